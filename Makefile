@@ -1,0 +1,132 @@
+# The commands that people and CI both use. `make` lists them; each sets up what it needs, and nothing twice.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-print-directory
+
+# What may be overridden: the interpreter, the virtual environment, the folder of compiled Rust (one for all clones, because
+# the dependencies are most of it), how many cases each property is tried with by `make check`, and which themes `make bench`
+# measures; it writes the figures down only when it measures all.
+PYTHON ?= $(shell tools/pythons best)
+VENV ?= .venv
+CARGO_TARGET_DIR ?= $(HOME)/.cache/toolcrib/target
+PROPERTY_CASES ?= 5000
+THEMES ?=
+
+BIN := $(abspath $(VENV))/bin
+LOGS := $(VENV)/logs
+BENCH := .venvs/bench
+SOURCES := Cargo.toml Cargo.lock pyproject.toml $(wildcard build.rs) $(shell find src)
+PIP := python -m pip install --quiet --disable-pip-version-check
+CARGO := tools/build cargo
+LOCKED := $(if $(CI),--locked)
+TYPED := python/toolcrib tests_py examples $(wildcard benches)
+
+# maturin and pyo3 find their interpreter by VIRTUAL_ENV; see tools/build.
+unexport CONDA_PREFIX PYTHONPATH
+export CARGO_TARGET_DIR
+export VIRTUAL_ENV := $(abspath $(VENV))
+
+.PHONY: help demo test test-pythons check check-rest bench fmt docs build clean
+.PHONY: test-python lint-rust lint-python types stubs properties pure
+
+help: ## what there is
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: build ## set up and run the tour: an agent at work, without a key or a network
+	@$(BIN)/python examples/tour.py
+
+test: build $(VENV)/test.stamp ## set up and run every test: the core's, the package's, the documentation's
+	@mkdir -p $(LOGS)
+	$(CARGO) test $(LOCKED) 2>&1 | tee $(LOGS)/core.log
+	@$(MAKE) test-python
+	@tools/totals $(LOGS)/core.log $(LOGS)/python.log
+
+test-python: build $(VENV)/test.stamp
+	@mkdir -p $(LOGS)
+	$(BIN)/python -m pytest 2>&1 | tee $(LOGS)/python.log
+
+check: test check-rest ## formatting, lints, types, stubs, documentation, tests, and the properties with many cases
+
+check-rest: lint-rust lint-python types stubs pure properties # what `make check` does beyond `make test`
+	@echo "everything that make check adds to make test is in order"
+
+test-pythons: ## run the Python tests on every CPython 3.10 to 3.13 of this machine
+	@tools/test-pythons
+
+bench: $(BENCH)/built.stamp ## the figures, against the bare call and against peers, put into README and docs
+	$(BENCH)/bin/python -m benches $(or $(THEMES),--write)
+
+fmt: $(VENV)/check.stamp ## put all code into the house format
+	cargo fmt
+	$(BIN)/ruff check --quiet --fix .
+	$(BIN)/ruff format --quiet .
+
+docs: build $(VENV)/test.stamp ## run every example of README and docs, and build the crate's pages
+	$(BIN)/python -m pytest tests_py/test_docs.py
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --no-deps $(LOCKED)
+
+build: $(VENV)/built.stamp # the extension module, in the development profile
+
+clean: ## remove what was made here, but not the compiled Rust that other clones share
+	rm -rf .venv .venvs dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -f python/toolcrib/_core.*.so
+	find . -name __pycache__ -not -path './target/*' -prune -exec rm -rf {} +
+
+lint-rust: $(VENV)/venv.stamp
+	cargo fmt --check
+	$(CARGO) clippy --all-targets $(LOCKED) -- -D warnings
+	$(CARGO) clippy --all-targets --features python $(LOCKED) -- -D warnings
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --no-deps $(LOCKED)
+
+lint-python: $(VENV)/check.stamp
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: build $(VENV)/check.stamp
+	$(BIN)/python -m mypy --strict $(TYPED)
+	$(BIN)/python -m pytest --quiet tests_py/test_typing.py
+
+stubs: build $(VENV)/check.stamp
+	$(BIN)/python -m mypy.stubtest toolcrib
+
+pure: # the core must stand alone: without the feature `python` nothing of pyo3 is built
+	@if cargo tree --edges normal $(LOCKED) | grep -i pyo3; then echo "the core depends on pyo3"; exit 1; fi
+	@echo "the core is free of pyo3"
+
+properties: build $(VENV)/test.stamp
+	TOOLCRIB_PROPERTY_CASES=$(PROPERTY_CASES) $(BIN)/python -m pytest -m property
+
+$(VENV)/venv.stamp:
+	"$(PYTHON)" -m venv $(VENV)
+	@touch $@
+
+$(VENV)/tools.stamp: requirements/build.txt $(VENV)/venv.stamp
+	$(BIN)/$(PIP) -r $<
+	@touch $@
+
+$(VENV)/test.stamp: requirements/test.txt requirements/build.txt $(VENV)/venv.stamp
+	$(BIN)/$(PIP) -r $<
+	@touch $@
+
+$(VENV)/check.stamp: requirements/check.txt $(VENV)/test.stamp
+	$(BIN)/$(PIP) -r $<
+	@touch $@
+
+$(VENV)/built.stamp: $(SOURCES) $(VENV)/tools.stamp
+	tools/build $(BIN)/maturin develop --quiet $(LOCKED)
+	@touch $@
+
+# The figures are taken on what a user installs: a release wheel, in an environment of its own beside the peers.
+$(BENCH)/venv.stamp: benches/requirements.txt $(VENV)/venv.stamp
+	$(BIN)/python -m venv $(BENCH)
+	$(BENCH)/bin/$(PIP) -r $<
+	@touch $@
+
+$(BENCH)/built.stamp: $(SOURCES) $(shell find python -name '*.py*') $(BENCH)/venv.stamp $(VENV)/tools.stamp
+	rm -rf dist/bench
+	tools/build bash -c '$(BIN)/maturin build --release $(LOCKED) --interpreter $$VIRTUAL_ENV/bin/python --out dist/bench'
+	$(BENCH)/bin/$(PIP) --force-reinstall --no-deps dist/bench/*.whl
+	@touch $@

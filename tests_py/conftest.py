@@ -1,0 +1,73 @@
+"""How the tests run: `async def` tests on an event loop, properties with as many cases as the environment asks for."""
+
+import asyncio
+import inspect
+import os
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeAlias
+
+import pytest
+import uvloop
+from hypothesis import HealthCheck, is_hypothesis_test, settings
+
+LoopFactory: TypeAlias = Callable[[], asyncio.AbstractEventLoop]
+
+PROPERTY_CASES = int(os.environ.get("TOOLCRIB_PROPERTY_CASES", "500"))
+
+settings.register_profile(
+    "toolcrib",
+    max_examples=PROPERTY_CASES,
+    deadline=None,
+    # CI tries the same cases each time, so that a change fails for what it changed; everyone else tries new ones.
+    derandomize="CI" in os.environ,
+    # A busy machine is no reason to fail.
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("toolcrib")
+
+
+def run_on(loop_factory: LoopFactory, main: Coroutine[Any, Any, None]) -> None:
+    """Run a coroutine as `asyncio.run` does, on a loop of one's choice (`asyncio.Runner` came with Python 3.11)."""
+    loop = loop_factory()
+    asyncio.set_event_loop(loop)
+    try:
+        loop.run_until_complete(main)
+    finally:
+        try:
+            left = asyncio.all_tasks(loop)
+            for task in left:
+                task.cancel()
+            loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+            loop.run_until_complete(loop.shutdown_asyncgens())
+            loop.run_until_complete(loop.shutdown_default_executor())
+        finally:
+            asyncio.set_event_loop(None)
+            loop.close()
+
+
+@pytest.fixture(params=["asyncio", "uvloop"])
+def loop_factory(request: pytest.FixtureRequest) -> LoopFactory:
+    """Ask for this in an `async def` test to have it run once on each kind of loop."""
+    return asyncio.new_event_loop if request.param == "asyncio" else uvloop.new_event_loop
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run a test that is a coroutine function; leave any other to pytest."""
+    test = pyfuncitem.obj
+    if not inspect.iscoroutinefunction(test) or pyfuncitem.get_closest_marker("anyio"):
+        return None
+    wanted = inspect.signature(test).parameters
+    arguments: dict[str, Any] = {name: value for name, value in pyfuncitem.funcargs.items() if name in wanted}
+    factory: Any = pyfuncitem.funcargs.get("loop_factory", asyncio.new_event_loop)
+    run_on(factory, test(**arguments))
+    return True
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the properties, and give each the time that its cases take."""
+    for item in items:
+        if is_hypothesis_test(getattr(item, "obj", None)) or item.path.stem.endswith("_property"):
+            item.add_marker(pytest.mark.property)
+            if not item.get_closest_marker("timeout"):
+                item.add_marker(pytest.mark.timeout(60 + PROPERTY_CASES // 5))
