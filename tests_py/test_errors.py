@@ -1,0 +1,46 @@
+"""The exceptions: one base to catch them all, the builtin a caller expects, and a text that reads."""
+
+from pathlib import Path
+
+import pytest
+
+from toolcrib import errors
+
+REFERENCE = Path(__file__).parent.parent / "docs" / "reference.md"
+
+BUILTINS: dict[str, set[type[Exception]]] = {
+    "DuplicateToolError": {ValueError},
+    "UnknownToolError": {ValueError},
+    "NoFreeNameError": {RuntimeError},
+    "DuplicateGroupError": {ValueError},
+    "UnknownGroupError": {ValueError},
+    "BasicGroupError": {ValueError},
+    "InvalidSchemaError": {TypeError, AssertionError},
+    "IncompleteSchemaError": {TypeError, AssertionError, KeyError},
+    "UnsupportedTypeError": {TypeError},
+    "InternalError": {RuntimeError},
+}
+
+
+def test_every_exception_is_listed() -> None:
+    assert set(errors.__all__) == {"ToolcribError", *BUILTINS}
+
+
+@pytest.mark.parametrize("name", BUILTINS)
+def test_an_exception_is_a_toolcrib_error_and_the_builtins_a_caller_expects(name: str) -> None:
+    exception: type[Exception] = getattr(errors, name)
+
+    assert issubclass(exception, errors.ToolcribError)
+    assert all(issubclass(exception, builtin) for builtin in BUILTINS[name])
+
+
+@pytest.mark.parametrize("name", BUILTINS)
+def test_an_exception_reads_as_it_was_written(name: str) -> None:
+    exception: type[Exception] = getattr(errors, name)
+
+    assert str(exception("the schema lacks `parameters`")) == "the schema lacks `parameters`"
+
+
+@pytest.mark.parametrize("name", errors.__all__)
+def test_an_exception_is_in_the_reference(name: str) -> None:
+    assert f"`{name}`" in REFERENCE.read_text(encoding="utf-8")
