@@ -1,0 +1,204 @@
+//! Google style: a title with a colon alone on its line, and an indented body.
+
+use super::Reading;
+use super::clean::{clean, clean_below_first, is_space, trim_end, trim_start};
+use super::lines::{Lines, cut, find};
+
+/// How the body of a section is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Entries that describe parameters.
+    Params,
+    /// Entries that describe something else.
+    Entries,
+    /// One entry, whatever the body looks like.
+    Whole,
+}
+
+struct Section<'a> {
+    title: &'a str,
+    kind: Kind,
+    body: &'a str,
+}
+
+/// Recognises a section title and says what follows it.
+pub(super) fn title(line: &str) -> Option<(&str, Kind)> {
+    let title = line.trim_end_matches([' ', '\r', '\x0b', '\x0c']).strip_suffix(':')?;
+    let kind = match title {
+        "Arguments" | "Args" | "Parameters" | "Params" | "Attributes" => Kind::Params,
+        "Raises" | "Exceptions" | "Except" => Kind::Entries,
+        "Example" | "Examples" | "Returns" | "Yields" => Kind::Whole,
+        _ => return None,
+    };
+    Some((title, kind))
+}
+
+/// Reads the sections of a text whose first title is at `start`, unless one has no entries or an entry no colon.
+pub(super) fn read(text: &str, start: usize) -> Option<Reading> {
+    let mut reading = Reading::new(start);
+    for section in sections(&text[start..]) {
+        if section.kind == Kind::Whole {
+            reading.count();
+        } else {
+            read_entries(&section, &mut reading)?;
+        }
+    }
+    Some(reading)
+}
+
+/// Finds the sections. A body ends at the first line that is not indented; text between there and the next title
+/// belongs to nobody. A title that comes again replaces the body but keeps the place of the first.
+fn sections(text: &str) -> Vec<Section<'_>> {
+    let mut sections: Vec<Section<'_>> = Vec::with_capacity(4);
+    let mut open: Option<(&str, Kind, usize)> = None;
+    let mut close = |open: &mut Option<(_, _, usize)>, end: usize| {
+        let Some((title, kind, start)) = open.take() else {
+            return;
+        };
+        let body = text[start..end.max(start)].trim_matches('\n');
+        match sections.iter_mut().find(|section| section.title == title) {
+            Some(section) => section.body = body,
+            None => sections.push(Section { title, kind, body }),
+        }
+    };
+    for (at, line) in Lines::of(text) {
+        if !line.starts_with(|c| !is_space(c)) {
+            continue;
+        }
+        close(&mut open, at);
+        open = title(line).map(|(title, kind)| (title, kind, at + line.len()));
+    }
+    close(&mut open, text.len());
+    sections
+}
+
+/// Cuts a body into entries at the lines indented exactly like the first one, and reads them.
+fn read_entries(section: &Section<'_>, reading: &mut Reading) -> Option<()> {
+    let body = section.body;
+    // Lines of blanks may precede the first entry; they are then part of what every entry must be preceded by.
+    let indent = &body[..body.len() - trim_start(body).len()];
+    let mut open = None;
+    let mut blank_since = 0;
+    for (at, line) in Lines::of(body) {
+        let content = trim_start(line);
+        if content.is_empty() {
+            continue;
+        }
+        let content_at = at + line.len() - content.len();
+        if let Some(entry_at) = content_at.checked_sub(indent.len())
+            && entry_at >= blank_since
+            && starts_line(body, entry_at)
+            && body.as_bytes()[entry_at..content_at] == *indent.as_bytes()
+            && let Some(previous) = open.replace(content_at)
+        {
+            read_entry(section.kind, &body[previous..entry_at], reading)?;
+        }
+        blank_since = at + line.len() + 1;
+    }
+    read_entry(section.kind, &body[open?..], reading)
+}
+
+fn starts_line(text: &str, at: usize) -> bool {
+    at == 0 || text.as_bytes()[at - 1] == b'\n'
+}
+
+fn read_entry(kind: Kind, entry: &str, reading: &mut Reading) -> Option<()> {
+    let (before, description) = cut(entry.trim_matches('\n'), b':')?;
+    if kind == Kind::Entries {
+        reading.count();
+        return Some(());
+    }
+
+    let description = clean_below_first(description.strip_prefix(' ').unwrap_or(description));
+    match cut(before, b'\n') {
+        // A name broken over lines is put together without anything between its first two parts.
+        Some((first, rest)) => reading.add(bare_name(&[first, &clean(rest)].concat()), Some(description)),
+        None => reading.add(bare_name(before), Some(description)),
+    }
+    Some(())
+}
+
+/// Takes the type in parentheses off a name. The first parentheses with something between them, all on one line, end
+/// the name; where they follow more than one line of name, it is left as it is.
+fn bare_name(before: &str) -> &str {
+    let first_line = find(before, b'\n').unwrap_or(before.len());
+    // The next line can still contribute one parenthesis, since any whitespace may stand beside it.
+    let next_line = before.len() - trim_start(&before[first_line..]).len();
+    let reach = before.len().min(next_line + 1);
+    let last_close = before.bytes().take(reach).rposition(|byte| byte == b')');
+    let mut from = 0;
+    while let Some(at) = find(&before[from..], b'(').map(|at| from + at).filter(|at| *at < reach) {
+        let inside = before.len() - trim_start(&before[at + 1..]).len();
+        let closed = if inside < first_line {
+            last_close.is_some_and(|close| close > inside)
+        } else {
+            closes_on_its_line(&before[inside..])
+        };
+        if at > 0 && closed {
+            return trim_end(&before[..at]);
+        }
+        from = at + 1;
+    }
+    before
+}
+
+/// Tells whether a closing parenthesis follows the first character with no line ending before it, but for whitespace.
+fn closes_on_its_line(inside: &str) -> bool {
+    let mut rest = inside.chars();
+    rest.next().is_some() && rest.as_str().split_once(')').is_some_and(|(inside, _)| !trim_end(inside).contains('\n'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::parse;
+    use super::*;
+
+    #[test]
+    fn a_title_stands_alone_with_its_colon() {
+        assert_eq!(title("Args: \r"), Some(("Args", Kind::Params)));
+        assert_eq!(title("Args"), None);
+        assert_eq!(title("args:"), None);
+        assert_eq!(title("Args: x"), None);
+    }
+
+    #[test]
+    fn a_type_is_taken_off_the_name() {
+        assert_eq!(bare_name("a (int, optional)"), "a");
+        assert_eq!(bare_name("**kw(dict)"), "**kw");
+        assert_eq!(bare_name("a ()"), "a ()");
+        assert_eq!(bare_name("a () (int)"), "a");
+        assert_eq!(bare_name("(int)"), "(int)");
+        assert_eq!(bare_name("a (b\nc)"), "a (b\nc)");
+    }
+
+    #[test]
+    fn continuation_lines_lose_their_own_indentation() {
+        let doc = parse("S.\n\nArgs:\n    a: one\n        two\n          three\n        four\n    b:\n        B\n");
+
+        assert_eq!(doc.param("a"), Some("one\ntwo\n  three\nfour"));
+        assert_eq!(doc.param("b"), Some("B"));
+    }
+
+    #[test]
+    fn a_section_that_comes_again_replaces_the_first() {
+        let doc = parse("Args:\n    a: A\n    b: B\nAttributes:\n    c: C\nArgs:\n    d: D\n");
+
+        let names: Vec<_> = doc.params.iter().map(|param| param.name.as_str()).collect();
+        assert_eq!(names, ["d", "c"]);
+    }
+
+    #[test]
+    fn an_entry_without_a_colon_spoils_the_style() {
+        let doc = parse("S.\n\nArgs:\n    a: A\n    oops\n");
+
+        assert_eq!(doc.params, []);
+        assert_eq!(doc.long.as_deref(), Some("Args:\n    a: A\n    oops"));
+    }
+
+    #[test]
+    fn text_after_a_section_is_lost() {
+        let doc = parse("S.\n\nArgs:\n    a: A\n\nLate.\n    b: B\n");
+
+        assert_eq!((doc.params.len(), doc.long), (1, None));
+    }
+}
