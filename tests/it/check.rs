@@ -1,0 +1,263 @@
+//! Arguments held to a schema: what is accepted, coerced and refused, and the laws between the three.
+
+#![allow(clippy::expect_used)]
+
+mod coercion;
+mod properties;
+
+use serde_json::{Value, json};
+use toolcrib::Error;
+use toolcrib::schema::check::{Checker, Mode, Problem, render};
+
+fn checker(schema: &Value) -> Checker {
+    Checker::compile(schema).expect("a schema")
+}
+
+/// A tool with one parameter `x`.
+fn of_x(schema: &Value) -> Value {
+    json!({"type": "object", "properties": {"x": schema}, "required": ["x"], "$defs": definitions()})
+}
+
+fn definitions() -> Value {
+    json!({
+        "word": {"type": "string", "minLength": 1},
+        "tree": {
+            "type": "object",
+            "properties": {"value": {"type": "integer"}, "children": {"type": "array", "items": {"$ref": "#/$defs/tree"}}},
+            "required": ["value"],
+            "additionalProperties": false,
+        },
+        "loop": {"$ref": "#/$defs/loop"},
+        "json": {"anyOf": [
+            {"type": ["string", "number", "boolean", "null"]},
+            {"type": "array", "items": {"$ref": "#/$defs/json"}},
+            {"type": "object", "additionalProperties": {"$ref": "#/$defs/json"}},
+        ]},
+    })
+}
+
+fn lines(schema: &Value, input: &Value, mode: Mode) -> Vec<String> {
+    let problems = checker(schema).settle(input, mode, &[]).expect_err("refused");
+    problems
+        .iter()
+        .map(|Problem { path, expected, found }| format!("{path}: expected {expected}, got {found}"))
+        .collect()
+}
+
+#[test]
+fn every_problem_is_listed_with_its_path() {
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "query": {"type": "string"},
+            "limit": {"type": "integer", "minimum": 1},
+            "mode": {"enum": ["r", "w"]},
+            "items": {"type": "array", "items": {
+                "type": "object",
+                "properties": {"price": {"type": "number"}, "name": {"type": "string"}},
+                "required": ["name"],
+                "additionalProperties": false,
+            }},
+            "tag": {"anyOf": [{"type": "string"}, {"type": "null"}]},
+        },
+        "required": ["query"],
+    });
+    let input = json!({
+        "limit": 0,
+        "mode": "x",
+        "items": [{"name": "a"}, {"price": "cheap", "nam": "b"}, 3],
+        "tag": [1],
+        "lmit": 5,
+    });
+
+    let lines = lines(&schema, &input, Mode::Check);
+
+    assert_eq!(
+        lines,
+        [
+            "lmit: expected no such argument (did you mean limit? known: query, limit, mode, items, tag), got 5 (an integer)",
+            "query: expected a string, got nothing",
+            "limit: expected an integer >= 1, got 0 (an integer)",
+            "mode: expected one of \"r\", \"w\", got \"x\" (a string)",
+            "items[1].name: expected a string, got nothing",
+            "items[1].price: expected a number, got \"cheap\" (a string)",
+            "items[1].nam: expected no such key (did you mean name? known: price, name), got \"b\" (a string)",
+            "items[2]: expected an object with name, got 3 (an integer)",
+            "tag: expected a string or null, got [1] (an array)",
+        ]
+    );
+}
+
+#[test]
+fn an_answer_begins_with_the_tool() {
+    let problems = [Problem { path: "a".into(), expected: "b".into(), found: "c".into() }];
+
+    assert_eq!(render("f", &problems), "Error: Invalid arguments for tool 'f':\n- a: expected b, got c");
+}
+
+#[test]
+fn the_branch_that_was_meant_is_explained() {
+    let schema = json!({
+        "type": "object",
+        "properties": {"shape": {"oneOf": [{"$ref": "#/$defs/circle"}, {"$ref": "#/$defs/square"}]}},
+        "$defs": {
+            "circle": {"type": "object", "properties": {"kind": {"const": "circle"}, "r": {"type": "number"}}, "required": ["kind", "r"]},
+            "square": {"type": "object", "properties": {"kind": {"const": "square"}, "a": {"type": "number"}}, "required": ["kind", "a"]},
+        },
+    });
+
+    let lines = lines(&schema, &json!({"shape": {"kind": "square", "a": "wide"}}), Mode::Check);
+
+    assert_eq!(lines, ["shape.a: expected a number, got \"wide\" (a string)"]);
+}
+
+#[test]
+fn what_only_the_judge_knows_is_placed_where_it_fails() {
+    let schema = json!({
+        "type": "object",
+        "properties": {"codes": {"type": "array", "items": {"type": "string", "pattern": "^[A-Z]{3}$"}}, "a": {}, "b": {}},
+        "dependentRequired": {"a": ["b"]},
+    });
+
+    let pattern = lines(&schema, &json!({"codes": ["ABC", "abc"]}), Mode::Check);
+    let dependent = lines(&schema, &json!({"a": 1}), Mode::Check);
+
+    assert_eq!(pattern, ["codes[1]: expected a string matching \"^[A-Z]{3}$\", got \"abc\" (a string)"]);
+    assert_eq!(dependent.len(), 1);
+    assert!(dependent[0].starts_with("arguments: expected "), "{dependent:?}");
+}
+
+#[test]
+fn unknown_names_are_refused_unless_the_schema_speaks_of_them() {
+    let input = json!({"a": 1, "other": 2});
+    let allowed = [
+        json!({"type": "object"}),
+        json!({"type": "object", "properties": {"a": {}}, "additionalProperties": true}),
+        json!({"type": "object", "properties": {"a": {}}, "additionalProperties": {"type": "integer"}}),
+        json!({"type": "object", "properties": {"a": {}}, "patternProperties": {"^oth": {}}}),
+    ];
+    let refused = [
+        json!({"type": "object", "properties": {}}),
+        json!({"type": "object", "properties": {"a": {}}}),
+        json!({"type": "object", "properties": {"a": {}}, "additionalProperties": false}),
+        json!({"type": "object", "properties": {"a": {}}, "patternProperties": {"^x": {}}}),
+    ];
+
+    for schema in allowed {
+        assert_eq!(checker(&schema).settle(&input, Mode::Check, &[]), Ok(None), "{schema}");
+    }
+    for schema in refused {
+        let lines = lines(&schema, &input, Mode::Check);
+        assert!(lines.iter().any(|line| line.starts_with("other: expected no such argument")), "{schema} {lines:?}");
+    }
+}
+
+#[test]
+fn a_hidden_name_does_not_exist() {
+    let schema = json!({"type": "object", "properties": {"a": {}, "key": {}}, "additionalProperties": true});
+
+    let problems = checker(&schema).settle(&json!({"key": 1}), Mode::Coerce, &["key"]).expect_err("hidden");
+
+    assert_eq!(problems[0].expected, "no such argument (known: a)");
+}
+
+/// Definitions that each use the next one twice.
+fn doubling() -> Value {
+    let definitions: serde_json::Map<String, Value> = (0..60)
+        .map(|index| {
+            let next = json!({"$ref": format!("#/$defs/d{}", (index + 1).min(59))});
+            (
+                format!("d{index}"),
+                json!({"anyOf": [{"type": "array", "items": next}, next, {"type": "array", "items": next}]}),
+            )
+        })
+        .collect();
+    json!({"type": "object", "properties": {"x": {"$ref": "#/$defs/d0"}}, "$defs": definitions})
+}
+
+#[test]
+fn a_quick_test_gives_up_in_time() {
+    let checker: Checker = Checker::share(std::sync::Arc::new(doubling()));
+    let started = std::time::Instant::now();
+
+    let accepted = checker.quick().accepts(&json!({"x": 1})) || checker.quick().accepts(&json!({"x": [[[[1]]]]}));
+
+    assert!(!accepted);
+    assert!(started.elapsed().as_secs() < 2, "{:?}", started.elapsed());
+}
+
+#[test]
+fn what_is_not_a_schema_is_the_developers_mistake() {
+    let cases = [
+        json!({"type": "object", "properties": {"x": {"type": "strnig"}}}),
+        json!({"type": "object", "properties": {"x": {"$ref": "https://example.com/other.json"}}}),
+        json!({"type": "object", "properties": {"x": {"$ref": "#/$defs/missing"}}}),
+        json!({"type": "object", "properties": {"x": {"pattern": "(?=a)b"}}}),
+        json!({"type": "object", "properties": {"x": {"pattern": "["}}}),
+        doubling(),
+        json!(3),
+    ];
+
+    for schema in cases {
+        let error = Checker::compile(&schema).expect_err("no schema");
+        assert!(matches!(&error, Error::InvalidSchema { reason } if !reason.is_empty()), "{schema} {error}");
+    }
+}
+
+#[test]
+fn the_place_of_a_mistake_is_named() {
+    let schema = json!({"type": "object", "properties": {"x": {"type": "strnig"}}});
+
+    let error = Checker::compile(&schema).expect_err("no schema").to_string();
+
+    assert!(error.contains("/properties/x/type"), "{error}");
+}
+
+#[test]
+fn nested_unions_take_no_exponential_time() {
+    let mut bad = json!({"kind": "b", "child": "leaf"});
+    for _ in 0..60 {
+        bad = json!({"kind": "a", "child": bad});
+    }
+    let branch = |kind: &str| json!({"type": "object", "properties": {"child": {"$ref": "#/$defs/node"}, "kind": {"enum": [kind, "a", "b"]}}, "required": ["kind"]});
+    let schema = json!({
+        "type": "object",
+        "properties": {"x": {"$ref": "#/$defs/node"}},
+        "$defs": {"node": {"anyOf": [branch("a"), branch("b"), branch("c")]}},
+    });
+    let started = std::time::Instant::now();
+
+    let result = checker(&schema).settle(&json!({"x": bad}), Mode::Coerce, &[]);
+
+    assert!(result.is_err());
+    assert!(started.elapsed().as_secs() < 5, "{:?}", started.elapsed());
+}
+
+#[test]
+fn a_value_that_is_too_deep_is_one_problem() {
+    let mut deep = json!(1);
+    for _ in 0..200 {
+        deep = json!([deep]);
+    }
+
+    let lines = lines(
+        &of_x(&json!({"type": "array", "items": {"type": "array", "items": {"type": "string"}}})),
+        &json!({"x": deep}),
+        Mode::Coerce,
+    );
+
+    assert_eq!(lines, ["arguments: expected at most 128 levels of nesting, got more"]);
+}
+
+#[test]
+fn problems_are_bounded_whatever_comes() {
+    let many: Vec<Value> = (0..50_000).map(|_| json!("x".repeat(200))).collect();
+
+    let problems = checker(&of_x(&json!({"type": "array", "items": {"type": "integer"}})))
+        .settle(&json!({"x": many}), Mode::Check, &[])
+        .expect_err("strings");
+    let text = render("f", &problems);
+
+    assert_eq!(problems.len(), 10_000);
+    assert!(text.len() < 20_000, "{}", text.len());
+}
