@@ -1,0 +1,107 @@
+//! The special forms of `typing`: tuples, unions, literals, `Annotated` and type variables.
+
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+use super::annotation::{Reader, Reading};
+use super::default::value_to_json;
+use super::generic::{Typing, arguments_of};
+use super::metadata::Metadata;
+use super::refusal::reject;
+use super::scope::Home;
+use crate::schema::{ArrayKind, Type};
+
+impl<'py> Reader<'py> {
+    pub(super) fn read_tuple(
+        &mut self,
+        annotation: &Bound<'py, PyAny>,
+        arguments: Option<&[Bound<'py, PyAny>]>,
+    ) -> Reading<Type> {
+        let py = self.py;
+        let other = |items| Type::Array { items: Box::new(items), kind: ArrayKind::Other };
+        let is_bare = annotation.is(Typing::get(py)?.bare_tuple.bind(py));
+        let Some(arguments) = arguments.filter(|_| !is_bare) else {
+            return Ok(other(Type::Any));
+        };
+        match arguments {
+            [item, rest] if rest.is(py.Ellipsis()) => Ok(other(self.read(item)?)),
+            [empty] if empty.cast::<PyTuple>().is_ok_and(PyTupleMethods::is_empty) => Ok(Type::Tuple(Vec::new())),
+            _ if arguments.iter().any(|argument| argument.is(py.Ellipsis())) => {
+                Ok(reject(annotation, "only the last of two places can be `...`"))
+            }
+            members => Ok(Type::Tuple(members.iter().map(|member| self.read(member)).collect::<Reading<_>>()?)),
+        }
+    }
+
+    pub(super) fn read_union(&mut self, annotation: &Bound<'py, PyAny>) -> Reading<Type> {
+        let arguments = arguments_of(annotation)?;
+        self.read_choices(&arguments)
+    }
+
+    fn read_choices(&mut self, arguments: &[Bound<'py, PyAny>]) -> Reading<Type> {
+        let none = self.py.None();
+        let none = none.bind(self.py);
+        let is_null = |argument: &Bound<'py, PyAny>| argument.is_none() || argument.is(none.get_type());
+        let mut choices = Vec::with_capacity(arguments.len());
+        for argument in arguments.iter().filter(|argument| !is_null(argument)) {
+            choices.push(self.read(argument)?);
+        }
+        let nullable = choices.len() < arguments.len();
+        let choice = match choices.len() {
+            0 => return Ok(Type::Null),
+            1 => choices.swap_remove(0),
+            _ => Type::Union(choices),
+        };
+        Ok(if nullable { Type::Nullable(Box::new(choice)) } else { choice })
+    }
+
+    pub(super) fn read_annotated(&mut self, annotation: &Bound<'py, PyAny>) -> Reading<Type> {
+        let mut arguments = arguments_of(annotation)?;
+        let inner = arguments.remove(0);
+        let metadata = Metadata::read(arguments, self.foreign)?;
+        if metadata.is_for_a_field() {
+            // A default or a title deep inside a type means something to pydantic only.
+            return self.read_foreign(annotation);
+        }
+        let read = self.read(&inner)?;
+        match metadata.limit_and_note(read) {
+            Some(read) => Ok(read),
+            None => self.read_foreign(annotation),
+        }
+    }
+
+    pub(super) fn read_variable(&mut self, variable: &Bound<'py, PyAny>) -> Reading<Type> {
+        let py = self.py;
+        if let Ok(has_default) = variable.call_method0(intern!(py, "has_default"))
+            && has_default.is_truthy()?
+        {
+            return self.read(&variable.getattr(intern!(py, "__default__"))?);
+        }
+        self.homes.push(Home::of_type(variable.clone()));
+        let read = self.read_bound(variable);
+        self.homes.pop();
+        read
+    }
+
+    fn read_bound(&mut self, variable: &Bound<'py, PyAny>) -> Reading<Type> {
+        let py = self.py;
+        let constraints = variable.getattr(intern!(py, "__constraints__"))?;
+        let constraints = constraints.cast_into::<PyTuple>()?;
+        if !constraints.is_empty() {
+            return self.read_choices(&constraints.iter().collect::<Vec<_>>());
+        }
+        let bound = variable.getattr(intern!(py, "__bound__"))?;
+        if bound.is_none() { Ok(Type::Any) } else { self.read(&bound) }
+    }
+}
+
+/// Reads the values of `Literal[…]`.
+pub(super) fn read_literal(annotation: &Bound<'_, PyAny>) -> Reading<Type> {
+    let arguments = arguments_of(annotation)?;
+    let values: Option<Vec<_>> = arguments.iter().map(value_to_json).collect();
+    Ok(match values {
+        Some(values) => Type::Literal(values),
+        None => reject(annotation, "one of its values is not JSON"),
+    })
+}

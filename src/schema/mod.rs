@@ -1,0 +1,19 @@
+//! What the model is told about a tool, and what its arguments are held to.
+
+pub mod build;
+pub mod check;
+pub mod defs;
+pub mod docstring;
+mod function;
+pub mod limit;
+mod node;
+pub mod order;
+pub mod title;
+pub mod types;
+mod write;
+
+pub use build::{Built, Definition, Definitions, build};
+pub use function::FunctionSchema;
+pub use limit::Limit;
+pub use title::remove_titles;
+pub use types::{ArrayKind, Field, Format, Others, Presence, Record, Refusal, Type};
