@@ -1,0 +1,116 @@
+//! The answers that toolcrib itself gives in the stream, with their fixed texts: one table.
+
+/// Why a call did not go well, as a word that programs compare.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Code {
+    /// The request itself cannot be read.
+    BadCall,
+    /// No tool has the name.
+    UnknownTool,
+    /// The tool's group is switched off.
+    InactiveGroup,
+    /// The arguments do not fit the tool's schema.
+    InvalidArguments,
+    /// The tool raised.
+    Failed,
+    /// The call was cancelled.
+    Interrupted,
+    /// The tool took longer than it may.
+    Timeout,
+}
+
+impl Code {
+    /// The word.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::BadCall => "bad_call",
+            Self::UnknownTool => "unknown_tool",
+            Self::InactiveGroup => "inactive_group",
+            Self::InvalidArguments => "invalid_arguments",
+            Self::Failed => "failed",
+            Self::Interrupted => "interrupted",
+            Self::Timeout => "timeout",
+        }
+    }
+}
+
+/// An answer that does not come from the tool.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Answer {
+    /// The request itself cannot be read.
+    BadCall {
+        /// What is wrong with it and how to write it.
+        reason: String,
+    },
+    /// No tool has the name.
+    UnknownTool {
+        /// The name that was asked for.
+        name: String,
+    },
+    /// The tool's group is switched off.
+    InactiveGroup {
+        /// The tool's name.
+        tool: String,
+        /// The group's name.
+        group: String,
+    },
+    /// The arguments do not fit; the text lists every problem.
+    InvalidArguments {
+        /// The whole text.
+        text: String,
+    },
+    /// The tool raised.
+    Failed {
+        /// What it said.
+        message: String,
+    },
+    /// The call was cancelled.
+    Interrupted,
+    /// The tool took longer than it may.
+    Timeout {
+        /// The tool's name.
+        tool: String,
+        /// How long it may take.
+        seconds: f64,
+    },
+}
+
+impl Answer {
+    /// The word for it.
+    #[must_use]
+    pub fn code(&self) -> Code {
+        match self {
+            Self::BadCall { .. } => Code::BadCall,
+            Self::UnknownTool { .. } => Code::UnknownTool,
+            Self::InactiveGroup { .. } => Code::InactiveGroup,
+            Self::InvalidArguments { .. } => Code::InvalidArguments,
+            Self::Failed { .. } => Code::Failed,
+            Self::Interrupted => Code::Interrupted,
+            Self::Timeout { .. } => Code::Timeout,
+        }
+    }
+
+    /// The text that the model reads.
+    #[must_use]
+    pub fn text(&self) -> String {
+        match self {
+            Self::BadCall { reason } => format!("Error: Invalid tool call: {reason}"),
+            Self::UnknownTool { name } => {
+                format!("FunctionNotFoundError: Cannot find the function named {name}")
+            }
+            Self::InactiveGroup { tool, group } => format!(
+                "FunctionInactiveError: The function '{tool}' is in the inactive group '{group}'. \
+                 Activate the tool group by calling 'reset_equipped_tools' first to use this tool."
+            ),
+            Self::InvalidArguments { text } => text.clone(),
+            Self::Failed { message } => format!("Error: {message}"),
+            Self::Interrupted => {
+                "<system-info>The tool call has been interrupted by the user.</system-info>".to_owned()
+            }
+            Self::Timeout { tool, seconds } => {
+                format!("Error: The tool '{tool}' did not finish within {seconds} seconds.")
+            }
+        }
+    }
+}
