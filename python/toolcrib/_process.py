@@ -1,0 +1,187 @@
+"""Functions run in child processes that are killed when nobody waits for them any more."""
+
+from __future__ import annotations
+
+import functools
+import os
+import pickle
+import signal
+import sys
+import threading
+from collections.abc import Callable, Generator
+from pathlib import Path
+from typing import Any
+
+from toolcrib._child import MAIN
+from toolcrib._children import Child, children
+
+
+class RemoteTraceback(Exception):
+    """Show where in the child process an exception was raised; the cause of the exception here."""
+
+    def __str__(self) -> str:
+        """Begin on a line of its own."""
+        return f'\n"""\n{self.args[0]}"""'
+
+
+class ProcessCall:
+    """One call of a function in a child process: called in a worker thread, killed from any other."""
+
+    def __init__(self, func: Callable[..., Any]) -> None:
+        self._func = func
+        self._lock = threading.Lock()
+        self._child: Child | None = None
+        self._killed = False
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the function and give its result, or a generator of its items."""
+        try:
+            payload = pickle.dumps((self._func, args, kwargs), pickle.HIGHEST_PROTOCOL)
+        except Exception as error:
+            raise TypeError(f"`{_name(self._func)}` cannot be sent to a process with its arguments: {error}") from error
+        child = self._begin()
+        try:
+            reply = self._ask(child, "call", list(sys.path), os.getcwd(), _main(), payload)
+        except BaseException:
+            self._finish(child, usable=False)
+            raise
+        if reply[0] == "stream":
+            chunks = self._chunks(child)
+            next(chunks)  # a generator that has not begun would not clean up when it is closed
+            return chunks
+        self._finish(child, usable=True)
+        return _unpack(reply)
+
+    def kill(self) -> None:
+        """Make the call end at once, and its process with it; a call not yet made never starts one."""
+        with self._lock:
+            self._killed = True
+            child = self._child
+        if child is not None:
+            child.kill()
+
+    def _begin(self) -> Child:
+        if self._killed:
+            raise RuntimeError(f"the process of `{_name(self._func)}` was killed")
+        child = children.take()
+        with self._lock:
+            self._child = child
+            killed = self._killed
+        if killed:
+            child.kill()
+        return child
+
+    def _finish(self, child: Child, *, usable: bool) -> int:
+        with self._lock:
+            self._child = None
+            killed = self._killed
+        if usable and not killed:
+            children.put_back(child)
+            return 0
+        return children.drop(child)
+
+    def _ask(self, child: Child, *request: Any) -> tuple[Any, ...]:
+        try:
+            return child.ask(*request)
+        except EOFError:
+            code = self._finish(child, usable=False)
+            if self._killed:
+                raise RuntimeError(f"the process of `{_name(self._func)}` was killed") from None
+            raise RuntimeError(f"the process of `{_name(self._func)}` ended {_describe(code)}") from None
+
+    def _chunks(self, child: Child) -> Generator[Any, None, None]:
+        usable = False
+        try:
+            yield None
+            while True:
+                reply = self._ask(child, "next")
+                if reply[0] != "chunk":
+                    usable = True
+                    break
+                yield reply[1]
+        finally:
+            self._finish(child, usable=usable)
+        if reply[0] == "raise":
+            _unpack(reply)
+
+
+def check_importable(func: Callable[..., Any]) -> None:
+    """Refuse a function that another process could not find.
+
+    Args:
+        func: The function that is to run in a child process.
+
+    Raises:
+        ValueError: The function is a lambda, is local to another function, belongs to an object that cannot be
+            pickled, or is not what is found under its qualified name.
+    """
+    if os.name != "posix":
+        raise ValueError(f"`{_name(func)}` cannot run in a process: this needs a POSIX system")
+    reason = _obstacle(func)
+    if reason is not None:
+        raise ValueError(f"`{_name(func)}` cannot run in a process: {reason}")
+
+
+def _obstacle(func: Any) -> str | None:
+    while isinstance(func, functools.partial):
+        func = func.func
+    name = _name(func)
+    if name.rpartition(".")[2] == "<lambda>":
+        return "it is a lambda"
+    if "<locals>" in name:
+        return "it is defined inside another function"
+    if getattr(func, "__module__", None) == "__main__" and _main() is None:
+        return "the main module is not a file that the process could load"
+    try:
+        pickle.dumps(func)
+    except Exception as error:
+        if getattr(func, "__self__", None) is not None:
+            return f"it is a method of an object that cannot be pickled: {error}"
+        return f"it is not found under its qualified name: {error}"
+    return None
+
+
+def _unpack(reply: tuple[Any, ...]) -> Any:
+    """Give the value of an answer, or raise its exception."""
+    if reply[0] != "raise":
+        return reply[1]
+    _, pickled, kind, text, frames = reply
+    error: BaseException | None = None
+    if pickled is not None:
+        try:
+            error = pickle.loads(pickled)
+        except Exception:
+            error = None  # a type that only the child can make
+    if not isinstance(error, BaseException):
+        error = RuntimeError(text or kind)
+    raise error from RemoteTraceback(frames)
+
+
+def _main() -> tuple[str, str] | None:
+    """Say how the child can load the script that this process runs."""
+    main = sys.modules.get("__main__")
+    if main is None:
+        return None
+    sys.modules.setdefault(MAIN, main)  # what the child makes of the script's classes is found here again
+    spec = getattr(main, "__spec__", None)
+    if spec is not None and spec.name is not None:
+        return ("module", spec.name)
+    file = getattr(main, "__file__", None)
+    if file is None or not Path(file).exists():
+        return None
+    return ("file", str(Path(file).absolute()))
+
+
+def _name(func: Any) -> str:
+    while isinstance(func, functools.partial):
+        func = func.func
+    return str(getattr(func, "__qualname__", None) or type(func).__qualname__)
+
+
+def _describe(code: int) -> str:
+    if code >= 0:
+        return f"with exit code {code}"
+    try:
+        return f"by {signal.Signals(-code).name}"
+    except ValueError:
+        return f"by signal {-code}"

@@ -1,0 +1,269 @@
+"""Tools that run in a child process, which ends with the call when nobody waits for it any more."""
+
+import asyncio
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import process_tools
+from toolcrib import Toolkit
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="process mode needs a POSIX system")
+
+UNBOUNDED_HANG = 30.0
+"""Seconds after which a test is taken to hang."""
+
+
+def kit(*tools: Callable[..., Any], **options: Any) -> Toolkit:
+    toolkit = Toolkit()
+    for tool in tools:
+        toolkit.register_tool_function(tool, run_in="process", **options)
+    return toolkit
+
+
+async def texts(toolkit: Toolkit, name: str, **arguments: Any) -> list[str]:
+    block: Any = {"type": "tool_use", "id": "1", "name": name, "input": arguments}
+    return [response.text async for response in toolkit.call_tool_function(block)]
+
+
+def lives(pid: int) -> bool:
+    """Tell whether a process is there and more than an entry that its new parent has not looked at yet."""
+    state = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False).stdout
+    return state.strip() != "" and not state.startswith("Z")
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + UNBOUNDED_HANG
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        await asyncio.sleep(0.01)
+
+
+async def pids(file: Path) -> list[int]:
+    await until(file.exists)
+    return [int(pid) for pid in file.read_text().split()]
+
+
+# What comes back
+
+
+def test_a_result_comes_back_from_another_process_in_a_group_of_its_own() -> None:
+    pid, group = asyncio.run(kit(process_tools.whereabouts).call("whereabouts")).text.split()
+
+    assert int(pid) != os.getpid()
+    assert pid == group
+
+
+def test_arguments_are_passed_on() -> None:
+    assert asyncio.run(kit(process_tools.join).call("join", a="x", b="y")).text == "xy"
+
+
+def test_a_coroutine_function_runs_there() -> None:
+    assert asyncio.run(kit(process_tools.join_later).call("join_later", a="x")).text == "x!"
+
+
+@pytest.mark.parametrize("tool", [process_tools.count, process_tools.count_later])
+def test_a_generator_sends_its_chunks(tool: Callable[..., Any]) -> None:
+    assert asyncio.run(texts(kit(tool), tool.__name__, limit=100)) == [str(number) for number in range(100)]
+
+
+def test_an_exception_comes_back_with_its_text() -> None:
+    response = asyncio.run(kit(process_tools.fail).call("fail"))
+
+    assert response.code == "failed"
+    assert "not there" in response.text
+
+
+def test_an_exception_halfway_comes_after_the_chunks() -> None:
+    first, *_, last = asyncio.run(texts(kit(process_tools.fail_halfway), "fail_halfway"))
+
+    assert first == "half"
+    assert "no more" in last
+
+
+def test_an_exception_that_cannot_be_sent_keeps_its_text() -> None:
+    response = asyncio.run(kit(process_tools.fail_oddly).call("fail_oddly"))
+
+    assert response.code == "failed"
+    assert "one and two" in response.text
+
+
+def test_a_result_that_cannot_be_sent_is_an_error_that_says_so() -> None:
+    toolkit = kit(process_tools.give_function, process_tools.join)
+
+    response = asyncio.run(toolkit.call("give_function"))
+
+    assert response.code == "failed"
+    assert "cannot be sent back" in response.text
+    assert asyncio.run(toolkit.call("join", a="still ")).text == "still b"
+
+
+def test_a_process_that_dies_is_an_error_and_the_next_call_has_another() -> None:
+    toolkit = kit(process_tools.crash, process_tools.join)
+
+    response = asyncio.run(toolkit.call("crash"))
+
+    assert response.code == "failed"
+    assert "exit code 7" in response.text
+    assert asyncio.run(toolkit.call("join", a="a")).text == "ab"
+
+
+def test_a_large_result_comes_back_whole() -> None:
+    assert len(asyncio.run(kit(process_tools.large).call("large", size=5_000_000)).text) == 5_000_000
+
+
+def test_what_a_tool_prints_is_not_taken_for_an_answer() -> None:
+    assert asyncio.run(kit(process_tools.chat).call("chat")).text == "read ''"
+
+
+def test_many_calls_share_few_processes() -> None:
+    async def main() -> list[str]:
+        toolkit = kit(process_tools.whereabouts)
+        return [(await toolkit.call("whereabouts")).text for _ in range(20)]
+
+    assert len(set(asyncio.run(main()))) == 1
+
+
+def test_calls_at_the_same_time_get_their_own_answers() -> None:
+    async def main() -> list[str]:
+        toolkit = kit(process_tools.join)
+        responses = await asyncio.gather(*(toolkit.call("join", a=str(number)) for number in range(12)))
+        return [response.text for response in responses]
+
+    assert asyncio.run(main()) == [f"{number}b" for number in range(12)]
+
+
+# Killing
+
+
+@pytest.mark.parametrize("tool", [process_tools.stay, process_tools.stay_in_generator])
+def test_a_cancelled_call_leaves_no_process(tool: Callable[..., Any], tmp_path: Path) -> None:
+    file = tmp_path / "pids"
+
+    async def main() -> None:
+        call = asyncio.ensure_future(texts(kit(tool), tool.__name__, file=str(file)))
+        left = await pids(file)
+        call.cancel()
+        done, _ = await asyncio.wait([call], timeout=UNBOUNDED_HANG)
+        assert done
+        await until(lambda: not any(map(lives, left)))
+
+    asyncio.run(main())
+
+
+def test_a_timeout_leaves_no_process(tmp_path: Path) -> None:
+    file = tmp_path / "pids"
+
+    async def main() -> str | None:
+        # A fresh process may need a while to begin, so the time is given generously.
+        response = await kit(process_tools.stay, timeout=3.0).call("stay", file=str(file))
+        left = await pids(file)
+        await until(lambda: not any(map(lives, left)))
+        return response.code
+
+    assert asyncio.run(main()) == "timeout"
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="counts descriptors through /proc")
+def test_killed_calls_leave_no_descriptor_and_no_zombie(tmp_path: Path) -> None:
+    async def killed(number: int) -> int:
+        file = tmp_path / f"pids{number}"
+        call = asyncio.ensure_future(texts(kit(process_tools.stay), "stay", file=str(file)))
+        child, _ = await pids(file)
+        call.cancel()
+        await asyncio.wait([call])
+        await until(lambda: not Path(f"/proc/{child}").exists())
+        return len(os.listdir("/proc/self/fd"))
+
+    async def main() -> list[int]:
+        return [await killed(number) for number in range(5)]
+
+    counts = asyncio.run(main())
+    assert len(set(counts[1:])) == 1
+
+
+# Scripts
+
+
+def test_a_script_may_run_its_own_functions(tmp_path: Path) -> None:
+    script = tmp_path / "agent.py"
+    script.write_text(
+        """
+import asyncio, os
+from toolcrib import Toolkit
+
+def far(value: int) -> str:
+    return f"{value + 1} {__name__}"
+
+if __name__ == "__main__":
+    tk = Toolkit()
+    tk.register_tool_function(far, run_in="process")
+    print(asyncio.run(tk.call("far", value=1)).text)
+"""
+    )
+
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=60, check=False)
+
+    assert (done.returncode, done.stdout, done.stderr) == (0, "2 __mp_main__\n", "")
+
+
+def test_children_end_with_their_parent(tmp_path: Path) -> None:
+    file = tmp_path / "pids"
+    program = f"""
+import sys
+sys.path.insert(0, {os.path.dirname(process_tools.__file__)!r})
+import asyncio, process_tools
+from toolcrib import Toolkit
+tk = Toolkit()
+tk.register_tool_function(process_tools.stay, run_in="process")
+asyncio.run(tk.call("stay", file={str(file)!r}))
+"""
+
+    async def main() -> None:
+        parent = subprocess.Popen([sys.executable, "-c", program])
+        try:
+            left = await pids(file)
+        finally:
+            parent.kill()
+            parent.wait()
+        await until(lambda: not lives(left[0]))
+        await until(lambda: not lives(left[1]))
+
+    asyncio.run(main())
+
+
+# Registration
+
+BOUND = process_tools.Counter(40)
+
+
+def test_a_method_of_an_object_that_can_be_sent_is_taken() -> None:
+    assert asyncio.run(kit(BOUND.add).call("add", value=2)).text == "42"
+
+
+def local() -> Callable[..., Any]:
+    def inner() -> str:
+        return "never found"
+
+    return inner
+
+
+@pytest.mark.parametrize(
+    ("tool", "reason"),
+    [
+        (lambda: "x", "lambda"),
+        (local(), "inside another function"),
+        (process_tools.Unpicklable(1).add, "stays here"),
+        (process_tools.original, "qualified name"),
+    ],
+    ids=["lambda", "local", "method", "renamed"],
+)
+def test_a_function_that_no_process_would_find_is_refused(tool: Callable[..., Any], reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
+        kit(tool, func_name="tool")
