@@ -1,0 +1,456 @@
+//! From the arguments of a request to the call of a Python function.
+//!
+//! What can be known at registration is known then: which parameters there are, which of them the model sees, what stands
+//! in for one that is not sent. A call fetches its arguments by interned name, checks each on the Python object itself,
+//! and passes them by position, which is quicker than `function(**arguments)`.
+
+use std::ptr;
+use std::sync::Arc;
+
+use pyo3::ffi::{self, PyObject};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString, PyTuple};
+use serde_json::Value;
+
+use super::spread::Spread;
+use crate::bindings::arguments::Arguments;
+use crate::bindings::schema::{Fallback, fallback_of};
+use crate::bindings::signature::{Parameter, ParameterKind, Signature};
+use crate::bindings::worker::guard;
+use crate::call::{Answer, ArgumentMode};
+use crate::schema::check::{Mode, Problem, render};
+
+/// Functions with more parameters are called the general way.
+const MOST: usize = 24;
+
+/// How one tool is called.
+pub(crate) struct Plan {
+    tool: Box<str>,
+    places: Box<[Place]>,
+    /// How many of the places are filled by position; the rest by the names in `keywords`.
+    by_position: usize,
+    keywords: Option<Py<PyTuple>>,
+    /// The general way, for functions that the short one does not fit.
+    spread: Option<Box<Spread>>,
+    /// Parameters whose default is made anew for each call.
+    factories: Box<[(Py<PyString>, Py<PyAny>)]>,
+    arguments: Arguments,
+    mode: ArgumentMode,
+    /// What the model was shown, and whether it may send other names too.
+    parameters: Arc<Value>,
+    is_open: bool,
+    /// Names that the model may not use in any case: presets and parameters that it was not shown.
+    hidden: Box<[Box<str>]>,
+    /// Whether the function would take a name that nobody declared.
+    takes_any_name: bool,
+}
+
+/// One parameter, ready to be filled.
+struct Place {
+    name: Py<PyString>,
+    /// Whether the model may send it, and which of the compiled checks is for it.
+    is_shown: bool,
+    check: Option<usize>,
+    /// What is passed when the model sends nothing: a preset or a default.
+    fallback: Option<Py<PyAny>>,
+}
+
+/// Where the arguments of a request are.
+pub(super) trait Input {
+    /// The argument of this name, borrowed, or null.
+    ///
+    /// # Safety
+    /// The thread is attached; `name` is an interned string.
+    unsafe fn get(&self, name: *mut PyObject) -> *mut PyObject;
+
+    /// How many there are.
+    fn len(&self) -> usize;
+
+    /// All of them as a dict, for the slow way.
+    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>>;
+}
+
+/// Arguments in a dict, as a model's come.
+pub(super) struct InDict<'a, 'py>(pub(super) &'a Bound<'py, PyDict>);
+
+impl Input for InDict<'_, '_> {
+    #[inline]
+    unsafe fn get(&self, name: *mut PyObject) -> *mut PyObject {
+        // SAFETY: as for the trait. An exception can only come from a key with an `__eq__` of its own; the key then counts
+        // as unknown.
+        unsafe {
+            let value = ffi::PyDict_GetItemWithError(self.0.as_ptr(), name);
+            if value.is_null() && !ffi::PyErr_Occurred().is_null() {
+                ffi::PyErr_Clear();
+            }
+            value
+        }
+    }
+
+    #[inline]
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        Ok(self.0.clone().unbind().into_bound(py))
+    }
+}
+
+/// Arguments as Python passes keywords: a tuple of names and a tuple of values.
+pub(super) struct InPairs<'py> {
+    pub(super) names: Option<Bound<'py, PyTuple>>,
+    pub(super) values: Bound<'py, PyTuple>,
+}
+
+impl Input for InPairs<'_> {
+    #[inline]
+    unsafe fn get(&self, name: *mut PyObject) -> *mut PyObject {
+        // SAFETY: both tuples are of the same length; names that Python passes are interned, so that the pointer decides.
+        unsafe {
+            let Some(names) = &self.names else { return ptr::null_mut() };
+            for index in 0..ffi::PyTuple_GET_SIZE(names.as_ptr()) {
+                if ffi::PyTuple_GET_ITEM(names.as_ptr(), index) == name {
+                    return ffi::PyTuple_GET_ITEM(self.values.as_ptr(), index);
+                }
+            }
+            ptr::null_mut()
+        }
+    }
+
+    #[inline]
+    fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let dict = PyDict::new(py);
+        for (name, value) in self.names.iter().flatten().zip(&self.values) {
+            dict.set_item(name, value)?;
+        }
+        Ok(dict)
+    }
+}
+
+/// What calling came to.
+pub(super) enum Call {
+    /// It returned an object, which is owned.
+    Returned(*mut PyObject),
+    /// An exception is set.
+    Raised,
+    /// The arguments do not fit.
+    Refused(Answer),
+}
+
+/// What binding came to.
+pub(super) enum Bind<'py> {
+    Ready(Bound<'py, PyTuple>, Option<Bound<'py, PyDict>>),
+    Refused(Answer),
+}
+
+impl Plan {
+    /// Plans the calls of a tool.
+    pub(crate) fn new(
+        py: Python<'_>,
+        tool: &str,
+        signature: &Signature,
+        presets: &Bound<'_, PyDict>,
+        parameters: &Arc<Value>,
+        is_supplied: bool,
+        mode: ArgumentMode,
+    ) -> PyResult<Self> {
+        let arguments = Arguments::compile(parameters.clone(), is_supplied)?;
+        let properties = parameters.get("properties").and_then(Value::as_object);
+        let is_shown = |name: &str| properties.is_some_and(|properties| properties.contains_key(name));
+        let is_open = properties.is_none()
+            || parameters.get("additionalProperties").is_some_and(|rest| *rest != Value::Bool(false))
+            || parameters.get("patternProperties").is_some();
+        let (by_position, by_name): (Vec<&Parameter>, Vec<&Parameter>) = signature
+            .parameters
+            .iter()
+            .filter(|parameter| !matches!(parameter.kind, ParameterKind::VarPositional | ParameterKind::VarKeyword))
+            .partition(|parameter| match parameter.kind {
+                ParameterKind::PositionalOnly => true,
+                ParameterKind::PositionalOrKeyword => !signature.by_name,
+                _ => false,
+            });
+        let mut names = Vec::with_capacity(by_position.len() + by_name.len());
+        let mut places = Vec::with_capacity(names.capacity());
+        let mut factories = Vec::new();
+        for parameter in by_position.iter().chain(&by_name) {
+            let name = parameter.name.bind(py).to_str()?;
+            let preset = if presets.is_empty() { None } else { presets.get_item(&parameter.name)? };
+            let is_shown = preset.is_none() && is_shown(name);
+            let check = if is_shown { arguments.position(name) } else { None };
+            // What the schema requires must come from the model, also when the function has a default.
+            let is_required = mode != ArgumentMode::Pass && check.is_some_and(|check| arguments.requires(check));
+            let default = parameter.default.as_ref().filter(|_| !is_required);
+            let fallback = match (preset, default) {
+                (Some(preset), _) => Some(preset.unbind()),
+                (None, None) => None,
+                (None, Some(default)) => match fallback_of(default.bind(py))? {
+                    Fallback::None => None,
+                    Fallback::Value(value) => Some(value),
+                    Fallback::Factory(factory) => {
+                        factories.push((parameter.name.clone_ref(py), factory));
+                        None
+                    }
+                },
+            };
+            names.push(name);
+            places.push(Place { name: parameter.name.clone_ref(py), is_shown, check, fallback });
+        }
+        let unseen = names.iter().zip(&places).filter(|(_, place)| !place.is_shown);
+        let mut hidden: Vec<Box<str>> = unseen.map(|(name, _)| Box::from(*name)).collect();
+        let mut is_short = places.len() <= MOST
+            && !is_open
+            && properties.is_none_or(|properties| properties.keys().all(|name| names.contains(&name.as_str())));
+        for name in presets.keys() {
+            let name = name.cast_into::<PyString>()?;
+            let name = name.to_str()?;
+            if !names.contains(&name) {
+                is_short = false;
+            }
+            if !hidden.iter().any(|known| **known == *name) {
+                hidden.push(name.into());
+            }
+        }
+        let keywords = if by_name.is_empty() || !is_short {
+            None
+        } else {
+            Some(PyTuple::new(py, by_name.iter().map(|parameter| &parameter.name))?.unbind())
+        };
+        let spread = if is_short { None } else { Some(Box::new(Spread::new(py, signature, presets, &is_shown)?)) };
+        Ok(Self {
+            tool: tool.into(),
+            places: places.into(),
+            by_position: by_position.len(),
+            keywords,
+            spread,
+            factories: factories.into(),
+            arguments,
+            mode,
+            parameters: parameters.clone(),
+            is_open,
+            hidden: hidden.into(),
+            takes_any_name: signature.parameters.iter().any(|parameter| parameter.kind == ParameterKind::VarKeyword),
+        })
+    }
+
+    /// Calls `callable` with the arguments of a request.
+    ///
+    /// # Safety
+    /// The thread is attached.
+    #[inline]
+    pub(super) unsafe fn call(&self, callable: &Py<PyAny>, input: &impl Input) -> Call {
+        // SAFETY: as for the caller.
+        unsafe {
+            let mut values = [ptr::null_mut(); MOST + 1];
+            if self.fill(input, &mut values, self.mode != ArgumentMode::Pass) {
+                let result = self.vectorcall(callable, &values);
+                return if result.is_null() { Call::Raised } else { Call::Returned(result) };
+            }
+            self.call_slowly(callable, input)
+        }
+    }
+
+    /// Fetches the arguments. False when anything is out of the ordinary: the slow way finds out what.
+    ///
+    /// # Safety
+    /// The thread is attached. The values are borrowed from `input` and from this plan.
+    #[inline]
+    unsafe fn fill(&self, input: &impl Input, values: &mut [*mut PyObject; MOST + 1], check: bool) -> bool {
+        if self.spread.is_some() {
+            return false;
+        }
+        // SAFETY: as for the caller.
+        unsafe {
+            let py = Python::assume_attached();
+            let mut found = 0;
+            for (place, value) in self.places.iter().zip(&mut values[1..]) {
+                if place.is_shown {
+                    *value = input.get(place.name.as_ptr());
+                    if !value.is_null() {
+                        if check && !self.arguments.accepts(place.check, Borrowed::from_ptr(py, *value)) {
+                            return false;
+                        }
+                        found += 1;
+                        continue;
+                    }
+                }
+                match &place.fallback {
+                    Some(fallback) => *value = fallback.as_ptr(),
+                    None => return false,
+                }
+            }
+            found == input.len()
+        }
+    }
+
+    /// # Safety
+    /// As for `fill`, which has filled `values`.
+    #[inline]
+    unsafe fn vectorcall(&self, callable: &Py<PyAny>, values: &[*mut PyObject; MOST + 1]) -> *mut PyObject {
+        // SAFETY: the values are held while the call runs, because the dict they come from may change meanwhile.
+        unsafe {
+            let held = &values[1..=self.places.len()];
+            for value in held {
+                ffi::Py_INCREF(*value);
+            }
+            let result = guard::vectorcall(
+                callable.as_ptr(),
+                held.as_ptr(),
+                self.by_position | ffi::PY_VECTORCALL_ARGUMENTS_OFFSET,
+                self.keywords.as_ref().map_or(ptr::null_mut(), Py::as_ptr),
+            );
+            for value in held {
+                ffi::Py_DECREF(*value);
+            }
+            result
+        }
+    }
+
+    #[cold]
+    unsafe fn call_slowly(&self, callable: &Py<PyAny>, input: &impl Input) -> Call {
+        Python::attach(|py| {
+            let bound = input.to_dict(py).and_then(|input| self.bind(py, &input));
+            let result = match bound {
+                Ok(Bind::Ready(arguments, keywords)) => callable.bind(py).call(arguments, keywords.as_ref()),
+                Ok(Bind::Refused(answer)) => return Call::Refused(answer),
+                Err(error) => Err(error),
+            };
+            match result {
+                Ok(result) => Call::Returned(result.into_ptr()),
+                Err(error) => {
+                    error.restore(py);
+                    Call::Raised
+                }
+            }
+        })
+    }
+
+    /// Binds the arguments of a request without calling.
+    pub(super) fn bind<'py>(&self, py: Python<'py>, input: &Bound<'py, PyDict>) -> PyResult<Bind<'py>> {
+        let input = match self.settled(input)? {
+            Ok(input) => input,
+            Err(problems) => {
+                let text = render(&self.tool, &problems);
+                return Ok(Bind::Refused(Answer::InvalidArguments { text }));
+            }
+        };
+        let input = self.with_made_defaults(py, input)?;
+        if let Some(spread) = &self.spread {
+            return Ok(match spread.bind(py, &input)? {
+                Ok((arguments, keywords)) => Bind::Ready(arguments, Some(keywords)),
+                Err(problems) => Bind::Refused(Answer::InvalidArguments { text: render(&self.tool, &problems) }),
+            });
+        }
+        let mut values = [ptr::null_mut(); MOST + 1];
+        // SAFETY: the thread is attached; borrowed values are given references of their own before anything else runs.
+        let objects = unsafe {
+            if !self.fill(&InDict(&input), &mut values, false) {
+                // Something is missing or too much: Python itself says what, in its own words.
+                return Ok(Bind::Ready(PyTuple::empty(py), Some(self.as_keywords(py, &input)?)));
+            }
+            values[1..=self.places.len()].iter().map(|value| Bound::from_borrowed_ptr(py, *value)).collect::<Vec<_>>()
+        };
+        let arguments = PyTuple::new(py, &objects[..self.by_position])?;
+        let keywords = match &self.keywords {
+            None => None,
+            Some(names) => {
+                let keywords = PyDict::new(py);
+                for (name, value) in names.bind(py).iter().zip(&objects[self.by_position..]) {
+                    keywords.set_item(name, value)?;
+                }
+                Some(keywords)
+            }
+        };
+        Ok(Bind::Ready(arguments, keywords))
+    }
+
+    fn with_made_defaults<'py>(&self, py: Python<'py>, input: Bound<'py, PyDict>) -> PyResult<Bound<'py, PyDict>> {
+        if self.factories.is_empty() {
+            return Ok(input);
+        }
+        let input = input.copy()?;
+        for (name, factory) in &self.factories {
+            if !input.contains(name)? {
+                input.set_item(name, factory.bind(py).call0()?)?;
+            }
+        }
+        Ok(input)
+    }
+
+    /// The arguments to use, or what is wrong with them.
+    fn settled<'py>(&self, input: &Bound<'py, PyDict>) -> PyResult<Result<Bound<'py, PyDict>, Vec<Problem>>> {
+        let mode = match self.mode {
+            ArgumentMode::Coerce => Mode::Coerce,
+            ArgumentMode::Check => Mode::Check,
+            ArgumentMode::Pass => return Ok(self.names_checked(&with_plain_names(input)?)),
+        };
+        let hidden: Vec<&str> = self.hidden.iter().map(AsRef::as_ref).collect();
+        self.arguments.settle(input, mode, if self.is_open { &hidden } else { &[] })
+    }
+
+    /// What is checked even when nothing else is: names that the model was not shown. One that the function itself refuses
+    /// is left to Python, which says so in its own words.
+    fn names_checked<'py>(&self, input: &Bound<'py, PyDict>) -> Result<Bound<'py, PyDict>, Vec<Problem>> {
+        let properties = self.parameters.get("properties").and_then(Value::as_object);
+        let shown: Vec<&str> = properties.into_iter().flatten().map(|(name, _)| name.as_str()).collect();
+        let mut problems = Vec::new();
+        for (name, value) in input {
+            let text = name.cast::<PyString>().ok().and_then(|name| name.to_str().ok().map(str::to_owned));
+            let Some(name) = text else { continue };
+            let is_hidden = self.hidden.iter().any(|hidden| **hidden == *name);
+            let is_shown = shown.contains(&name.as_str());
+            // Python's own words may hint at a name that is alike, which the model must not learn if it is hidden.
+            let is_ours = self.takes_any_name || !self.hidden.is_empty();
+            if is_hidden || (!is_shown && !self.is_open && is_ours) {
+                let kind = value.get_type().name().map_or_else(|_| "value".to_owned(), |kind| kind.to_string());
+                problems.push(Problem {
+                    path: name,
+                    expected: format!("no such argument (known: {})", shown.join(", ")),
+                    found: format!("a value of type {kind}"),
+                });
+            }
+        }
+        if problems.is_empty() { Ok(input.clone()) } else { Err(problems) }
+    }
+
+    /// Everything by name, presets included.
+    fn as_keywords<'py>(&self, py: Python<'py>, input: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyDict>> {
+        let keywords = input.copy()?;
+        for place in self.places.iter().filter(|place| !place.is_shown) {
+            if let Some(preset) = &place.fallback {
+                keywords.set_item(&place.name, preset.bind(py))?;
+            }
+        }
+        Ok(keywords)
+    }
+
+    /// The objects that a plan keeps alive.
+    pub(crate) fn traverse(&self, visit: &pyo3::gc::PyVisit<'_>) -> Result<(), pyo3::gc::PyTraverseError> {
+        for place in &self.places {
+            visit.call(&place.fallback)?;
+        }
+        for (_, factory) in &self.factories {
+            visit.call(factory)?;
+        }
+        self.spread.as_ref().map_or(Ok(()), |spread| spread.traverse(visit))
+    }
+}
+
+/// The same arguments under names that are `str` itself, which Python compares without running anybody's code.
+fn with_plain_names<'py>(input: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyDict>> {
+    if input.keys().iter().all(|name| name.is_exact_instance_of::<PyString>()) {
+        return Ok(input.clone());
+    }
+    let plain = PyDict::new(input.py());
+    for (name, value) in input {
+        match name.cast::<PyString>() {
+            Ok(text) => plain.set_item(PyString::new(input.py(), text.to_str()?), value)?,
+            Err(_) => plain.set_item(name, value)?,
+        }
+    }
+    Ok(plain)
+}

@@ -1,0 +1,130 @@
+//! The time a tool may take. Only time that the call spends waiting counts, not what the consumer does between chunks.
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use pyo3::ffi::PyObject;
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::intern;
+use pyo3::prelude::*;
+
+use super::slot::Slot;
+use super::task;
+
+/// The clock of one call.
+pub(super) struct Deadline {
+    remaining: Cell<Option<f64>>,
+    since: Cell<Option<Instant>>,
+    /// An `Alarm`, once the call has waited.
+    alarm: Slot,
+    /// The event loop's handle, while it waits.
+    timer: Slot,
+}
+
+/// What the event loop calls when the time is up: cancels the task that waits, as `asyncio.timeout` does.
+#[pyclass(frozen, module = "toolcrib")]
+struct Alarm {
+    task: Py<PyAny>,
+    rang: AtomicBool,
+}
+
+#[pymethods]
+impl Alarm {
+    fn __call__(&self, py: Python<'_>) -> PyResult<()> {
+        self.rang.store(true, Ordering::Relaxed);
+        self.task.bind(py).call_method0(intern!(py, "cancel"))?;
+        Ok(())
+    }
+
+    #[allow(clippy::needless_pass_by_value, reason = "the signature that pyo3 asks for")]
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.task)
+    }
+}
+
+impl Deadline {
+    pub(super) const fn new() -> Self {
+        Self { remaining: Cell::new(None), since: Cell::new(None), alarm: Slot::empty(), timer: Slot::empty() }
+    }
+
+    /// Sets the clock going for a wait that begins now.
+    pub(super) fn resume(&self, py: Python<'_>, seconds: f64) -> PyResult<()> {
+        let remaining = self.remaining.get().unwrap_or(seconds);
+        self.remaining.set(Some(remaining));
+        let event_loop = task::running_loop(py)?;
+        let alarm = self.alarm_of(&task::current(py)?)?;
+        let timer = event_loop.call_method1(intern!(py, "call_later"), (remaining.max(0.0), alarm))?;
+        self.timer.set(timer.into_ptr());
+        self.since.set(Some(Instant::now()));
+        Ok(())
+    }
+
+    /// The alarm for a task. One stream may be read by several tasks, one step after the other.
+    fn alarm_of<'py>(&self, task: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let py = task.py();
+        if let Some(alarm) = self.alarm.bound(py)
+            && alarm.cast::<Alarm>()?.get().task.is(task)
+        {
+            return Ok(alarm);
+        }
+        let alarm = Alarm { task: task.clone().unbind(), rang: AtomicBool::new(false) };
+        let alarm = Bound::new(py, alarm)?.into_any();
+        self.alarm.set(alarm.clone().into_ptr());
+        Ok(alarm)
+    }
+
+    /// Stops the clock: a response is on its way to the consumer.
+    pub(super) fn pause(&self) {
+        if let (Some(since), Some(remaining)) = (self.since.take(), self.remaining.get()) {
+            self.remaining.set(Some(remaining - since.elapsed().as_secs_f64()));
+        }
+        self.stop();
+        if !self.alarm.get().is_null() {
+            // The tool may have swallowed the cancellation that the alarm made and gone on.
+            Python::attach(|py| {
+                if let Err(error) = self.take_expiry(py) {
+                    error.write_unraisable(py, None);
+                }
+            });
+        }
+    }
+
+    /// Takes the timer back.
+    pub(super) fn stop(&self) {
+        if self.timer.get().is_null() {
+            return;
+        }
+        Python::attach(|py| {
+            let Some(timer) = self.timer.bound(py) else { return };
+            self.timer.clear();
+            if let Err(error) = timer.call_method0(intern!(py, "cancel")) {
+                error.write_unraisable(py, None);
+            }
+        });
+    }
+
+    /// Whether the time is up; the request to cancel that this made is taken back.
+    pub(super) fn take_expiry(&self, py: Python<'_>) -> PyResult<bool> {
+        let Some(alarm) = self.alarm.bound(py) else { return Ok(false) };
+        let alarm = alarm.cast_into::<Alarm>()?;
+        let alarm = alarm.get();
+        if !alarm.rang.swap(false, Ordering::Relaxed) {
+            return Ok(false);
+        }
+        // Before Python 3.11 a task does not count its requests, and there is nothing to take back.
+        if let Some(uncancel) = alarm.task.bind(py).getattr_opt(intern!(py, "uncancel"))? {
+            uncancel.call0()?;
+        }
+        Ok(true)
+    }
+
+    pub(super) fn clear(&self) {
+        self.alarm.clear();
+        self.timer.clear();
+    }
+
+    pub(super) fn objects(&self) -> [*mut PyObject; 2] {
+        [self.alarm.get(), self.timer.get()]
+    }
+}

@@ -1,0 +1,60 @@
+//! The stream: drives a tool's Python code on the caller's event loop, one call an object.
+//!
+//! Read it in this order: [`object`] is what Python sees; [`state`] is one call and its steps; [`start`] begins it,
+//! [`bind`] calls the function, [`drive`] resumes it, [`settle`] makes responses of what it gives, [`ending`] and
+//! [`throw`] are for everything that does not go as planned.
+//!
+//! This is the one place where the crate talks to CPython directly.
+#![allow(unsafe_code, reason = "CPython's slots are reached through raw pointers; each block says why it is sound")]
+
+mod bind;
+mod construct;
+mod deadline;
+mod drive;
+mod ending;
+mod generator;
+mod methods;
+mod object;
+mod rare;
+mod settle;
+mod slot;
+mod spread;
+mod start;
+mod state;
+mod stop;
+mod task;
+mod throw;
+
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use pyo3::exceptions::PyImportError;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::PyType;
+
+pub(crate) use bind::Plan;
+
+/// Makes the types, adds the public one to the module, and gives `Toolkit` the methods that begin a call.
+pub(crate) fn init(module: &Bound<'_, PyModule>, toolkit: &Bound<'_, PyType>) -> PyResult<()> {
+    let py = module.py();
+    refuse_second_interpreter()?;
+    stop::init(py)?;
+    generator::init(py)?;
+    methods::init(toolkit)?;
+    construct::init(py);
+    module.add("ToolStream", object::init(py)?)
+}
+
+/// Types, free lists and worker threads belong to the process, so only one of its interpreters may have them. pyo3 checks
+/// this for modules inside of modules only, and CPython asks for no such promise before 3.12.
+fn refuse_second_interpreter() -> PyResult<()> {
+    static FIRST: AtomicI64 = AtomicI64::new(-1);
+    // SAFETY: the thread is attached, so that it has an interpreter.
+    let id = unsafe { ffi::PyInterpreterState_GetID(ffi::PyInterpreterState_Get()) };
+    match FIRST.compare_exchange(-1, id, Ordering::Relaxed, Ordering::Relaxed) {
+        Err(first) if first != id => {
+            Err(PyImportError::new_err("toolcrib runs in one interpreter of a process, and another one has it already"))
+        }
+        _ => Ok(()),
+    }
+}

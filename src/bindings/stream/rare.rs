@@ -1,0 +1,79 @@
+//! What few calls need, kept out of the object that every call makes.
+
+use std::cell::{Cell, OnceCell};
+
+use pyo3::ffi::PyObject;
+
+use super::deadline::Deadline;
+use super::slot::Slot;
+use crate::bindings::worker::Job;
+
+/// How a call ends once its tool's generator is finalised.
+#[derive(Clone, Copy)]
+pub(super) enum Ending {
+    /// With `response`.
+    Respond,
+    /// With `response`, and then the cancellation in `error`.
+    Interrupt,
+    /// With `error`.
+    Raise,
+}
+
+/// What few calls need.
+pub(super) struct Rare {
+    /// The work in a worker thread.
+    pub(super) job: OnceCell<Job>,
+    /// The exception that `athrow` was given.
+    pub(super) thrown: Slot,
+    /// The value that `asend` was given.
+    pub(super) sent: Slot,
+    /// How the call ends after `Closing`.
+    pub(super) ending: Cell<Ending>,
+    /// The response it ends with; before that, the one that a postprocess function works on.
+    pub(super) response: Slot,
+    pub(super) error: Slot,
+    /// The event loop has thrown a cancellation in.
+    pub(super) cancel_thrown: Cell<bool>,
+    pub(super) deadline: Deadline,
+}
+
+impl Default for Rare {
+    fn default() -> Self {
+        Self {
+            job: OnceCell::new(),
+            thrown: Slot::empty(),
+            sent: Slot::empty(),
+            ending: Cell::new(Ending::Respond),
+            response: Slot::empty(),
+            error: Slot::empty(),
+            cancel_thrown: Cell::new(false),
+            deadline: Deadline::new(),
+        }
+    }
+}
+
+impl Rare {
+    /// Gives up what is under way.
+    pub(super) fn release(&self) {
+        if let Some(job) = self.job.get() {
+            job.abandon();
+        }
+        self.deadline.stop();
+        self.sent.clear();
+        self.thrown.clear();
+        self.response.clear();
+    }
+
+    /// Drops every reference.
+    pub(super) fn clear(&self) {
+        self.release();
+        self.error.clear();
+        self.deadline.clear();
+    }
+
+    /// The objects held, for the collector, but for those of the job.
+    pub(super) fn objects(&self) -> [*mut PyObject; 6] {
+        let [alarm, timer] = self.deadline.objects();
+        [self.thrown.get(), self.sent.get(), self.response.get(), self.error.get(), alarm, timer]
+    }
+}

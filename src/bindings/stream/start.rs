@@ -1,0 +1,301 @@
+//! The beginning of a call: read the request, find the tool, see whether it may be called, bind the arguments, run.
+
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::ffi::{self, PyObject};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyMapping, PyString, PyTuple};
+
+use super::bind::{Bind, Call, InDict, InPairs, Input};
+use super::drive::await_iter;
+use super::state::{Phase, State, Step};
+use crate::bindings::callable::Kind;
+use crate::bindings::json;
+use crate::bindings::toolkit::PyToolkit;
+use crate::bindings::worker::Job;
+use crate::bindings::{response, value};
+use crate::call::{Answer, RunIn};
+
+/// How far a generator in a worker thread may run ahead of its consumer.
+const CHUNKS_AHEAD: usize = 32;
+
+impl State {
+    /// The first step. Nothing of this happens before it, so that a call that is dropped has done nothing, and whether the
+    /// tool may be called is decided at the moment it runs.
+    ///
+    /// # Safety
+    /// The thread is attached; the phase is `Ready`.
+    #[inline]
+    pub(super) unsafe fn start(&self) -> Step {
+        // SAFETY: as for the caller; `toolkit` was filled when the stream was made.
+        unsafe {
+            let py = Python::assume_attached();
+            if self.single {
+                let names = Bound::from_owned_ptr_or_opt(py, self.last.take());
+                let names = names.map(|names| names.cast_into_unchecked::<PyTuple>());
+                let values = Bound::from_owned_ptr(py, self.pending.take()).cast_into_unchecked::<PyTuple>();
+                return match name_of(self.call.get()) {
+                    Ok(name) => self.run(py, name, InPairs { names, values }),
+                    Err(refusal) => self.refuse(refusal),
+                };
+            }
+            match self.request(py) {
+                Ok((name, input)) => self.run(py, name, InDict(&input)),
+                Err(refusal) => self.refuse(refusal),
+            }
+        }
+    }
+
+    /// Finds the tool, sees whether it may be called, and calls it.
+    #[inline]
+    unsafe fn run(&self, py: Python<'_>, name: &str, input: impl Input) -> Step {
+        // SAFETY: as for `start`; the slots are filled as the phases ask for.
+        unsafe {
+            let toolkit = Bound::from_borrowed_ptr(py, self.toolkit.get());
+            match toolkit.cast_unchecked::<PyToolkit>().get().admit(py, name) {
+                Ok(tool) => self.tool.set(tool.into_ptr()),
+                Err(answer) => return self.refuse(Refusal::Answer(answer)),
+            }
+            let tool = self.tool();
+            if self.single && tool.postprocess.is_some() {
+                self.keep_block(&input);
+            }
+            if tool.run_in != RunIn::Inline {
+                return self.start_job(&input);
+            }
+            let result = match tool.plan.call(&tool.function, &input) {
+                Call::Returned(result) => result,
+                Call::Raised => return self.fail(),
+                Call::Refused(answer) => return self.refuse(Refusal::Answer(answer)),
+            };
+            drop(input);
+            match tool.kind {
+                Kind::Function => self.settle(result),
+                Kind::Coroutine => {
+                    let iterator = await_iter(result);
+                    if iterator.is_null() {
+                        return self.fail();
+                    }
+                    self.inner.set(iterator);
+                    self.phase.set(Phase::Coroutine);
+                    self.step_coroutine(ffi::Py_None())
+                }
+                Kind::AsyncGenerator => {
+                    self.inner.set(result);
+                    self.phase.set(Phase::AsyncGenerator);
+                    self.step_async_generator(ffi::Py_None())
+                }
+                Kind::Generator => {
+                    self.inner.set(result);
+                    self.phase.set(Phase::Generator);
+                    self.step_generator(ffi::Py_None())
+                }
+            }
+        }
+    }
+
+    /// Reads the name and the arguments.
+    #[inline]
+    unsafe fn request<'py>(&self, py: Python<'py>) -> Result<(&'py str, Bound<'py, PyDict>), Refusal> {
+        // SAFETY: as for `start`; borrowed objects are kept alive by `call`.
+        unsafe {
+            let call = self.call.get();
+            if ffi::PyDict_Check(call) == 0 {
+                return Python::attach(|_| self.request_from_mapping(py));
+            }
+            let spelt = ffi::PyDict_GetItemWithError(call, intern!(py, "name").as_ptr());
+            let input = ffi::PyDict_GetItemWithError(call, intern!(py, "input").as_ptr());
+            if spelt.is_null() {
+                return Err(missing_name(py));
+            }
+            let name = name_of(spelt)?;
+            if !input.is_null() && ffi::PyDict_CheckExact(input) != 0 {
+                return Ok((name, Bound::from_borrowed_ptr(py, input).cast_into_unchecked()));
+            }
+            let input = Bound::from_borrowed_ptr_or_opt(py, input);
+            Python::attach(|_| {
+                // Reading an object that is no dict runs its code, which might take the name out of the block.
+                self.inner.set(ffi::Py_NewRef(spelt));
+                Ok((name, read_input(py, name, input)?))
+            })
+        }
+    }
+
+    /// A request that is not a dict but behaves like one.
+    unsafe fn request_from_mapping<'py>(&self, py: Python<'py>) -> Result<(&'py str, Bound<'py, PyDict>), Refusal> {
+        let call = self.call.bound(py).ok_or_else(|| missing_name(py))?;
+        let block = PyDict::new(py);
+        let mapping = call.cast::<PyMapping>().map_err(PyErr::from)?;
+        block.update(mapping)?;
+        // Keeps the strings that are borrowed below alive.
+        self.call.set(block.clone().into_any().into_ptr());
+        let name = block.get_item(intern!(py, "name"))?.ok_or_else(|| missing_name(py))?;
+        // SAFETY: the block keeps the name alive as long as the call lasts.
+        let name = unsafe { name_of(name.as_ptr())? };
+        let input = block.get_item(intern!(py, "input"))?;
+        Ok((name, read_input(py, name, input)?))
+    }
+
+    /// Runs the body in a worker thread or a child process.
+    #[cold]
+    unsafe fn start_job(&self, input: &impl Input) -> Step {
+        // SAFETY: as for `start`.
+        unsafe {
+            Python::attach(|py| {
+                let tool = self.tool();
+                let bound = input.to_dict(py).and_then(|input| tool.plan.bind(py, &input));
+                let (arguments, keywords) = match bound {
+                    Ok(Bind::Ready(arguments, keywords)) => (arguments, keywords),
+                    Ok(Bind::Refused(answer)) => return self.refuse(Refusal::Answer(answer)),
+                    Err(error) => {
+                        error.restore(py);
+                        return self.fail();
+                    }
+                };
+                let started = tool.errand(py).and_then(|(callable, give_up)| {
+                    Job::start(py, callable, arguments, keywords, CHUNKS_AHEAD, give_up.map(Bound::unbind))
+                });
+                match started {
+                    Ok(job) => {
+                        if self.rare().job.set(job).is_err() {
+                            PyRuntimeError::new_err("a tool call runs one job").restore(py);
+                            return self.fail();
+                        }
+                        self.phase.set(Phase::Job);
+                        self.step_job()
+                    }
+                    Err(error) => {
+                        error.restore(py);
+                        self.fail()
+                    }
+                }
+            })
+        }
+    }
+
+    /// Ends the call before the tool has run.
+    #[cold]
+    unsafe fn refuse(&self, refusal: Refusal) -> Step {
+        Python::attach(|py| {
+            self.finish();
+            let response = match refusal {
+                Refusal::Answer(answer) => response::answer(py, &answer),
+                Refusal::Raise(error) => Err(error),
+            };
+            match response {
+                Ok(response) => Step::Chunk(response.into_ptr()),
+                Err(error) => {
+                    error.restore(py);
+                    Step::Raise
+                }
+            }
+        })
+    }
+
+    /// Writes down the request of `Toolkit.call` as a block, which postprocess functions are shown.
+    #[cold]
+    unsafe fn keep_block(&self, input: &impl Input) {
+        Python::attach(|py| {
+            let block = PyDict::new(py);
+            let written = block
+                .set_item(intern!(py, "type"), intern!(py, "tool_use"))
+                .and_then(|()| block.set_item(intern!(py, "id"), intern!(py, "")))
+                .and_then(|()| block.set_item(intern!(py, "name"), self.call.bound(py)))
+                .and_then(|()| block.set_item(intern!(py, "input"), input.to_dict(py)?));
+            match written {
+                Ok(()) => self.call.set(block.into_any().into_ptr()),
+                Err(error) => error.write_unraisable(py, None),
+            }
+        });
+    }
+}
+
+/// Why a call ends before its tool runs.
+enum Refusal {
+    /// The model is told.
+    Answer(Answer),
+    /// The developer is told.
+    Raise(PyErr),
+}
+
+impl From<PyErr> for Refusal {
+    fn from(error: PyErr) -> Self {
+        Self::Raise(error)
+    }
+}
+
+#[cold]
+fn missing_name(py: Python<'_>) -> Refusal {
+    if let Some(error) = PyErr::take(py) {
+        return Refusal::Raise(error);
+    }
+    Refusal::Answer(Answer::BadCall { reason: "it has no `name`".to_owned() })
+}
+
+/// The name as text, borrowed from the object.
+#[inline]
+unsafe fn name_of<'a>(name: *mut PyObject) -> Result<&'a str, Refusal> {
+    // SAFETY: the caller keeps the object alive; CPython keeps the UTF-8 form with the string.
+    unsafe {
+        if ffi::PyUnicode_Check(name) != 0 {
+            let mut length = 0;
+            let text = ffi::PyUnicode_AsUTF8AndSize(name, &raw mut length);
+            if !text.is_null() {
+                let bytes = std::slice::from_raw_parts(text.cast::<u8>(), length.unsigned_abs());
+                return Ok(std::str::from_utf8_unchecked(bytes));
+            }
+            ffi::PyErr_Clear();
+        }
+        Err(Python::attach(|py| {
+            let name = Bound::from_borrowed_ptr(py, name);
+            let reason = if name.is_instance_of::<PyString>() {
+                "its `name` is not valid Unicode".to_owned()
+            } else {
+                format!("its `name` must be a string, not {}", kind_of(&name))
+            };
+            Refusal::Answer(Answer::BadCall { reason })
+        }))
+    }
+}
+
+/// The arguments of a request in whatever form they came: an object, its JSON text, or nothing.
+fn read_input<'py>(
+    py: Python<'py>,
+    name: &str,
+    input: Option<Bound<'py, PyAny>>,
+) -> Result<Bound<'py, PyDict>, Refusal> {
+    let Some(input) = input.filter(|input| !input.is_none()) else { return Ok(PyDict::new(py)) };
+    let input = match input.cast_into::<PyDict>() {
+        Ok(input) => return Ok(input.copy()?),
+        Err(error) => error.into_inner(),
+    };
+    let bad = |reason: String| Refusal::Answer(Answer::BadCall { reason });
+    if let Ok(text) = input.cast::<PyString>() {
+        let text = text.to_string_lossy();
+        if text.trim().is_empty() {
+            return Ok(PyDict::new(py));
+        }
+        let parsed = serde_json::from_str(&text)
+            .map_err(|error| bad(format!("the `input` of '{name}' is not valid JSON: {error}")))?;
+        // Python itself refuses some of what is valid JSON: integers of more digits than it likes to read.
+        let object = json::to_python(py, &parsed).map_err(|error| {
+            bad(format!("the `input` of '{name}' cannot be read: {}", value::error_text(py, &error)))
+        })?;
+        return match object.cast_into::<PyDict>() {
+            Ok(input) => Ok(input),
+            Err(error) => {
+                Err(bad(format!("the `input` of '{name}' must be a JSON object, not {}", kind_of(&error.into_inner()))))
+            }
+        };
+    }
+    if let Ok(mapping) = input.cast::<PyMapping>() {
+        let copy = PyDict::new(py);
+        copy.update(mapping)?;
+        return Ok(copy);
+    }
+    Err(bad(format!("the `input` of '{name}' must be an object, not {}", kind_of(&input))))
+}
+
+fn kind_of(object: &Bound<'_, PyAny>) -> String {
+    object.get_type().name().map_or_else(|_| "an object".to_owned(), |name| format!("{name}"))
+}
