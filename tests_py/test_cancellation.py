@@ -1,0 +1,184 @@
+"""Cancellation wherever a call waits: the tool is finalised, the interruption told, and the task cancelled."""
+
+import asyncio
+import contextlib
+import gc
+import warnings
+from collections.abc import AsyncIterator, Awaitable
+from typing import Any
+
+import pytest
+
+from cancellable import KINDS, Log, Tools, swallowing, thread, thread_generator
+from conftest import LoopFactory
+from streams import COUNTS_REQUESTS, block, toolkit
+from toolcrib import ToolResponse
+
+needs_counting = pytest.mark.skipif(not COUNTS_REQUESTS, reason="before 3.11 a task does not count requests to cancel")
+
+POINTS = 200
+
+
+async def cancelled_after(steps: int, tools: Tools, times: int, *, short: bool) -> bool:
+    """Cancel a call after some steps of the loop and check what holds; tells whether the call ended before that."""
+    log = Log()
+    kit = tools(log)
+    got: list[ToolResponse] = []
+    others = asyncio.all_tasks()
+
+    async def consume() -> None:
+        if short:
+            got.append(await kit.call("tool"))
+            return
+        async for response in kit.call_tool_function(block("tool")):
+            got.append(response)
+
+    task = asyncio.create_task(consume())
+    for _ in range(steps):
+        await asyncio.sleep(0)
+    finished_first = task.done()
+    for _ in range(times):
+        task.cancel()
+        await asyncio.sleep(0)
+    await asyncio.wait([task], timeout=30)
+
+    where = f"{tools.__name__}, cancelled after {steps} steps"
+    assert task.done(), f"{where}: hangs"
+    swallowed = tools is swallowing and log.returned
+    assert task.cancelled() or finished_first or swallowed, f"{where}: {task}"
+    if task.cancelled() and log.entered and not short and times == 1:
+        assert got[-1].is_interrupted, f"{where}: the interruption was not told"
+        assert got[-1].code == "interrupted"
+    for _ in range(5000):
+        if log.left == log.entered and asyncio.all_tasks() == others:
+            break
+        await asyncio.sleep(0.001 if tools in (thread, thread_generator) else 0)
+    assert log.left == log.entered, f"{where}: {log.entered - log.left} `finally` did not run"
+    assert asyncio.all_tasks() == others, f"{where}: {asyncio.all_tasks() - others} are left"
+    return finished_first
+
+
+async def cancelled_everywhere(tools: Tools, times: int, *, short: bool = False) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for steps in range(POINTS):
+            if await cancelled_after(steps, tools, times, short=short) and steps > 10:
+                break
+        gc.collect()
+
+
+@pytest.mark.parametrize("tools", KINDS)
+async def test_every_point_of_a_stream_can_be_cancelled(tools: str, loop_factory: LoopFactory) -> None:
+    await cancelled_everywhere(KINDS[tools], 1)
+
+
+@pytest.mark.parametrize("tools", KINDS)
+async def test_every_point_can_be_cancelled_twice(tools: str, loop_factory: LoopFactory) -> None:
+    await cancelled_everywhere(KINDS[tools], 2)
+
+
+@pytest.mark.parametrize("tools", KINDS)
+async def test_every_point_of_a_short_call_can_be_cancelled(tools: str, loop_factory: LoopFactory) -> None:
+    await cancelled_everywhere(KINDS[tools], 1, short=True)
+
+
+async def forever() -> None:
+    await asyncio.sleep(60)
+
+
+def request(task: "asyncio.Task[Any] | None") -> None:
+    assert task is not None
+    task.cancel()
+
+
+@needs_counting
+@pytest.mark.parametrize("requester", ["the consumer", "the tool", "somebody before the call"])
+async def test_a_request_that_waits_for_the_first_wait_is_kept(requester: str) -> None:
+    async def tool() -> AsyncIterator[str]:
+        if requester == "the tool":
+            request(asyncio.current_task())
+        yield "one"
+        await forever()
+
+    async def consume() -> None:
+        if requester == "somebody before the call":
+            request(asyncio.current_task())
+        async for response in toolkit(tool).call_tool_function(block("tool")):
+            if requester == "the consumer" and not response.is_interrupted:
+                request(asyncio.current_task())
+
+    task = asyncio.create_task(consume())
+    await asyncio.wait([task], timeout=30)
+
+    assert task.cancelled()
+
+
+def running(awaitable: Awaitable[Any]) -> "asyncio.Task[Any]":
+    async def wait() -> Any:
+        return await awaitable
+
+    return asyncio.create_task(wait())
+
+
+async def test_a_short_call_that_is_cancelled_raises() -> None:
+    task = running(toolkit(forever).call("forever"))
+    await asyncio.sleep(0.01)
+
+    task.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+@contextlib.asynccontextmanager
+async def failing_cleanup() -> AsyncIterator[None]:
+    try:
+        yield
+    finally:
+        raise ValueError("the cleanup failed")
+
+
+async def fails_when_cancelled() -> None:
+    async with failing_cleanup():
+        await forever()
+
+
+async def generator_fails_when_cancelled() -> AsyncIterator[str]:
+    async with failing_cleanup():
+        yield "one"
+        await forever()
+
+
+async def postprocess_fails_when_cancelled(call: Any, response: ToolResponse) -> None:
+    await fails_when_cancelled()
+
+
+async def one_chunk() -> AsyncIterator[str]:
+    yield "one"
+
+
+@pytest.mark.parametrize(
+    ("tool", "postprocess"),
+    [
+        (fails_when_cancelled, None),
+        (generator_fails_when_cancelled, None),
+        (one_chunk, postprocess_fails_when_cancelled),
+    ],
+)
+async def test_an_error_in_the_cleanup_does_not_undo_a_cancellation(tool: Any, postprocess: Any) -> None:
+    kit = toolkit(tool, func_name="tool", postprocess_func=postprocess)
+    got: list[ToolResponse] = []
+
+    async def consume() -> None:
+        async for response in kit.call_tool_function(block("tool")):
+            got.append(response)
+
+    stream, short = asyncio.create_task(consume()), running(kit.call("tool"))
+    await asyncio.sleep(0.01)
+    for task in (stream, short):
+        task.cancel()
+    await asyncio.wait([stream, short])
+
+    assert (got[-1].code, got[-1].text) == ("failed", "Error: the cleanup failed")
+    assert stream.cancelled()
+    assert short.cancelled()

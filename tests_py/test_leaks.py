@@ -1,0 +1,136 @@
+"""Memory after very many calls of every kind: as much as before."""
+
+import asyncio
+import gc
+import os
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from typing import Any
+
+import pytest
+
+from streams import block, read, toolkit
+from toolcrib import ToolResponse
+
+CALLS = int(os.environ.get("TOOLCRIB_LEAK_CALLS", "20000"))
+MIB = 1024 * 1024
+
+
+def resident() -> int:
+    """The bytes of this process that are in memory."""
+    with open("/proc/self/statm") as statm:
+        return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+async def coroutine(number: int) -> str:
+    return str(number)
+
+
+async def waiting(number: int) -> str:
+    await asyncio.sleep(0)
+    return str(number)
+
+
+def function(number: int) -> int:
+    return number
+
+
+def generator(number: int) -> Iterator[str]:
+    yield "one"
+    yield str(number)
+
+
+async def async_generator(number: int) -> AsyncIterator[str]:
+    yield "one"
+    await asyncio.sleep(0)
+    yield str(number)
+
+
+def failing(number: int) -> str:
+    raise ValueError(number)
+
+
+async def postprocess(call: Any, response: ToolResponse) -> ToolResponse:
+    return ToolResponse([{"type": "text", "text": "replaced"}])
+
+
+KIT = toolkit(coroutine, waiting, function, generator, async_generator, failing)
+KIT.register_tool_function(coroutine, func_name="postprocessed", postprocess_func=postprocess)
+KIT.register_tool_function(waiting, func_name="hurried", timeout=60)
+KIT.register_tool_function(function, func_name="thread", run_in="thread")
+KIT.register_tool_function(generator, func_name="thread_generator", run_in="thread")
+
+
+def stream(name: str) -> Callable[[int], Awaitable[Any]]:
+    return lambda number: read(KIT.call_tool_function(block(name, number=number)))
+
+
+async def leave_early(number: int) -> None:
+    async for _ in KIT.call_tool_function(block("generator", number=number)):
+        break
+
+
+async def close_early(number: int) -> None:
+    call = KIT.call_tool_function(block("async_generator", number=number))
+    await anext(call)
+    await call.aclose()
+
+
+async def never_await(number: int) -> None:
+    del number
+    calls = [KIT.call_tool_function(block("coroutine", number=1)), KIT.call("coroutine", number=1)]
+    calls.clear()
+
+
+async def cancel(number: int) -> None:
+    task = asyncio.ensure_future(KIT.call_tool_function(block("waiting", number=number)).__anext__())
+    await asyncio.sleep(0)
+    task.cancel()
+    await task
+
+
+SCENARIOS: dict[str, tuple[Callable[[int], Awaitable[Any]], int]] = {
+    "coroutine": (stream("coroutine"), CALLS),
+    "waiting": (stream("waiting"), CALLS),
+    "function": (stream("function"), CALLS),
+    "generator": (stream("generator"), CALLS),
+    "async generator": (stream("async_generator"), CALLS),
+    "postprocessed": (stream("postprocessed"), CALLS),
+    "with a timeout": (stream("hurried"), CALLS),
+    "failing": (stream("failing"), CALLS),
+    "unknown": (stream("nobody"), CALLS),
+    "json text": (lambda n: read(KIT.call_tool_function({"name": "coroutine", "input": f'{{"number": {n}}}'})), CALLS),
+    "wrong arguments": (lambda n: read(KIT.call_tool_function(block("coroutine", number="no number"))), CALLS),
+    "thread": (stream("thread"), CALLS // 4),
+    "thread generator": (stream("thread_generator"), CALLS // 4),
+    "short call": (lambda n: KIT.call("coroutine", number=n), CALLS),
+    "left early": (leave_early, CALLS),
+    "closed early": (close_early, CALLS),
+    "never awaited": (never_await, CALLS),
+    "cancelled": (cancel, CALLS // 4),
+}
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="memory is read from /proc")
+@pytest.mark.timeout(120 + CALLS // 500)
+@pytest.mark.parametrize("scenario", SCENARIOS)
+async def test_very_many_calls_leave_nothing_behind(scenario: str) -> None:
+    call, count = SCENARIOS[scenario]
+
+    def measure() -> tuple[int, int, int]:
+        gc.collect()
+        return resident(), len(gc.get_objects()), sys.getallocatedblocks()
+
+    async def run(times: int) -> None:
+        for number in range(times):
+            await call(number % 7)
+
+    await run(count // 10)
+    measure()
+    memory, objects, blocks = measure()
+    await run(count)
+    memory_after, objects_after, blocks_after = measure()
+
+    assert memory_after - memory <= 4 * MIB
+    assert abs(objects_after - objects) <= 200
+    assert blocks_after - blocks <= 500
