@@ -1,0 +1,34 @@
+"""Keep the tools of LLM agents, tell models about them, decide who may call them, and run them."""
+
+from toolcrib import errors
+from toolcrib._core import RegisteredToolFunction, ToolGroup, ToolResponse, ToolStream
+from toolcrib.blocks import (
+    AudioBlock,
+    Base64Source,
+    ImageBlock,
+    TextBlock,
+    ThinkingBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+    URLSource,
+    VideoBlock,
+)
+from toolcrib.toolkit import Toolkit
+
+__all__ = [
+    "AudioBlock",
+    "Base64Source",
+    "ImageBlock",
+    "RegisteredToolFunction",
+    "TextBlock",
+    "ThinkingBlock",
+    "ToolGroup",
+    "ToolResponse",
+    "ToolResultBlock",
+    "ToolStream",
+    "ToolUseBlock",
+    "Toolkit",
+    "URLSource",
+    "VideoBlock",
+    "errors",
+]

@@ -1,0 +1,415 @@
+"""The compiled core: what it offers to Python, described for editors and type checkers.
+
+Import these names from `toolcrib`; the `Toolkit` there adds `tools`, `groups`, `tool` and `run` to the one here.
+"""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator, Iterator, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Literal, TypeAlias, final, overload
+
+from typing_extensions import disjoint_base
+
+from toolcrib.blocks import AudioBlock, ImageBlock, TextBlock, VideoBlock
+
+__all__ = ["RegisteredToolFunction", "ToolGroup", "ToolResponse", "ToolStream", "Toolkit"]
+
+_Block: TypeAlias = TextBlock | ImageBlock | AudioBlock | VideoBlock
+
+@disjoint_base
+class Toolkit:
+    """Keep tools, tell a model about them, and call them.
+
+    A toolkit may be used from several threads and event loops at once. It is always true, also when it is empty.
+
+    Args:
+        arguments: What is done with the model's arguments before a tool runs: `"coerce"` converts by declared type
+            and checks, `"check"` only checks, `"pass"` hands them on. A name that the schema does not show is always
+            refused.
+        errors: What becomes of a tool's exception: `"respond"` makes it a response, `"raise"` lets it through,
+            `"compat"` does as AgentScope does: a function's error responds, a generator's is raised.
+        run_in: Where synchronous tools run: `"thread"`, or `"inline"` on the event loop.
+
+    Raises:
+        ValueError: If an option has a value that is not listed here.
+
+    Example:
+        toolkit = Toolkit()
+        toolkit.register_tool_function(add)
+        response = await toolkit.call("add", a=1, b=2)
+    """
+
+    def __init__(
+        self,
+        *,
+        arguments: Literal["coerce", "check", "pass"] = "coerce",
+        errors: Literal["respond", "raise", "compat"] = "respond",
+        run_in: Literal["thread", "inline"] = "thread",
+    ) -> None: ...
+    def register_tool_function(
+        self,
+        tool_func: Callable[..., Any],
+        group_name: str = "basic",
+        preset_kwargs: dict[str, Any] | None = None,
+        func_name: str | None = None,
+        func_description: str | None = None,
+        json_schema: dict[str, Any] | None = None,
+        include_long_description: bool = True,
+        include_var_positional: bool = False,
+        include_var_keyword: bool = False,
+        postprocess_func: Callable[[Any, ToolResponse], Any] | None = None,
+        namesake_strategy: Literal["raise", "skip", "override", "rename"] = "raise",
+        *,
+        run_in: Literal["thread", "inline", "process"] | None = None,
+        timeout: float | None = None,
+    ) -> None:
+        """Make a callable a tool.
+
+        What is passed in (a partial, a schema, a dictionary of presets) is copied and never changed, and a registration
+        that fails changes nothing.
+
+        Args:
+            tool_func: A function, coroutine function, generator function, async generator function, method, partial,
+                class or callable object. It may return or yield anything. What a partial has bound is preset.
+            group_name: The group it belongs to, which must exist.
+            preset_kwargs: Arguments that the developer decides: the model can neither see nor send them. They win over
+                what a partial has bound.
+            func_name: The name the model calls it by, instead of the callable's own.
+            func_description: What the model is told, instead of the docstring's description, which an empty text keeps.
+            json_schema: What the model is told, instead of what the signature and the docstring say:
+                `{"type": "function", "function": {"name": ..., "parameters": {...}}}`. The name is always the
+                tool's own. An empty dictionary means that the schema is derived.
+            include_long_description: Whether the paragraphs after the docstring's first are told.
+            include_var_positional: Whether the model may send `*args`, as a list under that name.
+            include_var_keyword: Whether the model may send `**kwargs`, as an object under that name.
+            postprocess_func: Called with the request block and each response, and awaited if it is asynchronous; a true
+                result is delivered instead.
+            namesake_strategy: What to do when the name is taken: `"raise"` refuses, `"skip"` keeps the old tool,
+                `"override"` puts the new one in its place, `"rename"` adds a random ending of five characters.
+            run_in: Where it runs, instead of the toolkit's own choice: `"thread"`, `"inline"`, or `"process"` for an
+                importable function that can be killed.
+            timeout: After how many seconds a call is ended. A synchronous tool that runs inline cannot have one.
+
+        Raises:
+            TypeError: If `tool_func` cannot be called, or an option has the wrong type.
+            ValueError: If an option has a value that is not listed here, or the callable has no signature to read.
+            UnknownGroupError: If there is no such group.
+            DuplicateToolError: If the name is taken and the strategy is `"raise"`.
+            NoFreeNameError: If every new name that was tried is taken.
+            InvalidSchemaError: If `json_schema` does not describe a function.
+            IncompleteSchemaError: If `json_schema` has no `parameters`, or no `properties` to take presets out of.
+            UnsupportedTypeError: If a parameter's annotation has no JSON Schema.
+
+        Example:
+            toolkit.register_tool_function(search, preset_kwargs={"api_key": key}, timeout=10)
+        """
+
+    def remove_tool_function(self, tool_name: str, allow_not_exist: bool = True) -> None:
+        """Take a tool out; calls that are running go on.
+
+        Args:
+            tool_name: The tool's name.
+            allow_not_exist: Whether it may be missing.
+
+        Raises:
+            UnknownToolError: If there is no such tool and there must be one.
+        """
+
+    def create_tool_group(
+        self,
+        group_name: str,
+        description: str,
+        active: bool = False,
+        notes: str | None = None,
+    ) -> None:
+        """Add a group, to register tools in and to switch on and off.
+
+        Args:
+            group_name: A name that is new; `basic` is taken by the group of all tools that name no other.
+            description: What the group is for.
+            active: Whether its tools are shown and may be called from the start.
+            notes: How to use its tools; see `get_activated_notes`.
+
+        Raises:
+            DuplicateGroupError: If the name is taken.
+        """
+
+    def update_tool_groups(self, group_names: list[str], active: bool) -> None:
+        """Switch groups on or off.
+
+        A name that no group has is ignored; `basic` is always on, which a warning in the log `toolcrib` says.
+
+        Args:
+            group_names: The groups to switch; the others stay as they are.
+            active: Whether they are on.
+
+        Raises:
+            TypeError: If `group_names` is not a list of strings.
+        """
+
+    def remove_tool_groups(self, group_names: str | list[str]) -> None:
+        """Remove groups together with their tools.
+
+        A name that no group has is ignored.
+
+        Args:
+            group_names: One name or several.
+
+        Raises:
+            TypeError: If `group_names` is neither a string nor a list of strings.
+            BasicGroupError: If `basic` is among them; then nothing is removed.
+        """
+
+    def get_json_schemas(self) -> list[dict[str, Any]]:
+        """Describe the tools of all active groups, in the order they were registered.
+
+        Returns:
+            One `{"type": "function", "function": {...}}` for each tool. They are copies, yours to change.
+        """
+
+    def get_json_schemas_bytes(self) -> bytes:
+        """Give the same list as JSON text, which is kept until something changes."""
+
+    def get_activated_notes(self) -> str:
+        """Join the notes of the active groups, each under the heading `## About Tool Group '<name>'`."""
+
+    def clear(self) -> None:
+        """Remove all tools and all groups but `basic`."""
+
+    def call_tool_function(self, tool_call: Mapping[str, Any]) -> ToolStream:
+        """Call a tool the way a model asks for it, and give its responses as they come.
+
+        Nothing runs before the first step, not even the search for the tool. A mistake of the model is answered with a
+        response that has a `code`.
+
+        Args:
+            tool_call: `{"type": "tool_use", "id": ..., "name": ..., "input": {...}}`, of which `name` is needed.
+                `input` may also be JSON text, or None.
+
+        Raises:
+            TypeError: If `tool_call` is not a mapping.
+
+        Example:
+            async for response in toolkit.call_tool_function(block):
+                print(response.text)
+        """
+
+    def call(self, name: str, /, **arguments: Any) -> Coroutine[Any, Any, ToolResponse]:
+        """Call a tool and give its last response.
+
+        Args:
+            name: The tool's name.
+            **arguments: What a model would send: presets cannot be overridden here either.
+
+        Example:
+            response = await toolkit.call("add", a=1, b=2)
+        """
+
+    def _find_tool(self, name: str) -> RegisteredToolFunction | None: ...
+    def _find_group(self, name: str) -> ToolGroup | None: ...
+    def _all_tools(self) -> dict[str, RegisteredToolFunction]: ...
+    def _all_groups(self) -> dict[str, ToolGroup]: ...
+
+@final
+class RegisteredToolFunction:
+    """A tool in a toolkit.
+
+    It is made by registering and cannot be changed; register it anew with `"override"` instead.
+    """
+
+    @property
+    def name(self) -> str:
+        """The name a model calls it by."""
+
+    @property
+    def group(self) -> str:
+        """The name of the group it belongs to."""
+
+    @property
+    def source(self) -> Literal["function"]:
+        """Where it comes from."""
+
+    @property
+    def original_func(self) -> Callable[..., Any]:
+        """What was registered, without the partial around it."""
+
+    @property
+    def json_schema(self) -> dict[str, Any]:
+        """What the model is told, as a copy."""
+
+    @property
+    def preset_kwargs(self) -> dict[str, Any]:
+        """The arguments that the model cannot see, what a partial has bound included, as a copy."""
+
+    @property
+    def original_name(self) -> str | None:
+        """The callable's own name, if the tool has another one."""
+
+    @property
+    def postprocess_func(self) -> Callable[[Any, ToolResponse], Any] | None:
+        """What is called with each response."""
+
+    @property
+    def run_in(self) -> Literal["thread", "inline", "process"]:
+        """Where it runs; asynchronous tools run on the caller's event loop, which is `"inline"`."""
+
+    @property
+    def timeout(self) -> float | None:
+        """After how many seconds a call is ended."""
+
+@final
+class ToolGroup:
+    """A named set of tools that is on or off.
+
+    The groups in `Toolkit.groups` are live: what is set here takes effect in the toolkit. One that you make yourself
+    belongs to no toolkit.
+
+    Args:
+        name: The name, unique in its toolkit.
+        active: Whether its tools are shown and may be called.
+        description: What the group is for.
+        notes: How to use its tools.
+    """
+
+    __hash__: None  # type: ignore[assignment]
+    active: bool
+    """Whether its tools are shown and may be called."""
+    description: str
+    """What the group is for."""
+    notes: str | None
+    """How to use its tools; see `Toolkit.get_activated_notes`."""
+
+    def __new__(cls, name: str, active: bool, description: str, notes: str | None = None) -> ToolGroup: ...
+    @property
+    def name(self) -> str:
+        """The name, unique in its toolkit."""
+
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    def __reduce__(self) -> tuple[Any, ...]: ...
+
+@disjoint_base
+class ToolResponse:
+    """One chunk of what a tool call gives.
+
+    Two responses are equal if their first six fields are, also if one of them is AgentScope's.
+
+    Args:
+        content: Blocks, in the order they are shown to the model.
+        metadata: Anything for the program, which the model does not see. A tool's value that is not text is kept under
+            `"value"`.
+        stream: Whether more of the same is to come.
+        is_last: Whether this is the last response of its call.
+        is_interrupted: Whether the call was cancelled.
+        id: A text that no other response has; by default the time and six random digits.
+        code: Why the call did not go well: `"bad_call"`, `"unknown_tool"`, `"inactive_group"`, `"invalid_arguments"`,
+            `"failed"`, `"interrupted"` or `"timeout"`; None if it did.
+
+    Example:
+        ToolResponse([TextBlock(type="text", text="done")])
+    """
+
+    __hash__: None  # type: ignore[assignment]
+    content: list[_Block]
+    """Blocks, in the order they are shown to the model."""
+    metadata: dict[str, Any] | None
+    """Anything for the program, which the model does not see."""
+    stream: bool
+    """Whether more of the same is to come."""
+    is_last: bool
+    """Whether this is the last response of its call."""
+    is_interrupted: bool
+    """Whether the call was cancelled."""
+    id: str
+    """A text that no other response has."""
+    code: str | None
+    """Why the call did not go well; None if it did."""
+
+    def __new__(
+        cls,
+        content: Sequence[_Block],
+        metadata: dict[str, Any] | None = None,
+        stream: bool = False,
+        is_last: bool = True,
+        is_interrupted: bool = False,
+        id: str | None = None,
+        *,
+        code: str | None = None,
+    ) -> ToolResponse: ...
+    @property
+    def text(self) -> str:
+        """All text blocks, one to a line."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether the call went well: it has no code and was not interrupted."""
+
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    def __reduce__(self) -> tuple[Any, ...]: ...
+    def __setstate__(self, state: dict[str, Any], /) -> None: ...
+
+@final
+class ToolStream(AsyncGenerator[ToolResponse, Any], Awaitable["ToolStream"]):
+    """The responses of one tool call, as they come.
+
+    Awaiting it gives the stream itself and runs nothing; iterating it runs the call. It has the interface of an async
+    generator. Whoever stops reading before the end closes it, by `aclose` or by letting go of it, and the tool's
+    generator is finalised at once.
+    """
+
+    @property
+    def __name__(self) -> str:
+        """The name of the tool that is called."""
+
+    @property
+    def __qualname__(self) -> str:
+        """The name of the tool that is called."""
+
+    def __await__(self) -> Generator[Any, None, ToolStream]:
+        """Give the stream itself."""
+
+    def __aiter__(self) -> ToolStream: ...
+    def __anext__(self) -> Coroutine[Any, Any, ToolResponse]: ...
+    def __iter__(self) -> Iterator[Any]: ...
+    def __next__(self) -> Any: ...
+    def asend(self, value: Any, /) -> Coroutine[Any, Any, ToolResponse]:
+        """Send a value into the tool's generator and get the next response."""
+
+    @overload
+    def athrow(
+        self,
+        typ: type[BaseException],
+        val: BaseException | object = None,
+        tb: TracebackType | None = None,
+        /,
+    ) -> Coroutine[Any, Any, ToolResponse]: ...
+    @overload
+    def athrow(
+        self,
+        typ: BaseException,
+        val: None = None,
+        tb: TracebackType | None = None,
+        /,
+    ) -> Coroutine[Any, Any, ToolResponse]:
+        """Raise an exception in the tool's generator and get the next response."""
+
+    def aclose(self) -> Coroutine[Any, Any, None]:
+        """End the call and finalise the tool's generator."""
+
+    def send(self, value: Any, /) -> Any:
+        """Go on until the next response or the next wait."""
+
+    @overload
+    def throw(
+        self,
+        typ: type[BaseException],
+        val: BaseException | object = None,
+        tb: TracebackType | None = None,
+        /,
+    ) -> Any: ...
+    @overload
+    def throw(self, typ: BaseException, val: None = None, tb: TracebackType | None = None, /) -> Any:
+        """Raise an exception where the call waits."""
+
+    def close(self) -> None:
+        """Give the call up from synchronous code."""

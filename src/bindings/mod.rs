@@ -1,0 +1,34 @@
+//! The Python face: converts in, calls the core, converts out.
+
+mod arguments;
+mod callable;
+mod errors;
+mod group;
+mod json;
+mod log;
+mod register;
+mod response;
+mod schema;
+mod signature;
+mod stream;
+mod tool;
+mod toolkit;
+mod value;
+mod worker;
+
+use pyo3::prelude::*;
+
+/// The module's own allocations; the interpreter keeps its allocator.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// The extension module behind the package `toolcrib`.
+#[pymodule(gil_used = true)]
+fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<toolkit::PyToolkit>()?;
+    module.add_class::<tool::PyTool>()?;
+    module.add_class::<group::PyToolGroup>()?;
+    module.add_class::<response::PyToolResponse>()?;
+    worker::install(module)?;
+    stream::init(module, &module.py().get_type::<toolkit::PyToolkit>())
+}

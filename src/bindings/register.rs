@@ -1,0 +1,222 @@
+//! From a callable and the developer's wishes to a tool: the first half of the one path.
+
+use std::sync::Arc;
+
+use pyo3::exceptions::{PyRecursionError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString};
+use serde_json::{Map, Value};
+
+use super::callable::Callable;
+use super::json as bridge;
+use super::schema::{Wanted, describe};
+use super::stream::Plan;
+use super::tool::{PyTool, place};
+use crate::call::{ArgumentMode, ErrorMode, RunIn};
+use crate::registry::{Group, Namesake};
+use crate::schema::FunctionSchema;
+use crate::{Error, Result};
+
+/// The switches of a toolkit.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Behaviour {
+    pub(crate) arguments: ArgumentMode,
+    pub(crate) errors: ErrorMode,
+    pub(crate) run_in: RunIn,
+}
+
+/// What the developer says about a tool.
+pub(crate) struct Wishes<'py> {
+    pub(crate) presets: Option<Bound<'py, PyDict>>,
+    pub(crate) name: Option<String>,
+    pub(crate) description: Option<String>,
+    pub(crate) schema: Option<Bound<'py, PyAny>>,
+    pub(crate) include_long_description: bool,
+    pub(crate) include_var_positional: bool,
+    pub(crate) include_var_keyword: bool,
+    pub(crate) postprocess: Option<Py<PyAny>>,
+    pub(crate) run_in: Option<RunIn>,
+    pub(crate) timeout: Option<f64>,
+}
+
+/// A tool that only lacks its place in the registry.
+pub(crate) struct Draft<'py> {
+    callable: Callable<'py>,
+    wishes: Wishes<'py>,
+    presets: Bound<'py, PyDict>,
+    function: Map<String, Value>,
+    is_supplied: bool,
+    /// The name it would like to have.
+    pub(crate) name: String,
+}
+
+impl<'py> Draft<'py> {
+    /// Works out everything about a tool but its final name.
+    pub(crate) fn new(tool: &Bound<'py, PyAny>, wishes: Wishes<'py>) -> PyResult<Self> {
+        let py = tool.py();
+        let supplied = match &wishes.schema {
+            // An empty schema means: derive it.
+            Some(schema) if schema.is_truthy()? => Some(function_of(schema)?),
+            _ => None,
+        };
+        let callable = Callable::read(tool)?;
+        let presets = callable.bound.copy()?;
+        for (name, value) in wishes.presets.iter().flatten() {
+            presets.set_item(preset_name(&name)?, value)?;
+        }
+        if let Some(postprocess) = wishes.postprocess.as_ref().filter(|function| !function.bind(py).is_callable()) {
+            let class = postprocess.bind(py).get_type().qualname()?;
+            return Err(PyTypeError::new_err(format!("postprocess_func must be callable, not {class}")));
+        }
+        let name = match &wishes.name {
+            Some(name) if !name.is_empty() => name.clone(),
+            _ => callable.name.clone(),
+        };
+        let is_supplied = supplied.is_some();
+        let mut function = match supplied {
+            Some(mut function) => {
+                hide(&mut function, &name, &presets)?;
+                function
+            }
+            None => derive(py, &callable, &name, &wishes, &presets)?,
+        };
+        if let Some(description) = wishes.description.as_deref().filter(|text| !text.is_empty()) {
+            function.insert("description".to_owned(), description.into());
+        }
+        Ok(Self { callable, wishes, presets, function, is_supplied, name })
+    }
+
+    /// Makes the tool under the name it was given.
+    pub(crate) fn finish(
+        self,
+        py: Python<'py>,
+        name: &str,
+        group: Arc<Group>,
+        behaviour: Behaviour,
+        is_renamed: bool,
+    ) -> PyResult<PyTool> {
+        let Self { callable, wishes, presets, function, is_supplied, .. } = self;
+        let schema = Arc::new(FunctionSchema::new(function, name));
+        let plan =
+            Plan::new(py, name, &callable.signature, &presets, schema.parameters(), is_supplied, behaviour.arguments)?;
+        let run_in = place(&callable, wishes.run_in.unwrap_or(behaviour.run_in), wishes.timeout)?;
+        let is_named = wishes.name.is_some_and(|name| !name.is_empty());
+        Ok(PyTool {
+            name: name.into(),
+            group,
+            schema,
+            original_name: (is_named || is_renamed).then_some(callable.name),
+            function: callable.function.unbind(),
+            presets: presets.unbind(),
+            postprocess: wishes.postprocess,
+            kind: callable.kind,
+            run_in,
+            timeout: wishes.timeout,
+            errors: behaviour.errors,
+            plan,
+            listed: pyo3::sync::PyOnceLock::new(),
+        })
+    }
+}
+
+/// The name of a preset as plain text, so that comparing it with what a model sends runs nobody's code.
+fn preset_name<'py>(name: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyString>> {
+    let Ok(text) = name.cast::<PyString>() else {
+        let class = name.get_type().qualname()?;
+        return Err(PyTypeError::new_err(format!("the names in preset_kwargs must be text, not {class}")));
+    };
+    if text.is_exact_instance_of::<PyString>() {
+        Ok(text.clone())
+    } else {
+        Ok(PyString::new(name.py(), text.to_str()?))
+    }
+}
+
+fn derive(
+    py: Python<'_>,
+    callable: &Callable<'_>,
+    name: &str,
+    wishes: &Wishes<'_>,
+    presets: &Bound<'_, PyDict>,
+) -> PyResult<Map<String, Value>> {
+    let hidden = |parameter: &str| presets.contains(parameter).unwrap_or(false);
+    let described = describe(
+        py,
+        &callable.function,
+        &callable.signature,
+        &Wanted {
+            tool: name,
+            include_long_description: wishes.include_long_description,
+            include_var_positional: wishes.include_var_positional,
+            include_var_keyword: wishes.include_var_keyword,
+            hidden: &hidden,
+        },
+    )?;
+    let mut function = Map::with_capacity(3);
+    function.insert("name".to_owned(), name.into());
+    function.insert("parameters".to_owned(), described.parameters);
+    if let Some(description) = described.description {
+        function.insert("description".to_owned(), description.into());
+    }
+    Ok(function)
+}
+
+/// The `function` part of a schema that the developer supplied, as a copy.
+fn function_of(schema: &Bound<'_, PyAny>) -> PyResult<Map<String, Value>> {
+    let invalid = |reason: &str| Error::InvalidSchema { reason: reason.to_owned() };
+    if !schema.is_instance_of::<PyDict>() {
+        return Err(invalid("").into());
+    }
+    let value = bridge::from_python(schema).map_err(|error| {
+        if error.is_instance_of::<PyRecursionError>(schema.py()) { error } else { invalid(&error.to_string()).into() }
+    })?;
+    let Value::Object(mut schema) = value else { return Err(invalid("").into()) };
+    let is_function = schema.get("type").is_some_and(|kind| kind == "function");
+    match schema.remove("function") {
+        Some(Value::Object(function)) if is_function => Ok(function),
+        _ => Err(invalid("").into()),
+    }
+}
+
+/// Takes presets out of a supplied schema, so that the model does not see them.
+fn hide(function: &mut Map<String, Value>, tool: &str, presets: &Bound<'_, PyDict>) -> Result<()> {
+    let missing = |key: &str| Error::IncompleteSchema { tool: tool.to_owned(), key: key.to_owned() };
+    let Some(Value::Object(parameters)) = function.get_mut("parameters") else {
+        return Err(missing("parameters"));
+    };
+    let is_preset = |name: &str| presets.contains(PyString::new(presets.py(), name)).unwrap_or(false);
+    match parameters.get_mut("properties") {
+        Some(Value::Object(properties)) => properties.retain(|name, _| !is_preset(name)),
+        _ if presets.is_empty() => {}
+        _ => return Err(missing("properties")),
+    }
+    if let Some(Value::Array(required)) = parameters.get_mut("required") {
+        required.retain(|name| !name.as_str().is_some_and(is_preset));
+        if required.is_empty() {
+            parameters.shift_remove("required");
+        }
+    }
+    Ok(())
+}
+
+/// Reads the word for a namesake strategy, when it is needed.
+pub(crate) fn namesake(word: &str) -> PyResult<Namesake> {
+    Namesake::parse(word).ok_or_else(|| {
+        PyValueError::new_err(format!(
+            "Invalid namesake_strategy: {word}. It must be 'raise', 'skip', 'override' or 'rename'."
+        ))
+    })
+}
+
+/// The random part of a new name: five letters and digits.
+pub(crate) fn suffix() -> String {
+    use std::hash::{BuildHasher, RandomState};
+    const LETTERS: &[u8] = b"23456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz";
+    let mut bits = RandomState::new().hash_one(std::time::SystemTime::now());
+    let mut letter = || {
+        let index = usize::try_from(bits % LETTERS.len() as u64).unwrap_or_default();
+        bits /= LETTERS.len() as u64;
+        char::from(LETTERS[index])
+    };
+    (0..5).map(|_| letter()).collect()
+}

@@ -1,0 +1,331 @@
+//! `ToolResponse`: one chunk of what came back.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use pyo3::ffi::PyTypeObject;
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyList, PyString, PyTuple};
+use pyo3::{IntoPyObjectExt, PyTypeInfo};
+
+use crate::call::{Answer, Code};
+
+/// One chunk of what a tool call gives.
+///
+/// Two responses are equal if their first six fields are, also if one of them is AgentScope's.
+#[pyclass(name = "ToolResponse", module = "toolcrib", subclass, weakref)]
+pub(crate) struct PyToolResponse {
+    /// Blocks, in the order they are shown to the model.
+    #[pyo3(get, set)]
+    content: Py<PyAny>,
+    /// Anything for the program, which the model does not see.
+    #[pyo3(get, set)]
+    metadata: Option<Py<PyAny>>,
+    /// Whether more of the same is to come.
+    #[pyo3(get, set)]
+    stream: bool,
+    /// Whether this is the last response of its call.
+    #[pyo3(get, set)]
+    is_last: bool,
+    /// Whether the call was cancelled.
+    #[pyo3(get, set)]
+    is_interrupted: bool,
+    /// Why the call did not go well; None if it did.
+    #[pyo3(get, set)]
+    code: Option<Py<PyString>>,
+    id: Id,
+}
+
+/// The identity of a response. Few are ever looked at, so the text is made when it is.
+enum Id {
+    Given(Py<PyAny>),
+    Made { at: Duration, salt: u32 },
+}
+
+impl Id {
+    fn new() -> Self {
+        let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Self::Made { at, salt: salt() }
+    }
+}
+
+/// Three bytes that differ from response to response, so that two of the same millisecond do too.
+fn salt() -> u32 {
+    use std::hash::{BuildHasher, RandomState};
+    use std::sync::LazyLock;
+    use std::sync::atomic::{AtomicU32, Ordering};
+    static START: LazyLock<u32> = LazyLock::new(|| {
+        #[allow(clippy::cast_possible_truncation, reason = "any bits do")]
+        let start = RandomState::new().hash_one(std::process::id()) as u32;
+        start
+    });
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    // An odd factor spreads the count over all values before one comes again.
+    START.wrapping_add(COUNT.fetch_add(1, Ordering::Relaxed).wrapping_mul(0x009E_3779)) & 0x00FF_FFFF
+}
+
+#[pymethods]
+impl PyToolResponse {
+    #[new]
+    #[pyo3(signature = (content, metadata=None, stream=false, is_last=true, is_interrupted=false, id=None, *, code=None))]
+    #[allow(clippy::too_many_arguments, reason = "the fields of a response, in the order that AgentScope fixed")]
+    fn new(
+        content: Py<PyAny>,
+        metadata: Option<Py<PyAny>>,
+        stream: bool,
+        is_last: bool,
+        is_interrupted: bool,
+        id: Option<Py<PyAny>>,
+        code: Option<Py<PyString>>,
+    ) -> Self {
+        Self { code, ..Self::with(content, metadata, stream, is_last, is_interrupted, id) }
+    }
+
+    /// A text that no other response has.
+    #[getter]
+    fn id<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
+        let (at, salt) = match &slf.borrow().id {
+            Id::Given(id) => return Ok(id.bind(py).clone()),
+            Id::Made { at, salt } => (*at, *salt),
+        };
+        let local = datetime(py)?.call_method1(intern!(py, "fromtimestamp"), (at.as_secs(),))?;
+        let second: String = local.call_method1(intern!(py, "strftime"), ("%Y-%m-%d %H:%M:%S",))?.extract()?;
+        let id = format!("{second}.{:03}_{salt:06x}", at.subsec_millis()).into_bound_py_any(py)?;
+        slf.borrow_mut().id = Id::Given(id.clone().unbind());
+        Ok(id)
+    }
+
+    #[setter]
+    fn set_id(&mut self, id: Py<PyAny>) {
+        self.id = Id::Given(id);
+    }
+
+    /// All text blocks, one to a line.
+    #[getter]
+    fn text(&self, py: Python<'_>) -> PyResult<String> {
+        let content = self.content.bind(py);
+        if let Ok(text) = content.cast::<PyString>() {
+            return Ok(text.to_string());
+        }
+        let mut texts = Vec::new();
+        for block in content.try_iter()? {
+            let block = block?;
+            if let Ok(block) = block.cast::<PyDict>()
+                && let Some(text) = block.get_item(intern!(py, "text"))?
+                && let Ok(text) = text.cast::<PyString>()
+            {
+                texts.push(text.to_string());
+            }
+        }
+        Ok(texts.join("\n"))
+    }
+
+    /// Whether the call went well: it has no code and was not interrupted.
+    #[getter]
+    fn ok(&self) -> bool {
+        self.code.is_none() && !self.is_interrupted
+    }
+
+    /// Compares the six fields that AgentScope's own class has, so that the two can be compared with each other.
+    fn __eq__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        let py = slf.py();
+        for field in FIELDS {
+            let Some(theirs) = other.getattr_opt(field)? else { return Ok(py.NotImplemented()) };
+            if !slf.getattr(field)?.eq(theirs)? {
+                return false.into_py_any(py);
+            }
+        }
+        true.into_py_any(py)
+    }
+
+    fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
+        let fields = FIELDS
+            .iter()
+            .map(|field| Ok(format!("{field}={}", slf.getattr(*field)?.repr()?)))
+            .collect::<PyResult<Vec<_>>>()?;
+        let code = slf.borrow().code.as_ref().map_or_else(String::new, |code| format!(", code='{code}'"));
+        Ok(format!("{}({}{code})", slf.get_type().name()?, fields.join(", ")))
+    }
+
+    /// Copying and pickling, with the attributes that a subclass may add.
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
+        let py = slf.py();
+        let fields = FIELDS.iter().map(|field| slf.getattr(*field)).collect::<PyResult<Vec<_>>>()?;
+        let state = match slf.getattr_opt(intern!(py, "__dict__"))? {
+            Some(attributes) => attributes.cast_into::<PyDict>()?.copy()?,
+            None => PyDict::new(py),
+        };
+        state.set_item(intern!(py, "code"), &slf.borrow().code)?;
+        PyTuple::new(py, [slf.get_type().into_any(), PyTuple::new(py, fields)?.into_any(), state.into_any()])
+    }
+
+    fn __setstate__(slf: &Bound<'_, Self>, state: &Bound<'_, PyDict>) -> PyResult<()> {
+        for (name, value) in state {
+            slf.setattr(name.cast::<PyString>()?, value)?;
+        }
+        Ok(())
+    }
+
+    #[allow(clippy::needless_pass_by_value, reason = "the signature that pyo3 asks for")]
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.content)?;
+        visit.call(&self.metadata)?;
+        if let Id::Given(id) = &self.id {
+            visit.call(id)?;
+        }
+        Ok(())
+    }
+
+    fn __clear__(&mut self) {
+        Python::attach(|py| {
+            self.content = py.None();
+            self.metadata = None;
+        });
+    }
+}
+
+pub(crate) const FIELDS: [&str; 6] = ["content", "metadata", "stream", "is_last", "is_interrupted", "id"];
+
+impl PyToolResponse {
+    /// A response of the fields that AgentScope's has.
+    #[inline]
+    pub(crate) fn with(
+        content: Py<PyAny>,
+        metadata: Option<Py<PyAny>>,
+        stream: bool,
+        is_last: bool,
+        is_interrupted: bool,
+        id: Option<Py<PyAny>>,
+    ) -> Self {
+        let id = id.map_or_else(Id::new, Id::Given);
+        Self { content, metadata, stream, is_last, is_interrupted, code: None, id }
+    }
+}
+
+/// The type, for comparing pointers.
+#[inline]
+pub(crate) fn exact_type(py: Python<'_>) -> *mut PyTypeObject {
+    PyToolResponse::type_object_raw(py)
+}
+
+fn datetime(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
+    static DATETIME: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    Ok(DATETIME.get_or_try_init(py, || py.import("datetime")?.getattr("datetime").map(Bound::unbind))?.bind(py))
+}
+
+fn text_block<'py>(py: Python<'py>, text: Bound<'py, PyString>) -> PyResult<Bound<'py, PyDict>> {
+    let block = PyDict::new(py);
+    block.set_item(intern!(py, "type"), intern!(py, "text"))?;
+    block.set_item(intern!(py, "text"), text)?;
+    Ok(block)
+}
+
+fn code(py: Python<'_>, code: Code) -> Py<PyString> {
+    let word = match code {
+        Code::BadCall => intern!(py, Code::BadCall.as_str()),
+        Code::UnknownTool => intern!(py, Code::UnknownTool.as_str()),
+        Code::InactiveGroup => intern!(py, Code::InactiveGroup.as_str()),
+        Code::InvalidArguments => intern!(py, Code::InvalidArguments.as_str()),
+        Code::Failed => intern!(py, Code::Failed.as_str()),
+        Code::Interrupted => intern!(py, Code::Interrupted.as_str()),
+        Code::Timeout => intern!(py, Code::Timeout.as_str()),
+    };
+    word.clone().unbind()
+}
+
+fn make<'py>(
+    py: Python<'py>,
+    content: Bound<'py, PyAny>,
+    metadata: Option<Py<PyAny>>,
+    code: Option<Py<PyString>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let response = PyToolResponse {
+        content: content.unbind(),
+        metadata,
+        stream: false,
+        is_last: true,
+        is_interrupted: false,
+        code,
+        id: Id::new(),
+    };
+    Ok(Bound::new(py, response)?.into_any())
+}
+
+/// A response with one text block, and the value that the text stands for.
+pub(crate) fn text<'py>(
+    py: Python<'py>,
+    text: Bound<'py, PyString>,
+    value: Option<Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let metadata = match value {
+        None => None,
+        Some(value) => {
+            let metadata = PyDict::new(py);
+            metadata.set_item(intern!(py, "value"), value)?;
+            Some(metadata.into_any().unbind())
+        }
+    };
+    let content = PyList::new(py, [text_block(py, text)?])?.into_any();
+    make(py, content, metadata, None)
+}
+
+/// A response without content, for a generator that gave nothing.
+pub(crate) fn empty(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+    make(py, PyList::empty(py).into_any(), None, None)
+}
+
+/// One of toolcrib's own answers.
+pub(crate) fn answer<'py>(py: Python<'py>, answer: &Answer) -> PyResult<Bound<'py, PyAny>> {
+    let text = PyString::new(py, &answer.text());
+    let content = PyList::new(py, [text_block(py, text)?])?.into_any();
+    make(py, content, None, Some(code(py, answer.code())))
+}
+
+/// The response to a cancelled call: what came last, with a note. The chunk itself is the consumer's and stays as it is.
+pub(crate) fn interrupted<'py>(
+    py: Python<'py>,
+    last: Option<Bound<'py, PyAny>>,
+    is_function: bool,
+) -> PyResult<Bound<'py, PyAny>> {
+    let note = text_block(py, PyString::new(py, &Answer::Interrupted.text()))?;
+    let content = PyList::empty(py);
+    let (mut metadata, mut stream) = (None, is_function);
+    if let Some(last) = last {
+        let last = last.cast_into::<PyToolResponse>()?;
+        let last = last.borrow();
+        match last.content.bind(py).cast::<PyString>() {
+            Ok(text) => content.append(text_block(py, text.clone())?)?,
+            Err(_) => last.content.bind(py).try_iter()?.try_for_each(|block| content.append(block?))?,
+        }
+        metadata = last.metadata.as_ref().map(|metadata| metadata.clone_ref(py));
+        stream = last.stream;
+    }
+    content.append(note)?;
+    let response = PyToolResponse {
+        content: content.into_any().unbind(),
+        metadata,
+        stream,
+        is_last: true,
+        is_interrupted: true,
+        code: Some(code(py, Code::Interrupted)),
+        id: Id::new(),
+    };
+    Ok(Bound::new(py, response)?.into_any())
+}
+
+/// A response of our own with the fields of another library's.
+pub(crate) fn adopt<'py>(foreign: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let py = foreign.py();
+    let mut fields = Vec::with_capacity(FIELDS.len());
+    for field in FIELDS {
+        match foreign.getattr_opt(field)? {
+            Some(value) => fields.push(value),
+            None => return Ok(None),
+        }
+    }
+    let class = PyToolResponse::type_object(py);
+    Ok(Some(class.call1(PyTuple::new(py, fields)?)?))
+}

@@ -1,0 +1,173 @@
+//! `RegisteredToolFunction`: a tool in a toolkit, as Python sees it.
+
+use std::sync::Arc;
+
+use pyo3::exceptions::PyValueError;
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyDict;
+
+use super::callable::{Callable, Kind};
+use super::json;
+use super::stream::Plan;
+use crate::call::{ErrorMode, RunIn};
+use crate::registry::Group;
+use crate::schema::FunctionSchema;
+
+/// A tool in a toolkit.
+///
+/// It is made by registering and cannot be changed; register it anew with `"override"` instead.
+#[pyclass(name = "RegisteredToolFunction", module = "toolcrib", frozen, weakref)]
+pub(crate) struct PyTool {
+    pub(crate) name: Box<str>,
+    pub(crate) group: Arc<Group>,
+    pub(crate) schema: Arc<FunctionSchema>,
+    pub(crate) original_name: Option<String>,
+    pub(crate) presets: Py<PyDict>,
+    pub(crate) postprocess: Option<Py<PyAny>>,
+    /// What the developer registered, without a partial around it.
+    pub(crate) function: Py<PyAny>,
+    pub(crate) kind: Kind,
+    pub(crate) run_in: RunIn,
+    pub(crate) timeout: Option<f64>,
+    pub(crate) errors: ErrorMode,
+    pub(crate) plan: Plan,
+    /// The schema as Python objects, made when it is first listed.
+    pub(crate) listed: PyOnceLock<Py<PyDict>>,
+}
+
+impl PyTool {
+    /// The schema for a caller to keep: a copy.
+    pub(crate) fn schema_copy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let dict = self.listed.get_or_try_init(py, || {
+            let function = PyDict::new(py);
+            for (key, value) in self.schema.entries() {
+                function.set_item(key, json::schema_to_python(py, value)?)?;
+            }
+            let schema = PyDict::new(py);
+            schema.set_item(intern!(py, "type"), intern!(py, "function"))?;
+            schema.set_item(intern!(py, "function"), function)?;
+            Ok::<_, PyErr>(schema.unbind())
+        })?;
+        json::copy_dict(dict.bind(py))
+    }
+
+    /// What a worker thread runs, and what to call when the work is given up.
+    pub(crate) fn errand<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Option<Bound<'py, PyAny>>)> {
+        let function = self.function.bind(py);
+        if self.run_in != RunIn::Process {
+            return Ok((function.clone(), None));
+        }
+        let call = process(py)?.call_method1(intern!(py, "ProcessCall"), (function,))?;
+        let kill = call.getattr(intern!(py, "kill"))?;
+        Ok((call, Some(kill)))
+    }
+}
+
+/// The module that runs functions in child processes.
+fn process(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
+    py.import(intern!(py, "toolcrib._process"))
+}
+
+/// Where a tool runs: what was asked for, as far as it makes a difference to this kind of function.
+pub(crate) fn place(callable: &Callable<'_>, wanted: RunIn, timeout: Option<f64>) -> PyResult<RunIn> {
+    if timeout.is_some_and(|seconds| !(seconds.is_finite() && seconds > 0.0)) {
+        return Err(PyValueError::new_err("timeout must be a positive number of seconds"));
+    }
+    let is_async = matches!(callable.kind, Kind::Coroutine | Kind::AsyncGenerator);
+    match wanted {
+        RunIn::Process => {
+            process(callable.function.py())?.call_method1("check_importable", (&callable.function,))?;
+            Ok(RunIn::Process)
+        }
+        RunIn::Thread if !is_async => Ok(RunIn::Thread),
+        RunIn::Inline if !is_async && timeout.is_some() => Err(PyValueError::new_err(format!(
+            "tool `{}` is synchronous and runs inline, where nothing can stop it: \
+             a timeout needs run_in=\"thread\" or run_in=\"process\"",
+            callable.name
+        ))),
+        RunIn::Thread | RunIn::Inline => Ok(RunIn::Inline),
+    }
+}
+
+#[pymethods]
+impl PyTool {
+    /// The name a model calls it by.
+    #[getter]
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The name of the group it belongs to.
+    #[getter]
+    fn group(&self) -> &str {
+        self.group.name()
+    }
+
+    /// Where it comes from.
+    #[getter]
+    #[allow(clippy::unused_self, reason = "a field of AgentScope's class that has one value so far")]
+    fn source(&self) -> &'static str {
+        "function"
+    }
+
+    /// What was registered, without the partial around it.
+    #[getter]
+    fn original_func(&self, py: Python<'_>) -> Py<PyAny> {
+        self.function.clone_ref(py)
+    }
+
+    /// What the model is told, as a copy.
+    #[getter]
+    fn json_schema<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        self.schema_copy(py)
+    }
+
+    /// The arguments that the model cannot see, what a partial has bound included, as a copy.
+    #[getter]
+    fn preset_kwargs<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        self.presets.bind(py).copy()
+    }
+
+    /// The callable's own name, if the tool has another one.
+    #[getter]
+    fn original_name(&self) -> Option<&str> {
+        self.original_name.as_deref()
+    }
+
+    /// What is called with each response.
+    #[getter]
+    fn postprocess_func(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        self.postprocess.as_ref().map(|function| function.clone_ref(py))
+    }
+
+    /// Where it runs; asynchronous tools run on the caller's event loop, which is `"inline"`.
+    #[getter]
+    fn run_in(&self) -> &'static str {
+        match self.run_in {
+            RunIn::Thread => "thread",
+            RunIn::Inline => "inline",
+            RunIn::Process => "process",
+        }
+    }
+
+    /// After how many seconds a call is ended.
+    #[getter]
+    fn timeout(&self) -> Option<f64> {
+        self.timeout
+    }
+
+    fn __repr__(&self) -> String {
+        format!("RegisteredToolFunction(name='{}', group='{}')", self.name, self.group.name())
+    }
+
+    #[allow(clippy::needless_pass_by_value, reason = "the signature that pyo3 asks for")]
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.presets)?;
+        visit.call(&self.postprocess)?;
+        visit.call(&self.function)?;
+        self.plan.traverse(&visit)
+    }
+}

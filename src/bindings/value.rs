@@ -1,0 +1,160 @@
+//! From whatever a tool gives to a response: text stays text, other values become JSON text and keep their value.
+
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict, PyFloat, PyFrozenSet, PyInt, PyList, PySet, PyString, PyTuple};
+
+use super::response::{self, PyToolResponse};
+
+/// Deeper values are written as Python prints them, so that no value can exhaust the stack.
+const DEPTH: usize = 64;
+
+/// Makes a response of any value.
+pub(crate) fn into_response(value: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyAny>> {
+    let py = value.py();
+    if value.is_instance_of::<PyToolResponse>() {
+        return Ok(value);
+    }
+    if let Ok(text) = value.cast::<PyString>() {
+        // The text of a subclass (of an enum, say) without the class: what goes to a model is plain.
+        let is_plain = text.is_exact_instance_of::<PyString>();
+        let text = if is_plain { text.clone() } else { PyString::new(py, &text.to_string_lossy()) };
+        return response::text(py, text, None);
+    }
+    if is_plain(&value) {
+        let text = PyString::new(py, &json_text(&value));
+        return response::text(py, text, Some(value));
+    }
+    if let Some(adopted) = response::adopt(&value)? {
+        return Ok(adopted);
+    }
+    let text = PyString::new(py, &json_text(&value));
+    response::text(py, text, Some(value))
+}
+
+/// What an exception says. One that cannot even say that is named by its type.
+pub(crate) fn error_text(py: Python<'_>, error: &PyErr) -> String {
+    error
+        .value(py)
+        .str()
+        .map_or_else(|_| type_name(error.value(py).as_any()), |text| text.to_string_lossy().into_owned())
+}
+
+fn is_plain(value: &Bound<'_, PyAny>) -> bool {
+    value.is_none()
+        || value.is_exact_instance_of::<PyDict>()
+        || value.is_exact_instance_of::<PyList>()
+        || value.is_exact_instance_of::<PyInt>()
+        || value.is_exact_instance_of::<PyFloat>()
+        || value.is_exact_instance_of::<PyBool>()
+        || value.is_exact_instance_of::<PyTuple>()
+}
+
+fn json_text(value: &Bound<'_, PyAny>) -> String {
+    let mut text = String::new();
+    match write(&mut text, value, DEPTH) {
+        Ok(()) => text,
+        // A value that cannot be written as JSON is shown as Python shows it.
+        Err(_) => shown(value),
+    }
+}
+
+fn shown(value: &Bound<'_, PyAny>) -> String {
+    value.str().map_or_else(|_| type_name(value), |text| text.to_string_lossy().into_owned())
+}
+
+fn type_name(value: &Bound<'_, PyAny>) -> String {
+    value.get_type().name().map_or_else(|_| "object".to_owned(), |name| name.to_string())
+}
+
+fn write(text: &mut String, value: &Bound<'_, PyAny>, depth: usize) -> PyResult<()> {
+    if depth == 0 {
+        write_string(text, &shown(value));
+    } else if value.is_none() {
+        text.push_str("null");
+    } else if let Ok(flag) = value.cast::<PyBool>() {
+        text.push_str(if flag.is_true() { "true" } else { "false" });
+    } else if value.is_exact_instance_of::<PyInt>() {
+        text.push_str(&value.str()?.to_string_lossy());
+    } else if let Ok(number) = value.cast_exact::<PyFloat>() {
+        if number.value().is_finite() {
+            text.push_str(&value.repr()?.to_string_lossy());
+        } else {
+            text.push_str("null");
+        }
+    } else if let Ok(string) = value.cast::<PyString>() {
+        write_string(text, &string.to_string_lossy());
+    } else if let Ok(dict) = value.cast::<PyDict>() {
+        write_object(text, dict.iter(), depth)?;
+    } else if value.is_instance_of::<PyList>()
+        || value.is_instance_of::<PyTuple>()
+        || value.is_instance_of::<PySet>()
+        || value.is_instance_of::<PyFrozenSet>()
+    {
+        text.push('[');
+        for (index, item) in value.try_iter()?.enumerate() {
+            if index > 0 {
+                text.push_str(", ");
+            }
+            write(text, &item?, depth - 1)?;
+        }
+        text.push(']');
+    } else {
+        write_object_of_a_class(text, value, depth)?;
+    }
+    Ok(())
+}
+
+/// Instances: pydantic models and dataclasses as objects, enums as their value, dates in ISO form, the rest as text.
+fn write_object_of_a_class(text: &mut String, value: &Bound<'_, PyAny>, depth: usize) -> PyResult<()> {
+    let py = value.py();
+    if let Some(dump) = value.getattr_opt(intern!(py, "model_dump"))? {
+        return write(text, &dump.call0()?, depth - 1);
+    }
+    if let Some(fields) = value.get_type().getattr_opt(intern!(py, "__dataclass_fields__"))? {
+        let names = fields.cast_into::<PyDict>()?.keys();
+        let fields = names.iter().filter_map(|name| {
+            let field = value.getattr(name.cast::<PyString>().ok()?).ok()?;
+            Some((name, field))
+        });
+        return write_object(text, fields, depth);
+    }
+    if let Some(iso) = value.getattr_opt(intern!(py, "isoformat"))? {
+        return write(text, &iso.call0()?, depth - 1);
+    }
+    if value.get_type().getattr_opt(intern!(py, "__members__"))?.is_some() {
+        return write(text, &value.getattr(intern!(py, "value"))?, depth - 1);
+    }
+    if value.is_instance_of::<PyInt>() || value.is_instance_of::<PyFloat>() {
+        text.push_str(&value.str()?.to_string_lossy());
+        return Ok(());
+    }
+    write_string(text, &shown(value));
+    Ok(())
+}
+
+fn write_object<'py>(
+    text: &mut String,
+    entries: impl Iterator<Item = (Bound<'py, PyAny>, Bound<'py, PyAny>)>,
+    depth: usize,
+) -> PyResult<()> {
+    text.push('{');
+    for (index, (key, value)) in entries.enumerate() {
+        if index > 0 {
+            text.push_str(", ");
+        }
+        match key.cast::<PyString>() {
+            Ok(key) => write_string(text, &key.to_string_lossy()),
+            Err(_) => write_string(text, &shown(&key)),
+        }
+        text.push_str(": ");
+        write(text, &value, depth - 1)?;
+    }
+    text.push('}');
+    Ok(())
+}
+
+fn write_string(text: &mut String, string: &str) {
+    // Serialising a string cannot fail: it is valid Unicode and goes to memory.
+    text.push_str(&serde_json::to_string(string).unwrap_or_default());
+}
