@@ -1,0 +1,40 @@
+"""What `import toolcrib` costs: the standard library, and of that only what is needed."""
+
+import subprocess
+import sys
+
+import toolcrib
+
+HEAVY = {"asyncio", "concurrent", "dataclasses", "inspect", "json", "logging", "multiprocessing", "subprocess"}
+
+
+def run_fresh(script: str) -> str:
+    # -S leaves out the start-up files of site-packages, which import as they like; the path is handed over instead.
+    command = [sys.executable, "-S", "-c", f"import sys; sys.path[:] = {sys.path!r}\n{script}"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def packages_imported() -> set[str]:
+    modules = run_fresh("before = set(sys.modules); import toolcrib; print(*(set(sys.modules) - before))").split()
+    return {module.partition(".")[0] for module in modules}
+
+
+def test_import_brings_nothing_from_outside_the_standard_library() -> None:
+    assert packages_imported() - sys.stdlib_module_names == {"toolcrib"}
+
+
+def test_import_brings_no_heavy_part_of_the_standard_library() -> None:
+    assert packages_imported() & HEAVY == set()
+
+
+def test_import_is_quick() -> None:
+    # The processor's time, because a busy machine takes what it likes of the clock's.
+    script = "from time import process_time as now; start = now(); import toolcrib; print(now() - start)"
+
+    fastest = min(float(run_fresh(script)) for _ in range(5))
+
+    assert fastest < 0.05
+
+
+def test_every_exported_name_is_there() -> None:
+    assert [name for name in toolcrib.__all__ if not hasattr(toolcrib, name)] == []

@@ -1,0 +1,171 @@
+"""`Toolkit.run`: a call from synchronous code, wherever that is."""
+
+import asyncio
+import contextvars
+import sys
+import threading
+import warnings
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from toolcrib import Toolkit, ToolResponse
+
+user: contextvars.ContextVar[str] = contextvars.ContextVar("user", default="nobody")
+
+
+async def who() -> str:
+    await asyncio.sleep(0)
+    return user.get()
+
+
+def who_blocks() -> str:
+    return user.get()
+
+
+@pytest.fixture
+def toolkit() -> Toolkit:
+    toolkit = Toolkit()
+    toolkit.register_tool_function(who)
+    toolkit.register_tool_function(who_blocks)
+    return toolkit
+
+
+def test_run_works_in_plain_code(toolkit: Toolkit) -> None:
+    response = toolkit.run("who")
+
+    assert type(response) is ToolResponse
+    assert response.text == "nobody"
+
+
+async def test_run_works_inside_a_running_loop(toolkit: Toolkit) -> None:
+    assert toolkit.run("who").text == "nobody"
+    assert asyncio.get_running_loop().is_running()
+
+
+async def test_run_works_in_a_worker_thread(toolkit: Toolkit) -> None:
+    assert (await asyncio.to_thread(toolkit.run, "who")).text == "nobody"
+
+
+def test_run_works_inside_a_tool(toolkit: Toolkit) -> None:
+    @toolkit.tool
+    def ask() -> str:
+        return "asked: " + toolkit.run("who_blocks").text
+
+    assert toolkit.run("ask").text == "asked: nobody"
+
+
+def test_run_works_from_several_threads_at_once(toolkit: Toolkit) -> None:
+    @toolkit.tool
+    async def double(number: int) -> int:
+        await asyncio.sleep(0)
+        return number * 2
+
+    with ThreadPoolExecutor(8) as pool:
+        responses = list(pool.map(lambda number: toolkit.run("double", number=number).text, range(200)))
+
+    assert responses == [str(number * 2) for number in range(200)]
+
+
+def in_plain_code(call: Callable[[], ToolResponse]) -> ToolResponse:
+    return call()
+
+
+def in_a_running_loop(call: Callable[[], ToolResponse]) -> ToolResponse:
+    async def main() -> ToolResponse:
+        return call()
+
+    return asyncio.run(main())
+
+
+@pytest.mark.parametrize("place", [in_plain_code, in_a_running_loop])
+@pytest.mark.parametrize("tool", ["who", "who_blocks"])
+def test_a_tool_sees_the_callers_context(
+    toolkit: Toolkit, place: Callable[[Callable[[], ToolResponse]], ToolResponse], tool: str
+) -> None:
+    def call() -> ToolResponse:
+        user.set("ada")
+        return place(lambda: toolkit.run(tool))
+
+    assert contextvars.copy_context().run(call).text == "ada"
+
+
+@pytest.mark.parametrize("place", [in_plain_code, in_a_running_loop])
+def test_what_a_tool_sets_stays_with_it(
+    toolkit: Toolkit, place: Callable[[Callable[[], ToolResponse]], ToolResponse]
+) -> None:
+    @toolkit.tool
+    async def become() -> None:
+        user.set("eve")
+
+    assert place(lambda: toolkit.run("become")).ok
+    assert user.get() == "nobody"
+
+
+@pytest.mark.parametrize("place", [in_plain_code, in_a_running_loop])
+def test_a_tool_that_raises_is_answered_or_lets_its_exception_through(
+    place: Callable[[Callable[[], ToolResponse]], ToolResponse],
+) -> None:
+    answering, raising = Toolkit(), Toolkit(errors="raise")
+
+    async def fail() -> None:
+        raise LookupError("lost")
+
+    for toolkit in (answering, raising):
+        toolkit.register_tool_function(fail)
+
+    assert place(lambda: answering.run("fail")).text == "Error: lost"
+    with pytest.raises(LookupError, match="lost"):
+        place(lambda: raising.run("fail"))
+
+
+def test_arguments_may_have_any_name(toolkit: Toolkit) -> None:
+    @toolkit.tool
+    def odd(name: str, last: str, context: str) -> list[str]:
+        return [name, last, context]
+
+    assert toolkit.run("odd", name="a", last="b", context="c").metadata == {"value": ["a", "b", "c"]}
+
+
+def test_the_name_is_passed_by_position(toolkit: Toolkit) -> None:
+    run: Any = toolkit.run
+
+    with pytest.raises(TypeError, match="positional"):
+        run(name="who")
+
+
+@pytest.mark.skipif(
+    sys.version_info < (3, 11), reason="asyncio.run of Python 3.10 sets the thread's event loop to None"
+)
+def test_run_leaves_the_threads_event_loop_as_it_was(toolkit: Toolkit) -> None:
+    seen = []
+
+    def work() -> None:
+        loop = asyncio.new_event_loop()
+        asyncio.set_event_loop(loop)
+        toolkit.run("who")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            seen.append(asyncio.get_event_loop() is loop)
+        loop.close()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+
+    assert seen == [True]
+
+
+async def test_run_blocks_only_the_loop_that_calls_it(toolkit: Toolkit) -> None:
+    main = threading.get_ident()
+
+    @toolkit.tool
+    async def where() -> int:
+        return threading.get_ident()
+
+    response = toolkit.run("where")
+
+    assert response.metadata is not None
+    assert response.metadata["value"] != main

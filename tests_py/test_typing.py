@@ -1,0 +1,130 @@
+"""What type checkers tell users: mypy is run on two samples and has to say what the comments in them say."""
+
+import importlib.util
+import re
+import subprocess
+import sys
+
+import pytest
+
+pytestmark = [
+    pytest.mark.skipif(importlib.util.find_spec("mypy") is None, reason="mypy comes with `make check`"),
+    pytest.mark.timeout(300),
+]
+
+TYPES = """
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from toolcrib import TextBlock, Toolkit, ToolResponse
+
+if TYPE_CHECKING:
+    from typing_extensions import reveal_type
+
+toolkit = Toolkit(arguments="check", errors="raise", run_in="inline")
+
+
+@toolkit.tool
+def add(a: int, b: int) -> int:
+    return a + b
+
+
+@toolkit.tool(group_name="basic", func_name="greeting", timeout=1.5)
+async def greet(name: str) -> str:
+    return name
+
+
+reveal_type(add)  # def (a: int, b: int) -> int
+reveal_type(greet)  # def (name: str) -> Coroutine[Any, Any, str]
+reveal_type(toolkit.tools)  # Mapping[str, RegisteredToolFunction]
+reveal_type(toolkit.tools["add"].json_schema)  # dict[str, Any]
+reveal_type(toolkit.tools.get("add"))  # RegisteredToolFunction | None
+reveal_type(toolkit.groups["web"].active)  # bool
+reveal_type(toolkit.get_json_schemas())  # list[dict[str, Any]]
+reveal_type(toolkit.get_json_schemas_bytes())  # bytes
+reveal_type(toolkit.run("add", a=1, b=2))  # ToolResponse
+reveal_type(ToolResponse([TextBlock(type="text", text="hello")]).metadata)  # dict[str, Any] | None
+
+
+async def main() -> None:
+    block = {"type": "tool_use", "id": "1", "name": "add", "input": {"a": 1, "b": 2}}
+    async for response in await toolkit.call_tool_function(block):
+        reveal_type(response)  # ToolResponse
+    async for response in toolkit.call_tool_function(block):
+        reveal_type(response.text)  # str
+    stream = toolkit.call_tool_function(block)
+    reveal_type(stream)  # ToolStream
+    reveal_type(await stream)  # ToolStream
+    reveal_type(await stream.__anext__())  # ToolResponse
+    reveal_type(await stream.asend(None))  # ToolResponse
+    reveal_type(await stream.aclose())  # None
+    reveal_type(await toolkit.call("add", a=1, b=2))  # ToolResponse
+"""
+
+MISTAKES = """
+from toolcrib import Toolkit, ToolGroup, ToolResponse
+
+toolkit = Toolkit(arguments="corce")  # arg-type
+toolkit.register_tool_function(3)  # arg-type
+toolkit.register_tool_function(print, namesake_strategy="replace")  # arg-type
+toolkit.register_tool_function(print, run_in="rocket")  # arg-type
+toolkit.tool(groupname="basic")  # call-overload
+toolkit.update_tool_groups("web", True)  # arg-type
+toolkit.call_tool_function("add")  # arg-type
+toolkit.tools["add"] = toolkit.tools["add"]  # index
+toolkit.tools["add"].name = "plus"  # misc
+ToolGroup("web", "The web.")  # call-arg, arg-type
+ToolResponse(content=[{"type": "txt"}])  # list-item
+"""
+
+
+def commented(sample: str) -> dict[int, str]:
+    lines = enumerate(sample.splitlines(), 1)
+    return {number: line.partition("  # ")[2] for number, line in lines if "  # " in line}
+
+
+def plain(name: str) -> str:
+    return re.sub(r"\b(?:typing|builtins|collections\.abc|toolcrib(?:\.\w+)*)\.(?=\w)", "", name)
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, int, str]]:
+    """What mypy says, by file and line."""
+    folder = tmp_path_factory.mktemp("samples")
+    (folder / "types_of.py").write_text(TYPES, encoding="utf-8")
+    (folder / "mistakes_of.py").write_text(MISTAKES, encoding="utf-8")
+    command = [
+        sys.executable,
+        "-m",
+        "mypy",
+        "--strict",
+        "--no-error-summary",
+        f"--cache-dir={folder}",
+        "--config-file=",
+    ]
+
+    run = subprocess.run([*command, "types_of.py", "mistakes_of.py"], cwd=folder, capture_output=True, text=True)
+
+    assert run.stderr == ""
+    messages = (re.fullmatch(r"(\w+)\.py:(\d+): (.*)", line) for line in run.stdout.splitlines())
+    return [(message[1], int(message[2]), message[3]) for message in messages if message]
+
+
+def test_types_are_what_users_expect(told: list[tuple[str, int, str]]) -> None:
+    revealed = {
+        number: plain(message.removeprefix('note: Revealed type is "').removesuffix('"'))
+        for file, number, message in told
+        if file == "types_of"
+    }
+
+    assert revealed == commented(TYPES)
+
+
+def test_mistakes_are_found_before_the_program_runs(told: list[tuple[str, int, str]]) -> None:
+    found: dict[int, list[str]] = {}
+    for file, number, message in told:
+        if file == "mistakes_of" and (code := re.search(r"error: .*\[([a-z-]+)\]$", message)):
+            found.setdefault(number, []).append(code[1])
+
+    assert {number: ", ".join(codes) for number, codes in found.items()} == commented(MISTAKES)
