@@ -1,0 +1,1 @@
+"""The figures: toolcrib against the bare call and against peers, measured in one process."""
