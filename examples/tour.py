@@ -1,0 +1,278 @@
+"""A tour of toolcrib: an agent in a workshop, with a scripted model, no key and no network.
+
+Run it with `make demo`. Read it from the top: the tools, the agent loop, the script of the model.
+"""
+
+import asyncio
+import sys
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Literal, TypeAlias
+
+from toolcrib import Toolkit, ToolResponse, ToolUseBlock
+
+PAUSE = 0.05  # seconds between the chunks of the streaming tools, so that a person sees them come
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The tools: plain Python. None of them knows about toolcrib.
+
+PRICES = {"hinge": 2.5, "screw": 0.05}
+SHELVES = {"A": 120, "B": 80, "C": 40}
+
+
+def convert(value: float, unit: Literal["mm", "inch"]) -> str:
+    """Convert a length to the other unit.
+
+    Args:
+        value: The length.
+        unit: The unit that the length is in.
+    """
+    return f"{value / 25.4:.2f} inch" if unit == "mm" else f"{value * 25.4:.1f} mm"
+
+
+async def price(part: str, pieces: int = 1) -> dict[str, Any]:
+    """Look up what a part costs.
+
+    Args:
+        part: The name of the part.
+        pieces: How many of them.
+    """
+    await asyncio.sleep(0)  # where a real tool would wait for a database
+    return {"part": part, "total": PRICES[part] * pieces}
+
+
+def stock() -> Iterator[str]:
+    """Count the screws, shelf by shelf."""
+    total = 0
+    for shelf, screws in SHELVES.items():
+        time.sleep(PAUSE)  # blocks its own thread, not the event loop
+        total += screws
+        yield f"shelf {shelf}: {total} so far"
+
+
+async def drill(holes: int, depth_mm: float = 10.0) -> AsyncIterator[str]:
+    """Drill holes, one after the other.
+
+    Args:
+        holes: How many.
+        depth_mm: How deep.
+    """
+    try:
+        for hole in range(1, holes + 1):
+            yield f"hole {hole} of {holes}, {depth_mm:g} mm deep"
+            await asyncio.sleep(PAUSE)
+    finally:
+        print("    (the drill stops turning)", flush=True)
+
+
+def saw(blade: str, length_mm: float) -> str:
+    """Saw a board to length.
+
+    Args:
+        blade: The blade to use.
+        length_mm: The length to cut.
+    """
+    return f"cut at {length_mm:g} mm with the {blade} blade"
+
+
+def order(part: str) -> str:
+    """Order a part from the supplier."""
+    raise ConnectionError(f"the supplier does not answer, no {part} today")
+
+
+def equip(toolkit: Toolkit) -> None:
+    """Put the tools into the toolkit: some always at hand, the machines locked away in a group."""
+    toolkit.register_tool_function(convert)
+    toolkit.register_tool_function(price)
+    toolkit.register_tool_function(stock)
+    toolkit.register_tool_function(order)
+
+    toolkit.create_tool_group("machines", "Machines that need care.", notes="Wear goggles. One machine at a time.")
+    toolkit.register_tool_function(drill, group_name="machines")
+    toolkit.register_tool_function(partial(saw, "fine"), group_name="machines")
+
+    @toolkit.tool(run_in="inline")
+    def unlock(group: str) -> str:
+        """Switch a group of tools on, and read its notes.
+
+        Args:
+            group: The name of the group.
+        """
+        toolkit.update_tool_groups([group], active=True)
+        return toolkit.get_activated_notes()
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The agent: ask the model, run what it asks for, tell it what came back, until it asks for nothing more.
+
+
+@dataclass
+class Turn:
+    """What a model says at once: a sentence, and the tool calls that follow from it."""
+
+    text: str
+    calls: list[ToolUseBlock] = field(default_factory=list)
+
+
+async def agent(toolkit: Toolkit, model: "ScriptedModel", screen: "Screen") -> None:
+    """Run the loop."""
+    results: list[str] = []
+    while True:
+        turn = model.reply(toolkit.get_json_schemas(), results)
+        screen.title(f"model: {turn.text}")
+        if not turn.calls:
+            return
+        results = [await act(toolkit, call, screen) for call in turn.calls]
+
+
+async def act(toolkit: Toolkit, call: ToolUseBlock, screen: "Screen") -> str:
+    """Run one call, show its responses as they come, and return the text of the last one."""
+    screen.call(call)
+    response = None
+    try:
+        async for response in toolkit.call_tool_function(call):
+            screen.response(response)
+    finally:  # also when the task is cancelled: the interrupted response came first
+        screen.outcome(response)
+    return response.text if response else ""
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The model: it follows a script, but reads what it is told. A real one would sit behind an API.
+
+
+# What the model expects to have read, what it then says, and which tools it calls with which arguments.
+Script: TypeAlias = list[tuple[str, str, list[tuple[str, dict[str, Any]]]]]
+
+
+class ScriptedModel:
+    """Says its lines one after the other, and complains when it is not told what it expects."""
+
+    def __init__(self, script: Script) -> None:
+        self.script = iter(script)
+        self.calls = 0
+
+    def reply(self, schemas: list[dict[str, Any]], results: list[str]) -> Turn:
+        """Take what the toolkit offers and what the last calls gave, and say what to do next."""
+        expected, text, calls = next(self.script)
+        if expected not in "\n".join(results):
+            raise AssertionError(f"expected to read {expected!r}, but got {results}")
+        return Turn(text.format(tools=len(schemas)), [self.use(name, arguments) for name, arguments in calls])
+
+    def use(self, name: str, arguments: dict[str, Any]) -> ToolUseBlock:
+        """Write a tool call the way a model's API does."""
+        self.calls += 1
+        return {"type": "tool_use", "id": f"call-{self.calls}", "name": name, "input": arguments}
+
+
+SCRIPT: Script = [
+    (
+        "",
+        "I have {tools} tools. First the plan: how long is 2 inch, and what do 8 screws cost?",
+        [("convert", {"value": "2", "unit": "inch"}), ("price", {"part": "screw", "pieces": "8"})],
+    ),
+    ("50.8 mm", "Are there enough screws on the shelves?", [("stock", {})]),
+    ("240 so far", "Plenty. Let me drill.", [("drill", {"holes": 2})]),
+    ("inactive group 'machines'", "The machines are locked; I ask for them.", [("unlock", {"group": "machines"})]),
+    (
+        "Wear goggles",
+        "Now I have {tools} tools. Goggles on.",
+        [("drill", {"holes": 2}), ("saw", {"length_mm": 50.8})],
+    ),
+    ("fine blade", "One more hinge is needed.", [("order", {"part": "hinge"})]),
+    (
+        "the supplier does not answer",
+        "Then without it. Let me shorten the board.",
+        [("saw", {"length_mm": "a bit", "blade": "coarse"})],
+    ),
+    ("length_mm", "A number, of course, and the blade is not mine to choose.", [("saw", {"length_mm": 49})]),
+    ("49 mm", "The board is ready.", []),
+]
+
+LONG_JOB: Script = [("", "And now a hundred holes, just because I can.", [("drill", {"holes": 100})])]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The tour itself.
+
+
+async def tour() -> None:
+    """Tell the model about the tools, let it work, interrupt it, and sum up."""
+    toolkit = Toolkit()
+    equip(toolkit)
+    screen = Screen()
+
+    screen.title("What the model is told:")
+    for schema in toolkit.get_json_schemas():
+        screen.line(f"  {describe(schema['function'])}")
+
+    await agent(toolkit, ScriptedModel(SCRIPT), screen)
+
+    job = asyncio.create_task(agent(toolkit, ScriptedModel(LONG_JOB), screen))
+    await screen.shows("hole 2 of 100")
+    job.cancel()
+    try:
+        await job
+    except asyncio.CancelledError:
+        screen.line("  The agent's task is cancelled; the drill was stopped first.")
+
+    screen.title("Summary:")
+    screen.line(f"  {len(toolkit.tools)} tools, {screen.outcomes.total()} calls")
+    for outcome, count in screen.outcomes.most_common():
+        screen.line(f"  {count:>2} {outcome}")
+
+
+def describe(function: dict[str, Any]) -> str:
+    """Write a tool's schema as one line; a question mark is a parameter that may be left out."""
+    parameters = function["parameters"]
+    required = parameters.get("required", [])
+    names = [name if name in required else f"{name}?" for name in parameters["properties"]]
+    return f"{function['name']}({', '.join(names)}): {function['description'].splitlines()[0]}"
+
+
+class Screen:
+    """Prints what happens, in colour where someone watches, and counts how the calls end."""
+
+    def __init__(self) -> None:
+        self.colour = sys.stdout.isatty()
+        self.outcomes: Counter[str] = Counter()
+        self.awaited = ""
+        self.seen = asyncio.Event()
+
+    def line(self, text: str, colour: str = "0") -> None:
+        """Print a line at once."""
+        print(f"\x1b[{colour}m{text}\x1b[0m" if self.colour else text, flush=True)
+        if self.awaited and self.awaited in text:
+            self.seen.set()
+
+    def title(self, text: str) -> None:
+        """Print a line that begins something."""
+        self.line(f"\n{text}", colour="1")
+
+    def call(self, call: ToolUseBlock) -> None:
+        """Print what the model asks for."""
+        arguments = ", ".join(f"{name}={value!r}" for name, value in call["input"].items())
+        self.line(f"  {call['name']}({arguments})", colour="36")
+
+    def response(self, response: ToolResponse) -> None:
+        """Print what came back, an error in red."""
+        lines = response.text.splitlines()
+        # An interrupted response is the last chunk again with a note added to it: the note is what is new.
+        for line in lines[-1:] if response.is_interrupted else lines:
+            self.line(f"    {line}", colour="0" if response.ok else "31")
+
+    def outcome(self, response: ToolResponse | None) -> None:
+        """Count how a call ended."""
+        self.outcomes["no response" if response is None else response.code or "ok"] += 1
+
+    async def shows(self, text: str) -> None:
+        """Wait until a line with that text has been printed."""
+        self.awaited = text
+        await self.seen.wait()
+
+
+if __name__ == "__main__":
+    asyncio.run(tour())

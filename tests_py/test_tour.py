@@ -1,0 +1,109 @@
+"""The tour of examples/tour.py: it ends by itself, and says what it should."""
+
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+TOUR = Path(__file__).parent.parent / "examples" / "tour.py"
+
+EXPECTED = """
+What the model is told:
+  convert(value, unit): Convert a length to the other unit.
+  price(part, pieces?): Look up what a part costs.
+  stock(): Count the screws, shelf by shelf.
+  order(part): Order a part from the supplier.
+  unlock(group): Switch a group of tools on, and read its notes.
+
+model: I have 5 tools. First the plan: how long is 2 inch, and what do 8 screws cost?
+  convert(value='2', unit='inch')
+    50.8 mm
+  price(part='screw', pieces='8')
+    {"part": "screw", "total": 0.4}
+
+model: Are there enough screws on the shelves?
+  stock()
+    shelf A: 120 so far
+    shelf B: 200 so far
+    shelf C: 240 so far
+
+model: Plenty. Let me drill.
+  drill(holes=2)
+    FunctionInactiveError: The function 'drill' is in the inactive group 'machines'. Activate the tool group by \
+calling 'reset_equipped_tools' first to use this tool.
+
+model: The machines are locked; I ask for them.
+  unlock(group='machines')
+    ## About Tool Group 'machines'
+    Wear goggles. One machine at a time.
+
+model: Now I have 7 tools. Goggles on.
+  drill(holes=2)
+    hole 1 of 2, 10 mm deep
+    hole 2 of 2, 10 mm deep
+    (the drill stops turning)
+  saw(length_mm=50.8)
+    cut at 50.8 mm with the fine blade
+
+model: One more hinge is needed.
+  order(part='hinge')
+    Error: the supplier does not answer, no hinge today
+
+model: Then without it. Let me shorten the board.
+  saw(length_mm='a bit', blade='coarse')
+    Error: Invalid arguments for tool 'saw':
+    - blade: expected no such argument (known: length_mm), got "coarse" (a string)
+    - length_mm: expected a number, got "a bit" (a string)
+
+model: A number, of course, and the blade is not mine to choose.
+  saw(length_mm=49)
+    cut at 49 mm with the fine blade
+
+model: The board is ready.
+
+model: And now a hundred holes, just because I can.
+  drill(holes=100)
+    hole 1 of 100, 10 mm deep
+    hole 2 of 100, 10 mm deep
+    (the drill stops turning)
+    <system-info>The tool call has been interrupted by the user.</system-info>
+  The agent's task is cancelled; the drill was stopped first.
+
+Summary:
+  7 tools, 11 calls
+   7 ok
+   1 inactive_group
+   1 failed
+   1 invalid_arguments
+   1 interrupted
+"""
+
+
+def test_the_tour_tells_its_story() -> None:
+    run = subprocess.run([sys.executable, str(TOUR)], capture_output=True, text=True, timeout=50)
+
+    assert run.stderr == ""
+    assert run.stdout == EXPECTED
+    assert run.returncode == 0
+
+
+def test_the_tour_is_coloured_in_a_terminal_and_ends_there_too() -> None:
+    screen, terminal = pty.openpty()
+    with subprocess.Popen([sys.executable, str(TOUR)], stdout=terminal, stderr=terminal, stdin=terminal) as tour:
+        os.close(terminal)
+        shown = b""
+        while chunk := read(screen):
+            shown += chunk
+    os.close(screen)
+
+    assert tour.returncode == 0
+    assert b"\x1b[31m    Error: the supplier does not answer" in shown
+
+
+def read(screen: int) -> bytes:
+    """Read from a pseudo-terminal, whose end is an error on Linux and an empty read elsewhere."""
+    try:
+        return os.read(screen, 4096)
+    except OSError:
+        return b""
