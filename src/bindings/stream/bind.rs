@@ -12,6 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 use serde_json::Value;
 
+use super::input::{InDict, Input};
 use super::spread::Spread;
 use crate::bindings::arguments::Arguments;
 use crate::bindings::schema::{Fallback, fallback_of};
@@ -53,83 +54,6 @@ struct Place {
     check: Option<usize>,
     /// What is passed when the model sends nothing: a preset or a default.
     fallback: Option<Py<PyAny>>,
-}
-
-/// Where the arguments of a request are.
-pub(super) trait Input {
-    /// The argument of this name, borrowed, or null.
-    ///
-    /// # Safety
-    /// The thread is attached; `name` is an interned string.
-    unsafe fn get(&self, name: *mut PyObject) -> *mut PyObject;
-
-    /// How many there are.
-    fn len(&self) -> usize;
-
-    /// All of them as a dict, for the slow way.
-    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>>;
-}
-
-/// Arguments in a dict, as a model's come.
-pub(super) struct InDict<'a, 'py>(pub(super) &'a Bound<'py, PyDict>);
-
-impl Input for InDict<'_, '_> {
-    #[inline]
-    unsafe fn get(&self, name: *mut PyObject) -> *mut PyObject {
-        // SAFETY: as for the trait. An exception can only come from a key with an `__eq__` of its own; the key then counts
-        // as unknown.
-        unsafe {
-            let value = ffi::PyDict_GetItemWithError(self.0.as_ptr(), name);
-            if value.is_null() && !ffi::PyErr_Occurred().is_null() {
-                ffi::PyErr_Clear();
-            }
-            value
-        }
-    }
-
-    #[inline]
-    fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        Ok(self.0.clone().unbind().into_bound(py))
-    }
-}
-
-/// Arguments as Python passes keywords: a tuple of names and a tuple of values.
-pub(super) struct InPairs<'py> {
-    pub(super) names: Option<Bound<'py, PyTuple>>,
-    pub(super) values: Bound<'py, PyTuple>,
-}
-
-impl Input for InPairs<'_> {
-    #[inline]
-    unsafe fn get(&self, name: *mut PyObject) -> *mut PyObject {
-        // SAFETY: both tuples are of the same length; names that Python passes are interned, so that the pointer decides.
-        unsafe {
-            let Some(names) = &self.names else { return ptr::null_mut() };
-            for index in 0..ffi::PyTuple_GET_SIZE(names.as_ptr()) {
-                if ffi::PyTuple_GET_ITEM(names.as_ptr(), index) == name {
-                    return ffi::PyTuple_GET_ITEM(self.values.as_ptr(), index);
-                }
-            }
-            ptr::null_mut()
-        }
-    }
-
-    #[inline]
-    fn len(&self) -> usize {
-        self.values.len()
-    }
-
-    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let dict = PyDict::new(py);
-        for (name, value) in self.names.iter().flatten().zip(&self.values) {
-            dict.set_item(name, value)?;
-        }
-        Ok(dict)
-    }
 }
 
 /// What calling came to.

@@ -13,6 +13,7 @@ mod deadline;
 mod drive;
 mod ending;
 mod generator;
+mod input;
 mod methods;
 mod object;
 mod rare;

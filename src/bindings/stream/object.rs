@@ -161,16 +161,7 @@ unsafe extern "C" fn send(object: *mut PyObject, value: *mut PyObject, result: *
 
 unsafe extern "C" fn next(object: *mut PyObject) -> *mut PyObject {
     // SAFETY: called by the interpreter with a live stream.
-    unsafe {
-        match guarded(ERROR, || state(object).send(object, ffi::Py_None())) {
-            (PySendResult::PYGEN_NEXT, future) => future,
-            (PySendResult::PYGEN_RETURN, result) => {
-                stop::iteration(result);
-                ptr::null_mut()
-            }
-            (PySendResult::PYGEN_ERROR, _) => ptr::null_mut(),
-        }
-    }
+    unsafe { told(guarded(ERROR, || state(object).send(object, ffi::Py_None()))) }
 }
 
 unsafe extern "C" fn anext(object: *mut PyObject) -> *mut PyObject {
@@ -186,6 +177,7 @@ fn busy() -> *mut PyObject {
 }
 
 /// What a method written in Python terms returns: the object, or null with `StopIteration` or another exception set.
+#[inline]
 unsafe fn told(out: Out) -> *mut PyObject {
     // SAFETY: the result is owned.
     unsafe {

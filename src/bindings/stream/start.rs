@@ -6,8 +6,9 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMapping, PyString, PyTuple};
 
-use super::bind::{Bind, Call, InDict, InPairs, Input};
+use super::bind::{Bind, Call};
 use super::drive::await_iter;
+use super::input::{InDict, InPairs, Input};
 use super::state::{Phase, State, Step};
 use crate::bindings::callable::Kind;
 use crate::bindings::json;
