@@ -1,0 +1,106 @@
+//! `Toolkit`: the registry, and the one way to call. Its methods are in one file for each of their subjects.
+#![allow(
+    clippy::doc_markdown,
+    reason = "what `help()` shows is Python's documentation, where sections list bare names"
+)]
+
+mod describe;
+mod groups;
+mod mappings;
+mod registration;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use pyo3::exceptions::PyValueError;
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyTuple};
+
+use super::register::Behaviour;
+use super::tool::PyTool;
+use crate::call::{Answer, ArgumentMode, ErrorMode, RunIn};
+use crate::registry::Registry;
+
+/// Keep tools, tell a model about them, and call them.
+///
+/// A toolkit may be used from several threads and event loops at once. It is always true, also when it is empty.
+#[pyclass(name = "Toolkit", module = "toolcrib._core", frozen, subclass, weakref)]
+pub(crate) struct PyToolkit {
+    registry: Mutex<Registry<Py<PyTool>>>,
+    /// Set by `__init__`, so that a subclass may have a constructor of its own.
+    behaviour: Mutex<Behaviour>,
+    /// The serialised listing with the revision it was made at.
+    listing: Mutex<Option<(u64, Py<PyBytes>)>>,
+}
+
+impl PyToolkit {
+    fn registry(&self) -> MutexGuard<'_, Registry<Py<PyTool>>> {
+        // The registry is whole between any two of its methods, also when a panic came in between.
+        self.registry.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn behaviour(&self) -> Behaviour {
+        *self.behaviour.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Finds the tool of a call and sees whether its group is on.
+    #[inline]
+    pub(crate) fn admit<'py>(&self, py: Python<'py>, name: &str) -> Result<Bound<'py, PyTool>, Answer> {
+        let registry = self.registry();
+        let Some(tool) = registry.find(name) else {
+            return Err(Answer::UnknownTool { name: name.to_owned() });
+        };
+        if !tool.group.is_active() {
+            let group = tool.group.name().to_owned();
+            return Err(Answer::InactiveGroup { tool: name.to_owned(), group });
+        }
+        Ok(tool.body.bind(py).clone())
+    }
+}
+
+fn choice<T>(option: &str, word: &str, parsed: Option<T>, choices: &str) -> PyResult<T> {
+    parsed.ok_or_else(|| PyValueError::new_err(format!("{option} must be {choices}, not '{word}'")))
+}
+
+#[pymethods]
+impl PyToolkit {
+    #[new]
+    #[pyo3(
+        signature = (*_arguments, **_options),
+        text_signature = "(*, arguments='coerce', errors='respond', run_in='thread')"
+    )]
+    fn new(_arguments: &Bound<'_, PyTuple>, _options: Option<&Bound<'_, PyDict>>) -> Self {
+        Self { registry: Mutex::default(), behaviour: Mutex::default(), listing: Mutex::default() }
+    }
+
+    #[pyo3(signature = (*, arguments="coerce", errors="respond", run_in="thread"))]
+    fn __init__(&self, arguments: &str, errors: &str, run_in: &str) -> PyResult<()> {
+        let run_in_mode = RunIn::parse(run_in).filter(|mode| *mode != RunIn::Process);
+        let behaviour = Behaviour {
+            arguments: choice("arguments", arguments, ArgumentMode::parse(arguments), "'coerce', 'check' or 'pass'")?,
+            errors: choice("errors", errors, ErrorMode::parse(errors), "'respond', 'raise' or 'compat'")?,
+            run_in: choice("run_in", run_in, run_in_mode, "'thread' or 'inline'")?,
+        };
+        *self.behaviour.lock().unwrap_or_else(PoisonError::into_inner) = behaviour;
+        Ok(())
+    }
+
+    /// Remove all tools and all groups but `basic`.
+    fn clear(&self) {
+        let removed = self.registry().clear();
+        drop(removed);
+    }
+
+    #[allow(clippy::needless_pass_by_value, reason = "the signature that pyo3 asks for")]
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        // A thread that holds the lock is using the toolkit, which is then not garbage.
+        if let Ok(registry) = self.registry.try_lock() {
+            registry.tools().try_for_each(|tool| visit.call(&tool.body))?;
+        }
+        Ok(())
+    }
+
+    fn __clear__(&self) {
+        self.clear();
+    }
+}

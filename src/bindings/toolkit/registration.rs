@@ -1,0 +1,134 @@
+//! Putting tools in and taking them out.
+#![allow(
+    clippy::doc_markdown,
+    reason = "what `help()` shows is Python's documentation, where sections list bare names"
+)]
+
+use std::sync::Arc;
+
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use super::{PyToolkit, choice};
+use crate::Error;
+use crate::bindings::log;
+use crate::bindings::register::{Draft, Wishes, namesake, suffix};
+use crate::bindings::tool::PyTool;
+use crate::call::RunIn;
+use crate::registry::{Namesake, Registry, Tool};
+
+/// The name for a new tool, or none if the old one stays. The word for the strategy is read only if it is needed.
+fn name_for(registry: &Registry<Py<PyTool>>, wanted: &str, strategy: &str) -> PyResult<Option<String>> {
+    let is_taken = registry.find(wanted).is_some();
+    let strategy = if is_taken { namesake(strategy)? } else { Namesake::default() };
+    Ok(registry.name_for(wanted, strategy, suffix)?)
+}
+
+#[pymethods]
+impl PyToolkit {
+    /// Make a callable a tool.
+    ///
+    /// What is passed in (a partial, a schema, a dictionary of presets) is copied and never changed, and a registration
+    /// that fails changes nothing.
+    ///
+    /// Args:
+    ///     tool_func: Anything that can be called. What a partial has bound is preset.
+    ///     group_name: The group it belongs to, which must exist.
+    ///     preset_kwargs: Arguments that the developer decides: the model can neither see nor send them.
+    ///     func_name: The name the model calls it by, instead of the callable's own.
+    ///     func_description: What the model is told, instead of the docstring's description.
+    ///     json_schema: What the model is told, instead of what the signature and the docstring say.
+    ///     include_long_description: Whether the paragraphs after the docstring's first are told.
+    ///     include_var_positional: Whether the model may send `*args`, as a list under that name.
+    ///     include_var_keyword: Whether the model may send `**kwargs`, as an object under that name.
+    ///     postprocess_func: Called with the request block and each response; a true result is delivered instead.
+    ///     namesake_strategy: What to do when the name is taken: `"raise"`, `"skip"`, `"override"` or `"rename"`.
+    ///     run_in: Where it runs, instead of the toolkit's own choice: `"thread"`, `"inline"` or `"process"`.
+    ///     timeout: After how many seconds a call is ended.
+    ///
+    /// Raises:
+    ///     TypeError: If `tool_func` cannot be called, or an option has the wrong type.
+    ///     ValueError: If an option has a value that is not listed here.
+    ///     ToolcribError: If the group, the name, the schema or an annotation is wrong; see `toolcrib.errors`.
+    #[pyo3(signature = (
+        tool_func, group_name="basic", preset_kwargs=None, func_name=None, func_description=None, json_schema=None,
+        include_long_description=true, include_var_positional=false, include_var_keyword=false,
+        postprocess_func=None, namesake_strategy="raise", *, run_in=None, timeout=None
+    ))]
+    #[allow(clippy::too_many_arguments, reason = "the parameters that AgentScope fixed")]
+    fn register_tool_function<'py>(
+        &self,
+        py: Python<'py>,
+        tool_func: &Bound<'py, PyAny>,
+        group_name: &str,
+        preset_kwargs: Option<Bound<'py, PyDict>>,
+        func_name: Option<String>,
+        func_description: Option<String>,
+        json_schema: Option<Bound<'py, PyAny>>,
+        include_long_description: bool,
+        include_var_positional: bool,
+        include_var_keyword: bool,
+        postprocess_func: Option<Py<PyAny>>,
+        namesake_strategy: &str,
+        run_in: Option<&str>,
+        timeout: Option<f64>,
+    ) -> PyResult<()> {
+        let group = self.registry().group(group_name)?;
+        let run_in = run_in
+            .map(|word| choice("run_in", word, RunIn::parse(word), "'thread', 'inline' or 'process'"))
+            .transpose()?;
+        let draft = Draft::new(
+            tool_func,
+            Wishes {
+                presets: preset_kwargs,
+                name: func_name,
+                description: func_description,
+                schema: json_schema,
+                include_long_description,
+                include_var_positional,
+                include_var_keyword,
+                postprocess: postprocess_func,
+                run_in,
+                timeout,
+            },
+        )?;
+        let wanted = draft.name.clone();
+        let skipped = || log::warning(py, &format!("tool '{wanted}' is already registered, the new one is skipped"));
+        let Some(name) = name_for(&self.registry(), &wanted, namesake_strategy)? else { return skipped() };
+        let tool = draft.finish(py, &name, group.clone(), self.behaviour(), name != wanted)?;
+        let schema = tool.schema.clone();
+        let body = Py::new(py, tool)?;
+        let replaced = {
+            let mut registry = self.registry();
+            // Python code has run since the name and the group were looked up, and in its pauses other threads.
+            if !Arc::ptr_eq(&registry.group(group_name)?, &group) {
+                return Err(Error::UnknownGroup { name: group_name.to_owned() }.into());
+            }
+            match name_for(&registry, &name, namesake_strategy)? {
+                None => {
+                    drop(registry);
+                    return skipped();
+                }
+                Some(still) if still != name => return Err(Error::DuplicateTool { name }.into()),
+                Some(_) => registry.insert(Tool { name: name.into(), group, schema, body }),
+            }
+        };
+        if replaced.is_some() {
+            log::warning(py, &format!("tool '{wanted}' was registered before and is replaced"))?;
+        }
+        Ok(())
+    }
+
+    /// Take a tool out; calls that are running go on.
+    ///
+    /// Raises:
+    ///     UnknownToolError: If there is no such tool and `allow_not_exist` is false.
+    #[pyo3(signature = (tool_name, allow_not_exist=true))]
+    fn remove_tool_function(&self, tool_name: &str, allow_not_exist: bool) -> PyResult<()> {
+        let removed = self.registry().remove(tool_name);
+        if removed.is_none() && !allow_not_exist {
+            return Err(Error::UnknownTool { name: tool_name.to_owned() }.into());
+        }
+        Ok(())
+    }
+}
