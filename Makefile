@@ -18,6 +18,7 @@ THEMES ?=
 BIN := $(abspath $(VENV))/bin
 LOGS := $(VENV)/logs
 BENCH := .venvs/bench
+AGENTSCOPE := .venvs/agentscope
 SOURCES := Cargo.toml Cargo.lock pyproject.toml $(wildcard build.rs) $(shell find src)
 PIP := python -m pip install --quiet --disable-pip-version-check
 CARGO := tools/build cargo
@@ -30,7 +31,7 @@ export CARGO_TARGET_DIR
 export VIRTUAL_ENV := $(abspath $(VENV))
 
 .PHONY: help demo test test-pythons check check-rest bench fmt docs build clean
-.PHONY: test-python lint-rust lint-python types stubs properties pure
+.PHONY: test-python test-agentscope lint-rust lint-python types stubs properties pure
 
 help: ## what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -41,12 +42,17 @@ demo: build ## set up and run the tour: an agent at work, without a key or a net
 test: build $(VENV)/test.stamp ## set up and run every test: the core's, the package's, the documentation's
 	@mkdir -p $(LOGS)
 	$(CARGO) test $(LOCKED) 2>&1 | tee $(LOGS)/core.log
-	@$(MAKE) test-python
-	@tools/totals $(LOGS)/core.log $(LOGS)/python.log
+	@$(MAKE) test-python test-agentscope
+	@tools/totals $(LOGS)/core.log $(LOGS)/python.log $(LOGS)/agentscope.log
 
 test-python: build $(VENV)/test.stamp
 	@mkdir -p $(LOGS)
 	$(BIN)/python -m pytest 2>&1 | tee $(LOGS)/python.log
+
+# AgentScope brings a hundred packages, which are not for the tests that show what toolcrib does without them.
+test-agentscope: build $(AGENTSCOPE)/venv.stamp
+	@mkdir -p $(LOGS)
+	PYTHONPATH=python $(AGENTSCOPE)/bin/python -m pytest tests_py/agentscope 2>&1 | tee $(LOGS)/agentscope.log
 
 check: test check-rest ## formatting, lints, types, stubs, documentation, tests, and the properties with many cases
 
@@ -117,6 +123,11 @@ $(VENV)/check.stamp: requirements/check.txt $(VENV)/test.stamp
 
 $(VENV)/built.stamp: $(SOURCES) $(VENV)/tools.stamp
 	tools/build $(BIN)/maturin develop --quiet $(LOCKED)
+	@touch $@
+
+$(AGENTSCOPE)/venv.stamp: requirements/agentscope.txt $(VENV)/venv.stamp
+	$(BIN)/python -m venv $(AGENTSCOPE)
+	$(AGENTSCOPE)/bin/$(PIP) -r $<
 	@touch $@
 
 # The figures are taken on what a user installs: a release wheel, in an environment of its own beside the peers.

@@ -17,6 +17,7 @@ BUILTINS: dict[str, set[type[Exception]]] = {
     "BasicGroupError": {ValueError},
     "InvalidSchemaError": {TypeError, AssertionError},
     "IncompleteSchemaError": {TypeError, AssertionError, KeyError},
+    "InvalidFilterError": {TypeError, ValueError, AssertionError},
     "UnsupportedTypeError": {TypeError},
     "InternalError": {RuntimeError},
 }

@@ -245,6 +245,10 @@ class RegisteredToolFunction:
         """The callable's own name, if the tool has another one."""
 
     @property
+    def mcp_name(self) -> str | None:
+        """The name of the MCP client whose server offers it."""
+
+    @property
     def postprocess_func(self) -> Callable[[Any, ToolResponse], Any] | None:
         """What is called with each response."""
 

@@ -10,6 +10,7 @@ __all__ = [
     "DuplicateToolError",
     "IncompleteSchemaError",
     "InternalError",
+    "InvalidFilterError",
     "InvalidSchemaError",
     "NoFreeNameError",
     "ToolcribError",
@@ -59,6 +60,10 @@ class IncompleteSchemaError(InvalidSchemaError, KeyError):
 
     # KeyError shows its argument as `repr` does, quotes and all, which no sentence survives.
     __str__ = Exception.__str__
+
+
+class InvalidFilterError(ToolcribError, TypeError, ValueError, AssertionError):
+    """The lists that choose among a server's tools are no lists of names, or contradict each other."""
 
 
 class UnsupportedTypeError(ToolcribError, TypeError):

@@ -10,6 +10,7 @@ from toolcrib import _core
 
 if TYPE_CHECKING:
     from toolcrib._core import RegisteredToolFunction, ToolGroup, ToolResponse
+    from toolcrib._mcp import McpClient
 
 __all__ = ["Toolkit"]
 
@@ -107,6 +108,66 @@ class Toolkit(_core.Toolkit):
             return function
 
         return register if function is None else register(function)
+
+    async def register_mcp_client(
+        self,
+        mcp_client: McpClient,
+        group_name: str = "basic",
+        enable_funcs: list[str] | None = None,
+        disable_funcs: list[str] | None = None,
+        preset_kwargs_mapping: dict[str, dict[str, Any]] | None = None,
+        postprocess_func: Callable[[Any, ToolResponse], Any] | None = None,
+        namesake_strategy: Literal["raise", "skip", "override", "rename"] = "raise",
+        execution_timeout: float | None = None,
+        *,
+        wrap_tool_result: bool = True,
+    ) -> None:
+        """Register the tools of an MCP server through a client that the program has connected.
+
+        Args:
+            mcp_client: The client; AgentScope's, or any that lists tools and makes callables of them as those do.
+            group_name: The group the tools belong to, which must exist.
+            enable_funcs: The names of the tools to take; all of them if it is `None`.
+            disable_funcs: The names of the tools to leave out.
+            preset_kwargs_mapping: For each tool, the arguments that the model can neither see nor send.
+            postprocess_func: Called with the request block and each response; a true result is delivered instead.
+            namesake_strategy: What to do when a name is taken: `"raise"`, `"skip"`, `"override"` or `"rename"`.
+            execution_timeout: After how many seconds a call is given up by the client.
+            wrap_tool_result: Whether the client makes blocks of a result; otherwise what the server sent is the
+                `value` in the response's metadata.
+
+        Raises:
+            RuntimeError: If the client is not connected.
+            InvalidFilterError: If the two lists are no lists of names, or name the same tool.
+            DuplicateToolError: If a name is taken and that is to be refused; then nothing is registered.
+        """
+        from toolcrib import _mcp
+
+        await _mcp.register(
+            self,
+            mcp_client,
+            group_name=group_name,
+            enable_funcs=enable_funcs,
+            disable_funcs=disable_funcs,
+            preset_kwargs_mapping=preset_kwargs_mapping,
+            postprocess_func=postprocess_func,
+            namesake_strategy=namesake_strategy,
+            execution_timeout=execution_timeout,
+            wrap_tool_result=wrap_tool_result,
+        )
+
+    async def remove_mcp_clients(self, client_names: str | list[str]) -> None:
+        """Take out every tool that came through one of these clients.
+
+        Raises:
+            TypeError: If `client_names` is neither a string nor a list of strings.
+        """
+        from toolcrib import _mcp
+
+        _mcp.remove(self, client_names)
+
+    register_mcp_server = register_mcp_client
+    remove_mcp_servers = remove_mcp_clients
 
     def run(self, name: str, /, **arguments: Any) -> ToolResponse:
         """Call a tool from synchronous code and return its last response.

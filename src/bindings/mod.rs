@@ -2,6 +2,7 @@
 
 mod arguments;
 mod callable;
+mod described;
 mod errors;
 mod group;
 mod json;

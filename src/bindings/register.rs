@@ -8,6 +8,7 @@ use pyo3::types::{PyDict, PyString};
 use serde_json::{Map, Value};
 
 use super::callable::Callable;
+use super::described::Described;
 use super::json as bridge;
 use super::schema::{Wanted, describe};
 use super::stream::Plan;
@@ -46,6 +47,8 @@ pub(crate) struct Draft<'py> {
     presets: Bound<'py, PyDict>,
     function: Map<String, Value>,
     is_supplied: bool,
+    /// The MCP server it comes from.
+    server: Option<String>,
     /// The name it would like to have.
     pub(crate) name: String,
 }
@@ -59,7 +62,14 @@ impl<'py> Draft<'py> {
             Some(schema) if schema.is_truthy()? => Some(function_of(schema)?),
             _ => None,
         };
-        let callable = Callable::read(tool)?;
+        let mut callable = Callable::read(tool)?;
+        let (supplied, server) = match Described::read(tool)? {
+            Some(Described { name, schema, server }) => {
+                callable.name = name;
+                (Some(supplied.map_or_else(|| function_of(&schema), Ok)?), Some(server))
+            }
+            None => (supplied, None),
+        };
         let presets = callable.bound.copy()?;
         for (name, value) in wishes.presets.iter().flatten() {
             presets.set_item(preset_name(&name)?, value)?;
@@ -83,7 +93,7 @@ impl<'py> Draft<'py> {
         if let Some(description) = wishes.description.as_deref().filter(|text| !text.is_empty()) {
             function.insert("description".to_owned(), description.into());
         }
-        Ok(Self { callable, wishes, presets, function, is_supplied, name })
+        Ok(Self { callable, wishes, presets, function, is_supplied, server, name })
     }
 
     /// Makes the tool under the name it was given.
@@ -95,7 +105,7 @@ impl<'py> Draft<'py> {
         behaviour: Behaviour,
         is_renamed: bool,
     ) -> PyResult<PyTool> {
-        let Self { callable, wishes, presets, function, is_supplied, .. } = self;
+        let Self { callable, wishes, presets, function, is_supplied, server, .. } = self;
         let schema = Arc::new(FunctionSchema::new(function, name));
         let plan =
             Plan::new(py, name, &callable.signature, &presets, schema.parameters(), is_supplied, behaviour.arguments)?;
@@ -106,6 +116,7 @@ impl<'py> Draft<'py> {
             group,
             schema,
             original_name: (is_named || is_renamed).then_some(callable.name),
+            server,
             function: callable.function.unbind(),
             presets: presets.unbind(),
             postprocess: wishes.postprocess,

@@ -25,6 +25,8 @@ pub(crate) struct PyTool {
     pub(crate) group: Arc<Group>,
     pub(crate) schema: Arc<FunctionSchema>,
     pub(crate) original_name: Option<String>,
+    /// The MCP server it comes from.
+    pub(crate) server: Option<String>,
     pub(crate) presets: Py<PyDict>,
     pub(crate) postprocess: Option<Py<PyAny>>,
     /// What the developer registered, without a partial around it.
@@ -135,6 +137,12 @@ impl PyTool {
     #[getter]
     fn original_name(&self) -> Option<&str> {
         self.original_name.as_deref()
+    }
+
+    /// The name of the MCP client whose server offers it.
+    #[getter]
+    fn mcp_name(&self) -> Option<&str> {
+        self.server.as_deref()
     }
 
     /// What is called with each response.

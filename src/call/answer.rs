@@ -65,6 +65,11 @@ pub enum Answer {
         /// What it said.
         message: String,
     },
+    /// An MCP server answered with an error.
+    McpFailed {
+        /// What it said.
+        message: String,
+    },
     /// The call was cancelled.
     Interrupted,
     /// The tool took longer than it may.
@@ -85,7 +90,7 @@ impl Answer {
             Self::UnknownTool { .. } => Code::UnknownTool,
             Self::InactiveGroup { .. } => Code::InactiveGroup,
             Self::InvalidArguments { .. } => Code::InvalidArguments,
-            Self::Failed { .. } => Code::Failed,
+            Self::Failed { .. } | Self::McpFailed { .. } => Code::Failed,
             Self::Interrupted => Code::Interrupted,
             Self::Timeout { .. } => Code::Timeout,
         }
@@ -105,6 +110,7 @@ impl Answer {
             ),
             Self::InvalidArguments { text } => text.clone(),
             Self::Failed { message } => format!("Error: {message}"),
+            Self::McpFailed { message } => format!("Error occurred when calling MCP tool: {message}"),
             Self::Interrupted => {
                 "<system-info>The tool call has been interrupted by the user.</system-info>".to_owned()
             }

@@ -57,7 +57,7 @@ impl State {
             if !responds || !is_answerable(py, &error) {
                 return self.wind_up(py, Ending::Raise, None, Some(unmistakable(py, error)));
             }
-            let answer = Answer::Failed { message: value::error_text(py, &error) };
+            let answer = value::failure(py, &error);
             let cancellation = match self.cancellation_behind(py, error) {
                 Ok(cancellation) => cancellation,
                 Err(error) => return self.raise(py, error),

@@ -1,0 +1,87 @@
+"""What an agent did, in a form that two runs can be compared by."""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from agentscope.agent import ReActAgent
+from agentscope.formatter import OpenAIChatFormatter
+from agentscope.message import Msg
+from agentscope.tool import Toolkit as AgentScopeToolkit
+from scripted import ScriptedModel
+
+from toolcrib.compat.agentscope import Toolkit as OurToolkit
+
+MakeToolkit: TypeAlias = Callable[..., Any]
+
+# What is different in every run.
+PASSING = {"id", "timestamp", "invocation_id", "created_at", "finished_at"}
+MOMENT = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d+)?")
+
+
+def settled(value: Any) -> Any:
+    """Leave out what no two runs have in common."""
+    if isinstance(value, dict):
+        return {key: settled(item) for key, item in value.items() if key not in PASSING}
+    if isinstance(value, list | tuple):
+        return [settled(item) for item in value]
+    return MOMENT.sub("<moment>", value) if isinstance(value, str) else value
+
+
+@dataclass
+class Transcript:
+    """Everything that can be seen of an agent from outside."""
+
+    printed: list[Any] = field(default_factory=list)
+    shown: list[Any] = field(default_factory=list)
+    replies: list[Any] = field(default_factory=list)
+    memory: list[Any] = field(default_factory=list)
+    notes: list[Any] = field(default_factory=list)
+
+
+class Scene:
+    """One agent on a stage: a toolkit of either library and a model with a script."""
+
+    def __init__(self, toolkit: Any, model: ScriptedModel, **options: Any) -> None:
+        self.transcript = Transcript()
+        self.model = model
+        self.agent = ReActAgent(
+            name="Friday",
+            sys_prompt="You are helpful.",
+            model=model,
+            formatter=OpenAIChatFormatter(),
+            toolkit=toolkit,
+            **options,
+        )
+        self.agent.set_console_output_enabled(False)
+        self.agent.register_instance_hook("pre_print", "transcript", self._printed)
+
+    def _printed(self, _agent: Any, arguments: dict[str, Any]) -> None:
+        said = copy.deepcopy(arguments["msg"].to_dict())
+        self.transcript.printed.append((settled(said), arguments.get("last")))
+
+    async def tell(self, text: str, **options: Any) -> Msg:
+        """Send the agent a message and note its reply."""
+        reply = await self.agent(Msg("user", text, "user"), **options)
+        self.transcript.replies.append(settled(reply.to_dict()))
+        return reply
+
+    async def finish(self) -> Transcript:
+        """Write down what the model was shown and what the agent remembers."""
+        self.transcript.shown = settled(self.model.shown)
+        # The meta tool is described in each library's own words.
+        for turn in self.transcript.shown:
+            for tool in turn["tools"] or ():
+                if tool["function"]["name"] == "reset_equipped_tools":
+                    tool["function"].pop("description")
+        self.transcript.memory = settled([msg.to_dict() for msg in await self.agent.memory.get_memory()])
+        return self.transcript
+
+
+async def both(scenario: Callable[[MakeToolkit], Awaitable[Transcript]]) -> tuple[Transcript, Transcript]:
+    """Play a scenario with AgentScope's toolkit and with ours."""
+    return await scenario(AgentScopeToolkit), await scenario(OurToolkit)
