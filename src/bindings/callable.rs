@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyFunction, PyString, PyTuple, PyType};
 
-use super::signature::{ParameterKind, Signature};
+use super::signature::{ParameterKind, Signature, has_attribute};
 
 /// What calling a tool's function gives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -131,8 +131,13 @@ fn kind_of(callable: &Bound<'_, PyAny>) -> PyResult<Kind> {
             },
         };
     }
-    if function.getattr_opt(intern!(py, "_is_coroutine_marker"))?.is_some() {
-        // Set by `inspect.markcoroutinefunction`.
+    // Set by `inspect.markcoroutinefunction`.
+    let marker = intern!(py, "_is_coroutine_marker");
+    let is_marked = match function.cast::<PyFunction>() {
+        Ok(function) => has_attribute(function, marker)?,
+        Err(_) => function.getattr_opt(marker)?.is_some(),
+    };
+    if is_marked {
         return Ok(Kind::Coroutine);
     }
     let flags: u32 = match function.getattr_opt(intern!(py, "__code__"))? {

@@ -3,7 +3,9 @@
 use pyo3::exceptions::{PyRecursionError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
-use serde_json::{Map, Number, Value};
+use serde_json::{Number, Value};
+
+use crate::schema::{Entries, Node};
 
 /// How deep a value may be nested: deep enough for any schema, shallow enough for any stack.
 pub(crate) const DEEPEST: usize = 128;
@@ -63,12 +65,12 @@ fn number_to_python<'py>(py: Python<'py>, number: &Number) -> PyResult<Bound<'py
 }
 
 /// Reads a JSON value from a Python object; anything JSON cannot hold is an error that names its place.
-pub(crate) fn from_python(object: &Bound<'_, PyAny>) -> PyResult<Value> {
+pub(crate) fn from_python(object: &Bound<'_, PyAny>) -> PyResult<Node> {
     Reading { drop_defaults: false }.read(object, &Place::Root, 0)
 }
 
 /// Reads a schema that Python code made: a default that JSON cannot hold is left out.
-pub(crate) fn schema_from_python(object: &Bound<'_, PyAny>) -> PyResult<Value> {
+pub(crate) fn schema_from_python(object: &Bound<'_, PyAny>) -> PyResult<Node> {
     Reading { drop_defaults: true }.read(object, &Place::Root, 0)
 }
 
@@ -94,44 +96,44 @@ impl std::fmt::Display for Place<'_> {
 }
 
 impl Reading {
-    fn read(&self, object: &Bound<'_, PyAny>, place: &Place<'_>, depth: usize) -> PyResult<Value> {
+    fn read(&self, object: &Bound<'_, PyAny>, place: &Place<'_>, depth: usize) -> PyResult<Node> {
         if depth > DEEPEST {
             return Err(PyRecursionError::new_err(format!("{place}: more than {DEEPEST} levels deep")));
         }
         if object.is_none() {
-            return Ok(Value::Null);
+            return Ok(Node::Null);
         }
         if let Ok(flag) = object.cast::<PyBool>() {
-            return Ok(Value::Bool(flag.is_true()));
+            return Ok(Node::Bool(flag.is_true()));
         }
         if let Ok(text) = object.cast::<PyString>() {
             return text
                 .to_str()
-                .map(Value::from)
+                .map(|text| Node::from(text.to_owned()))
                 .map_err(|_| PyValueError::new_err(format!("{place}: text with a lone surrogate is not JSON")));
         }
         if let Ok(integer) = object.cast::<PyInt>() {
-            return integer_from_python(integer).map(Value::Number);
+            return integer_from_python(integer).map(Node::Number);
         }
         if let Ok(float) = object.cast::<PyFloat>() {
             return Number::from_f64(float.value())
-                .map(Value::Number)
+                .map(Node::Number)
                 .ok_or_else(|| PyValueError::new_err(format!("{place}: {} is not JSON", float.value())));
         }
         if let Ok(dict) = object.cast::<PyDict>() {
-            let mut entries = Map::with_capacity(dict.len());
+            let mut entries = Entries::with_capacity(dict.len());
             for (key, item) in dict.iter() {
                 let key = key.cast::<PyString>().map_err(|_| {
                     PyTypeError::new_err(format!("{place}: key {} is {}, not str", shown(&key), kind(&key)))
                 })?;
                 let key = key.to_str()?;
                 match self.read(&item, &Place::Key(place, key), depth + 1) {
-                    Ok(item) => drop(entries.insert(key.to_owned(), item)),
+                    Ok(item) => entries.push(key.to_owned(), item),
                     Err(_) if self.drop_defaults && key == "default" => {}
                     Err(error) => return Err(error),
                 }
             }
-            return Ok(Value::Object(entries));
+            return Ok(Node::Object(entries));
         }
         let items = if let Ok(list) = object.cast::<PyList>() {
             list.iter().collect::<Vec<_>>()
@@ -142,7 +144,7 @@ impl Reading {
         };
         let items =
             items.iter().enumerate().map(|(index, item)| self.read(item, &Place::Index(place, index), depth + 1));
-        items.collect::<PyResult<Vec<_>>>().map(Value::Array)
+        items.collect::<PyResult<Vec<_>>>().map(Node::Array)
     }
 }
 

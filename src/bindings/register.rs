@@ -5,7 +5,6 @@ use std::sync::Arc;
 use pyo3::exceptions::{PyRecursionError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
-use serde_json::{Map, Value};
 
 use super::callable::Callable;
 use super::described::Described;
@@ -15,7 +14,7 @@ use super::stream::Plan;
 use super::tool::{PyTool, place};
 use crate::call::{ArgumentMode, ErrorMode, RunIn};
 use crate::registry::{Group, Namesake};
-use crate::schema::FunctionSchema;
+use crate::schema::{Entries, FunctionSchema, Node};
 use crate::{Error, Result};
 
 /// The switches of a toolkit.
@@ -45,7 +44,7 @@ pub(crate) struct Draft<'py> {
     callable: Callable<'py>,
     wishes: Wishes<'py>,
     presets: Bound<'py, PyDict>,
-    function: Map<String, Value>,
+    function: Entries,
     is_supplied: bool,
     /// The MCP server it comes from.
     server: Option<String>,
@@ -70,7 +69,7 @@ impl<'py> Draft<'py> {
             }
             None => (supplied, None),
         };
-        let presets = callable.bound.copy()?;
+        let presets = callable.bound.clone();
         for (name, value) in wishes.presets.iter().flatten() {
             presets.set_item(preset_name(&name)?, value)?;
         }
@@ -91,7 +90,7 @@ impl<'py> Draft<'py> {
             None => derive(py, &callable, &name, &wishes, &presets)?,
         };
         if let Some(description) = wishes.description.as_deref().filter(|text| !text.is_empty()) {
-            function.insert("description".to_owned(), description.into());
+            function.insert("description", description.to_owned().into());
         }
         Ok(Self { callable, wishes, presets, function, is_supplied, server, name })
     }
@@ -106,9 +105,17 @@ impl<'py> Draft<'py> {
         is_renamed: bool,
     ) -> PyResult<PyTool> {
         let Self { callable, wishes, presets, function, is_supplied, server, .. } = self;
-        let schema = Arc::new(FunctionSchema::new(function, name));
-        let plan =
-            Plan::new(py, name, &callable.signature, &presets, schema.parameters(), is_supplied, behaviour.arguments)?;
+        let schema = Arc::new(FunctionSchema::new(&function, name));
+        let plan = Plan::new(
+            py,
+            name,
+            &callable.signature,
+            &presets,
+            function.get("parameters").unwrap_or(&Node::Null),
+            schema.parameters(),
+            is_supplied,
+            behaviour.arguments,
+        )?;
         let run_in = place(&callable, wishes.run_in.unwrap_or(behaviour.run_in), wishes.timeout)?;
         let is_named = wishes.name.is_some_and(|name| !name.is_empty());
         Ok(PyTool {
@@ -149,8 +156,8 @@ fn derive(
     name: &str,
     wishes: &Wishes<'_>,
     presets: &Bound<'_, PyDict>,
-) -> PyResult<Map<String, Value>> {
-    let hidden = |parameter: &str| presets.contains(parameter).unwrap_or(false);
+) -> PyResult<Entries> {
+    let hidden = |parameter: &str| !presets.is_empty() && presets.contains(parameter).unwrap_or(false);
     let described = describe(
         py,
         &callable.function,
@@ -163,17 +170,17 @@ fn derive(
             hidden: &hidden,
         },
     )?;
-    let mut function = Map::with_capacity(3);
-    function.insert("name".to_owned(), name.into());
-    function.insert("parameters".to_owned(), described.parameters);
+    let mut function = Entries::with_capacity(3);
+    function.insert("name", name.to_owned().into());
+    function.insert("parameters", described.parameters);
     if let Some(description) = described.description {
-        function.insert("description".to_owned(), description.into());
+        function.insert("description", description.into());
     }
     Ok(function)
 }
 
 /// The `function` part of a schema that the developer supplied, as a copy.
-fn function_of(schema: &Bound<'_, PyAny>) -> PyResult<Map<String, Value>> {
+fn function_of(schema: &Bound<'_, PyAny>) -> PyResult<Entries> {
     let invalid = |reason: &str| Error::InvalidSchema { reason: reason.to_owned() };
     if !schema.is_instance_of::<PyDict>() {
         return Err(invalid("").into());
@@ -181,30 +188,30 @@ fn function_of(schema: &Bound<'_, PyAny>) -> PyResult<Map<String, Value>> {
     let value = bridge::from_python(schema).map_err(|error| {
         if error.is_instance_of::<PyRecursionError>(schema.py()) { error } else { invalid(&error.to_string()).into() }
     })?;
-    let Value::Object(mut schema) = value else { return Err(invalid("").into()) };
-    let is_function = schema.get("type").is_some_and(|kind| kind == "function");
+    let Node::Object(mut schema) = value else { return Err(invalid("").into()) };
+    let is_function = schema.get("type").and_then(Node::as_str) == Some("function");
     match schema.remove("function") {
-        Some(Value::Object(function)) if is_function => Ok(function),
+        Some(Node::Object(function)) if is_function => Ok(function),
         _ => Err(invalid("").into()),
     }
 }
 
 /// Takes presets out of a supplied schema, so that the model does not see them.
-fn hide(function: &mut Map<String, Value>, tool: &str, presets: &Bound<'_, PyDict>) -> Result<()> {
+fn hide(function: &mut Entries, tool: &str, presets: &Bound<'_, PyDict>) -> Result<()> {
     let missing = |key: &str| Error::IncompleteSchema { tool: tool.to_owned(), key: key.to_owned() };
-    let Some(Value::Object(parameters)) = function.get_mut("parameters") else {
+    let Some(Node::Object(parameters)) = function.get_mut("parameters") else {
         return Err(missing("parameters"));
     };
     let is_preset = |name: &str| presets.contains(PyString::new(presets.py(), name)).unwrap_or(false);
     match parameters.get_mut("properties") {
-        Some(Value::Object(properties)) => properties.retain(|name, _| !is_preset(name)),
+        Some(Node::Object(properties)) => properties.retain(|name, _| !is_preset(name)),
         _ if presets.is_empty() => {}
         _ => return Err(missing("properties")),
     }
-    if let Some(Value::Array(required)) = parameters.get_mut("required") {
+    if let Some(Node::Array(required)) = parameters.get_mut("required") {
         required.retain(|name| !name.as_str().is_some_and(is_preset));
         if required.is_empty() {
-            parameters.shift_remove("required");
+            parameters.remove("required");
         }
     }
     Ok(())

@@ -63,12 +63,15 @@ fn method_type(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
 /// Whether nothing claims a signature other than that of the code.
 fn is_plain(function: &Bound<'_, PyFunction>) -> PyResult<bool> {
     let py = function.py();
-    let attributes = function.getattr(intern!(py, "__dict__"))?;
-    let Ok(attributes) = attributes.cast::<PyDict>() else {
-        return Ok(false);
-    };
-    Ok(attributes.is_empty()
-        || !(attributes.contains(intern!(py, "__wrapped__"))? || attributes.contains(intern!(py, "__signature__"))?))
+    Ok(!has_attribute(function, intern!(py, "__wrapped__"))? && !has_attribute(function, intern!(py, "__signature__"))?)
+}
+
+/// Whether somebody has given a function this attribute. Nearly always nobody has, and then asking for it would make an
+/// exception that says so.
+pub(crate) fn has_attribute(function: &Bound<'_, PyFunction>, name: &Bound<'_, PyString>) -> PyResult<bool> {
+    let attributes = function.getattr(intern!(function.py(), "__dict__"))?;
+    let attributes = attributes.cast::<PyDict>()?;
+    Ok(!attributes.is_empty() && attributes.contains(name)?)
 }
 
 fn read_code(function: &Bound<'_, PyFunction>, is_bound: bool) -> PyResult<Signature> {

@@ -44,14 +44,8 @@ impl PyTool {
     /// The schema for a caller to keep: a copy.
     pub(crate) fn schema_copy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = self.listed.get_or_try_init(py, || {
-            let function = PyDict::new(py);
-            for (key, value) in self.schema.entries() {
-                function.set_item(key, json::schema_to_python(py, value)?)?;
-            }
-            let schema = PyDict::new(py);
-            schema.set_item(intern!(py, "type"), intern!(py, "function"))?;
-            schema.set_item(intern!(py, "function"), function)?;
-            Ok::<_, PyErr>(schema.unbind())
+            let schema = json::schema_to_python(py, &self.schema.value())?;
+            Ok::<_, PyErr>(schema.cast_into::<PyDict>()?.unbind())
         })?;
         json::copy_dict(dict.bind(py))
     }

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use serde_json::{Map, Value};
+use super::tree::{Entries, Node};
 
 use super::defs::{self, Names, PREFIX};
 use super::node::one;
@@ -31,7 +31,7 @@ pub struct Parameter {
 }
 
 /// The schema of a tool's parameters: an object with `properties`.
-pub type Built = Map<String, Value>;
+pub type Built = Entries;
 
 /// Writes the schema of `parameters`.
 ///
@@ -40,42 +40,42 @@ pub type Built = Map<String, Value>;
 /// The place of the first parameter that has no schema, and why. A hidden parameter never fails.
 pub fn build(parameters: Vec<Parameter>, definitions: &Definitions) -> Result<Built, (usize, Refusal)> {
     let mut builder = Builder::new(&parameters, definitions);
-    let mut properties = Map::with_capacity(parameters.len());
+    let mut properties = Entries::with_capacity(parameters.len());
     let mut required = Vec::new();
     let mut unseen = Vec::new();
-    for (index, Parameter { mut field, hidden }) in parameters.into_iter().enumerate() {
-        let name = std::mem::take(&mut field.name);
-        let is_required = field.presence == Presence::Required;
-        let property = builder.property(field).and_then(|property| builder.complete(property));
+    for (index, Parameter { field, hidden }) in parameters.into_iter().enumerate() {
+        let Field { name, accepts, presence, notes, .. } = field;
+        let is_required = presence == Presence::Required;
+        let property = builder.field(&accepts, presence, notes).and_then(|property| builder.complete(property));
         match property {
             Ok(property) if hidden => unseen.push(property),
             Ok(property) => {
                 if is_required {
-                    required.push(Value::from(name.as_str()));
+                    required.push(Node::from(name.clone()));
                 }
-                properties.insert(name, property);
+                properties.push(name, property);
             }
             Err(_) if hidden => {}
             Err(refusal) => return Err((index, refusal)),
         }
     }
 
-    let mut built = Map::with_capacity(4);
-    let mut schema = Value::Object(properties);
-    let named = builder.finish(&mut schema, &Value::Array(unseen));
+    let mut built = Entries::with_capacity(4);
+    let mut schema = Node::Object(properties);
+    let named = builder.finish(&mut schema, &Node::Array(unseen));
     if !named.is_empty() {
-        built.insert("$defs".to_owned(), Value::Object(named));
+        built.insert("$defs", Node::Object(named));
     }
-    built.insert("properties".to_owned(), schema);
+    built.insert("properties", schema);
     if !required.is_empty() {
-        built.insert("required".to_owned(), Value::Array(required));
+        built.insert("required", Node::Array(required));
     }
-    built.insert("type".to_owned(), Value::from("object"));
-    let mut built = Value::Object(built);
+    built.insert("type", Node::from("object"));
+    let mut built = Node::Object(built);
     sort_keys(&mut built);
     match built {
-        Value::Object(built) => Ok(built),
-        _ => Ok(Map::new()),
+        Node::Object(built) => Ok(built),
+        _ => Ok(Entries::new()),
     }
 }
 
@@ -83,7 +83,7 @@ pub fn build(parameters: Vec<Parameter>, definitions: &Definitions) -> Result<Bu
 pub(super) enum Progress {
     Waiting,
     Writing,
-    Written(Value),
+    Written(Node),
     Refused(Refusal),
 }
 
@@ -107,7 +107,7 @@ pub(super) struct Builder<'a> {
     pub(super) progress: Vec<Progress>,
     /// Whether two definitions would like the same name.
     clash: bool,
-    pub(super) foreign: Map<String, Value>,
+    pub(super) foreign: Entries,
 }
 
 impl<'a> Builder<'a> {
@@ -120,7 +120,7 @@ impl<'a> Builder<'a> {
             counts: vec![0; definitions.len()],
             progress: definitions.iter().map(|_| Progress::Waiting).collect(),
             clash: false,
-            foreign: Map::new(),
+            foreign: Entries::new(),
         };
         if !definitions.is_empty() {
             builder.prepare(parameters);
@@ -219,9 +219,9 @@ impl<'a> Builder<'a> {
         (0..self.names.len()).find(|index| self.name(*index) == Some(name))
     }
 
-    pub(super) fn reference(&mut self, index: usize) -> Value {
+    pub(super) fn reference(&mut self, index: usize) -> Node {
         self.count_name(index);
-        one("$ref", Value::String(format!("{PREFIX}{}", self.name(index).unwrap_or_default())))
+        one("$ref", Node::from(format!("{PREFIX}{}", self.name(index).unwrap_or_default())))
     }
 
     /// Writes a definition, whatever comes of it.
@@ -244,7 +244,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Makes sure that everything `property` leads to has a schema.
-    fn complete(&mut self, property: Value) -> Result<Value, Refusal> {
+    fn complete(&mut self, property: Node) -> Result<Node, Refusal> {
         if self.definitions.is_empty() {
             return Ok(property);
         }
@@ -256,7 +256,7 @@ impl<'a> Builder<'a> {
         Ok(property)
     }
 
-    fn reachable<'v>(&self, from: impl IntoIterator<Item = &'v Value>) -> Vec<usize> {
+    fn reachable<'v>(&self, from: impl IntoIterator<Item = &'v Node>) -> Vec<usize> {
         let mut found = Vec::new();
         from.into_iter().for_each(|value| defs::references(value, &mut found));
         let mut reached: Vec<usize> = Vec::new();
@@ -275,8 +275,8 @@ impl<'a> Builder<'a> {
     }
 
     /// The definitions that the properties lead to, under their final names.
-    fn finish(mut self, properties: &mut Value, unseen: &Value) -> Map<String, Value> {
-        let mut named = Map::new();
+    fn finish(mut self, properties: &mut Node, unseen: &Node) -> Entries {
+        let mut named = Entries::new();
         if !self.definitions.is_empty() {
             let mut reached = self.reachable([&*properties, unseen]);
             reached.sort_unstable();

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use serde_json::{Map, Value};
+use super::tree::{Entries, Node};
 
 use super::order::same;
 
@@ -101,8 +101,8 @@ fn normal(name: &str) -> String {
 /// Gives each definition the best name that stands for one schema only, and follows it in every reference.
 ///
 /// `definitions` come under their unique names; `schema` is renamed along with them.
-pub fn shorten(definitions: Vec<(Names, Value)>, schema: &mut Value) -> Map<String, Value> {
-    let (names, mut bodies): (Vec<Names>, Vec<Value>) = definitions.into_iter().unzip();
+pub fn shorten(definitions: Vec<(Names, Node)>, schema: &mut Node) -> Entries {
+    let (names, mut bodies): (Vec<Names>, Vec<Node>) = definitions.into_iter().unzip();
     let mut chosen = vec![5; names.len()];
     // Each round can make two definitions equal that differed in the name of a third, so it ends after as many rounds.
     for _ in 0..=names.len() {
@@ -137,29 +137,34 @@ pub fn shorten(definitions: Vec<(Names, Value)>, schema: &mut Value) -> Map<Stri
             break;
         }
     }
-    names.iter().zip(chosen).zip(bodies).map(|((name, best), body)| (name.choices[best].clone(), body)).collect()
+    // Equal definitions may have come to share a name.
+    let mut shortened = Entries::with_capacity(names.len());
+    shortened.extend(
+        names.iter().zip(chosen).zip(bodies).map(|((name, best), body)| (name.choices[best].clone().into(), body)),
+    );
+    shortened
 }
 
 /// Renames references by `names`; tells whether there was anything to rename.
-fn rename(value: &mut Value, names: &HashMap<String, String>) -> bool {
+fn rename(value: &mut Node, names: &HashMap<String, String>) -> bool {
     let mut changed = false;
     match value {
-        Value::Object(node) => {
+        Node::Object(node) => {
             for (key, inner) in node.iter_mut() {
                 if key == "$ref"
-                    && let Value::String(reference) = inner
+                    && let Node::String(reference) = inner
                 {
                     if let Some(name) = reference.strip_prefix(PREFIX).and_then(|name| names.get(name)) {
                         let new = format!("{PREFIX}{name}");
                         changed |= new != *reference;
-                        *reference = new;
+                        *reference = new.into();
                     }
                 } else {
                     changed |= rename(inner, names);
                 }
             }
         }
-        Value::Array(items) => {
+        Node::Array(items) => {
             for item in items {
                 changed |= rename(item, names);
             }
@@ -170,9 +175,9 @@ fn rename(value: &mut Value, names: &HashMap<String, String>) -> bool {
 }
 
 /// Adds foreign `definitions` to ours and renames what `schema` refers to where a name is taken by something else.
-pub fn adopt(ours: &mut Map<String, Value>, mut definitions: Map<String, Value>, schema: &mut Value) {
+pub fn adopt(ours: &mut Entries, mut definitions: Entries, schema: &mut Node) {
     let mut renamed: HashMap<String, String> = HashMap::new();
-    for (name, body) in &definitions {
+    for (name, body) in definitions.iter() {
         if ours.get(name).is_some_and(|own| !same(own, body)) {
             let mut number = 2;
             while ours.contains_key(&format!("{name}__{number}"))
@@ -181,7 +186,7 @@ pub fn adopt(ours: &mut Map<String, Value>, mut definitions: Map<String, Value>,
                 number += 1;
             }
             let free = format!("{name}__{number}");
-            renamed.insert(name.clone(), free);
+            renamed.insert(name.to_owned(), free);
         }
     }
     if !renamed.is_empty() {
@@ -191,33 +196,33 @@ pub fn adopt(ours: &mut Map<String, Value>, mut definitions: Map<String, Value>,
         });
     }
     for (name, body) in definitions {
-        ours.insert(renamed.get(&name).cloned().unwrap_or(name), body);
+        ours.insert(renamed.get(&*name).cloned().map_or(name, Into::into), body);
     }
 }
 
 /// The names of the definitions that `value` refers to.
-pub fn references(value: &Value, found: &mut Vec<String>) {
+pub fn references(value: &Node, found: &mut Vec<String>) {
     match value {
-        Value::Object(node) => {
-            for (key, inner) in node {
+        Node::Object(node) => {
+            for (key, inner) in node.iter() {
                 match inner {
                     // Examples are values, not schemas, even where they look like one.
-                    Value::Array(_) if key == "examples" => {}
-                    Value::String(reference) if key == "$ref" => {
+                    Node::Array(_) if key == "examples" => {}
+                    Node::String(reference) if key == "$ref" => {
                         found.extend(reference.strip_prefix(PREFIX).map(str::to_owned));
                     }
                     _ => references(inner, found),
                 }
             }
         }
-        Value::Array(items) => items.iter().for_each(|item| references(item, found)),
+        Node::Array(items) => items.iter().for_each(|item| references(item, found)),
         _ => {}
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
@@ -240,40 +245,44 @@ mod tests {
     fn different_types_of_one_name_get_their_module() {
         let a = Names::of("a.X:1", 1);
         let b = Names::of("b.X:2", 1);
-        let mut schema = json!({"p": {"$ref": format!("{PREFIX}{}", a.unique())}});
+        let mut schema = Node::from(json!({"p": {"$ref": format!("{PREFIX}{}", a.unique())}}));
 
-        let definitions = shorten(vec![(a, json!({"type": "string"})), (b, json!({"type": "integer"}))], &mut schema);
+        let definitions =
+            shorten(vec![(a, json!({"type": "string"}).into()), (b, json!({"type": "integer"}).into())], &mut schema);
 
-        assert_eq!(Value::Object(definitions), json!({"a__X": {"type": "string"}, "b__X": {"type": "integer"}}));
-        assert_eq!(schema, json!({"p": {"$ref": "#/$defs/a__X"}}));
+        assert_eq!(
+            Value::from(Node::Object(definitions)),
+            json!({"a__X": {"type": "string"}, "b__X": {"type": "integer"}})
+        );
+        assert_eq!(Value::from(schema), json!({"p": {"$ref": "#/$defs/a__X"}}));
     }
 
     #[test]
     fn equal_types_of_one_name_become_one() {
-        let mut schema = json!({});
+        let mut schema = Node::from(json!({}));
 
         let definitions = shorten(
             vec![
-                (Names::of("a.X:1", 1), json!({"type": "string"})),
-                (Names::of("b.X:2", 1), json!({"type": "string"})),
+                (Names::of("a.X:1", 1), json!({"type": "string"}).into()),
+                (Names::of("b.X:2", 1), json!({"type": "string"}).into()),
             ],
             &mut schema,
         );
 
-        assert_eq!(Value::Object(definitions), json!({"X": {"type": "string"}}));
+        assert_eq!(Value::from(Node::Object(definitions)), json!({"X": {"type": "string"}}));
     }
 
     #[test]
     fn an_adopted_definition_gives_way() {
-        let mut ours = Map::new();
-        ours.insert("X".to_owned(), json!({"type": "string"}));
-        let mut schema = json!({"$ref": "#/$defs/X"});
-        let mut theirs = Map::new();
-        theirs.insert("X".to_owned(), json!({"type": "integer"}));
+        let mut ours = Entries::new();
+        ours.insert("X", json!({"type": "string"}).into());
+        let mut schema = Node::from(json!({"$ref": "#/$defs/X"}));
+        let mut theirs = Entries::new();
+        theirs.insert("X", json!({"type": "integer"}).into());
 
         adopt(&mut ours, theirs, &mut schema);
 
-        assert_eq!(schema, json!({"$ref": "#/$defs/X__2"}));
-        assert_eq!(Value::Object(ours), json!({"X": {"type": "string"}, "X__2": {"type": "integer"}}));
+        assert_eq!(Value::from(schema), json!({"$ref": "#/$defs/X__2"}));
+        assert_eq!(Value::from(Node::Object(ours)), json!({"X": {"type": "string"}, "X__2": {"type": "integer"}}));
     }
 }

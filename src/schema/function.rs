@@ -2,62 +2,79 @@
 
 use std::sync::Arc;
 
-use serde::ser::{Serialize, SerializeMap, Serializer};
-use serde_json::{Map, Value};
+use serde_json::Value;
+
+use super::tree::text::{push, push_string, read};
+use super::tree::{Document, Entries};
 
 const PARAMETERS: &str = "parameters";
 
 /// A function in the form that model providers read: `{"type": "function", "function": {"name", "parameters", …}}`.
 ///
-/// The parameters are shared with whatever checks arguments against them.
-#[derive(Debug, Clone)]
+/// It is kept as text. The parameters are shared with whatever checks arguments against them.
+#[derive(Debug)]
 pub struct FunctionSchema {
-    /// The entries in order, with an empty place for the parameters.
-    entries: Map<String, Value>,
-    parameters: Arc<Value>,
+    /// The text up to the parameters.
+    before: Box<str>,
+    parameters: Arc<Document>,
+    /// The text from there on.
+    after: Box<str>,
 }
 
 impl FunctionSchema {
-    /// Takes the `function` part of a schema, under a new name.
+    /// Writes the `function` part of a schema, under a new name.
     #[must_use]
-    pub fn new(mut entries: Map<String, Value>, name: &str) -> Self {
-        match entries.get_mut("name") {
-            Some(old) => *old = name.into(),
-            None => drop(entries.shift_insert(0, "name".to_owned(), name.into())),
+    pub fn new(function: &Entries, name: &str) -> Self {
+        let mut text = String::with_capacity(256);
+        text.push_str(r#"{"type":"function","function":{"#);
+        let mut before = None;
+        let mut parameters = Document::default();
+        if !function.contains_key("name") {
+            push_key(&mut text, "name");
+            push_string(&mut text, name);
         }
-        let parameters = entries.get_mut(PARAMETERS).map(Value::take).unwrap_or_default();
-        Self { entries, parameters: Arc::new(parameters) }
+        for (key, value) in function.iter() {
+            push_key(&mut text, key);
+            match key {
+                "name" => push_string(&mut text, name),
+                PARAMETERS => {
+                    before = Some(text.as_str().into());
+                    text.clear();
+                    parameters = Document::new(value);
+                }
+                _ => push(&mut text, value),
+            }
+        }
+        text.push_str("}}");
+        Self { before: before.unwrap_or_default(), parameters: Arc::new(parameters), after: text.into() }
     }
 
     /// The JSON Schema of the arguments.
     #[must_use]
-    pub fn parameters(&self) -> &Arc<Value> {
+    pub fn parameters(&self) -> &Arc<Document> {
         &self.parameters
     }
 
-    /// The entries of the `function` part, in order.
-    pub fn entries(&self) -> impl Iterator<Item = (&str, &Value)> {
-        self.entries
-            .iter()
-            .map(|(key, value)| (key.as_str(), if key == PARAMETERS { &*self.parameters } else { value }))
+    /// The pieces that make up the whole as JSON text.
+    #[must_use]
+    pub fn text(&self) -> [&str; 3] {
+        [&self.before, self.parameters.text(), &self.after]
+    }
+
+    /// The whole as a value.
+    #[must_use]
+    pub fn value(&self) -> Value {
+        read(&self.text().concat())
     }
 }
 
-impl Serialize for FunctionSchema {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        struct Function<'a>(&'a FunctionSchema);
-
-        impl Serialize for Function<'_> {
-            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.collect_map(self.0.entries())
-            }
-        }
-
-        let mut map = serializer.serialize_map(Some(2))?;
-        map.serialize_entry("type", "function")?;
-        map.serialize_entry("function", &Function(self))?;
-        map.end()
+/// Begins an entry: after all but the opening brace there is a comma.
+fn push_key(text: &mut String, key: &str) {
+    if !text.ends_with('{') {
+        text.push(',');
     }
+    push_string(text, key);
+    text.push(':');
 }
 
 #[cfg(test)]
@@ -65,19 +82,36 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::schema::Node;
+
+    fn text(entries: Value, name: &str) -> String {
+        let Node::Object(entries) = Node::from(entries) else {
+            panic!("an object was written");
+        };
+        FunctionSchema::new(&entries, name).text().concat()
+    }
 
     #[test]
     fn the_parameters_keep_their_place() {
-        let Value::Object(entries) = json!({"description": "d", "parameters": {"type": "object"}, "strict": true})
-        else {
-            panic!("an object was written");
-        };
-
-        let schema = FunctionSchema::new(entries, "tool");
+        let text = text(json!({"description": "d", "parameters": {"type": "object"}, "strict": true}), "tool");
 
         assert_eq!(
-            serde_json::to_string(&schema).expect("a schema is JSON"),
+            text,
             r#"{"type":"function","function":{"name":"tool","description":"d","parameters":{"type":"object"},"strict":true}}"#
         );
+    }
+
+    #[test]
+    fn the_new_name_takes_the_place_of_the_old() {
+        let text = text(json!({"parameters": {}, "name": "old"}), "new");
+
+        assert_eq!(text, r#"{"type":"function","function":{"parameters":{},"name":"new"}}"#);
+    }
+
+    #[test]
+    fn parameters_are_not_made_up() {
+        let text = text(json!({"description": "{"}), "tool");
+
+        assert_eq!(text, r#"{"type":"function","function":{"name":"tool","description":"{"}}"#);
     }
 }

@@ -1,6 +1,6 @@
 //! Limits on types: which keyword tells of a limit, and what becomes of one that does not fit.
 
-use serde_json::{Map, Value};
+use super::tree::{Entries, Node};
 
 use super::types::{ArrayKind, Format, Type};
 
@@ -108,7 +108,7 @@ impl Type {
     ///
     /// A limit on a nullable type is one on what it can be besides `null`.
     #[must_use]
-    pub fn limit(self, limit: Limit, value: Value) -> Self {
+    pub fn limit(self, limit: Limit, value: Node) -> Self {
         match self {
             Self::Nullable(inner) => Self::Nullable(Box::new(inner.limit(limit, value))),
             Self::Noted { inner, notes } => Self::Noted { inner: Box::new(inner.limit(limit, value)), notes },
@@ -119,20 +119,20 @@ impl Type {
                 Fit::Loose if limit == Limit::Pattern => Self::Stepped(Box::new(other)),
                 Fit::Loose => {
                     let key = limit.loose_key(other.innermost());
-                    let mut keys = Map::new();
-                    keys.insert(key.to_owned(), value);
+                    let mut keys = Entries::new();
+                    keys.insert(key, value);
                     Self::Keyed { inner: Box::new(other), keys }
                 }
             },
         }
     }
 
-    fn with_keyword(self, keyword: &str, value: Value) -> Self {
+    fn with_keyword(self, keyword: &'static str, value: Node) -> Self {
         let (inner, mut limits) = match self {
             Self::Limited { inner, limits } => (inner, limits),
-            other => (Box::new(other), Map::new()),
+            other => (Box::new(other), Entries::new()),
         };
-        limits.insert(keyword.to_owned(), value);
+        limits.insert(keyword, value);
         Self::Limited { inner, limits }
     }
 
@@ -167,7 +167,7 @@ impl Type {
     pub fn checked(self) -> Self {
         match self {
             Self::Nullable(inner) => Self::Nullable(Box::new(inner.checked())),
-            other => Self::Keyed { inner: Box::new(other), keys: Map::new() },
+            other => Self::Keyed { inner: Box::new(other), keys: Entries::new() },
         }
     }
 }
@@ -184,14 +184,15 @@ mod tests {
 
     #[test]
     fn a_limit_on_a_nullable_type_goes_inside() {
-        let limited = Type::Nullable(Box::new(Type::Integer)).limit(Limit::AtLeast, json!(1));
+        let limited = Type::Nullable(Box::new(Type::Integer)).limit(Limit::AtLeast, json!(1).into());
 
-        assert_eq!(limited, Type::Nullable(Box::new(Type::Integer.limit(Limit::AtLeast, json!(1)))));
+        assert_eq!(limited, Type::Nullable(Box::new(Type::Integer.limit(Limit::AtLeast, json!(1).into()))));
     }
 
     #[test]
     fn a_limit_that_does_not_fit_stays_visible() {
-        let limited = list_of_integers().limit(Limit::AtLeast, json!(1)).limit(Limit::MinLength, json!(2));
+        let limited =
+            list_of_integers().limit(Limit::AtLeast, json!(1).into()).limit(Limit::MinLength, json!(2).into());
 
         let Type::Keyed { inner, keys } = limited else { panic!("{limited:?}") };
         assert_eq!(keys.keys().collect::<Vec<_>>(), ["minItems"]);
@@ -200,16 +201,16 @@ mod tests {
 
     #[test]
     fn the_last_of_two_equal_limits_counts() {
-        let limited = Type::Text.limit(Limit::MinLength, json!(1)).limit(Limit::MinLength, json!(2));
+        let limited = Type::Text.limit(Limit::MinLength, json!(1).into()).limit(Limit::MinLength, json!(2).into());
 
         let Type::Limited { limits, .. } = limited else { panic!("{limited:?}") };
-        assert_eq!(Value::Object(limits), json!({"minLength": 2}));
+        assert_eq!(limits.get("minLength"), Some(&Node::from(2)));
     }
 
     #[test]
     fn a_date_takes_an_order_without_a_word() {
         let date = Type::Formatted(Format::Date);
 
-        assert_eq!(date.clone().limit(Limit::AtLeast, json!("2020-01-01")), date);
+        assert_eq!(date.clone().limit(Limit::AtLeast, json!("2020-01-01").into()), date);
     }
 }

@@ -9,6 +9,7 @@ pub mod limit;
 mod node;
 pub mod order;
 pub mod title;
+pub mod tree;
 pub mod types;
 mod write;
 
@@ -16,4 +17,5 @@ pub use build::{Built, Definition, Definitions, build};
 pub use function::FunctionSchema;
 pub use limit::Limit;
 pub use title::remove_titles;
+pub use tree::{Document, Entries, Node};
 pub use types::{ArrayKind, Field, Format, Others, Presence, Record, Refusal, Type};

@@ -1,33 +1,35 @@
 //! The order of keys in a schema, and when two schemas are the same.
 
-use serde_json::{Number, Value};
+use serde_json::Number;
+
+use super::tree::Node;
 
 /// Puts the keys of `schema` into alphabetical order, all the way down.
 ///
 /// Properties keep the order of the signature, and defaults the order they were written in.
-pub fn sort_keys(schema: &mut Value) {
+pub fn sort_keys(schema: &mut Node) {
     sort_below(schema, "");
 }
 
-fn sort_below(value: &mut Value, parent: &str) {
+fn sort_below(value: &mut Node, parent: &str) {
     match value {
-        Value::Object(node) => {
-            if !matches!(parent, "properties" | "default") && !node.keys().is_sorted() {
+        Node::Object(node) => {
+            if !matches!(parent, "properties" | "default") {
                 node.sort_keys();
             }
             for (key, inner) in node.iter_mut() {
                 sort_below(inner, key);
             }
         }
-        Value::Array(items) => items.iter_mut().for_each(|item| sort_below(item, parent)),
+        Node::Array(items) => items.iter_mut().for_each(|item| sort_below(item, parent)),
         _ => {}
     }
 }
 
 /// Keeps one of each group of equal schemas: the place of the first, the text of the last.
 #[must_use]
-pub fn without_repetition(schemas: Vec<Value>) -> Vec<Value> {
-    let mut kept: Vec<Value> = Vec::with_capacity(schemas.len());
+pub fn without_repetition(schemas: Vec<Node>) -> Vec<Node> {
+    let mut kept: Vec<Node> = Vec::with_capacity(schemas.len());
     for schema in schemas {
         match kept.iter_mut().find(|other| same(other, &schema)) {
             Some(other) => *other = schema,
@@ -39,14 +41,14 @@ pub fn without_repetition(schemas: Vec<Value>) -> Vec<Value> {
 
 /// Whether two schemas are equal, where `1`, `1.0` and `true` are one value and the order of keys does not count.
 #[must_use]
-pub fn same(left: &Value, right: &Value) -> bool {
+pub fn same(left: &Node, right: &Node) -> bool {
     match (left, right) {
-        (Value::Object(a), Value::Object(b)) => {
+        (Node::Object(a), Node::Object(b)) => {
             a.len() == b.len() && a.iter().all(|(key, value)| b.get(key).is_some_and(|other| same(value, other)))
         }
-        (Value::Array(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b)),
-        (Value::Number(a), Value::Number(b)) => a == b || (a.as_f64() == b.as_f64() && !(is_whole(a) && is_whole(b))),
-        (Value::Bool(flag), Value::Number(number)) | (Value::Number(number), Value::Bool(flag)) => {
+        (Node::Array(a), Node::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b)),
+        (Node::Number(a), Node::Number(b)) => a == b || (a.as_f64() == b.as_f64() && !(is_whole(a) && is_whole(b))),
+        (Node::Bool(flag), Node::Number(number)) | (Node::Number(number), Node::Bool(flag)) => {
             number.as_f64() == Some(f64::from(u8::from(*flag)))
         }
         _ => left == right,
@@ -61,35 +63,38 @@ pub fn is_whole(number: &Number) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
     #[test]
     fn keys_are_sorted_except_in_properties_and_defaults() {
-        let mut schema =
-            json!({"type": "object", "properties": {"b": {"type": "x", "default": {"z": 1, "a": 2}}, "a": {}}});
+        let mut schema = Node::from(
+            json!({"type": "object", "properties": {"b": {"type": "x", "default": {"z": 1, "a": 2}}, "a": {}}}),
+        );
 
         sort_keys(&mut schema);
 
         assert_eq!(
-            schema.to_string(),
+            Value::from(schema).to_string(),
             r#"{"properties":{"b":{"default":{"z":1,"a":2},"type":"x"},"a":{}},"type":"object"}"#
         );
     }
 
     #[test]
     fn numbers_are_compared_by_value() {
-        assert!(same(&json!({"a": [1]}), &json!({"a": [1.0]})));
-        assert!(same(&json!(true), &json!(1)));
-        assert!(!same(&json!(1), &json!(2)));
-        assert!(!same(&json!(null), &json!(0)));
+        let same = |one: Value, other: Value| same(&one.into(), &other.into());
+
+        assert!(same(json!({"a": [1]}), json!({"a": [1.0]})));
+        assert!(same(json!(true), json!(1)));
+        assert!(!same(json!(1), json!(2)));
+        assert!(!same(json!(null), json!(0)));
     }
 
     #[test]
     fn repetition_keeps_the_first_place() {
-        let kept = without_repetition(vec![json!({"m": 1}), json!("x"), json!({"m": 1.0})]);
+        let kept = without_repetition([json!({"m": 1}), json!("x"), json!({"m": 1.0})].map(Node::from).into());
 
-        assert_eq!(Value::Array(kept).to_string(), r#"[{"m":1.0},"x"]"#);
+        assert_eq!(Value::from(Node::Array(kept)).to_string(), r#"[{"m":1.0},"x"]"#);
     }
 }

@@ -1,15 +1,15 @@
 //! The removal of titles, which say nothing that a name does not.
 
-use serde_json::Value;
+use super::tree::Node;
 
 /// Deletes the titles of `schema`, of its properties, its items and its definitions.
 ///
 /// Titles inside `anyOf` and `prefixItems` stay: there they are the only name a part has.
-pub fn remove_titles(schema: &mut Value) {
-    let Value::Object(node) = schema else { return };
-    node.shift_remove("title");
+pub fn remove_titles(schema: &mut Node) {
+    let Node::Object(node) = schema else { return };
+    node.remove("title");
     for group in ["properties", "$defs"] {
-        if let Some(Value::Object(members)) = node.get_mut(group) {
+        if let Some(Node::Object(members)) = node.get_mut(group) {
             members.values_mut().for_each(remove_titles);
         }
     }
@@ -22,22 +22,22 @@ pub fn remove_titles(schema: &mut Value) {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
     #[test]
     fn titles_go_and_a_property_of_that_name_stays() {
-        let mut schema = json!({
+        let mut schema = Node::from(json!({
             "title": "T",
             "properties": {"title": {"title": "Title", "type": "string"}},
             "$defs": {"D": {"title": "D", "items": {"title": "I"}, "additionalProperties": {"title": "A"}}},
-        });
+        }));
 
         remove_titles(&mut schema);
 
         assert_eq!(
-            schema,
+            Value::from(schema),
             json!({
                 "properties": {"title": {"type": "string"}},
                 "$defs": {"D": {"items": {}, "additionalProperties": {}}},
@@ -47,7 +47,8 @@ mod tests {
 
     #[test]
     fn titles_of_alternatives_and_places_stay() {
-        let before = json!({"anyOf": [{"title": "A"}], "prefixItems": [{"title": "B"}], "items": [{"title": "C"}]});
+        let before =
+            Node::from(json!({"anyOf": [{"title": "A"}], "prefixItems": [{"title": "B"}], "items": [{"title": "C"}]}));
         let mut after = before.clone();
 
         remove_titles(&mut after);
@@ -57,10 +58,10 @@ mod tests {
 
     #[test]
     fn what_is_no_object_is_left_alone() {
-        let mut schema = json!({"additionalProperties": true, "items": false});
+        let mut schema = Node::from(json!({"additionalProperties": true, "items": false}));
 
         remove_titles(&mut schema);
 
-        assert_eq!(schema, json!({"additionalProperties": true, "items": false}));
+        assert_eq!(Value::from(schema), json!({"additionalProperties": true, "items": false}));
     }
 }

@@ -1,6 +1,6 @@
 //! The types a parameter can have, free of any language.
 
-use serde_json::{Map, Value};
+use super::tree::{Entries, Node};
 
 /// What a parameter, or a part of it, accepts.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,11 +26,11 @@ pub enum Type {
     /// Bytes, written as text.
     Bytes,
     /// One of the listed values.
-    Literal(Vec<Value>),
+    Literal(Vec<Node>),
     /// One of the values of a named enumeration.
     Enumeration {
         /// The values, in the order of their definition.
-        values: Vec<Value>,
+        values: Vec<Node>,
         /// What the enumeration says about itself.
         description: Option<String>,
     },
@@ -67,30 +67,30 @@ pub enum Type {
         /// The type that is limited.
         inner: Box<Type>,
         /// The keywords and their values.
-        limits: Map<String, Value>,
+        limits: Entries,
     },
     /// A type checked by a further step, with the keys that tell of it.
     Keyed {
         /// The type underneath.
         inner: Box<Type>,
         /// The keys and their values.
-        keys: Map<String, Value>,
+        keys: Entries,
     },
     /// A type with a description and the like.
     Noted {
         /// The type underneath.
         inner: Box<Type>,
         /// The notes by their keys.
-        notes: Map<String, Value>,
+        notes: Entries,
     },
     /// A type followed by a step that shows nothing of itself but hides what is underneath from later limits.
     Stepped(Box<Type>),
     /// A schema somebody else wrote, with the definitions it refers to.
     Raw {
         /// The schema.
-        schema: Map<String, Value>,
+        schema: Entries,
         /// Its `$defs`.
-        definitions: Map<String, Value>,
+        definitions: Entries,
     },
     /// A type that JSON has no word for.
     Unsupported(Refusal),
@@ -189,14 +189,14 @@ pub struct Field {
     /// Whether it may be left out.
     pub presence: Presence,
     /// Keys such as `description` that are written over the type's own.
-    pub notes: Map<String, Value>,
+    pub notes: Entries,
 }
 
 impl Field {
     /// A required field without notes.
     #[must_use]
     pub fn required(name: impl Into<String>, accepts: Type) -> Self {
-        Self { name: name.into(), title: None, accepts, presence: Presence::Required, notes: Map::new() }
+        Self { name: name.into(), title: None, accepts, presence: Presence::Required, notes: Entries::new() }
     }
 }
 
@@ -208,7 +208,7 @@ pub enum Presence {
     /// It may be left out; what it is then cannot be written in JSON, or is not told.
     Optional,
     /// It may be left out, and is then this value.
-    Default(Value),
+    Default(Node),
 }
 
 impl Type {
@@ -226,7 +226,7 @@ impl Type {
 
     /// Writes `notes` over this type, unless it is one whose schema is fixed.
     #[must_use]
-    pub fn with_notes(self, notes: Map<String, Value>) -> Self {
+    pub fn with_notes(self, notes: Entries) -> Self {
         let fixed = matches!(self, Self::Formatted(Format::Named(name)) if !matches!(name, "path" | "uuid"));
         if fixed || notes.is_empty() { self } else { Self::Noted { inner: Box::new(self), notes } }
     }

@@ -1,6 +1,6 @@
 //! From a type to its schema.
 
-use serde_json::{Map, Value};
+use super::tree::{Entries, Node};
 
 use super::build::{Builder, Progress};
 use super::defs::{self, PREFIX};
@@ -9,25 +9,25 @@ use super::order::same;
 use super::types::{ArrayKind, Field, Format, Others, Presence, Record, Refusal, Type};
 
 impl Builder<'_> {
-    pub(super) fn schema(&mut self, accepts: &Type) -> Result<Value, Refusal> {
+    pub(super) fn schema(&mut self, accepts: &Type) -> Result<Node, Refusal> {
         Ok(match accepts {
-            Type::Any => Value::Object(Map::new()),
+            Type::Any => Node::Object(Entries::new()),
             Type::Null | Type::Boolean | Type::Integer | Type::Number | Type::Text => {
                 typed(accepts.plain_kind().unwrap_or_default())
             }
             Type::Formatted(Format::Plain) => typed("string"),
             Type::Bytes => formatted("binary"),
             Type::Formatted(format) => format.name().map_or_else(|| typed("string"), formatted),
-            Type::Decimal => one("anyOf", Value::Array(vec![typed("number"), typed("string")])),
-            Type::Fraction => one("anyOf", Value::Array(vec![typed("number"), formatted("fraction")])),
+            Type::Decimal => one("anyOf", Node::Array(vec![typed("number"), typed("string")])),
+            Type::Fraction => one("anyOf", Node::Array(vec![typed("number"), formatted("fraction")])),
             Type::Literal(values) => literal(values),
             Type::Enumeration { values, description } => enumeration(values, description.as_deref()),
             Type::Array { items, kind } => {
-                let mut schema = object([("items", self.schema(items)?), ("type", Value::from("array"))]);
+                let mut schema = object([("items", self.schema(items)?), ("type", Node::from("array"))]);
                 if *kind == ArrayKind::Set {
-                    schema.insert("uniqueItems".to_owned(), Value::Bool(true));
+                    schema.insert("uniqueItems", Node::Bool(true));
                 }
-                Value::Object(schema)
+                Node::Object(schema)
             }
             Type::Tuple(members) => self.tuple(members)?,
             Type::Map { keys, values, .. } => self.map(keys, values)?,
@@ -48,7 +48,7 @@ impl Builder<'_> {
             }
             Type::Stepped(inner) => self.schema(inner)?,
             Type::Raw { schema, definitions } => {
-                let mut schema = Value::Object(schema.clone());
+                let mut schema = Node::Object(schema.clone());
                 defs::adopt(&mut self.foreign, definitions.clone(), &mut schema);
                 schema
             }
@@ -56,7 +56,7 @@ impl Builder<'_> {
         })
     }
 
-    fn refer(&mut self, index: usize) -> Result<Value, Refusal> {
+    fn refer(&mut self, index: usize) -> Result<Node, Refusal> {
         if self.counts[index] <= 1 && matches!(self.progress[index], Progress::Waiting) {
             self.write(index);
             // Nothing else refers to it, so its refusal is that of the place it stands in.
@@ -67,47 +67,47 @@ impl Builder<'_> {
         Ok(self.reference(index))
     }
 
-    fn tuple(&mut self, members: &[Type]) -> Result<Value, Refusal> {
+    fn tuple(&mut self, members: &[Type]) -> Result<Node, Refusal> {
         let members = members.iter().map(|member| self.schema(member)).collect::<Result<Vec<_>, _>>()?;
-        let length = Value::from(members.len());
+        let length = Node::from(members.len());
         let mut schema = object([("maxItems", length.clone()), ("minItems", length)]);
         if !members.is_empty() {
-            schema.insert("prefixItems".to_owned(), Value::Array(members));
+            schema.insert("prefixItems", Node::Array(members));
         }
-        schema.insert("type".to_owned(), Value::from("array"));
-        Ok(Value::Object(schema))
+        schema.insert("type", Node::from("array"));
+        Ok(Node::Object(schema))
     }
 
-    fn map(&mut self, keys: &Type, values: &Type) -> Result<Value, Refusal> {
-        let mut schema = Map::new();
+    fn map(&mut self, keys: &Type, values: &Type) -> Result<Node, Refusal> {
+        let mut schema = Entries::new();
         let mut keys = into_object(self.schema(keys)?);
-        let pattern = if keys.contains_key("$ref") { None } else { keys.shift_remove("pattern") };
+        let pattern = if keys.contains_key("$ref") { None } else { keys.remove("pattern") };
         let values = self.schema(values)?;
-        let any_value = values.as_object().is_some_and(Map::is_empty);
+        let any_value = values.as_object().is_some_and(Entries::is_empty);
         match pattern {
-            Some(Value::String(pattern)) => {
-                let mut by_pattern = Map::new();
+            Some(Node::String(pattern)) => {
+                let mut by_pattern = Entries::new();
                 by_pattern.insert(pattern, values);
-                schema.insert("patternProperties".to_owned(), Value::Object(by_pattern));
+                schema.insert("patternProperties", Node::Object(by_pattern));
             }
             _ if any_value => {
-                schema.insert("additionalProperties".to_owned(), Value::Bool(true));
+                schema.insert("additionalProperties", Node::Bool(true));
             }
             _ => {
-                schema.insert("additionalProperties".to_owned(), values);
+                schema.insert("additionalProperties", values);
             }
         }
-        let limited = keys.len() > 1 && keys.get("type").is_some_and(|kind| kind == "string");
+        let limited = keys.len() > 1 && keys.get("type").and_then(Node::as_str) == Some("string");
         if limited || keys.contains_key("$ref") {
-            keys.shift_remove("type");
-            schema.insert("propertyNames".to_owned(), Value::Object(keys));
+            keys.remove("type");
+            schema.insert("propertyNames", Node::Object(keys));
         }
-        schema.insert("type".to_owned(), Value::from("object"));
-        Ok(Value::Object(schema))
+        schema.insert("type", Node::from("object"));
+        Ok(Node::Object(schema))
     }
 
     /// Leaves out the choices that have no schema, as long as one remains.
-    fn union(&mut self, choices: &[Type]) -> Result<Value, Refusal> {
+    fn union(&mut self, choices: &[Type]) -> Result<Node, Refusal> {
         let mut schemas = Vec::with_capacity(choices.len());
         let mut refusal = None;
         for choice in choices {
@@ -124,41 +124,42 @@ impl Builder<'_> {
         }
     }
 
-    fn record(&mut self, record: &Record) -> Result<Value, Refusal> {
-        let mut properties = Map::new();
+    fn record(&mut self, record: &Record) -> Result<Node, Refusal> {
+        let mut properties = Entries::new();
         let mut required = Vec::new();
         for field in &record.fields {
-            properties.insert(field.name.clone(), self.field(field)?);
+            let property = self.field(&field.accepts, field.presence.clone(), field.notes.clone())?;
+            properties.insert(field.name.clone(), property);
             if field.presence == Presence::Required {
-                required.push(Value::from(field.name.as_str()));
+                required.push(Node::from(field.name.clone()));
             }
         }
-        let mut schema = Map::new();
+        let mut schema = Entries::new();
         match &record.others {
             Others::Unsaid => {}
             Others::Forbidden => {
-                schema.insert("additionalProperties".to_owned(), Value::Bool(false));
+                schema.insert("additionalProperties", Node::Bool(false));
             }
             Others::Typed(others) => {
-                let others = if **others == Type::Any { Value::Bool(true) } else { self.schema(others)? };
-                schema.insert("additionalProperties".to_owned(), others);
+                let others = if **others == Type::Any { Node::Bool(true) } else { self.schema(others)? };
+                schema.insert("additionalProperties", others);
             }
         }
         if record.deprecated {
-            schema.insert("deprecated".to_owned(), Value::Bool(true));
+            schema.insert("deprecated", Node::Bool(true));
         }
         if let Some(description) = &record.description {
-            schema.insert("description".to_owned(), Value::from(description.as_str()));
+            schema.insert("description", Node::from(description.clone()));
         }
-        schema.insert("properties".to_owned(), Value::Object(properties));
+        schema.insert("properties", Node::Object(properties));
         if !required.is_empty() {
-            schema.insert("required".to_owned(), Value::Array(required));
+            schema.insert("required", Node::Array(required));
         }
-        schema.insert("type".to_owned(), Value::from("object"));
-        Ok(Value::Object(schema))
+        schema.insert("type", Node::from("object"));
+        Ok(Node::Object(schema))
     }
 
-    fn row(&mut self, members: &[Field]) -> Result<Value, Refusal> {
+    fn row(&mut self, members: &[Field]) -> Result<Node, Refusal> {
         let mut places = Vec::with_capacity(members.len());
         let mut least = 0;
         for member in members {
@@ -169,59 +170,58 @@ impl Builder<'_> {
                 Presence::Optional => {}
                 Presence::Default(value) => insert(&mut place, "default", value.clone()),
             }
-            if let (Some(title), Value::Object(place)) = (&member.title, &mut place)
+            if let (Some(title), Node::Object(place)) = (&member.title, &mut place)
                 && !member.accepts.is_named()
                 && !place.contains_key("title")
             {
-                place.insert("title".to_owned(), Value::from(title.as_str()));
+                place.insert("title", Node::from(title.clone()));
             }
             places.push(place);
         }
-        let mut schema = object([("maxItems", Value::from(places.len()))]);
+        let mut schema = object([("maxItems", Node::from(places.len()))]);
         if least > 0 {
-            schema.insert("minItems".to_owned(), Value::from(least));
+            schema.insert("minItems", Node::from(least));
         }
         if !places.is_empty() {
-            schema.insert("prefixItems".to_owned(), Value::Array(places));
+            schema.insert("prefixItems", Node::Array(places));
         }
-        schema.insert("type".to_owned(), Value::from("array"));
-        Ok(Value::Object(schema))
+        schema.insert("type", Node::from("array"));
+        Ok(Node::Object(schema))
     }
 
-    fn limited(&mut self, inner: &Type, limits: &Map<String, Value>) -> Result<Value, Refusal> {
+    fn limited(&mut self, inner: &Type, limits: &Entries) -> Result<Node, Refusal> {
         let mut schema = self.schema(inner)?;
         if !matches!(inner, Type::Decimal | Type::Fraction) {
             overwrite(&mut schema, limits);
-        } else if let Some(number) = schema.pointer_mut("/anyOf/0") {
-            for (keyword, limit) in limits {
+        } else if let Node::Object(node) = &mut schema
+            && let Some(Node::Array(choices)) = node.get_mut("anyOf")
+            && let Some(Node::Object(number)) = choices.first_mut()
+        {
+            for (keyword, limit) in limits.iter() {
                 let limit = limit.as_f64().and_then(serde_json::Number::from_f64);
                 if let Some(limit) = limit {
-                    insert(number, keyword, Value::Number(limit));
+                    number.insert(keyword.to_owned(), Node::Number(limit));
                 }
             }
         }
         Ok(schema)
     }
 
-    /// Writes a parameter. Most are a plain type with a default and a description, which are moved into their places.
-    pub(super) fn property(&mut self, field: Field) -> Result<Value, Refusal> {
-        let is_plain = field.notes.keys().all(|key| key == "description");
-        let Some(kind) = field.accepts.plain_kind().filter(|_| is_plain) else { return self.field(&field) };
-        let mut schema = Map::with_capacity(3);
-        if let Presence::Default(value) = field.presence {
-            schema.insert("default".to_owned(), value);
+    /// Writes a parameter of a tool or a field of a record.
+    pub(super) fn field(&mut self, accepts: &Type, presence: Presence, notes: Entries) -> Result<Node, Refusal> {
+        let own = into_object(self.schema(accepts)?);
+        // What overrules the type comes first, which for most types is the order that the keys will have.
+        let mut node = Entries::with_capacity(own.len() + notes.len() + 1);
+        if let Presence::Default(value) = presence {
+            node.push("default", value);
         }
-        schema.extend(field.notes);
-        schema.insert("type".to_owned(), Value::from(kind));
-        Ok(Value::Object(schema))
-    }
-
-    pub(super) fn field(&mut self, field: &Field) -> Result<Value, Refusal> {
-        let mut schema = self.schema(&field.accepts)?;
-        if let Presence::Default(value) = &field.presence {
-            insert(&mut schema, "default", value.clone());
+        node.extend(notes);
+        for (key, value) in own {
+            if !node.contains_key(&key) {
+                node.push(key, value);
+            }
         }
-        overwrite(&mut schema, &field.notes);
+        let mut schema = Node::Object(node);
         if schema.get("$ref").is_some() {
             self.drop_echo(&mut schema)?;
         }
@@ -229,11 +229,11 @@ impl Builder<'_> {
     }
 
     /// Drops the keys beside a reference that the definition has already.
-    fn drop_echo(&self, schema: &mut Value) -> Result<(), Refusal> {
-        let Value::Object(node) = schema else {
+    fn drop_echo(&self, schema: &mut Node) -> Result<(), Refusal> {
+        let Node::Object(node) = schema else {
             return Ok(());
         };
-        let name = node.get("$ref").and_then(Value::as_str).and_then(|reference| reference.strip_prefix(PREFIX));
+        let name = node.get("$ref").and_then(Node::as_str).and_then(|reference| reference.strip_prefix(PREFIX));
         let Some(index) = name.and_then(|name| self.index_of(name)) else {
             return Ok(());
         };

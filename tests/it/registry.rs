@@ -5,14 +5,13 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use serde_json::Map;
 use toolcrib::Error;
 use toolcrib::registry::{BASIC, Namesake, Registry, Tool};
-use toolcrib::schema::FunctionSchema;
+use toolcrib::schema::{Entries, FunctionSchema};
 
 fn tool<B>(registry: &Registry<B>, name: &str, group: &str, body: B) -> Tool<B> {
     let group = registry.group(group).expect("a group");
-    Tool { name: name.into(), group, schema: Arc::new(FunctionSchema::new(Map::new(), name)), body }
+    Tool { name: name.into(), group, schema: Arc::new(FunctionSchema::new(&Entries::new(), name)), body }
 }
 
 pub(super) fn add(registry: &mut Registry<u32>, name: &str, group: &str, body: u32) -> Option<Tool<u32>> {

@@ -2,14 +2,15 @@
 
 use serde_json::{Value, json};
 use toolcrib::schema::build::Parameter;
-use toolcrib::schema::{ArrayKind, Definition, Field, Limit, Presence, Record, Refusal, Type, build};
+use toolcrib::schema::{ArrayKind, Definition, Field, Limit, Node, Presence, Record, Refusal, Type, build};
 
 fn shown(field: Field) -> Parameter {
     Parameter { field, hidden: false }
 }
 
 fn built(parameters: &[Parameter], definitions: &Vec<Definition>) -> Value {
-    build(parameters.to_vec(), definitions).map_or_else(|(at, refusal)| panic!("{at}: {refusal:?}"), Value::Object)
+    build(parameters.to_vec(), definitions)
+        .map_or_else(|(at, refusal)| panic!("{at}: {refusal:?}"), |built| Node::Object(built).into())
 }
 
 fn unsupported(mistake: bool) -> Type {
@@ -23,7 +24,7 @@ fn point(module: &str, accepts: Type) -> Definition {
 
 #[test]
 fn parameters_keep_their_order_and_keys_are_sorted() {
-    let optional = Field { presence: Presence::Default(json!(3)), ..Field::required("a", Type::Integer) };
+    let optional = Field { presence: Presence::Default(json!(3).into()), ..Field::required("a", Type::Integer) };
     let parameters = [shown(Field::required("b", Type::Text)), shown(optional)];
 
     let schema = built(&parameters, &Vec::new());
@@ -83,7 +84,7 @@ fn a_union_leaves_out_what_json_cannot_say_but_no_mistake() {
 
 #[test]
 fn limits_on_a_decimal_are_those_of_its_number() {
-    let limited = Type::Decimal.limit(Limit::AtLeast, json!(1));
+    let limited = Type::Decimal.limit(Limit::AtLeast, json!(1).into());
 
     let schema = built(&[shown(Field::required("a", limited))], &Vec::new());
 
@@ -92,7 +93,7 @@ fn limits_on_a_decimal_are_those_of_its_number() {
 
 #[test]
 fn an_integer_keeps_all_its_digits() {
-    let default = Value::Number(serde_json::Number::from_string_unchecked("1".repeat(40)));
+    let default = Node::Number(serde_json::Number::from_string_unchecked("1".repeat(40)));
     let field = Field { presence: Presence::Default(default), ..Field::required("a", Type::Integer) };
 
     let schema = built(&[shown(field)], &Vec::new());

@@ -6,9 +6,9 @@ mod subject;
 use std::sync::Arc;
 
 use pyo3::{Borrowed, prelude::*, types::PyDict};
-use serde_json::Value;
 
 use crate::schema::check::{Checker, Mode, Problem};
+use crate::schema::{Document, Node};
 use form::PyForm;
 
 /// What the arguments of one tool are held to, compiled once.
@@ -18,10 +18,10 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    /// Compiles the parameters of a tool. `eager` also compiles what is only needed for unusual values, to learn whether a schema that
+    /// Compiles the parameters of a tool, which `document` holds too. `eager` also compiles what is only needed for unusual values, to learn whether a schema that
     /// was supplied is one.
-    pub(crate) fn compile(parameters: Arc<Value>, eager: bool) -> crate::Result<Arguments> {
-        let checker = Checker::share(parameters);
+    pub(crate) fn compile(parameters: &Node, document: Arc<Document>, eager: bool) -> crate::Result<Arguments> {
+        let checker = Checker::share(parameters, document);
         if eager {
             checker.prepare()?;
         }

@@ -109,13 +109,13 @@ impl<'py> Reader<'py> {
         if let Ok(class) = annotation.cast::<PyType>() {
             return self.read_class(class);
         }
-        if is_forward(annotation)? {
-            return self.read_forward(annotation);
-        }
         let typing = Typing::get(py)?;
         if annotation.get_type().is(typing.generic_alias.bind(py)) {
             let origin = annotation.getattr(intern!(py, "__origin__"))?;
             return self.read_generic(annotation, &origin);
+        }
+        if is_forward(annotation)? {
+            return self.read_forward(annotation);
         }
         if annotation.get_type().is(typing.union_type.bind(py)) {
             return self.read_union(annotation);

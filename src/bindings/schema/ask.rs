@@ -2,7 +2,6 @@
 
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyType};
-use serde_json::{Map, Value};
 
 use super::annotation::{Foreign, Reader, Trouble};
 use super::default::default_to_json;
@@ -13,10 +12,10 @@ use super::pydantic::{Answer, Question, ask};
 use super::refusal::refusal;
 use super::{Shown, read, unsupported};
 use crate::bindings::signature::ParameterKind;
-use crate::schema::Refusal;
 use crate::schema::build::{Built, build};
 use crate::schema::defs::{PREFIX, adopt};
 use crate::schema::order::{same, sort_keys};
+use crate::schema::{Entries, Node, Refusal};
 
 /// A parameter with all strings in its annotation resolved, or why that failed.
 enum Prepared<'py> {
@@ -24,7 +23,7 @@ enum Prepared<'py> {
     Refused(Refusal),
 }
 
-pub(super) fn describe(callable: &Bound<'_, PyAny>, shown: &[Shown<'_>], tool: &str) -> PyResult<Built> {
+pub(super) fn describe(callable: &Bound<'_, PyAny>, shown: &[Shown<'_, '_>], tool: &str) -> PyResult<Built> {
     let py = callable.py();
     let mut reader = Reader::new(callable, Foreign::AskEach);
     let mut prepared = Vec::with_capacity(shown.len());
@@ -42,7 +41,7 @@ pub(super) fn describe(callable: &Bound<'_, PyAny>, shown: &[Shown<'_>], tool: &
         (able, answer)
     };
 
-    let mut properties: Vec<Option<(Value, bool)>> = shown.iter().map(|_| None).collect();
+    let mut properties: Vec<Option<(Node, bool)>> = shown.iter().map(|_| None).collect();
     let Answer { parameters, mut definitions } = answer;
     for (index, parameter) in asked.iter().zip(parameters) {
         if let (Some((property, required)), Prepared::Ready(_, text)) = (parameter, &prepared[*index]) {
@@ -57,7 +56,7 @@ pub(super) fn describe(callable: &Bound<'_, PyAny>, shown: &[Shown<'_>], tool: &
         match property {
             Ok(property) => properties[index] = property,
             Err(_) if each.hidden => {}
-            Err(refusal) => return Err(unsupported(tool, &each.name, refusal)),
+            Err(refusal) => return Err(unsupported(tool, each.name, refusal)),
         }
     }
     Ok(assemble(shown, properties, definitions))
@@ -75,7 +74,7 @@ fn questions<'py>(prepared: &[Prepared<'py>], wanted: &[usize]) -> Vec<Question<
     ready.map(|question| Question { annotation: question.annotation.clone(), field: question.field.clone() }).collect()
 }
 
-fn prepare<'py>(reader: &mut Reader<'py>, shown: &Shown<'py>) -> PyResult<Prepared<'py>> {
+fn prepare<'py>(reader: &mut Reader<'py>, shown: &Shown<'_, 'py>) -> PyResult<Prepared<'py>> {
     let annotation = match resolved(reader, &shown.annotation) {
         Ok(annotation) => annotation,
         Err(error) => {
@@ -128,9 +127,9 @@ fn text_beside(annotation: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
 /// Reads a parameter that pydantic refuses, asking it about single types only.
 fn alone<'py>(
     callable: &Bound<'py, PyAny>,
-    shown: &Shown<'py>,
-    definitions: &mut Map<String, Value>,
-) -> PyResult<Result<Option<(Value, bool)>, Refusal>> {
+    shown: &Shown<'_, 'py>,
+    definitions: &mut Entries,
+) -> PyResult<Result<Option<(Node, bool)>, Refusal>> {
     let (parameters, own) = match read(callable, std::slice::from_ref(shown), Foreign::AskEach) {
         Ok(read) => read,
         Err(Trouble::Python(error)) => return Err(error),
@@ -145,30 +144,30 @@ fn alone<'py>(
         Err((_, refusal)) => return Ok(Err(refusal)),
     };
     let is_required = built.contains_key("required");
-    let Some(Value::Object(mut properties)) = built.shift_remove("properties") else {
+    let Some(Node::Object(mut properties)) = built.remove("properties") else {
         return Ok(Ok(None));
     };
-    let Some(mut property) = properties.shift_remove(&shown.name) else {
+    let Some(mut property) = properties.remove(shown.name) else {
         return Ok(Ok(None));
     };
-    if let Some(Value::Object(own)) = built.shift_remove("$defs") {
+    if let Some(Node::Object(own)) = built.remove("$defs") {
         adopt(definitions, own, &mut property);
     }
     Ok(Ok(Some((property, is_required))))
 }
 
-impl Shown<'_> {
+impl Shown<'_, '_> {
     /// Adds to pydantic's answer what pydantic was not told.
     fn finish(
         &self,
-        mut property: Map<String, Value>,
+        mut property: Entries,
         mut required: bool,
         text: Option<String>,
-        definitions: &Map<String, Value>,
-    ) -> (Value, bool) {
+        definitions: &Entries,
+    ) -> (Node, bool) {
         let default = match (&self.kind, &self.default) {
-            (ParameterKind::VarPositional, _) => Some(Some(Value::Array(Vec::new()))),
-            (ParameterKind::VarKeyword, _) => Some(Some(Value::Object(Map::new()))),
+            (ParameterKind::VarPositional, _) => Some(Some(Node::Array(Vec::new()))),
+            (ParameterKind::VarKeyword, _) => Some(Some(Node::Object(Entries::new()))),
             (_, Some(default)) if default.is(default.py().Ellipsis()) || is_field_info(default).unwrap_or(false) => {
                 None
             }
@@ -178,43 +177,43 @@ impl Shown<'_> {
         if let Some(default) = default {
             required = false;
             match default {
-                Some(default) => drop(property.insert("default".to_owned(), default)),
-                None => drop(property.shift_remove("default")),
+                Some(default) => property.insert("default", default),
+                None => drop(property.remove("default")),
             }
         }
         self.add_description(&mut property, text);
-        let name = property.get("$ref").and_then(Value::as_str).and_then(|reference| reference.strip_prefix(PREFIX));
+        let name = property.get("$ref").and_then(Node::as_str).and_then(|reference| reference.strip_prefix(PREFIX));
         if let Some(definition) = name.and_then(|name| definitions.get(name)).cloned() {
             property.retain(|key, value| key == "$ref" || !definition.get(key).is_some_and(|own| same(own, value)));
         }
-        (Value::Object(property), required)
+        (Node::Object(property), required)
     }
 }
 
-fn assemble(shown: &[Shown<'_>], properties: Vec<Option<(Value, bool)>>, definitions: Map<String, Value>) -> Built {
-    let mut told = Map::new();
+fn assemble(shown: &[Shown<'_, '_>], properties: Vec<Option<(Node, bool)>>, definitions: Entries) -> Built {
+    let mut told = Entries::new();
     let mut required = Vec::new();
     for (each, property) in shown.iter().zip(properties) {
         if let Some((property, is_required)) = property.filter(|_| !each.hidden) {
-            told.insert(each.name.clone(), property);
+            told.insert(each.name.to_owned(), property);
             if is_required {
-                required.push(Value::from(each.name.as_str()));
+                required.push(Node::from(each.name.to_owned()));
             }
         }
     }
-    let mut built = Map::new();
+    let mut built = Entries::new();
     if !definitions.is_empty() {
-        built.insert("$defs".to_owned(), Value::Object(definitions));
+        built.insert("$defs", Node::Object(definitions));
     }
-    built.insert("properties".to_owned(), Value::Object(told));
+    built.insert("properties", Node::Object(told));
     if !required.is_empty() {
-        built.insert("required".to_owned(), Value::Array(required));
+        built.insert("required", Node::Array(required));
     }
-    built.insert("type".to_owned(), Value::from("object"));
-    let mut built = Value::Object(built);
+    built.insert("type", Node::from("object"));
+    let mut built = Node::Object(built);
     sort_keys(&mut built);
     match built {
-        Value::Object(built) => built,
-        _ => Map::new(),
+        Node::Object(built) => built,
+        _ => Entries::new(),
     }
 }

@@ -6,15 +6,16 @@ use pyo3::types::{
     PyBool, PyByteArray, PyBytes, PyComplex, PyDict, PyFloat, PyFrozenSet, PyInt, PyList, PySet, PyString, PyTuple,
     PyType,
 };
-use serde_json::{Map, Number, Value};
+use serde_json::Number;
 
 use super::value::{is_pure_path, named, origin};
 use crate::bindings::json::{DEEPEST, from_python, integer_from_python};
+use crate::schema::{Entries, Node};
 
 /// The JSON of a default, or nothing where JSON has none.
 ///
 /// A default that is not a number (or not finite) is left out too: there is no way to write it.
-pub(super) fn default_to_json(default: &Bound<'_, PyAny>) -> Option<Value> {
+pub(super) fn default_to_json(default: &Bound<'_, PyAny>) -> Option<Node> {
     if let Ok(float) = default.cast::<PyFloat>()
         && !float.value().is_finite()
     {
@@ -26,7 +27,7 @@ pub(super) fn default_to_json(default: &Bound<'_, PyAny>) -> Option<Value> {
         return to_json(&sorted, 0);
     }
     if default.is_none() {
-        return Some(Value::Null);
+        return Some(Node::Null);
     }
     if let Some(plain) = plain(default, 0, true) {
         return plain;
@@ -44,7 +45,7 @@ pub(super) fn default_to_json(default: &Bound<'_, PyAny>) -> Option<Value> {
 }
 
 /// The JSON of a value inside an annotation: a literal, the value of an enumeration, an example.
-pub(super) fn value_to_json(value: &Bound<'_, PyAny>) -> Option<Value> {
+pub(super) fn value_to_json(value: &Bound<'_, PyAny>) -> Option<Node> {
     to_json(value, 0)
 }
 
@@ -58,12 +59,12 @@ fn in_order<'py>(set: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     Ok(list.into_any())
 }
 
-fn to_json(value: &Bound<'_, PyAny>, depth: usize) -> Option<Value> {
+fn to_json(value: &Bound<'_, PyAny>, depth: usize) -> Option<Node> {
     if depth > DEEPEST {
         return None;
     }
     if value.is_none() {
-        return Some(Value::Null);
+        return Some(Node::Null);
     }
     let kind = value.get_type();
     if let Some(plain) = plain(value, depth, true) {
@@ -86,21 +87,21 @@ fn to_json(value: &Bound<'_, PyAny>, depth: usize) -> Option<Value> {
 
 /// Values of the builtin types: `exact` ones first, because a subclass may have its own way.
 #[allow(clippy::option_option, reason = "outside: whether it is one of these; inside: whether JSON can hold it")]
-fn plain(value: &Bound<'_, PyAny>, depth: usize, exact: bool) -> Option<Option<Value>> {
+fn plain(value: &Bound<'_, PyAny>, depth: usize, exact: bool) -> Option<Option<Node>> {
     fn is<'a, 'py, T: pyo3::PyTypeInfo>(value: &'a Bound<'py, PyAny>, exact: bool) -> Option<&'a Bound<'py, T>> {
         if exact { value.cast_exact::<T>().ok() } else { value.cast::<T>().ok() }
     }
     if let Some(flag) = is::<PyBool>(value, exact) {
-        return Some(Some(Value::Bool(flag.is_true())));
+        return Some(Some(Node::Bool(flag.is_true())));
     }
     if let Some(text) = is::<PyString>(value, exact) {
-        return Some(text.to_str().ok().map(Value::from));
+        return Some(text.to_str().ok().map(|text| Node::from(text.to_owned())));
     }
     if let Some(integer) = is::<PyInt>(value, exact) {
-        return Some(integer_from_python(integer).ok().map(Value::Number));
+        return Some(integer_from_python(integer).ok().map(Node::Number));
     }
     if let Some(float) = is::<PyFloat>(value, exact) {
-        return Some(Some(Number::from_f64(float.value()).map_or(Value::Null, Value::Number)));
+        return Some(Some(Number::from_f64(float.value()).map_or(Node::Null, Node::Number)));
     }
     if let Some(dict) = is::<PyDict>(value, exact) {
         return Some(mapping(dict, depth));
@@ -120,28 +121,36 @@ fn plain(value: &Bound<'_, PyAny>, depth: usize, exact: bool) -> Option<Option<V
     }
     if let Some(complex) = is::<PyComplex>(value, exact) {
         return Some(shown(complex).map(|shown| match shown {
-            Value::String(text) => Value::from(text.trim_start_matches('(').trim_end_matches(')')),
+            Node::String(text) => Node::from(text.trim_start_matches('(').trim_end_matches(')').to_owned()),
             other => other,
         }));
     }
     None
 }
 
-fn text(bytes: &[u8]) -> Option<Value> {
-    std::str::from_utf8(bytes).ok().map(Value::from)
+fn text(bytes: &[u8]) -> Option<Node> {
+    std::str::from_utf8(bytes).ok().map(|text| Node::from(text.to_owned()))
 }
 
-pub(super) fn array(items: &Bound<'_, PyAny>, depth: usize) -> Option<Value> {
+pub(super) fn array(items: &Bound<'_, PyAny>, depth: usize) -> Option<Node> {
     let items = items.try_iter().ok()?;
-    items.map(|item| to_json(&item.ok()?, depth + 1)).collect::<Option<Vec<_>>>().map(Value::Array)
+    items.map(|item| to_json(&item.ok()?, depth + 1)).collect::<Option<Vec<_>>>().map(Node::Array)
 }
 
-pub(super) fn mapping(dict: &Bound<'_, PyDict>, depth: usize) -> Option<Value> {
-    let mut entries = Map::with_capacity(dict.len());
+pub(super) fn mapping(dict: &Bound<'_, PyDict>, depth: usize) -> Option<Node> {
+    let mut entries = Entries::with_capacity(dict.len());
+    let mut are_texts = true;
     for (key, value) in dict.iter() {
-        entries.insert(key_to_text(&key, depth + 1)?, to_json(&value, depth + 1)?);
+        are_texts &= key.is_exact_instance_of::<PyString>();
+        let (key, value) = (key_to_text(&key, depth + 1)?, to_json(&value, depth + 1)?);
+        if are_texts {
+            entries.push(key, value);
+        } else {
+            // Keys that differ in Python, such as `1` and `"1"`, can be written alike.
+            entries.insert(key, value);
+        }
     }
-    Some(Value::Object(entries))
+    Some(Node::Object(entries))
 }
 
 fn key_to_text(key: &Bound<'_, PyAny>, depth: usize) -> Option<String> {
@@ -156,37 +165,37 @@ fn key_to_text(key: &Bound<'_, PyAny>, depth: usize) -> Option<String> {
         return Some(parts.collect::<Option<Vec<_>>>()?.join(","));
     }
     match to_json(key, depth)? {
-        Value::String(text) => Some(text),
-        Value::Bool(flag) => Some(flag.to_string()),
-        Value::Number(number) => Some(number.to_string()),
-        Value::Null => Some("None".to_owned()),
-        Value::Array(_) | Value::Object(_) => None,
+        Node::String(text) => Some(text.into_owned()),
+        Node::Bool(flag) => Some(flag.to_string()),
+        Node::Number(number) => Some(number.to_string()),
+        Node::Null => Some("None".to_owned()),
+        Node::Array(_) | Node::Object(_) => None,
     }
 }
 
-fn dataclass(value: &Bound<'_, PyAny>, fields: &Bound<'_, PyDict>, depth: usize) -> Option<Value> {
-    let mut entries = Map::with_capacity(fields.len());
+fn dataclass(value: &Bound<'_, PyAny>, fields: &Bound<'_, PyDict>, depth: usize) -> Option<Node> {
+    let mut entries = Entries::with_capacity(fields.len());
     for (name, field) in fields.iter() {
         // `_FIELD`, as opposed to class variables and arguments of the constructor.
         let kind = field.getattr("_field_type").ok()?.getattr("name").ok()?.extract::<String>().ok()?;
         if kind == "_FIELD" {
             let name = name.cast::<PyString>().ok()?;
-            entries.insert(name.to_str().ok()?.to_owned(), to_json(&value.getattr(name).ok()?, depth + 1)?);
+            entries.push(name.to_str().ok()?.to_owned(), to_json(&value.getattr(name).ok()?, depth + 1)?);
         }
     }
-    Some(Value::Object(entries))
+    Some(Node::Object(entries))
 }
 
 fn is_enumeration(kind: &Bound<'_, PyType>) -> bool {
     kind.hasattr("__members__").unwrap_or(false) && kind.hasattr("_member_map_").unwrap_or(false)
 }
 
-pub(super) fn shown(value: &Bound<'_, PyAny>) -> Option<Value> {
-    Some(Value::from(value.str().ok()?.to_str().ok()?))
+pub(super) fn shown(value: &Bound<'_, PyAny>) -> Option<Node> {
+    Some(Node::from(value.str().ok()?.to_str().ok()?.to_owned()))
 }
 
 /// A model writes itself.
-fn ask_pydantic(value: &Bound<'_, PyAny>) -> Option<Value> {
+fn ask_pydantic(value: &Bound<'_, PyAny>) -> Option<Node> {
     let module = value.py().import("pydantic_core").ok()?;
     from_python(&module.call_method1("to_jsonable_python", (value,)).ok()?).ok()
 }

@@ -2,14 +2,13 @@
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use serde_json::{Map, Value};
 
 use super::annotation::{Foreign, Reader, Reading, Trouble};
 use super::default::{default_to_json, value_to_json};
 use super::field_info::is_field_info;
-use super::generic::{arguments_of, form_name, origin_of};
+use super::generic::{Typing, arguments_of, form_name, origin_of};
 use super::metadata::{FieldDefault, Metadata};
-use crate::schema::{Field, Limit, Presence, Type};
+use crate::schema::{Entries, Field, Limit, Presence, Type};
 
 /// The default a field was given.
 pub(super) enum Given<'py> {
@@ -97,7 +96,8 @@ impl<'py> Reader<'py> {
 
     /// Parts `Annotated[…]` and `Final[…]` into the type and what is said about it.
     fn split(&mut self, annotation: &Bound<'py, PyAny>) -> Reading<(Bound<'py, PyAny>, Metadata<'py>)> {
-        if annotation.cast::<pyo3::types::PyType>().is_ok() {
+        let is_alias = annotation.get_type().is(Typing::get(self.py)?.generic_alias.bind(self.py));
+        if is_alias || annotation.cast::<pyo3::types::PyType>().is_ok() {
             return Ok((annotation.clone(), Metadata::default()));
         }
         let mut annotation = annotation.clone();
@@ -125,7 +125,7 @@ impl<'py> Reader<'py> {
 /// The settings of a dataclass field that mean something to a schema, as pydantic reads them.
 fn add_settings(
     mut accepts: Type,
-    notes: &mut Map<String, Value>,
+    notes: &mut Entries,
     settings: &Bound<'_, PyAny>,
     foreign: Foreign,
 ) -> Reading<Type> {

@@ -3,10 +3,10 @@
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString};
-use serde_json::Value;
 
 use super::default::value_to_json;
 use super::metadata::{FieldDefault, Metadata};
+use crate::schema::Node;
 
 impl<'py> Metadata<'py> {
     /// Adds what `Field(…)` says; says whether all of it was understood.
@@ -35,13 +35,13 @@ impl<'py> Metadata<'py> {
         }
         match attribute("deprecated")? {
             Some(value) if value.cast::<PyString>().is_ok() || value.is_truthy()? => {
-                self.notes.insert("deprecated".to_owned(), Value::Bool(true));
+                self.notes.insert("deprecated", Node::Bool(true));
             }
             _ => {}
         }
         if let Some(extra) = attribute("json_schema_extra")? {
             match extra.cast::<PyDict>().ok().and_then(|extra| value_to_json(extra.as_any())) {
-                Some(Value::Object(extra)) if !extra.contains_key("title") => {
+                Some(Node::Object(extra)) if !extra.contains_key("title") => {
                     self.notes.extend(extra);
                 }
                 _ => known = false,

@@ -3,19 +3,18 @@
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyInt, PyString, PyType};
-use serde_json::{Map, Value};
 
 use super::annotation::{Foreign, Reading, Trouble};
 use super::default::value_to_json;
 use super::field_info::is_field_info;
-use crate::schema::{Limit, Type};
+use crate::schema::{Entries, Limit, Node, Type};
 
 /// What the metadata of one annotation says.
 #[derive(Default)]
 pub(super) struct Metadata<'py> {
     pub(super) edits: Vec<Edit>,
     /// Keys such as `description`, written over those of the type.
-    pub(super) notes: Map<String, Value>,
+    pub(super) notes: Entries,
     /// How many edits come before the notes.
     pub(super) before_notes: usize,
     /// Whether it should no longer be used, which only a field can say.
@@ -39,7 +38,7 @@ pub(super) enum FieldDefault<'py> {
 }
 
 pub(super) enum Edit {
-    Limit(Limit, Value),
+    Limit(Limit, Node),
     /// A check that the schema does not show.
     Check,
 }
@@ -93,9 +92,9 @@ impl<'py> Metadata<'py> {
     }
 
     /// The notes of a field.
-    pub(super) fn into_notes(mut self) -> Map<String, Value> {
+    pub(super) fn into_notes(mut self) -> Entries {
         if self.deprecated {
-            self.notes.insert("deprecated".to_owned(), Value::Bool(true));
+            self.notes.insert("deprecated", Node::Bool(true));
         }
         self.notes
     }
@@ -197,7 +196,7 @@ fn is_raw(accepts: &Type) -> bool {
 }
 
 /// Limits are numbers, text, or things that order only values without a keyword for it, such as dates.
-fn plain_value(value: &Bound<'_, PyAny>) -> Option<Value> {
+fn plain_value(value: &Bound<'_, PyAny>) -> Option<Node> {
     let plain = value.is_exact_instance_of::<PyInt>()
         || value.is_exact_instance_of::<PyFloat>()
         || value.is_exact_instance_of::<PyString>()

@@ -21,14 +21,13 @@ mod value;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyType};
-use serde_json::{Map, Value};
 
 use self::annotation::{Foreign, Reader, Reading, Trouble};
 use self::generic::Typing;
 use crate::bindings::signature::{ParameterKind, Signature};
 use crate::schema::build::{Parameter, build};
 use crate::schema::docstring::{self, Docstring};
-use crate::schema::{ArrayKind, Field, Presence, Refusal, Type};
+use crate::schema::{ArrayKind, Entries, Field, Node, Presence, Refusal, Type};
 
 /// What the caller wants to know, and what is to be kept from the model.
 pub(crate) struct Wanted<'a> {
@@ -43,18 +42,18 @@ pub(crate) struct Wanted<'a> {
 /// What the model is told.
 pub(crate) struct Described {
     /// `{"$defs"?, "properties", "required"?, "type": "object"}`
-    pub(crate) parameters: Value,
+    pub(crate) parameters: Node,
     pub(crate) description: Option<String>,
 }
 
 /// One parameter that goes into the schema.
-struct Shown<'py> {
-    name: String,
+struct Shown<'a, 'py> {
+    name: &'a str,
     kind: ParameterKind,
     annotation: Bound<'py, PyAny>,
     default: Option<Bound<'py, PyAny>>,
     /// What the docstring says about it.
-    doc: Option<String>,
+    doc: Option<&'a str>,
     hidden: bool,
 }
 
@@ -95,12 +94,12 @@ pub(crate) fn describe(
     let shown = shown(py, signature, wanted, docstring.as_ref())?;
     let parameters = match read(callable, &shown, Foreign::Stop) {
         Ok((parameters, definitions)) => build(parameters, &definitions)
-            .map_err(|(index, refusal)| unsupported(wanted.tool, &shown[index].name, refusal))?,
+            .map_err(|(index, refusal)| unsupported(wanted.tool, shown[index].name, refusal))?,
         Err(Trouble::AskPydantic) => ask::describe(callable, &shown, wanted.tool)?,
         Err(Trouble::Python(error)) => return Err(error),
     };
     let description = docstring.and_then(|docstring| docstring.description(wanted.include_long_description));
-    Ok(Described { parameters: Value::Object(parameters), description })
+    Ok(Described { parameters: Node::Object(parameters), description })
 }
 
 fn docstring_of(callable: &Bound<'_, PyAny>) -> PyResult<Option<Docstring>> {
@@ -113,12 +112,12 @@ fn docstring_of(callable: &Bound<'_, PyAny>) -> PyResult<Option<Docstring>> {
     }
 }
 
-fn shown<'py>(
+fn shown<'a, 'py: 'a>(
     py: Python<'py>,
-    signature: &Signature,
+    signature: &'a Signature,
     wanted: &Wanted<'_>,
-    docstring: Option<&Docstring>,
-) -> PyResult<Vec<Shown<'py>>> {
+    docstring: Option<&'a Docstring>,
+) -> PyResult<Vec<Shown<'a, 'py>>> {
     let mut shown = Vec::with_capacity(signature.parameters.len());
     for parameter in &signature.parameters {
         let stars = match parameter.kind {
@@ -130,10 +129,10 @@ fn shown<'py>(
         let name = parameter.name.bind(py).to_str()?;
         let doc = docstring.and_then(|docstring| {
             let starred = if stars.is_empty() { None } else { docstring.param(&format!("{stars}{name}")) };
-            starred.or_else(|| docstring.param(name)).map(str::to_owned)
+            starred.or_else(|| docstring.param(name))
         });
         shown.push(Shown {
-            name: name.to_owned(),
+            name,
             kind: parameter.kind,
             annotation: match &parameter.annotation {
                 Some(annotation) => annotation.bind(py).clone(),
@@ -150,7 +149,7 @@ fn shown<'py>(
 /// Reads every parameter in its turn.
 fn read<'py>(
     callable: &Bound<'py, PyAny>,
-    shown: &[Shown<'py>],
+    shown: &[Shown<'_, 'py>],
     foreign: Foreign,
 ) -> Reading<(Vec<Parameter>, crate::schema::Definitions)> {
     let mut reader = Reader::new(callable, foreign);
@@ -162,40 +161,39 @@ fn read<'py>(
     Ok((parameters, reader.definitions))
 }
 
-impl<'py> Shown<'py> {
+impl<'py> Shown<'_, 'py> {
     fn read(&self, reader: &mut Reader<'py>) -> Reading<Field> {
         let (mut field, text) = match self.kind {
             ParameterKind::VarPositional => {
                 let items = Box::new(reader.read(&self.annotation)?);
                 let accepts = Type::Array { items, kind: ArrayKind::List };
-                (self.rest(accepts, Value::Array(Vec::new())), None)
+                (self.rest(accepts, Node::Array(Vec::new())), None)
             }
             ParameterKind::VarKeyword => {
                 let values = Box::new(reader.read(&self.annotation)?);
                 let accepts = Type::Map { keys: Box::new(Type::Text), values, countable: true };
-                (self.rest(accepts, Value::Object(Map::new())), None)
+                (self.rest(accepts, Node::Object(Entries::new())), None)
             }
-            _ => reader.read_parameter(&self.name, &self.annotation, self.default.as_ref())?,
+            _ => reader.read_parameter(self.name, &self.annotation, self.default.as_ref())?,
         };
         self.add_description(&mut field.notes, text);
         Ok(field)
     }
 
     /// The parameter that takes all arguments the others leave over.
-    fn rest(&self, accepts: Type, none: Value) -> Field {
-        Field { presence: Presence::Default(none), ..Field::required(self.name.as_str(), accepts) }
+    fn rest(&self, accepts: Type, none: Node) -> Field {
+        Field { presence: Presence::Default(none), ..Field::required(self.name, accepts) }
     }
 
     /// The docstring has the first word, then `Field(description=…)`, then a text beside the type.
-    fn add_description(&self, notes: &mut Map<String, Value>, text: Option<String>) {
-        let doc = self.doc.clone();
-        let better = doc.filter(|doc| !doc.is_empty() || (text.is_none() && !notes.contains_key("description")));
+    fn add_description(&self, notes: &mut Entries, text: Option<String>) {
+        let better = self.doc.filter(|doc| !doc.is_empty() || (text.is_none() && !notes.contains_key("description")));
         if let Some(doc) = better {
-            notes.insert("description".to_owned(), Value::from(doc));
+            notes.insert("description", Node::from(doc.to_owned()));
         } else if let Some(text) = text
             && !notes.contains_key("description")
         {
-            notes.insert("description".to_owned(), Value::from(text));
+            notes.insert("description", Node::from(text));
         }
     }
 

@@ -3,7 +3,6 @@
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple, PyType};
-use serde_json::Value;
 
 use super::annotation::{Reader, Reading};
 use super::default::value_to_json;
@@ -12,7 +11,7 @@ use super::field_info::is_field_info;
 use super::generic::{Typing, Variables, arguments_of, reference_of, variables_of};
 use super::refusal::reject;
 use super::scope::Home;
-use crate::schema::{Definition, Type};
+use crate::schema::{Definition, Node, Type};
 
 /// The kinds of class that have fields or members.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -136,7 +135,7 @@ impl<'py> Reader<'py> {
 fn read_enumeration(class: &Bound<'_, PyType>) -> Reading<Type> {
     let py = class.py();
     let members = class.getattr(intern!(py, "__members__"))?.call_method0(intern!(py, "values"))?;
-    let mut values: Vec<Value> = Vec::new();
+    let mut values: Vec<Node> = Vec::new();
     for member in members.try_iter()? {
         match value_to_json(&member?.getattr(intern!(py, "value"))?) {
             Some(value) => values.push(value),

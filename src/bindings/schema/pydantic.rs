@@ -3,10 +3,9 @@
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
-use serde_json::{Map, Value};
 
 use crate::bindings::json::schema_from_python;
-use crate::schema::remove_titles;
+use crate::schema::{Entries, Node, remove_titles};
 
 /// A parameter to ask about: its annotation, free of strings, and its default if that is a `Field(…)`.
 pub(super) struct Question<'py> {
@@ -17,8 +16,8 @@ pub(super) struct Question<'py> {
 /// What pydantic says about several parameters, in their order.
 pub(super) struct Answer {
     /// The schema of each, and whether it must be given; nothing for one that wants to stay out of the schema.
-    pub(super) parameters: Vec<Option<(Map<String, Value>, bool)>>,
-    pub(super) definitions: Map<String, Value>,
+    pub(super) parameters: Vec<Option<(Entries, bool)>>,
+    pub(super) definitions: Entries,
 }
 
 /// Asks about all of `questions` at once, so that they share their definitions.
@@ -31,7 +30,7 @@ pub(super) fn ask(py: Python<'_>, questions: &[Question<'_>]) -> PyResult<Answer
     Ok(sort_out(schema?, questions.len()))
 }
 
-fn ask_aloud(py: Python<'_>, questions: &[Question<'_>]) -> PyResult<Value> {
+fn ask_aloud(py: Python<'_>, questions: &[Question<'_>]) -> PyResult<Node> {
     py.import(intern!(py, "warnings"))?.call_method1(intern!(py, "simplefilter"), (intern!(py, "ignore"),))?;
     let mut model = model(py, questions, &[])?;
     let aliased = aliased(&model)?;
@@ -42,23 +41,23 @@ fn ask_aloud(py: Python<'_>, questions: &[Question<'_>]) -> PyResult<Value> {
 }
 
 /// Gives each question its part of the answer.
-fn sort_out(schema: Value, questions: usize) -> Answer {
-    let Value::Object(mut schema) = without_titles(schema) else {
-        return Answer { parameters: Vec::new(), definitions: Map::new() };
+fn sort_out(schema: Node, questions: usize) -> Answer {
+    let Node::Object(mut schema) = without_titles(schema) else {
+        return Answer { parameters: Vec::new(), definitions: Entries::new() };
     };
-    let take = |schema: &mut Map<String, Value>, key: &str| match schema.shift_remove(key) {
-        Some(Value::Object(inner)) => inner,
-        _ => Map::new(),
+    let take = |schema: &mut Entries, key: &str| match schema.remove(key) {
+        Some(Node::Object(inner)) => inner,
+        _ => Entries::new(),
     };
     let definitions = take(&mut schema, "$defs");
     let mut properties = take(&mut schema, "properties");
-    let required: Vec<Value> = match schema.shift_remove("required") {
-        Some(Value::Array(names)) => names,
+    let required: Vec<Node> = match schema.remove("required") {
+        Some(Node::Array(names)) => names,
         _ => Vec::new(),
     };
     let parameters = (0..questions)
-        .map(|index| match properties.shift_remove(&name(index)) {
-            Some(Value::Object(property)) => {
+        .map(|index| match properties.remove(&name(index)) {
+            Some(Node::Object(property)) => {
                 let is_required = required.iter().any(|other| other.as_str() == Some(&name(index)));
                 Some((property, is_required))
             }
@@ -69,10 +68,7 @@ fn sort_out(schema: Value, questions: usize) -> Answer {
 }
 
 /// Asks about a single type.
-pub(super) fn ask_one(
-    py: Python<'_>,
-    annotation: &Bound<'_, PyAny>,
-) -> PyResult<(Map<String, Value>, Map<String, Value>)> {
+pub(super) fn ask_one(py: Python<'_>, annotation: &Bound<'_, PyAny>) -> PyResult<(Entries, Entries)> {
     let question = Question { annotation: annotation.clone(), field: None };
     let mut answer = ask(py, &[question])?;
     let schema = answer.parameters.pop().flatten().map(|(schema, _)| schema).unwrap_or_default();
@@ -84,7 +80,7 @@ fn name(index: usize) -> String {
     format!("p{index}")
 }
 
-fn without_titles(mut schema: Value) -> Value {
+fn without_titles(mut schema: Node) -> Node {
     remove_titles(&mut schema);
     schema
 }

@@ -2,9 +2,9 @@
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyType};
-use serde_json::Value;
 
 use super::default::{array, mapping, shown};
+use crate::schema::Node;
 
 /// The first class in the ancestry that this module knows, as `module.Name`.
 pub(super) fn origin(kind: &Bound<'_, PyType>) -> Option<String> {
@@ -53,13 +53,13 @@ pub(super) fn is_pure_path(name: &str) -> bool {
 }
 
 /// The JSON of a value whose class goes by `name`.
-pub(super) fn named(value: &Bound<'_, PyAny>, name: &str, depth: usize) -> Option<Value> {
+pub(super) fn named(value: &Bound<'_, PyAny>, name: &str, depth: usize) -> Option<Node> {
     match name {
         "datetime.datetime" | "datetime.time" => {
             let text: String = value.call_method0("isoformat").ok()?.extract().ok()?;
-            Some(Value::from(text.strip_suffix("+00:00").map_or_else(|| text.clone(), |local| format!("{local}Z"))))
+            Some(Node::from(text.strip_suffix("+00:00").map_or_else(|| text.clone(), |local| format!("{local}Z"))))
         }
-        "datetime.date" => value.call_method0("isoformat").ok()?.extract::<String>().ok().map(Value::from),
+        "datetime.date" => value.call_method0("isoformat").ok()?.extract::<String>().ok().map(Node::from),
         "datetime.timedelta" => duration(value),
         "collections.deque" => array(value, depth),
         "collections.defaultdict" => mapping(value.cast::<PyDict>().ok()?, depth),
@@ -70,7 +70,7 @@ pub(super) fn named(value: &Bound<'_, PyAny>, name: &str, depth: usize) -> Optio
 }
 
 /// A span of time as ISO 8601 writes it, with years of 365 days.
-fn duration(value: &Bound<'_, PyAny>) -> Option<Value> {
+fn duration(value: &Bound<'_, PyAny>) -> Option<Node> {
     let part = |name: &str| value.getattr(name).ok()?.extract::<i128>().ok();
     let total = (part("days")? * 86_400 + part("seconds")?) * 1_000_000 + part("microseconds")?;
     let (sign, total) = if total < 0 { ("-", -total) } else { ("", total) };
@@ -98,5 +98,5 @@ fn duration(value: &Bound<'_, PyAny>) -> Option<Value> {
             text.push_str(&[&(seconds % 60).to_string(), "S"].concat());
         }
     }
-    Some(Value::from(text))
+    Some(Node::from(text))
 }

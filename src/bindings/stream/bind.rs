@@ -20,6 +20,7 @@ use crate::bindings::signature::{Parameter, ParameterKind, Signature};
 use crate::bindings::worker::guard;
 use crate::call::{Answer, ArgumentMode};
 use crate::schema::check::{Mode, Problem, render};
+use crate::schema::{Document, Node};
 
 /// Functions with more parameters are called the general way.
 const MOST: usize = 24;
@@ -38,7 +39,7 @@ pub(crate) struct Plan {
     arguments: Arguments,
     mode: ArgumentMode,
     /// What the model was shown, and whether it may send other names too.
-    parameters: Arc<Value>,
+    parameters: Arc<Document>,
     is_open: bool,
     /// Names that the model may not use in any case: presets and parameters that it was not shown.
     hidden: Box<[Box<str>]>,
@@ -73,21 +74,23 @@ pub(super) enum Bind<'py> {
 }
 
 impl Plan {
-    /// Plans the calls of a tool.
+    /// Plans the calls of a tool; `document` holds the same as `parameters`.
+    #[allow(clippy::too_many_arguments, reason = "all that is known about a tool comes together here")]
     pub(crate) fn new(
         py: Python<'_>,
         tool: &str,
         signature: &Signature,
         presets: &Bound<'_, PyDict>,
-        parameters: &Arc<Value>,
+        parameters: &Node,
+        document: &Arc<Document>,
         is_supplied: bool,
         mode: ArgumentMode,
     ) -> PyResult<Self> {
-        let arguments = Arguments::compile(parameters.clone(), is_supplied)?;
-        let properties = parameters.get("properties").and_then(Value::as_object);
+        let arguments = Arguments::compile(parameters, document.clone(), is_supplied)?;
+        let properties = parameters.get("properties").and_then(Node::as_object);
         let is_shown = |name: &str| properties.is_some_and(|properties| properties.contains_key(name));
         let is_open = properties.is_none()
-            || parameters.get("additionalProperties").is_some_and(|rest| *rest != Value::Bool(false))
+            || parameters.get("additionalProperties").is_some_and(|rest| *rest != Node::Bool(false))
             || parameters.get("patternProperties").is_some();
         let (by_position, by_name): (Vec<&Parameter>, Vec<&Parameter>) = signature
             .parameters
@@ -128,8 +131,8 @@ impl Plan {
         let mut hidden: Vec<Box<str>> = unseen.map(|(name, _)| Box::from(*name)).collect();
         let mut is_short = places.len() <= MOST
             && !is_open
-            && properties.is_none_or(|properties| properties.keys().all(|name| names.contains(&name.as_str())));
-        for name in presets.keys() {
+            && properties.is_none_or(|properties| properties.keys().all(|name| names.contains(&name)));
+        for (name, _) in presets.iter() {
             let name = name.cast_into::<PyString>()?;
             let name = name.to_str()?;
             if !names.contains(&name) {
@@ -154,7 +157,7 @@ impl Plan {
             factories: factories.into(),
             arguments,
             mode,
-            parameters: parameters.clone(),
+            parameters: document.clone(),
             is_open,
             hidden: hidden.into(),
             takes_any_name: signature.parameters.iter().any(|parameter| parameter.kind == ParameterKind::VarKeyword),
@@ -319,7 +322,7 @@ impl Plan {
     /// What is checked even when nothing else is: names that the model was not shown. One that the function itself refuses
     /// is left to Python, which says so in its own words.
     fn names_checked<'py>(&self, input: &Bound<'py, PyDict>) -> Result<Bound<'py, PyDict>, Vec<Problem>> {
-        let properties = self.parameters.get("properties").and_then(Value::as_object);
+        let properties = self.parameters.value().get("properties").and_then(Value::as_object);
         let shown: Vec<&str> = properties.into_iter().flatten().map(|(name, _)| name.as_str()).collect();
         let mut problems = Vec::new();
         for (name, value) in input {

@@ -6,7 +6,6 @@
 
 use std::sync::PoisonError;
 
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 
@@ -35,10 +34,8 @@ impl PyToolkit {
         {
             return Ok(bytes.clone_ref(py));
         }
-        let schemas: Vec<_> = registry.listed().map(|tool| tool.schema.as_ref()).collect();
-        let text = serde_json::to_vec(&schemas)
-            .map_err(|error| PyValueError::new_err(format!("the schemas cannot be written: {error}")))?;
-        let bytes = PyBytes::new(py, &text).unbind();
+        let texts: Vec<String> = registry.listed().map(|tool| tool.schema.text().concat()).collect();
+        let bytes = PyBytes::new(py, format!("[{}]", texts.join(",")).as_bytes()).unbind();
         *listing = Some((revision, bytes.clone_ref(py)));
         Ok(bytes)
     }

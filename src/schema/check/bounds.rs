@@ -1,8 +1,9 @@
 //! Exact comparison of numbers with the bounds that a schema sets.
 
-use serde_json::{Map, Number, Value};
+use serde_json::Number;
 
 use super::subject::{Integer, Kind, Subject, float_of, integer_of, is_integer_text};
+use crate::schema::{Entries, Node};
 
 /// Integers up to here have an `f64` of their own.
 const EXACT: u64 = 1 << 53;
@@ -30,7 +31,7 @@ enum Point {
 
 impl Bounds {
     /// Reads the bounds of a schema; `None` where they are beyond what is compared exactly here.
-    pub(super) fn read(schema: &Map<String, Value>) -> Option<Bounds> {
+    pub(super) fn read(schema: &Entries) -> Option<Bounds> {
         Some(Bounds {
             lower: pair(schema, "minimum", "exclusiveMinimum")?,
             upper: pair(schema, "maximum", "exclusiveMaximum")?,
@@ -60,11 +61,11 @@ impl Bounds {
 
 /// The inclusive and the exclusive bound of one side; both at once are left to the judge.
 #[allow(clippy::option_option)]
-fn pair(schema: &Map<String, Value>, closed: &str, open: &str) -> Option<Option<Bound>> {
+fn pair(schema: &Entries, closed: &str, open: &str) -> Option<Option<Bound>> {
     match (schema.get(closed), schema.get(open)) {
         (None, None) => Some(None),
-        (Some(Value::Number(number)), None) => Some(Some(Bound { at: point(number)?, open: false })),
-        (None, Some(Value::Number(number))) => Some(Some(Bound { at: point(number)?, open: true })),
+        (Some(Node::Number(number)), None) => Some(Some(Bound { at: point(number)?, open: false })),
+        (None, Some(Node::Number(number))) => Some(Some(Bound { at: point(number)?, open: true })),
         _ => None,
     }
 }
@@ -143,10 +144,10 @@ impl Point {
 #[allow(clippy::expect_used)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
-    fn bounds(schema: &Value) -> Bounds {
-        Bounds::read(schema.as_object().expect("an object")).expect("comparable bounds")
+    fn bounds(schema: Value) -> Bounds {
+        Bounds::read(Node::from(schema).as_object().expect("an object")).expect("comparable bounds")
     }
 
     fn holds(bounds: &Bounds, text: &str) -> bool {
@@ -156,8 +157,8 @@ mod tests {
 
     #[test]
     fn bounds_include_or_exclude_their_point() {
-        let closed = bounds(&json!({"minimum": 1, "maximum": 5}));
-        let open = bounds(&json!({"exclusiveMinimum": 1, "exclusiveMaximum": 5}));
+        let closed = bounds(json!({"minimum": 1, "maximum": 5}));
+        let open = bounds(json!({"exclusiveMinimum": 1, "exclusiveMaximum": 5}));
 
         assert!(holds(&closed, "1") && holds(&closed, "5") && holds(&closed, "1.0"));
         assert!(!holds(&closed, "0") && !holds(&closed, "6") && !holds(&closed, "5.5"));
@@ -166,8 +167,8 @@ mod tests {
 
     #[test]
     fn integers_beyond_i64_are_on_the_right_side() {
-        let lower = bounds(&json!({"minimum": 0.5}));
-        let upper = bounds(&json!({"maximum": 9_223_372_036_854_775_807_i64}));
+        let lower = bounds(json!({"minimum": 0.5}));
+        let upper = bounds(json!({"maximum": 9_223_372_036_854_775_807_i64}));
 
         assert!(holds(&lower, "100000000000000000000"));
         assert!(!holds(&lower, "-100000000000000000000"));
@@ -177,7 +178,7 @@ mod tests {
 
     #[test]
     fn integers_beyond_f64_are_not_rounded_against_a_fraction() {
-        let bounds = bounds(&json!({"maximum": 1.5}));
+        let bounds = bounds(json!({"maximum": 1.5}));
 
         assert!(!holds(&bounds, "9007199254740993"));
         assert!(holds(&bounds, "-9007199254740993"));

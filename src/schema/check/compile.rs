@@ -5,14 +5,13 @@ use std::{
     sync::{Arc, Weak},
 };
 
-use serde_json::{Map, Value};
-
 use super::{
     bounds::Bounds,
     facts::{Facts, listed, size},
     kinds::Kinds,
     quick::{Field, Fields, Items, Limits, Quick},
 };
+use crate::schema::{Entries, Node};
 
 /// How deep schemas are followed; deeper ones are left to the judge.
 const DEPTH: usize = 64;
@@ -20,7 +19,7 @@ const DEPTH: usize = 64;
 /// Compiles schemas of one document and owns the definitions they share.
 #[derive(Debug)]
 pub(super) struct Compiler<'s> {
-    root: &'s Value,
+    root: &'s Node,
     /// By the text of the reference.
     shared: HashMap<&'s str, Target>,
     /// Whether `items` leaves the places of `prefixItems` alone, as it does since the draft of 2020.
@@ -35,8 +34,8 @@ enum Target {
 }
 
 impl<'s> Compiler<'s> {
-    pub(super) fn new(root: &'s Value) -> Self {
-        let dialect = root.get("$schema").and_then(Value::as_str);
+    pub(super) fn new(root: &'s Node) -> Self {
+        let dialect = root.get("$schema").and_then(Node::as_str);
         let modern = dialect.is_none_or(|dialect| dialect.contains("2020-12"));
         Compiler { root, shared: HashMap::new(), modern, depth: 0 }
     }
@@ -50,7 +49,7 @@ impl<'s> Compiler<'s> {
     /// Compiles the document for the arguments of a call: an object in which a key is refused that the schema does not name, unless it says
     /// something about such keys or names none at all.
     pub(super) fn compile_root(&mut self) -> Quick {
-        let Value::Object(root) = self.root else {
+        let Node::Object(root) = self.root else {
             return self.compile(self.root);
         };
         let plain = Facts::read(root, true).filter(|facts| {
@@ -70,10 +69,10 @@ impl<'s> Compiler<'s> {
     }
 
     /// Compiles a schema of the document.
-    pub(super) fn compile(&mut self, schema: &'s Value) -> Quick {
+    pub(super) fn compile(&mut self, schema: &'s Node) -> Quick {
         match schema {
-            Value::Bool(true) => Quick::Any,
-            Value::Object(schema) if self.depth < DEPTH => {
+            Node::Bool(true) => Quick::Any,
+            Node::Object(schema) if self.depth < DEPTH => {
                 self.depth += 1;
                 let is_root = self.root.as_object().is_some_and(|root| std::ptr::eq(root, schema));
                 let quick = self.object(schema, is_root).unwrap_or(Quick::Ask);
@@ -84,7 +83,7 @@ impl<'s> Compiler<'s> {
         }
     }
 
-    fn object(&mut self, schema: &'s Map<String, Value>, is_root: bool) -> Option<Quick> {
+    fn object(&mut self, schema: &'s Entries, is_root: bool) -> Option<Quick> {
         let facts = Facts::read(schema, is_root)?;
         // The commonest schema by far: a type and words about it.
         if facts.plain {
@@ -111,7 +110,7 @@ impl<'s> Compiler<'s> {
     }
 
     /// Limits, items and fields. Each is asked only of its own kind, so that a schema with several kinds becomes alternatives.
-    fn own(&mut self, schema: &'s Map<String, Value>, kinds: Kinds, parts: &mut Vec<Quick>) -> Option<()> {
+    fn own(&mut self, schema: &'s Entries, kinds: Kinds, parts: &mut Vec<Quick>) -> Option<()> {
         let items = if kinds.meets(Kinds::ARRAY) { self.items(schema)? } else { None };
         let fields = if kinds.meets(Kinds::OBJECT) { self.fields(schema)? } else { None };
         let mut others = kinds;
@@ -139,7 +138,7 @@ impl<'s> Compiler<'s> {
     }
 
     #[allow(clippy::option_option)]
-    fn items(&mut self, schema: &'s Map<String, Value>) -> Option<Option<Items>> {
+    fn items(&mut self, schema: &'s Entries) -> Option<Option<Items>> {
         let unique = match schema.get("uniqueItems") {
             None => false,
             Some(unique) => unique.as_bool()?,
@@ -157,20 +156,20 @@ impl<'s> Compiler<'s> {
     }
 
     #[allow(clippy::option_option)]
-    fn fields(&mut self, schema: &'s Map<String, Value>) -> Option<Option<Fields>> {
+    fn fields(&mut self, schema: &'s Entries) -> Option<Option<Fields>> {
         let asks =
             ["properties", "required", "additionalProperties"].iter().any(|keyword| schema.contains_key(*keyword));
         if asks { Some(Some(self.all_fields(schema)?)) } else { Some(None) }
     }
 
-    fn all_fields(&mut self, schema: &'s Map<String, Value>) -> Option<Fields> {
+    fn all_fields(&mut self, schema: &'s Entries) -> Option<Fields> {
         let rest = schema.get("additionalProperties").map_or(Quick::Any, |rest| self.compile(rest));
         let mut fields = Vec::new();
         if let Some(properties) = schema.get("properties") {
             let properties = properties.as_object()?;
             fields.reserve_exact(properties.len());
-            for (name, property) in properties {
-                fields.push(Field { name: name.as_str().into(), required: false, quick: self.compile(property) });
+            for (name, property) in properties.iter() {
+                fields.push(Field { name: name.into(), required: false, quick: self.compile(property) });
             }
         }
         let mut order = Fields::sorted(&fields);

@@ -1,12 +1,11 @@
 //! What single keywords of a schema say.
 
-use serde_json::{Map, Value};
-
 use super::{
     kinds::Kinds,
     quick::{Quick, Scalar, Size},
     subject::{Integer, float_of, integer_of, is_integer_text},
 };
+use crate::schema::{Entries, Node};
 
 /// Keywords of any draft that assert something and that are not compiled here. A schema with one of them is left to the judge.
 const UNCOMPILED: [&str; 30] = [
@@ -55,10 +54,10 @@ pub(super) struct Facts {
 
 impl Facts {
     /// `None` if the judge has to be asked.
-    pub(super) fn read(schema: &Map<String, Value>, is_root: bool) -> Option<Facts> {
+    pub(super) fn read(schema: &Entries, is_root: bool) -> Option<Facts> {
         let mut facts = Facts { kinds: None, plain: true, listed: false, structured: false };
-        for (keyword, value) in schema {
-            match keyword.as_str() {
+        for (keyword, value) in schema.iter() {
+            match keyword {
                 "type" => facts.kinds = Some(kinds(value)?),
                 "description" | "title" | "default" | "examples" | "format" | "$defs" | "definitions" => {}
                 "$ref" | "anyOf" => facts.plain = false,
@@ -90,10 +89,10 @@ impl Facts {
 }
 
 /// The kinds of a `type`. A float such as `1.0` is an integer to JSON Schema, but not here: declined, never wrong.
-fn kinds(value: &Value) -> Option<Kinds> {
+fn kinds(value: &Node) -> Option<Kinds> {
     match value {
-        Value::String(name) => Kinds::named(name),
-        Value::Array(names) => {
+        Node::String(name) => Kinds::named(name),
+        Node::Array(names) => {
             names.iter().try_fold(Kinds::NONE, |kinds, name| Some(kinds.or(Kinds::named(name.as_str()?)?)))
         }
         _ => None,
@@ -101,9 +100,9 @@ fn kinds(value: &Value) -> Option<Kinds> {
 }
 
 /// The test for what an `enum` or a `const` lists, as far as a `type` beside it allows.
-pub(super) fn listed(schema: &Map<String, Value>, kinds: Option<Kinds>) -> Option<Quick> {
+pub(super) fn listed(schema: &Entries, kinds: Option<Kinds>) -> Option<Quick> {
     let members = match (schema.get("enum"), schema.get("const")) {
-        (Some(Value::Array(members)), None) => members.as_slice(),
+        (Some(Node::Array(members)), None) => members.as_slice(),
         (None, Some(member)) => std::slice::from_ref(member),
         _ => return None,
     };
@@ -118,26 +117,26 @@ pub(super) fn listed(schema: &Map<String, Value>, kinds: Option<Kinds>) -> Optio
 }
 
 #[allow(clippy::cast_possible_truncation)]
-fn scalar(value: &Value) -> Option<Scalar> {
+fn scalar(value: &Node) -> Option<Scalar> {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     Some(match value {
-        Value::Null => Scalar::Null,
-        Value::Bool(value) => Scalar::Bool(*value),
-        Value::Number(number) if is_integer_text(number.as_str()) => match integer_of(number) {
+        Node::Null => Scalar::Null,
+        Node::Bool(value) => Scalar::Bool(*value),
+        Node::Number(number) if is_integer_text(number.as_str()) => match integer_of(number) {
             Integer::Small(small) => Scalar::Int(small),
             Integer::Above | Integer::Below => return None,
         },
-        Value::Number(number) => match float_of(number)? {
+        Node::Number(number) => match float_of(number)? {
             float if float.fract() == 0.0 && float.abs() < EXACT => Scalar::Int(float as i64),
             float => Scalar::Float(float),
         },
-        Value::String(text) => Scalar::Text(text.as_str().into()),
-        Value::Array(_) | Value::Object(_) => return None,
+        Node::String(text) => Scalar::Text(text.as_ref().into()),
+        Node::Array(_) | Node::Object(_) => return None,
     })
 }
 
 /// A pair of sizes; `None` if one is no size.
-pub(super) fn size(schema: &Map<String, Value>, least: &str, most: &str) -> Option<Size> {
+pub(super) fn size(schema: &Entries, least: &str, most: &str) -> Option<Size> {
     let read = |keyword: &str, default: usize| match schema.get(keyword) {
         None => Some(default),
         Some(value) => usize::try_from(value.as_u64()?).ok(),

@@ -13,6 +13,7 @@ use jsonschema::{Draft, PatternOptions, Registry, ValidationOptions, Validator, 
 use serde_json::{Value, json};
 
 use super::{compile::Compiler, expansion::is_excessive, quick::Quick, subject::Subject};
+use crate::schema::{Document, Node};
 use crate::{Error, Result};
 
 /// Where the document is when a part of it is judged alone. Never fetched.
@@ -20,7 +21,9 @@ const DOCUMENT: &str = "toolcrib:parameters";
 
 /// Judges values of one representation against a schema and its parts.
 pub struct Judge<F: Json> {
-    root: Arc<Value>,
+    document: Arc<Document>,
+    /// The schema as its parts are compiled from.
+    tree: OnceLock<Node>,
     whole: OnceLock<Option<Validator<F>>>,
     parts: Mutex<HashMap<String, Arc<Part<F>>>>,
     has_identities: OnceLock<bool>,
@@ -35,8 +38,18 @@ struct Part<F: Json> {
 impl<F: Json> Judge<F> {
     /// A judge that compiles nothing yet.
     #[must_use]
-    pub fn new(root: Arc<Value>) -> Self {
-        Judge { root, whole: OnceLock::new(), parts: Mutex::default(), has_identities: OnceLock::new() }
+    pub fn new(document: Arc<Document>) -> Self {
+        Judge {
+            document,
+            tree: OnceLock::new(),
+            whole: OnceLock::new(),
+            parts: Mutex::default(),
+            has_identities: OnceLock::new(),
+        }
+    }
+
+    fn root(&self) -> &Value {
+        self.document.value()
     }
 
     /// Compiles the schema as a whole, to learn whether it is one.
@@ -46,12 +59,12 @@ impl<F: Json> Judge<F> {
     /// [`Error::InvalidSchema`] says where it is not, also for a reference to another document: nothing is ever fetched.
     pub fn prepare(&self) -> Result<()> {
         if self.whole.get().is_none() {
-            if is_excessive(&self.root) {
+            if is_excessive(self.root()) {
                 let reason =
                     "It refers to its own parts too often: written out, it would have millions of them.".to_owned();
                 return Err(Error::InvalidSchema { reason });
             }
-            let validator = options::<F>().build(&self.root).map_err(|error| invalid(&error))?;
+            let validator = options::<F>().build(self.root()).map_err(|error| invalid(&error))?;
             let _ = self.whole.set(Some(validator));
         }
         Ok(())
@@ -59,7 +72,7 @@ impl<F: Json> Judge<F> {
 
     /// Whether the value fits the schema as a whole.
     pub fn allows<S: Subject<Form = F>>(&self, value: &S) -> bool {
-        let validator = self.whole.get_or_init(|| options::<F>().build(&self.root).ok());
+        let validator = self.whole.get_or_init(|| options::<F>().build(self.root()).ok());
         validator.as_ref().is_some_and(|validator| validator.is_valid(value.node()))
     }
 
@@ -77,8 +90,9 @@ impl<F: Json> Judge<F> {
         if let Some(part) = parts().get(pointer) {
             return Arc::clone(part);
         }
-        let mut compiler = Compiler::new(&self.root);
-        let quick = match self.root.pointer(pointer) {
+        let root = self.tree.get_or_init(|| Node::from(self.root().clone()));
+        let mut compiler = Compiler::new(root);
+        let quick = match root.pointer(pointer) {
             Some(schema) if !self.has_identities() => compiler.compile(schema),
             _ => Quick::Ask,
         };
@@ -88,10 +102,10 @@ impl<F: Json> Judge<F> {
 
     fn validator_at(&self, pointer: &str) -> Option<Validator<F>> {
         if pointer.is_empty() {
-            return options::<F>().build(&self.root).ok();
+            return options::<F>().build(self.root()).ok();
         }
-        let draft = Draft::default().detect(&self.root);
-        let registry = Registry::new().draft(draft).add(DOCUMENT, &*self.root).ok()?.prepare().ok()?;
+        let draft = Draft::default().detect(self.root());
+        let registry = Registry::new().draft(draft).add(DOCUMENT, self.root()).ok()?.prepare().ok()?;
         let mut reference = format!("{DOCUMENT}#");
         for byte in pointer.bytes() {
             if byte.is_ascii_alphanumeric() || b"/-_.~$".contains(&byte) {
@@ -105,7 +119,7 @@ impl<F: Json> Judge<F> {
 
     /// Whether a part of the document has an identity of its own, against which its references are read.
     fn has_identities(&self) -> bool {
-        *self.has_identities.get_or_init(|| match &*self.root {
+        *self.has_identities.get_or_init(|| match self.root() {
             Value::Object(root) => root.values().any(names_itself),
             _ => false,
         })

@@ -37,6 +37,8 @@ use names::no_such;
 use problem::{entry_path, found, item_path};
 use work::{Work, excess};
 
+use super::tree::{Document, Node};
+
 /// What is done about an argument of another type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
@@ -62,9 +64,15 @@ pub enum Mode {
 /// # Ok::<(), toolcrib::Error>(())
 /// ```
 pub struct Checker<F: Json = jsonschema::json::SerdeJson> {
-    root: Arc<Value>,
+    root: Arc<Document>,
     quick: Quick,
     _shared: Vec<Arc<Quick>>,
+    /// Made for the first value that the quick test does not accept: most tools never get one.
+    rare: OnceLock<Box<Rare<F>>>,
+}
+
+/// What only values need that are out of the ordinary.
+struct Rare<F: Json> {
     judge: Judge<F>,
     /// Names that `patternProperties` of the document allow, compiled when such a name comes.
     patterns: OnceLock<Option<Validator>>,
@@ -84,8 +92,8 @@ impl Checker {
     /// [`Error::InvalidSchema`](crate::Error::InvalidSchema) if it is not a schema, or refers to another document: nothing is ever
     /// fetched.
     pub fn compile(parameters: &Value) -> crate::Result<Checker> {
-        let checker = Checker::share(Arc::new(parameters.clone()));
-        checker.judge.prepare()?;
+        let checker = Checker::of(&Node::from(parameters.clone()));
+        checker.prepare()?;
         Ok(checker)
     }
 }
@@ -93,12 +101,26 @@ impl Checker {
 impl<F: Json> Checker<F> {
     /// Compiles what every call needs, and leaves the rest for the first value that asks for it. For schemas that are known to be such.
     #[must_use]
-    pub fn share(parameters: Arc<Value>) -> Self {
-        let mut compiler = Compiler::new(&parameters);
+    pub fn of(parameters: &Node) -> Self {
+        Checker::share(parameters, Arc::new(Document::new(parameters)))
+    }
+
+    /// The same for a schema that has been written already; `document` is it.
+    #[must_use]
+    pub fn share(parameters: &Node, document: Arc<Document>) -> Self {
+        let mut compiler = Compiler::new(parameters);
         let quick = compiler.compile_root();
         let shared = compiler.into_shared();
-        let judge = Judge::new(Arc::clone(&parameters));
-        Checker { root: parameters, quick, _shared: shared, judge, patterns: OnceLock::new() }
+        Checker { root: document, quick, _shared: shared, rare: OnceLock::new() }
+    }
+
+    fn rare(&self) -> &Rare<F> {
+        self.rare
+            .get_or_init(|| Box::new(Rare { judge: Judge::new(Arc::clone(&self.root)), patterns: OnceLock::new() }))
+    }
+
+    fn judge(&self) -> &Judge<F> {
+        &self.rare().judge
     }
 
     /// Compiles the judge now, to learn whether the schema is one.
@@ -107,7 +129,7 @@ impl<F: Json> Checker<F> {
     ///
     /// [`Error::InvalidSchema`](crate::Error::InvalidSchema) says where it is not.
     pub fn prepare(&self) -> crate::Result<()> {
-        self.judge.prepare()
+        self.judge().prepare()
     }
 
     /// The test of all arguments together.
@@ -145,7 +167,7 @@ impl<F: Json> Checker<F> {
             return Err(vec![problem]);
         }
         let coerced = match mode {
-            Mode::Coerce => coerce::coerce(&self.root, &self.judge, input),
+            Mode::Coerce => coerce::coerce(self.root.value(), self.judge(), input),
             Mode::Check => None,
         };
         let value = coerced.as_ref().unwrap_or(input);
@@ -155,35 +177,40 @@ impl<F: Json> Checker<F> {
     fn allows<S: Subject<Form = F>>(&self, value: &S, hidden: &[&str]) -> bool {
         let named = |name: Option<&str>| name.is_some_and(|name| !hidden.contains(&name) && self.knows(name));
         value.every_entry(|name, _| named(name))
-            && (self.quick.accepts(value) || is_json(value) && self.judge.allows(value))
+            && (self.quick.accepts(value) || is_json(value) && self.judge().allows(value))
     }
 
     /// Whether a name at the top may be sent.
     fn knows(&self, name: &str) -> bool {
-        let Some(properties) = self.root.get("properties") else {
+        let root = self.root.value();
+        let Some(properties) = root.get("properties") else {
             return true;
         };
         properties.get(name).is_some()
-            || self.root.get("additionalProperties").is_some_and(|rest| *rest != Value::Bool(false))
+            || root.get("additionalProperties").is_some_and(|rest| *rest != Value::Bool(false))
             || self.matches_pattern(name)
     }
 
     fn matches_pattern(&self, name: &str) -> bool {
-        let Some(Value::Object(patterns)) = self.root.get("patternProperties") else {
+        let Some(Value::Object(patterns)) = self.root.value().get("patternProperties") else {
             return false;
         };
         let compile = || {
             let patterns: Vec<Value> = patterns.keys().map(|pattern| json!({"pattern": pattern})).collect();
             judge::options().build(&json!({"anyOf": patterns})).ok()
         };
-        let validator = self.patterns.get_or_init(compile).as_ref();
+        let validator = self.rare().patterns.get_or_init(compile).as_ref();
         validator.is_some_and(|validator| validator.is_valid(&Value::from(name)))
     }
 
     fn problems<S: Subject<Form = F>>(&self, value: &S, hidden: &[&str]) -> Vec<Problem> {
-        let mut explainer =
-            Explainer { root: &self.root, judge: &self.judge, problems: Vec::new(), work: Work::for_value(value) };
-        let properties = self.root.get("properties").and_then(Value::as_object);
+        let mut explainer = Explainer {
+            root: self.root.value(),
+            judge: self.judge(),
+            problems: Vec::new(),
+            work: Work::for_value(value),
+        };
+        let properties = self.root.value().get("properties").and_then(Value::as_object);
         value.every_entry(|name, entry| {
             match name {
                 None => explainer.add("", "names that are plain strings".to_owned(), "another name".to_owned()),

@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use toolcrib::schema::check::{Checker, Judge, Mode, coerce::coerce, render};
+use toolcrib::schema::{Document, Node};
 
 use super::{checker, of_x};
 
@@ -150,7 +151,7 @@ proptest! {
     #[test]
     fn what_is_accepted_quickly_is_valid(schema in schemas(true), values in proptest::collection::vec(values(), 8)) {
         let schema = of_x(&schema);
-        let checker: Checker = Checker::share(std::sync::Arc::new(schema.clone()));
+        let checker: Checker = Checker::of(&Node::from(schema.clone()));
         for value in values {
             let input = json!({"x": value});
             if checker.quick().accepts(&input) {
@@ -162,7 +163,7 @@ proptest! {
     #[test]
     fn what_is_valid_under_a_plain_schema_is_accepted_quickly(schema in schemas(false), values in proptest::collection::vec(values(), 8)) {
         let root = of_x(&schema);
-        let checker: Checker = Checker::share(std::sync::Arc::new(root.clone()));
+        let checker: Checker = Checker::of(&Node::from(root.clone()));
         for value in values {
             let input = json!({"x": value});
             if !is_declined(&value) && !has_bounds_or_unique(&schema) && is_valid(&root, &input) {
@@ -192,7 +193,7 @@ proptest! {
     #[test]
     fn coercion_leaves_what_is_valid(schema in schemas(true), values in proptest::collection::vec(values(), 4)) {
         let schema = of_x(&schema);
-        let judge = Judge::new(std::sync::Arc::new(schema.clone()));
+        let judge = Judge::new(std::sync::Arc::new(Document::new(&Node::from(schema.clone()))));
         for value in values {
             let input = json!({"x": value});
             if is_valid(&schema, &input)
@@ -207,7 +208,7 @@ proptest! {
     #[test]
     fn coercion_is_idempotent(schema in schemas(false), values in proptest::collection::vec(values(), 4)) {
         let schema = of_x(&schema);
-        let judge = Judge::new(std::sync::Arc::new(schema.clone()));
+        let judge = Judge::new(std::sync::Arc::new(Document::new(&Node::from(schema.clone()))));
         for value in values {
             let input = json!({"x": value});
             if let Some(once) = coerce(&schema, &judge, &input) {
