@@ -134,7 +134,7 @@ fn kind_of(callable: &Bound<'_, PyAny>) -> PyResult<Kind> {
     // Set by `inspect.markcoroutinefunction`.
     let marker = intern!(py, "_is_coroutine_marker");
     let is_marked = match function.cast::<PyFunction>() {
-        Ok(function) => has_attribute(function, marker)?,
+        Ok(function) => has_attribute(function, &[marker])?,
         Err(_) => function.getattr_opt(marker)?.is_some(),
     };
     if is_marked {

@@ -63,15 +63,23 @@ fn method_type(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
 /// Whether nothing claims a signature other than that of the code.
 fn is_plain(function: &Bound<'_, PyFunction>) -> PyResult<bool> {
     let py = function.py();
-    Ok(!has_attribute(function, intern!(py, "__wrapped__"))? && !has_attribute(function, intern!(py, "__signature__"))?)
+    has_attribute(function, &[intern!(py, "__wrapped__"), intern!(py, "__signature__")]).map(|has| !has)
 }
 
-/// Whether somebody has given a function this attribute. Nearly always nobody has, and then asking for it would make an
-/// exception that says so.
-pub(crate) fn has_attribute(function: &Bound<'_, PyFunction>, name: &Bound<'_, PyString>) -> PyResult<bool> {
+/// Whether somebody has given a function one of these attributes. Nearly always nobody has, and then asking for one would
+/// make an exception that says so.
+pub(crate) fn has_attribute(function: &Bound<'_, PyFunction>, names: &[&Bound<'_, PyString>]) -> PyResult<bool> {
     let attributes = function.getattr(intern!(function.py(), "__dict__"))?;
     let attributes = attributes.cast::<PyDict>()?;
-    Ok(!attributes.is_empty() && attributes.contains(name)?)
+    if attributes.is_empty() {
+        return Ok(false);
+    }
+    for name in names {
+        if attributes.contains(name)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 fn read_code(function: &Bound<'_, PyFunction>, is_bound: bool) -> PyResult<Signature> {

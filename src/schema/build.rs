@@ -287,7 +287,7 @@ impl<'a> Builder<'a> {
                 };
                 match self.names[index].take() {
                     Some(choices) => written.push((choices, body)),
-                    None => drop(named.insert(std::mem::take(&mut self.short[index]), body)),
+                    None => named.insert(std::mem::take(&mut self.short[index]), body),
                 }
             }
             if self.clash {

@@ -28,7 +28,7 @@ impl<'py> Metadata<'py> {
         for name in ["description", "examples"] {
             if let Some(value) = attribute(name)? {
                 match value_to_json(&value) {
-                    Some(value) => drop(self.notes.insert(name.to_owned(), value)),
+                    Some(value) => self.notes.insert(name, value),
                     None => known = false,
                 }
             }

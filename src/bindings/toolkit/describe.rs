@@ -25,18 +25,25 @@ impl PyToolkit {
     }
 
     /// Give the same list as JSON text, which is kept until something changes.
-    fn get_json_schemas_bytes(&self, py: Python<'_>) -> PyResult<Py<PyBytes>> {
+    fn get_json_schemas_bytes(&self, py: Python<'_>) -> Py<PyBytes> {
         let mut listing = self.listing.lock().unwrap_or_else(PoisonError::into_inner);
         let registry = self.registry();
         let revision = registry.revision();
         if let Some((made_at, bytes)) = &*listing
             && *made_at == revision
         {
-            return Ok(bytes.clone_ref(py));
+            return bytes.clone_ref(py);
         }
-        let texts: Vec<String> = registry.listed().map(|tool| tool.schema.text().concat()).collect();
-        let bytes = PyBytes::new(py, format!("[{}]", texts.join(",")).as_bytes()).unbind();
+        let mut text = String::from("[");
+        for (index, tool) in registry.listed().enumerate() {
+            if index > 0 {
+                text.push(',');
+            }
+            text.extend(tool.schema.text());
+        }
+        text.push(']');
+        let bytes = PyBytes::new(py, text.as_bytes()).unbind();
         *listing = Some((revision, bytes.clone_ref(py)));
-        Ok(bytes)
+        bytes
     }
 }

@@ -158,7 +158,7 @@ impl<'s> Compiler<'s> {
     #[allow(clippy::option_option)]
     fn fields(&mut self, schema: &'s Entries) -> Option<Option<Fields>> {
         let asks =
-            ["properties", "required", "additionalProperties"].iter().any(|keyword| schema.contains_key(*keyword));
+            ["properties", "required", "additionalProperties"].iter().any(|keyword| schema.contains_key(keyword));
         if asks { Some(Some(self.all_fields(schema)?)) } else { Some(None) }
     }
 

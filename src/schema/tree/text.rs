@@ -51,7 +51,7 @@ pub(in crate::schema) fn push(text: &mut String, value: &Node) {
 
 /// Adds a string to a text, as JSON.
 pub(in crate::schema) fn push_string(text: &mut String, string: &str) {
-    let _ = write_string(text, string);
+    let _ = write_quoted(text, "\"", string, "\"");
 }
 
 fn write<W: Write>(out: &mut W, value: &Node) -> fmt::Result {
@@ -59,32 +59,31 @@ fn write<W: Write>(out: &mut W, value: &Node) -> fmt::Result {
         Node::Null => out.write_str("null"),
         Node::Bool(flag) => out.write_str(if *flag { "true" } else { "false" }),
         Node::Number(number) => out.write_str(number.as_str()),
-        Node::String(string) => write_string(out, string),
+        Node::String(string) => write_quoted(out, "\"", string, "\""),
         Node::Array(items) => {
-            let mut before = '[';
+            let mut before = "[";
             for item in items {
-                out.write_char(before)?;
+                out.write_str(before)?;
                 write(out, item)?;
-                before = ',';
+                before = ",";
             }
             out.write_str(if items.is_empty() { "[]" } else { "]" })
         }
         Node::Object(entries) => {
-            let mut before = '{';
+            let mut before = "{\"";
             for (key, value) in entries.iter() {
-                out.write_char(before)?;
-                write_string(out, key)?;
-                out.write_char(':')?;
+                write_quoted(out, before, key, "\":")?;
                 write(out, value)?;
-                before = ',';
+                before = ",\"";
             }
             out.write_str(if entries.is_empty() { "{}" } else { "}" })
         }
     }
 }
 
-fn write_string<W: Write>(out: &mut W, string: &str) -> fmt::Result {
-    out.write_char('"')?;
+/// Writes a string between what opens and what closes it.
+fn write_quoted<W: Write>(out: &mut W, open: &str, string: &str, close: &str) -> fmt::Result {
+    out.write_str(open)?;
     let mut rest = string;
     while let Some(at) = special(rest.as_bytes()) {
         out.write_str(&rest[..at])?;
@@ -101,7 +100,7 @@ fn write_string<W: Write>(out: &mut W, string: &str) -> fmt::Result {
         rest = &rest[at + 1..];
     }
     out.write_str(rest)?;
-    out.write_char('"')
+    out.write_str(close)
 }
 
 /// Finds the first byte that JSON has to escape, eight bytes at a time.
