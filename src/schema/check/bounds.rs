@@ -25,7 +25,7 @@ struct Bound {
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Point {
     Int(i64),
-    /// Not integral, therefore less than 2^52 away from zero; or outside of `i64`.
+    /// Not integral, therefore less than 2^53 away from zero; or outside of `i64`.
     Float(f64),
 }
 
@@ -70,21 +70,31 @@ fn pair(schema: &Entries, closed: &str, open: &str) -> Option<Option<Bound>> {
     }
 }
 
-#[allow(clippy::cast_possible_truncation)]
 fn point(number: &Number) -> Option<Point> {
-    if is_integer_text(number.as_str()) {
+    let text = number.as_str();
+    if is_integer_text(text) {
         return match integer_of(number) {
             Integer::Small(small) => Some(Point::Int(small)),
             Integer::Above | Integer::Below => None,
         };
     }
     let float = float_of(number)?;
-    // An integral float in this range is an `i64` to the last digit.
-    Some(if float.fract() == 0.0 && (-TWO_TO_63..TWO_TO_63).contains(&float) {
-        Point::Int(float as i64)
-    } else {
-        Point::Float(float)
+    Some(match integral(text) {
+        Some(small) => Point::Int(small),
+        None => Point::Float(float),
     })
+}
+
+/// The `i64` that a number with a fraction or an exponent is, read digit by digit.
+///
+/// What is written as `1.2345678901234567e18` is that decimal. The nearest `f64`, which stands for it elsewhere, is another integer.
+fn integral(text: &str) -> Option<i64> {
+    let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let fraction = fraction.trim_end_matches('0');
+    let zeros = exponent.parse::<i64>().ok()?.checked_sub(i64::try_from(fraction.len()).ok()?)?;
+    let digits: i128 = format!("{whole}{fraction}").parse().ok()?;
+    i64::try_from(digits.checked_mul(10_i128.checked_pow(u32::try_from(zeros).ok()?)?)?).ok()
 }
 
 /// Whether an integer lies on the allowed side; `side` is 1 above a lower bound, -1 below an upper one.
@@ -103,7 +113,7 @@ fn integer_beyond(bound: Bound, value: Integer, side: i8) -> bool {
         Point::Float(at) if value.unsigned_abs() <= EXACT => {
             return float_side(bound.open, value as f64, at, side > 0);
         }
-        // A fraction lies within 2^52 and this integer does not, so the integer's sign decides.
+        // A fraction lies within 2^53 and this integer does not, so the integer's sign decides.
         Point::Float(_) => value.cmp(&0),
     };
     if side > 0 {
@@ -182,5 +192,15 @@ mod tests {
 
         assert!(!holds(&bounds, "9007199254740993"));
         assert!(holds(&bounds, "-9007199254740993"));
+    }
+    #[test]
+    fn a_bound_is_the_decimal_that_is_written() {
+        let upper = bounds(&json!({"maximum": -9_223_372_036_854_775_808.0}));
+        let lower = bounds(&json!({"minimum": 1_234_567_890_123_456_789.0}));
+
+        // The bounds are written -9.223372036854776e+18 and 1.2345678901234568e+18.
+        assert!(!holds(&upper, "-9223372036854775808"));
+        assert!(!holds(&lower, "1234567890123456799"));
+        assert!(holds(&lower, "1234567890123456800"));
     }
 }

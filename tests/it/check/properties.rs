@@ -125,6 +125,29 @@ fn schemas(everything: bool) -> impl Strategy<Value = Value> {
     })
 }
 
+/// A number, a bound near it, and both written as integers or with an exponent.
+fn near_bounds() -> impl Strategy<Value = (Value, Value)> {
+    let around = prop_oneof![
+        Just(1_i128 << 53),
+        Just(1_i128 << 63),
+        Just((1_i128 << 63) - 1000),
+        Just(1_i128 << 64),
+        Just(10_i128.pow(18)),
+        any::<i64>().prop_map(i128::from),
+    ];
+    let number = |as_float: bool, number: i128| {
+        #[allow(clippy::cast_precision_loss)]
+        let text = if as_float { json!(number as f64).to_string() } else { number.to_string() };
+        serde_json::from_str::<Value>(&text).expect("a number")
+    };
+    (around, -1200_i128..1200, -1200_i128..1200, any::<bool>(), any::<bool>(), any::<bool>()).prop_map(
+        move |(around, one, other, negative, float_bound, float_value)| {
+            let sign = if negative { -1 } else { 1 };
+            (number(float_bound, sign * (around + one)), number(float_value, sign * (around + other)))
+        },
+    )
+}
+
 /// Whether a number is written in a way that the quick test declines: see `Quick`.
 fn is_declined(value: &Value) -> bool {
     match value {
@@ -158,6 +181,20 @@ proptest! {
                 prop_assert!(is_valid(&schema, &input), "{schema} {input}");
             }
         }
+    }
+
+    #[test]
+    fn a_bound_is_compared_to_the_last_digit(
+        (bound, value) in near_bounds(),
+        keyword in proptest::sample::select(vec!["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"]),
+    ) {
+        let schema = of_x(&json!({keyword: bound}));
+        let checker = checker(&schema);
+        let input = json!({"x": value});
+        if checker.quick().accepts(&input) {
+            prop_assert!(is_valid(&schema, &input), "{schema} {input}");
+        }
+        prop_assert_eq!(checker.settle(&input, Mode::Check, &[]).is_ok(), is_valid(&schema, &input), "{} {}", schema, input);
     }
 
     #[test]
