@@ -5,10 +5,10 @@ from __future__ import annotations
 import enum
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, InitVar, dataclass, field
-from typing import Annotated, Any, ClassVar, Generic, NamedTuple, NewType, Optional, TypeVar, Union
+from typing import Annotated, Any, ClassVar, Final, Generic, NamedTuple, NewType, Optional, TypeVar, Union
 
 import annotated_types as at
-from typing_extensions import NotRequired, ReadOnly, Required, TypeAliasType, TypedDict
+from typing_extensions import NotRequired, ReadOnly, Required, Self, TypeAliasType, TypedDict
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -64,6 +64,21 @@ class Node:
     name: str
     children: list[Node] = field(default_factory=list)
     parent: Optional[Node] = None
+
+
+@dataclass
+class Chain:
+    """A link."""
+
+    weight: Final[float] = 1.0
+    next: Optional[Self] = None
+    others: tuple[Self, ...] = ()
+
+
+@dataclass
+class Ring(Generic[T]):
+    item: T
+    next: Optional[Self] = None
 
 
 @dataclass
@@ -126,6 +141,11 @@ class Cell(TypedDict, Generic[T]):
     others: list[T]
 
 
+class Knot(TypedDict, total=False):
+    next: Required[Optional[Knot]]
+    self: list[Self]  # type: ignore[misc]  # pydantic knows what it means
+
+
 class Closed(TypedDict, closed=True):
     a: int
 
@@ -180,6 +200,25 @@ class Bits(enum.Flag):
     TWO = 2
 
 
+class Modes(enum.IntFlag):
+    READ = 1
+    WRITE = 2
+
+
+class Anything(enum.Enum):
+    """Every kind."""
+
+    A = 1
+    B = "b"
+    C = 2.5
+    D = False
+    E = None
+
+
+class Unlisted(enum.Enum):
+    """Nothing yet."""
+
+
 class Ratio(float, enum.Enum):
     HALF = 0.5
 
@@ -188,8 +227,15 @@ class Single(enum.Enum):
     ONLY = "only"
 
 
+ToPoint = TypeVar("ToPoint", bound=Point)
+ToColour = TypeVar("ToColour", bound=Colour)
+
 Json = TypeAliasType("Json", "Union[dict[str, Json], list[Json], str, int, float, bool, None]")
 Ids = TypeAliasType("Ids", list[int])
 Many = TypeAliasType("Many", Union[list[T], T], type_params=(T,))
 Named = TypeAliasType("Named", Point)
 Doubly = TypeAliasType("Doubly", Ids)
+Bare = TypeAliasType("Bare", Box)
+OfPoint = TypeAliasType("OfPoint", ToPoint)
+OfColour = TypeAliasType("OfColour", ToColour)
+Painted = TypeAliasType("Painted", Colour)

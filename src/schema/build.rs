@@ -95,6 +95,13 @@ struct Weight {
     below: usize,
 }
 
+impl Weight {
+    /// A definition with notes beside the reference to it is not written where it stands.
+    fn beside_notes(self, noted: &Type) -> Self {
+        if matches!(noted, Type::Reference(_)) { Self { here: 2, ..self } } else { self }
+    }
+}
+
 /// Writes the parameters of one tool and the definitions they share.
 pub(super) struct Builder<'a> {
     definitions: &'a [Definition],
@@ -172,8 +179,7 @@ impl<'a> Builder<'a> {
             Type::Array { items, kind: ArrayKind::Sequence } => {
                 self.count(items, Weight { here: 2, ..weight }, order);
             }
-            // What is noted here is not the definition itself.
-            Type::Noted { inner, .. } => self.count(inner, Weight { here: 2, ..weight }, order),
+            Type::Noted { inner, .. } | Type::Kept(inner) => self.count(inner, weight.beside_notes(inner), order),
             Type::Array { items: inner, .. }
             | Type::Nullable(inner)
             | Type::Limited { inner, .. }
@@ -190,20 +196,21 @@ impl<'a> Builder<'a> {
                     self.count(member, weight, order);
                 }
             }
-            Type::Row(fields) => self.count_fields(fields, weight, order),
+            Type::Row(fields) => {
+                for Field { accepts, notes, .. } in fields {
+                    let weight = if notes.is_empty() { weight } else { weight.beside_notes(accepts) };
+                    self.count(accepts, weight, order);
+                }
+            }
             Type::Record(record) => {
-                self.count_fields(&record.fields, weight, order);
+                for field in &record.fields {
+                    self.count(&field.accepts, weight, order);
+                }
                 if let Others::Typed(others) = &record.others {
                     self.count(others, weight, order);
                 }
             }
             _ => {}
-        }
-    }
-
-    fn count_fields(&mut self, fields: &[Field], weight: Weight, order: &mut Vec<usize>) {
-        for field in fields {
-            self.count(&field.accepts, weight, order);
         }
     }
 
@@ -229,13 +236,13 @@ impl<'a> Builder<'a> {
         self.progress[index] = Progress::Writing;
         let definitions = self.definitions;
         let mut body = &definitions[index].body;
-        // An alias takes the place of a definition that nothing else refers to, and of any enumeration.
-        while let Type::Reference(target) = body {
-            let inner = &definitions[*target].body;
-            if *target == index || (self.counts[*target] > 1 && !matches!(inner, Type::Enumeration { .. })) {
-                break;
-            }
-            body = inner;
+        // An alias takes the place of a definition that nothing else refers to, and of one that is told again anyway.
+        loop {
+            body = match body {
+                Type::Repeated(target) => &definitions[*target].body,
+                Type::Reference(target) if *target != index && self.counts[*target] <= 1 => &definitions[*target].body,
+                _ => break,
+            };
         }
         self.progress[index] = match self.schema(body) {
             Ok(schema) => Progress::Written(schema),

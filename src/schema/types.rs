@@ -62,6 +62,8 @@ pub enum Type {
     Row(Vec<Field>),
     /// A definition, by its place in the [`Definitions`](super::build::Definitions).
     Reference(usize),
+    /// A definition that is told again wherever it stands, so that nobody waits for it: an enumeration inside another type.
+    Repeated(usize),
     /// A type with limits that are keywords of JSON Schema.
     Limited {
         /// The type that is limited.
@@ -85,6 +87,8 @@ pub enum Type {
     },
     /// A type followed by a step that shows nothing of itself but hides what is underneath from later limits.
     Stepped(Box<Type>),
+    /// A definition that stays one of its own even if nothing else refers to it.
+    Kept(Box<Type>),
     /// A schema somebody else wrote, with the definitions it refers to.
     Raw {
         /// The schema.
@@ -231,12 +235,23 @@ impl Type {
         if fixed || notes.is_empty() { self } else { Self::Noted { inner: Box::new(self), notes } }
     }
 
+    /// What this is as a field or beside notes, where every definition is referred to.
+    #[must_use]
+    pub fn referred(self) -> Self {
+        match self {
+            Self::Repeated(index) => Self::Reference(index),
+            other => other,
+        }
+    }
+
     /// Whether this is a definition once `null` and keys are taken away, so that it has a title of its own.
     #[must_use]
     pub fn is_named(&self) -> bool {
         match self {
-            Self::Reference(_) => true,
-            Self::Nullable(inner) | Self::Keyed { inner, .. } | Self::Noted { inner, .. } => inner.is_named(),
+            Self::Reference(_) | Self::Repeated(_) => true,
+            Self::Nullable(inner) | Self::Kept(inner) | Self::Keyed { inner, .. } | Self::Noted { inner, .. } => {
+                inner.is_named()
+            }
             _ => false,
         }
     }

@@ -33,20 +33,26 @@ impl Builder<'_> {
             Type::Map { keys, values, .. } => self.map(keys, values)?,
             Type::Union(choices) => self.union(choices)?,
             Type::Nullable(inner) => {
-                let inner = self.schema(inner)?;
                 let null = typed("null");
-                if inner == null { null } else { any_of(vec![inner, null]) }
+                match self.schema(inner) {
+                    Ok(inner) if inner == null => null,
+                    Ok(inner) => any_of(vec![inner, null]),
+                    // Of a union without a single choice, `null` is what remains.
+                    Err(refusal) if !refusal.mistake && matches!(**inner, Type::Union(_)) => null,
+                    Err(refusal) => return Err(refusal),
+                }
             }
             Type::Record(record) => self.record(record)?,
             Type::Row(members) => self.row(members)?,
             Type::Reference(index) => self.refer(*index)?,
+            Type::Repeated(index) => self.repeat(*index)?,
             Type::Limited { inner, limits } => self.limited(inner, limits)?,
             Type::Keyed { inner, keys } | Type::Noted { inner, notes: keys } => {
                 let mut schema = self.schema(inner)?;
                 overwrite(&mut schema, keys);
                 schema
             }
-            Type::Stepped(inner) => self.schema(inner)?,
+            Type::Stepped(inner) | Type::Kept(inner) => self.schema(inner)?,
             Type::Raw { schema, definitions } => {
                 let mut schema = Node::Object(schema.clone());
                 defs::adopt(&mut self.foreign, definitions.clone(), &mut schema);
@@ -58,13 +64,20 @@ impl Builder<'_> {
 
     fn refer(&mut self, index: usize) -> Result<Node, Refusal> {
         if self.counts[index] <= 1 && matches!(self.progress[index], Progress::Waiting) {
-            self.write(index);
             // Nothing else refers to it, so its refusal is that of the place it stands in.
-            if let Progress::Refused(refusal) = &self.progress[index] {
-                return Err(refusal.clone());
-            }
+            return self.repeat(index);
         }
         Ok(self.reference(index))
+    }
+
+    fn repeat(&mut self, index: usize) -> Result<Node, Refusal> {
+        if matches!(self.progress[index], Progress::Waiting) {
+            self.write(index);
+        }
+        match &self.progress[index] {
+            Progress::Refused(refusal) => Err(refusal.clone()),
+            _ => Ok(self.reference(index)),
+        }
     }
 
     fn tuple(&mut self, members: &[Type]) -> Result<Node, Refusal> {

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyFunction, PyString, PyType};
 
 use super::class::{asks_for_pydantic, is_forward, known_class, plain_class, type_name};
-use super::form::read_literal;
+use super::form::{may_name_a_class, read_literal};
 use super::generic::{Typing, arguments_of, form_name, origin_of};
 use super::known::Known;
 use super::pydantic;
@@ -63,6 +63,8 @@ pub(super) struct Reader<'py> {
     pub(super) homes: Vec<Home<'py>>,
     /// The record whose fields are being read.
     pub(super) inside: Option<usize>,
+    /// The records whose fields are being read, for which `Self` stands, the innermost last.
+    pub(super) records: Vec<Bound<'py, PyAny>>,
     /// The string annotations being resolved, each with the record it stands in.
     open: Vec<(String, Option<usize>)>,
     /// Arguments of generic types, kept so that no other object takes over their identity.
@@ -79,6 +81,7 @@ impl<'py> Reader<'py> {
             met: HashMap::new(),
             homes: vec![Home::of_callable(callable.clone())],
             inside: None,
+            records: Vec::new(),
             open: Vec::new(),
             kept: Vec::new(),
             foreign,
@@ -187,7 +190,7 @@ impl<'py> Reader<'py> {
             },
             Known::Tuple => self.read_tuple(annotation, arguments)?,
             Known::Class => match given.first() {
-                Some(class) if !class.is(Typing::get(self.py)?.any.bind(self.py)) => Type::Any,
+                Some(class) if may_name_a_class(class)? => Type::Any,
                 _ => refuse(annotation, "a class is no JSON value"),
             },
         })
@@ -226,7 +229,10 @@ impl<'py> Reader<'py> {
             _ => {}
         }
         if form_name(annotation).as_deref() == Some("Self") {
-            return Ok(reject(annotation, "it means a class only inside that class"));
+            return match self.records.last().cloned() {
+                Some(record) => self.read(&record),
+                None => Ok(reject(annotation, "it means a class only inside that class")),
+            };
         }
         if annotation.is_exact_instance_of::<PyFunction>() {
             return Ok(refuse(annotation, "it is a function"));

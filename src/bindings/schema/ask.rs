@@ -30,15 +30,11 @@ pub(super) fn describe(callable: &Bound<'_, PyAny>, shown: &[Shown<'_, '_>], too
     for each in shown {
         prepared.push(prepare(&mut reader, each)?);
     }
-    // Together, so that definitions get the names they would get in one model; alone only to find who is to blame.
+    // Together, so that definitions get the names they would get in one model.
     let ready: Vec<usize> = indices(&prepared);
-    let (asked, answer) = if let Ok(answer) = ask(py, &questions(&prepared, &ready)) {
-        (ready, answer)
-    } else {
-        let able: Vec<usize> =
-            ready.into_iter().filter(|index| ask(py, &questions(&prepared, &[*index])).is_ok()).collect();
-        let answer = ask(py, &questions(&prepared, &able))?;
-        (able, answer)
+    let (asked, answer) = match ask(py, &questions(&prepared, &ready)) {
+        Ok(answer) => (ready, answer),
+        Err(_) => ask_able(py, &prepared, &ready),
     };
 
     let mut properties: Vec<Option<(Node, bool)>> = shown.iter().map(|_| None).collect();
@@ -60,6 +56,21 @@ pub(super) fn describe(callable: &Bound<'_, PyAny>, shown: &[Shown<'_, '_>], too
         }
     }
     Ok(assemble(shown, properties, definitions))
+}
+
+/// Asks about as many of `ready` as pydantic can answer together: two of them can share a definition that only one of
+/// them can do without.
+fn ask_able(py: Python<'_>, prepared: &[Prepared<'_>], ready: &[usize]) -> (Vec<usize>, Answer) {
+    let mut able = Vec::with_capacity(ready.len());
+    let mut answer = Answer { parameters: Vec::new(), definitions: Map::new() };
+    for index in ready {
+        able.push(*index);
+        match ask(py, &questions(prepared, &able)) {
+            Ok(better) => answer = better,
+            Err(_) => drop(able.pop()),
+        }
+    }
+    (able, answer)
 }
 
 fn indices(prepared: &[Prepared<'_>]) -> Vec<usize> {

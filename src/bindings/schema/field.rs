@@ -87,7 +87,7 @@ impl<'py> Reader<'py> {
         metadata: &Metadata<'py>,
         whole: &Bound<'py, PyAny>,
     ) -> Reading<Type> {
-        let read = self.read(inner)?;
+        let read = self.read(inner)?.referred();
         match metadata.limit(read) {
             Some(limited) => Ok(limited),
             None => self.read_foreign(whole),

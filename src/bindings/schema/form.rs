@@ -2,11 +2,12 @@
 
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyTuple, PyType};
 
 use super::annotation::{Reader, Reading};
+use super::class::{is_forward, type_name};
 use super::default::value_to_json;
-use super::generic::{Typing, arguments_of};
+use super::generic::{Typing, arguments_of, form_name, origin_of};
 use super::metadata::Metadata;
 use super::refusal::reject;
 use super::scope::Home;
@@ -64,7 +65,7 @@ impl<'py> Reader<'py> {
             // A default or a title deep inside a type means something to pydantic only.
             return self.read_foreign(annotation);
         }
-        let read = self.read(&inner)?;
+        let read = self.read(&inner)?.referred();
         match metadata.limit_and_note(read) {
             Some(read) => Ok(read),
             None => self.read_foreign(annotation),
@@ -92,7 +93,38 @@ impl<'py> Reader<'py> {
             return self.read_choices(&constraints.iter().collect::<Vec<_>>());
         }
         let bound = variable.getattr(intern!(py, "__bound__"))?;
-        if bound.is_none() { Ok(Type::Any) } else { self.read(&bound) }
+        if bound.is_none() {
+            return Ok(Type::Any);
+        }
+        // What a variable is bound to may be more than the definition says.
+        Ok(match self.read(&bound)? {
+            definition @ Type::Reference(_) => Type::Kept(Box::new(definition)),
+            other => other,
+        })
+    }
+}
+
+/// Whether `class` in `type[class]` narrows down which classes are meant.
+pub(super) fn may_name_a_class(class: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let py = class.py();
+    if class.is(Typing::get(py)?.any.bind(py)) {
+        return Ok(false);
+    }
+    if class.is_none() || class.is_exact_instance_of::<PyType>() || is_forward(class)? {
+        return Ok(true);
+    }
+    if let Some(origin) = origin_of(class)? {
+        return match form_name(&origin).as_deref() {
+            Some("Union" | "UnionType") => Ok(true),
+            Some("Annotated") => may_name_a_class(&class.getattr(intern!(py, "__origin__"))?),
+            _ => Ok(false),
+        };
+    }
+    match type_name(class).as_str() {
+        "TypeVar" => Ok(!class.getattr(intern!(py, "__bound__"))?.is_none()
+            || !class.getattr(intern!(py, "__constraints__"))?.is_empty()?),
+        "TypeAliasType" => may_name_a_class(&class.getattr(intern!(py, "__value__"))?),
+        _ => Ok(class.cast::<PyType>().is_ok() || form_name(class).as_deref() == Some("Self")),
     }
 }
 

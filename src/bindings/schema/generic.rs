@@ -148,6 +148,8 @@ impl<'py> Reader<'py> {
             if arguments.iter().any(|argument| argument.is(any)) {
                 // Whatever else it may be is covered by anything.
                 arguments = vec![any.clone()];
+            } else if !arguments.iter().all(is_never) {
+                arguments.retain(|argument| !is_never(argument));
             }
             origin = typing.getattr(intern!(py, "Union"))?;
         } else if origin.cast::<PyType>().is_ok()
@@ -162,6 +164,11 @@ impl<'py> Reader<'py> {
         }
         origin.get_item(PyTuple::new(py, arguments)?)
     }
+}
+
+/// Whether `object` is a type without values.
+fn is_never(object: &Bound<'_, PyAny>) -> bool {
+    matches!(form_name(object).as_deref(), Some("Never" | "NoReturn"))
 }
 
 /// Where a type comes from, with its identity: what keeps two types of one name apart.

@@ -52,17 +52,29 @@ impl<'py> Reader<'py> {
         let Some(kind) = Kind::of(class)? else {
             return Ok(None);
         };
+        if kind == Kind::Enumeration && class.getattr(intern!(self.py, "__members__"))?.is_empty()? {
+            // Any enumeration derived from it would do, so there is nothing to list under its name.
+            return self.read_foreign(class.as_any()).map(Some);
+        }
         let name: String = class.qualname()?.extract()?;
         let variables = if arguments.is_empty() { Vec::new() } else { variables_of(annotation, class.as_any())? };
         let reference = reference_of(class.as_any(), &name, arguments)?;
         self.kept.extend(arguments.iter().cloned());
-        self.define(reference, class.as_any(), |reader| match kind {
-            Kind::Dataclass => reader.read_dataclass(class, &variables),
-            Kind::TypedDict => reader.read_typed_dict(class, &variables),
-            Kind::NamedTuple => reader.read_named_tuple(class, &variables),
-            Kind::Enumeration => read_enumeration(class),
-        })
-        .map(Some)
+        let defined = self.define(reference, class.as_any(), |reader| {
+            reader.records.push(annotation.clone());
+            let read = match kind {
+                Kind::Dataclass => reader.read_dataclass(class, &variables),
+                Kind::TypedDict => reader.read_typed_dict(class, &variables),
+                Kind::NamedTuple => reader.read_named_tuple(class, &variables),
+                Kind::Enumeration => read_enumeration(class),
+            };
+            reader.records.pop();
+            read
+        })?;
+        Ok(Some(match defined {
+            Type::Reference(index) if kind == Kind::Enumeration => Type::Repeated(index),
+            other => other,
+        }))
     }
 
     /// Reads a type alias with a name of its own.
