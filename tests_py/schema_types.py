@@ -69,7 +69,7 @@ PLAIN: list[Any] = [
     models.ToPoint,
     models.ToColour,
     Literal["a", 1, True, None, models.Modes.READ],
-    Literal[Literal["a"], Literal[2, "b"]],
+    Literal["a", 2, "b"],
     Literal[b"a"],
     int | str | None,
     Optional[Annotated[Optional[int], at.Le(3)]],

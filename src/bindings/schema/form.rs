@@ -37,10 +37,6 @@ impl<'py> Reader<'py> {
 
     pub(super) fn read_union(&mut self, annotation: &Bound<'py, PyAny>) -> Reading<Type> {
         let arguments = arguments_of(annotation)?;
-        self.read_choices(&arguments)
-    }
-
-    fn read_choices(&mut self, arguments: &[Bound<'py, PyAny>]) -> Reading<Type> {
         let none = self.py.None();
         let none = none.bind(self.py);
         let is_null = |argument: &Bound<'py, PyAny>| argument.is_none() || argument.is(none.get_type());
@@ -90,7 +86,9 @@ impl<'py> Reader<'py> {
         let constraints = variable.getattr(intern!(py, "__constraints__"))?;
         let constraints = constraints.cast_into::<PyTuple>()?;
         if !constraints.is_empty() {
-            return self.read_choices(&constraints.iter().collect::<Vec<_>>());
+            // One of them may be a union itself.
+            let union = py.import(intern!(py, "typing"))?.getattr(intern!(py, "Union"))?;
+            return self.read(&union.get_item(constraints)?);
         }
         let bound = variable.getattr(intern!(py, "__bound__"))?;
         if bound.is_none() {
