@@ -1,7 +1,7 @@
 """Strategies for types with a name: records and enumerations, many of them with the same name."""
 
 # Types are made at run time here, where no type checker can follow.
-# mypy: disable-error-code="index, misc, no-redef, valid-type"
+# mypy: disable-error-code="assignment, index, misc, no-redef, valid-type"
 
 from __future__ import annotations
 

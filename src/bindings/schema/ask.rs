@@ -62,7 +62,7 @@ pub(super) fn describe(callable: &Bound<'_, PyAny>, shown: &[Shown<'_, '_>], too
 /// them can do without.
 fn ask_able(py: Python<'_>, prepared: &[Prepared<'_>], ready: &[usize]) -> (Vec<usize>, Answer) {
     let mut able = Vec::with_capacity(ready.len());
-    let mut answer = Answer { parameters: Vec::new(), definitions: Map::new() };
+    let mut answer = Answer { parameters: Vec::new(), definitions: Entries::new() };
     for index in ready {
         able.push(*index);
         match ask(py, &questions(prepared, &able)) {

@@ -195,8 +195,8 @@ mod tests {
     }
     #[test]
     fn a_bound_is_the_decimal_that_is_written() {
-        let upper = bounds(&json!({"maximum": -9_223_372_036_854_775_808.0}));
-        let lower = bounds(&json!({"minimum": 1_234_567_890_123_456_789.0}));
+        let upper = bounds(json!({"maximum": -9_223_372_036_854_775_808.0}));
+        let lower = bounds(json!({"minimum": 1_234_567_890_123_456_789.0}));
 
         // The bounds are written -9.223372036854776e+18 and 1.2345678901234568e+18.
         assert!(!holds(&upper, "-9223372036854775808"));
