@@ -256,8 +256,28 @@ impl Plan {
         })
     }
 
+    /// Binds the arguments of a request, in whatever form they come, without calling.
+    pub(super) fn bind_any<'py>(&self, py: Python<'py>, input: &impl Input) -> PyResult<Bind<'py>> {
+        if self.keywords.is_none() {
+            let mut values = [ptr::null_mut(); MOST + 1];
+            // SAFETY: the thread is attached. The tuple is there before the values are fetched, so that nothing can run
+            // between that and giving them references of their own; its empty places are filled before anybody sees it.
+            unsafe {
+                let size = self.places.len().cast_signed();
+                let arguments = Bound::from_owned_ptr_or_err(py, ffi::PyTuple_New(size))?;
+                if self.fill(input, &mut values, self.mode != ArgumentMode::Pass) {
+                    for (index, value) in (0..size).zip(&values[1..]) {
+                        ffi::PyTuple_SET_ITEM(arguments.as_ptr(), index, ffi::Py_NewRef(*value));
+                    }
+                    return Ok(Bind::Ready(arguments.cast_into_unchecked(), None));
+                }
+            }
+        }
+        self.bind(py, &input.to_dict(py)?)
+    }
+
     /// Binds the arguments of a request without calling.
-    pub(super) fn bind<'py>(&self, py: Python<'py>, input: &Bound<'py, PyDict>) -> PyResult<Bind<'py>> {
+    fn bind<'py>(&self, py: Python<'py>, input: &Bound<'py, PyDict>) -> PyResult<Bind<'py>> {
         let input = match self.settled(input)? {
             Ok(input) => input,
             Err(problems) => {

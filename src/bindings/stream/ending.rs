@@ -252,7 +252,8 @@ impl State {
         }
         Python::attach(|py| {
             if self.cancelling.get().is_none() {
-                self.cancelling.set(task::cancelled_before(py));
+                let job = self.rare.get().and_then(|rare| rare.job.get());
+                self.cancelling.set(task::cancelled_before(py, job.and_then(|job| job.event_loop(py))));
             }
             if let Some(seconds) = timeout
                 && let Err(error) = self.rare().deadline.resume(py, seconds)

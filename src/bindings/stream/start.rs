@@ -144,7 +144,7 @@ impl State {
         unsafe {
             Python::attach(|py| {
                 let tool = self.tool();
-                let bound = input.to_dict(py).and_then(|input| tool.plan.bind(py, &input));
+                let bound = tool.plan.bind_any(py, input);
                 let (arguments, keywords) = match bound {
                     Ok(Bind::Ready(arguments, keywords)) => (arguments, keywords),
                     Ok(Bind::Refused(answer)) => return self.refuse(Refusal::Answer(answer)),

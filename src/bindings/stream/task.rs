@@ -45,12 +45,18 @@ pub(super) fn current(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
 
 /// How often the current task had been asked to cancel before the call that gives way now. A request that is still to be
 /// delivered will be delivered to this call, so it does not count as an earlier one, whoever made it.
-pub(super) fn cancelled_before(py: Python<'_>) -> Option<usize> {
-    let requests = cancelling(py)?;
+///
+/// Who knows the event loop already saves asking for it.
+pub(super) fn cancelled_before(py: Python<'_>, event_loop: Option<Bound<'_, PyAny>>) -> Option<usize> {
+    let task = match event_loop {
+        Some(event_loop) => asyncio(py).and_then(|asyncio| asyncio.current_task.bind(py).call1((event_loop,))),
+        None => current(py),
+    };
+    let task = task.ok()?;
+    let requests = requests(&task)?;
     if requests == 0 {
         return Some(0);
     }
-    let task = current(py).ok()?;
     let is_pending =
         task.getattr_opt(intern!(py, "_must_cancel")).ok()?.is_some_and(|flag| flag.is_truthy().unwrap_or(false));
     Some(requests - usize::from(is_pending))
@@ -59,10 +65,13 @@ pub(super) fn cancelled_before(py: Python<'_>) -> Option<usize> {
 /// How often the current task has been asked to cancel; `None` where nobody counts: outside a task, outside asyncio,
 /// and before Python 3.11.
 pub(super) fn cancelling(py: Python<'_>) -> Option<usize> {
-    if !cfg!(Py_3_11) {
+    // Outside asyncio `current_task` raises, outside a task there is no such method; those are answers, not errors.
+    current(py).ok().as_ref().and_then(requests)
+}
+
+fn requests(task: &Bound<'_, PyAny>) -> Option<usize> {
+    if !cfg!(Py_3_11) || task.is_none() {
         return None;
     }
-    // Outside asyncio `current_task` raises, outside a task there is no such method; those are answers, not errors.
-    let task = current(py).ok().filter(|task| !task.is_none())?;
-    task.call_method0(intern!(py, "cancelling")).ok()?.extract().ok()
+    task.call_method0(intern!(task.py(), "cancelling")).ok()?.extract().ok()
 }

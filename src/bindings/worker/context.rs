@@ -41,6 +41,13 @@ impl Context {
     }
 }
 
+impl From<Py<PyAny>> for Context {
+    /// Takes the object's word for being a context; entering asks it.
+    fn from(context: Py<PyAny>) -> Self {
+        Context(context)
+    }
+}
+
 impl Drop for Inside<'_> {
     fn drop(&mut self) {
         // SAFETY: the thread that entered is still here and attached (this type does not cross threads); an exception

@@ -10,12 +10,13 @@ use std::sync::{Arc, Condvar, Mutex};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
-use pyo3::{ffi, intern};
+use pyo3::ffi;
 
 use super::context::Context;
 use super::guard;
 use super::pool::Refused;
 use super::port::{Awaited, Port};
+use super::waiter::Waiter;
 use super::{Shared, lock};
 
 /// A piece of blocking work under way in a worker thread: one function call, or a generator's chunks.
@@ -31,8 +32,8 @@ pub(crate) enum Step {
     Done(Option<Py<PyAny>>),
     /// The work raised this.
     Raised(PyErr),
-    /// A future of the running loop, marked as awaited (`_asyncio_future_blocking`), so that it can be yielded to the
-    /// loop as it is. Poll again when it is done, however it got done.
+    /// Something like a future of the running loop, marked as awaited, so that it can be yielded to the loop as it is.
+    /// Poll again when it is done, however it got done.
     Wait(Py<PyAny>),
 }
 
@@ -53,7 +54,7 @@ pub(super) struct State {
     pub(super) on_abandon: Option<Py<PyAny>>,
     pub(super) chunks: VecDeque<Py<PyAny>>,
     pub(super) outcome: Option<Outcome>,
-    pub(super) waiter: Option<Py<PyAny>>,
+    pub(super) waiter: Option<Py<Waiter>>,
     /// Whether the port has this job on its list.
     pub(super) posted: bool,
     /// Whether the producer waits for room.
@@ -135,15 +136,20 @@ impl Job {
         if let Some(step) = self.0.next(py) {
             return Ok(step);
         }
-        let future = self.0.future(py)?;
-        let old = lock(&self.0.state).waiter.replace(future.clone().unbind());
+        let waiter = self.0.pending_waiter(py)?;
+        let old = lock(&self.0.state).waiter.replace(waiter.clone().unbind());
         drop(old);
-        // Making the future may have let a worker in, which then saw nobody waiting.
+        // Making the waiter may have let a worker in, which then saw nobody waiting.
         if let Some(step) = self.0.next(py) {
             return Ok(step);
         }
-        future.setattr(intern!(py, "_asyncio_future_blocking"), true)?;
-        Ok(Step::Wait(future.unbind()))
+        waiter.get().mark_awaited();
+        Ok(Step::Wait(waiter.unbind().into_any()))
+    }
+
+    /// The event loop that hears of it, while it lives.
+    pub(crate) fn event_loop<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
+        self.0.port.target(py)
     }
 
     /// Gives the work up.
@@ -238,18 +244,18 @@ impl Inner {
         pending.restore();
     }
 
-    /// The future that the reader waits on already, or a new one.
-    fn future<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+    /// What the reader waits on already, or something new to wait on.
+    fn pending_waiter<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, Waiter>> {
         let waiter = lock(&self.state).waiter.as_ref().map(|waiter| waiter.clone_ref(py));
         if let Some(waiter) = waiter.map(|waiter| waiter.into_bound(py))
-            && !waiter.call_method0(intern!(py, "done"))?.is_truthy()?
+            && waiter.get().is_pending()
         {
             return Ok(waiter);
         }
         let Some(target) = self.port.target(py) else {
             return Err(PyRuntimeError::new_err("the event loop of a tool that runs in a thread is gone"));
         };
-        target.call_method0(intern!(py, "create_future"))
+        Bound::new(py, Waiter::new(self.shared, target))
     }
 }
 
@@ -265,7 +271,7 @@ impl Outcome {
 }
 
 impl Awaited for Inner {
-    fn waiter(&self) -> Option<Py<PyAny>> {
+    fn waiter(&self) -> Option<Py<Waiter>> {
         let mut state = lock(&self.state);
         state.posted = false;
         state.waiter.take()

@@ -1,9 +1,8 @@
 //! Blocking Python code in threads of our own, its results brought to the event loop in batches.
 //!
 //! `pool` owns the queue and `thread` takes from it, `growth` decides on more of them, `job` is one piece of work
-//! as the loop sees it and `run` as the worker does, `port` is where an event loop
-//! hears of what is ready, `guard` is how a worker calls Python,
-//! `context` carries context variables over.
+//! as the loop sees it and `run` as the worker does, `waiter` is what a task waits on meanwhile, `port` is where an
+//! event loop hears of what is ready, `guard` is how a worker calls Python, `context` carries context variables over.
 
 #![allow(unsafe_code, reason = "calls that may end the thread, contexts, descriptors: see the SAFETY lines")]
 
@@ -15,6 +14,7 @@ mod pool;
 mod port;
 mod run;
 mod thread;
+mod waiter;
 mod wake;
 
 use std::ptr;
@@ -36,6 +36,7 @@ struct Shared {
 struct Names {
     get_running_loop: Py<PyAny>,
     invalid_state: Py<PyAny>,
+    cancelled: Py<PyAny>,
     begin: Py<PyAny>,
     end: Py<PyAny>,
 }
@@ -57,6 +58,7 @@ impl Shared {
             names: Names {
                 get_running_loop: asyncio.getattr("get_running_loop")?.unbind(),
                 invalid_state: asyncio.getattr("InvalidStateError")?.unbind(),
+                cancelled: asyncio.getattr("CancelledError")?.unbind(),
                 begin: threads.getattr("begin")?.unbind(),
                 end: threads.getattr("end")?.unbind(),
             },

@@ -53,7 +53,8 @@ pub(super) struct State {
     pub(super) growth: Growth,
     pub(super) closed: bool,
     pub(super) serial: usize,
-    pub(super) running: HashMap<usize, Weak<dyn Work>>,
+    /// What each thread does, or did last.
+    pub(super) running: HashMap<usize, Weak<dyn Work>, ahash::RandomState>,
 }
 
 /// Why a pool takes no work.

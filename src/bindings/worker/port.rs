@@ -11,12 +11,13 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyWeakrefMethods, PyWeakrefReference};
 
+use super::waiter::Waiter;
 use super::{Shared, guard, lock};
 
 /// Something that an event loop waits for.
 pub(super) trait Awaited: Send + Sync {
-    /// The future that is to be resolved now, if there is one.
-    fn waiter(&self) -> Option<Py<PyAny>>;
+    /// What is to be woken now, if there is anything.
+    fn waiter(&self) -> Option<Py<Waiter>>;
 }
 
 /// The ports of all loops, found by the loop's address.
@@ -54,7 +55,7 @@ enum Signal {
     Gone,
 }
 
-/// Resolves the futures whose results have arrived; called by the loop, and owned by it.
+/// Wakes the tasks whose results have arrived; called by the loop, and owned by it.
 #[pyclass(frozen, module = "toolcrib._core", name = "_Drain")]
 struct Drain(Arc<Port>);
 
@@ -124,14 +125,26 @@ impl Port {
 
     /// Lets the loop know, from a worker thread, that something is ready.
     pub(super) fn post(&self, py: Python<'_>, what: Weak<dyn Awaited>) {
+        self.deliver(py, |ready| {
+            ready.push(what);
+            ready.len() == 1 // else the loop has been woken and has not looked yet
+        });
+    }
+
+    /// Lets the loop know once more of what it has heard of but not got to.
+    fn post_again(&self, py: Python<'_>, rest: impl Iterator<Item = Weak<dyn Awaited>>) {
+        self.deliver(py, |ready| {
+            ready.extend(rest);
+            !ready.is_empty()
+        });
+    }
+
+    /// Changes the list of what is ready, and wakes the loop if the change asks for that.
+    fn deliver(&self, py: Python<'_>, change: impl FnOnce(&mut Vec<Weak<dyn Awaited>>) -> bool) {
         let drain = {
             let mut inbox = lock(&self.inbox);
-            if matches!(inbox.signal, Signal::Gone) {
+            if matches!(inbox.signal, Signal::Gone) || !change(&mut inbox.ready) {
                 return;
-            }
-            inbox.ready.push(what);
-            if inbox.ready.len() > 1 {
-                return; // the loop has been woken and has not looked yet
             }
             match &inbox.signal {
                 #[cfg(unix)]
@@ -176,20 +189,26 @@ impl Port {
 
 #[pymethods]
 impl Drain {
-    fn __call__(&self, py: Python<'_>) {
+    fn __call__(&self, py: Python<'_>) -> PyResult<()> {
         if !self.0.shared.is_current() {
-            return;
+            return Ok(());
         }
-        for awaited in self.0.collect() {
-            let Some(future) = awaited.upgrade().and_then(|it| it.waiter()) else {
+        let mut ready = self.0.collect().into_iter();
+        while let Some(awaited) = ready.next() {
+            let Some(waiter) = awaited.upgrade().and_then(|it| it.waiter()) else {
                 continue;
             };
-            if let Err(error) = future.call_method1(py, intern!(py, "set_result"), (py.None(),))
-                && !error.matches(py, &self.0.shared.names.invalid_state).unwrap_or(false)
-            {
-                error.write_unraisable(py, Some(future.bind(py)));
+            let woken = Waiter::wake(waiter.bind(py));
+            if !self.0.shared.is_current() {
+                return woken; // the task forked, and this is the child
+            }
+            if woken.is_err() {
+                // The loop is about to stop (`KeyboardInterrupt`, `SystemExit`), but may be started again.
+                self.0.post_again(py, ready);
+                return woken;
             }
         }
+        Ok(())
     }
 }
 

@@ -10,8 +10,11 @@ use super::growth::CORE;
 use super::pool::{Pool, State};
 use super::{Shared, guard, lock};
 
-/// Jobs in a row before a worker offers the GIL to others.
+/// Jobs in a row before a worker looks at the clock.
 const BATCH: usize = 16;
+/// How long a worker keeps the GIL at least before it offers it to others. Whoever gets it has to be woken for it, which
+/// takes longer than many a job.
+const HOLD: Duration = Duration::from_millis(1);
 /// How long a worker beyond the core ones waits for work before it goes.
 const IDLE: Duration = Duration::from_secs(10);
 
@@ -87,21 +90,21 @@ fn introduce(py: Python<'_>, function: &Py<PyAny>, name: Option<String>) {
 impl Pool {
     /// Runs jobs until there is no more need of this thread.
     fn serve(&self, shared: &'static Shared, py: Python<'_>, serial: usize) -> End {
-        let (mut kept, mut waking) = (0, true);
+        let (mut kept, mut waking, mut since) = (0, true, Instant::now());
         loop {
+            if kept == BATCH {
+                kept = 0;
+                if since.elapsed() >= HOLD {
+                    py.detach(|| ());
+                    since = Instant::now();
+                }
+            }
             let mut state = lock(&self.state);
-            state.running.remove(&serial);
             if std::mem::take(&mut waking) {
                 state.waking -= 1;
             }
             if state.closed {
                 return End::Counted;
-            }
-            if kept == BATCH {
-                drop(state);
-                py.detach(|| ());
-                kept = 0;
-                continue;
             }
             if let Some(work) = state.queue.pop_front() {
                 state.taken += 1;
@@ -115,6 +118,7 @@ impl Pool {
                 }
                 continue;
             }
+            state.running.remove(&serial);
             state.idle += 1;
             drop(state);
             let (call, woken) = py.detach(|| (self.wait(), Instant::now()));
@@ -123,7 +127,8 @@ impl Pool {
                 Call::Leave => return End::CountedOut,
                 Call::Close => return End::Counted,
             }
-            self.note_contention(woken.elapsed());
+            since = Instant::now();
+            self.note_contention(since - woken);
             (kept, waking) = (0, true);
         }
     }
