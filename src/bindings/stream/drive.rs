@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 
 use super::generator;
 use super::state::{Phase, State, Step};
+use super::task;
 use crate::bindings::worker::{self, guard};
 
 /// Resumes `target`. It is kept alive meanwhile, because the code it runs may let go of it.
@@ -125,11 +126,18 @@ impl State {
         Python::attach(|py| {
             // SAFETY: the thread is attached, and results are owned.
             unsafe {
-                match self.rare().job.get().map(|job| job.poll(py)) {
+                let job = self.rare().job.get();
+                match job.map(|job| job.poll(py)) {
                     Some(Ok(worker::Step::Chunk(chunk))) => self.deliver_chunk(chunk.into_ptr(), Phase::Job),
                     Some(Ok(worker::Step::Done(Some(result)))) => self.settle(result.into_ptr()),
                     Some(Ok(worker::Step::Done(None))) | None => self.end_of_stream(),
-                    Some(Ok(worker::Step::Wait(future))) => Step::Suspend(future.into_ptr()),
+                    Some(Ok(worker::Step::Wait(waiter))) => {
+                        if self.cancelling.get().is_none() {
+                            let event_loop = job.and_then(|job| job.event_loop(py));
+                            self.cancelling.set(task::cancelled_before(py, event_loop));
+                        }
+                        Step::Suspend(waiter.into_ptr())
+                    }
                     Some(Ok(worker::Step::Raised(error)) | Err(error)) => {
                         error.restore(py);
                         self.fail()

@@ -252,8 +252,7 @@ impl State {
         }
         Python::attach(|py| {
             if self.cancelling.get().is_none() {
-                let job = self.rare.get().and_then(|rare| rare.job.get());
-                self.cancelling.set(task::cancelled_before(py, job.and_then(|job| job.event_loop(py))));
+                self.cancelling.set(task::cancelled_before(py, None));
             }
             if let Some(seconds) = timeout
                 && let Err(error) = self.rare().deadline.resume(py, seconds)

@@ -330,6 +330,9 @@ pub(super) fn init(py: Python<'_>) -> PyResult<Bound<'_, PyType>> {
     unsafe {
         let class = ffi::PyType_FromSpec(spec);
         let class = Bound::from_owned_ptr_or_err(py, class)?.cast_into::<PyType>()?;
+        // `asyncio.gather` and its like look for this to see whether an awaitable is a future. None says no, as having no
+        // such attribute does, but without the exception that asyncio would have to clear away.
+        class.setattr("_asyncio_future_blocking", py.None())?;
         FACTORY.class.set(class.clone().into_ptr().cast());
         Ok(class)
     }

@@ -8,9 +8,9 @@ use std::ffi::c_int;
 use std::sync::{Arc, Condvar, Mutex};
 
 use pyo3::exceptions::PyRuntimeError;
+use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
-use pyo3::ffi;
 
 use super::context::Context;
 use super::guard;
@@ -157,7 +157,7 @@ impl Job {
     /// What it still produces is dropped. A generator is closed in its own thread, as soon as it next yields, or at
     /// once when it waits for room or has not started. A job that has not begun never begins.
     pub(crate) fn abandon(&self) {
-        if self.0.shared.is_current() {
+        if self.0.shared.is_current() && lock(&self.0.state).reader != Reader::Gone {
             Python::try_attach(|py| self.0.abandon(py));
         }
     }

@@ -4,14 +4,15 @@
 //! Python code each. Results of jobs are handed out by the loop itself, at a moment when it might as well make that
 //! call, so it is made right there.
 
-use std::ptr;
+use std::iter::Chain;
 use std::sync::Mutex;
+use std::{option, ptr, vec};
 
 use pyo3::exceptions::PyStopIteration;
 use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use pyo3::intern;
 
 use super::context::Context;
 use super::{Shared, guard, lock};
@@ -29,7 +30,14 @@ struct State {
     /// Whether it was yielded to the loop by an `await`, and not by mistake.
     is_awaited: bool,
     end: End,
-    callbacks: Vec<Callback>,
+    callbacks: Callbacks,
+}
+
+/// There is one of them, as a rule.
+#[derive(Default)]
+struct Callbacks {
+    first: Option<Callback>,
+    more: Vec<Callback>,
 }
 
 #[derive(Default)]
@@ -62,7 +70,7 @@ impl Waiter {
     /// Goes on with what waits; to be called by the loop itself, outside of any task.
     pub(super) fn wake(me: &Bound<'_, Self>) -> PyResult<()> {
         let mut result = Ok(());
-        for callback in me.get().end(End::Done).into_iter().flatten() {
+        for callback in me.get().end(End::Done).unwrap_or_default() {
             match callback.context.enter(me.py()) {
                 Ok(_inside) if result.is_ok() => result = callback.call(me),
                 // The loop knows what to do about a context that is in use.
@@ -73,7 +81,7 @@ impl Waiter {
     }
 
     /// Comes to an end, if it has not already, and gives the callbacks to be called.
-    fn end(&self, end: End) -> Option<Vec<Callback>> {
+    fn end(&self, end: End) -> Option<Callbacks> {
         let mut state = lock(&self.state);
         if !matches!(state.end, End::Pending) {
             return None;
@@ -116,20 +124,21 @@ impl Waiter {
     fn remove_done_callback(&self, function: &Bound<'_, PyAny>) -> PyResult<usize> {
         // Comparing runs anybody's code, so the list is away meanwhile.
         let callbacks = std::mem::take(&mut lock(&self.state).callbacks);
-        let (before, mut kept) = (callbacks.len(), Vec::new());
-        let mut result = Ok(());
+        let (mut kept, mut removed, mut result) = (Vec::new(), 0, Ok(()));
         for callback in callbacks {
             match function.eq(&callback.function) {
-                Ok(true) => continue,
+                Ok(true) => {
+                    removed += 1;
+                    continue;
+                }
                 Ok(false) => {}
                 Err(error) => result = Err(error),
             }
             kept.push(callback);
         }
-        let removed = before - kept.len();
         let mut state = lock(&self.state);
-        kept.append(&mut state.callbacks);
-        state.callbacks = kept;
+        let added = std::mem::take(&mut state.callbacks);
+        kept.into_iter().chain(added).for_each(|callback| state.callbacks.push(callback));
         drop(state);
         result.map(|()| removed)
     }
@@ -139,7 +148,7 @@ impl Waiter {
         let Some(callbacks) = me.get().end(End::Cancelled(msg)) else {
             return Ok(false);
         };
-        callbacks.iter().try_for_each(|callback| callback.schedule(me))?;
+        callbacks.into_iter().try_for_each(|callback| callback.schedule(me))?;
         Ok(true)
     }
 
@@ -190,7 +199,7 @@ impl Waiter {
     #[allow(clippy::needless_pass_by_value, reason = "the signature that pyo3 asks for")]
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         let state = lock(&self.state);
-        for callback in &state.callbacks {
+        for callback in state.callbacks.first.iter().chain(&state.callbacks.more) {
             visit.call(&callback.function)?;
             visit.call(callback.context.object())?;
         }
@@ -203,6 +212,24 @@ impl Waiter {
     fn __clear__(&self) {
         let callbacks = std::mem::take(&mut lock(&self.state).callbacks);
         drop(callbacks);
+    }
+}
+
+impl Callbacks {
+    fn push(&mut self, callback: Callback) {
+        match self.first {
+            None => self.first = Some(callback),
+            Some(_) => self.more.push(callback),
+        }
+    }
+}
+
+impl IntoIterator for Callbacks {
+    type Item = Callback;
+    type IntoIter = Chain<option::IntoIter<Callback>, vec::IntoIter<Callback>>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.first.into_iter().chain(self.more)
     }
 }
 
