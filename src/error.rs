@@ -20,6 +20,12 @@ pub enum Error {
         /// The name that was asked for.
         name: String,
     },
+    /// No such tool to extend.
+    #[error("Tool function '{name}' not found in the toolkit.")]
+    ToolNotFound {
+        /// The name that was asked for.
+        name: String,
+    },
     /// No free name was found for a renamed tool.
     #[error("no free name was found for tool `{name}` in {tries} tries")]
     NoFreeName {
@@ -67,6 +73,40 @@ pub enum Error {
         /// The annotation as Python shows it.
         annotation: String,
         /// Why, and what to do.
+        reason: String,
+    },
+    /// A field of an extended model has the name of a parameter.
+    #[error(
+        "The field `{field}` already exists in the original function schema of `{tool}`. Try to use a different name."
+    )]
+    FieldConflict {
+        /// The tool's name.
+        tool: String,
+        /// The field's name.
+        field: String,
+    },
+    /// A field of an extended model has the name of a preset, which no model may send.
+    #[error("the field `{field}` of the extended model has the name of a preset of tool `{tool}`: rename one of them")]
+    PresetConflict {
+        /// The tool's name.
+        tool: String,
+        /// The field's name.
+        field: String,
+    },
+    /// An extended model and a function define the same name differently.
+    #[error("The $defs key `{key}` conflicts with existing definition in function schema of `{tool}`.")]
+    DefinitionConflict {
+        /// The tool's name.
+        tool: String,
+        /// The name of the definition.
+        key: String,
+    },
+    /// An extended model that has no fields to add.
+    #[error("tool `{tool}` cannot be extended by this model: {reason}")]
+    UnusableModel {
+        /// The tool's name.
+        tool: String,
+        /// Why not.
         reason: String,
     },
 }

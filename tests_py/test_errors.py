@@ -19,6 +19,7 @@ BUILTINS: dict[str, set[type[Exception]]] = {
     "IncompleteSchemaError": {TypeError, AssertionError, KeyError},
     "InvalidFilterError": {TypeError, ValueError, AssertionError},
     "UnsupportedTypeError": {TypeError},
+    "ExtendedModelError": {ValueError},
     "InternalError": {RuntimeError},
 }
 

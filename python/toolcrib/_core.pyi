@@ -159,11 +159,17 @@ class Toolkit:
             BasicGroupError: If `basic` is among them; then nothing is removed.
         """
 
-    def get_json_schemas(self) -> list[dict[str, Any]]:
+    def get_json_schemas(self, group_names: list[str] | None = None) -> list[dict[str, Any]]:
         """Describe the tools of all active groups, in the order they were registered.
+
+        Args:
+            group_names: The groups to describe besides `basic`, whether they are active or not.
 
         Returns:
             One `{"type": "function", "function": {...}}` for each tool. They are copies, yours to change.
+
+        Raises:
+            UnknownGroupError: If a name is not that of a group.
         """
 
     def get_json_schemas_bytes(self) -> bytes:
@@ -171,6 +177,83 @@ class Toolkit:
 
     def get_activated_notes(self) -> str:
         """Join the notes of the active groups, each under the heading `## About Tool Group '<name>'`."""
+
+    def get_tool_group_notes(self, group_names: list[str] | None = None) -> str:
+        """Join the notes of the active groups, or of those that are named, whether they are active or not.
+
+        Args:
+            group_names: The groups, whose notes come in the order the groups were created.
+
+        Raises:
+            UnknownGroupError: If a name is not that of a group.
+        """
+
+    def reset_equipped_tools(self, **kwargs: bool) -> ToolResponse:
+        """Switch the groups that are named with True on and all others off: the meta tool.
+
+        Register it (`toolkit.register_tool_function(toolkit.reset_equipped_tools)`) and the model chooses its groups
+        itself. Its schema has one boolean for each group and follows the groups.
+
+        Args:
+            **kwargs: A boolean for each group; a group that is left out is switched off.
+
+        Returns:
+            What is active now, with the notes of those groups. A name that no group has, and a value that is no
+            boolean, are answered with the code `"invalid_arguments"`, and nothing changes.
+        """
+
+    @overload
+    def set_extended_model(self, func_name: str, model: type[Any] | None) -> None: ...
+    @overload
+    def set_extended_model(self, *, finish_function_name: str, structured_model: type[Any] | None) -> None:
+        """Add the fields of a pydantic model to what a tool asks the model for.
+
+        They are sent to the function if it takes them, by name or by `**kwargs`; the model itself validates nothing,
+        see `set_finish_function` for that.
+
+        Args:
+            func_name: The tool's name.
+            model: A class, or None to take its fields away again.
+            finish_function_name: Another spelling of `func_name`.
+            structured_model: Another spelling of `model`.
+
+        Raises:
+            TypeError: If `model` is not a child class of `pydantic.BaseModel`.
+            UnknownToolError: If there is no such tool.
+            ExtendedModelError: If the model does not fit the tool; then nothing has changed.
+        """
+
+    def set_finish_function(self, name: str, model: type[Any] | None) -> None:
+        """Let a tool end a conversation with the data that a pydantic model describes.
+
+        The fields of the model are added to what the tool asks for, and validated at each call. Data that does not fit
+        is answered in the stream with a text that begins `Arguments Validation Error: ` and the code
+        `"invalid_arguments"`, and the function does not run. Otherwise it runs with the arguments it takes, and its
+        last response has `is_last` and this `metadata`: `success`, `structured_output` (the validated data, as
+        `model_dump` gives it) and `response_msg` (the function's own, or a message with the response's text).
+
+        Args:
+            name: The tool's name.
+            model: A class, or None to make it a tool like any other again.
+
+        Raises:
+            TypeError: If `model` is not a child class of `pydantic.BaseModel`.
+            UnknownToolError: If there is no such tool.
+            ExtendedModelError: If the model does not fit the tool; then nothing has changed.
+
+        Example:
+            toolkit.set_finish_function("finish", Report)
+        """
+
+    @overload
+    def _set_extended_model_later(self, func_name: str, model: type[Any] | None) -> None: ...
+    @overload
+    def _set_extended_model_later(self, *, finish_function_name: str, structured_model: type[Any] | None) -> None:
+        """Do as `set_extended_model`, but raise for a model that does not fit only where the schema is read.
+
+        That is in `get_json_schemas`, `get_json_schemas_bytes` and `extended_json_schema`, as in AgentScope. Until then
+        the tool is called as if it had no model.
+        """
 
     def clear(self) -> None:
         """Remove all tools and all groups but `basic`."""
@@ -234,7 +317,15 @@ class RegisteredToolFunction:
 
     @property
     def json_schema(self) -> dict[str, Any]:
-        """What the model is told, as a copy."""
+        """What the model is told without an extended model, as a copy."""
+
+    @property
+    def extended_model(self) -> type[Any] | None:
+        """The model whose fields are added to the schema; see `Toolkit.set_extended_model`."""
+
+    @property
+    def extended_json_schema(self) -> dict[str, Any]:
+        """What the model is told, with the fields of the extended model and, for the meta tool, its groups: a copy."""
 
     @property
     def preset_kwargs(self) -> dict[str, Any]:
@@ -351,6 +442,9 @@ class ToolResponse:
     def __ne__(self, other: object, /) -> bool: ...
     def __reduce__(self) -> tuple[Any, ...]: ...
     def __setstate__(self, state: dict[str, Any], /) -> None: ...
+
+def _as_response(*value: object) -> ToolResponse:
+    """Make a response of what a tool gave, as a stream does; nothing gives one without content."""
 
 @final
 class ToolStream(AsyncGenerator[ToolResponse, Any], Awaitable["ToolStream"]):

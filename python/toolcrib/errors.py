@@ -8,6 +8,7 @@ __all__ = [
     "BasicGroupError",
     "DuplicateGroupError",
     "DuplicateToolError",
+    "ExtendedModelError",
     "IncompleteSchemaError",
     "InternalError",
     "InvalidFilterError",
@@ -68,6 +69,10 @@ class InvalidFilterError(ToolcribError, TypeError, ValueError, AssertionError):
 
 class UnsupportedTypeError(ToolcribError, TypeError):
     """A parameter's annotation has no JSON Schema; the text names the function, the parameter and a way out."""
+
+
+class ExtendedModelError(ToolcribError, ValueError):
+    """A model that does not fit the tool it is to extend; the text names the tool and the field."""
 
 
 class InternalError(ToolcribError, RuntimeError):

@@ -17,6 +17,7 @@ mod python {
     pyo3::import_exception!(toolcrib.errors, InvalidSchemaError);
     pyo3::import_exception!(toolcrib.errors, IncompleteSchemaError);
     pyo3::import_exception!(toolcrib.errors, UnsupportedTypeError);
+    pyo3::import_exception!(toolcrib.errors, ExtendedModelError);
     pyo3::import_exception!(toolcrib.errors, InternalError);
 }
 
@@ -25,7 +26,7 @@ impl From<Error> for PyErr {
         let text = error.to_string();
         match error {
             Error::DuplicateTool { .. } => python::DuplicateToolError::new_err(text),
-            Error::UnknownTool { .. } => python::UnknownToolError::new_err(text),
+            Error::UnknownTool { .. } | Error::ToolNotFound { .. } => python::UnknownToolError::new_err(text),
             Error::NoFreeName { .. } => python::NoFreeNameError::new_err(text),
             Error::DuplicateGroup { .. } => python::DuplicateGroupError::new_err(text),
             Error::UnknownGroup { .. } => python::UnknownGroupError::new_err(text),
@@ -33,6 +34,10 @@ impl From<Error> for PyErr {
             Error::InvalidSchema { .. } => python::InvalidSchemaError::new_err(text),
             Error::IncompleteSchema { .. } => python::IncompleteSchemaError::new_err(text),
             Error::UnsupportedType { .. } => python::UnsupportedTypeError::new_err(text),
+            Error::FieldConflict { .. }
+            | Error::PresetConflict { .. }
+            | Error::DefinitionConflict { .. }
+            | Error::UnusableModel { .. } => python::ExtendedModelError::new_err(text),
         }
     }
 }

@@ -4,9 +4,11 @@ mod arguments;
 mod callable;
 mod described;
 mod errors;
+mod extension;
 mod group;
 mod json;
 mod log;
+mod meta;
 mod register;
 mod response;
 mod schema;
@@ -30,6 +32,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<tool::PyTool>()?;
     module.add_class::<group::PyToolGroup>()?;
     module.add_class::<response::PyToolResponse>()?;
+    module.add_function(wrap_pyfunction!(value::_as_response, module)?)?;
     worker::install(module)?;
     stream::init(module, &module.py().get_type::<toolkit::PyToolkit>())
 }

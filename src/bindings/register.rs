@@ -1,5 +1,6 @@
 //! From a callable and the developer's wishes to a tool: the first half of the one path.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use pyo3::exceptions::{PyRecursionError, PyTypeError, PyValueError};
@@ -9,12 +10,13 @@ use pyo3::types::{PyDict, PyString};
 use super::callable::Callable;
 use super::described::Described;
 use super::json as bridge;
+use super::meta::{MetaTool, open};
 use super::schema::{Wanted, describe};
 use super::stream::Plan;
 use super::tool::{PyTool, place};
 use crate::call::{ArgumentMode, ErrorMode, RunIn};
 use crate::registry::{Group, Namesake};
-use crate::schema::{Entries, FunctionSchema, Node};
+use crate::schema::{Document, Entries, FunctionSchema, Node};
 use crate::{Error, Result};
 
 /// The switches of a toolkit.
@@ -95,6 +97,11 @@ impl<'py> Draft<'py> {
         Ok(Self { callable, wishes, presets, function, is_supplied, server, name })
     }
 
+    /// What would be called.
+    pub(crate) fn function(&self) -> &Bound<'py, PyAny> {
+        &self.callable.function
+    }
+
     /// Makes the tool under the name it was given.
     pub(crate) fn finish(
         self,
@@ -103,20 +110,30 @@ impl<'py> Draft<'py> {
         group: Arc<Group>,
         behaviour: Behaviour,
         is_renamed: bool,
+        is_meta: bool,
     ) -> PyResult<PyTool> {
         let Self { callable, wishes, presets, function, is_supplied, server, .. } = self;
         let schema = Arc::new(FunctionSchema::new(&function, name));
+        let meta = is_meta.then(MetaTool::default);
+        let mut parameters = Cow::Borrowed(function.get("parameters").unwrap_or(&Node::Null));
+        let mut document = Cow::Borrowed(schema.parameters());
+        if is_meta {
+            parameters = Cow::Owned(open(&parameters));
+            document = Cow::Owned(Arc::new(Document::new(&parameters)));
+        }
         let plan = Plan::new(
             py,
             name,
             &callable.signature,
             &presets,
-            function.get("parameters").unwrap_or(&Node::Null),
-            schema.parameters(),
+            &parameters,
+            &document,
             is_supplied,
             behaviour.arguments,
         )?;
-        let run_in = place(&callable, wishes.run_in.unwrap_or(behaviour.run_in), wishes.timeout)?;
+        // The meta tool is quick and has no business in a thread.
+        let usual = if is_meta && wishes.timeout.is_none() { RunIn::Inline } else { behaviour.run_in };
+        let run_in = place(&callable, wishes.run_in.unwrap_or(usual), wishes.timeout)?;
         let is_named = wishes.name.is_some_and(|name| !name.is_empty());
         Ok(PyTool {
             name: name.into(),
@@ -133,6 +150,8 @@ impl<'py> Draft<'py> {
             errors: behaviour.errors,
             plan,
             listed: pyo3::sync::PyOnceLock::new(),
+            extension: None,
+            meta,
         })
     }
 }

@@ -10,7 +10,9 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
 
 use super::callable::{Callable, Kind};
+use super::extension::Extension;
 use super::json;
+use super::meta::MetaTool;
 use super::stream::Plan;
 use crate::call::{ErrorMode, RunIn};
 use crate::registry::Group;
@@ -29,7 +31,7 @@ pub(crate) struct PyTool {
     pub(crate) server: Option<String>,
     pub(crate) presets: Py<PyDict>,
     pub(crate) postprocess: Option<Py<PyAny>>,
-    /// What the developer registered, without a partial around it.
+    /// What is called: what the developer registered, without a partial around it; a structured finish is around it.
     pub(crate) function: Py<PyAny>,
     pub(crate) kind: Kind,
     pub(crate) run_in: RunIn,
@@ -38,28 +40,77 @@ pub(crate) struct PyTool {
     pub(crate) plan: Plan,
     /// The schema as Python objects, made when it is first listed.
     pub(crate) listed: PyOnceLock<Py<PyDict>>,
+    /// What a model adds to the schema, if there is one.
+    pub(crate) extension: Option<Box<Extension>>,
+    /// Whether its schema follows the groups of its toolkit.
+    pub(crate) meta: Option<MetaTool>,
 }
 
 impl PyTool {
     /// The schema for a caller to keep: a copy.
     pub(crate) fn schema_copy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let dict = self.listed.get_or_try_init(py, || {
-            let schema = json::schema_to_python(py, &self.schema.value())?;
-            Ok::<_, PyErr>(schema.cast_into::<PyDict>()?.unbind())
-        })?;
+        let dict = self.listed.get_or_try_init(py, || schema_to_python(py, &self.schema).map(Bound::unbind))?;
         json::copy_dict(dict.bind(py))
+    }
+
+    /// The schema without what a model adds to it.
+    pub(crate) fn original_schema(&self) -> &Arc<FunctionSchema> {
+        self.extension.as_ref().map_or(&self.schema, |extension| &extension.original)
+    }
+
+    /// What was registered, without a structured finish around it.
+    pub(crate) fn registered(&self) -> &Py<PyAny> {
+        self.extension
+            .as_ref()
+            .and_then(|extension| extension.finish.as_ref())
+            .map_or(&self.function, |it| &it.function)
+    }
+
+    /// The same tool, told about and called in another way.
+    pub(crate) fn with(
+        &self,
+        py: Python<'_>,
+        schema: Arc<FunctionSchema>,
+        plan: Plan,
+        function: Py<PyAny>,
+        extension: Option<Box<Extension>>,
+    ) -> Self {
+        Self {
+            name: self.name.clone(),
+            group: self.group.clone(),
+            schema,
+            original_name: self.original_name.clone(),
+            server: self.server.clone(),
+            presets: self.presets.clone_ref(py),
+            postprocess: self.postprocess.as_ref().map(|function| function.clone_ref(py)),
+            function,
+            kind: self.kind,
+            run_in: self.run_in,
+            timeout: self.timeout,
+            errors: self.errors,
+            plan,
+            listed: PyOnceLock::new(),
+            extension,
+            meta: self.meta.as_ref().map(|_| MetaTool::default()),
+        }
     }
 
     /// What a worker thread runs, and what to call when the work is given up.
     pub(crate) fn errand<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Option<Bound<'py, PyAny>>)> {
-        let function = self.function.bind(py);
         if self.run_in != RunIn::Process {
-            return Ok((function.clone(), None));
+            return Ok((self.function.bind(py).clone(), None));
         }
-        let call = process(py)?.call_method1(intern!(py, "ProcessCall"), (function,))?;
+        let call = process(py)?.call_method1(intern!(py, "ProcessCall"), (self.registered(),))?;
         let kill = call.getattr(intern!(py, "kill"))?;
+        let finish = self.extension.as_ref().and_then(|extension| extension.finish.as_ref());
+        let call = finish.map_or(Ok(call.clone()), |finish| finish.around(&call, Kind::Function))?;
         Ok((call, Some(kill)))
     }
+}
+
+/// A schema as Python objects.
+pub(crate) fn schema_to_python<'py>(py: Python<'py>, schema: &FunctionSchema) -> PyResult<Bound<'py, PyDict>> {
+    Ok(json::schema_to_python(py, &schema.value())?.cast_into::<PyDict>()?)
 }
 
 /// The module that runs functions in child processes.
@@ -112,13 +163,32 @@ impl PyTool {
     /// What was registered, without the partial around it.
     #[getter]
     fn original_func(&self, py: Python<'_>) -> Py<PyAny> {
-        self.function.clone_ref(py)
+        self.registered().clone_ref(py)
     }
 
-    /// What the model is told, as a copy.
+    /// What the model is told without an extended model, as a copy.
     #[getter]
     fn json_schema<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        self.schema_copy(py)
+        match &self.extension {
+            None => self.schema_copy(py),
+            Some(extension) => schema_to_python(py, &extension.original),
+        }
+    }
+
+    /// The model whose fields are added to the schema; see `Toolkit.set_extended_model`.
+    #[getter]
+    fn extended_model(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        self.extension.as_ref().map(|extension| extension.model.clone_ref(py))
+    }
+
+    /// What the model is told, with the fields of the extended model and, for the meta tool, its groups, as a copy.
+    #[getter]
+    fn extended_json_schema<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        self.check_extension()?;
+        match MetaTool::toolkit_of(py, self)? {
+            Some(toolkit) => toolkit.get().meta_schema_copy(py, self),
+            None => self.schema_copy(py),
+        }
     }
 
     /// The arguments that the model cannot see, what a partial has bound included, as a copy.
@@ -170,6 +240,7 @@ impl PyTool {
         visit.call(&self.presets)?;
         visit.call(&self.postprocess)?;
         visit.call(&self.function)?;
+        self.extension.as_ref().map_or(Ok(()), |extension| extension.traverse(&visit))?;
         self.plan.traverse(&visit)
     }
 }

@@ -51,6 +51,13 @@ fn is_mcp_error(py: Python<'_>, error: &PyErr) -> bool {
     is_one().unwrap_or(false)
 }
 
+/// Make a response of what a tool gave, as a stream does; nothing gives one without content.
+#[pyfunction]
+#[pyo3(signature = (*value))]
+pub(crate) fn _as_response<'py>(py: Python<'py>, value: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
+    if value.is_empty() { response::empty(py) } else { into_response(value.get_item(0)?) }
+}
+
 /// What an exception says. One that cannot even say that is named by its type.
 pub(crate) fn error_text(py: Python<'_>, error: &PyErr) -> String {
     error

@@ -1,6 +1,7 @@
 //! Where tools and groups are kept, in the order they came.
 
 mod group;
+mod meta;
 mod namesake;
 mod tool;
 
@@ -10,6 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use indexmap::IndexMap;
 
 pub use group::{BASIC, Group};
+pub use meta::Switch;
 pub use namesake::Namesake;
 pub use tool::Tool;
 
@@ -173,19 +175,31 @@ impl<B> Registry<B> {
         self.tools.values().filter(|tool| tool.group.is_active())
     }
 
+    /// The tools of the basic group and of the groups of these names, whether they are on or off.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::UnknownGroup`] if a name is not that of a group.
+    pub fn listed_in(&self, names: &[String]) -> Result<impl Iterator<Item = &Tool<B>>> {
+        names.iter().try_for_each(|name| self.group(name).map(drop))?;
+        let is_wanted = |group: &str| group == BASIC || names.iter().any(|name| name == group);
+        Ok(self.tools.values().filter(move |tool| is_wanted(tool.group.name())))
+    }
+
     /// The notes of the groups that are on, each under a heading.
     #[must_use]
     pub fn activated_notes(&self) -> String {
-        let sections: Vec<String> = self
-            .groups
-            .values()
-            .filter(|group| group.is_active())
-            .filter_map(|group| {
-                let notes = group.notes().filter(|notes| !notes.is_empty())?;
-                Some(format!("## About Tool Group '{}'\n{notes}", group.name()))
-            })
-            .collect();
-        sections.join("\n")
+        notes_of(self.groups.values().filter(|group| group.is_active()))
+    }
+
+    /// The notes of the groups of these names, whether they are on or off, in the order the groups were created.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::UnknownGroup`] if a name is not that of a group.
+    pub fn notes_of(&self, names: &[String]) -> Result<String> {
+        names.iter().try_for_each(|name| self.group(name).map(drop))?;
+        Ok(notes_of(self.groups.values().filter(|group| names.iter().any(|name| name == group.name()))))
     }
 
     /// A number that changes whenever the listing may have changed.
@@ -197,4 +211,13 @@ impl<B> Registry<B> {
     fn touch(&self) {
         self.revision.fetch_add(1, Ordering::Relaxed);
     }
+}
+
+/// The notes of these groups, each under a heading.
+fn notes_of<'a>(groups: impl Iterator<Item = &'a Arc<Group>>) -> String {
+    let section = |group: &Arc<Group>| {
+        let notes = group.notes().filter(|notes| !notes.is_empty())?;
+        Some(format!("## About Tool Group '{}'\n{notes}", group.name()))
+    };
+    groups.filter_map(section).collect::<Vec<_>>().join("\n")
 }

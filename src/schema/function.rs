@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::tree::text::{push, push_string, read};
-use super::tree::{Document, Entries};
+use super::tree::{Document, Entries, Node};
 
 const PARAMETERS: &str = "parameters";
 
@@ -49,6 +49,13 @@ impl FunctionSchema {
         Self { before: before.unwrap_or_default(), parameters: Arc::new(parameters), after: text.into() }
     }
 
+    /// The same function with other parameters.
+    #[must_use]
+    pub fn with_parameters(&self, parameters: &Node) -> Self {
+        let parameters = Arc::new(Document::new(parameters));
+        Self { before: self.before.clone(), parameters, after: self.after.clone() }
+    }
+
     /// The JSON Schema of the arguments.
     #[must_use]
     pub fn parameters(&self) -> &Arc<Document> {
@@ -82,7 +89,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::schema::Node;
 
     fn text(entries: Value, name: &str) -> String {
         let Node::Object(entries) = Node::from(entries) else {

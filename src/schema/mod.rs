@@ -4,6 +4,7 @@ pub mod build;
 pub mod check;
 pub mod defs;
 pub mod docstring;
+pub mod extend;
 mod function;
 pub mod limit;
 mod node;
@@ -14,6 +15,7 @@ pub mod types;
 mod write;
 
 pub use build::{Built, Definition, Definitions, build};
+pub use extend::extend;
 pub use function::FunctionSchema;
 pub use limit::Limit;
 pub use title::remove_titles;

@@ -164,6 +164,11 @@ impl Plan {
         })
     }
 
+    /// What is done with the arguments of a request before the call.
+    pub(crate) fn mode(&self) -> ArgumentMode {
+        self.mode
+    }
+
     /// Calls `callable` with the arguments of a request.
     ///
     /// # Safety

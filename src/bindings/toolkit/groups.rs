@@ -73,4 +73,15 @@ impl PyToolkit {
     fn get_activated_notes(&self) -> String {
         self.registry().activated_notes()
     }
+
+    /// Join the notes of the active groups, or of those that are named, whether they are active or not.
+    ///
+    /// Raises:
+    ///     UnknownGroupError: If a name is not that of a group.
+    #[pyo3(signature = (group_names=None))]
+    #[allow(clippy::needless_pass_by_value, reason = "pyo3 hands over what it has converted")]
+    fn get_tool_group_notes(&self, group_names: Option<Vec<String>>) -> PyResult<String> {
+        let registry = self.registry();
+        Ok(group_names.map_or_else(|| Ok(registry.activated_notes()), |names| registry.notes_of(&names))?)
+    }
 }

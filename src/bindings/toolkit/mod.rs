@@ -5,8 +5,10 @@
 )]
 
 mod describe;
+mod extend;
 mod groups;
 mod mappings;
+mod meta;
 mod registration;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -1,0 +1,80 @@
+//! The choice of groups that is left to the model: the switches it is shown, and what becomes of its choice.
+
+use serde_json::{Map, Value};
+
+use super::{Registry, notes_of};
+
+/// What a model wants of one group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Switch {
+    /// To have it.
+    On,
+    /// To do without it.
+    Off,
+    /// Something that is neither, with the type of what was sent.
+    Wrong(String),
+}
+
+impl<B> Registry<B> {
+    /// One boolean for each group, in the order they were created, as the properties of a schema.
+    #[must_use]
+    pub fn switches(&self) -> Map<String, Value> {
+        let switch = |description: String| {
+            let mut switch = Map::with_capacity(3);
+            switch.insert("default".to_owned(), Value::Bool(false));
+            switch.insert("description".to_owned(), Value::String(description));
+            switch.insert("type".to_owned(), Value::String("boolean".to_owned()));
+            Value::Object(switch)
+        };
+        self.groups().map(|group| (group.name().to_owned(), switch(group.description()))).collect()
+    }
+
+    /// Switches the groups that are wanted on and all others off, and says so.
+    ///
+    /// # Errors
+    ///
+    /// The text for the model, if a name is not that of a group or a switch is neither on nor off; then nothing has changed.
+    pub fn equip(&mut self, wanted: &[(String, Switch)]) -> Result<String, String> {
+        let unknown: Vec<&str> =
+            wanted.iter().map(|(name, _)| name.as_str()).filter(|name| !self.groups.contains_key(*name)).collect();
+        if !unknown.is_empty() {
+            return Err(self.unknown_groups(&unknown));
+        }
+        for (name, switch) in wanted {
+            if let Switch::Wrong(kind) = switch {
+                return Err(format!("Invalid arguments: the argument {name} should be a bool value, but got {kind}."));
+            }
+        }
+        let chosen: Vec<&str> =
+            wanted.iter().filter(|(_, switch)| *switch == Switch::On).map(|(name, _)| name.as_str()).collect();
+        for group in self.groups.values() {
+            group.set_active(chosen.contains(&group.name()));
+        }
+        if chosen.is_empty() {
+            return Ok("All tool groups are now deactivated currently.".to_owned());
+        }
+        let mut text = format!("Now tool groups {} are activated.", quoted(&chosen));
+        let notes = notes_of(self.groups().filter(|group| group.is_active()));
+        if !notes.is_empty() {
+            text.push_str(" You MUST follow these notes to use these tools:\n<notes>");
+            text.push_str(&notes);
+            text.push_str("</notes>");
+        }
+        Ok(text)
+    }
+
+    fn unknown_groups(&self, unknown: &[&str]) -> String {
+        let what = if unknown.len() == 1 { "tool group" } else { "tool groups" };
+        let known: Vec<&str> = self.groups().map(|group| group.name()).collect();
+        let known = if known.is_empty() {
+            "There are no tool groups.".to_owned()
+        } else {
+            format!("The tool groups are {}.", quoted(&known))
+        };
+        format!("Invalid arguments: unknown {what} {}, nothing was changed. {known}", quoted(unknown))
+    }
+}
+
+fn quoted(names: &[&str]) -> String {
+    names.iter().map(|name| format!("'{name}'")).collect::<Vec<_>>().join(", ")
+}
