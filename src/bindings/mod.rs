@@ -32,7 +32,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<tool::PyTool>()?;
     module.add_class::<group::PyToolGroup>()?;
     module.add_class::<response::PyToolResponse>()?;
-    module.add_function(wrap_pyfunction!(value::_as_response, module)?)?;
+    // Not by `add_function`, which would make it a public name.
+    module.setattr("_as_response", wrap_pyfunction!(value::_as_response, module)?)?;
     worker::install(module)?;
     stream::init(module, &module.py().get_type::<toolkit::PyToolkit>())
 }

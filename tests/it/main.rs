@@ -3,7 +3,9 @@
 mod answer;
 mod check;
 mod docstring;
+mod extend;
 mod layers;
+mod meta;
 mod registry;
 mod registry_history;
 mod schema;
