@@ -202,7 +202,24 @@ def test_a_subclass_may_say_more() -> None:
     toolkit.register_tool_function(toolkit.reset_equipped_tools)
 
     assert list(switches(toolkit)) == ["machines"]
+    assert toolkit.tools[META].run_in == "thread"
     assert toolkit.run(META, machines=True).metadata == {"chosen": {"machines": True}}
+
+
+def test_a_schema_of_ones_own_is_extended_too() -> None:
+    parameters = {"type": "object", "properties": {"why": {"type": "string"}}, "additionalProperties": False}
+    toolkit = Toolkit()
+    toolkit.create_tool_group("machines", "Machines.")
+    toolkit.register_tool_function(
+        toolkit.reset_equipped_tools,
+        json_schema={
+            "type": "function",
+            "function": {"name": META, "description": "Choose.", "parameters": parameters},
+        },
+    )
+
+    assert list(switches(toolkit)) == ["why", "machines"]
+    assert toolkit.run(META, machines=True).ok
 
 
 def test_another_function_of_that_name_is_a_tool_like_any_other() -> None:

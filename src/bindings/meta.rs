@@ -77,7 +77,7 @@ pub(crate) fn with_switches(schema: &FunctionSchema, switches: &Map<String, Valu
 pub(crate) fn open(parameters: &Node) -> Node {
     let mut parameters = parameters.clone();
     if let Node::Object(parameters) = &mut parameters
-        && !parameters.contains_key("additionalProperties")
+        && parameters.get("additionalProperties").is_none_or(|others| *others == Node::Bool(false))
     {
         parameters.insert("additionalProperties", json!({"type": "boolean"}).into());
     }

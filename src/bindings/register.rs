@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use pyo3::exceptions::{PyRecursionError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString};
+use pyo3::types::{PyCFunction, PyDict, PyString};
 
 use super::callable::Callable;
 use super::described::Described;
@@ -131,8 +131,9 @@ impl<'py> Draft<'py> {
             is_supplied,
             behaviour.arguments,
         )?;
-        // The meta tool is quick and has no business in a thread.
-        let usual = if is_meta && wishes.timeout.is_none() { RunIn::Inline } else { behaviour.run_in };
+        // The meta tool is quick and has no business in a thread, unless somebody wrote it anew.
+        let is_quick = is_meta && wishes.timeout.is_none() && callable.function.is_instance_of::<PyCFunction>();
+        let usual = if is_quick { RunIn::Inline } else { behaviour.run_in };
         let run_in = place(&callable, wishes.run_in.unwrap_or(usual), wishes.timeout)?;
         let is_named = wishes.name.is_some_and(|name| !name.is_empty());
         Ok(PyTool {
