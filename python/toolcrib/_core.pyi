@@ -189,10 +189,11 @@ class Toolkit:
         """
 
     def reset_equipped_tools(self, **kwargs: bool) -> ToolResponse:
-        """Switch the groups that are named with True on and all others off: the meta tool.
+        """Choose the tool groups to work with from now on.
 
-        Register it (`toolkit.register_tool_function(toolkit.reset_equipped_tools)`) and the model chooses its groups
-        itself. Its schema has one boolean for each group and follows the groups.
+        This is the meta tool: the groups that are named with True are switched on and all others off. Register it
+        (`toolkit.register_tool_function(toolkit.reset_equipped_tools)`) and the model chooses its groups itself. Its
+        schema has one boolean for each group and follows the groups.
 
         Args:
             **kwargs: A boolean for each group; a group that is left out is switched off.

@@ -181,7 +181,7 @@ impl PyTool {
         self.extension.as_ref().map(|extension| extension.model.clone_ref(py))
     }
 
-    /// What the model is told, with the fields of the extended model and, for the meta tool, its groups, as a copy.
+    /// What the model is told, with the fields of the extended model and, for the meta tool, its groups: a copy.
     #[getter]
     fn extended_json_schema<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         self.check_extension()?;

@@ -81,7 +81,7 @@ impl PyToolkit {
         self.extend(py, &name, &model, Use::Describe)
     }
 
-    /// Do as `set_extended_model`, but tell of a model that does not fit only where the schema is read, as AgentScope does.
+    /// Do as `set_extended_model`, but raise for a model that does not fit only where the schema is read.
     #[pyo3(
         signature = (
             func_name=Given(None), model=Given(None), *, finish_function_name=Given(None), structured_model=Given(None)
