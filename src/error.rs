@@ -2,6 +2,9 @@
 //!
 //! What a *model* gets wrong is never an [`Error`]: it is answered in the stream, see the module `call`.
 
+use std::io;
+use std::path::Path;
+
 /// A mistake of the program that uses toolcrib.
 ///
 /// Texts that AgentScope's users compare are kept to the letter.
@@ -109,6 +112,116 @@ pub enum Error {
         /// Why not.
         reason: String,
     },
+    /// The folder of a skill is none.
+    #[error("the skill directory `{dir}` is not a directory{}", clause(.reason))]
+    SkillDirectory {
+        /// The folder as it was given.
+        dir: String,
+        /// Why; empty where there is no more to say.
+        reason: String,
+    },
+    /// The folder of a skill has no `SKILL.md`, or it cannot be read.
+    #[error("the skill directory `{dir}` has no file `SKILL.md`{}", clause(.reason))]
+    SkillFile {
+        /// The folder as it was given.
+        dir: String,
+        /// Why; empty where there is no more to say.
+        reason: String,
+    },
+    /// A `SKILL.md` does not begin with its name and description.
+    #[error(
+        "the SKILL.md in `{dir}` must begin with YAML front matter that has a `name` and a `description`: {reason}"
+    )]
+    SkillFrontMatter {
+        /// The folder as it was given.
+        dir: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// There is a skill of that name.
+    #[error("an agent skill `{name}` is already registered in the toolkit")]
+    DuplicateSkill {
+        /// The name that is taken.
+        name: String,
+    },
+    /// A template for skills that cannot be filled in.
+    #[error("the agent skill template cannot be filled in: {reason}")]
+    SkillTemplate {
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A state that was passed in is none, or is one of something else.
+    #[error("{reason}")]
+    InvalidState {
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The system refuses to read or write a file.
+    #[error("cannot {doing} `{path}`: {reason}")]
+    FileAccess {
+        /// What was tried.
+        doing: &'static str,
+        /// The file.
+        path: String,
+        /// The system's number for the reason, if it has one.
+        code: Option<i32>,
+        /// Why.
+        reason: String,
+    },
+    /// There is no such file.
+    #[error("there is no file `{path}`")]
+    MissingFile {
+        /// The file.
+        path: String,
+    },
+    /// A file that something else wrote.
+    #[error("`{path}` is not a `{format}` file")]
+    ForeignFile {
+        /// The file.
+        path: String,
+        /// What it should be.
+        format: &'static str,
+    },
+    /// A file that is not as it was written.
+    #[error("`{path}` is damaged: {reason}")]
+    DamagedFile {
+        /// The file.
+        path: String,
+        /// How that shows.
+        reason: String,
+    },
+    /// A file that a newer toolcrib wrote.
+    #[error("`{path}` has version {version}, and this toolcrib reads up to version {known}: update it")]
+    NewerFile {
+        /// The file.
+        path: String,
+        /// Its version.
+        version: u64,
+        /// The newest version that can be read.
+        known: u64,
+    },
+    /// A file that is larger than any that is written.
+    #[error("`{path}` is larger than the {limit} bytes that such a file may have")]
+    FileTooLarge {
+        /// The file.
+        path: String,
+        /// The largest size in bytes.
+        limit: usize,
+    },
+}
+
+impl Error {
+    pub(crate) fn access(doing: &'static str, path: &Path, error: &io::Error) -> Self {
+        let (path, code, mut reason) = (path.display().to_string(), error.raw_os_error(), error.to_string());
+        if let Some(end) = reason.find(" (os error ") {
+            reason.truncate(end);
+        }
+        Self::FileAccess { doing, path, code, reason }
+    }
+}
+
+fn clause(reason: &str) -> String {
+    if reason.is_empty() { String::new() } else { format!(": {reason}") }
 }
 
 fn suffix(reason: &str) -> String {

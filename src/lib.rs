@@ -17,5 +17,7 @@ pub mod call;
 pub mod error;
 pub mod registry;
 pub mod schema;
+pub mod skill;
+pub mod store;
 
 pub use error::{Error, Result};

@@ -13,9 +13,11 @@ from toolcrib.blocks import (
     URLSource,
     VideoBlock,
 )
+from toolcrib.skill import AgentSkill
 from toolcrib.toolkit import Toolkit
 
 __all__ = [
+    "AgentSkill",
     "AudioBlock",
     "Base64Source",
     "ImageBlock",

@@ -1,15 +1,17 @@
 """The compiled core: what it offers to Python, described for editors and type checkers.
 
-Import these names from `toolcrib`; the `Toolkit` there adds `tools`, `groups`, `tool` and `run` to the one here.
+Import these names from `toolcrib`; the `Toolkit` there adds `tools`, `groups`, `skills`, `tool` and `run` to the one here.
 """
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator, Iterator, Mapping, Sequence
+from os import PathLike
 from types import TracebackType
 from typing import Any, Literal, TypeAlias, final, overload
 
 from typing_extensions import disjoint_base
 
 from toolcrib.blocks import AudioBlock, ImageBlock, TextBlock, VideoBlock
+from toolcrib.skill import AgentSkill
 
 __all__ = ["RegisteredToolFunction", "ToolGroup", "ToolResponse", "ToolStream", "Toolkit"]
 
@@ -22,6 +24,10 @@ class Toolkit:
     A toolkit may be used from several threads and event loops at once. It is always true, also when it is empty.
 
     Args:
+        agent_skill_instruction: What stands before the skills in `get_agent_skill_prompt`; a text of toolcrib's if it
+            is empty.
+        agent_skill_template: What is said of each skill there: `{name}`, `{description}` and `{dir}` are filled in,
+            `{{` and `}}` stand for braces. A text of toolcrib's if it is empty.
         arguments: What is done with the model's arguments before a tool runs: `"coerce"` converts by declared type
             and checks, `"check"` only checks, `"pass"` hands them on. A name that the schema does not show is always
             refused.
@@ -31,6 +37,7 @@ class Toolkit:
 
     Raises:
         ValueError: If an option has a value that is not listed here.
+        SkillTemplateError: If the template has any other placeholder, or a single brace.
 
     Example:
         toolkit = Toolkit()
@@ -40,6 +47,8 @@ class Toolkit:
 
     def __init__(
         self,
+        agent_skill_instruction: str | None = None,
+        agent_skill_template: str | None = None,
         *,
         arguments: Literal["coerce", "check", "pass"] = "coerce",
         errors: Literal["respond", "raise", "compat"] = "respond",
@@ -257,7 +266,86 @@ class Toolkit:
         """
 
     def clear(self) -> None:
-        """Remove all tools and all groups but `basic`."""
+        """Remove all tools and all groups but `basic`; skills stay."""
+
+    def register_agent_skill(self, skill_dir: str | PathLike[str]) -> None:
+        """Add the skill in a folder: its `SKILL.md` says in YAML front matter the `name` and the `description`.
+
+        Only the front matter is read, and it may have 64 KiB. Values are text as they are written: `1.10` stays `1.10`.
+
+        Args:
+            skill_dir: The folder, which is kept as it is given.
+
+        Raises:
+            SkillDirectoryError: If there is no such folder.
+            SkillFileError: If it has no file `SKILL.md`.
+            SkillFrontMatterError: If that does not begin with the two fields, or the name is not one line of text.
+            DuplicateSkillError: If there is a skill of that name.
+
+        Example:
+            toolkit.register_agent_skill("skills/pdf")
+        """
+
+    def remove_agent_skill(self, name: str) -> None:
+        """Take a skill out; a name that no skill has is only worth a warning in the log `toolcrib`."""
+
+    def get_agent_skill_prompt(self) -> str | None:
+        """Say what the agent should know about its skills, for the system prompt.
+
+        Returns:
+            The instruction, and the template filled in for each skill; None if there are no skills.
+        """
+
+    def state_dict(self) -> dict[str, list[str]]:
+        """Say which groups are on, as AgentScope's sessions keep it.
+
+        Returns:
+            `{"active_groups": [...]}`, with the names in the order the groups were created.
+        """
+
+    def load_state_dict(self, state_dict: dict[str, Any], strict: bool = True) -> None:
+        """Switch on the groups that a state lists, and all others off; names that no group has are ignored.
+
+        Args:
+            state_dict: What `state_dict` gave.
+            strict: Whether other keys than `active_groups` are refused.
+
+        Raises:
+            InvalidStateError: If it is no such state; then nothing changes.
+        """
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Keep the groups in a file: names, descriptions, notes, order, and which are on.
+
+        The file is replaced in one step: whoever reads it, also after a crash, finds the old state or the new one. Of
+        several that save at once the last wins. Tools and skills are not saved; register them anew.
+
+        Args:
+            path: The file. A symbolic link is written through. A file that is there keeps its permissions, a new one is
+                for its owner only.
+
+        Raises:
+            FileAccessError: If the system refuses; the old state is still there.
+            FileTooLargeError: If the state has more than 16 MiB.
+        """
+
+    def load(self, path: str | PathLike[str]) -> None:
+        """Make the groups what they were when the file was saved, in the order they had.
+
+        A group that is not there is created, and one that is not in the file is switched off; tools stay. Nothing
+        changes if the file cannot be used.
+
+        Args:
+            path: A file that `save` wrote.
+
+        Raises:
+            MissingFileError: If there is no such file.
+            FileAccessError: If the system refuses.
+            ForeignFileError: If it is not a file that `save` wrote.
+            DamagedFileError: If it is not as it was written.
+            NewerFileError: If a newer toolcrib wrote it.
+            FileTooLargeError: If it has more than 16 MiB.
+        """
 
     def call_tool_function(self, tool_call: Mapping[str, Any]) -> ToolStream:
         """Call a tool the way a model asks for it, and give its responses as they come.
@@ -292,6 +380,8 @@ class Toolkit:
     def _find_group(self, name: str) -> ToolGroup | None: ...
     def _all_tools(self) -> dict[str, RegisteredToolFunction]: ...
     def _all_groups(self) -> dict[str, ToolGroup]: ...
+    def _find_skill(self, name: str) -> AgentSkill | None: ...
+    def _all_skills(self) -> dict[str, AgentSkill]: ...
 
 @final
 class RegisteredToolFunction:

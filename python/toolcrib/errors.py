@@ -6,14 +6,26 @@ exception here is a `ToolcribError` and also the builtin that a caller would exp
 
 __all__ = [
     "BasicGroupError",
+    "DamagedFileError",
     "DuplicateGroupError",
+    "DuplicateSkillError",
     "DuplicateToolError",
     "ExtendedModelError",
+    "FileAccessError",
+    "FileTooLargeError",
+    "ForeignFileError",
     "IncompleteSchemaError",
     "InternalError",
     "InvalidFilterError",
     "InvalidSchemaError",
+    "InvalidStateError",
+    "MissingFileError",
+    "NewerFileError",
     "NoFreeNameError",
+    "SkillDirectoryError",
+    "SkillFileError",
+    "SkillFrontMatterError",
+    "SkillTemplateError",
     "ToolcribError",
     "UnknownGroupError",
     "UnknownToolError",
@@ -73,6 +85,52 @@ class UnsupportedTypeError(ToolcribError, TypeError):
 
 class ExtendedModelError(ToolcribError, ValueError):
     """A model that does not fit the tool it is to extend; the text names the tool and the field."""
+class SkillDirectoryError(ToolcribError, ValueError):
+    """The folder of a skill does not exist, or is not a folder."""
+
+
+class SkillFileError(ToolcribError, ValueError):
+    """The folder of a skill has no file `SKILL.md`, or it cannot be read."""
+
+
+class SkillFrontMatterError(ToolcribError, ValueError):
+    """A `SKILL.md` does not begin with YAML front matter that has a `name` and a `description`."""
+
+
+class DuplicateSkillError(ToolcribError, ValueError):
+    """A skill of that name is already registered."""
+
+
+class SkillTemplateError(ToolcribError, ValueError):
+    """An `agent_skill_template=` has other placeholders than `{name}`, `{description}` and `{dir}`."""
+
+
+class InvalidStateError(ToolcribError, ValueError):
+    """What was given to `load_state_dict` is not the state of a toolkit."""
+
+
+class FileAccessError(ToolcribError, OSError):
+    """The system refuses to read or write a file; `errno` and `filename` say why and which."""
+
+
+class MissingFileError(FileAccessError, FileNotFoundError):
+    """There is no such file, or no such folder to put it into."""
+
+
+class ForeignFileError(ToolcribError, ValueError):
+    """The file is not one that toolcrib wrote."""
+
+
+class DamagedFileError(ToolcribError, ValueError):
+    """The file is not as toolcrib wrote it: it is cut off, or something in it has changed."""
+
+
+class NewerFileError(ToolcribError, ValueError):
+    """A newer toolcrib wrote the file, and this one would lose what it does not know."""
+
+
+class FileTooLargeError(ToolcribError, ValueError):
+    """The file is, or would be, larger than any that toolcrib reads."""
 
 
 class InternalError(ToolcribError, RuntimeError):

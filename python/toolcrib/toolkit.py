@@ -11,6 +11,7 @@ from toolcrib import _core
 if TYPE_CHECKING:
     from toolcrib._core import RegisteredToolFunction, ToolGroup, ToolResponse
     from toolcrib._mcp import McpClient
+    from toolcrib.skill import AgentSkill
 
 __all__ = ["Toolkit"]
 
@@ -55,6 +56,8 @@ class Toolkit(_core.Toolkit):
     """Keep tools, tell a model about them, and call them.
 
     Args:
+        agent_skill_instruction: What stands before the skills in `get_agent_skill_prompt`, instead of toolcrib's text.
+        agent_skill_template: What is said of each skill there, with `{name}`, `{description}` and `{dir}` filled in.
         arguments: What is done with the model's arguments before a tool runs: `"coerce"` converts by declared type
             and checks, `"check"` only checks, `"pass"` hands them on.
         errors: What becomes of a tool's exception: `"respond"` makes it a response, `"raise"` lets it through,
@@ -71,6 +74,11 @@ class Toolkit(_core.Toolkit):
     def groups(self) -> Mapping[str, ToolGroup]:
         """The groups by name, in the order they were created, without `basic`; live."""
         return LiveMapping(self._all_groups, self._find_group)
+
+    @property
+    def skills(self) -> Mapping[str, AgentSkill]:
+        """The skills by name, in the order they were registered; live."""
+        return LiveMapping(self._all_skills, self._find_skill)
 
     @overload
     def tool(self, function: F, /) -> F: ...

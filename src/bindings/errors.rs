@@ -6,6 +6,9 @@ use pyo3::prelude::*;
 
 use crate::Error;
 
+/// The number that every system has for a missing file.
+const ENOENT: i32 = 2;
+
 mod python {
     #![allow(missing_docs, reason = "the classes are documented where they are defined, in errors.py")]
     pyo3::import_exception!(toolcrib.errors, DuplicateToolError);
@@ -18,6 +21,18 @@ mod python {
     pyo3::import_exception!(toolcrib.errors, IncompleteSchemaError);
     pyo3::import_exception!(toolcrib.errors, UnsupportedTypeError);
     pyo3::import_exception!(toolcrib.errors, ExtendedModelError);
+    pyo3::import_exception!(toolcrib.errors, SkillDirectoryError);
+    pyo3::import_exception!(toolcrib.errors, SkillFileError);
+    pyo3::import_exception!(toolcrib.errors, SkillFrontMatterError);
+    pyo3::import_exception!(toolcrib.errors, DuplicateSkillError);
+    pyo3::import_exception!(toolcrib.errors, SkillTemplateError);
+    pyo3::import_exception!(toolcrib.errors, InvalidStateError);
+    pyo3::import_exception!(toolcrib.errors, FileAccessError);
+    pyo3::import_exception!(toolcrib.errors, MissingFileError);
+    pyo3::import_exception!(toolcrib.errors, ForeignFileError);
+    pyo3::import_exception!(toolcrib.errors, DamagedFileError);
+    pyo3::import_exception!(toolcrib.errors, NewerFileError);
+    pyo3::import_exception!(toolcrib.errors, FileTooLargeError);
     pyo3::import_exception!(toolcrib.errors, InternalError);
 }
 
@@ -38,6 +53,26 @@ impl From<Error> for PyErr {
             | Error::PresetConflict { .. }
             | Error::DefinitionConflict { .. }
             | Error::UnusableModel { .. } => python::ExtendedModelError::new_err(text),
+            Error::SkillDirectory { .. } => python::SkillDirectoryError::new_err(text),
+            Error::SkillFile { .. } => python::SkillFileError::new_err(text),
+            Error::SkillFrontMatter { .. } => python::SkillFrontMatterError::new_err(text),
+            Error::DuplicateSkill { .. } => python::DuplicateSkillError::new_err(text),
+            Error::SkillTemplate { .. } => python::SkillTemplateError::new_err(text),
+            Error::InvalidState { .. } => python::InvalidStateError::new_err(text),
+            // The form of an `OSError`: number, reason, file.
+            Error::FileAccess { code: Some(code), path, doing, reason } => {
+                let arguments = (code, format!("cannot {doing} the file: {reason}"), path);
+                match code {
+                    ENOENT => python::MissingFileError::new_err(arguments),
+                    _ => python::FileAccessError::new_err(arguments),
+                }
+            }
+            Error::FileAccess { code: None, .. } => python::FileAccessError::new_err(text),
+            Error::MissingFile { path } => python::MissingFileError::new_err((ENOENT, "there is no such file", path)),
+            Error::ForeignFile { .. } => python::ForeignFileError::new_err(text),
+            Error::DamagedFile { .. } => python::DamagedFileError::new_err(text),
+            Error::NewerFile { .. } => python::NewerFileError::new_err(text),
+            Error::FileTooLarge { .. } => python::FileTooLargeError::new_err(text),
         }
     }
 }

@@ -3,6 +3,7 @@
 mod group;
 mod meta;
 mod namesake;
+mod saved;
 mod tool;
 
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use indexmap::IndexMap;
 pub use group::{BASIC, Group};
 pub use meta::Switch;
 pub use namesake::Namesake;
+pub use saved::{FORMAT, GroupState};
 pub use tool::Tool;
 
 use crate::{Error, Result};

@@ -9,3 +9,6 @@ mod meta;
 mod registry;
 mod registry_history;
 mod schema;
+mod skill;
+mod state;
+mod store;

@@ -10,6 +10,8 @@ mod groups;
 mod mappings;
 mod meta;
 mod registration;
+mod skills;
+mod state;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -22,6 +24,7 @@ use super::register::Behaviour;
 use super::tool::PyTool;
 use crate::call::{Answer, ArgumentMode, ErrorMode, RunIn};
 use crate::registry::Registry;
+use crate::skill::Skills;
 
 /// Keep tools, tell a model about them, and call them.
 ///
@@ -33,6 +36,8 @@ pub(crate) struct PyToolkit {
     behaviour: Mutex<Behaviour>,
     /// The serialised listing with the revision it was made at.
     listing: Mutex<Option<(u64, Py<PyBytes>)>>,
+    /// The folders of instructions, and how the agent is told about them.
+    skills: Mutex<Skills>,
 }
 
 impl PyToolkit {
@@ -69,25 +74,41 @@ impl PyToolkit {
     #[new]
     #[pyo3(
         signature = (*_arguments, **_options),
-        text_signature = "(*, arguments='coerce', errors='respond', run_in='thread')"
+        text_signature = "(agent_skill_instruction=None, agent_skill_template=None, *, arguments='coerce', \
+                          errors='respond', run_in='thread')"
     )]
     fn new(_arguments: &Bound<'_, PyTuple>, _options: Option<&Bound<'_, PyDict>>) -> Self {
-        Self { registry: Mutex::default(), behaviour: Mutex::default(), listing: Mutex::default() }
+        Self {
+            registry: Mutex::default(),
+            behaviour: Mutex::default(),
+            listing: Mutex::default(),
+            skills: Mutex::default(),
+        }
     }
 
-    #[pyo3(signature = (*, arguments="coerce", errors="respond", run_in="thread"))]
-    fn __init__(&self, arguments: &str, errors: &str, run_in: &str) -> PyResult<()> {
+    #[pyo3(signature = (
+        agent_skill_instruction=None, agent_skill_template=None, *, arguments="coerce", errors="respond", run_in="thread"
+    ))]
+    fn __init__(
+        &self,
+        agent_skill_instruction: Option<&str>,
+        agent_skill_template: Option<&str>,
+        arguments: &str,
+        errors: &str,
+        run_in: &str,
+    ) -> PyResult<()> {
         let run_in_mode = RunIn::parse(run_in).filter(|mode| *mode != RunIn::Process);
         let behaviour = Behaviour {
             arguments: choice("arguments", arguments, ArgumentMode::parse(arguments), "'coerce', 'check' or 'pass'")?,
             errors: choice("errors", errors, ErrorMode::parse(errors), "'respond', 'raise' or 'compat'")?,
             run_in: choice("run_in", run_in, run_in_mode, "'thread' or 'inline'")?,
         };
+        self.skills().describe_with(agent_skill_instruction, agent_skill_template)?;
         *self.behaviour.lock().unwrap_or_else(PoisonError::into_inner) = behaviour;
         Ok(())
     }
 
-    /// Remove all tools and all groups but `basic`.
+    /// Remove all tools and all groups but `basic`; skills stay.
     fn clear(&self) {
         let removed = self.registry().clear();
         drop(removed);
