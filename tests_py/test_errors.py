@@ -20,6 +20,18 @@ BUILTINS: dict[str, set[type[Exception]]] = {
     "InvalidFilterError": {TypeError, ValueError, AssertionError},
     "UnsupportedTypeError": {TypeError},
     "ExtendedModelError": {ValueError},
+    "SkillDirectoryError": {ValueError},
+    "SkillFileError": {ValueError},
+    "SkillFrontMatterError": {ValueError},
+    "DuplicateSkillError": {ValueError},
+    "SkillTemplateError": {ValueError},
+    "InvalidStateError": {ValueError},
+    "FileAccessError": {OSError},
+    "MissingFileError": {FileNotFoundError},
+    "ForeignFileError": {ValueError},
+    "DamagedFileError": {ValueError},
+    "NewerFileError": {ValueError},
+    "FileTooLargeError": {ValueError},
     "InternalError": {RuntimeError},
 }
 

@@ -1,6 +1,7 @@
 """The compiled core: what it offers to Python, described for editors and type checkers.
 
-Import these names from `toolcrib`; the `Toolkit` there adds `tools`, `groups`, `skills`, `tool` and `run` to the one here.
+Import these names from `toolcrib`; the `Toolkit` there adds `tools`, `groups`, `skills`, `tool` and `run` to the one
+here.
 """
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator, Iterator, Mapping, Sequence

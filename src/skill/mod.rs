@@ -76,7 +76,7 @@ fn breaks_a_line(letter: char) -> bool {
 pub struct Skills {
     instruction: Option<String>,
     template: Template,
-    skills: IndexMap<String, Skill>,
+    by_name: IndexMap<String, Skill>,
 }
 
 impl Skills {
@@ -100,38 +100,38 @@ impl Skills {
     ///
     /// [`Error::DuplicateSkill`] if the name is taken.
     pub fn insert(&mut self, skill: Skill) -> Result<()> {
-        if self.skills.contains_key(&skill.name) {
+        if self.by_name.contains_key(&skill.name) {
             return Err(Error::DuplicateSkill { name: skill.name });
         }
-        self.skills.insert(skill.name.clone(), skill);
+        self.by_name.insert(skill.name.clone(), skill);
         Ok(())
     }
 
     /// Takes a skill out, if it is there.
     pub fn remove(&mut self, name: &str) -> Option<Skill> {
-        self.skills.shift_remove(name)
+        self.by_name.shift_remove(name)
     }
 
     /// Finds a skill by its exact name.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<&Skill> {
-        self.skills.get(name)
+        self.by_name.get(name)
     }
 
     /// All skills in the order they came.
     #[must_use]
     pub fn all(&self) -> impl ExactSizeIterator<Item = &Skill> {
-        self.skills.values()
+        self.by_name.values()
     }
 
     /// What to tell an agent about its skills; nothing if it has none.
     #[must_use]
     pub fn prompt(&self) -> Option<String> {
-        if self.skills.is_empty() {
+        if self.by_name.is_empty() {
             return None;
         }
         let instruction = self.instruction.as_deref().unwrap_or(DEFAULT_INSTRUCTION).to_owned();
-        let descriptions = self.skills.values().map(|skill| self.template.fill(skill));
+        let descriptions = self.by_name.values().map(|skill| self.template.fill(skill));
         Some(std::iter::once(instruction).chain(descriptions).collect::<Vec<_>>().join("\n"))
     }
 }

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use serde_json::{Map, Value};
-use sha2::{Digest, Sha256};
 
+use super::checksum::sha256;
 use crate::{Error, Result};
 
 /// A kind of file.
@@ -79,7 +79,6 @@ impl Format {
 
     /// Sums up the value without its layout, so that a file may be laid out anew.
     fn checksum(&self, version: u64, value: &Value) -> String {
-        let digest = Sha256::digest(format!("{}\0{version}\0{value}", self.name));
-        digest.iter().fold("sha256:".to_owned(), |text, byte| text + &format!("{byte:02x}"))
+        format!("sha256:{}", sha256(format!("{}\0{version}\0{value}", self.name).as_bytes()))
     }
 }

@@ -5,6 +5,7 @@
 //! Of several writers at once the last wins, whole. All of it goes through [`Fs`], which a test can make fail.
 
 mod atomic;
+mod checksum;
 mod disk;
 mod envelope;
 mod fs;
@@ -16,6 +17,7 @@ use std::path::Path;
 use serde_json::Value;
 
 pub use atomic::replace;
+pub use checksum::sha256;
 pub use disk::Disk;
 pub use envelope::{Format, Saved};
 pub use fs::{Access, Facts, Fs};

@@ -9,8 +9,7 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use sha2::{Digest, Sha256};
-
+use super::checksum::sha256;
 use super::fs::{Fs, steadily};
 
 const SUFFIX: &str = ".tmp";
@@ -20,9 +19,7 @@ const TRIES: usize = 100;
 
 /// How the names of all temporary files for a target begin; it has the same length for every target.
 fn prefix(target: &OsStr) -> String {
-    let digest = Sha256::digest(target.as_encoded_bytes());
-    let mark: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-    format!(".toolcrib-{mark}-")
+    format!(".toolcrib-{}-", &sha256(target.as_encoded_bytes())[..16])
 }
 
 fn unused_name(target: &OsStr) -> OsString {

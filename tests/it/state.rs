@@ -1,5 +1,7 @@
 //! What of a registry is saved, and what loading it does.
 
+#![allow(clippy::expect_used)]
+
 use std::collections::HashSet;
 
 use proptest::prelude::*;

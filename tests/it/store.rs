@@ -1,5 +1,7 @@
 //! Files that are always whole: at every call of a save something goes wrong, and the old or the new state is there.
 
+#![allow(clippy::expect_used)]
+
 mod model;
 
 use std::path::Path;

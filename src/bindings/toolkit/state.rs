@@ -68,6 +68,7 @@ impl PyToolkit {
     /// Raises:
     ///     FileAccessError: If the system refuses, as an `OSError` says.
     ///     FileTooLargeError: If the state has more than 16 MiB.
+    #[allow(clippy::needless_pass_by_value, reason = "pyo3 hands over what it has converted")]
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
         let groups = self.registry().group_states();
         Ok(py.detach(|| store::save(&Disk, &path, &FORMAT, &GroupState::write_all(&groups)))?)
@@ -84,6 +85,7 @@ impl PyToolkit {
     ///     DamagedFileError: If it is not as it was written.
     ///     NewerFileError: If a newer toolcrib wrote it.
     ///     FileTooLargeError: If it has more than 16 MiB.
+    #[allow(clippy::needless_pass_by_value, reason = "pyo3 hands over what it has converted")]
     fn load(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
         let groups = py.detach(|| -> Result<Vec<GroupState>> {
             let saved = store::load(&Disk, &path, &FORMAT)?;
