@@ -17,6 +17,12 @@ pub enum Code {
     Interrupted,
     /// The tool took longer than it may.
     Timeout,
+    /// No task has the id.
+    UnknownTask,
+    /// The task is not over.
+    TaskRunning,
+    /// The task is over.
+    TaskFinished,
 }
 
 impl Code {
@@ -31,6 +37,9 @@ impl Code {
             Self::Failed => "failed",
             Self::Interrupted => "interrupted",
             Self::Timeout => "timeout",
+            Self::UnknownTask => "unknown_task",
+            Self::TaskRunning => "task_running",
+            Self::TaskFinished => "task_finished",
         }
     }
 }
@@ -70,6 +79,11 @@ pub enum Answer {
         /// What it said.
         message: String,
     },
+    /// The tool raised in the background, not at once but while it streamed or was postprocessed.
+    FailedInBackground {
+        /// What it said.
+        message: String,
+    },
     /// The call was cancelled.
     Interrupted,
     /// The tool took longer than it may.
@@ -90,7 +104,7 @@ impl Answer {
             Self::UnknownTool { .. } => Code::UnknownTool,
             Self::InactiveGroup { .. } => Code::InactiveGroup,
             Self::InvalidArguments { .. } => Code::InvalidArguments,
-            Self::Failed { .. } | Self::McpFailed { .. } => Code::Failed,
+            Self::Failed { .. } | Self::McpFailed { .. } | Self::FailedInBackground { .. } => Code::Failed,
             Self::Interrupted => Code::Interrupted,
             Self::Timeout { .. } => Code::Timeout,
         }
@@ -111,6 +125,7 @@ impl Answer {
             Self::InvalidArguments { text } => text.clone(),
             Self::Failed { message } => format!("Error: {message}"),
             Self::McpFailed { message } => format!("Error occurred when calling MCP tool: {message}"),
+            Self::FailedInBackground { message } => format!("Error during async execution: {message}"),
             Self::Interrupted => {
                 "<system-info>The tool call has been interrupted by the user.</system-info>".to_owned()
             }

@@ -1,7 +1,12 @@
 //! What happens between a model's request and the answers to it.
 
 mod answer;
+mod background;
 mod behaviour;
+mod notice;
+mod queue;
 
 pub use answer::{Answer, Code};
+pub use background::{Board, ID_LETTERS, Limits, task_id};
 pub use behaviour::{ArgumentMode, ErrorMode, RunIn};
+pub use notice::Notice;

@@ -27,6 +27,7 @@ fn an_answer_has_a_code_and_a_fixed_text() {
         (Answer::InvalidArguments { text: "the whole text".to_owned() }, "invalid_arguments", "the whole text"),
         (Answer::Failed { message: "'k'".to_owned() }, "failed", "Error: 'k'"),
         (Answer::Failed { message: String::new() }, "failed", "Error: "),
+        (Answer::FailedInBackground { message: "no".to_owned() }, "failed", "Error during async execution: no"),
         (
             Answer::Interrupted,
             "interrupted",
@@ -61,6 +62,9 @@ fn no_two_codes_share_a_word() {
         Code::Failed,
         Code::Interrupted,
         Code::Timeout,
+        Code::UnknownTask,
+        Code::TaskRunning,
+        Code::TaskFinished,
     ];
 
     let mut words: Vec<&str> = codes.iter().map(|code| code.as_str()).collect();
