@@ -1,9 +1,10 @@
 """The compiled core: what it offers to Python, described for editors and type checkers.
 
-Import these names from `toolcrib`; the `Toolkit` there adds `tools`, `groups`, `skills`, `tool` and `run` to the one
-here.
+Import these names from `toolcrib`; the `Toolkit` there adds `tools`, `groups`, `skills`, `tool`, `run` and the tasks in
+the background to the one here.
 """
 
+from asyncio import Task
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator, Iterator, Mapping, Sequence
 from os import PathLike
 from types import TracebackType
@@ -68,6 +69,7 @@ class Toolkit:
         include_var_keyword: bool = False,
         postprocess_func: Callable[[Any, ToolResponse], Any] | None = None,
         namesake_strategy: Literal["raise", "skip", "override", "rename"] = "raise",
+        async_execution: bool = False,
         *,
         run_in: Literal["thread", "inline", "process"] | None = None,
         timeout: float | None = None,
@@ -95,6 +97,8 @@ class Toolkit:
                 result is delivered instead.
             namesake_strategy: What to do when the name is taken: `"raise"` refuses, `"skip"` keeps the old tool,
                 `"override"` puts the new one in its place, `"rename"` adds a random ending of five characters.
+            async_execution: Whether a call is answered at once and goes on in the background, in a task of the event loop
+                that calls it; see `view_task`.
             run_in: Where it runs, instead of the toolkit's own choice: `"thread"`, `"inline"`, or `"process"` for an
                 importable function that can be killed.
             timeout: After how many seconds a call is ended. A synchronous tool that runs inline cannot have one.
@@ -377,6 +381,8 @@ class Toolkit:
             response = await toolkit.call("add", a=1, b=2)
         """
 
+    @property
+    def _tasks(self) -> TaskBoard: ...
     def _find_tool(self, name: str) -> RegisteredToolFunction | None: ...
     def _find_group(self, name: str) -> ToolGroup | None: ...
     def _all_tools(self) -> dict[str, RegisteredToolFunction]: ...
@@ -443,6 +449,10 @@ class RegisteredToolFunction:
     def timeout(self) -> float | None:
         """After how many seconds a call is ended."""
 
+    @property
+    def async_execution(self) -> bool:
+        """Whether a call is answered at once and goes on in the background."""
+
 @final
 class ToolGroup:
     """A named set of tools that is on or off.
@@ -489,7 +499,8 @@ class ToolResponse:
         is_interrupted: Whether the call was cancelled.
         id: A text that no other response has; by default the time and six random digits.
         code: Why the call did not go well: `"bad_call"`, `"unknown_tool"`, `"inactive_group"`, `"invalid_arguments"`,
-            `"failed"`, `"interrupted"` or `"timeout"`; None if it did.
+            `"failed"`, `"interrupted"` or `"timeout"`, and of a task in the background `"unknown_task"`,
+            `"task_running"` or `"task_finished"`; None if it did.
 
     Example:
         ToolResponse([TextBlock(type="text", text="done")])
@@ -537,6 +548,57 @@ class ToolResponse:
 
 def _as_response(*value: object) -> ToolResponse:
     """Make a response of what a tool gave, as a stream does; nothing gives one without content."""
+
+@final
+class TaskBoard:
+    """What a toolkit runs in the background and what came of it.
+
+    A task is an `asyncio.Task`, an outcome is a response or an exception.
+    """
+
+    def start(self, task_id: str, task: Task[ToolResponse]) -> None:
+        """Note that a task runs."""
+
+    def finish(self, task_id: str, outcome: ToolResponse | Exception) -> None:
+        """Note what a task came to. Nothing is kept of a task that was cancelled."""
+
+    def forget(self, task_id: str) -> None:
+        """Note that a task has come to its end without an outcome."""
+
+    def lose(self, task_id: str) -> None:
+        """Note that a task will not come to its end, because its event loop is closed."""
+
+    def fetch(self, task_id: str) -> ToolResponse | Exception:
+        """Take the outcome of a task, or say why there is none."""
+
+    def cancel(self, task_id: str) -> tuple[Task[ToolResponse] | None, ToolResponse]:
+        """Give the task to cancel, if there is one, and say so."""
+
+    @staticmethod
+    def still_running(task_id: str, seconds: str) -> ToolResponse:
+        """Say that somebody has waited long enough."""
+
+    @staticmethod
+    def cancelled(task_id: str) -> ToolResponse:
+        """Say that a task was cancelled while somebody waited for it."""
+
+    def task(self, task_id: str) -> Task[ToolResponse] | None:
+        """Find a running task."""
+
+    def tasks(self) -> dict[str, Task[ToolResponse]]:
+        """List the running tasks."""
+
+    def leaving(self) -> dict[str, Task[ToolResponse]]:
+        """List the tasks that are cancelled, but not yet at their end."""
+
+    def outcome(self, task_id: str) -> ToolResponse | None:
+        """Look at an outcome that nobody has fetched."""
+
+    def outcomes(self) -> dict[str, ToolResponse]:
+        """List the outcomes that nobody has fetched."""
+
+    def limit(self, count: int, age: float) -> None:
+        """Set how many outcomes are kept, and for how many seconds."""
 
 @final
 class ToolStream(AsyncGenerator[ToolResponse, Any], Awaitable["ToolStream"]):

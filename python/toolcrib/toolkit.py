@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Coroutine, ItemsView, Iterator, Mapping, ValuesView
+from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
-from toolcrib import _core
+from toolcrib._background import BackgroundTasks
+from toolcrib._mapping import LiveMapping
 
 if TYPE_CHECKING:
     from toolcrib._core import RegisteredToolFunction, ToolGroup, ToolResponse
@@ -19,40 +20,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
 
 
-class LiveMapping(Mapping[str, T]):
-    """Show what a toolkit holds at the moment of looking; a loop over it goes through what was there when it began."""
-
-    __slots__ = ("_all", "_find")
-
-    def __init__(self, all_: Callable[[], dict[str, T]], find: Callable[[str], T | None]) -> None:
-        self._all = all_
-        self._find = find
-
-    def __getitem__(self, name: str) -> T:
-        found = self._find(name) if isinstance(name, str) else None
-        if found is None:
-            raise KeyError(name)
-        return found
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._all())
-
-    def __len__(self) -> int:
-        return len(self._all())
-
-    def items(self) -> ItemsView[str, T]:
-        """Pair every name with what it stands for."""
-        return self._all().items()
-
-    def values(self) -> ValuesView[T]:
-        """Give everything that has a name."""
-        return self._all().values()
-
-    def __repr__(self) -> str:
-        return repr(self._all())
-
-
-class Toolkit(_core.Toolkit):
+class Toolkit(BackgroundTasks):
     """Keep tools, tell a model about them, and call them.
 
     Args:
@@ -99,6 +67,7 @@ class Toolkit(_core.Toolkit):
         include_var_keyword: bool = ...,
         postprocess_func: Callable[[Any, ToolResponse], Any] | None = ...,
         namesake_strategy: Literal["raise", "skip", "override", "rename"] = ...,
+        async_execution: bool = ...,
         run_in: Literal["thread", "inline", "process"] | None = ...,
         timeout: float | None = ...,
     ) -> Callable[[F], F]: ...

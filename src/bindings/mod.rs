@@ -1,6 +1,7 @@
 //! The Python face: converts in, calls the core, converts out.
 
 mod arguments;
+mod background;
 mod callable;
 mod described;
 mod errors;
@@ -32,6 +33,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<tool::PyTool>()?;
     module.add_class::<group::PyToolGroup>()?;
     module.add_class::<response::PyToolResponse>()?;
+    module.add_class::<background::PyTaskBoard>()?;
     // Not by `add_function`, which would make it a public name.
     module.setattr("_as_response", wrap_pyfunction!(value::_as_response, module)?)?;
     worker::install(module)?;

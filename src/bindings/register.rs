@@ -14,7 +14,7 @@ use super::meta::{MetaTool, open};
 use super::schema::{Wanted, describe};
 use super::stream::Plan;
 use super::tool::{PyTool, place};
-use crate::call::{ArgumentMode, ErrorMode, RunIn};
+use crate::call::{ArgumentMode, ErrorMode, ID_LETTERS, RunIn};
 use crate::registry::{Group, Namesake};
 use crate::schema::{Document, Entries, FunctionSchema, Node};
 use crate::{Error, Result};
@@ -28,6 +28,7 @@ pub(crate) struct Behaviour {
 }
 
 /// What the developer says about a tool.
+#[allow(clippy::struct_excessive_bools, reason = "each is a parameter of its own")]
 pub(crate) struct Wishes<'py> {
     pub(crate) presets: Option<Bound<'py, PyDict>>,
     pub(crate) name: Option<String>,
@@ -39,6 +40,7 @@ pub(crate) struct Wishes<'py> {
     pub(crate) postprocess: Option<Py<PyAny>>,
     pub(crate) run_in: Option<RunIn>,
     pub(crate) timeout: Option<f64>,
+    pub(crate) async_execution: bool,
 }
 
 /// A tool that only lacks its place in the registry.
@@ -148,6 +150,7 @@ impl<'py> Draft<'py> {
             kind: callable.kind,
             run_in,
             timeout: wishes.timeout,
+            async_execution: wishes.async_execution,
             errors: behaviour.errors,
             plan,
             listed: pyo3::sync::PyOnceLock::new(),
@@ -249,12 +252,11 @@ pub(crate) fn namesake(word: &str) -> PyResult<Namesake> {
 /// The random part of a new name: five letters and digits.
 pub(crate) fn suffix() -> String {
     use std::hash::{BuildHasher, RandomState};
-    const LETTERS: &[u8] = b"23456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz";
     let mut bits = RandomState::new().hash_one(std::time::SystemTime::now());
     let mut letter = || {
-        let index = usize::try_from(bits % LETTERS.len() as u64).unwrap_or_default();
-        bits /= LETTERS.len() as u64;
-        char::from(LETTERS[index])
+        let index = usize::try_from(bits % ID_LETTERS.len() as u64).unwrap_or_default();
+        bits /= ID_LETTERS.len() as u64;
+        char::from(ID_LETTERS[index])
     };
     (0..5).map(|_| letter()).collect()
 }

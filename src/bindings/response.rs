@@ -10,7 +10,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 use pyo3::{IntoPyObjectExt, PyTypeInfo};
 
-use crate::call::{Answer, Code};
+use crate::call::{Answer, Code, Notice};
 
 /// One chunk of what a tool call gives.
 ///
@@ -232,6 +232,9 @@ fn code(py: Python<'_>, code: Code) -> Py<PyString> {
         Code::Failed => intern!(py, Code::Failed.as_str()),
         Code::Interrupted => intern!(py, Code::Interrupted.as_str()),
         Code::Timeout => intern!(py, Code::Timeout.as_str()),
+        Code::UnknownTask => intern!(py, Code::UnknownTask.as_str()),
+        Code::TaskRunning => intern!(py, Code::TaskRunning.as_str()),
+        Code::TaskFinished => intern!(py, Code::TaskFinished.as_str()),
     };
     word.clone().unbind()
 }
@@ -282,6 +285,14 @@ pub(crate) fn answer<'py>(py: Python<'py>, answer: &Answer) -> PyResult<Bound<'p
     let text = PyString::new(py, &answer.text());
     let content = PyList::new(py, [text_block(py, text)?])?.into_any();
     make(py, content, None, Some(code(py, answer.code())))
+}
+
+/// What is said about the task `id`, which a program finds in the metadata.
+pub(crate) fn notice<'py>(py: Python<'py>, notice: &Notice, id: &str) -> PyResult<Bound<'py, PyAny>> {
+    let content = PyList::new(py, [text_block(py, PyString::new(py, &notice.text(id)))?])?.into_any();
+    let metadata = PyDict::new(py);
+    metadata.set_item(intern!(py, "task_id"), id)?;
+    make(py, content, Some(metadata.into_any().unbind()), notice.code().map(|word| code(py, word)))
 }
 
 /// The response to a cancelled call: what came last, with a note. The chunk itself is the consumer's and stays as it is.

@@ -36,6 +36,8 @@ pub(crate) struct PyTool {
     pub(crate) kind: Kind,
     pub(crate) run_in: RunIn,
     pub(crate) timeout: Option<f64>,
+    /// A call is answered at once and goes on in the background.
+    pub(crate) async_execution: bool,
     pub(crate) errors: ErrorMode,
     pub(crate) plan: Plan,
     /// The schema as Python objects, made when it is first listed.
@@ -88,6 +90,7 @@ impl PyTool {
             run_in: self.run_in,
             timeout: self.timeout,
             errors: self.errors,
+            async_execution: self.async_execution,
             plan,
             listed: PyOnceLock::new(),
             extension,
@@ -229,6 +232,12 @@ impl PyTool {
     #[getter]
     fn timeout(&self) -> Option<f64> {
         self.timeout
+    }
+
+    /// Whether a call is answered at once and goes on in the background.
+    #[getter]
+    fn async_execution(&self) -> bool {
+        self.async_execution
     }
 
     fn __repr__(&self) -> String {

@@ -49,15 +49,21 @@ impl State {
             let is_postprocess = phase == Phase::Postprocess;
             let is_generator = matches!(phase, Phase::AsyncGenerator | Phase::Generator)
                 || (phase == Phase::Job && (self.delivered.get() || self.tool().kind == Kind::Generator));
+            let in_background = self.rare.get().is_some_and(|rare| rare.in_background.get());
             let responds = match self.tool().errors {
                 ErrorMode::Respond => true,
                 ErrorMode::Raise => false,
-                ErrorMode::Compat => !is_postprocess && !is_generator,
+                ErrorMode::Compat => in_background || (!is_postprocess && !is_generator),
             };
             if !responds || !is_answerable(py, &error) {
                 return self.wind_up(py, Ending::Raise, None, Some(unmistakable(py, error)));
             }
-            let answer = value::failure(py, &error);
+            let answer = match value::failure(py, &error) {
+                Answer::Failed { message } if in_background && (is_postprocess || is_generator) => {
+                    Answer::FailedInBackground { message }
+                }
+                answer => answer,
+            };
             let cancellation = match self.cancellation_behind(py, error) {
                 Ok(cancellation) => cancellation,
                 Err(error) => return self.raise(py, error),

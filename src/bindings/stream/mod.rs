@@ -7,6 +7,7 @@
 //! This is the one place where the crate talks to CPython directly.
 #![allow(unsafe_code, reason = "CPython's slots are reached through raw pointers; each block says why it is sound")]
 
+mod background;
 mod bind;
 mod construct;
 mod deadline;

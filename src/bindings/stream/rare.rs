@@ -35,6 +35,8 @@ pub(super) struct Rare {
     /// The event loop has thrown a cancellation in.
     pub(super) cancel_thrown: Cell<bool>,
     pub(super) deadline: Deadline,
+    /// The call was answered before it ran, and nobody reads its stream.
+    pub(super) in_background: Cell<bool>,
 }
 
 impl Default for Rare {
@@ -48,6 +50,7 @@ impl Default for Rare {
             error: Slot::empty(),
             cancel_thrown: Cell::new(false),
             deadline: Deadline::new(),
+            in_background: Cell::new(false),
         }
     }
 }

@@ -61,6 +61,9 @@ impl State {
             if self.single && tool.postprocess.is_some() {
                 self.keep_block(&input);
             }
+            if tool.async_execution {
+                return self.start_background(py, &input);
+            }
             if tool.run_in != RunIn::Inline {
                 return self.start_job(&input);
             }
@@ -70,7 +73,19 @@ impl State {
                 Call::Refused(answer) => return self.refuse(Refusal::Answer(answer)),
             };
             drop(input);
-            match tool.kind {
+            self.proceed(result)
+        }
+    }
+
+    /// The function was called: goes on with what it returned, which is owned.
+    ///
+    /// # Safety
+    /// The thread is attached; `tool` is filled.
+    #[inline]
+    pub(super) unsafe fn proceed(&self, result: *mut PyObject) -> Step {
+        // SAFETY: as for the caller; the slots are filled as the phases ask for.
+        unsafe {
+            match self.tool().kind {
                 Kind::Function => self.settle(result),
                 Kind::Coroutine => {
                     let iterator = await_iter(result);
@@ -142,41 +157,66 @@ impl State {
     unsafe fn start_job(&self, input: &impl Input) -> Step {
         // SAFETY: as for `start`.
         unsafe {
-            Python::attach(|py| {
-                let tool = self.tool();
-                let bound = tool.plan.bind_any(py, input);
-                let (arguments, keywords) = match bound {
-                    Ok(Bind::Ready(arguments, keywords)) => (arguments, keywords),
-                    Ok(Bind::Refused(answer)) => return self.refuse(Refusal::Answer(answer)),
-                    Err(error) => {
-                        error.restore(py);
+            Python::attach(|py| match self.bind(py, input) {
+                Ok((arguments, keywords)) => self.employ(py, arguments, keywords),
+                Err(step) => step,
+            })
+        }
+    }
+
+    /// The arguments of the call, or the step that answers for them.
+    ///
+    /// # Safety
+    /// As for `start`; `tool` is filled.
+    pub(super) unsafe fn bind<'py>(&self, py: Python<'py>, input: &impl Input) -> Result<Arguments<'py>, Step> {
+        // SAFETY: as for the caller.
+        unsafe {
+            match self.tool().plan.bind_any(py, input) {
+                Ok(Bind::Ready(arguments, keywords)) => Ok((arguments, keywords)),
+                Ok(Bind::Refused(answer)) => Err(self.refuse(Refusal::Answer(answer))),
+                Err(error) => {
+                    error.restore(py);
+                    Err(self.fail())
+                }
+            }
+        }
+    }
+
+    /// Gives the work to a worker thread.
+    ///
+    /// # Safety
+    /// As for `start`; `tool` is filled.
+    pub(super) unsafe fn employ<'py>(
+        &self,
+        py: Python<'py>,
+        arguments: Bound<'py, PyTuple>,
+        keywords: Option<Bound<'py, PyDict>>,
+    ) -> Step {
+        // SAFETY: as for the caller.
+        unsafe {
+            let started = self.tool().errand(py).and_then(|(callable, give_up)| {
+                Job::start(py, callable, arguments, keywords, CHUNKS_AHEAD, give_up.map(Bound::unbind))
+            });
+            match started {
+                Ok(job) => {
+                    if self.rare().job.set(job).is_err() {
+                        PyRuntimeError::new_err("a tool call runs one job").restore(py);
                         return self.fail();
                     }
-                };
-                let started = tool.errand(py).and_then(|(callable, give_up)| {
-                    Job::start(py, callable, arguments, keywords, CHUNKS_AHEAD, give_up.map(Bound::unbind))
-                });
-                match started {
-                    Ok(job) => {
-                        if self.rare().job.set(job).is_err() {
-                            PyRuntimeError::new_err("a tool call runs one job").restore(py);
-                            return self.fail();
-                        }
-                        self.phase.set(Phase::Job);
-                        self.step_job()
-                    }
-                    Err(error) => {
-                        error.restore(py);
-                        self.fail()
-                    }
+                    self.phase.set(Phase::Job);
+                    self.step_job()
                 }
-            })
+                Err(error) => {
+                    error.restore(py);
+                    self.fail()
+                }
+            }
         }
     }
 
     /// Ends the call before the tool has run.
     #[cold]
-    unsafe fn refuse(&self, refusal: Refusal) -> Step {
+    pub(super) unsafe fn refuse(&self, refusal: Refusal) -> Step {
         Python::attach(|py| {
             self.finish();
             let response = match refusal {
@@ -211,8 +251,11 @@ impl State {
     }
 }
 
+/// What a function is called with.
+type Arguments<'py> = (Bound<'py, PyTuple>, Option<Bound<'py, PyDict>>);
+
 /// Why a call ends before its tool runs.
-enum Refusal {
+pub(super) enum Refusal {
     /// The model is told.
     Answer(Answer),
     /// The developer is told.

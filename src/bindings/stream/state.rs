@@ -21,6 +21,8 @@ pub(super) enum Phase {
     Fresh,
     /// Nothing has run.
     Ready,
+    /// Nothing has run; `tool` is filled, and its bound arguments are in `pending` and `last`.
+    Admitted,
     /// `inner` is a coroutine (or another awaitable's iterator) that gives the one result.
     Coroutine,
     /// `inner` is an async generator; `pending` is its step under way, unless the short way is taken.
@@ -116,7 +118,7 @@ impl State {
     }
 
     #[inline]
-    fn new(toolkit: *mut PyObject, call: *mut PyObject, single: bool) -> Self {
+    pub(super) fn new(toolkit: *mut PyObject, call: *mut PyObject, single: bool) -> Self {
         Self {
             toolkit: Slot::owning(toolkit),
             call: Slot::owning(call),
@@ -281,6 +283,7 @@ impl State {
             }
             match self.phase.get() {
                 Phase::Ready => self.start(),
+                Phase::Admitted => self.start_admitted(),
                 Phase::Coroutine => self.step_coroutine(value),
                 Phase::AsyncGenerator => self.step_async_generator(value),
                 Phase::Generator => self.step_generator(value),

@@ -48,7 +48,7 @@ impl State {
                     error.restore(py);
                     return self.fail();
                 }
-                Phase::Fresh | Phase::Ready | Phase::Cancelled | Phase::Done => None,
+                Phase::Fresh | Phase::Ready | Phase::Admitted | Phase::Cancelled | Phase::Done => None,
             };
             let Some(target) = target else {
                 self.finish();
@@ -100,7 +100,9 @@ impl State {
                 Phase::Generator => self.end_of_stream(),
                 Phase::Postprocess => self.postprocessed(value.into_ptr()),
                 Phase::Closing => self.end(py),
-                Phase::Fresh | Phase::Ready | Phase::Job | Phase::Cancelled | Phase::Done => Step::End,
+                Phase::Fresh | Phase::Ready | Phase::Admitted | Phase::Job | Phase::Cancelled | Phase::Done => {
+                    Step::End
+                }
             }
         }
     }

@@ -4,6 +4,7 @@
     reason = "what `help()` shows is Python's documentation, where sections list bare names"
 )]
 
+mod background;
 mod describe;
 mod extend;
 mod groups;
@@ -13,13 +14,14 @@ mod registration;
 mod skills;
 mod state;
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use pyo3::exceptions::PyValueError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 
+use super::background::PyTaskBoard;
 use super::register::Behaviour;
 use super::tool::PyTool;
 use crate::call::{Answer, ArgumentMode, ErrorMode, RunIn};
@@ -38,6 +40,8 @@ pub(crate) struct PyToolkit {
     listing: Mutex<Option<(u64, Py<PyBytes>)>>,
     /// The folders of instructions, and how the agent is told about them.
     skills: Mutex<Skills>,
+    /// What runs in the background, once something has.
+    tasks: OnceLock<Py<PyTaskBoard>>,
 }
 
 impl PyToolkit {
@@ -83,6 +87,7 @@ impl PyToolkit {
             behaviour: Mutex::default(),
             listing: Mutex::default(),
             skills: Mutex::default(),
+            tasks: OnceLock::new(),
         }
     }
 
@@ -116,6 +121,7 @@ impl PyToolkit {
 
     #[allow(clippy::needless_pass_by_value, reason = "the signature that pyo3 asks for")]
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(self.tasks.get())?;
         // A thread that holds the lock is using the toolkit, which is then not garbage.
         if let Ok(registry) = self.registry.try_lock() {
             registry.tools().try_for_each(|tool| visit.call(&tool.body))?;

@@ -43,6 +43,7 @@ impl PyToolkit {
     ///     include_var_keyword: Whether the model may send `**kwargs`, as an object under that name.
     ///     postprocess_func: Called with the request block and each response; a true result is delivered instead.
     ///     namesake_strategy: What to do when the name is taken: `"raise"`, `"skip"`, `"override"` or `"rename"`.
+    ///     async_execution: Whether a call is answered at once and goes on in the background; see `view_task`.
     ///     run_in: Where it runs, instead of the toolkit's own choice: `"thread"`, `"inline"` or `"process"`.
     ///     timeout: After how many seconds a call is ended.
     ///
@@ -53,9 +54,13 @@ impl PyToolkit {
     #[pyo3(signature = (
         tool_func, group_name="basic", preset_kwargs=None, func_name=None, func_description=None, json_schema=None,
         include_long_description=true, include_var_positional=false, include_var_keyword=false,
-        postprocess_func=None, namesake_strategy="raise", *, run_in=None, timeout=None
+        postprocess_func=None, namesake_strategy="raise", async_execution=false, *, run_in=None, timeout=None
     ))]
-    #[allow(clippy::too_many_arguments, reason = "the parameters that AgentScope fixed")]
+    #[allow(
+        clippy::too_many_arguments,
+        clippy::fn_params_excessive_bools,
+        reason = "the parameters that AgentScope fixed"
+    )]
     fn register_tool_function<'py>(
         &self,
         py: Python<'py>,
@@ -70,6 +75,7 @@ impl PyToolkit {
         include_var_keyword: bool,
         postprocess_func: Option<Py<PyAny>>,
         namesake_strategy: &str,
+        async_execution: bool,
         run_in: Option<&str>,
         timeout: Option<f64>,
     ) -> PyResult<()> {
@@ -90,6 +96,7 @@ impl PyToolkit {
                 postprocess: postprocess_func,
                 run_in,
                 timeout,
+                async_execution,
             },
         )?;
         let is_meta = self.is_own_reset(draft.function())?;

@@ -1,0 +1,66 @@
+"""What the tests of background tasks share: starting one, and tools that tell what becomes of them."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+from streams import block, read
+from toolcrib import Toolkit
+
+
+async def start(kit: Toolkit, name: str, /, **arguments: Any) -> str:
+    """Call a tool that goes on in the background, and give the id of its task."""
+    (answer,) = await read(kit.call_tool_function(block(name, **arguments)))
+    assert answer.ok, answer
+    return answer.text.split("Task ID: ")[1].split(".")[0]
+
+
+async def turns(count: int = 5) -> None:
+    """Let everything go on that can."""
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+class Slow:
+    """Tools that wait until they are let go, and say when they begin and how they end."""
+
+    def __init__(self) -> None:
+        self.log: list[str] = []
+        self.go = asyncio.Event()
+
+    async def wait(self) -> str:
+        self.log.append("began")
+        try:
+            await self.go.wait()
+        except asyncio.CancelledError:
+            self.log.append("cancelled")
+            raise
+        finally:
+            self.log.append("finalised")
+        return "done"
+
+    async def chunks(self) -> AsyncIterator[str]:
+        try:
+            yield "one"
+            await self.go.wait()
+            yield "one two"
+        finally:
+            await asyncio.sleep(0)
+            self.log.append("finalised")
+
+    async def stubborn(self) -> str:
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            self.log.append("ignored")
+        await self.go.wait()
+        self.log.append("finished")
+        return "late"
+
+
+def toolkit(*tools: Any, **options: Any) -> Toolkit:
+    """A toolkit whose tools all go on in the background."""
+    kit = Toolkit(**options)
+    for tool in tools:
+        kit.register_tool_function(tool, async_execution=True)
+    return kit
