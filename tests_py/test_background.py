@@ -3,7 +3,6 @@
 import asyncio
 import contextvars
 import functools
-import inspect
 import re
 import threading
 from collections.abc import AsyncIterator, Iterator
@@ -14,11 +13,12 @@ import pytest
 from background import Slow, start, toolkit, turns
 from conftest import LoopFactory
 from streams import block, read
-from toolcrib import Toolkit, ToolResponse, errors
+from toolcrib import Toolkit, ToolResponse
 
 REMINDER = re.compile(
-    r"<system-reminder>Tool '(\w+)' is executing asynchronously\. Task ID: (\w{22})\. Use view_task\('\2'\) to check status, "
-    r"wait_task\('\2'\) to wait for completion, or cancel_task\('\2'\) to cancel the task\.</system-reminder>"
+    r"<system-reminder>Tool '(\w+)' is executing asynchronously\. Task ID: (\w{22})\. "
+    r"Use view_task\('\2'\) to check status, wait_task\('\2'\) to wait for completion, "
+    r"or cancel_task\('\2'\) to cancel the task\.</system-reminder>"
 )
 
 
@@ -83,9 +83,11 @@ async def test_a_call_is_answered_at_once_with_the_id() -> None:
     (answer,) = await read(kit.call_tool_function(block("wait")))
 
     match = REMINDER.fullmatch(answer.text)
-    assert match and match[1] == "wait"
+    assert match
+    assert match[1] == "wait"
     assert answer.metadata == {"task_id": match[2]}
-    assert answer.ok and answer.is_last
+    assert answer.ok
+    assert answer.is_last
     assert slow.log == []
 
 
@@ -228,57 +230,3 @@ async def test_the_task_has_the_callers_context() -> None:
     variable.set("later")
 
     assert (await kit.wait_task(task_id)).text == "caller"
-
-
-async def test_running_and_finished_can_be_read_like_dictionaries() -> None:
-    slow = Slow()
-    kit = toolkit(slow.wait, coroutine)
-    running = await start(kit, "wait")
-    finished = await start(kit, "coroutine", number=1)
-    await turns()
-
-    assert running in kit._async_tasks and finished not in kit._async_tasks
-    assert list(kit._async_tasks) == [running] and len(kit._async_tasks) == 1
-    assert isinstance(kit._async_tasks[running], asyncio.Task)
-    assert {task_id: result.text for task_id, result in kit._async_results.items()} == {finished: "1"}
-    with pytest.raises(KeyError):
-        kit._async_results[running]
-
-
-async def test_the_task_tools_are_offered_and_work() -> None:
-    kit = toolkit(coroutine)
-    kit.create_tool_group("tasks", "Tasks.", active=True)
-
-    kit.register_task_tools("tasks")
-    task_id = await start(kit, "coroutine", number=5)
-    (result,) = await read(kit.call_tool_function(block("wait_task", task_id=task_id, timeout="5")))
-
-    assert [name for name, tool in kit.tools.items() if tool.group == "tasks"] == [
-        "view_task",
-        "wait_task",
-        "cancel_task",
-    ]
-    assert all(tool.json_schema["function"]["description"] for tool in kit.tools.values() if tool.group == "tasks")
-    assert kit.tools["wait_task"].json_schema["function"]["parameters"]["required"] == ["task_id"]
-    assert result.text == "5"
-
-
-def test_the_task_tools_are_registered_together_or_not_at_all() -> None:
-    kit = Toolkit()
-    kit.register_tool_function(coroutine, func_name="cancel_task")
-
-    with pytest.raises(errors.DuplicateToolError):
-        kit.register_task_tools()
-
-    assert list(kit.tools) == ["cancel_task"]
-
-
-def test_async_execution_is_where_agentscope_has_it_and_can_be_read() -> None:
-    kit = Toolkit()
-
-    kit.tool(async_execution=True)(coroutine)
-    kit.tool(function)
-    kit.register_tool_function(generator, "basic", None, None, None, None, True, False, False, None, "raise", True)
-
-    assert [tool.async_execution for tool in kit.tools.values()] == [True, False, True]
-    assert list(inspect.signature(kit.register_tool_function).parameters)[11] == "async_execution"

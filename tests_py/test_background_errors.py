@@ -96,7 +96,7 @@ async def test_a_tool_that_takes_too_long_is_ended_by_its_timeout() -> None:
 def test_without_an_event_loop_the_developer_is_told() -> None:
     kit = toolkit(coroutine)
 
-    with pytest.raises(RuntimeError, match="tool `coroutine` runs in the background.*event loop"):
+    with pytest.raises(RuntimeError, match=r"tool `coroutine` runs in the background.*event loop"):
         kit.call("coroutine").send(None)
 
     assert not kit._async_tasks

@@ -59,6 +59,7 @@ KIT.register_tool_function(coroutine, func_name="postprocessed", postprocess_fun
 KIT.register_tool_function(waiting, func_name="hurried", timeout=60)
 KIT.register_tool_function(function, func_name="thread", run_in="thread")
 KIT.register_tool_function(generator, func_name="thread_generator", run_in="thread")
+KIT.register_tool_function(waiting, func_name="background", async_execution=True)
 
 
 def stream(name: str) -> Callable[[int], Awaitable[Any]]:
@@ -89,6 +90,19 @@ async def cancel(number: int) -> None:
     await task
 
 
+async def in_background(number: int) -> None:
+    answer = await KIT.call("background", number=number)
+    assert answer.metadata is not None
+    await KIT.wait_task(answer.metadata["task_id"])
+
+
+async def cancel_in_background(number: int) -> None:
+    answer = await KIT.call("background", number=number)
+    await asyncio.sleep(0)
+    assert answer.metadata is not None
+    await KIT.cancel_task(answer.metadata["task_id"])
+
+
 SCENARIOS: dict[str, tuple[Callable[[int], Awaitable[Any]], int]] = {
     "coroutine": (stream("coroutine"), CALLS),
     "waiting": (stream("waiting"), CALLS),
@@ -108,6 +122,8 @@ SCENARIOS: dict[str, tuple[Callable[[int], Awaitable[Any]], int]] = {
     "closed early": (close_early, CALLS),
     "never awaited": (never_await, CALLS),
     "cancelled": (cancel, CALLS // 4),
+    "in the background": (in_background, CALLS // 4),
+    "cancelled in the background": (cancel_in_background, CALLS // 4),
 }
 
 

@@ -1,7 +1,7 @@
 """Tools that go on in the background: their asyncio tasks, and the methods of `Toolkit` that ask for them.
 
-What is known of the tasks, and what is said about them, is decided by the core's board; here they are started, awaited and
-cancelled. asyncio is imported when it is first needed.
+What is known of the tasks, and what is said about them, is decided by the core's board; here they are started,
+awaited and cancelled. asyncio is imported when it is first needed.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-    Task = asyncio.Task[ToolResponse]
+    _Task = asyncio.Task[ToolResponse]
 
 
 class BackgroundTasks(_core.Toolkit):
     """The part of `Toolkit` that is about tools registered with `async_execution=True`."""
 
     @property
-    def _async_tasks(self) -> Mapping[str, Task]:
+    def _async_tasks(self) -> Mapping[str, _Task]:
         """The tasks that run, by their ids; live."""
         return LiveMapping(self._tasks.tasks, self._tasks.task)
 
@@ -165,7 +165,7 @@ def begin(board: _core.TaskBoard, task_id: str, tool: str, work: Coroutine[Any, 
     task.add_done_callback(partial(_record, board, task_id))
 
 
-def _record(board: _core.TaskBoard, task_id: str, task: Task) -> None:
+def _record(board: _core.TaskBoard, task_id: str, task: _Task) -> None:
     """Note what a task came to, if that is not noted yet."""
     error = None if task.cancelled() else task.exception()
     if task.cancelled() or (error is not None and not isinstance(error, Exception)):
@@ -190,7 +190,7 @@ def _given(outcome: ToolResponse | Exception) -> ToolResponse:
     return outcome
 
 
-def _cancel(task: Task) -> None:
+def _cancel(task: _Task) -> None:
     """Cancel a task from any event loop."""
     import asyncio
 
@@ -202,8 +202,8 @@ def _cancel(task: Task) -> None:
             loop.call_soon_threadsafe(task.cancel)
 
 
-async def _end_of(tasks: Sequence[Task], timeout: float | None) -> None:
-    """Wait for the end of tasks, of any event loop, but not longer than the timeout. It does them no harm if this is cancelled.
+async def _end_of(tasks: Sequence[_Task], timeout: float | None) -> None:
+    """Wait for the end of tasks, of any event loop, but not longer than the timeout. Being cancelled does them no harm.
 
     Args:
         tasks: At least one.
@@ -213,7 +213,7 @@ async def _end_of(tasks: Sequence[Task], timeout: float | None) -> None:
 
     here = asyncio.get_running_loop()
     ends: set[asyncio.Future[Any]] = set()
-    listeners: list[tuple[Task, Callable[[Task], None]]] = []
+    listeners: list[tuple[_Task, Callable[[_Task], None]]] = []
     for task in tasks:
         if task.get_loop() is here:
             ends.add(task)
@@ -227,12 +227,12 @@ async def _end_of(tasks: Sequence[Task], timeout: float | None) -> None:
     try:
         await asyncio.wait(ends, timeout=timeout)
     finally:
-        for task, listener in listeners:
+        for task, listening in listeners:
             with suppress(RuntimeError):
-                task.get_loop().call_soon_threadsafe(task.remove_done_callback, listener)
+                task.get_loop().call_soon_threadsafe(task.remove_done_callback, listening)
 
 
-def _tell(end: asyncio.Future[Any], task: Task) -> None:
+def _tell(end: asyncio.Future[Any], task: _Task) -> None:
     """Tell another event loop that a task is over."""
     del task
     with suppress(RuntimeError):  # That loop was closed meanwhile.

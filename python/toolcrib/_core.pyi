@@ -15,7 +15,7 @@ from typing_extensions import disjoint_base
 from toolcrib.blocks import AudioBlock, ImageBlock, TextBlock, VideoBlock
 from toolcrib.skill import AgentSkill
 
-__all__ = ["RegisteredToolFunction", "ToolGroup", "ToolResponse", "ToolStream", "Toolkit"]
+__all__ = ["RegisteredToolFunction", "TaskBoard", "ToolGroup", "ToolResponse", "ToolStream", "Toolkit"]
 
 _Block: TypeAlias = TextBlock | ImageBlock | AudioBlock | VideoBlock
 
@@ -97,8 +97,8 @@ class Toolkit:
                 result is delivered instead.
             namesake_strategy: What to do when the name is taken: `"raise"` refuses, `"skip"` keeps the old tool,
                 `"override"` puts the new one in its place, `"rename"` adds a random ending of five characters.
-            async_execution: Whether a call is answered at once and goes on in the background, in a task of the event loop
-                that calls it; see `view_task`.
+            async_execution: Whether a call is answered at once and goes on in the background, in a task of the
+                event loop that calls it; see `view_task`.
             run_in: Where it runs, instead of the toolkit's own choice: `"thread"`, `"inline"`, or `"process"` for an
                 importable function that can be killed.
             timeout: After how many seconds a call is ended. A synchronous tool that runs inline cannot have one.
