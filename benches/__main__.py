@@ -25,6 +25,7 @@ THEMES = (
     "failures",
     "responses",
     "leaks",
+    "background",
     "imports",
     "memory",
 )

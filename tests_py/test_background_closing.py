@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import threading
 import weakref
 
 import pytest
@@ -131,6 +132,25 @@ async def test_a_tool_may_close_its_own_toolkit() -> None:
 
     assert (await kit.wait_task(await start(kit, "close"))).text == "closed"
     assert slow.log == ["began", "cancelled", "finalised"]
+
+
+async def test_a_tool_in_a_thread_is_left_to_itself() -> None:
+    go, done = threading.Event(), threading.Event()
+
+    def block_thread() -> None:
+        go.wait()
+        done.set()
+
+    kit = toolkit(block_thread)
+    task_id = await start(kit, "block_thread")
+    await turns()
+
+    await kit.cancel_task(task_id)
+    await kit.aclose()
+
+    assert not done.is_set()
+    go.set()
+    assert done.wait(60)
 
 
 async def test_a_toolkit_goes_when_its_tasks_are_over() -> None:

@@ -157,6 +157,18 @@ def test_a_cancelled_call_leaves_no_process(tool: Callable[..., Any], tmp_path: 
     asyncio.run(main())
 
 
+def test_a_call_in_the_background_leaves_no_process_when_the_toolkit_is_closed(tmp_path: Path) -> None:
+    file = tmp_path / "pids"
+
+    async def main() -> None:
+        async with kit(process_tools.stay, async_execution=True) as toolkit:
+            await toolkit.call("stay", file=str(file))
+            left = await pids(file)
+        await until(lambda: not any(map(lives, left)))
+
+    asyncio.run(main())
+
+
 def test_a_timeout_leaves_no_process(tmp_path: Path) -> None:
     file = tmp_path / "pids"
 

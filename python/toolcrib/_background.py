@@ -126,6 +126,9 @@ class BackgroundTasks(_core.Toolkit):
                 _catch_up(board, task_id)
                 if task is not current and board.cancel(task_id)[0] is not None:
                     _cancel(task)
+            for task_id, task in board.leaving().items():
+                if task.get_loop().is_closed():
+                    board.forget(task_id)
             # A task whose loop stands still is cancelled when that goes on, for which nobody can wait here.
             leaving = [task for task in board.leaving().values() if task.get_loop().is_running()]
             if all(task is current for task in leaving):
