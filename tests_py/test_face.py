@@ -238,5 +238,5 @@ def test_help_shows_the_parameters() -> None:
     shown = str(inspect.signature(Toolkit.register_tool_function))
 
     assert shown.startswith("(self, /, tool_func, group_name='basic', preset_kwargs=None, func_name=None,")
-    assert shown.endswith("namesake_strategy='raise', *, run_in=None, timeout=None)")
+    assert shown.endswith("namesake_strategy='raise', async_execution=False, *, run_in=None, timeout=None)")
     assert str(inspect.signature(Toolkit)) == "(*, arguments='coerce', errors='respond', run_in='thread')"

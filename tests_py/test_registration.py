@@ -64,9 +64,9 @@ def test_all_eleven_parameters_may_be_passed_by_position() -> None:
 
 
 def test_run_in_and_timeout_are_keywords() -> None:
-    too_many: list[Any] = [search, "basic", None, None, None, None, True, False, False, None, "raise", "thread"]
+    too_many: list[Any] = [search, "basic", None, None, None, None, True, False, False, None, "raise", False, "thread"]
 
-    with pytest.raises(TypeError, match="takes from 1 to 11 positional arguments but 12 were given"):
+    with pytest.raises(TypeError, match="takes from 1 to 12 positional arguments but 13 were given"):
         Toolkit().register_tool_function(*too_many)
 
 

@@ -59,7 +59,8 @@ def test_run_in_says_where_a_tool_runs(tool: Callable[..., Any], wanted: Any, sh
         ({"include_long_description": "no"}, TypeError),
         ({"namesake_strategy": None}, TypeError),
         ({"postprocess_func": 3}, TypeError),
-        ({"async_execution": True}, TypeError),
+        ({"async_execution": "yes"}, TypeError),
+        ({"unheard_of": True}, TypeError),
     ],
 )
 def test_a_wrong_option_is_refused_and_nothing_is_registered(
