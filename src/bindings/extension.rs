@@ -6,7 +6,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyFrozenSet, PyString, PyType};
+use pyo3::types::{PyDict, PyFrozenSet, PyType};
 use serde_json::Value;
 
 use super::callable::Kind;
@@ -186,34 +186,4 @@ pub(crate) fn check_model(model: &Bound<'_, PyAny>) -> PyResult<()> {
         "The extended model must be a child class of pydantic BaseModel, but got {}.",
         model.get_type()
     )))
-}
-
-/// An argument that may be left out, where `None` is one that was given.
-pub(crate) struct Given<'py>(pub(crate) Option<Bound<'py, PyAny>>);
-
-impl<'py> FromPyObject<'_, 'py> for Given<'py> {
-    type Error = std::convert::Infallible;
-
-    fn extract(object: Borrowed<'_, 'py, PyAny>) -> std::result::Result<Self, Self::Error> {
-        Ok(Self(Some(object.to_owned())))
-    }
-}
-
-/// The one argument that was given under either of two names.
-pub(crate) fn either<'py>(first: Given<'py>, second: Given<'py>, names: (&str, &str)) -> PyResult<Bound<'py, PyAny>> {
-    match (first.0, second.0) {
-        (Some(given), None) | (None, Some(given)) => Ok(given),
-        (None, None) => {
-            Err(PyTypeError::new_err(format!("set_extended_model() is missing the argument '{}'", names.0)))
-        }
-        (Some(_), Some(_)) => Err(PyTypeError::new_err(format!(
-            "set_extended_model() takes either '{}' or '{}', which are the same, not both",
-            names.0, names.1
-        ))),
-    }
-}
-
-/// The name of a tool.
-pub(crate) fn name_of(name: &Bound<'_, PyAny>) -> PyResult<String> {
-    Ok(name.cast::<PyString>()?.to_str()?.to_owned())
 }

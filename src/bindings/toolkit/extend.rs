@@ -4,11 +4,13 @@
     reason = "what `help()` shows is Python's documentation, where sections list bare names"
 )]
 
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
+use pyo3::types::PyString;
 
 use super::PyToolkit;
 use crate::Error;
-use crate::bindings::extension::{Given, Use, check_model, either, name_of};
+use crate::bindings::extension::{Use, check_model};
 use crate::registry::Tool;
 
 impl PyToolkit {
@@ -37,13 +39,38 @@ impl PyToolkit {
     }
 }
 
+/// An argument that may be left out, where `None` is one that was given.
+struct Given<'py>(Option<Bound<'py, PyAny>>);
+
+impl<'py> FromPyObject<'_, 'py> for Given<'py> {
+    type Error = std::convert::Infallible;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> Result<Self, Self::Error> {
+        Ok(Self(Some(object.to_owned())))
+    }
+}
+
+/// The one argument that was given under either of two names.
+fn either<'py>(first: Given<'py>, second: Given<'py>, names: (&str, &str)) -> PyResult<Bound<'py, PyAny>> {
+    match (first.0, second.0) {
+        (Some(given), None) | (None, Some(given)) => Ok(given),
+        (None, None) => {
+            Err(PyTypeError::new_err(format!("set_extended_model() is missing the argument '{}'", names.0)))
+        }
+        (Some(_), Some(_)) => Err(PyTypeError::new_err(format!(
+            "set_extended_model() takes either '{}' or '{}', which are the same, not both",
+            names.0, names.1
+        ))),
+    }
+}
+
 /// What a method takes that accepts both spellings.
 type Spelt<'py> = (Given<'py>, Given<'py>);
 
 fn spelt<'py>(names: Spelt<'py>, models: Spelt<'py>) -> PyResult<(String, Bound<'py, PyAny>)> {
     let name = either(names.0, names.1, ("func_name", "finish_function_name"))?;
     let model = either(models.0, models.1, ("model", "structured_model"))?;
-    Ok((name_of(&name)?, model))
+    Ok((name.cast::<PyString>()?.to_str()?.to_owned(), model))
 }
 
 #[pymethods]
