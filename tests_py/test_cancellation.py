@@ -2,69 +2,18 @@
 
 import asyncio
 import contextlib
-import gc
-import warnings
 from collections.abc import AsyncIterator, Awaitable
 from typing import Any
 
 import pytest
 
-from cancellable import KINDS, Log, Tools, swallowing, thread, thread_generator
+from cancellable import KINDS
+from cancelling import cancelled_everywhere
 from conftest import LoopFactory
-from streams import COUNTS_REQUESTS, block, toolkit
+from streams import COUNTS_REQUESTS, NOTE, block, toolkit
 from toolcrib import ToolResponse
 
 needs_counting = pytest.mark.skipif(not COUNTS_REQUESTS, reason="before 3.11 a task does not count requests to cancel")
-
-POINTS = 200
-
-
-async def cancelled_after(steps: int, tools: Tools, times: int, *, short: bool) -> bool:
-    """Cancel a call after some steps of the loop and check what holds; tells whether the call ended before that."""
-    log = Log()
-    kit = tools(log)
-    got: list[ToolResponse] = []
-    others = asyncio.all_tasks()
-
-    async def consume() -> None:
-        if short:
-            got.append(await kit.call("tool"))
-            return
-        async for response in kit.call_tool_function(block("tool")):
-            got.append(response)
-
-    task = asyncio.create_task(consume())
-    for _ in range(steps):
-        await asyncio.sleep(0)
-    finished_first = task.done()
-    for _ in range(times):
-        task.cancel()
-        await asyncio.sleep(0)
-    await asyncio.wait([task], timeout=30)
-
-    where = f"{tools.__name__}, cancelled after {steps} steps"
-    assert task.done(), f"{where}: hangs"
-    swallowed = tools is swallowing and log.returned
-    assert task.cancelled() or finished_first or swallowed, f"{where}: {task}"
-    if task.cancelled() and log.entered and not short and times == 1:
-        assert got[-1].is_interrupted, f"{where}: the interruption was not told"
-        assert got[-1].code == "interrupted"
-    for _ in range(5000):
-        if log.left == log.entered and asyncio.all_tasks() == others:
-            break
-        await asyncio.sleep(0.001 if tools in (thread, thread_generator) else 0)
-    assert log.left == log.entered, f"{where}: {log.entered - log.left} `finally` did not run"
-    assert asyncio.all_tasks() == others, f"{where}: {asyncio.all_tasks() - others} are left"
-    return finished_first
-
-
-async def cancelled_everywhere(tools: Tools, times: int, *, short: bool = False) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        for steps in range(POINTS):
-            if await cancelled_after(steps, tools, times, short=short) and steps > 10:
-                break
-        gc.collect()
 
 
 @pytest.mark.parametrize("tools", KINDS)
@@ -182,3 +131,25 @@ async def test_an_error_in_the_cleanup_does_not_undo_a_cancellation(tool: Any, p
     assert (got[-1].code, got[-1].text) == ("failed", "Error: the cleanup failed")
     assert stream.cancelled()
     assert short.cancelled()
+
+
+@needs_counting
+async def test_a_tool_that_passes_a_call_on_tells_of_the_interruption_once() -> None:
+    inner = toolkit(forever)
+    got: list[str] = []
+
+    async def outer() -> AsyncIterator[ToolResponse]:
+        async for response in inner.call_tool_function(block("forever")):
+            yield response
+
+    async def consume() -> None:
+        async for response in toolkit(outer).call_tool_function(block("outer")):
+            got.append(response.text)
+
+    task = asyncio.create_task(consume())
+    await asyncio.sleep(0.01)
+    task.cancel()
+    await asyncio.wait([task], timeout=30)
+
+    assert task.cancelled()
+    assert got == [NOTE]

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from layers import break_out, passing
+from layers import waiting as waiting_layer
 from streams import block, read, toolkit
 from toolcrib import ToolResponse
 
@@ -66,6 +68,17 @@ def stream(name: str) -> Callable[[int], Awaitable[Any]]:
     return lambda number: read(KIT.call_tool_function(block(name, number=number)))
 
 
+LAYERED = toolkit(async_generator)
+for middleware in (passing, break_out, waiting_layer):
+    LAYERED.register_middleware(middleware)
+
+
+async def leave_layers_early(number: int) -> None:
+    async for _ in LAYERED.call_tool_function(block("async_generator", number=number)):
+        break
+    await asyncio.sleep(0)
+
+
 async def leave_early(number: int) -> None:
     async for _ in KIT.call_tool_function(block("generator", number=number)):
         break
@@ -119,6 +132,9 @@ SCENARIOS: dict[str, tuple[Callable[[int], Awaitable[Any]], int]] = {
     "thread generator": (stream("thread_generator"), CALLS // 4),
     "short call": (lambda n: KIT.call("coroutine", number=n), CALLS),
     "left early": (leave_early, CALLS),
+    "layered": (lambda n: read(LAYERED.call_tool_function(block("async_generator", number=n))), CALLS // 2),
+    "layered short call": (lambda n: LAYERED.call("async_generator", number=n), CALLS // 2),
+    "layers left early": (leave_layers_early, CALLS // 2),
     "closed early": (close_early, CALLS),
     "never awaited": (never_await, CALLS),
     "cancelled": (cancel, CALLS // 4),

@@ -238,3 +238,18 @@ async def test_a_tool_in_a_thread_leaves_the_loop_free() -> None:
     released.set()
 
     assert await call == ["released"]
+
+
+@pytest.mark.parametrize("is_awaited", [False, True])
+async def test_a_tool_may_return_the_stream_of_another_call(is_awaited: bool) -> None:
+    async def numbers() -> AsyncIterator[str]:
+        yield "0"
+        yield "1"
+
+    inner = toolkit(numbers)
+
+    async def outer() -> Any:
+        stream: Any = inner.call_tool_function(block("numbers"))
+        return await stream if is_awaited else stream
+
+    assert await texts(toolkit(outer).call_tool_function(block("outer"))) == ["0", "1"]

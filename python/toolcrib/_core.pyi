@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeAlias, final, overload
 from typing_extensions import disjoint_base
 
 from toolcrib.blocks import AudioBlock, ImageBlock, TextBlock, VideoBlock
+from toolcrib.middleware import Middleware
 from toolcrib.skill import AgentSkill
 
 __all__ = ["RegisteredToolFunction", "TaskBoard", "ToolGroup", "ToolResponse", "ToolStream", "Toolkit"]
@@ -271,7 +272,7 @@ class Toolkit:
         """
 
     def clear(self) -> None:
-        """Remove all tools and all groups but `basic`; skills stay."""
+        """Remove all tools and all groups but `basic`; skills and middlewares stay."""
 
     def register_agent_skill(self, skill_dir: str | PathLike[str]) -> None:
         """Add the skill in a folder: its `SKILL.md` says in YAML front matter the `name` and the `description`.
@@ -352,6 +353,30 @@ class Toolkit:
             FileTooLargeError: If it has more than 16 MiB.
         """
 
+    def register_middleware(self, middleware: Middleware) -> None:
+        """Put a middleware around every call, inside of those registered before.
+
+        It is called with `{"tool_call": block}` and with a handler: `next_handler(**kwargs)` gives the stream of what
+        is further in. The middlewares of a call are those that the toolkit has when the call starts.
+
+        Args:
+            middleware: An async generator function, or anything that returns a stream or a response, directly or when
+                awaited.
+
+        Raises:
+            TypeError: If it cannot be called.
+
+        Example:
+            async def log(kwargs, next_handler):
+                print("asked:", kwargs["tool_call"]["name"])
+                async for response in await next_handler(**kwargs):
+                    yield response
+
+            toolkit.register_middleware(log)
+        """
+
+    @property
+    def _middlewares(self) -> list[Middleware]: ...
     def call_tool_function(self, tool_call: Mapping[str, Any]) -> ToolStream:
         """Call a tool the way a model asks for it, and give its responses as they come.
 
@@ -452,6 +477,28 @@ class RegisteredToolFunction:
     @property
     def async_execution(self) -> bool:
         """Whether a call is answered at once and goes on in the background."""
+
+    def call(
+        self,
+        *,
+        arguments: Mapping[str, Any] | str | None,
+        stream_print: Callable[[ToolResponse], Any] | None = None,
+    ) -> ToolStream:
+        """Call this tool, whether its group is on or not.
+
+        Middlewares of the toolkit take no part in it.
+
+        Args:
+            arguments: What a model would send: presets cannot be overridden here either.
+            stream_print: Called with each response as it passes, and awaited if it is asynchronous.
+
+        Raises:
+            TypeError: If `stream_print` cannot be called.
+
+        Example:
+            async for response in toolkit.tools["add"].call(arguments={"a": 1, "b": 2}):
+                print(response.text)
+        """
 
 @final
 class ToolGroup:

@@ -29,6 +29,7 @@ pub(crate) struct Behaviour {
 
 /// What the developer says about a tool.
 #[allow(clippy::struct_excessive_bools, reason = "each is a parameter of its own")]
+#[derive(Default)]
 pub(crate) struct Wishes<'py> {
     pub(crate) presets: Option<Bound<'py, PyDict>>,
     pub(crate) name: Option<String>,

@@ -327,6 +327,11 @@ pub(crate) fn interrupted<'py>(
     Ok(Bound::new(py, response)?.into_any())
 }
 
+/// Whether a response already tells that the call was cancelled.
+pub(crate) fn is_interrupted(response: &Bound<'_, PyAny>) -> bool {
+    response.cast::<PyToolResponse>().is_ok_and(|response| response.borrow().is_interrupted)
+}
+
 /// A response of our own with the fields of another library's.
 pub(crate) fn adopt<'py>(foreign: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     let py = foreign.py();

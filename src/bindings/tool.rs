@@ -1,4 +1,8 @@
 //! `RegisteredToolFunction`: a tool in a toolkit, as Python sees it.
+#![allow(
+    clippy::doc_markdown,
+    reason = "what `help()` shows is Python's documentation, where sections list bare names"
+)]
 
 use std::sync::Arc;
 
@@ -13,7 +17,7 @@ use super::callable::{Callable, Kind};
 use super::extension::Extension;
 use super::json;
 use super::meta::MetaTool;
-use super::stream::Plan;
+use super::stream::{Plan, stream_of};
 use crate::call::{ErrorMode, RunIn};
 use crate::registry::Group;
 use crate::schema::FunctionSchema;
@@ -238,6 +242,30 @@ impl PyTool {
     #[getter]
     fn async_execution(&self) -> bool {
         self.async_execution
+    }
+
+    /// Call this tool, whether its group is on or not.
+    ///
+    /// Middlewares of the toolkit take no part in it.
+    ///
+    /// Args:
+    ///     arguments: What a model would send: presets cannot be overridden here either.
+    ///     stream_print: Called with each response as it passes, and awaited if it is asynchronous.
+    ///
+    /// Returns:
+    ///     A stream that can be awaited, which gives the stream itself, and iterated.
+    #[pyo3(signature = (*, arguments, stream_print=None))]
+    fn call<'py>(
+        slf: &Bound<'py, Self>,
+        arguments: &Bound<'py, PyAny>,
+        stream_print: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
+        let shown = match stream_print {
+            Some(function) => Some(py.import(intern!(py, "toolcrib.middleware"))?.call_method1("tap", (function,))?),
+            None => None,
+        };
+        stream_of(slf, arguments, shown.as_ref())
     }
 
     fn __repr__(&self) -> String {

@@ -112,6 +112,10 @@ impl State {
                 )
             } else {
                 let last = if self.delivered.get() { self.last.bound(py) } else { None };
+                // The call that a layer or a tool passes on has told of it already.
+                if is_asked && last.as_ref().is_some_and(response::is_interrupted) {
+                    return self.wind_up(py, Ending::Raise, None, Some(error));
+                }
                 let is_function = self.phase.get() == Phase::Coroutine || self.phase.get() == Phase::Job;
                 response::interrupted(py, last, is_function)
             };
@@ -127,7 +131,7 @@ impl State {
     }
 
     /// Whether the task was asked to cancel since the call began; a request that the deadline made is already taken back.
-    fn is_asked_to_cancel(&self, py: Python<'_>, expired: bool) -> bool {
+    pub(super) fn is_asked_to_cancel(&self, py: Python<'_>, expired: bool) -> bool {
         match (self.cancelling.get(), task::cancelling(py)) {
             (Some(before), Some(now)) => now > before,
             // Nobody counts: a cancellation that the event loop threw in is taken for a request.
@@ -138,7 +142,7 @@ impl State {
     }
 
     /// Finalises what the tool left open, and ends the call.
-    unsafe fn wind_up(
+    pub(super) unsafe fn wind_up(
         &self,
         py: Python<'_>,
         ending: Ending,
@@ -181,6 +185,9 @@ impl State {
     pub(super) unsafe fn step_closing(&self, value: *mut PyObject) -> Step {
         // SAFETY: in this phase `pending` drives the `aclose` of the tool's generator.
         unsafe {
+            if self.pending.get().is_null() {
+                return Python::attach(|py| self.end(py));
+            }
             let (sent, result) = resume(self.pending.get(), value);
             Python::attach(|py| match sent {
                 PySendResult::PYGEN_NEXT => Step::Suspend(result),
@@ -188,32 +195,39 @@ impl State {
                     ffi::Py_XDECREF(result);
                     self.end(py)
                 }
-                PySendResult::PYGEN_ERROR => self.closing_failed(py, PyErr::fetch(py)),
+                PySendResult::PYGEN_ERROR => {
+                    self.note_closing_error(py, PyErr::fetch(py));
+                    self.end(py)
+                }
             })
         }
     }
 
-    /// An error while the generator was finalised. Another request to cancel wins over the ending; the rest is told to
-    /// whoever listens to unraisable errors, because the ending is already known.
-    pub(super) unsafe fn closing_failed(&self, py: Python<'_>, error: PyErr) -> Step {
-        if task::is_cancellation(py, &error).unwrap_or(false) {
-            let rare = self.rare();
+    /// An error while the generator was finalised. Another request to cancel wins over the ending, and whoever asked for
+    /// the end is told; the rest goes to whoever listens to unraisable errors, because the ending is already known.
+    pub(super) fn note_closing_error(&self, py: Python<'_>, error: PyErr) {
+        let rare = self.rare();
+        if rare.ending.get() == Ending::Closed || task::is_cancellation(py, &error).unwrap_or(false) {
             rare.ending.set(Ending::Raise);
             rare.error.set(error.into_value(py).into_ptr());
         } else {
             error.write_unraisable(py, self.inner.bound(py).as_ref());
         }
-        // SAFETY: as for `fail`.
-        unsafe { self.end(py) }
     }
 
     /// The ending that was decided on.
     pub(super) unsafe fn end(&self, py: Python<'_>) -> Step {
+        // SAFETY: as for `fail`.
+        if let Some(step) = unsafe { self.close_opened(py) } {
+            return step;
+        }
         let rare = self.rare();
         let response = rare.response.take();
         self.finish();
         match rare.ending.get() {
             Ending::Respond => Step::Chunk(response),
+            Ending::Over => Step::End,
+            Ending::Closed => Step::Chunk(py.None().into_ptr()),
             Ending::Interrupt => {
                 self.phase.set(Phase::Cancelled);
                 Step::Chunk(response)
@@ -225,7 +239,7 @@ impl State {
         }
     }
 
-    unsafe fn raise(&self, py: Python<'_>, error: PyErr) -> Step {
+    pub(super) unsafe fn raise(&self, py: Python<'_>, error: PyErr) -> Step {
         self.finish();
         error.restore(py);
         Step::Raise

@@ -6,6 +6,8 @@ use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
+use super::slot::Slot;
+
 /// Where the arguments of a request are.
 pub(super) trait Input {
     /// The argument of this name, borrowed, or null.
@@ -50,8 +52,24 @@ impl Input for InDict<'_, '_> {
 
 /// Arguments as Python passes keywords: a tuple of names and a tuple of values.
 pub(super) struct InPairs<'py> {
-    pub(super) names: Option<Bound<'py, PyTuple>>,
-    pub(super) values: Bound<'py, PyTuple>,
+    names: Option<Bound<'py, PyTuple>>,
+    values: Bound<'py, PyTuple>,
+}
+
+impl<'py> InPairs<'py> {
+    /// Takes the tuples out of where a call keeps them until it starts.
+    ///
+    /// # Safety
+    /// `names` is empty or holds a tuple, `values` holds one.
+    #[inline]
+    pub(super) unsafe fn taken(py: Python<'py>, names: &Slot, values: &Slot) -> Self {
+        // SAFETY: as for the caller; what is taken is owned.
+        unsafe {
+            let names = Bound::from_owned_ptr_or_opt(py, names.take());
+            let values = Bound::from_owned_ptr(py, values.take());
+            Self { names: names.map(|names| names.cast_into_unchecked()), values: values.cast_into_unchecked() }
+        }
+    }
 }
 
 impl Input for InPairs<'_> {

@@ -2,7 +2,7 @@
 //!
 //! Read it in this order: [`object`] is what Python sees; [`state`] is one call and its steps; [`start`] begins it,
 //! [`bind`] calls the function, [`drive`] resumes it, [`settle`] makes responses of what it gives, [`ending`] and
-//! [`throw`] are for everything that does not go as planned.
+//! [`throw`] are for everything that does not go as planned. [`layer`] and [`handler`] put middlewares around a call.
 //!
 //! This is the one place where the crate talks to CPython directly.
 #![allow(unsafe_code, reason = "CPython's slots are reached through raw pointers; each block says why it is sound")]
@@ -14,7 +14,9 @@ mod deadline;
 mod drive;
 mod ending;
 mod generator;
+mod handler;
 mod input;
+mod layer;
 mod methods;
 mod object;
 mod rare;
@@ -35,6 +37,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyType;
 
 pub(crate) use bind::Plan;
+pub(crate) use handler::stream_of;
 
 /// Makes the types, adds the public one to the module, and gives `Toolkit` the methods that begin a call.
 pub(crate) fn init(module: &Bound<'_, PyModule>, toolkit: &Bound<'_, PyType>) -> PyResult<()> {

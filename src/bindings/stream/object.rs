@@ -13,7 +13,7 @@ use pyo3::ffi::{self, PyObject, PySendResult, PyTypeObject};
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple, PyType};
 
-use super::state::{ERROR, Out, State};
+use super::state::{ERROR, Out, Phase, State};
 use super::{stop, throw};
 use crate::bindings::errors;
 
@@ -73,6 +73,48 @@ pub(super) unsafe fn new(state: State) -> *mut PyObject {
 unsafe fn state<'a>(object: *mut PyObject) -> &'a State {
     // SAFETY: only this module makes objects of the type, always with a state.
     unsafe { &(*object.cast::<Object>()).state }
+}
+
+/// Whether an object is a stream.
+///
+/// # Safety
+/// The object is live.
+pub(super) unsafe fn is_stream(object: *mut PyObject) -> bool {
+    // SAFETY: as for the caller.
+    unsafe { ffi::Py_TYPE(object) == FACTORY.class.get() }
+}
+
+/// Whether a stream has come to its end.
+pub(super) fn is_over(stream: &Bound<'_, PyAny>) -> bool {
+    // SAFETY: the type is checked before the state is read.
+    unsafe { !is_stream(stream.as_ptr()) || state(stream.as_ptr()).phase.get() == Phase::Done }
+}
+
+/// Whether a stream has not come to its end, and nobody waits for it.
+pub(super) fn is_abandoned(stream: &Bound<'_, PyAny>) -> bool {
+    // SAFETY: the type is checked before the state is read.
+    !is_over(stream) && unsafe { !state(stream.as_ptr()).is_busy() }
+}
+
+/// Takes the cancellation out that a stream would raise next.
+pub(super) fn take_cancellation(stream: &Bound<'_, PyAny>) -> Option<PyErr> {
+    // SAFETY: the type is checked before the state is read; the error is owned.
+    unsafe {
+        if is_over(stream) || state(stream.as_ptr()).phase.get() != Phase::Cancelled {
+            return None;
+        }
+        let error = state(stream.as_ptr()).rare().error.take();
+        Bound::from_owned_ptr_or_opt(stream.py(), error).map(PyErr::from_value)
+    }
+}
+
+/// `stream.aclose()`.
+///
+/// # Safety
+/// The object is a stream.
+pub(super) unsafe fn aclose<'py>(stream: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    // SAFETY: as for the caller.
+    unsafe { state(stream.as_ptr()).aclose(stream.py(), stream.as_ptr()) }
 }
 
 /// Runs the body of a slot. A panic must not unwind into the interpreter: it becomes an ordinary exception.
@@ -228,7 +270,7 @@ unsafe extern "C" fn method_close(object: *mut PyObject, _: *mut PyObject) -> *m
 unsafe extern "C" fn method_aclose(object: *mut PyObject, _: *mut PyObject) -> *mut PyObject {
     // SAFETY: called by the interpreter with a live stream.
     guarded(ptr::null_mut(), || unsafe {
-        Python::attach(|py| raised(py, state(object).aclose(py).map(|end| Owned(end.into_ptr()))).0)
+        Python::attach(|py| raised(py, state(object).aclose(py, object).map(|end| Owned(end.into_ptr()))).0)
     })
 }
 

@@ -3,13 +3,15 @@
 use std::cell::{Cell, OnceCell};
 
 use pyo3::ffi::PyObject;
+use pyo3::prelude::*;
 
 use super::deadline::Deadline;
+use super::handler::NextHandler;
 use super::slot::Slot;
 use crate::bindings::worker::Job;
 
 /// How a call ends once its tool's generator is finalised.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ending {
     /// With `response`.
     Respond,
@@ -17,6 +19,10 @@ pub(super) enum Ending {
     Interrupt,
     /// With `error`.
     Raise,
+    /// Without another response.
+    Over,
+    /// With nothing to say: somebody asked for the end.
+    Closed,
 }
 
 /// What few calls need.
@@ -37,6 +43,8 @@ pub(super) struct Rare {
     pub(super) deadline: Deadline,
     /// The call was answered before it ran, and nobody reads its stream.
     pub(super) in_background: Cell<bool>,
+    /// What the middleware was given to go on with, if the call is a layer around another.
+    pub(super) next: Slot,
 }
 
 impl Default for Rare {
@@ -51,6 +59,7 @@ impl Default for Rare {
             cancel_thrown: Cell::new(false),
             deadline: Deadline::new(),
             in_background: Cell::new(false),
+            next: Slot::empty(),
         }
     }
 }
@@ -65,6 +74,19 @@ impl Rare {
         self.sent.clear();
         self.thrown.clear();
         self.response.clear();
+        if !self.next.get().is_null() {
+            Python::attach(|py| self.release_next(py));
+        }
+    }
+
+    /// Lets go of the layers further in.
+    fn release_next(&self, py: Python<'_>) {
+        if let Some(next) = self.next.bound(py)
+            && let Ok(next) = next.cast::<NextHandler>()
+        {
+            next.get().release();
+        }
+        self.next.clear();
     }
 
     /// Drops every reference.
@@ -75,8 +97,8 @@ impl Rare {
     }
 
     /// The objects held, for the collector, but for those of the job.
-    pub(super) fn objects(&self) -> [*mut PyObject; 6] {
+    pub(super) fn objects(&self) -> [*mut PyObject; 7] {
         let [alarm, timer] = self.deadline.objects();
-        [self.thrown.get(), self.sent.get(), self.response.get(), self.error.get(), alarm, timer]
+        [self.thrown.get(), self.sent.get(), self.response.get(), self.error.get(), alarm, timer, self.next.get()]
     }
 }

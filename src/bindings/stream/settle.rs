@@ -6,6 +6,8 @@ use pyo3::ffi::{self, PyObject, PySendResult};
 use pyo3::prelude::*;
 
 use super::drive::{await_iter, resume};
+use super::object;
+use super::rare::Ending;
 use super::state::{Phase, State, Step};
 use crate::bindings::{response, value};
 
@@ -32,7 +34,9 @@ impl State {
         // SAFETY: as for `settle`.
         unsafe {
             let methods = (*ffi::Py_TYPE(result)).tp_as_async;
-            if !methods.is_null() && (*methods).am_await.is_some() {
+            // Awaiting another call's stream would only give the stream again.
+            let is_stream = object::is_stream(result);
+            if !is_stream && !methods.is_null() && (*methods).am_await.is_some() {
                 let iterator = await_iter(result);
                 if iterator.is_null() {
                     return self.fail();
@@ -98,6 +102,8 @@ impl State {
     #[inline]
     unsafe fn hand_over(&self, response: *mut PyObject, phase: Phase) -> Step {
         match phase {
+            // SAFETY: as for `deliver`.
+            Phase::Done if self.is_layer() => return unsafe { self.deliver_last(response) },
             Phase::Done => self.finish(),
             // Nothing can interrupt a generator that runs inline, so what came last need not be known.
             Phase::Generator => self.phase.set(phase),
@@ -108,6 +114,18 @@ impl State {
             }
         }
         Step::Chunk(response)
+    }
+
+    /// The one response of a layer, or its last: what the middleware left open is closed before it is handed over.
+    #[cold]
+    unsafe fn deliver_last(&self, response: *mut PyObject) -> Step {
+        // SAFETY: as for `deliver`; the response is owned.
+        unsafe {
+            Python::attach(|py| {
+                let response = Bound::from_owned_ptr(py, response);
+                self.wind_up(py, Ending::Respond, Some(response), None)
+            })
+        }
     }
 
     #[cold]
@@ -190,16 +208,18 @@ impl State {
     /// # Safety
     /// The thread is attached.
     pub(super) unsafe fn end_of_stream(&self) -> Step {
-        let is_empty = !self.delivered.get();
-        self.finish();
-        if !is_empty {
+        if self.delivered.get() && !self.is_layer() {
+            self.finish();
             return Step::End;
         }
-        Python::attach(|py| match response::empty(py) {
-            Ok(response) => Step::Chunk(response.into_ptr()),
-            Err(error) => {
-                error.restore(py);
-                Step::Raise
+        // SAFETY: as for the caller.
+        Python::attach(|py| unsafe {
+            if self.delivered.get() {
+                return self.wind_up(py, Ending::Over, None, None);
+            }
+            match response::empty(py) {
+                Ok(response) => self.wind_up(py, Ending::Respond, Some(response), None),
+                Err(error) => self.wind_up(py, Ending::Raise, None, Some(error)),
             }
         })
     }

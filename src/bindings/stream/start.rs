@@ -12,7 +12,6 @@ use super::input::{InDict, InPairs, Input};
 use super::state::{Phase, State, Step};
 use crate::bindings::callable::Kind;
 use crate::bindings::json;
-use crate::bindings::toolkit::PyToolkit;
 use crate::bindings::worker::Job;
 use crate::bindings::{response, value};
 use crate::call::{Answer, RunIn};
@@ -31,17 +30,27 @@ impl State {
         // SAFETY: as for the caller; `toolkit` was filled when the stream was made.
         unsafe {
             let py = Python::assume_attached();
+            if self.is_layered(py) {
+                return self.start_layered();
+            }
+            self.start_core(py)
+        }
+    }
+
+    /// The first step inside of all middlewares.
+    #[inline]
+    pub(super) unsafe fn start_core(&self, py: Python<'_>) -> Step {
+        // SAFETY: as for `start`.
+        unsafe {
             if self.single {
-                let names = Bound::from_owned_ptr_or_opt(py, self.last.take());
-                let names = names.map(|names| names.cast_into_unchecked::<PyTuple>());
-                let values = Bound::from_owned_ptr(py, self.pending.take()).cast_into_unchecked::<PyTuple>();
+                let input = InPairs::taken(py, &self.last, &self.pending);
                 return match name_of(self.call.get()) {
-                    Ok(name) => self.run(py, name, InPairs { names, values }),
+                    Ok(name) => self.admit(py, name, &input),
                     Err(refusal) => self.refuse(refusal),
                 };
             }
             match self.request(py) {
-                Ok((name, input)) => self.run(py, name, InDict(&input)),
+                Ok((name, input)) => self.admit(py, name, &InDict(&input)),
                 Err(refusal) => self.refuse(refusal),
             }
         }
@@ -49,30 +58,37 @@ impl State {
 
     /// Finds the tool, sees whether it may be called, and calls it.
     #[inline]
-    unsafe fn run(&self, py: Python<'_>, name: &str, input: impl Input) -> Step {
+    unsafe fn admit(&self, py: Python<'_>, name: &str, input: &impl Input) -> Step {
         // SAFETY: as for `start`; the slots are filled as the phases ask for.
         unsafe {
-            let toolkit = Bound::from_borrowed_ptr(py, self.toolkit.get());
-            match toolkit.cast_unchecked::<PyToolkit>().get().admit(py, name) {
+            match self.toolkit(py).get().admit(py, name) {
                 Ok(tool) => self.tool.set(tool.into_ptr()),
                 Err(answer) => return self.refuse(Refusal::Answer(answer)),
             }
+            self.run(input)
+        }
+    }
+
+    /// Calls the tool that was found.
+    #[inline]
+    pub(super) unsafe fn run(&self, input: &impl Input) -> Step {
+        // SAFETY: as for `start`; `tool` is filled.
+        unsafe {
             let tool = self.tool();
             if self.single && tool.postprocess.is_some() {
-                self.keep_block(&input);
+                self.keep_block(input);
             }
             if tool.async_execution {
-                return self.start_background(py, &input);
+                return self.start_background(Python::assume_attached(), input);
             }
             if tool.run_in != RunIn::Inline {
-                return self.start_job(&input);
+                return self.start_job(input);
             }
-            let result = match tool.plan.call(&tool.function, &input) {
+            let result = match tool.plan.call(&tool.function, input) {
                 Call::Returned(result) => result,
                 Call::Raised => return self.fail(),
                 Call::Refused(answer) => return self.refuse(Refusal::Answer(answer)),
             };
-            drop(input);
             self.proceed(result)
         }
     }
@@ -112,7 +128,7 @@ impl State {
 
     /// Reads the name and the arguments.
     #[inline]
-    unsafe fn request<'py>(&self, py: Python<'py>) -> Result<(&'py str, Bound<'py, PyDict>), Refusal> {
+    pub(super) unsafe fn request<'py>(&self, py: Python<'py>) -> Result<(&'py str, Bound<'py, PyDict>), Refusal> {
         // SAFETY: as for `start`; borrowed objects are kept alive by `call`.
         unsafe {
             let call = self.call.get();
@@ -237,14 +253,9 @@ impl State {
     #[cold]
     unsafe fn keep_block(&self, input: &impl Input) {
         Python::attach(|py| {
-            let block = PyDict::new(py);
-            let written = block
-                .set_item(intern!(py, "type"), intern!(py, "tool_use"))
-                .and_then(|()| block.set_item(intern!(py, "id"), intern!(py, "")))
-                .and_then(|()| block.set_item(intern!(py, "name"), self.call.bound(py)))
-                .and_then(|()| block.set_item(intern!(py, "input"), input.to_dict(py)?));
-            match written {
-                Ok(()) => self.call.set(block.into_any().into_ptr()),
+            let Some(name) = self.call.bound(py) else { return };
+            match input.to_dict(py).and_then(|input| block(&name, input.as_any())) {
+                Ok(block) => self.call.set(block.into_any().into_ptr()),
                 Err(error) => error.write_unraisable(py, None),
             }
         });
@@ -253,6 +264,17 @@ impl State {
 
 /// What a function is called with.
 type Arguments<'py> = (Bound<'py, PyTuple>, Option<Bound<'py, PyDict>>);
+
+/// A request that did not come as a block, written as one.
+pub(super) fn block<'py>(name: &Bound<'py, PyAny>, input: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {
+    let py = name.py();
+    let block = PyDict::new(py);
+    block.set_item(intern!(py, "type"), intern!(py, "tool_use"))?;
+    block.set_item(intern!(py, "id"), intern!(py, ""))?;
+    block.set_item(intern!(py, "name"), name)?;
+    block.set_item(intern!(py, "input"), input)?;
+    Ok(block)
+}
 
 /// Why a call ends before its tool runs.
 pub(super) enum Refusal {

@@ -70,6 +70,7 @@ impl Drop for Running<'_> {
 
 /// One call under way.
 pub(super) struct State {
+    /// Empty in a call that begins further in than at the outermost layer: until the start, its handler is in `last`.
     pub(super) toolkit: Slot,
     /// The request as it came: a mapping. For `Toolkit.call` the tool's name; until the start, the names of the arguments are
     /// in `last` and their values in `pending`.
@@ -114,6 +115,13 @@ impl State {
         let state = Self::new(toolkit, tool, true);
         state.last.set(names);
         state.pending.set(values);
+        state
+    }
+
+    /// A call that begins where a handler points to. Takes the references.
+    pub(super) fn within(handler: *mut PyObject, request: *mut PyObject) -> Self {
+        let state = Self::new(ptr::null_mut(), request, false);
+        state.last.set(handler);
         state
     }
 
@@ -236,6 +244,11 @@ impl State {
                 }
             }
         }
+    }
+
+    /// Whether somebody waits for this call, or its code is on the stack.
+    pub(super) fn is_busy(&self) -> bool {
+        self.armed.get() || self.running.get()
     }
 
     #[inline]

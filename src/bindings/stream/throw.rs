@@ -76,7 +76,8 @@ impl State {
         unsafe {
             if !error.is_instance_of::<PyStopIteration>(py) {
                 if self.phase.get() == Phase::Closing {
-                    return self.closing_failed(py, error);
+                    self.note_closing_error(py, error);
+                    return self.end(py);
                 }
                 if self.phase.get() == Phase::AsyncGenerator {
                     self.pending.clear();
@@ -155,24 +156,36 @@ impl State {
     }
 
     /// `aclose`: an awaitable that ends the call, the tool's generator first.
-    pub(super) unsafe fn aclose<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+    ///
+    /// # Safety
+    /// The thread is attached; `me` is the object this state belongs to.
+    pub(super) unsafe fn aclose<'py>(&self, py: Python<'py>, me: *mut ffi::PyObject) -> PyResult<Bound<'py, PyAny>> {
         if self.running.get() || self.armed.get() {
             return Err(PyRuntimeError::new_err("aclose(): the tool call is already running"));
         }
-        let inner = self.inner.bound(py);
-        let phase = self.phase.get();
-        self.finish();
-        if let Some(inner) = inner {
-            if phase == Phase::AsyncGenerator
-                && let Some(aclose) = inner.getattr_opt(intern!(py, "aclose"))?
-            {
-                return aclose.call0();
-            }
-            if phase == Phase::Generator {
-                inner.call_method0(intern!(py, "close"))?;
-            }
+        if self.is_layer() {
+            // SAFETY: as for the caller.
+            return unsafe { self.aclose_layer(py, me) };
         }
-        Ok(Bound::new(py, Closed)?.into_any())
+        let closing = self.close_inner(py);
+        self.finish();
+        match closing? {
+            Some(awaitable) => Ok(awaitable),
+            None => Ok(Bound::new(py, Closed)?.into_any()),
+        }
+    }
+
+    /// Asks what the tool left open to close: an awaitable if that takes time.
+    pub(super) fn close_inner<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let Some(inner) = self.inner.bound(py) else { return Ok(None) };
+        match self.phase.get() {
+            Phase::AsyncGenerator => inner.getattr_opt(intern!(py, "aclose"))?.map(|aclose| aclose.call0()).transpose(),
+            Phase::Generator => {
+                inner.call_method0(intern!(py, "close"))?;
+                Ok(None)
+            }
+            _ => Ok(None),
+        }
     }
 
     /// `asend` and `athrow` are asked for now and done when the stream is awaited.

@@ -10,6 +10,7 @@ mod extend;
 mod groups;
 mod mappings;
 mod meta;
+mod middleware;
 mod registration;
 mod skills;
 mod state;
@@ -19,7 +20,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use pyo3::exceptions::PyValueError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 
 use super::background::PyTaskBoard;
 use super::register::Behaviour;
@@ -42,6 +43,8 @@ pub(crate) struct PyToolkit {
     skills: Mutex<Skills>,
     /// What runs in the background, once something has.
     tasks: OnceLock<Py<PyTaskBoard>>,
+    /// The middlewares, outermost first; a list of Python's that is made when it is first asked for.
+    middlewares: OnceLock<Py<PyList>>,
 }
 
 impl PyToolkit {
@@ -50,7 +53,7 @@ impl PyToolkit {
         self.registry.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn behaviour(&self) -> Behaviour {
+    pub(crate) fn behaviour(&self) -> Behaviour {
         *self.behaviour.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -88,6 +91,7 @@ impl PyToolkit {
             listing: Mutex::default(),
             skills: Mutex::default(),
             tasks: OnceLock::new(),
+            middlewares: OnceLock::new(),
         }
     }
 
@@ -113,7 +117,7 @@ impl PyToolkit {
         Ok(())
     }
 
-    /// Remove all tools and all groups but `basic`; skills stay.
+    /// Remove all tools and all groups but `basic`; skills and middlewares stay.
     fn clear(&self) {
         let removed = self.registry().clear();
         drop(removed);
@@ -126,7 +130,8 @@ impl PyToolkit {
         if let Ok(registry) = self.registry.try_lock() {
             registry.tools().try_for_each(|tool| visit.call(&tool.body))?;
         }
-        Ok(())
+        // The collector clears the list itself.
+        self.traverse_middlewares(&visit)
     }
 
     fn __clear__(&self) {

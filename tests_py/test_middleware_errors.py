@@ -1,0 +1,75 @@
+"""What goes wrong in a middleware, and what goes wrong further in, as middlewares see it."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from layers import layered, logging, passing
+from streams import block, echo, read
+from toolcrib import Toolkit, ToolStream
+from toolcrib.middleware import NextHandler
+
+Chunks = AsyncIterator[Any]
+
+
+def ask(kit: Toolkit) -> ToolStream:
+    return kit.call_tool_function(block("echo", text="hello"))
+
+
+@pytest.mark.parametrize(
+    ("passed", "told"),
+    [({"user": "ann"}, "'user'"), ({"tool_call": 5}, "mapping"), ({"tool_call": None}, "'tool_call'")],
+)
+async def test_what_the_tool_cannot_take_is_a_type_error(passed: dict[str, Any], told: str) -> None:
+    async def wrong(kwargs: dict[str, Any], next_handler: NextHandler) -> ToolStream:
+        merged = {**kwargs, **passed}
+        return next_handler(**{name: value for name, value in merged.items() if value is not None})
+
+    with pytest.raises(TypeError, match=told):
+        await read(ask(layered(echo, wrong, errors="raise")))
+
+
+async def test_refusals_go_through_middlewares() -> None:
+    log: list[str] = []
+    kit = layered(echo, logging(log, "1"))
+    kit.create_tool_group("off", "Nothing.")
+    kit.register_tool_function(echo, "off", func_name="sleeping")
+
+    asked: list[dict[str, Any]] = [block("nobody"), block("sleeping", text="x"), block("echo"), {"input": {}}]
+    codes = [(await read(kit.call_tool_function(call)))[0].code for call in asked]
+
+    assert codes == ["unknown_tool", "inactive_group", "invalid_arguments", "bad_call"]
+    assert log.count("1 in") == 4
+
+
+async def failing(kwargs: dict[str, Any], next_handler: NextHandler) -> Chunks:
+    yield "one"
+    raise ValueError("the layer broke")
+
+
+async def failing_at_once(kwargs: dict[str, Any], next_handler: NextHandler) -> ToolStream:
+    raise ValueError("the layer broke")
+
+
+def failing_when_called(kwargs: dict[str, Any], next_handler: NextHandler) -> ToolStream:
+    raise ValueError("the layer broke")
+
+
+@pytest.mark.parametrize("middleware", [failing, failing_at_once, failing_when_called])
+async def test_an_exception_of_a_middleware_is_an_answer(middleware: Any) -> None:
+    got = await read(ask(layered(echo, passing, middleware)))
+
+    assert (got[-1].code, got[-1].text) == ("failed", "Error: the layer broke")
+
+
+@pytest.mark.parametrize("errors", ["raise", "compat"])
+@pytest.mark.parametrize("middleware", [failing, failing_at_once, failing_when_called])
+async def test_an_exception_of_a_middleware_is_raised_if_wanted(middleware: Any, errors: str) -> None:
+    with pytest.raises(ValueError, match="the layer broke"):
+        await read(ask(layered(echo, passing, middleware, errors=errors)))
+
+
+def test_a_middleware_must_be_callable() -> None:
+    with pytest.raises(TypeError, match="a middleware must be callable, not int"):
+        layered(echo, 5)
