@@ -17,6 +17,7 @@ THEMES = (
     "register",
     "calls",
     "chunks",
+    "middleware",
     "concurrency",
     "threads",
     "arguments",
