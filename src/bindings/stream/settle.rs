@@ -1,5 +1,6 @@
 //! From what a tool gives to what the consumer receives: a response, postprocessed if the tool says so.
 
+use std::cell::Cell;
 use std::ptr;
 
 use pyo3::ffi::{self, PyObject, PySendResult};
@@ -34,9 +35,10 @@ impl State {
         // SAFETY: as for `settle`.
         unsafe {
             let methods = (*ffi::Py_TYPE(result)).tp_as_async;
-            // Awaiting another call's stream would only give the stream again.
-            let is_stream = object::is_stream(result);
-            if !is_stream && !methods.is_null() && (*methods).am_await.is_some() {
+            if object::is_stream(result) {
+                return self.settle_stream(result);
+            }
+            if !methods.is_null() && (*methods).am_await.is_some() {
                 let iterator = await_iter(result);
                 if iterator.is_null() {
                     return self.fail();
@@ -57,6 +59,22 @@ impl State {
             }
             let response = as_response(result);
             if response.is_null() { self.fail() } else { self.deliver(response, Phase::Done) }
+        }
+    }
+
+    /// The stream of another call, which awaiting would only give once more.
+    unsafe fn settle_stream(&self, stream: *mut PyObject) -> Step {
+        // SAFETY: as for `settle`.
+        unsafe {
+            self.inner.set(stream);
+            self.phase.set(Phase::AsyncGenerator);
+            // What is deeper in than the first step has gone, no later step can reach.
+            let Some(_deeper) = Nested::enter() else {
+                let message = c"too many tool calls that give the stream of another";
+                ffi::PyErr_SetString(ffi::PyExc_RecursionError, message.as_ptr());
+                return self.fail();
+            };
+            self.step_async_generator(ffi::Py_None())
         }
     }
 
@@ -222,6 +240,34 @@ impl State {
                 Err(error) => self.wind_up(py, Ending::Raise, None, Some(error)),
             }
         })
+    }
+}
+
+/// Counts the streams inside of streams that this thread is in. There is no Python code between them, so that the
+/// interpreter's own limit would come too late for the stack.
+struct Nested;
+
+thread_local! {
+    static DEPTH: Cell<usize> = const { Cell::new(0) };
+}
+
+/// More than anybody needs, and far from what a stack can hold.
+const DEEPEST: usize = 250;
+
+impl Nested {
+    fn enter() -> Option<Self> {
+        DEPTH.with(|depth| {
+            (depth.get() < DEEPEST).then(|| {
+                depth.set(depth.get() + 1);
+                Self
+            })
+        })
+    }
+}
+
+impl Drop for Nested {
+    fn drop(&mut self) {
+        DEPTH.with(|depth| depth.set(depth.get() - 1));
     }
 }
 
