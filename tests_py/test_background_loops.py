@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import logging
+import sys
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -27,6 +28,24 @@ def test_the_end_of_the_loop_finalises_tasks(loop_factory: LoopFactory) -> None:
     assert slow.log == ["began", "cancelled", "finalised", "finalised"]
     assert not kit._async_tasks
     assert not kit._async_results
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="tasks that start at once came with Python 3.12")
+async def test_a_task_may_start_at_once() -> None:
+    factory: Any = getattr(asyncio, "eager_task_factory", None)
+    asyncio.get_running_loop().set_task_factory(factory)
+    slow = Slow()
+    kit = toolkit(slow.wait)
+
+    cancelled = await start(kit, "wait")
+    assert slow.log == ["began"]
+    await kit.cancel_task(cancelled)
+    await turns()
+    slow.go.set()
+    finished = await start(kit, "wait")
+
+    assert slow.log == ["began", "cancelled", "finalised", "began", "finalised"]
+    assert (await kit.view_task(finished)).text == "done"
 
 
 def test_a_task_whose_loop_was_closed_is_reported_as_failed(caplog: pytest.LogCaptureFixture) -> None:
