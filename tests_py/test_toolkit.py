@@ -57,7 +57,7 @@ def test_options_are_keywords() -> None:
     make: Any = Toolkit
 
     with pytest.raises(TypeError, match="positional"):
-        make("coerce")
+        make(None, None, "coerce")
 
 
 @pytest.mark.parametrize("arguments", ["coerce", "check", "pass"])

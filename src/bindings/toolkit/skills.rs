@@ -56,7 +56,10 @@ impl PyToolkit {
         }
     }
 
-    /// Say what the agent should know about its skills, for the system prompt; None if it has none.
+    /// Say what the agent should know about its skills, for the system prompt.
+    ///
+    /// Returns:
+    ///     The instruction, and the template filled in for each skill; None if there are no skills.
     fn get_agent_skill_prompt(&self) -> Option<String> {
         self.skills().prompt()
     }

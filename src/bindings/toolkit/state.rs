@@ -41,7 +41,10 @@ fn active_groups<'py>(state_dict: &Bound<'py, PyAny>, strict: bool) -> PyResult<
 
 #[pymethods]
 impl PyToolkit {
-    /// Say which groups are on, as AgentScope's sessions keep it: `{"active_groups": [...]}`.
+    /// Say which groups are on, as AgentScope's sessions keep it.
+    ///
+    /// Returns:
+    ///     `{"active_groups": [...]}`, with the names in the order the groups were created.
     fn state_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let active: Vec<String> = self.registry().active_groups().map(str::to_owned).collect();
         [(KEY, active)].into_py_dict(py)
