@@ -85,6 +85,8 @@ class UnsupportedTypeError(ToolcribError, TypeError):
 
 class ExtendedModelError(ToolcribError, ValueError):
     """A model that does not fit the tool it is to extend; the text names the tool and the field."""
+
+
 class SkillDirectoryError(ToolcribError, ValueError):
     """The folder of a skill does not exist, or is not a folder."""
 

@@ -14,8 +14,8 @@ from toolcrib.compat.agentscope import Toolkit
 TASK = re.compile(r"[A-Za-z0-9]{22}")
 
 
-async def call(toolkit: Any, name: str, **arguments: Any) -> list[str]:
-    request = {"type": "tool_use", "id": "1", "name": name, "input": arguments}
+async def call(toolkit: Any, tool: str, **arguments: Any) -> list[str]:
+    request = {"type": "tool_use", "id": "1", "name": tool, "input": arguments}
     return [chunk.content[-1]["text"] async for chunk in await toolkit.call_tool_function(request)]
 
 
@@ -85,8 +85,8 @@ async def test_the_texts_about_background_tasks_are_the_same() -> None:
         toolkit.register_tool_function(greet, async_execution=True)
         said: list[str] = []
 
-        async def start(name: str, **arguments: Any) -> str:
-            said.extend(await call(toolkit, name, **arguments))
+        async def start(tool: str, **arguments: Any) -> str:
+            said.extend(await call(toolkit, tool, **arguments))
             found = TASK.search(said[-1])
             assert found
             return found.group()

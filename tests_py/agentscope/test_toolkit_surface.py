@@ -130,8 +130,15 @@ USES: dict[str, Use] = {
     "no skills": lambda kit: (kit.get_agent_skill_prompt(), dict(kit.skills), kit.remove_agent_skill("?")),
 }
 
-# What AgentScope's texts fix; elsewhere ours say more.
-OWN_WORDS = {"a schema without parameters", "once, no such strategy", "twice, no such strategy"}
+# Where the same kind of exception says it in other words.
+OWN_WORDS = {
+    "load nothing",
+    "load no list",
+    "load no state",
+    "a schema without parameters",
+    "once, no such strategy",
+    "twice, no such strategy",
+}
 
 
 def outcome(use: Use, toolkit: Any) -> tuple[Any, Exception | None]:

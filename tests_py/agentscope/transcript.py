@@ -73,11 +73,6 @@ class Scene:
     async def finish(self) -> Transcript:
         """Write down what the model was shown and what the agent remembers."""
         self.transcript.shown = settled(self.model.shown)
-        # The meta tool is described in each library's own words.
-        for turn in self.transcript.shown:
-            for tool in turn["tools"] or ():
-                if tool["function"]["name"] == "reset_equipped_tools":
-                    tool["function"].pop("description")
         self.transcript.memory = settled([msg.to_dict() for msg in await self.agent.memory.get_memory()])
         return self.transcript
 
