@@ -98,7 +98,7 @@ impl State {
                 Core::Tool(tool) => {
                     self.tool.set(tool.clone_ref(py).into_ptr());
                     match self.request(py) {
-                        Ok((_, input)) => self.run(&InDict(&input)),
+                        Ok((_, input)) => self.run(InDict(&input)),
                         Err(refusal) => self.refuse(refusal),
                     }
                 }

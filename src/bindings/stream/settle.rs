@@ -120,9 +120,13 @@ impl State {
     #[inline]
     unsafe fn hand_over(&self, response: *mut PyObject, phase: Phase) -> Step {
         match phase {
-            // SAFETY: as for `deliver`.
-            Phase::Done if self.is_layer() => return unsafe { self.deliver_last(response) },
-            Phase::Done => self.finish(),
+            Phase::Done => {
+                if self.is_layer() {
+                    // SAFETY: as for `deliver`.
+                    return unsafe { self.deliver_last(response) };
+                }
+                self.finish();
+            }
             // Nothing can interrupt a generator that runs inline, so what came last need not be known.
             Phase::Generator => self.phase.set(phase),
             _ => {

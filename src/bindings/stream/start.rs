@@ -45,12 +45,12 @@ impl State {
             if self.single {
                 let input = InPairs::taken(py, &self.last, &self.pending);
                 return match name_of(self.call.get()) {
-                    Ok(name) => self.admit(py, name, &input),
+                    Ok(name) => self.admit(py, name, input),
                     Err(refusal) => self.refuse(refusal),
                 };
             }
             match self.request(py) {
-                Ok((name, input)) => self.admit(py, name, &InDict(&input)),
+                Ok((name, input)) => self.admit(py, name, InDict(&input)),
                 Err(refusal) => self.refuse(refusal),
             }
         }
@@ -58,7 +58,7 @@ impl State {
 
     /// Finds the tool, sees whether it may be called, and calls it.
     #[inline]
-    unsafe fn admit(&self, py: Python<'_>, name: &str, input: &impl Input) -> Step {
+    unsafe fn admit(&self, py: Python<'_>, name: &str, input: impl Input) -> Step {
         // SAFETY: as for `start`; the slots are filled as the phases ask for.
         unsafe {
             match self.toolkit(py).get().admit(py, name) {
@@ -71,24 +71,25 @@ impl State {
 
     /// Calls the tool that was found.
     #[inline]
-    pub(super) unsafe fn run(&self, input: &impl Input) -> Step {
+    pub(super) unsafe fn run(&self, input: impl Input) -> Step {
         // SAFETY: as for `start`; `tool` is filled.
         unsafe {
             let tool = self.tool();
             if self.single && tool.postprocess.is_some() {
-                self.keep_block(input);
+                self.keep_block(&input);
             }
             if tool.async_execution {
-                return self.start_background(Python::assume_attached(), input);
+                return self.start_background(Python::assume_attached(), &input);
             }
             if tool.run_in != RunIn::Inline {
-                return self.start_job(input);
+                return self.start_job(&input);
             }
-            let result = match tool.plan.call(&tool.function, input) {
+            let result = match tool.plan.call(&tool.function, &input) {
                 Call::Returned(result) => result,
                 Call::Raised => return self.fail(),
                 Call::Refused(answer) => return self.refuse(Refusal::Answer(answer)),
             };
+            drop(input);
             self.proceed(result)
         }
     }
