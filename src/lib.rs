@@ -19,5 +19,6 @@ pub mod registry;
 pub mod schema;
 pub mod skill;
 pub mod store;
+pub mod trace;
 
 pub use error::{Error, Result};

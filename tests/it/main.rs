@@ -13,3 +13,4 @@ mod schema;
 mod skill;
 mod state;
 mod store;
+mod trace;

@@ -1,0 +1,200 @@
+//! What a trace says about a call, and that a real subscriber hears it.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use proptest::prelude::*;
+use toolcrib::call::Code;
+use toolcrib::trace::{Outcome, ToolSpan, Watch, is_watched};
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Subscriber};
+use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
+use tracing_subscriber::registry::LookupSpan;
+
+type Fields = BTreeMap<String, String>;
+
+/// What a subscriber was told: the fields of each span that closed, with its parent's name, and those of each event.
+#[derive(Default, Clone)]
+struct Heard(Arc<Mutex<Vec<Fields>>>);
+
+impl Heard {
+    fn add(&self, fields: Fields) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(fields);
+    }
+
+    fn all(&self) -> Vec<Fields> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+#[derive(Default)]
+struct Reader(Fields);
+
+impl Visit for Reader {
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        self.0.insert(field.name().to_owned(), format!("{value:?}"));
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.0.insert(field.name().to_owned(), value.to_owned());
+    }
+}
+
+impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Heard {
+    fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
+        let mut reader = Reader::default();
+        attributes.record(&mut reader);
+        if let Some(span) = context.span(id) {
+            let parent = span.parent().map(|parent| parent.name().to_owned());
+            reader.0.insert("parent".to_owned(), parent.unwrap_or_default());
+            span.extensions_mut().insert(reader);
+        }
+    }
+
+    fn on_record(&self, id: &Id, values: &Record<'_>, context: Context<'_, S>) {
+        if let Some(span) = context.span(id)
+            && let Some(reader) = span.extensions_mut().get_mut::<Reader>()
+        {
+            values.record(reader);
+        }
+    }
+
+    fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {
+        let mut reader = Reader::default();
+        event.record(&mut reader);
+        let span = context.event_span(event).map(|span| span.name().to_owned());
+        reader.0.insert("in".to_owned(), span.unwrap_or_default());
+        self.add(reader.0);
+    }
+
+    fn on_close(&self, id: Id, context: Context<'_, S>) {
+        if let Some(span) = context.span(&id)
+            && let Some(reader) = span.extensions_mut().remove::<Reader>()
+        {
+            self.add(reader.0);
+        }
+    }
+}
+
+fn fields<const N: usize>(fields: [(&str, &str); N]) -> Fields {
+    fields.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
+}
+
+fn heard(call: impl FnOnce()) -> Vec<Fields> {
+    let heard = Heard::default();
+    tracing::subscriber::with_default(tracing_subscriber::registry().with(heard.clone()), call);
+    heard.all()
+}
+
+#[test]
+fn a_span_is_named_after_its_tool_and_says_what_is_known() {
+    let span = ToolSpan::new(Some("add"), Some("call-1"), Some(Cow::Borrowed("Add two numbers.")));
+
+    let attributes: Vec<_> = span.attributes().collect();
+
+    assert_eq!(span.name(), "execute_tool add");
+    assert_eq!(
+        attributes,
+        [
+            ("gen_ai.operation.name", "execute_tool"),
+            ("gen_ai.tool.type", "function"),
+            ("gen_ai.tool.name", "add"),
+            ("gen_ai.tool.call.id", "call-1"),
+            ("gen_ai.tool.description", "Add two numbers."),
+        ]
+    );
+}
+
+#[test]
+fn what_is_not_known_is_left_out() {
+    let span = ToolSpan::new(None, Some(""), None);
+
+    assert_eq!(span.name(), "execute_tool");
+    assert_eq!(span.attributes().count(), 2);
+}
+
+#[test]
+fn an_outcome_tells_its_error_type() {
+    let raised = |message: &str| Outcome::Raised { class: "ValueError".to_owned(), message: message.to_owned() };
+
+    assert_eq!(Outcome::of_code(None), Outcome::Completed);
+    assert_eq!(Outcome::Completed.error_type(), None);
+    assert_eq!(Outcome::of_code(Some(Code::UnknownTool.as_str())).error_type(), Some("unknown_tool"));
+    assert_eq!(Outcome::of_code(Some(Code::InvalidArguments.as_str())).description(), None);
+    assert_eq!(raised("no").error_type(), Some("ValueError"));
+    assert_eq!(raised("no").description().as_deref(), Some("ValueError: no"));
+    assert_eq!(raised("").description().as_deref(), Some("ValueError"));
+    assert!(Outcome::of_code(Some(Code::Interrupted.as_str())).is_cancelled());
+    assert_eq!(Outcome::Cancelled.error_type(), Some("CancelledError"));
+}
+
+#[test]
+fn a_subscriber_hears_of_a_call_that_went_well() {
+    let told = heard(|| {
+        let outer = tracing::info_span!("agent").entered();
+        let watch = Watch::open(&ToolSpan::new(Some("add"), Some("call-1"), None));
+        drop(outer);
+        {
+            let _inside = watch.enter();
+            tracing::info!("from inside the tool");
+        }
+        watch.end(&Outcome::Completed);
+    });
+
+    assert_eq!(told[0], fields([("in", "execute_tool"), ("message", "from inside the tool")]));
+    assert_eq!(told[1], fields([("in", "execute_tool"), ("message", "the tool call ended")]));
+    let call = told.iter().find(|span| span.contains_key("otel.name"));
+    assert_eq!(
+        call,
+        Some(&fields([
+            ("gen_ai.operation.name", "execute_tool"),
+            ("gen_ai.tool.call.id", "call-1"),
+            ("gen_ai.tool.name", "add"),
+            ("gen_ai.tool.type", "function"),
+            ("otel.kind", "internal"),
+            ("otel.name", "execute_tool add"),
+            ("parent", "agent"),
+        ]))
+    );
+}
+
+#[test]
+fn a_subscriber_hears_why_a_call_did_not_go_well() {
+    let told = heard(|| {
+        let call = ToolSpan::new(Some("add"), None, None);
+        Watch::open(&call).end(&Outcome::of_code(Some("timeout")));
+        Watch::open(&call).end(&Outcome::Cancelled);
+    });
+
+    assert_eq!(told[0], fields([("error.type", "timeout"), ("in", "execute_tool"), ("message", "the tool call failed")]));
+    assert_eq!(told[1]["otel.status_code"], "ERROR");
+    assert_eq!(told[1]["error.type"], "timeout");
+    assert_eq!(told[3]["toolcrib.cancelled"], "true");
+    assert_eq!(told[3]["otel.status_description"], "the call was cancelled");
+}
+
+#[test]
+fn a_subscriber_is_noticed() {
+    let mut seen = false;
+
+    heard(|| seen = is_watched());
+
+    assert!(seen);
+}
+
+proptest! {
+    #[test]
+    fn a_name_of_any_length_is_told_within_bounds(name in "\\PC{0,400}", id in "\\PC{0,400}") {
+        let span = ToolSpan::new(Some(&name), Some(&id), None);
+
+        let longest = span.attributes().map(|(_, value)| value.chars().count()).max();
+
+        prop_assert!(longest <= Some(256));
+        if name.chars().count() <= 256 {
+            prop_assert_eq!(span.name(), format!("execute_tool {name}"));
+        }
+    }
+}
