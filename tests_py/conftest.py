@@ -3,12 +3,15 @@
 import asyncio
 import inspect
 import os
-from collections.abc import Callable, Coroutine
-from typing import Any, TypeAlias
+from collections.abc import Callable, Coroutine, Iterator
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pytest
 import uvloop
 from hypothesis import HealthCheck, is_hypothesis_test, settings
+
+if TYPE_CHECKING:
+    from traces import Traces
 
 LoopFactory: TypeAlias = Callable[[], asyncio.AbstractEventLoop]
 
@@ -49,6 +52,19 @@ def run_on(loop_factory: LoopFactory, main: Coroutine[Any, Any, None]) -> None:
 def loop_factory(request: pytest.FixtureRequest) -> LoopFactory:
     """Ask for this in an `async def` test to have it run once on each kind of loop."""
     return asyncio.new_event_loop if request.param == "asyncio" else uvloop.new_event_loop
+
+
+@pytest.fixture
+def traces() -> "Iterator[Traces]":
+    """Ask for this to have calls traced, by a provider that nobody else knows."""
+    # Here, so that the tests that do not ask run without OpenTelemetry.
+    from toolcrib import tracing
+    from traces import Traces
+
+    traces = Traces()
+    tracing.configure(tracer_provider=traces.provider)
+    yield traces
+    tracing.configure()
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -1,6 +1,6 @@
 """Keep the tools of LLM agents, tell models about them, decide who may call them, and run them."""
 
-from toolcrib import errors
+from toolcrib import errors, tracing
 from toolcrib._core import RegisteredToolFunction, ToolGroup, ToolResponse, ToolStream
 from toolcrib.blocks import (
     AudioBlock,
@@ -33,4 +33,5 @@ __all__ = [
     "URLSource",
     "VideoBlock",
     "errors",
+    "tracing",
 ]

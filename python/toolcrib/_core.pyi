@@ -712,3 +712,12 @@ class ToolStream(AsyncGenerator[ToolResponse, Any], Awaitable["ToolStream"]):
 
     def close(self) -> None:
         """Give the call up from synchronous code."""
+
+def _configure_tracing(
+    enabled: bool,
+    tracer_provider: Any | None,
+    record_arguments: bool,
+    record_results: bool,
+    limit: int,
+) -> None:
+    """Set how calls are traced; `toolcrib.tracing.configure` says what each of these means."""

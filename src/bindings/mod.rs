@@ -17,6 +17,7 @@ mod signature;
 mod stream;
 mod tool;
 mod toolkit;
+mod trace;
 mod value;
 mod worker;
 
@@ -37,5 +38,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     // Not by `add_function`, which would make it a public name.
     module.setattr("_as_response", wrap_pyfunction!(value::_as_response, module)?)?;
     worker::install(module)?;
+    trace::install(module)?;
     stream::init(module, &module.py().get_type::<toolkit::PyToolkit>())
 }

@@ -68,6 +68,16 @@ impl FunctionSchema {
         [&self.before, self.parameters.text(), &self.after]
     }
 
+    /// What the tool does, in words.
+    #[must_use]
+    pub fn description(&self) -> Option<String> {
+        let mut function = read(&[&self.before, "null", &self.after].concat());
+        match function["function"]["description"].take() {
+            Value::String(description) => Some(description),
+            _ => None,
+        }
+    }
+
     /// The whole as a value.
     #[must_use]
     pub fn value(&self) -> Value {

@@ -2,7 +2,7 @@
 
 use tracing::field::Empty;
 use tracing::level_filters::LevelFilter;
-use tracing::span::Entered;
+use tracing::span::EnteredSpan;
 use tracing::{Span, info, info_span};
 
 use super::span::{OPERATION, TYPE, key};
@@ -46,9 +46,8 @@ impl Watch {
     }
 
     /// Makes the span the current one until the guard is dropped, which has to be before the call gives way.
-    #[must_use]
-    pub fn enter(&self) -> Entered<'_> {
-        self.0.enter()
+    pub fn enter(&self) -> EnteredSpan {
+        self.0.clone().entered()
     }
 
     /// Says how the call ended, in the span and by an event in it.

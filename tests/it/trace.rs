@@ -169,7 +169,10 @@ fn a_subscriber_hears_why_a_call_did_not_go_well() {
         Watch::open(&call).end(&Outcome::Cancelled);
     });
 
-    assert_eq!(told[0], fields([("error.type", "timeout"), ("in", "execute_tool"), ("message", "the tool call failed")]));
+    assert_eq!(
+        told[0],
+        fields([("error.type", "timeout"), ("in", "execute_tool"), ("message", "the tool call failed")])
+    );
     assert_eq!(told[1]["otel.status_code"], "ERROR");
     assert_eq!(told[1]["error.type"], "timeout");
     assert_eq!(told[3]["toolcrib.cancelled"], "true");

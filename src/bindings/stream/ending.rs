@@ -64,10 +64,14 @@ impl State {
                 }
                 answer => answer,
             };
+            let raised = self.span().map(|span| (span, error.clone_ref(py)));
             let cancellation = match self.cancellation_behind(py, error) {
                 Ok(cancellation) => cancellation,
                 Err(error) => return self.raise(py, error),
             };
+            if let Some((span, raised)) = raised {
+                span.note(py, cancellation.as_ref().unwrap_or(&raised));
+            }
             match (response::answer(py, &answer), cancellation) {
                 (Ok(response), Some(error)) if !self.single => {
                     self.wind_up(py, Ending::Interrupt, Some(response), Some(error))
@@ -111,6 +115,7 @@ impl State {
                     &Answer::Timeout { tool: tool.name.to_string(), seconds: tool.timeout.unwrap_or_default() },
                 )
             } else {
+                self.note(py, &error);
                 let last = if self.delivered.get() { self.last.bound(py) } else { None };
                 // The call that a layer or a tool passes on has told of it already.
                 if is_asked && last.as_ref().is_some_and(response::is_interrupted) {

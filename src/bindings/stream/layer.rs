@@ -12,6 +12,7 @@ use super::object;
 use super::rare::Ending;
 use super::start::block;
 use super::state::{Phase, State, Step};
+use crate::bindings::tool::PyTool;
 use crate::bindings::toolkit::PyToolkit;
 
 impl State {
@@ -23,6 +24,21 @@ impl State {
     pub(super) unsafe fn is_layered(&self, py: Python<'_>) -> bool {
         // SAFETY: the slot holds a toolkit or nothing.
         self.toolkit.get().is_null() || unsafe { self.toolkit(py) }.get().has_middlewares(py)
+    }
+
+    /// Whether a span for this stream is the one for its call: where middlewares are around it, the outermost has that, and
+    /// where one tool is called by itself, whoever calls it.
+    pub(super) fn speaks_for_its_call(&self, py: Python<'_>) -> bool {
+        !self.toolkit.get().is_null() || self.tool_called_by_itself(py).is_some()
+    }
+
+    /// The tool that a stream without a toolkit is about to call.
+    pub(super) fn tool_called_by_itself<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyTool>> {
+        let handler = self.last.bound(py)?.cast_into::<NextHandler>().ok()?;
+        match &handler.get().core {
+            Core::Tool(tool) if handler.get().middleware(py).is_none() => Some(tool.bind(py).clone()),
+            _ => None,
+        }
     }
 
     /// # Safety

@@ -2,17 +2,20 @@
 //!
 //! Read it in this order: [`object`] is what Python sees; [`state`] is one call and its steps; [`start`] begins it,
 //! [`bind`] calls the function, [`drive`] resumes it, [`settle`] makes responses of what it gives, [`ending`] and
-//! [`throw`] are for everything that does not go as planned. [`layer`] and [`handler`] put middlewares around a call.
+//! [`throw`] are for everything that does not go as planned. [`layer`] and [`handler`] put middlewares around a call;
+//! [`gate`] sees whether anybody traces, and [`span`] is what they see.
 //!
 //! This is the one place where the crate talks to CPython directly.
 #![allow(unsafe_code, reason = "CPython's slots are reached through raw pointers; each block says why it is sound")]
 
 mod background;
 mod bind;
+mod closing;
 mod construct;
 mod deadline;
 mod drive;
 mod ending;
+mod gate;
 mod generator;
 mod handler;
 mod input;
@@ -20,8 +23,10 @@ mod layer;
 mod methods;
 mod object;
 mod rare;
+mod request;
 mod settle;
 mod slot;
+mod span;
 mod spread;
 mod start;
 mod state;
@@ -37,12 +42,14 @@ use pyo3::prelude::*;
 use pyo3::types::PyType;
 
 pub(crate) use bind::Plan;
+pub(crate) use gate::ask_who_traces;
 pub(crate) use handler::stream_of;
 
 /// Makes the types, adds the public one to the module, and gives `Toolkit` the methods that begin a call.
 pub(crate) fn init(module: &Bound<'_, PyModule>, toolkit: &Bound<'_, PyType>) -> PyResult<()> {
     let py = module.py();
     refuse_second_interpreter()?;
+    gate::init(py);
     stop::init(py)?;
     generator::init(py)?;
     methods::init(toolkit)?;

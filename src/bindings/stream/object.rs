@@ -144,6 +144,7 @@ unsafe extern "C" fn dealloc(object: *mut PyObject) {
         ffi::PyObject_GC_UnTrack(object.cast());
         guarded((), || {
             if state(object).rare.get().is_some() {
+                state(object).abandon();
                 Python::attach(|_| ptr::drop_in_place(&raw mut (*object.cast::<Object>()).state));
             } else {
                 ptr::drop_in_place(&raw mut (*object.cast::<Object>()).state);
@@ -179,6 +180,12 @@ unsafe extern "C" fn traverse(object: *mut PyObject, visit: ffi::visitproc, arg:
             None => 0,
         }
     }
+}
+
+/// Called by the collector before it takes a cycle apart, so that what a span needs is still whole.
+unsafe extern "C" fn finalize(object: *mut PyObject) {
+    // SAFETY: called by the interpreter with a live stream.
+    guarded((), || unsafe { state(object) }.abandon());
 }
 
 unsafe extern "C" fn clear(object: *mut PyObject) -> c_int {
@@ -350,6 +357,7 @@ pub(super) fn init(py: Python<'_>) -> PyResult<Bound<'_, PyType>> {
         slot(ffi::Py_tp_dealloc, dealloc as *mut c_void),
         slot(ffi::Py_tp_traverse, traverse as *mut c_void),
         slot(ffi::Py_tp_clear, clear as *mut c_void),
+        slot(ffi::Py_tp_finalize, finalize as *mut c_void),
         slot(ffi::Py_tp_iter, itself as *mut c_void),
         slot(ffi::Py_tp_iternext, next as *mut c_void),
         slot(ffi::Py_am_await, itself as *mut c_void),

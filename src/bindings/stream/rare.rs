@@ -1,6 +1,8 @@
 //! What few calls need, kept out of the object that every call makes.
 
-use std::cell::{Cell, OnceCell};
+use std::cell::{Cell, OnceCell, RefCell};
+use std::ptr;
+use std::sync::Arc;
 
 use pyo3::ffi::PyObject;
 use pyo3::prelude::*;
@@ -8,6 +10,7 @@ use pyo3::prelude::*;
 use super::deadline::Deadline;
 use super::handler::NextHandler;
 use super::slot::Slot;
+use super::span::Span;
 use crate::bindings::worker::Job;
 
 /// How a call ends once its tool's generator is finalised.
@@ -45,6 +48,8 @@ pub(super) struct Rare {
     pub(super) in_background: Cell<bool>,
     /// What the middleware was given to go on with, if the call is a layer around another.
     pub(super) next: Slot,
+    /// What is told of the call to whoever traces.
+    pub(super) span: RefCell<Option<Arc<Span>>>,
 }
 
 impl Default for Rare {
@@ -60,6 +65,7 @@ impl Default for Rare {
             deadline: Deadline::new(),
             in_background: Cell::new(false),
             next: Slot::empty(),
+            span: RefCell::new(None),
         }
     }
 }
@@ -97,8 +103,13 @@ impl Rare {
     }
 
     /// The objects held, for the collector, but for those of the job.
-    pub(super) fn objects(&self) -> [*mut PyObject; 7] {
+    pub(super) fn objects(&self) -> [*mut PyObject; 10] {
         let [alarm, timer] = self.deadline.objects();
-        [self.thrown.get(), self.sent.get(), self.response.get(), self.error.get(), alarm, timer, self.next.get()]
+        // Borrowed by nobody: the collector comes by while nothing runs here.
+        let span = self.span.try_borrow().ok().and_then(|span| span.as_ref().map(|span| span.objects()));
+        let [span, context, last] = span.unwrap_or([ptr::null_mut(); 3]);
+        let own = [self.thrown.get(), self.sent.get(), self.response.get(), self.error.get(), self.next.get()];
+        let [thrown, sent, response, error, next] = own;
+        [thrown, sent, response, error, next, alarm, timer, span, context, last]
     }
 }

@@ -9,6 +9,7 @@ use std::ptr;
 use pyo3::ffi::{self, PyObject, PySendResult};
 use pyo3::prelude::*;
 
+use super::gate;
 use super::rare::Rare;
 use super::slot::Slot;
 use super::stop;
@@ -277,25 +278,23 @@ impl State {
     }
 
     #[inline]
-    unsafe fn step(&self, value: *mut PyObject) -> Step {
+    pub(super) unsafe fn step(&self, value: *mut PyObject) -> Step {
         // SAFETY: each phase's invariants are set by whoever entered it.
         unsafe {
-            if let Some(rare) = self.rare.get() {
-                let thrown = rare.thrown.take();
-                if !thrown.is_null() {
-                    return Python::attach(|py| {
-                        self.throw_into(py, PyErr::from_value(Bound::from_owned_ptr(py, thrown)))
-                    });
-                }
-                let sent = rare.sent.take();
-                if !sent.is_null() {
-                    let step = self.step(sent);
-                    ffi::Py_DECREF(sent);
-                    return step;
-                }
+            if let Some(rare) = self.rare.get()
+                && let Some(step) = self.step_rarely(rare, value)
+            {
+                return step;
             }
             match self.phase.get() {
-                Phase::Ready => self.start(),
+                Phase::Ready => {
+                    if !gate::is_quiet()
+                        && let Some(step) = self.start_in_span()
+                    {
+                        return step;
+                    }
+                    self.start()
+                }
                 Phase::Admitted => self.start_admitted(),
                 Phase::Coroutine => self.step_coroutine(value),
                 Phase::AsyncGenerator => self.step_async_generator(value),
@@ -309,6 +308,30 @@ impl State {
                 }
                 Phase::Fresh | Phase::Done => Step::End,
             }
+        }
+    }
+
+    /// A step as few calls take it: inside a span, or asked for by `asend` or `athrow`. None if this one is like the others.
+    #[cold]
+    unsafe fn step_rarely(&self, rare: &Rare, value: *mut PyObject) -> Option<Step> {
+        // SAFETY: as for the caller; what was sent is owned.
+        unsafe {
+            if let Some(span) = self.span().filter(|span| span.is_to_enter()) {
+                return Some(Python::attach(|py| self.step_inside(py, &span, || self.step(value))));
+            }
+            let thrown = rare.thrown.take();
+            if !thrown.is_null() {
+                return Some(Python::attach(|py| {
+                    self.throw_into(py, PyErr::from_value(Bound::from_owned_ptr(py, thrown)))
+                }));
+            }
+            let sent = rare.sent.take();
+            if sent.is_null() {
+                return None;
+            }
+            let step = self.step(sent);
+            ffi::Py_DECREF(sent);
+            Some(step)
         }
     }
 
@@ -329,6 +352,7 @@ impl State {
 
     /// Drops every reference; for the collector and the deallocator.
     pub(super) fn clear(&self) {
+        self.abandon();
         self.finish();
         if let Some(rare) = self.rare.get() {
             rare.clear();

@@ -6,6 +6,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyTuple, PyType};
 
+use super::closing::Closing;
 use super::drive::await_iter;
 use super::state::{ERROR, Out, Phase, State, Step};
 use super::task;
@@ -24,7 +25,10 @@ impl State {
             }
             let step = {
                 let _running = self.enter();
-                self.throw_into(py, error)
+                match self.span() {
+                    Some(span) => self.step_inside(py, &span, || self.throw_into(py, error)),
+                    None => self.throw_into(py, error),
+                }
             };
             self.conclude(step)
         }
@@ -146,10 +150,15 @@ impl State {
             _ => None,
         };
         self.armed.set(false);
-        let closed = match target.map(|target| target.getattr_opt(intern!(py, "close"))) {
+        let close = || match target.map(|target| target.getattr_opt(intern!(py, "close"))) {
             Some(Ok(Some(close))) => close.call0().map(drop),
             Some(Err(error)) => Err(error),
             Some(Ok(None)) | None => Ok(()),
+        };
+        let span = self.span();
+        let closed = match &span {
+            Some(span) => span.close(py, close),
+            None => close(),
         };
         self.finish();
         closed
@@ -167,11 +176,25 @@ impl State {
             // SAFETY: as for the caller.
             return unsafe { self.aclose_layer(py, me) };
         }
-        let closing = self.close_inner(py);
+        let span = self.rare.get().and_then(|rare| rare.span.take());
+        let closing = match &span {
+            Some(span) => span.run(py, || self.close_inner(py)),
+            None => self.close_inner(py),
+        };
         self.finish();
-        match closing? {
-            Some(awaitable) => Ok(awaitable),
-            None => Ok(Bound::new(py, Closed)?.into_any()),
+        match (closing, span) {
+            (Ok(Some(awaitable)), Some(span)) => Closing::wrap(awaitable, span),
+            (Ok(Some(awaitable)), None) => Ok(awaitable),
+            (closing, span) => {
+                if let Some(span) = span {
+                    if let Err(error) = &closing {
+                        span.note(py, error);
+                    }
+                    span.end(py);
+                }
+                closing?;
+                Ok(Bound::new(py, Closed)?.into_any())
+            }
         }
     }
 

@@ -57,6 +57,12 @@ impl PyToolkit {
         *self.behaviour.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// What a model is told about a tool, whether its group is on or not.
+    pub(crate) fn description(&self, name: &str) -> Option<String> {
+        let registry = self.registry();
+        registry.find(name)?.body.get().schema.description()
+    }
+
     /// Finds the tool of a call and sees whether its group is on.
     #[inline]
     pub(crate) fn admit<'py>(&self, py: Python<'py>, name: &str) -> Result<Bound<'py, PyTool>, Answer> {

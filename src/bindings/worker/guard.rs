@@ -151,7 +151,7 @@ pub(super) fn report(py: Python<'_>, exception: Py<PyAny>, context: &Py<PyAny>) 
 }
 
 /// An exception that was on its way when other code had to run; not looked at, so that nothing comes of it here.
-pub(super) struct Pending<'py> {
+pub(crate) struct Pending<'py> {
     class: Object,
     value: Object,
     traceback: Object,
@@ -160,14 +160,14 @@ pub(super) struct Pending<'py> {
 
 #[allow(deprecated, reason = "the replacements are not there before Python 3.12")]
 impl<'py> Pending<'py> {
-    pub(super) fn set_aside(_py: Python<'py>) -> Self {
+    pub(crate) fn set_aside(_py: Python<'py>) -> Self {
         let (mut class, mut value, mut traceback) = (ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
         // SAFETY: three places for owned references, or null.
         unsafe { ffi::PyErr_Fetch(&raw mut class, &raw mut value, &raw mut traceback) };
         Pending { class, value, traceback, py: PhantomData }
     }
 
-    pub(super) fn restore(self) {
+    pub(crate) fn restore(self) {
         // SAFETY: the references that were taken over go back; the thread is attached for as long as `'py` lasts.
         unsafe { ffi::PyErr_Restore(self.class, self.value, self.traceback) };
     }
