@@ -29,6 +29,7 @@ THEMES = (
     "background",
     "imports",
     "memory",
+    "tracing",
 )
 PEERS = "peers"
 TELLING = ("register a tool", "call a coroutine tool", "200 concurrent")
