@@ -135,15 +135,17 @@ async def test_a_tool_may_close_its_own_toolkit() -> None:
 
 
 async def test_a_tool_in_a_thread_is_left_to_itself() -> None:
-    go, done = threading.Event(), threading.Event()
+    began, go, done = threading.Event(), threading.Event(), threading.Event()
 
     def block_thread() -> None:
+        began.set()
         go.wait()
         done.set()
 
     kit = toolkit(block_thread)
     task_id = await start(kit, "block_thread")
-    await turns()
+    # Work that no thread has begun would not be begun any more.
+    await asyncio.to_thread(began.wait, 60)
 
     await kit.cancel_task(task_id)
     await kit.aclose()

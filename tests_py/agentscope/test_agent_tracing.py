@@ -1,0 +1,84 @@
+"""An agent of AgentScope's is traced: the spans of its tools hang where they should, and say what AgentScope's say."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import agentscope
+import pytest
+from opentelemetry import trace
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from scripted import ScriptedModel, ask, say
+from tools import add, greet, spell
+from transcript import MakeToolkit, Scene, Transcript, both
+
+SHARED = ["gen_ai.operation.name", "gen_ai.tool.name", "gen_ai.tool.call.id", "gen_ai.tool.description"]
+
+
+@pytest.fixture(scope="module")
+def exporter() -> InMemorySpanExporter:
+    """The provider of the whole process, which can be set only once."""
+    provider = TracerProvider(shutdown_on_exit=False)
+    exporter = InMemorySpanExporter()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    trace.set_tracer_provider(provider)
+    return exporter
+
+
+@pytest.fixture
+def spans(exporter: InMemorySpanExporter) -> Iterator[InMemorySpanExporter]:
+    """Tracing as `agentscope.init` switches it on, and off again."""
+    agentscope._config.trace_enabled = True
+    yield exporter
+    agentscope._config.trace_enabled = False
+    exporter.clear()
+
+
+def names_above(span: ReadableSpan, all_spans: dict[int, ReadableSpan]) -> list[str]:
+    above = []
+    while span.parent and span.parent.span_id in all_spans:
+        span = all_spans[span.parent.span_id]
+        above.append(span.name)
+    return above
+
+
+async def test_tool_spans_hang_below_the_agent_and_say_the_same(spans: InMemorySpanExporter) -> None:
+    async def scenario(make: MakeToolkit) -> Transcript:
+        spans.clear()
+        toolkit = make()
+        for tool in (add, greet, spell):
+            toolkit.register_tool_function(tool)
+        model = ScriptedModel(
+            ask(("add", {"a": 1, "b": 2}), ("greet", {"name": "Ada"}), ("spell", {"word": "ab"})), say("done")
+        )
+        scene = Scene(toolkit, model)
+        await scene.tell("work")
+        finished = {span.context.span_id: span for span in spans.get_finished_spans() if span.context}
+        for span in finished.values():
+            if span.name.startswith("execute_tool"):
+                said: dict[str, Any] = dict(span.attributes or {})
+                shared = [said.get(key) for key in SHARED]
+                scene.transcript.notes.append((span.name, span.kind.name, shared, names_above(span, finished)))
+        return await scene.finish()
+
+    theirs, ours = await both(scenario)
+
+    assert ours == theirs
+    assert [note[0] for note in ours.notes] == ["execute_tool add", "execute_tool greet", "execute_tool spell"]
+
+
+async def test_a_failing_tool_is_an_error_in_its_span(spans: InMemorySpanExporter) -> None:
+    from tools import fail
+
+    from toolcrib.compat.agentscope import Toolkit
+
+    toolkit = Toolkit()
+    toolkit.register_tool_function(fail)
+    scene = Scene(toolkit, ScriptedModel(ask(("fail", {"reason": "so it is"})), say("done")))
+
+    await scene.tell("fail")
+
+    (span,) = [span for span in spans.get_finished_spans() if span.name == "execute_tool fail"]
+    assert not span.status.is_ok
+    assert (span.attributes or {})["error.type"] == "ValueError"
