@@ -243,9 +243,10 @@ def test_front_matter_reads_as_python_frontmatter_reads_it(tmp_path: Path, text:
 
 LINES = st.text(st.characters(exclude_categories=["Cc", "Cs"], exclude_characters="\u2028\u2029\ufeff"), min_size=1)
 NAMES = LINES.filter(lambda text: text.strip() != "")
-TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\ufeff"), min_size=1).filter(
-    lambda text: text.strip() != ""
-)
+# PyYAML breaks lines at the last three, as YAML 1.1 did; since YAML 1.2 they are characters like any other.
+TEXTS = st.text(
+    st.characters(exclude_categories=["Cs"], exclude_characters="\ufeff\x85\u2028\u2029"), min_size=1
+).filter(lambda text: text.strip() != "")
 
 
 @given(
