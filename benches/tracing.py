@@ -15,7 +15,6 @@ from benches.peers.toolcrib import Toolcrib
 from benches.tools import PAIR, tools
 from toolcrib import Toolkit, tracing
 
-
 # By its name: for mypy, `agentscope` is a folder of tests.
 _config = import_module("agentscope")._config
 
