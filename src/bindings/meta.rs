@@ -4,7 +4,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString};
+use pyo3::types::{PyDict, PyFunction, PyString};
 use serde_json::{Map, Value, json};
 
 use super::json;
@@ -87,6 +87,9 @@ pub(crate) fn open(parameters: &Node) -> Node {
 /// Whether `function` is the method of that name of this very toolkit.
 pub(crate) fn is_method_of(toolkit: &PyToolkit, function: &Bound<'_, PyAny>) -> PyResult<bool> {
     let py = function.py();
+    if function.is_exact_instance_of::<PyFunction>() {
+        return Ok(false);
+    }
     let Some(name) = function.getattr_opt(intern!(py, "__name__"))? else { return Ok(false) };
     if !name.cast::<PyString>().is_ok_and(|name| *name == NAME) {
         return Ok(false);

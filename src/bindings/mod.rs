@@ -1,5 +1,6 @@
 //! The Python face: converts in, calls the core, converts out.
 
+mod allocator;
 mod arguments;
 mod background;
 mod callable;
@@ -25,7 +26,7 @@ use pyo3::prelude::*;
 
 /// The module's own allocations; the interpreter keeps its allocator.
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: allocator::Allocator = allocator::Allocator;
 
 /// The extension module behind the package `toolcrib`.
 #[pymodule(gil_used = true)]
