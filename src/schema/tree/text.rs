@@ -70,20 +70,31 @@ fn write<W: Write>(out: &mut W, value: &Node) -> fmt::Result {
             out.write_str(if items.is_empty() { "[]" } else { "]" })
         }
         Node::Object(entries) => {
-            let mut before = "{\"";
-            for (key, value) in entries.iter() {
-                write_quoted(out, before, key, "\":")?;
+            out.write_char('{')?;
+            for (index, (key, value)) in entries.iter().enumerate() {
+                if index > 0 {
+                    out.write_char(',')?;
+                }
+                write_quoted(out, "\"", key, "\":")?;
                 write(out, value)?;
-                before = ",\"";
             }
-            out.write_str(if entries.is_empty() { "{}" } else { "}" })
+            out.write_char('}')
         }
     }
 }
 
-/// Writes a string between what opens and what closes it.
+/// Writes a string between what opens and what closes it; where it is inlined, those two are known.
+#[inline]
 fn write_quoted<W: Write>(out: &mut W, open: &str, string: &str, close: &str) -> fmt::Result {
     out.write_str(open)?;
+    match special(string.as_bytes()) {
+        None => out.write_str(string)?,
+        Some(_) => write_escaped(out, string)?,
+    }
+    out.write_str(close)
+}
+
+fn write_escaped<W: Write>(out: &mut W, string: &str) -> fmt::Result {
     let mut rest = string;
     while let Some(at) = special(rest.as_bytes()) {
         out.write_str(&rest[..at])?;
@@ -99,8 +110,7 @@ fn write_quoted<W: Write>(out: &mut W, open: &str, string: &str, close: &str) ->
         }
         rest = &rest[at + 1..];
     }
-    out.write_str(rest)?;
-    out.write_str(close)
+    out.write_str(rest)
 }
 
 /// Finds the first byte that JSON has to escape, eight bytes at a time.
