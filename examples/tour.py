@@ -4,6 +4,7 @@ Run it with `make demo`. Read it from the top: the tools, the agent loop, the sc
 """
 
 import asyncio
+import re
 import sys
 import time
 from collections import Counter
@@ -13,6 +14,7 @@ from functools import partial
 from typing import Any, Literal, TypeAlias
 
 from toolcrib import Toolkit, ToolResponse, ToolUseBlock
+from toolcrib.middleware import NextHandler
 
 PAUSE = 0.05  # seconds between the chunks of the streaming tools, so that a person sees them come
 
@@ -78,6 +80,16 @@ def saw(blade: str, length_mm: float) -> str:
     return f"cut at {length_mm:g} mm with the {blade} blade"
 
 
+async def glue(boards: int) -> str:
+    """Glue boards together and let the glue set.
+
+    Args:
+        boards: How many.
+    """
+    await asyncio.sleep(2 * PAUSE)
+    return f"{boards} boards, and the glue has set"
+
+
 def order(part: str) -> str:
     """Order a part from the supplier."""
     raise ConnectionError(f"the supplier does not answer, no {part} today")
@@ -89,20 +101,26 @@ def equip(toolkit: Toolkit) -> None:
     toolkit.register_tool_function(price)
     toolkit.register_tool_function(stock)
     toolkit.register_tool_function(order)
+    toolkit.register_tool_function(glue, async_execution=True)
+    toolkit.register_task_tools()
 
     toolkit.create_tool_group("machines", "Machines that need care.", notes="Wear goggles. One machine at a time.")
     toolkit.register_tool_function(drill, group_name="machines")
     toolkit.register_tool_function(partial(saw, "fine"), group_name="machines")
+    toolkit.register_tool_function(toolkit.reset_equipped_tools)  # with this the model opens the locker itself
 
-    @toolkit.tool(run_in="inline")
-    def unlock(group: str) -> str:
-        """Switch a group of tools on, and read its notes.
 
-        Args:
-            group: The name of the group.
-        """
-        toolkit.update_tool_groups([group], active=True)
-        return toolkit.get_activated_notes()
+class Logbook:
+    """Write down which tool was used, and how many responses it gave: a middleware, around every call."""
+
+    def __init__(self) -> None:
+        self.entries: Counter[str] = Counter()
+
+    async def __call__(self, kwargs: dict[str, Any], next_handler: NextHandler) -> AsyncIterator[ToolResponse]:
+        """Pass the responses on, and count them."""
+        async for response in next_handler(**kwargs):
+            self.entries[kwargs["tool_call"]["name"]] += 1
+            yield response
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -160,6 +178,9 @@ class ScriptedModel:
         expected, text, calls = next(self.script)
         if expected not in "\n".join(results):
             raise AssertionError(f"expected to read {expected!r}, but got {results}")
+        task = re.search(r"Task ID: (\w+)", "\n".join(results))
+        if task:
+            calls = [(name, {**arguments, "task_id": task[1]}) for name, arguments in calls]
         return Turn(text.format(tools=len(schemas)), [self.use(name, arguments) for name, arguments in calls])
 
     def use(self, name: str, arguments: dict[str, Any]) -> ToolUseBlock:
@@ -176,7 +197,11 @@ SCRIPT: Script = [
     ),
     ("50.8 mm", "Are there enough screws on the shelves?", [("stock", {})]),
     ("240 so far", "Plenty. Let me drill.", [("drill", {"holes": 2})]),
-    ("inactive group 'machines'", "The machines are locked; I ask for them.", [("unlock", {"group": "machines"})]),
+    (
+        "inactive group 'machines'",
+        "The machines are locked; I open the locker.",
+        [("reset_equipped_tools", {"machines": True})],
+    ),
     (
         "Wear goggles",
         "Now I have {tools} tools. Goggles on.",
@@ -189,7 +214,9 @@ SCRIPT: Script = [
         [("saw", {"length_mm": "a bit", "blade": "coarse"})],
     ),
     ("length_mm", "A number, of course, and the blade is not mine to choose.", [("saw", {"length_mm": 49})]),
-    ("49 mm", "The board is ready.", []),
+    ("49 mm", "Glue takes its time; I sweep the floor meanwhile.", [("glue", {"boards": 2})]),
+    ("executing asynchronously", "The floor is clean. Has it set?", [("wait_task", {})]),
+    ("the glue has set", "The board is ready.", []),
 ]
 
 LONG_JOB: Script = [("", "And now a hundred holes, just because I can.", [("drill", {"holes": 100})])]
@@ -203,6 +230,8 @@ async def tour() -> None:
     """Tell the model about the tools, let it work, interrupt it, and sum up."""
     toolkit = Toolkit()
     equip(toolkit)
+    logbook = Logbook()
+    toolkit.register_middleware(logbook)
     screen = Screen()
 
     screen.title("What the model is told:")
@@ -223,6 +252,8 @@ async def tour() -> None:
     screen.line(f"  {len(toolkit.tools)} tools, {screen.outcomes.total()} calls")
     for outcome, count in screen.outcomes.most_common():
         screen.line(f"  {count:>2} {outcome}")
+    tool, responses = logbook.entries.most_common(1)[0]
+    screen.line(f"  The logbook says that the {tool} spoke most: {responses} times")
 
 
 def describe(function: dict[str, Any]) -> str:

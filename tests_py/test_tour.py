@@ -2,11 +2,15 @@
 
 import os
 import pty
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 TOUR = Path(__file__).parent.parent / "examples" / "tour.py"
+
+# The one thing that differs from run to run.
+TASK = re.compile("[2-9A-HJ-NP-Za-km-z]{22}")
 
 EXPECTED = """
 What the model is told:
@@ -14,9 +18,14 @@ What the model is told:
   price(part, pieces?): Look up what a part costs.
   stock(): Count the screws, shelf by shelf.
   order(part): Order a part from the supplier.
-  unlock(group): Switch a group of tools on, and read its notes.
+  glue(boards): Glue boards together and let the glue set.
+  view_task(task_id): Fetch the result of a task that runs in the background, if it is over; a result can be \
+fetched once.
+  wait_task(task_id, timeout?): Wait until a task that runs in the background is over, and fetch its result.
+  cancel_task(task_id): Cancel a task that runs in the background. Nothing is kept of it.
+  reset_equipped_tools(machines?): Choose the tool groups to work with from now on.
 
-model: I have 5 tools. First the plan: how long is 2 inch, and what do 8 screws cost?
+model: I have 9 tools. First the plan: how long is 2 inch, and what do 8 screws cost?
   convert(value='2', unit='inch')
     50.8 mm
   price(part='screw', pieces='8')
@@ -33,12 +42,13 @@ model: Plenty. Let me drill.
     FunctionInactiveError: The function 'drill' is in the inactive group 'machines'. Activate the tool group by \
 calling 'reset_equipped_tools' first to use this tool.
 
-model: The machines are locked; I ask for them.
-  unlock(group='machines')
-    ## About Tool Group 'machines'
-    Wear goggles. One machine at a time.
+model: The machines are locked; I open the locker.
+  reset_equipped_tools(machines=True)
+    Now tool groups 'machines' are activated. You MUST follow these notes to use these tools:
+    <notes>## About Tool Group 'machines'
+    Wear goggles. One machine at a time.</notes>
 
-model: Now I have 7 tools. Goggles on.
+model: Now I have 11 tools. Goggles on.
   drill(holes=2)
     hole 1 of 2, 10 mm deep
     hole 2 of 2, 10 mm deep
@@ -60,6 +70,15 @@ model: A number, of course, and the blade is not mine to choose.
   saw(length_mm=49)
     cut at 49 mm with the fine blade
 
+model: Glue takes its time; I sweep the floor meanwhile.
+  glue(boards=2)
+    <system-reminder>Tool 'glue' is executing asynchronously. Task ID: <task>. Use view_task('<task>') to check \
+status, wait_task('<task>') to wait for completion, or cancel_task('<task>') to cancel the task.</system-reminder>
+
+model: The floor is clean. Has it set?
+  wait_task(task_id='<task>')
+    2 boards, and the glue has set
+
 model: The board is ready.
 
 model: And now a hundred holes, just because I can.
@@ -71,12 +90,13 @@ model: And now a hundred holes, just because I can.
   The agent's task is cancelled; the drill was stopped first.
 
 Summary:
-  7 tools, 11 calls
-   7 ok
+  11 tools, 13 calls
+   9 ok
    1 inactive_group
    1 failed
    1 invalid_arguments
    1 interrupted
+  The logbook says that the drill spoke most: 6 times
 """
 
 
@@ -84,7 +104,7 @@ def test_the_tour_tells_its_story() -> None:
     run = subprocess.run([sys.executable, str(TOUR)], capture_output=True, text=True, timeout=50)
 
     assert run.stderr == ""
-    assert run.stdout == EXPECTED
+    assert TASK.sub("<task>", run.stdout) == EXPECTED
     assert run.returncode == 0
 
 
