@@ -8,7 +8,6 @@ use pyo3::prelude::*;
 
 use super::generator;
 use super::state::{Phase, State, Step};
-use super::task;
 use crate::bindings::worker::{self, guard};
 
 /// Resumes `target`. It is kept alive meanwhile, because the code it runs may let go of it.
@@ -131,13 +130,7 @@ impl State {
                     Some(Ok(worker::Step::Chunk(chunk))) => self.deliver_chunk(chunk.into_ptr(), Phase::Job),
                     Some(Ok(worker::Step::Done(Some(result)))) => self.settle(result.into_ptr()),
                     Some(Ok(worker::Step::Done(None))) | None => self.end_of_stream(),
-                    Some(Ok(worker::Step::Wait(waiter))) => {
-                        if self.cancelling.get().is_none() {
-                            let event_loop = job.and_then(|job| job.event_loop(py));
-                            self.cancelling.set(task::cancelled_before(py, event_loop));
-                        }
-                        Step::Suspend(waiter.into_ptr())
-                    }
+                    Some(Ok(worker::Step::Wait(waiter))) => Step::Suspend(waiter.into_ptr()),
                     Some(Ok(worker::Step::Raised(error)) | Err(error)) => {
                         error.restore(py);
                         self.fail()

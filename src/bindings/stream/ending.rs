@@ -269,15 +269,18 @@ impl State {
 
     /// The call gives way to the event loop for the first time in this step.
     pub(super) unsafe fn note_suspension(&self) {
-        self.suspended.set(true);
         // SAFETY: a call that waits has found its tool, or is finalising it.
         let timeout = if self.tool.get().is_null() { None } else { unsafe { self.tool() }.timeout };
+        if timeout.is_none() && self.phase.get() == Phase::Job {
+            return; // only a request can end this wait, so that requests need not be counted beforehand
+        }
+        self.suspended.set(true);
         if self.cancelling.get().is_some() && timeout.is_none() {
             return;
         }
         Python::attach(|py| {
             if self.cancelling.get().is_none() {
-                self.cancelling.set(task::cancelled_before(py, None));
+                self.cancelling.set(task::cancelled_before(py));
             }
             if let Some(seconds) = timeout
                 && let Err(error) = self.rare().deadline.resume(py, seconds)

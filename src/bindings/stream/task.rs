@@ -45,14 +45,8 @@ pub(super) fn current(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
 
 /// How often the current task had been asked to cancel before the call that gives way now. A request that is still to be
 /// delivered will be delivered to this call, so it does not count as an earlier one, whoever made it.
-///
-/// Who knows the event loop already saves asking for it.
-pub(super) fn cancelled_before(py: Python<'_>, event_loop: Option<Bound<'_, PyAny>>) -> Option<usize> {
-    let task = match event_loop {
-        Some(event_loop) => asyncio(py).and_then(|asyncio| asyncio.current_task.bind(py).call1((event_loop,))),
-        None => current(py),
-    };
-    let task = task.ok()?;
+pub(super) fn cancelled_before(py: Python<'_>) -> Option<usize> {
+    let task = current(py).ok()?;
     let requests = requests(&task)?;
     if requests == 0 {
         return Some(0);

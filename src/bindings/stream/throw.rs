@@ -23,6 +23,10 @@ impl State {
                 PyValueError::new_err("the tool call is already executing").restore(py);
                 return ERROR;
             }
+            if self.phase.get() == Phase::Job && self.cancelling.get().is_none() {
+                // Nobody but the task knows what a job is waited for with, so it was the task that was asked to cancel.
+                self.cancelling.set(task::cancelling(py).map(|requests| requests.saturating_sub(1)));
+            }
             let step = {
                 let _running = self.enter();
                 match self.span() {

@@ -1,11 +1,10 @@
 //! One piece of blocking work: a call in a worker thread, and what it has produced so far.
 //!
-//! The loop's thread starts, polls and abandons; a worker runs. They meet in `State`, whose lock is never held while
-//! Python code runs.
+//! The loop's thread starts, polls and abandons; a worker runs. They meet in `State`, which the GIL guards.
 
 use std::collections::VecDeque;
 use std::ffi::c_int;
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::Arc;
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::ffi;
@@ -14,10 +13,11 @@ use pyo3::types::{PyDict, PyTuple};
 
 use super::context::Context;
 use super::guard;
+use super::held::Held;
 use super::pool::Refused;
-use super::port::{Awaited, Port};
-use super::waiter::Waiter;
-use super::{Shared, lock};
+use super::port::Port;
+use super::room::Room;
+use super::{Shared, waiter};
 
 /// A piece of blocking work under way in a worker thread: one function call, or a generator's chunks.
 ///
@@ -41,9 +41,9 @@ pub(super) struct Inner {
     pub(super) shared: &'static Shared,
     pub(super) port: Arc<Port>,
     pub(super) limit: usize,
-    pub(super) state: Mutex<State>,
-    /// Rung when there is room for chunks, or no need of any.
-    pub(super) room: Condvar,
+    pub(super) state: Held<State>,
+    /// Where a producer waits for room for chunks, or for nobody to need any.
+    pub(super) room: Room,
 }
 
 #[derive(Default)]
@@ -54,9 +54,8 @@ pub(super) struct State {
     pub(super) on_abandon: Option<Py<PyAny>>,
     pub(super) chunks: VecDeque<Py<PyAny>>,
     pub(super) outcome: Option<Outcome>,
-    pub(super) waiter: Option<Py<Waiter>>,
-    /// Whether the port has this job on its list.
-    pub(super) posted: bool,
+    /// What the reader waits on, until the loop is told to wake it.
+    pub(super) waiter: Option<Py<PyAny>>,
     /// Whether the producer waits for room.
     pub(super) parked: bool,
     pub(super) reader: Reader,
@@ -112,8 +111,8 @@ impl Job {
             shared,
             port,
             limit: limit.max(1),
-            state: Mutex::new(State { call: Some(call), on_abandon, ..State::default() }),
-            room: Condvar::new(),
+            state: Held::new(State { call: Some(call), on_abandon, ..State::default() }),
+            room: Room::default(),
         });
         match shared.pool.submit(shared, inner.clone()) {
             Ok(()) => Ok(Job(inner)),
@@ -137,19 +136,14 @@ impl Job {
             return Ok(step);
         }
         let waiter = self.0.pending_waiter(py)?;
-        let old = lock(&self.0.state).waiter.replace(waiter.clone().unbind());
+        let old = self.0.state.with(py, |state| state.waiter.replace(waiter.clone().unbind()));
         drop(old);
         // Making the waiter may have let a worker in, which then saw nobody waiting.
         if let Some(step) = self.0.next(py) {
             return Ok(step);
         }
-        waiter.get().mark_awaited();
-        Ok(Step::Wait(waiter.unbind().into_any()))
-    }
-
-    /// The event loop that hears of it, while it lives.
-    pub(crate) fn event_loop<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
-        self.0.port.target(py)
+        waiter::mark_awaited(&waiter)?;
+        Ok(Step::Wait(waiter.unbind()))
     }
 
     /// Gives the work up.
@@ -157,7 +151,7 @@ impl Job {
     /// What it still produces is dropped. A generator is closed in its own thread, as soon as it next yields, or at
     /// once when it waits for room or has not started. A job that has not begun never begins.
     pub(crate) fn abandon(&self) {
-        if self.0.shared.is_current() && lock(&self.0.state).reader != Reader::Gone {
+        if self.0.shared.is_current() {
             Python::try_attach(|py| self.0.abandon(py));
         }
     }
@@ -171,24 +165,25 @@ impl Job {
         if !self.0.shared.is_current() {
             return 0;
         }
-        // Whoever holds the lock does not wait for the GIL, and the collector must see the same objects every time it
-        // comes by, so there is no giving way here.
-        let state = lock(&self.0.state);
-        let call = state.call.iter().flat_map(|call| {
-            let keywords = call.kwargs.iter().map(Py::as_ptr);
-            [call.callable.as_ptr(), call.args.as_ptr(), call.context.object().as_ptr()].into_iter().chain(keywords)
-        });
-        let outcome = match &state.outcome {
-            Some(Outcome::Value(object) | Outcome::Raised(object)) => Some(object.as_ptr()),
-            _ => None,
-        };
-        call.chain(state.chunks.iter().map(Py::as_ptr))
-            .chain(outcome)
-            .chain(state.waiter.iter().map(Py::as_ptr))
-            .chain(state.on_abandon.iter().map(Py::as_ptr))
-            .map(visit)
-            .find(|stop| *stop != 0)
-            .unwrap_or(0)
+        // SAFETY: the collector runs in an attached thread; what it visits is counted, not run.
+        let py = unsafe { Python::assume_attached() };
+        self.0.state.with(py, |state| {
+            let call = state.call.iter().flat_map(|call| {
+                let keywords = call.kwargs.iter().map(Py::as_ptr);
+                [call.callable.as_ptr(), call.args.as_ptr(), call.context.object().as_ptr()].into_iter().chain(keywords)
+            });
+            let outcome = match &state.outcome {
+                Some(Outcome::Value(object) | Outcome::Raised(object)) => Some(object.as_ptr()),
+                _ => None,
+            };
+            call.chain(state.chunks.iter().map(Py::as_ptr))
+                .chain(outcome)
+                .chain(state.waiter.iter().map(Py::as_ptr))
+                .chain(state.on_abandon.iter().map(Py::as_ptr))
+                .map(visit)
+                .find(|stop| *stop != 0)
+                .unwrap_or(0)
+        })
     }
 }
 
@@ -201,38 +196,42 @@ impl Drop for Job {
 impl Inner {
     /// The next thing for the reader, if there is one.
     fn next(&self, py: Python<'_>) -> Option<Step> {
-        let outcome = {
-            let mut state = lock(&self.state);
+        let outcome = self.state.with(py, |state| {
             if let Some(chunk) = state.chunks.pop_front() {
                 if state.parked && state.chunks.len() <= self.limit / 2 {
-                    self.room.notify_one();
+                    state.parked = false;
+                    self.room.open();
                 }
-                return Some(Step::Chunk(chunk));
+                return Err(Some(Step::Chunk(chunk)));
             }
             match state.outcome.take() {
-                None => return (state.reader != Reader::Reads).then_some(Step::Done(None)),
+                None => Err((state.reader != Reader::Reads).then_some(Step::Done(None))),
                 Some(outcome) => {
                     state.reader = Reader::Told;
-                    outcome
+                    Ok(outcome)
                 }
             }
-        };
-        Some(outcome.into_step(py))
+        });
+        match outcome {
+            Ok(outcome) => Some(outcome.into_step(py)),
+            Err(step) => step,
+        }
     }
 
     /// Takes back what nobody waits for any more.
     pub(super) fn abandon(&self, py: Python<'_>) {
-        let (leftovers, on_abandon) = {
-            let mut state = lock(&self.state);
-            if state.reader == Reader::Gone {
-                return;
+        let leftovers = self.state.with(py, |state| {
+            if std::mem::replace(&mut state.reader, Reader::Gone) != Reader::Reads {
+                return None; // who has been told all there is leaves nothing
             }
-            state.reader = Reader::Gone;
-            self.room.notify_one();
-            let leftovers =
-                (state.call.take(), std::mem::take(&mut state.chunks), state.outcome.take(), state.waiter.take());
-            (leftovers, state.on_abandon.take())
-        };
+            if std::mem::take(&mut state.parked) {
+                self.room.open();
+            }
+            let results = (std::mem::take(&mut state.chunks), state.outcome.take(), state.waiter.take());
+            Some((state.call.take(), results, state.on_abandon.take()))
+        });
+        let Some((call, results, on_abandon)) = leftovers else { return };
+        let leftovers = (call, results);
         // This may be part of a destructor, with somebody else's exception on its way.
         let pending = guard::Pending::set_aside(py);
         drop(leftovers);
@@ -245,17 +244,13 @@ impl Inner {
     }
 
     /// What the reader waits on already, or something new to wait on.
-    fn pending_waiter<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, Waiter>> {
-        let waiter = lock(&self.state).waiter.as_ref().map(|waiter| waiter.clone_ref(py));
-        if let Some(waiter) = waiter.map(|waiter| waiter.into_bound(py))
-            && waiter.get().is_pending()
+    fn pending_waiter<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        if let Some(waiter) = self.state.with(py, |state| state.waiter.as_ref().map(|waiter| waiter.clone_ref(py)))
+            && waiter::is_pending(waiter.bind(py))?
         {
-            return Ok(waiter);
+            return Ok(waiter.into_bound(py));
         }
-        let Some(target) = self.port.target(py) else {
-            return Err(PyRuntimeError::new_err("the event loop of a tool that runs in a thread is gone"));
-        };
-        Bound::new(py, Waiter::new(self.shared, target))
+        self.port.future(py)
     }
 }
 
@@ -267,14 +262,6 @@ impl Outcome {
             Outcome::Raised(exception) => Step::Raised(PyErr::from_value(exception.into_bound(py))),
             Outcome::Panicked(message) => Step::Raised(defect(py, &message)),
         }
-    }
-}
-
-impl Awaited for Inner {
-    fn waiter(&self) -> Option<Py<Waiter>> {
-        let mut state = lock(&self.state);
-        state.posted = false;
-        state.waiter.take()
     }
 }
 

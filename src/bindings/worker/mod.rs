@@ -1,18 +1,22 @@
 //! Blocking Python code in threads of our own, its results brought to the event loop in batches.
 //!
 //! `pool` owns the queue and `thread` takes from it, `growth` decides on more of them, `job` is one piece of work
-//! as the loop sees it and `run` as the worker does, `waiter` is what a task waits on meanwhile, `port` is where an
-//! event loop hears of what is ready, `guard` is how a worker calls Python, `context` carries context variables over.
+//! as the loop sees it and `run` as the worker does, `room` is where a generator waits for its reader and `waiter` what a
+//! task waits on, `port` is where an event loop hears of what is ready and `running` which loop that is, `guard` is how a
+//! worker calls Python, `context` carries context variables over, `held` is what the GIL guards.
 
 #![allow(unsafe_code, reason = "calls that may end the thread, contexts, descriptors: see the SAFETY lines")]
 
 mod context;
 mod growth;
 pub(crate) mod guard;
+mod held;
 mod job;
 mod pool;
 mod port;
+mod room;
 mod run;
+mod running;
 mod thread;
 mod waiter;
 mod wake;
@@ -35,8 +39,10 @@ struct Shared {
 /// The Python functions that are looked up once.
 struct Names {
     get_running_loop: Py<PyAny>,
-    invalid_state: Py<PyAny>,
-    cancelled: Py<PyAny>,
+    future: Py<PyAny>,
+    task: Py<PyAny>,
+    /// The address of the function by which asyncio's tasks go on, once it is known.
+    wakeup: held::Held<usize>,
     begin: Py<PyAny>,
     end: Py<PyAny>,
 }
@@ -57,8 +63,9 @@ impl Shared {
             ports: port::Ports::default(),
             names: Names {
                 get_running_loop: asyncio.getattr("get_running_loop")?.unbind(),
-                invalid_state: asyncio.getattr("InvalidStateError")?.unbind(),
-                cancelled: asyncio.getattr("CancelledError")?.unbind(),
+                future: asyncio.getattr("Future")?.unbind(),
+                task: asyncio.getattr("Task")?.unbind(),
+                wakeup: held::Held::default(),
                 begin: threads.getattr("begin")?.unbind(),
                 end: threads.getattr("end")?.unbind(),
             },

@@ -4,36 +4,42 @@
 //! here keeps a loop alive.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Weak};
 
-use pyo3::exceptions::{PyAttributeError, PyNotImplementedError};
+use pyo3::exceptions::{PyAttributeError, PyNotImplementedError, PyRuntimeError};
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyWeakrefMethods, PyWeakrefReference};
 
-use super::waiter::Waiter;
-use super::{Shared, guard, lock};
-
-/// Something that an event loop waits for.
-pub(super) trait Awaited: Send + Sync {
-    /// What is to be woken now, if there is anything.
-    fn waiter(&self) -> Option<Py<Waiter>>;
-}
+use super::held::Held;
+use super::waiter::{self, Spares};
+use super::{Shared, guard, running};
 
 /// The ports of all loops, found by the loop's address.
 #[derive(Default)]
-pub(super) struct Ports(Mutex<HashMap<usize, Weak<Port>>>);
+pub(super) struct Ports(Held<Known>);
+
+#[derive(Default)]
+struct Known {
+    all: HashMap<usize, Weak<Port>, ahash::RandomState>,
+    /// The port of the loop that was seen running last.
+    recent: Option<(running::Mark, Arc<Port>)>,
+}
 
 pub(super) struct Port {
     shared: &'static Shared,
     key: usize,
     target: Py<PyWeakrefReference>,
-    inbox: Mutex<Inbox>,
+    inbox: Held<Inbox>,
+    /// Only a loop that owns its port has any: they know the loop, and it must not be kept alive by others.
+    spares: Spares,
 }
 
 #[derive(Default)]
 struct Inbox {
-    ready: Vec<Weak<dyn Awaited>>,
+    /// The futures that are to be woken.
+    ready: Vec<Py<PyAny>>,
     signal: Signal,
 }
 
@@ -62,25 +68,38 @@ struct Drain(Arc<Port>);
 impl Ports {
     /// The port of the loop that runs in this thread.
     pub(super) fn running(&self, py: Python<'_>, shared: &'static Shared) -> PyResult<Arc<Port>> {
-        let target = shared.names.get_running_loop.bind(py).call0()?;
-        let key = target.as_ptr() as usize;
-        let known = lock(&self.0).get(&key).and_then(Weak::upgrade);
-        if let Some(port) = known
-            && port.is_open()
-            && port.target.bind(py).upgrade().is_some_and(|it| it.is(&target))
+        let mark = running::mark(py);
+        if mark.is_some()
+            && let Some(port) = self.0.with(py, |known| {
+                known.recent.as_ref().filter(|(seen, _)| Some(*seen) == mark).map(|(_, port)| port.clone())
+            })
+            && port.is_open(py)
         {
             return Ok(port);
         }
-        let port = Port::open(shared, key, &target)?;
-        lock(&self.0).insert(key, Arc::downgrade(&port));
+        let target = shared.names.get_running_loop.bind(py).call0()?;
+        let key = target.as_ptr() as usize;
+        let known = self.0.with(py, |known| known.all.get(&key).and_then(Weak::upgrade));
+        let port = match known {
+            Some(port) if port.is_open(py) && port.target(py).is_some_and(|it| it.is(&target)) => port,
+            _ => Port::open(shared, key, &target)?,
+        };
+        let lasting = running::mark(py).filter(|_| running::is_told_by_mark(py));
+        let old = self.0.with(py, |known| {
+            let old = known.all.insert(key, Arc::downgrade(&port));
+            (old, std::mem::replace(&mut known.recent, lasting.map(|mark| (mark, port.clone()))))
+        });
+        drop(old);
         Ok(port)
     }
 
-    fn forget(&self, port: &Port) {
-        let mut ports = lock(&self.0);
-        if ports.get(&port.key).is_some_and(|it| std::ptr::eq(it.as_ptr(), port)) {
-            ports.remove(&port.key);
-        }
+    fn forget(&self, py: Python<'_>, port: &Port) {
+        let old = self.0.with(py, |known| {
+            let old = known.recent.take_if(|(_, it)| std::ptr::eq(Arc::as_ptr(it), port));
+            let is_known = known.all.get(&port.key).is_some_and(|it| std::ptr::eq(it.as_ptr(), port));
+            (old, if is_known { known.all.remove(&port.key) } else { None })
+        });
+        drop(old);
     }
 }
 
@@ -88,13 +107,13 @@ impl Port {
     fn open(shared: &'static Shared, key: usize, target: &Bound<'_, PyAny>) -> PyResult<Arc<Self>> {
         let py = target.py();
         let weak = PyWeakrefReference::new(target)?.unbind();
-        let port = Arc::new(Port { shared, key, target: weak, inbox: Mutex::default() });
+        let port = Arc::new(Port { shared, key, target: weak, inbox: Held::default(), spares: Spares::default() });
         let drain = Bound::new(py, Drain(port.clone()))?;
         #[cfg(unix)]
         {
             let bell = super::wake::Bell::new()?;
             let fd = bell.fd();
-            lock(&port.inbox).signal = Signal::Bell(bell);
+            port.inbox.with(py, |inbox| inbox.signal = Signal::Bell(bell));
             match watch(target, fd, &drain) {
                 Ok(()) => return Ok(port),
                 Err(error) if cannot_watch(py, &error) => {}
@@ -103,13 +122,14 @@ impl Port {
         }
         // A loop without readers keeps nothing for us, so the port is told when the loop dies.
         let weak = Arc::downgrade(&port);
-        let died = PyCFunction::new_closure(py, None, None, move |_, _| {
+        let died = PyCFunction::new_closure(py, None, None, move |args, _| {
             if let Some(port) = weak.upgrade() {
-                port.close();
+                port.close(args.py());
             }
         })?;
         let death = PyWeakrefReference::new_with(target, died)?.unbind();
-        let silent = std::mem::replace(&mut lock(&port.inbox).signal, Signal::Call { drain: drain.unbind(), death });
+        let signal = Signal::Call { drain: drain.unbind(), death };
+        let silent = port.inbox.with(py, |inbox| std::mem::replace(&mut inbox.signal, signal));
         drop(silent);
         Ok(port)
     }
@@ -119,20 +139,35 @@ impl Port {
         self.target.bind(py).upgrade()
     }
 
-    fn is_open(&self) -> bool {
-        !matches!(lock(&self.inbox).signal, Signal::Gone)
+    /// A future of the loop that is pending.
+    pub(super) fn future<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        if let Some(spare) = self.spares.take(py) {
+            return Ok(spare.into_bound(py));
+        }
+        let Some(target) = self.target(py) else {
+            return Err(PyRuntimeError::new_err("the event loop of a tool that runs in a thread is gone"));
+        };
+        waiter::create(&target)
     }
 
-    /// Lets the loop know, from a worker thread, that something is ready.
-    pub(super) fn post(&self, py: Python<'_>, what: Weak<dyn Awaited>) {
+    fn is_open(&self, py: Python<'_>) -> bool {
+        self.inbox.with(py, |inbox| !matches!(inbox.signal, Signal::Gone))
+    }
+
+    /// Has the loop wake a future; called by worker threads.
+    pub(super) fn post(&self, py: Python<'_>, future: Py<PyAny>) {
+        let mut future = Some(future);
         self.deliver(py, |ready| {
-            ready.push(what);
+            ready.extend(future.take());
             ready.len() == 1 // else the loop has been woken and has not looked yet
         });
+        if let Some(unwanted) = future {
+            guard::release(py, unwanted);
+        }
     }
 
     /// Lets the loop know once more of what it has heard of but not got to.
-    fn post_again(&self, py: Python<'_>, rest: impl Iterator<Item = Weak<dyn Awaited>>) {
+    fn post_again(&self, py: Python<'_>, rest: &mut impl Iterator<Item = Py<PyAny>>) {
         self.deliver(py, |ready| {
             ready.extend(rest);
             !ready.is_empty()
@@ -140,26 +175,29 @@ impl Port {
     }
 
     /// Changes the list of what is ready, and wakes the loop if the change asks for that.
-    fn deliver(&self, py: Python<'_>, change: impl FnOnce(&mut Vec<Weak<dyn Awaited>>) -> bool) {
-        let drain = {
-            let mut inbox = lock(&self.inbox);
+    fn deliver(&self, py: Python<'_>, change: impl FnOnce(&mut Vec<Py<PyAny>>) -> bool) {
+        let drain = self.inbox.with(py, |inbox| {
             if matches!(inbox.signal, Signal::Gone) || !change(&mut inbox.ready) {
-                return;
+                return None;
             }
             match &inbox.signal {
                 #[cfg(unix)]
-                Signal::Bell(bell) => return bell.ring(),
-                Signal::Call { drain, .. } => drain.clone_ref(py).into_any(),
-                Signal::Gone => return,
+                Signal::Bell(bell) => {
+                    bell.ring();
+                    None
+                }
+                Signal::Call { drain, .. } => Some(drain.clone_ref(py).into_any()),
+                Signal::Gone => None,
             }
-        };
+        });
+        let Some(drain) = drain else { return };
         let Some(target) = self.target(py).map(Bound::unbind) else {
             return;
         };
         match guard::call_method(py, &target, intern!(py, "call_soon_threadsafe"), Some(&drain)) {
             Ok(handle) => guard::release(py, handle),
             Err(closed) => {
-                self.close();
+                self.close(py);
                 guard::release(py, closed);
             }
         }
@@ -167,54 +205,65 @@ impl Port {
         guard::release(py, target);
     }
 
-    fn collect(&self) -> Vec<Weak<dyn Awaited>> {
-        let mut inbox = lock(&self.inbox);
-        #[cfg(unix)]
-        if let Signal::Bell(bell) = &inbox.signal {
-            bell.silence();
-        }
-        std::mem::take(&mut inbox.ready)
+    fn collect(&self, py: Python<'_>) -> (Vec<Py<PyAny>>, bool) {
+        self.inbox.with(py, |inbox| {
+            #[cfg(unix)]
+            if let Signal::Bell(bell) = &inbox.signal {
+                bell.silence();
+            }
+            (std::mem::take(&mut inbox.ready), !matches!(inbox.signal, Signal::Call { .. }))
+        })
     }
 
     /// Wakes nobody any more; what is under way finds no one to tell.
-    fn close(&self) {
+    fn close(&self, py: Python<'_>) {
         if !self.shared.is_current() {
-            return; // in a forked child the locks are out of bounds
+            return; // a forked child leaves alone what the parent shares with its threads
         }
-        let inbox = std::mem::take(&mut *lock(&self.inbox));
-        self.shared.ports.forget(self);
-        drop(inbox);
+        let inbox = self.inbox.with(py, std::mem::take);
+        self.shared.ports.forget(py, self);
+        drop((inbox, self.spares.empty(py)));
     }
 }
 
 #[pymethods]
 impl Drain {
     fn __call__(&self, py: Python<'_>) -> PyResult<()> {
-        if !self.0.shared.is_current() {
+        let port = &*self.0;
+        if !port.shared.is_current() {
             return Ok(());
         }
-        let mut ready = self.0.collect().into_iter();
-        while let Some(awaited) = ready.next() {
-            let Some(waiter) = awaited.upgrade().and_then(|it| it.waiter()) else {
-                continue;
-            };
-            let woken = Waiter::wake(waiter.bind(py));
-            if !self.0.shared.is_current() {
+        let (ready, owns_spares) = port.collect(py);
+        let mut ready = ready.into_iter();
+        while let Some(future) = ready.next() {
+            let woken = waiter::wake(future.into_bound(py), &port.shared.names, owns_spares.then_some(&port.spares));
+            if !port.shared.is_current() {
                 return woken; // the task forked, and this is the child
             }
             if woken.is_err() {
                 // The loop is about to stop (`KeyboardInterrupt`, `SystemExit`), but may be started again.
-                self.0.post_again(py, ready);
+                port.post_again(py, &mut ready);
                 return woken;
             }
         }
         Ok(())
     }
+
+    #[allow(clippy::needless_pass_by_value, reason = "the signature that pyo3 asks for")]
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        // SAFETY: the collector runs in an attached thread, and looking at the list runs no Python code.
+        let py = unsafe { Python::assume_attached() };
+        self.0.spares.visit(py, |future| visit.call(future))
+    }
+
+    fn __clear__(&self, py: Python<'_>) {
+        drop(self.0.spares.empty(py));
+    }
 }
 
 impl Drop for Drain {
     fn drop(&mut self) {
-        self.0.close();
+        Python::try_attach(|py| self.0.close(py));
     }
 }
 

@@ -2,19 +2,18 @@
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, PoisonError, Weak};
+use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::{ffi, intern};
 
 use super::guard::{self, Sent};
-use super::job::{Call, Inner, Outcome, Reader, State};
-use super::lock;
+use super::job::{Call, Inner, Outcome, Reader};
 use super::pool::Work;
 
 impl Work for Inner {
     fn run(self: Arc<Self>, py: Python<'_>) {
-        let Some(call) = lock(&self.state).call.take() else {
+        let Some(call) = self.state.with(py, |state| state.call.take()) else {
             return;
         };
         let outcome = catch_unwind(AssertUnwindSafe(|| self.produce(py, call)))
@@ -31,7 +30,7 @@ impl Work for Inner {
 
 impl Inner {
     /// Does the call, and all of a generator's steps.
-    fn produce(self: &Arc<Self>, py: Python<'_>, call: Call) -> Outcome {
+    fn produce(&self, py: Python<'_>, call: Call) -> Outcome {
         let Call { callable, args, kwargs, context } = call;
         let inside = match context.enter(py) {
             Ok(inside) => inside,
@@ -58,9 +57,9 @@ impl Inner {
         outcome
     }
 
-    fn iterate(self: &Arc<Self>, py: Python<'_>, generator: &Py<PyAny>) -> Outcome {
+    fn iterate(&self, py: Python<'_>, generator: &Py<PyAny>) -> Outcome {
         loop {
-            if lock(&self.state).reader == Reader::Gone {
+            if self.state.with(py, |state| state.reader == Reader::Gone) {
                 match guard::call_method(py, generator, intern!(py, "close"), None) {
                     Ok(nothing) => guard::release(py, nothing),
                     Err(exception) => guard::report(py, exception, generator),
@@ -76,20 +75,23 @@ impl Inner {
     }
 
     /// Puts a chunk into the buffer, and waits for room if that filled it.
-    fn offer(self: &Arc<Self>, py: Python<'_>, chunk: Py<PyAny>) {
-        let (post, full) = {
-            let mut state = lock(&self.state);
+    fn offer(&self, py: Python<'_>, chunk: Py<PyAny>) {
+        let mut chunk = Some(chunk);
+        let (waiter, is_full) = self.state.with(py, |state| {
             if state.reader == Reader::Gone {
-                drop(state);
-                return guard::release(py, chunk);
+                return (None, false);
             }
-            state.chunks.push_back(chunk);
-            (state.wants_post(), state.chunks.len() >= self.limit)
-        };
-        if post {
-            self.post(py);
+            state.chunks.extend(chunk.take());
+            state.parked = state.chunks.len() >= self.limit;
+            (state.waiter.take(), state.parked)
+        });
+        if let Some(unwanted) = chunk {
+            guard::release(py, unwanted);
         }
-        if full {
+        if let Some(waiter) = waiter {
+            self.port.post(py, waiter);
+        }
+        if is_full {
             py.detach(|| self.wait_for_room());
         }
     }
@@ -97,49 +99,27 @@ impl Inner {
     /// Waits until half of the buffer is free, so that the producer is not woken for every single chunk.
     fn wait_for_room(&self) {
         self.shared.pool.hold(self.shared, true);
-        {
-            let mut state = lock(&self.state);
-            state.parked = true;
-            while state.chunks.len() > self.limit / 2 && state.reader != Reader::Gone {
-                state = self.room.wait(state).unwrap_or_else(PoisonError::into_inner);
-            }
-            state.parked = false;
-        }
+        self.room.wait();
         self.shared.pool.hold(self.shared, false);
     }
 
-    fn finish(self: &Arc<Self>, py: Python<'_>, outcome: Outcome) {
-        let (post, unwanted, on_abandon) = {
-            let mut state = lock(&self.state);
-            let on_abandon = state.on_abandon.take();
-            if state.reader == Reader::Gone {
-                (false, Some(outcome), on_abandon)
-            } else {
-                state.outcome = Some(outcome);
-                (state.wants_post(), None, on_abandon)
+    fn finish(&self, py: Python<'_>, outcome: Outcome) {
+        let mut outcome = Some(outcome);
+        let (waiter, on_abandon) = self.state.with(py, |state| {
+            if state.reader != Reader::Gone {
+                state.outcome = outcome.take();
             }
-        };
-        if post {
-            self.post(py);
+            (state.waiter.take(), state.on_abandon.take())
+        });
+        if let Some(waiter) = waiter {
+            self.port.post(py, waiter);
         }
-        if let Some(Outcome::Value(object) | Outcome::Raised(object)) = unwanted {
+        if let Some(Outcome::Value(object) | Outcome::Raised(object)) = outcome {
             guard::release(py, object);
         }
         if let Some(object) = on_abandon {
             guard::release(py, object);
         }
-    }
-
-    fn post(self: &Arc<Self>, py: Python<'_>) {
-        let this: Weak<Inner> = Arc::downgrade(self);
-        self.port.post(py, this);
-    }
-}
-
-impl State {
-    /// Whether the loop has to be told, which it is once.
-    fn wants_post(&mut self) -> bool {
-        self.waiter.is_some() && !std::mem::replace(&mut self.posted, true)
     }
 }
 

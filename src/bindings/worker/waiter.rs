@@ -1,256 +1,184 @@
-//! What a task waits on while a worker is busy: a future as far as asyncio can tell, and cheaper than one.
+//! What a task waits on while a worker is busy: a future of its loop, woken at less than the usual cost.
 //!
-//! A future that is done has the loop call each of its callbacks later, which costs a handle and a turn of the loop's
-//! Python code each. Results of jobs are handed out by the loop itself, at a moment when it might as well make that
-//! call, so it is made right there.
+//! A future that comes to its end has the loop call each of its callbacks later, which costs a handle and a turn of the
+//! loop's Python code each. Results of jobs are handed out by the loop itself, at a moment when it might as well make
+//! that call, so it is made right there. And as making a future costs as much as all the rest, one that only asyncio's
+//! own task has waited on stays pending, without the task's callback, and the task is shown another that is done: the
+//! next call can wait on it again. In every other case a future is what it seems to be.
 
-use std::iter::Chain;
-use std::sync::Mutex;
-use std::{option, ptr, vec};
+use std::ptr;
 
-use pyo3::exceptions::PyStopIteration;
-use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyList, PyTuple};
 
 use super::context::Context;
-use super::{Shared, guard, lock};
+use super::held::Held;
+use super::{Names, guard};
 
-/// Waits for news of one job; belongs to one event loop, and is touched in its thread only.
-#[pyclass(frozen, module = "toolcrib._core", name = "_Waiter")]
-pub(super) struct Waiter {
-    shared: &'static Shared,
-    target: Py<PyAny>,
-    state: Mutex<State>,
-}
+/// How many futures are kept for the next calls.
+const KEPT: usize = 256;
+
+/// The futures of one event loop that can be waited on again.
+#[derive(Default)]
+pub(super) struct Spares(Held<Futures>);
 
 #[derive(Default)]
-struct State {
-    /// Whether it was yielded to the loop by an `await`, and not by mistake.
-    is_awaited: bool,
-    end: End,
-    callbacks: Callbacks,
+pub(super) struct Futures {
+    pending: Vec<Py<PyAny>>,
+    done: Option<Py<PyAny>>,
 }
 
-/// There is one of them, as a rule.
-#[derive(Default)]
-struct Callbacks {
-    first: Option<Callback>,
-    more: Vec<Callback>,
+impl Spares {
+    /// A pending future that nobody else knows.
+    pub(super) fn take(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        self.0.with(py, |futures| futures.pending.pop())
+    }
+
+    /// All of them, for whoever has to let go of them.
+    pub(super) fn empty(&self, py: Python<'_>) -> Futures {
+        self.0.with(py, std::mem::take)
+    }
+
+    /// Shows each to the collector, until a visit fails.
+    pub(super) fn visit<E>(&self, py: Python<'_>, mut visit: impl FnMut(&Py<PyAny>) -> Result<(), E>) -> Result<(), E> {
+        self.0.with(py, |futures| futures.pending.iter().chain(&futures.done).try_for_each(&mut visit))
+    }
+
+    fn keep(&self, py: Python<'_>, future: Bound<'_, PyAny>) {
+        let mut future = Some(future.unbind());
+        self.0.with(py, |futures| {
+            if futures.pending.len() < KEPT {
+                futures.pending.extend(future.take());
+            }
+        });
+    }
+
+    /// A future of the same loop that is done.
+    fn done<'py>(&self, future: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let py = future.py();
+        if let Some(done) = self.0.with(py, |futures| futures.done.as_ref().map(|done| done.clone_ref(py))) {
+            return Ok(done.into_bound(py));
+        }
+        let done = create(&future.call_method0(intern!(py, "get_loop"))?)?;
+        done.call_method1(intern!(py, "set_result"), (py.None(),))?;
+        let old = self.0.with(py, |futures| futures.done.replace(done.clone().unbind()));
+        drop(old);
+        Ok(done)
+    }
 }
 
-#[derive(Default)]
-enum End {
-    #[default]
-    Pending,
-    Done,
-    Cancelled(Option<Py<PyAny>>),
+/// A new future of an event loop.
+pub(super) fn create<'py>(event_loop: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    event_loop.call_method0(intern!(event_loop.py(), "create_future"))
 }
 
-struct Callback {
-    function: Py<PyAny>,
+pub(super) fn is_pending(future: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(!future.call_method0(intern!(future.py(), "done"))?.is_truthy()?)
+}
+
+/// Marks a future as awaited, so that it can be yielded to the loop as it is.
+pub(super) fn mark_awaited(future: &Bound<'_, PyAny>) -> PyResult<()> {
+    let py = future.py();
+    // SAFETY: three live objects.
+    match unsafe {
+        ffi::PyObject_SetAttr(future.as_ptr(), intern!(py, "_asyncio_future_blocking").as_ptr(), ffi::Py_True())
+    } {
+        0 => Ok(()),
+        _ => Err(PyErr::fetch(py)),
+    }
+}
+
+/// Goes on with what waits; to be called by the loop itself, outside of any task.
+pub(super) fn wake(future: Bound<'_, PyAny>, names: &Names, spares: Option<&Spares>) -> PyResult<()> {
+    let py = future.py();
+    if let Some(wakeup) = Wakeup::of(&future, names)
+        && let Ok(_inside) = wakeup.context.enter(py)
+    {
+        return wakeup.call(future, spares);
+    }
+    // The loop knows what to do about callbacks of any kind, and about a context that is in use.
+    if is_pending(&future)? {
+        future.call_method1(intern!(py, "set_result"), (py.None(),))?;
+    }
+    Ok(())
+}
+
+/// How asyncio's own task goes on after a wait, and the context it does that in.
+struct Wakeup<'py> {
+    function: Bound<'py, PyAny>,
     context: Context,
 }
 
-impl Waiter {
-    pub(super) fn new(shared: &'static Shared, target: Bound<'_, PyAny>) -> Self {
-        Waiter { shared, target: target.unbind(), state: Mutex::default() }
-    }
-
-    pub(super) fn is_pending(&self) -> bool {
-        matches!(lock(&self.state).end, End::Pending)
-    }
-
-    /// Marks it as awaited, so that it can be yielded to the loop as it is.
-    pub(super) fn mark_awaited(&self) {
-        lock(&self.state).is_awaited = true;
-    }
-
-    /// Goes on with what waits; to be called by the loop itself, outside of any task.
-    pub(super) fn wake(me: &Bound<'_, Self>) -> PyResult<()> {
-        let mut result = Ok(());
-        for callback in me.get().end(End::Done).unwrap_or_default() {
-            match callback.context.enter(me.py()) {
-                Ok(_inside) if result.is_ok() => result = callback.call(me),
-                // The loop knows what to do about a context that is in use.
-                _ => callback.schedule(me)?,
-            }
-        }
-        result
-    }
-
-    /// Comes to an end, if it has not already, and gives the callbacks to be called.
-    fn end(&self, end: End) -> Option<Callbacks> {
-        let mut state = lock(&self.state);
-        if !matches!(state.end, End::Pending) {
+impl<'py> Wakeup<'py> {
+    /// The one callback of a future, if both are asyncio's own.
+    fn of(future: &Bound<'py, PyAny>, names: &Names) -> Option<Self> {
+        let py = future.py();
+        if !future.get_type().is(&names.future) {
             return None;
         }
-        state.end = end;
-        Some(std::mem::take(&mut state.callbacks))
-    }
-}
-
-#[pymethods]
-impl Waiter {
-    #[getter(_asyncio_future_blocking)]
-    fn is_awaited(&self) -> bool {
-        lock(&self.state).is_awaited
-    }
-
-    #[setter(_asyncio_future_blocking)]
-    fn set_awaited(&self, is_awaited: bool) {
-        lock(&self.state).is_awaited = is_awaited;
-    }
-
-    fn get_loop(&self, py: Python<'_>) -> Py<PyAny> {
-        self.target.clone_ref(py)
-    }
-
-    #[pyo3(signature = (function, /, *, context = None))]
-    fn add_done_callback(me: &Bound<'_, Self>, function: Py<PyAny>, context: Option<Py<PyAny>>) -> PyResult<()> {
-        let context = context.map_or_else(|| Context::copy(me.py()), |context| Ok(Context::from(context)))?;
-        let callback = Callback { function, context };
-        {
-            let mut state = lock(&me.get().state);
-            if matches!(state.end, End::Pending) {
-                state.callbacks.push(callback);
-                return Ok(());
+        // It is `None` where there are no callbacks. Asking may fail where asyncio is another than it was, which is as good.
+        let callbacks = future.getattr(intern!(py, "_callbacks")).ok()?.cast_into_exact::<PyList>().ok()?;
+        if callbacks.len() != 1 {
+            return None;
+        }
+        let pair = callbacks.get_item(0).ok()?.cast_into_exact::<PyTuple>().ok()?;
+        if pair.len() != 2 {
+            return None;
+        }
+        let (function, context) = (pair.get_item(0).ok()?, pair.get_item(1).ok()?);
+        // SAFETY: live objects; a function written in C has a definition.
+        unsafe {
+            if ffi::PyCFunction_CheckExact(function.as_ptr()) == 0 || ffi::PyContext_CheckExact(context.as_ptr()) == 0 {
+                return None;
             }
         }
-        callback.schedule(me)
+        is_wakeup(&function, names).then(|| Self { function, context: Context::from(context.unbind()) })
     }
 
-    fn remove_done_callback(&self, function: &Bound<'_, PyAny>) -> PyResult<usize> {
-        // Comparing runs anybody's code, so the list is away meanwhile.
-        let callbacks = std::mem::take(&mut lock(&self.state).callbacks);
-        let (mut kept, mut removed, mut result) = (Vec::new(), 0, Ok(()));
-        for callback in callbacks {
-            match function.eq(&callback.function) {
-                Ok(true) => {
-                    removed += 1;
-                    continue;
-                }
-                Ok(false) => {}
-                Err(error) => result = Err(error),
-            }
-            kept.push(callback);
+    /// Calls it in its context, which has been entered, as if the future were done.
+    fn call(&self, future: Bound<'py, PyAny>, spares: Option<&Spares>) -> PyResult<()> {
+        let py = future.py();
+        // One reference is the one here, the other the task's. Whoever has a third might look at the future again.
+        // SAFETY: a live object.
+        let spares = spares.filter(|_| unsafe { ffi::Py_REFCNT(future.as_ptr()) } == 2);
+        let done = spares.map(|spares| spares.done(&future)).transpose()?;
+        future.call_method1(intern!(py, "remove_done_callback"), (&self.function,))?;
+        if done.is_none() {
+            future.call_method1(intern!(py, "set_result"), (py.None(),))?;
         }
-        let mut state = lock(&self.state);
-        let added = std::mem::take(&mut state.callbacks);
-        kept.into_iter().chain(added).for_each(|callback| state.callbacks.push(callback));
-        drop(state);
-        result.map(|()| removed)
-    }
-
-    #[pyo3(signature = (msg = None))]
-    fn cancel(me: &Bound<'_, Self>, msg: Option<Py<PyAny>>) -> PyResult<bool> {
-        let Some(callbacks) = me.get().end(End::Cancelled(msg)) else {
-            return Ok(false);
-        };
-        callbacks.into_iter().try_for_each(|callback| callback.schedule(me))?;
-        Ok(true)
-    }
-
-    fn cancelled(&self) -> bool {
-        matches!(lock(&self.state).end, End::Cancelled(_))
-    }
-
-    fn done(&self) -> bool {
-        !self.is_pending()
-    }
-
-    fn result(&self, py: Python<'_>) -> PyResult<()> {
-        let names = &self.shared.names;
-        let message = match &lock(&self.state).end {
-            End::Done => return Ok(()),
-            End::Pending => None,
-            End::Cancelled(message) => Some(message.as_ref().map(|message| message.clone_ref(py))),
-        };
-        let error = match message {
-            None => names.invalid_state.call1(py, ("Result is not set.",)),
-            Some(None) => names.cancelled.call0(py),
-            Some(Some(message)) => names.cancelled.call1(py, (message,)),
-        };
-        Err(PyErr::from_value(error?.into_bound(py)))
-    }
-
-    fn exception(&self, py: Python<'_>) -> PyResult<()> {
-        self.result(py)
-    }
-
-    fn __await__(me: Py<Self>) -> Py<Self> {
-        me
-    }
-
-    fn __iter__(me: Py<Self>) -> Py<Self> {
-        me
-    }
-
-    fn __next__(me: &Bound<'_, Self>) -> PyResult<Py<Self>> {
-        if me.get().is_pending() {
-            me.get().mark_awaited();
-            return Ok(me.clone().unbind());
-        }
-        me.get().result(me.py())?;
-        Err(PyStopIteration::new_err(()))
-    }
-
-    #[allow(clippy::needless_pass_by_value, reason = "the signature that pyo3 asks for")]
-    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        let state = lock(&self.state);
-        for callback in state.callbacks.first.iter().chain(&state.callbacks.more) {
-            visit.call(&callback.function)?;
-            visit.call(callback.context.object())?;
-        }
-        if let End::Cancelled(message) = &state.end {
-            visit.call(message)?;
-        }
-        visit.call(&self.target)
-    }
-
-    fn __clear__(&self) {
-        let callbacks = std::mem::take(&mut lock(&self.state).callbacks);
-        drop(callbacks);
-    }
-}
-
-impl Callbacks {
-    fn push(&mut self, callback: Callback) {
-        match self.first {
-            None => self.first = Some(callback),
-            Some(_) => self.more.push(callback),
-        }
-    }
-}
-
-impl IntoIterator for Callbacks {
-    type Item = Callback;
-    type IntoIter = Chain<option::IntoIter<Callback>, vec::IntoIter<Callback>>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        self.first.into_iter().chain(self.more)
-    }
-}
-
-impl Callback {
-    /// Calls it here and now, in its context, which has been entered.
-    fn call(&self, waiter: &Bound<'_, Waiter>) -> PyResult<()> {
-        let py = waiter.py();
-        let args = [waiter.as_ptr()];
+        let args = [done.as_ref().unwrap_or(&future).as_ptr()];
         // SAFETY: live objects, one argument. A task goes on under this call, and whatever it runs may be where the
         // thread is ended.
         let result = unsafe { guard::vectorcall(self.function.as_ptr(), args.as_ptr(), 1, ptr::null_mut()) };
         // SAFETY: an owned reference, or null and an exception is set.
-        unsafe { Bound::from_owned_ptr_or_err(py, result) }.map(drop)
+        let result = unsafe { Bound::from_owned_ptr_or_err(py, result) }.map(drop);
+        if let Some(spares) = spares
+            // SAFETY: a live object.
+            && unsafe { ffi::Py_REFCNT(future.as_ptr()) } == 1
+        {
+            spares.keep(py, future);
+        }
+        result
     }
+}
 
-    /// Has the loop call it.
-    fn schedule(&self, waiter: &Bound<'_, Waiter>) -> PyResult<()> {
-        let py = waiter.py();
-        let options = PyDict::new(py);
-        options.set_item(intern!(py, "context"), self.context.object())?;
-        let target = waiter.get().target.bind(py);
-        target.call_method(intern!(py, "call_soon"), (&self.function, waiter), Some(&options)).map(drop)
+/// Whether a function written in C is the one by which asyncio's tasks go on.
+fn is_wakeup(function: &Bound<'_, PyAny>, names: &Names) -> bool {
+    // SAFETY: the caller has checked that this is a function written in C.
+    let code = unsafe { ffi::PyCFunction_GetFunction(function.as_ptr()) };
+    let Some(code) = code.map(|code| code as usize) else { return false };
+    let py = function.py();
+    let known = names.wakeup.with(py, |known| *known);
+    if known != 0 {
+        return known == code;
     }
+    let is_named = function.getattr(intern!(py, "__name__")).is_ok_and(|name| name.eq("task_wakeup").unwrap_or(false));
+    let owner = function.getattr(intern!(py, "__self__"));
+    let is_wakeup = is_named && owner.is_ok_and(|owner| owner.is_instance(names.task.bind(py)).unwrap_or(false));
+    if is_wakeup {
+        names.wakeup.with(py, |known| *known = code);
+    }
+    is_wakeup
 }
