@@ -202,3 +202,80 @@ def test_a_waiter_that_refers_to_itself_is_collected() -> None:
     gc.collect()
 
     assert callback() is None
+
+
+def test_a_future_that_somebody_keeps_comes_to_its_end() -> None:
+    async def main() -> None:
+        gate = Gate()
+        task = asyncio.ensure_future(gate.kit.call("wait"))
+        while task._fut_waiter is None:  # type: ignore[attr-defined]
+            await asyncio.sleep(0)
+        waiter = task._fut_waiter  # type: ignore[attr-defined]
+
+        gate.opened.set()
+        await task
+
+        assert waiter.done()
+        assert waiter.result() is None
+
+    asyncio.run(main())
+
+
+def test_calls_wait_on_the_futures_of_calls_before_them(toolkit: Toolkit) -> None:
+    async def main() -> set[int]:
+        seen = set()
+        for value in range(50):
+            call = toolkit.call("echo", value=value)
+            task = asyncio.ensure_future(call)
+            await asyncio.sleep(0)
+            seen.add(id(task._fut_waiter))  # type: ignore[attr-defined]
+            assert (await task).text == echo(value)
+        return seen
+
+    assert len(asyncio.run(main())) < 10
+
+
+def test_cancelled_calls_leave_nothing_behind_for_later_ones(toolkit: Toolkit) -> None:
+    async def main() -> None:
+        for turn in range(50):
+            tasks = [asyncio.ensure_future(toolkit.call("echo", value=value)) for value in range(20)]
+            for _ in range(turn % 4):
+                await asyncio.sleep(0)
+            for task in tasks[::3]:
+                task.cancel()
+            results = await asyncio.gather(*tasks, return_exceptions=True)
+
+            for value, result in enumerate(results):
+                if isinstance(result, BaseException):
+                    assert isinstance(result, asyncio.CancelledError)
+                    assert value % 3 == 0
+                else:
+                    assert result.text == echo(value)
+
+    asyncio.run(main())
+
+
+def test_loops_that_take_turns_in_a_thread_hear_of_their_own_results(toolkit: Toolkit) -> None:
+    async def main(values: range) -> list[str]:
+        return [it.text for it in await asyncio.gather(*(toolkit.call("echo", value=value) for value in values))]
+
+    loops = [asyncio.new_event_loop() for _ in range(3)]
+    try:
+        heard = [loops[turn % 3].run_until_complete(main(range(turn, turn + 5))) for turn in range(30)]
+    finally:
+        for loop in loops:
+            loop.close()
+
+    assert heard == [[echo(value) for value in range(turn, turn + 5)] for turn in range(30)]
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_loop_that_is_dropped_open_is_not_kept_alive(toolkit: Toolkit) -> None:
+    loop = asyncio.SelectorEventLoop()
+    loop.run_until_complete(toolkit.call("echo", value=1))
+    gone = weakref.ref(loop)
+
+    del loop
+    gc.collect()
+
+    assert gone() is None

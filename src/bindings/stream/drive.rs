@@ -122,22 +122,24 @@ impl State {
 
     /// Looks for news from the worker thread; when there are none, the event loop waits for the future that tells of them.
     pub(super) unsafe fn step_job(&self) -> Step {
-        Python::attach(|py| {
-            // SAFETY: the thread is attached, and results are owned.
-            unsafe {
-                let job = self.rare().job.get();
-                match job.map(|job| job.poll(py)) {
-                    Some(Ok(worker::Step::Chunk(chunk))) => self.deliver_chunk(chunk.into_ptr(), Phase::Job),
-                    Some(Ok(worker::Step::Done(Some(result)))) => self.settle(result.into_ptr()),
-                    Some(Ok(worker::Step::Done(None))) | None => self.end_of_stream(),
-                    Some(Ok(worker::Step::Wait(waiter))) => Step::Suspend(waiter.into_ptr()),
-                    Some(Ok(worker::Step::Raised(error)) | Err(error)) => {
-                        error.restore(py);
-                        self.fail()
-                    }
+        // SAFETY: as for the caller.
+        Python::attach(|py| unsafe { self.poll_job(py) })
+    }
+
+    pub(super) unsafe fn poll_job(&self, py: Python<'_>) -> Step {
+        // SAFETY: the thread is attached, and results are owned.
+        unsafe {
+            match self.rare().job.get().map(|job| job.poll(py)) {
+                Some(Ok(worker::Step::Chunk(chunk))) => self.deliver_chunk(chunk.into_ptr(), Phase::Job),
+                Some(Ok(worker::Step::Done(Some(result)))) => self.settle(result.into_ptr()),
+                Some(Ok(worker::Step::Done(None))) | None => self.end_of_stream(),
+                Some(Ok(worker::Step::Wait(waiter))) => Step::Suspend(waiter.into_ptr()),
+                Some(Ok(worker::Step::Raised(error)) | Err(error)) => {
+                    error.restore(py);
+                    self.fail()
                 }
             }
-        })
+        }
     }
 }
 

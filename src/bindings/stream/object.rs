@@ -17,7 +17,7 @@ use super::state::{ERROR, Out, Phase, State};
 use super::{stop, throw};
 use crate::bindings::errors;
 
-const KEPT: usize = 128;
+const KEPT: usize = 256;
 
 #[repr(C)]
 struct Object {

@@ -221,7 +221,7 @@ impl State {
                         return self.fail();
                     }
                     self.phase.set(Phase::Job);
-                    self.step_job()
+                    self.poll_job(py)
                 }
                 Err(error) => {
                     error.restore(py);

@@ -151,7 +151,12 @@ impl Job {
     /// What it still produces is dropped. A generator is closed in its own thread, as soon as it next yields, or at
     /// once when it waits for room or has not started. A job that has not begun never begins.
     pub(crate) fn abandon(&self) {
-        if self.0.shared.is_current() {
+        if !self.0.shared.is_current() {
+            return;
+        }
+        // SAFETY: a job is owned by a stream, which only attached threads touch. Saying so again costs as much as the rest.
+        let reads = self.0.state.with(unsafe { Python::assume_attached() }, |state| state.reader == Reader::Reads);
+        if reads {
             Python::try_attach(|py| self.0.abandon(py));
         }
     }

@@ -33,7 +33,7 @@ pub(super) fn is_told_by_mark(py: Python<'_>) -> bool {
     use pyo3::{ffi, intern};
     // SAFETY: as for the mark.
     let dict = unsafe { Bound::from_borrowed_ptr_or_opt(py, ffi::PyThreadState_GetDict()) };
-    let Some(Ok(dict)) = dict.map(|dict| dict.cast_into::<PyDict>()) else { return false };
+    let Some(Ok(dict)) = dict.map(Bound::cast_into::<PyDict>) else { return false };
     dict.contains(intern!(py, "__asyncio_running_event_loop__")).unwrap_or(false)
 }
 
