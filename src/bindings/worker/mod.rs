@@ -40,6 +40,8 @@ struct Shared {
 struct Names {
     get_running_loop: Py<PyAny>,
     future: Py<PyAny>,
+    /// `Future.remove_done_callback`.
+    remove: Py<PyAny>,
     task: Py<PyAny>,
     /// The address of the function by which asyncio's tasks go on, once it is known.
     wakeup: held::Held<usize>,
@@ -63,6 +65,7 @@ impl Shared {
             ports: port::Ports::default(),
             names: Names {
                 get_running_loop: asyncio.getattr("get_running_loop")?.unbind(),
+                remove: asyncio.getattr("Future")?.getattr("remove_done_callback")?.unbind(),
                 future: asyncio.getattr("Future")?.unbind(),
                 task: asyncio.getattr("Task")?.unbind(),
                 wakeup: held::Held::default(),

@@ -251,13 +251,15 @@ impl Drain {
 
     #[allow(clippy::needless_pass_by_value, reason = "the signature that pyo3 asks for")]
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        // SAFETY: the collector runs in an attached thread, and looking at the list runs no Python code.
+        // SAFETY: the collector runs in an attached thread, and looking at the lists runs no Python code.
         let py = unsafe { Python::assume_attached() };
+        self.0.inbox.with(py, |inbox| inbox.ready.iter().try_for_each(|future| visit.call(future)))?;
         self.0.spares.visit(py, |future| visit.call(future))
     }
 
     fn __clear__(&self, py: Python<'_>) {
-        drop(self.0.spares.empty(py));
+        let ready = self.0.inbox.with(py, |inbox| std::mem::take(&mut inbox.ready));
+        drop((ready, self.0.spares.empty(py)));
     }
 }
 

@@ -11,7 +11,6 @@ use std::ptr;
 use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyTuple};
 
 use super::context::Context;
 use super::held::Held;
@@ -96,7 +95,7 @@ pub(super) fn wake(future: Bound<'_, PyAny>, names: &Names, spares: Option<&Spar
     if let Some(wakeup) = Wakeup::of(&future, names)
         && let Ok(_inside) = wakeup.context.enter(py)
     {
-        return wakeup.call(future, spares);
+        return wakeup.call(future, names, spares);
     }
     // The loop knows what to do about callbacks of any kind, and about a context that is in use.
     if is_pending(&future)? {
@@ -115,36 +114,45 @@ impl<'py> Wakeup<'py> {
     /// The one callback of a future, if both are asyncio's own.
     fn of(future: &Bound<'py, PyAny>, names: &Names) -> Option<Self> {
         let py = future.py();
-        if !future.get_type().is(&names.future) {
-            return None;
-        }
-        // It is `None` where there are no callbacks. Asking may fail where asyncio is another than it was, which is as good.
-        let callbacks = future.getattr(intern!(py, "_callbacks")).ok()?.cast_into_exact::<PyList>().ok()?;
-        if callbacks.len() != 1 {
-            return None;
-        }
-        let pair = callbacks.get_item(0).ok()?.cast_into_exact::<PyTuple>().ok()?;
-        if pair.len() != 2 {
-            return None;
-        }
-        let (function, context) = (pair.get_item(0).ok()?, pair.get_item(1).ok()?);
-        // SAFETY: live objects; a function written in C has a definition.
+        // SAFETY: live objects, whose types are checked before they are looked into; the list keeps the pair alive, and the
+        // pair what is in it, until those have references of their own.
         unsafe {
-            if ffi::PyCFunction_CheckExact(function.as_ptr()) == 0 || ffi::PyContext_CheckExact(context.as_ptr()) == 0 {
+            if ffi::Py_TYPE(future.as_ptr()).cast() != names.future.as_ptr() {
                 return None;
             }
+            // `None` where there are no callbacks. Asking may fail where asyncio is another than it was, which is as good.
+            let callbacks = future.getattr(intern!(py, "_callbacks")).ok()?;
+            if ffi::PyList_CheckExact(callbacks.as_ptr()) == 0 || ffi::PyList_GET_SIZE(callbacks.as_ptr()) != 1 {
+                return None;
+            }
+            let pair = ffi::PyList_GET_ITEM(callbacks.as_ptr(), 0);
+            if ffi::PyTuple_CheckExact(pair) == 0 || ffi::PyTuple_GET_SIZE(pair) != 2 {
+                return None;
+            }
+            let (function, context) = (ffi::PyTuple_GET_ITEM(pair, 0), ffi::PyTuple_GET_ITEM(pair, 1));
+            if ffi::PyCFunction_CheckExact(function) == 0 || ffi::PyContext_CheckExact(context) == 0 {
+                return None;
+            }
+            let function = Bound::from_borrowed_ptr(py, function);
+            let context = Context::from(Bound::from_borrowed_ptr(py, context).unbind());
+            is_wakeup(&function, names).then_some(Self { function, context })
         }
-        is_wakeup(&function, names).then(|| Self { function, context: Context::from(context.unbind()) })
     }
 
     /// Calls it in its context, which has been entered, as if the future were done.
-    fn call(&self, future: Bound<'py, PyAny>, spares: Option<&Spares>) -> PyResult<()> {
+    fn call(&self, future: Bound<'py, PyAny>, names: &Names, spares: Option<&Spares>) -> PyResult<()> {
         let py = future.py();
-        // One reference is the one here, the other the task's. Whoever has a third might look at the future again.
+        // One reference is the one here, the other the task's. Whoever has a third might look at the future again. From
+        // Python 3.14 on a future knows the tasks that wait for it, and forgets one only when it is shown to that.
         // SAFETY: a live object.
-        let spares = spares.filter(|_| unsafe { ffi::Py_REFCNT(future.as_ptr()) } == 2);
+        let is_private = || unsafe { ffi::Py_REFCNT(future.as_ptr()) } == 2;
+        let spares = spares.filter(|_| cfg!(not(Py_3_14)) && is_private());
         let done = spares.map(|spares| spares.done(&future)).transpose()?;
-        future.call_method1(intern!(py, "remove_done_callback"), (&self.function,))?;
+        let args = [future.as_ptr(), self.function.as_ptr()];
+        // SAFETY: live objects, two arguments: the method belongs to the future's own type.
+        let removed = unsafe { ffi::PyObject_Vectorcall(names.remove.as_ptr(), args.as_ptr(), 2, ptr::null_mut()) };
+        // SAFETY: an owned reference, or null and an exception is set.
+        unsafe { Bound::from_owned_ptr_or_err(py, removed) }?;
         if done.is_none() {
             future.call_method1(intern!(py, "set_result"), (py.None(),))?;
         }
