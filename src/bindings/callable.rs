@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyFunction, PyString, PyTuple, PyType};
 
-use super::signature::{ParameterKind, Signature, has_attribute};
+use super::signature::{ParameterKind, Signature, attributes_of, has_any};
 
 /// What calling a tool's function gives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,8 +55,9 @@ impl<'py> Callable<'py> {
             }
             function = function.getattr(intern!(py, "func"))?;
         }
-        let (name, kind) = (name_of(&function)?, kind_of(&function)?);
+        let name = name_of(&function)?;
         let mut signature = Signature::read(py, &function)?;
+        let kind = signature.flags.map_or_else(|| kind_of(&function), |flags| Ok(kind_by(flags)))?;
         if signature.lacks_receiver && !positional.is_empty() {
             // The first of them is the receiver: with it the function is a method like any other.
             function = function.call_method1(intern!(py, "__get__"), (positional.remove(0),))?;
@@ -134,7 +135,7 @@ fn kind_of(callable: &Bound<'_, PyAny>) -> PyResult<Kind> {
     // Set by `inspect.markcoroutinefunction`.
     let marker = intern!(py, "_is_coroutine_marker");
     let is_marked = match function.cast::<PyFunction>() {
-        Ok(function) => has_attribute(function, &[marker])?,
+        Ok(function) => has_any(&attributes_of(function)?, &[marker])?,
         Err(_) => function.getattr_opt(marker)?.is_some(),
     };
     if is_marked {
@@ -144,7 +145,12 @@ fn kind_of(callable: &Bound<'_, PyAny>) -> PyResult<Kind> {
         Some(code) => code.getattr(intern!(py, "co_flags"))?.extract().unwrap_or_default(),
         None => 0,
     };
-    Ok(if flags & (COROUTINE | ITERABLE_COROUTINE) != 0 {
+    Ok(kind_by(flags))
+}
+
+/// What calling code with these flags gives.
+fn kind_by(flags: u32) -> Kind {
+    if flags & (COROUTINE | ITERABLE_COROUTINE) != 0 {
         Kind::Coroutine
     } else if flags & ASYNC_GENERATOR != 0 {
         Kind::AsyncGenerator
@@ -152,5 +158,5 @@ fn kind_of(callable: &Bound<'_, PyAny>) -> PyResult<Kind> {
         Kind::Generator
     } else {
         Kind::Function
-    })
+    }
 }

@@ -31,6 +31,8 @@ pub(crate) struct Signature {
     pub(crate) by_name: bool,
     /// Whether the function is a method that was never bound, whose receiver is not among the parameters.
     pub(crate) lacks_receiver: bool,
+    /// The flags of the code that is called, if nobody has said anything about the function besides.
+    pub(crate) flags: Option<u32>,
 }
 
 const VAR_POSITIONAL: u32 = 0x04;
@@ -41,17 +43,22 @@ impl Signature {
     ///
     /// Plain functions and methods are read from their code object; everything else is left to `inspect`.
     pub(crate) fn read(py: Python<'_>, callable: &Bound<'_, PyAny>) -> PyResult<Self> {
-        if let Ok(function) = callable.cast_exact::<PyFunction>() {
-            if is_plain(function)? {
-                return read_code(function, false);
-            }
-        } else if callable.get_type().is(method_type(py)?)
-            && let Ok(function) = callable.getattr(intern!(py, "__func__"))?.cast_into_exact::<PyFunction>()
-            && is_plain(&function)?
-        {
-            return read_code(&function, true);
+        let method = if callable.is_exact_instance_of::<PyFunction>() || !callable.get_type().is(method_type(py)?) {
+            None
+        } else {
+            Some(callable.getattr(intern!(py, "__func__"))?)
+        };
+        let Ok(function) = method.as_ref().unwrap_or(callable).cast_exact::<PyFunction>() else {
+            return inspect(py, callable);
+        };
+        let attributes = attributes_of(function)?;
+        let claims = [intern!(py, "__wrapped__"), intern!(py, "__signature__")];
+        if has_any(&attributes, &claims)? {
+            return inspect(py, callable);
         }
-        inspect(py, callable)
+        let (mut signature, flags) = read_code(function, method.is_some())?;
+        signature.flags = attributes.is_empty().then_some(flags);
+        Ok(signature)
     }
 }
 
@@ -60,17 +67,14 @@ fn method_type(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
     METHOD.import(py, "types", "MethodType")
 }
 
-/// Whether nothing claims a signature other than that of the code.
-fn is_plain(function: &Bound<'_, PyFunction>) -> PyResult<bool> {
-    let py = function.py();
-    has_attribute(function, &[intern!(py, "__wrapped__"), intern!(py, "__signature__")]).map(|has| !has)
+/// What somebody has said about a function. Nearly always that is nothing, and then asking for one attribute would make an
+/// exception that says so.
+pub(crate) fn attributes_of<'py>(function: &Bound<'py, PyFunction>) -> PyResult<Bound<'py, PyDict>> {
+    Ok(function.getattr(intern!(function.py(), "__dict__"))?.cast_into::<PyDict>()?)
 }
 
-/// Whether somebody has given a function one of these attributes. Nearly always nobody has, and then asking for one would
-/// make an exception that says so.
-pub(crate) fn has_attribute(function: &Bound<'_, PyFunction>, names: &[&Bound<'_, PyString>]) -> PyResult<bool> {
-    let attributes = function.getattr(intern!(function.py(), "__dict__"))?;
-    let attributes = attributes.cast::<PyDict>()?;
+/// Whether one of these is among the attributes.
+pub(crate) fn has_any(attributes: &Bound<'_, PyDict>, names: &[&Bound<'_, PyString>]) -> PyResult<bool> {
     if attributes.is_empty() {
         return Ok(false);
     }
@@ -82,7 +86,8 @@ pub(crate) fn has_attribute(function: &Bound<'_, PyFunction>, names: &[&Bound<'_
     Ok(false)
 }
 
-fn read_code(function: &Bound<'_, PyFunction>, is_bound: bool) -> PyResult<Signature> {
+/// The signature that the code has, and the flags of the code.
+fn read_code(function: &Bound<'_, PyFunction>, is_bound: bool) -> PyResult<(Signature, u32)> {
     let py = function.py();
     let code = function.getattr(intern!(py, "__code__"))?;
     let names = code.getattr(intern!(py, "co_varnames"))?.cast_into::<PyTuple>()?;
@@ -136,7 +141,7 @@ fn read_code(function: &Bound<'_, PyFunction>, is_bound: bool) -> PyResult<Signa
     if flags & VAR_KEYWORD != 0 {
         parameters.push(parameter(rest, ParameterKind::VarKeyword, None)?);
     }
-    Ok(Signature { parameters, by_name, lacks_receiver: by_name })
+    Ok((Signature { parameters, by_name, lacks_receiver: by_name, flags: None }, flags))
 }
 
 /// Whether a first parameter of this name stands for the object of a method.
@@ -178,5 +183,5 @@ fn inspect(py: Python<'_>, callable: &Bound<'_, PyAny>) -> PyResult<Signature> {
             annotation: given(shown.getattr(intern!(py, "annotation"))?),
         });
     }
-    Ok(Signature { parameters, by_name: true, lacks_receiver })
+    Ok(Signature { parameters, by_name: true, lacks_receiver, flags: None })
 }

@@ -28,6 +28,8 @@ struct Gate {
     variables: Slot,
     /// The provider among them that is known to do nothing: mostly `None`.
     idle: Slot,
+    /// The number of the variables' state at which that was so; see `number_of`.
+    idle_at: Cell<u64>,
 }
 
 // SAFETY: touched by attached threads only; the module declares that it needs the GIL, so that is one at a time.
@@ -38,7 +40,26 @@ static GATE: Gate = Gate {
     quiet_at: Cell::new(UNKNOWN),
     variables: Slot::empty(),
     idle: Slot::empty(),
+    idle_at: Cell::new(NO_NUMBER),
 };
+
+/// What no state of a dictionary has for a number.
+const NO_NUMBER: u64 = 0;
+
+/// A number that changes whenever a dictionary does, where CPython keeps one.
+#[inline]
+unsafe fn number_of(dictionary: *mut PyDictObject) -> u64 {
+    // SAFETY: the caller has a live dictionary.
+    #[cfg(not(Py_3_12))]
+    unsafe {
+        (*dictionary).ma_version_tag
+    }
+    #[cfg(Py_3_12)]
+    {
+        let _ = dictionary;
+        NO_NUMBER
+    }
+}
 
 /// Whether it is certain that nobody wants to hear of a call.
 ///
@@ -46,8 +67,16 @@ static GATE: Gate = Gate {
 /// The thread is attached, and the module is initialised.
 #[inline]
 pub(super) unsafe fn is_quiet() -> bool {
-    // SAFETY: `init` has put a dictionary there, which the interpreter keeps as long as it lives.
-    unsafe { (*GATE.modules.get()).ma_used == GATE.quiet_at.get() && !is_watched() }
+    // SAFETY: `init` has put a dictionary there, which the interpreter keeps as long as it lives. With a number, `variables`
+    // holds a dictionary.
+    unsafe {
+        let is_nobody_there = (*GATE.modules.get()).ma_used == GATE.quiet_at.get();
+        let is_still_idle = || {
+            let idle_at = GATE.idle_at.get();
+            idle_at != NO_NUMBER && number_of(GATE.variables.get().cast()) == idle_at
+        };
+        (is_nobody_there || is_still_idle()) && !is_watched()
+    }
 }
 
 /// Whether the provider of the whole process still is the one that does nothing, and nobody else listens.
@@ -56,7 +85,11 @@ pub(super) fn is_idle(py: Python<'_>) -> bool {
         return false;
     }
     // SAFETY: with `idle`, `variables` holds a dictionary; the thread is attached, and names are compared without failing.
-    unsafe { ffi::PyDict_GetItem(GATE.variables.get(), intern!(py, PROVIDER).as_ptr()) == GATE.idle.get() }
+    unsafe {
+        let is_idle = ffi::PyDict_GetItem(GATE.variables.get(), intern!(py, PROVIDER).as_ptr()) == GATE.idle.get();
+        GATE.idle_at.set(if is_idle { number_of(GATE.variables.get().cast()) } else { NO_NUMBER });
+        is_idle
+    }
 }
 
 /// Who traces through OpenTelemetry.
@@ -70,6 +103,7 @@ pub(super) fn tracer(py: Python<'_>) -> Option<Arc<Tracer>> {
         }
         Found::NotYet(seen) => {
             if let Some((variables, provider)) = seen {
+                GATE.idle_at.set(NO_NUMBER);
                 GATE.variables.set(variables.into_ptr());
                 GATE.idle.set(provider.into_ptr());
             }
@@ -82,6 +116,7 @@ pub(super) fn tracer(py: Python<'_>) -> Option<Arc<Tracer>> {
 /// Asks anew at the next call.
 pub(crate) fn ask_who_traces() {
     GATE.quiet_at.set(UNKNOWN);
+    GATE.idle_at.set(NO_NUMBER);
     GATE.idle.clear();
 }
 
