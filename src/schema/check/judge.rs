@@ -137,12 +137,15 @@ fn names_itself(value: &Value) -> bool {
     }
 }
 
-/// How every schema is read: nothing fetched, formats as annotations, patterns in linear time.
+/// How many steps back a pattern may take, if it is one that looks around; all others take linear time.
+const STEPS_BACK: usize = 100_000;
+
+/// How every schema is read: nothing fetched, formats as annotations, patterns in bounded time.
 pub(super) fn options<'i, F: Json>() -> ValidationOptions<'i, Arc<dyn jsonschema::Retrieve>, F> {
     jsonschema::options_for::<F>()
         .offline()
         .should_validate_formats(false)
-        .with_pattern_options(PatternOptions::regex())
+        .with_pattern_options(PatternOptions::fancy_regex().backtrack_limit(STEPS_BACK))
 }
 
 fn invalid(error: &jsonschema::ValidationError<'_>) -> Error {
