@@ -167,6 +167,7 @@ impl Type {
     pub fn checked(self) -> Self {
         match self {
             Self::Nullable(inner) => Self::Nullable(Box::new(inner.checked())),
+            Self::Noted { inner, notes } => Self::Noted { inner: Box::new(inner.checked()), notes },
             other => Self::Keyed { inner: Box::new(other), keys: Entries::new() },
         }
     }
