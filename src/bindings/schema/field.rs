@@ -101,7 +101,9 @@ impl<'py> Reader<'py> {
             return Ok((annotation.clone(), Metadata::default()));
         }
         let mut annotation = annotation.clone();
-        if let Ok(Some(resolved)) = self.forward(&annotation) {
+        // Quotes in a module whose annotations are all texts make a text of a text; more of them are nobody's annotation.
+        for _ in 0..2 {
+            let Ok(Some(resolved)) = self.forward(&annotation) else { break };
             annotation = resolved;
         }
         if let Some(origin) = origin_of(&annotation)? {
