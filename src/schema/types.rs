@@ -231,8 +231,12 @@ impl Type {
     /// Writes `notes` over this type, unless it is one whose schema is fixed.
     #[must_use]
     pub fn with_notes(self, notes: Entries) -> Self {
-        let fixed = matches!(self, Self::Formatted(Format::Named(name)) if !matches!(name, "path" | "uuid"));
-        if fixed || notes.is_empty() { self } else { Self::Noted { inner: Box::new(self), notes } }
+        if self.is_fixed() || notes.is_empty() { self } else { Self::Noted { inner: Box::new(self), notes } }
+    }
+
+    /// Whether nothing can be written over its schema, but where it is a parameter or a field.
+    pub(super) fn is_fixed(&self) -> bool {
+        matches!(self, Self::Formatted(Format::Named(name)) if !matches!(*name, "path" | "uuid"))
     }
 
     /// What this is as a field or beside notes, where every definition is referred to.

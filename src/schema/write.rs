@@ -177,7 +177,9 @@ impl Builder<'_> {
         let mut least = 0;
         for member in members {
             let mut place = self.schema(&member.accepts)?;
-            overwrite(&mut place, &member.notes);
+            if !member.accepts.is_fixed() {
+                overwrite(&mut place, &member.notes);
+            }
             match &member.presence {
                 Presence::Required => least += 1,
                 Presence::Optional => {}
