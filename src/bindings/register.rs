@@ -112,10 +112,9 @@ impl<'py> Draft<'py> {
         name: &str,
         group: Arc<Group>,
         behaviour: Behaviour,
-        is_renamed: bool,
         is_meta: bool,
     ) -> PyResult<PyTool> {
-        let Self { callable, wishes, presets, function, is_supplied, server, .. } = self;
+        let Self { callable, wishes, presets, function, is_supplied, server, name: wanted } = self;
         let schema = Arc::new(FunctionSchema::new(&function, name));
         let meta = is_meta.then(MetaTool::default);
         let mut parameters = Cow::Borrowed(function.get("parameters").unwrap_or(&Node::Null));
@@ -143,7 +142,7 @@ impl<'py> Draft<'py> {
             name: name.into(),
             group,
             schema,
-            original_name: (is_named || is_renamed).then_some(callable.name),
+            original_name: (is_named || name != wanted).then_some(callable.name),
             server,
             function: callable.function.unbind(),
             presets: presets.unbind(),

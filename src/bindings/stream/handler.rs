@@ -208,7 +208,7 @@ pub(super) fn conduct(py: Python<'_>, errors: ErrorMode) -> PyResult<Py<PyTool>>
         let function = py.eval(c"lambda: None", None, None)?;
         let draft = Draft::new(&function, Wishes { name: Some("middleware".to_owned()), ..Wishes::default() })?;
         let group = Registry::<()>::default().group("basic")?;
-        Py::new(py, draft.finish(py, "middleware", group, Behaviour { errors, ..Behaviour::default() }, false, false)?)
+        Py::new(py, draft.finish(py, "middleware", group, Behaviour { errors, ..Behaviour::default() }, false)?)
     })?;
     Ok(made.clone_ref(py))
 }
