@@ -6,12 +6,13 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyFrozenSet, PyType};
+use pyo3::types::{PyFrozenSet, PyType};
 use serde_json::Value;
 
 use super::callable::Kind;
 use super::json::schema_from_python;
 use super::meta::open;
+use super::modules::imported;
 use super::signature::{ParameterKind, Signature};
 use super::stream::Plan;
 use super::tool::PyTool;
@@ -172,8 +173,7 @@ impl Signature {
 /// Refuses what is not a class made with the pydantic that the developer brought.
 pub(crate) fn check_model(model: &Bound<'_, PyAny>) -> PyResult<()> {
     let py = model.py();
-    let modules = py.import(intern!(py, "sys"))?.getattr(intern!(py, "modules"))?.cast_into::<PyDict>()?;
-    let base = match modules.get_item(intern!(py, "pydantic"))? {
+    let base = match imported(py, intern!(py, "pydantic"))? {
         Some(pydantic) => pydantic.getattr_opt(intern!(py, "BaseModel"))?,
         None => None,
     };

@@ -11,6 +11,7 @@ mod group;
 mod json;
 mod log;
 mod meta;
+mod modules;
 mod register;
 mod response;
 mod schema;

@@ -9,6 +9,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 
+use super::modules::imported;
 use super::stream;
 use crate::trace::{Outcome, ToolSpan, key};
 
@@ -153,11 +154,8 @@ impl Api {
         let module = if import {
             py.import(name)?.into_any()
         } else {
-            let modules = py.import(intern!(py, "sys"))?.getattr(intern!(py, "modules"))?;
-            match modules.cast_into::<PyDict>()?.get_item(name)? {
-                Some(module) if !module.is_none() => module,
-                _ => return Ok(None),
-            }
+            let Some(module) = imported(py, name)? else { return Ok(None) };
+            module
         };
         // Loads the provider that the environment names, as it does for whoever asks first.
         module.call_method0(intern!(py, "get_tracer_provider"))?;

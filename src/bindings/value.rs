@@ -2,11 +2,9 @@
 
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyFrozenSet, PyInt, PyList, PySet, PyString, PyTuple};
 
 use super::response::{self, PyToolResponse};
-use crate::call::Answer;
 
 /// Deeper values are written as Python prints them, so that no value can exhaust the stack.
 const DEPTH: usize = 64;
@@ -32,23 +30,6 @@ pub(crate) fn into_response(value: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyAny
     }
     let text = PyString::new(py, &json_text(&value));
     response::text(py, text, Some(value))
-}
-
-/// The answer that an exception of a tool is turned into.
-pub(crate) fn failure(py: Python<'_>, error: &PyErr) -> Answer {
-    let message = error_text(py, error);
-    if is_mcp_error(py, error) { Answer::McpFailed { message } } else { Answer::Failed { message } }
-}
-
-/// Whether it is the MCP SDK, if the program uses that, saying that a server answered with an error.
-fn is_mcp_error(py: Python<'_>, error: &PyErr) -> bool {
-    static MODULES: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
-    let is_one = || {
-        let modules = MODULES.import(py, "sys", "modules")?;
-        let Some(exceptions) = modules.get_item(intern!(py, "mcp.shared.exceptions"))? else { return Ok(false) };
-        error.value(py).is_instance(&exceptions.getattr(intern!(py, "McpError"))?)
-    };
-    is_one().unwrap_or(false)
 }
 
 /// Make a response of what a tool gave, as a stream does; nothing gives one without content.

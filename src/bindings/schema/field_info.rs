@@ -6,6 +6,7 @@ use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString};
 
 use super::default::value_to_json;
 use super::metadata::{FieldDefault, Metadata};
+use crate::bindings::modules::imported;
 use crate::schema::Node;
 
 impl<'py> Metadata<'py> {
@@ -92,13 +93,9 @@ pub(super) fn is_field_info(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     if simple {
         return Ok(false);
     }
-    let modules = py.import(intern!(py, "sys"))?.getattr(intern!(py, "modules"))?;
-    let modules = modules.cast_into::<PyDict>()?;
-    match modules.get_item(intern!(py, "pydantic.fields"))? {
-        Some(fields) => match fields.getattr_opt(intern!(py, "FieldInfo"))? {
-            Some(class) => object.is_instance(&class),
-            None => Ok(false),
-        },
+    let Some(fields) = imported(py, intern!(py, "pydantic.fields"))? else { return Ok(false) };
+    match fields.getattr_opt(intern!(py, "FieldInfo"))? {
+        Some(class) => object.is_instance(&class),
         None => Ok(false),
     }
 }

@@ -5,6 +5,8 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFunction, PyString, PyTuple, PyType};
 
+use crate::bindings::modules::imported;
+
 /// What an annotation was written in.
 pub(super) struct Home<'py> {
     owner: Owner<'py>,
@@ -121,10 +123,10 @@ impl<'py> Names<'py> {
 /// The names a module defines, if it has been imported.
 fn module_names<'py>(name: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyDict>>> {
     let py = name.py();
-    let modules = py.import(intern!(py, "sys"))?.getattr(intern!(py, "modules"))?;
-    match modules.get_item(name) {
-        Ok(module) => Ok(module.getattr(intern!(py, "__dict__"))?.cast_into::<PyDict>().ok()),
-        Err(_) => Ok(None),
+    match imported(py, name) {
+        Ok(Some(module)) => Ok(module.getattr(intern!(py, "__dict__"))?.cast_into::<PyDict>().ok()),
+        // A name that cannot even be looked up is no module's.
+        Ok(None) | Err(_) => Ok(None),
     }
 }
 

@@ -8,11 +8,12 @@ use pyo3::intern;
 use pyo3::prelude::*;
 
 use super::drive::{await_iter, resume};
+use super::failure::answer_for;
 use super::rare::Ending;
 use super::state::{Phase, State, Step};
 use super::task;
 use crate::bindings::callable::Kind;
-use crate::bindings::{response, value};
+use crate::bindings::response;
 use crate::call::{Answer, ErrorMode};
 
 impl State {
@@ -58,7 +59,7 @@ impl State {
             if !responds || !is_answerable(py, &error) {
                 return self.wind_up(py, Ending::Raise, None, Some(unmistakable(py, error)));
             }
-            let answer = match failure(py, &error) {
+            let answer = match answer_for(py, &error) {
                 Answer::Failed { message } if in_background && (is_postprocess || is_generator) => {
                     Answer::FailedInBackground { message }
                 }
@@ -308,15 +309,4 @@ fn unmistakable(py: Python<'_>, error: PyErr) -> PyErr {
 /// program to stop (`KeyboardInterrupt`, `SystemExit`, `GeneratorExit`, another library's cancellation) passes through.
 fn is_answerable(py: Python<'_>, error: &PyErr) -> bool {
     error.is_instance_of::<PyException>(py) || error.get_type(py).name().is_ok_and(|name| name == "PanicException")
-}
-
-/// The answer that an exception of a tool is turned into. Those of the interpreter itself, which are most, come from no
-/// MCP server.
-fn failure(py: Python<'_>, error: &PyErr) -> Answer {
-    // SAFETY: a live type.
-    let flags = unsafe { ffi::PyType_GetFlags(error.get_type(py).as_type_ptr()) };
-    if flags & ffi::Py_TPFLAGS_HEAPTYPE == 0 {
-        return Answer::Failed { message: value::error_text(py, error) };
-    }
-    value::failure(py, error)
 }

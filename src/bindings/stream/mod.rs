@@ -15,6 +15,7 @@ mod construct;
 mod deadline;
 mod drive;
 mod ending;
+mod failure;
 mod gate;
 mod generator;
 mod handler;
