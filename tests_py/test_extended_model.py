@@ -243,7 +243,8 @@ def test_a_conflict_can_wait_until_the_schema_is_read() -> None:
     class Taken(BaseModel):
         query: str
 
-    toolkit._set_extended_model_later("search", Taken)
+    toolkit._tell_conflicts_late()
+    toolkit.set_extended_model("search", Taken)
 
     for read in (
         toolkit.get_json_schemas,

@@ -261,11 +261,8 @@ class Toolkit:
             toolkit.set_finish_function("finish", Report)
         """
 
-    @overload
-    def _set_extended_model_later(self, func_name: str, model: type[Any] | None) -> None: ...
-    @overload
-    def _set_extended_model_later(self, *, finish_function_name: str, structured_model: type[Any] | None) -> None:
-        """Do as `set_extended_model`, but raise for a model that does not fit only where the schema is read.
+    def _tell_conflicts_late(self) -> None:
+        """Raise for an extended model that does not fit only where the schema is read, from now on.
 
         That is in `get_json_schemas`, `get_json_schemas_bytes` and `extended_json_schema`, as in AgentScope. Until then
         the tool is called as if it had no model.

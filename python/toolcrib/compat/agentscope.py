@@ -45,8 +45,6 @@ class Toolkit(toolcrib.Toolkit, StateModule):
         agent_skill_template: How it is told of one skill, with `{name}`, `{description}` and `{dir}`.
     """
 
-    set_extended_model = toolcrib.Toolkit._set_extended_model_later
-
     def __init__(self, agent_skill_instruction: str | None = None, agent_skill_template: str | None = None) -> None:
         StateModule.__init__(self)
         toolcrib.Toolkit.__init__(
@@ -57,6 +55,7 @@ class Toolkit(toolcrib.Toolkit, StateModule):
             errors="compat",
             run_in="inline",
         )
+        self._tell_conflicts_late()
 
     def reset_equipped_tools(self, **kwargs: bool) -> ToolResponse:  # noqa: D102 what it says is set below
         return super().reset_equipped_tools(**kwargs)

@@ -4,6 +4,8 @@
     reason = "what `help()` shows is Python's documentation, where sections list bare names"
 )]
 
+use std::sync::atomic::Ordering;
+
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
@@ -105,26 +107,13 @@ impl PyToolkit {
         structured_model: Given<'py>,
     ) -> PyResult<()> {
         let (name, model) = spelt((func_name, finish_function_name), (model, structured_model))?;
-        self.extend(py, &name, &model, Use::Describe)
+        let is_late = self.tells_conflicts_late.load(Ordering::Relaxed);
+        self.extend(py, &name, &model, if is_late { Use::DescribeLater } else { Use::Describe })
     }
 
-    /// Do as `set_extended_model`, but raise for a model that does not fit only where the schema is read.
-    #[pyo3(
-        signature = (
-            func_name=Given(None), model=Given(None), *, finish_function_name=Given(None), structured_model=Given(None)
-        ),
-        text_signature = "($self, func_name=..., model=..., *, finish_function_name=..., structured_model=...)"
-    )]
-    fn _set_extended_model_later<'py>(
-        &self,
-        py: Python<'py>,
-        func_name: Given<'py>,
-        model: Given<'py>,
-        finish_function_name: Given<'py>,
-        structured_model: Given<'py>,
-    ) -> PyResult<()> {
-        let (name, model) = spelt((func_name, finish_function_name), (model, structured_model))?;
-        self.extend(py, &name, &model, Use::DescribeLater)
+    /// Raise for an extended model that does not fit only where the schema is read, from now on.
+    fn _tell_conflicts_late(&self) {
+        self.tells_conflicts_late.store(true, Ordering::Relaxed);
     }
 
     /// Let a tool end a conversation with the data that a pydantic model describes.

@@ -15,6 +15,7 @@ mod registration;
 mod skills;
 mod state;
 
+use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use pyo3::exceptions::PyValueError;
@@ -39,6 +40,8 @@ pub(crate) struct PyToolkit {
     behaviour: Mutex<Behaviour>,
     /// The serialised listing with the revision it was made at.
     listing: Mutex<Option<(u64, Py<PyBytes>)>>,
+    /// Whether an extended model that does not fit is told of only where the schema is read, as AgentScope does.
+    tells_conflicts_late: AtomicBool,
     /// The folders of instructions, and how the agent is told about them.
     skills: Mutex<Skills>,
     /// What runs in the background, once something has.
@@ -95,6 +98,7 @@ impl PyToolkit {
             registry: Mutex::default(),
             behaviour: Mutex::default(),
             listing: Mutex::default(),
+            tells_conflicts_late: AtomicBool::new(false),
             skills: Mutex::default(),
             tasks: OnceLock::new(),
             middlewares: OnceLock::new(),
