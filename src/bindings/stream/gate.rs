@@ -14,6 +14,7 @@ use pyo3::prelude::*;
 
 use super::slot::Slot;
 use crate::bindings::trace::{self, Found, PROVIDER, Tracer};
+use crate::bindings::worker::version_of;
 use crate::trace::is_watched;
 
 /// A size that no dictionary has.
@@ -28,8 +29,8 @@ struct Gate {
     variables: Slot,
     /// The provider among them that is known to do nothing: mostly `None`.
     idle: Slot,
-    /// The number of the variables' state at which that was so; see `number_of`.
-    idle_at: Cell<u64>,
+    /// The version of the variables at which that was so, where they have one.
+    idle_at: Cell<Option<u64>>,
 }
 
 // SAFETY: touched by attached threads only; the module declares that it needs the GIL, so that is one at a time.
@@ -40,26 +41,8 @@ static GATE: Gate = Gate {
     quiet_at: Cell::new(UNKNOWN),
     variables: Slot::empty(),
     idle: Slot::empty(),
-    idle_at: Cell::new(NO_NUMBER),
+    idle_at: Cell::new(None),
 };
-
-/// What no state of a dictionary has for a number.
-const NO_NUMBER: u64 = 0;
-
-/// A number that changes whenever a dictionary does, where CPython keeps one.
-#[inline]
-unsafe fn number_of(dictionary: *mut PyDictObject) -> u64 {
-    // SAFETY: the caller has a live dictionary.
-    #[cfg(not(Py_3_12))]
-    unsafe {
-        (*dictionary).ma_version_tag
-    }
-    #[cfg(Py_3_12)]
-    {
-        let _ = dictionary;
-        NO_NUMBER
-    }
-}
 
 /// Whether it is certain that nobody wants to hear of a call.
 ///
@@ -67,13 +50,13 @@ unsafe fn number_of(dictionary: *mut PyDictObject) -> u64 {
 /// The thread is attached, and the module is initialised.
 #[inline]
 pub(super) unsafe fn is_quiet() -> bool {
-    // SAFETY: `init` has put a dictionary there, which the interpreter keeps as long as it lives. With a number, `variables`
+    // SAFETY: `init` has put a dictionary there, which the interpreter keeps as long as it lives. With a version, `variables`
     // holds a dictionary.
     unsafe {
         let is_nobody_there = (*GATE.modules.get()).ma_used == GATE.quiet_at.get();
         let is_still_idle = || {
             let idle_at = GATE.idle_at.get();
-            idle_at != NO_NUMBER && number_of(GATE.variables.get().cast()) == idle_at
+            idle_at.is_some() && version_of(GATE.variables.get()) == idle_at
         };
         (is_nobody_there || is_still_idle()) && !is_watched()
     }
@@ -87,7 +70,7 @@ pub(super) fn is_idle(py: Python<'_>) -> bool {
     // SAFETY: with `idle`, `variables` holds a dictionary; the thread is attached, and names are compared without failing.
     unsafe {
         let is_idle = ffi::PyDict_GetItem(GATE.variables.get(), intern!(py, PROVIDER).as_ptr()) == GATE.idle.get();
-        GATE.idle_at.set(if is_idle { number_of(GATE.variables.get().cast()) } else { NO_NUMBER });
+        GATE.idle_at.set(if is_idle { version_of(GATE.variables.get()) } else { None });
         is_idle
     }
 }
@@ -103,7 +86,7 @@ pub(super) fn tracer(py: Python<'_>) -> Option<Arc<Tracer>> {
         }
         Found::NotYet(seen) => {
             if let Some((variables, provider)) = seen {
-                GATE.idle_at.set(NO_NUMBER);
+                GATE.idle_at.set(None);
                 GATE.variables.set(variables.into_ptr());
                 GATE.idle.set(provider.into_ptr());
             }
@@ -116,7 +99,7 @@ pub(super) fn tracer(py: Python<'_>) -> Option<Arc<Tracer>> {
 /// Asks anew at the next call.
 pub(crate) fn ask_who_traces() {
     GATE.quiet_at.set(UNKNOWN);
-    GATE.idle_at.set(NO_NUMBER);
+    GATE.idle_at.set(None);
     GATE.idle.clear();
 }
 

@@ -18,6 +18,7 @@ mod room;
 mod run;
 mod running;
 mod thread;
+mod version;
 mod waiter;
 mod wake;
 
@@ -28,6 +29,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use pyo3::prelude::*;
 
 pub(crate) use job::{Job, Step};
+pub(crate) use version::version_of;
 
 /// What workers, jobs and ports share, and what a forked child has to do without.
 struct Shared {
