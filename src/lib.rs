@@ -15,6 +15,7 @@
 mod bindings;
 pub mod call;
 pub mod error;
+pub mod policy;
 pub mod registry;
 pub mod schema;
 pub mod skill;
