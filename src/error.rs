@@ -156,6 +156,82 @@ pub enum Error {
         /// What is wrong with it.
         reason: String,
     },
+    /// A value that should be a pending call is none.
+    #[error("not a pending call: `{field}` must be {expected}, not {found}")]
+    InvalidPending {
+        /// Where it is wrong; `$` is the whole of it.
+        field: String,
+        /// What should be there.
+        expected: &'static str,
+        /// What is there.
+        found: String,
+    },
+    /// A pending call is not as it was made.
+    #[error("the pending call `{id}` was altered after it was made: ask again")]
+    AlteredPending {
+        /// The id of the call, as it says.
+        id: String,
+    },
+    /// An answer comes too late.
+    #[error("the pending call of tool `{tool}` expired at {expires}: ask again")]
+    ExpiredPending {
+        /// The tool's name.
+        tool: String,
+        /// From when no answer counts.
+        expires: String,
+    },
+    /// A pending call was answered before.
+    #[error("the pending call of tool `{tool}` has been answered already: an approval is used once")]
+    UsedPending {
+        /// The tool's name.
+        tool: String,
+    },
+    /// A pending call is for another tool.
+    #[error("the pending call is for tool `{asked}`, not for `{tool}`")]
+    OtherTool {
+        /// The tool that was asked about.
+        asked: String,
+        /// The tool that was to run.
+        tool: String,
+    },
+    /// The tool's schema is another one than when it was asked about.
+    #[error("the schema of tool `{tool}` has changed since the call was asked about: ask again")]
+    OtherSchema {
+        /// The tool's name.
+        tool: String,
+    },
+    /// The tool's presets are others than when it was asked about.
+    #[error("the presets of tool `{tool}` have changed since the call was asked about: ask again")]
+    OtherPresets {
+        /// The tool's name.
+        tool: String,
+    },
+    /// A pending call is another caller's.
+    #[error("the pending call of tool `{tool}` belongs to another caller")]
+    OtherCaller {
+        /// The tool's name.
+        tool: String,
+    },
+    /// A pending call is of another session.
+    #[error("the pending call of tool `{tool}` belongs to another session")]
+    OtherSession {
+        /// The tool's name.
+        tool: String,
+    },
+    /// A pending call was made with a key that is not here.
+    #[error("the pending call of tool `{tool}` was signed with another key: open the approvals that it was made with")]
+    OtherKey {
+        /// The tool's name, as the call says.
+        tool: String,
+    },
+    /// An answer that is none.
+    #[error("not an answer: {found}; expected {expected}")]
+    InvalidAnswer {
+        /// What should be there.
+        expected: &'static str,
+        /// What is there.
+        found: String,
+    },
     /// The system refuses to read or write a file.
     #[error("cannot {doing} `{path}`: {reason}")]
     FileAccess {

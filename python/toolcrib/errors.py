@@ -5,20 +5,26 @@ exception here is a `ToolcribError` and also the builtin that a caller would exp
 """
 
 __all__ = [
+    "AlteredPendingError",
+    "ApprovalError",
     "BasicGroupError",
     "DamagedFileError",
     "DuplicateGroupError",
     "DuplicateSkillError",
     "DuplicateToolError",
+    "ExpiredPendingError",
     "ExtendedModelError",
     "FileAccessError",
     "FileTooLargeError",
     "ForeignFileError",
     "IncompleteSchemaError",
     "InternalError",
+    "InvalidAnswerError",
     "InvalidFilterError",
+    "InvalidPendingError",
     "InvalidSchemaError",
     "InvalidStateError",
+    "MisplacedPendingError",
     "MissingFileError",
     "NewerFileError",
     "NoFreeNameError",
@@ -30,6 +36,7 @@ __all__ = [
     "UnknownGroupError",
     "UnknownToolError",
     "UnsupportedTypeError",
+    "UsedPendingError",
 ]
 
 
@@ -109,6 +116,34 @@ class SkillTemplateError(ToolcribError, ValueError):
 
 class InvalidStateError(ToolcribError, ValueError):
     """What was given to `load_state_dict` is not the state of a toolkit."""
+
+
+class ApprovalError(ToolcribError, ValueError):
+    """An approval that cannot be used; what is derived from it says why. The call does not run."""
+
+
+class InvalidPendingError(ApprovalError):
+    """A value that is to be resumed is no pending call; the text names the field and what should be there."""
+
+
+class AlteredPendingError(ApprovalError):
+    """A pending call is not as it was made: somebody, or the place it was kept in, changed it."""
+
+
+class ExpiredPendingError(ApprovalError):
+    """The answer to a pending call comes too late; the tool has to be called again."""
+
+
+class UsedPendingError(ApprovalError):
+    """The pending call has been answered already; an approval is used once."""
+
+
+class MisplacedPendingError(ApprovalError):
+    """The pending call is for another tool, caller, session or key, or the tool has changed; the text says which."""
+
+
+class InvalidAnswerError(ApprovalError):
+    """What an approver said is no answer; silence and nonsense are never a yes."""
 
 
 class FileAccessError(ToolcribError, OSError):

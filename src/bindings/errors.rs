@@ -27,6 +27,12 @@ mod python {
     pyo3::import_exception!(toolcrib.errors, DuplicateSkillError);
     pyo3::import_exception!(toolcrib.errors, SkillTemplateError);
     pyo3::import_exception!(toolcrib.errors, InvalidStateError);
+    pyo3::import_exception!(toolcrib.errors, InvalidPendingError);
+    pyo3::import_exception!(toolcrib.errors, AlteredPendingError);
+    pyo3::import_exception!(toolcrib.errors, ExpiredPendingError);
+    pyo3::import_exception!(toolcrib.errors, UsedPendingError);
+    pyo3::import_exception!(toolcrib.errors, MisplacedPendingError);
+    pyo3::import_exception!(toolcrib.errors, InvalidAnswerError);
     pyo3::import_exception!(toolcrib.errors, FileAccessError);
     pyo3::import_exception!(toolcrib.errors, MissingFileError);
     pyo3::import_exception!(toolcrib.errors, ForeignFileError);
@@ -59,6 +65,17 @@ impl From<Error> for PyErr {
             Error::DuplicateSkill { .. } => python::DuplicateSkillError::new_err(text),
             Error::SkillTemplate { .. } => python::SkillTemplateError::new_err(text),
             Error::InvalidState { .. } => python::InvalidStateError::new_err(text),
+            Error::InvalidPending { .. } => python::InvalidPendingError::new_err(text),
+            Error::AlteredPending { .. } => python::AlteredPendingError::new_err(text),
+            Error::ExpiredPending { .. } => python::ExpiredPendingError::new_err(text),
+            Error::UsedPending { .. } => python::UsedPendingError::new_err(text),
+            Error::OtherTool { .. }
+            | Error::OtherSchema { .. }
+            | Error::OtherPresets { .. }
+            | Error::OtherCaller { .. }
+            | Error::OtherSession { .. }
+            | Error::OtherKey { .. } => python::MisplacedPendingError::new_err(text),
+            Error::InvalidAnswer { .. } => python::InvalidAnswerError::new_err(text),
             // The form of an `OSError`: number, reason, file.
             Error::FileAccess { code: Some(code), path, doing, reason } => {
                 let arguments = (code, format!("cannot {doing} the file: {reason}"), path);

@@ -1,8 +1,19 @@
 //! Who may do what: rules that allow a call, ask somebody about it, or deny it.
 
+mod approval;
 mod canonical;
 mod decimal;
+mod hex;
+mod key;
 mod kind;
+mod ledger;
+mod moment;
+mod pending;
 
+pub use approval::{Approvals, Draft, Facts};
 pub use canonical::{canonical, hash};
+pub use hex::hex;
+pub use key::Key;
 pub use kind::{Kind, Permission};
+pub use moment::rfc3339;
+pub use pending::Pending;

@@ -1,12 +1,12 @@
 //! The real file system.
 
 use std::ffi::OsString;
-use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
-use std::io::{self, ErrorKind, Read, Write};
+use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, TryLockError};
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 #[cfg(unix)]
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 
 use super::{Access, Facts, Fs};
 
@@ -77,6 +77,24 @@ impl Fs for Disk {
         options.open(path)
     }
 
+    fn append(&self, path: &Path) -> io::Result<File> {
+        let mut options = OpenOptions::new();
+        options.read(true).append(true).create(true);
+        #[cfg(unix)]
+        options.mode(0o600).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY);
+        options.open(path)
+    }
+
+    fn make_folder(&self, folder: &Path) -> io::Result<()> {
+        let mut builder = DirBuilder::new();
+        #[cfg(unix)]
+        builder.mode(0o700);
+        match builder.create(folder) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists && folder.is_dir() => Ok(()),
+            done => done,
+        }
+    }
+
     fn facts(&self, file: &File) -> io::Result<Facts> {
         Ok(file.metadata()?.into())
     }
@@ -108,12 +126,27 @@ impl Fs for Disk {
         file.read(buffer)
     }
 
+    fn last_byte(&self, mut file: &File) -> io::Result<Option<u8>> {
+        if file.metadata()?.len() == 0 {
+            return Ok(None);
+        }
+        let mut byte = [0];
+        // Moves the place that is read from; what is appended goes to the end in any case.
+        file.seek(SeekFrom::End(-1))?;
+        file.read_exact(&mut byte)?;
+        Ok(Some(byte[0]))
+    }
+
     fn write(&self, file: &mut File, bytes: &[u8]) -> io::Result<usize> {
         file.write(bytes)
     }
 
     fn sync(&self, file: &File) -> io::Result<()> {
         file.sync_all()
+    }
+
+    fn sync_data(&self, file: &File) -> io::Result<()> {
+        file.sync_data()
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {

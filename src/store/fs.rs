@@ -46,6 +46,20 @@ pub trait Fs {
     /// What the system says; [`ErrorKind::AlreadyExists`] if it was.
     fn create(&self, path: &Path) -> io::Result<Self::File>;
 
+    /// Opens a file to write at its end, whoever else does so; makes one for its owner only if there is none.
+    ///
+    /// # Errors
+    ///
+    /// What the system says.
+    fn append(&self, path: &Path) -> io::Result<Self::File>;
+
+    /// Makes a folder for its owner only, if there is nothing of that name.
+    ///
+    /// # Errors
+    ///
+    /// What the system says.
+    fn make_folder(&self, folder: &Path) -> io::Result<()>;
+
     /// What an open file is.
     ///
     /// # Errors
@@ -74,6 +88,13 @@ pub trait Fs {
     /// What the system says.
     fn read(&self, file: &mut Self::File, buffer: &mut [u8]) -> io::Result<usize>;
 
+    /// The last byte of a file that was opened to append; none if it is empty.
+    ///
+    /// # Errors
+    ///
+    /// What the system says.
+    fn last_byte(&self, file: &Self::File) -> io::Result<Option<u8>>;
+
     /// Writes some of the bytes.
     ///
     /// # Errors
@@ -87,6 +108,13 @@ pub trait Fs {
     ///
     /// What the system says.
     fn sync(&self, file: &Self::File) -> io::Result<()>;
+
+    /// The same, without what only tells about the file, such as when it was changed.
+    ///
+    /// # Errors
+    ///
+    /// What the system says.
+    fn sync_data(&self, file: &Self::File) -> io::Result<()>;
 
     /// Gives a file another name, in place of the file that had it.
     ///
@@ -135,7 +163,7 @@ pub struct Access {
 }
 
 /// Makes a call, and makes it again when a signal interrupted it.
-pub(super) fn steadily<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+pub(crate) fn steadily<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     loop {
         match call() {
             Err(error) if error.kind() == ErrorKind::Interrupted => {}

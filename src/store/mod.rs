@@ -20,6 +20,7 @@ pub use atomic::replace;
 pub use checksum::sha256;
 pub use disk::Disk;
 pub use envelope::{Format, Saved};
+pub(crate) use fs::steadily;
 pub use fs::{Access, Facts, Fs};
 pub use read::{head, whole};
 

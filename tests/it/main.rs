@@ -1,6 +1,7 @@
 //! The core as a Rust program sees it, without Python.
 
 mod answer;
+mod approval;
 mod background;
 mod check;
 mod docstring;

@@ -2,7 +2,7 @@
 
 #![allow(clippy::expect_used)]
 
-mod model;
+pub(crate) mod model;
 
 use std::path::Path;
 

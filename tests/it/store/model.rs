@@ -228,6 +228,17 @@ impl Fs for Model {
         Ok(self.handle(content))
     }
 
+    fn append(&self, path: &Path) -> io::Result<Handle> {
+        match self.content_at(path) {
+            Some(content) => self.call(false).map(|()| self.handle(content)),
+            None => self.create(path),
+        }
+    }
+
+    fn make_folder(&self, _folder: &Path) -> io::Result<()> {
+        self.call(true)
+    }
+
     fn facts(&self, file: &Handle) -> io::Result<Facts> {
         self.call(false)?;
         Ok(self.facts_of(file.content))
@@ -256,6 +267,11 @@ impl Fs for Model {
         Ok(count)
     }
 
+    fn last_byte(&self, file: &Handle) -> io::Result<Option<u8>> {
+        self.call(false)?;
+        Ok(self.world.borrow().contents[file.content].written.last().copied())
+    }
+
     fn write(&self, file: &mut Handle, bytes: &[u8]) -> io::Result<usize> {
         self.call(true)?;
         let count = bytes.len().min(self.portion.unwrap_or(usize::MAX));
@@ -269,6 +285,10 @@ impl Fs for Model {
         let content = &mut world.contents[file.content];
         content.durable.clone_from(&content.written);
         Ok(())
+    }
+
+    fn sync_data(&self, file: &Handle) -> io::Result<()> {
+        self.sync(file)
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {

@@ -1,0 +1,49 @@
+//! Bytes as lower-case hexadecimal digits, and back.
+
+use std::fmt::Write;
+
+/// Writes two digits for each byte.
+#[must_use]
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
+        // Writing to a string does not fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+/// Reads exactly so many bytes, each of which has one way to be written.
+pub(super) fn from_hex<const N: usize>(text: &str) -> Option<[u8; N]> {
+    let digit = |letter: u8| match letter {
+        b'0'..=b'9' => Some(letter - b'0'),
+        b'a'..=b'f' => Some(letter - b'a' + 10),
+        _ => None,
+    };
+    let mut bytes = [0; N];
+    if text.len() != 2 * N {
+        return None;
+    }
+    for (byte, pair) in bytes.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
+        *byte = digit(pair[0])? << 4 | digit(pair[1])?;
+    }
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_come_back_as_they_were() {
+        let bytes: [u8; 256] = std::array::from_fn(|byte| u8::try_from(byte).unwrap());
+
+        assert_eq!(from_hex(&hex(&bytes)), Some(bytes));
+    }
+
+    #[test]
+    fn anything_else_is_refused() {
+        for text in ["", "0", "000", "0000", "0A", "+1", "é", "0 "] {
+            assert_eq!(from_hex::<1>(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! The secret that tells a pending call that was made here from any other, and the files it is kept in.
+
+use std::fmt;
+use std::path::Path;
+
+use hmac::{Hmac, KeyInit, Mac};
+use serde_json::json;
+use sha2::Sha256;
+
+use super::hex::{from_hex, hex};
+use crate::store::{Format, Fs, load, save, steadily};
+use crate::{Error, Result};
+
+const FORMAT: Format = Format { name: "toolcrib-approval-key", version: 1, limit: 4096 };
+
+/// Names a key without giving it away.
+pub(super) type KeyId = [u8; 8];
+
+/// A secret of 256 random bits.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Key {
+    secret: [u8; 32],
+}
+
+impl Key {
+    /// The key that 256 random bits make.
+    #[must_use]
+    pub fn new(random: [u8; 32]) -> Self {
+        Self { secret: random }
+    }
+
+    /// Signs bytes for a purpose, so that a signature of one kind is never taken for one of another.
+    pub(super) fn sign(&self, purpose: &str, bytes: &[u8]) -> [u8; 32] {
+        self.mac(purpose, bytes).finalize().into_bytes().into()
+    }
+
+    /// Whether the signature is that of the bytes; takes the same time wherever the two differ.
+    pub(super) fn verifies(&self, purpose: &str, bytes: &[u8], signature: &[u8; 32]) -> bool {
+        self.mac(purpose, bytes).verify_slice(signature).is_ok()
+    }
+
+    pub(super) fn id(&self) -> KeyId {
+        let mut id = KeyId::default();
+        id.copy_from_slice(&self.sign("key id", b"")[..8]);
+        id
+    }
+
+    fn mac(&self, purpose: &str, bytes: &[u8]) -> Hmac<Sha256> {
+        // HMAC fills a key up to a block with zeros.
+        let mut block = [0; 64];
+        block[..32].copy_from_slice(&self.secret);
+        let mac = Hmac::<Sha256>::new(&block.into());
+        mac.chain_update("toolcrib ").chain_update(purpose).chain_update([0]).chain_update(bytes)
+    }
+
+    /// The keys in a folder, always in the same order.
+    ///
+    /// There is more than one only where two programs made the first key at the same moment, or somebody put another one
+    /// beside it; so nobody has to wait for a lock, and all of them are good.
+    pub(super) fn all_in<F: Fs>(fs: &F, folder: &Path) -> Result<Vec<Self>> {
+        let names = steadily(|| fs.list(folder)).map_err(|error| Error::access("read", folder, &error))?;
+        let ids = names.iter().filter_map(|name| name.to_str()?.strip_prefix("key-")?.strip_suffix(".json"));
+        let mut ids: Vec<&str> = ids.collect();
+        ids.sort_unstable();
+        ids.into_iter().map(|id| Self::load(fs, folder, id)).collect()
+    }
+
+    fn load<F: Fs>(fs: &F, folder: &Path, id: &str) -> Result<Self> {
+        let path = folder.join(format!("key-{id}.json"));
+        let saved = load(fs, &path, &FORMAT)?;
+        let key = saved.value.get("key").and_then(|key| from_hex(key.as_str()?)).map(Self::new);
+        key.filter(|key| hex(&key.id()) == id).ok_or_else(|| Error::DamagedFile {
+            path: path.display().to_string(),
+            reason: "its key is not the one that its name tells".to_owned(),
+        })
+    }
+
+    /// Keeps the key in a folder, for its owner only.
+    pub(super) fn save_in<F: Fs>(&self, fs: &F, folder: &Path) -> Result<()> {
+        let path = folder.join(format!("key-{}.json", hex(&self.id())));
+        save(fs, &path, &FORMAT, &json!({ "key": hex(&self.secret) }))
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Key({})", hex(&self.id()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_signature_is_good_for_its_key_purpose_and_bytes_only() {
+        let (key, other) = (Key::new([1; 32]), Key::new([2; 32]));
+
+        let signature = key.sign("test", b"bytes");
+
+        assert!(key.verifies("test", b"bytes", &signature));
+        assert!(!other.verifies("test", b"bytes", &signature));
+        assert!(!key.verifies("tes", b"tbytes", &signature));
+        assert!(!key.verifies("test", b"byte", &signature));
+        assert_ne!(key.id(), other.id());
+    }
+
+    #[test]
+    fn a_key_does_not_show_its_secret() {
+        assert!(!format!("{:?}", Key::new([0xab; 32])).contains("abab"));
+    }
+}
