@@ -19,6 +19,7 @@ from toolcrib.skill import AgentSkill
 __all__ = ["RegisteredToolFunction", "TaskBoard", "ToolGroup", "ToolResponse", "ToolStream", "Toolkit"]
 
 _Block: TypeAlias = TextBlock | ImageBlock | AudioBlock | VideoBlock
+_Kind: TypeAlias = Literal["read", "edit", "delete", "move", "search", "execute", "think", "fetch", "other"]
 
 @disjoint_base
 class Toolkit:
@@ -74,6 +75,12 @@ class Toolkit:
         *,
         run_in: Literal["thread", "inline", "process"] | None = None,
         timeout: float | None = None,
+        groups: Sequence[str] = (),
+        tags: Sequence[str] = (),
+        kind: _Kind | Literal["write"] | None = None,
+        permission: Literal["auto", "confirm"] = "auto",
+        secrets: Sequence[str] = (),
+        aliases: Mapping[str, str] | None = None,
     ) -> None:
         """Make a callable a tool.
 
@@ -103,6 +110,13 @@ class Toolkit:
             run_in: Where it runs, instead of the toolkit's own choice: `"thread"`, `"inline"`, or `"process"` for an
                 importable function that can be killed.
             timeout: After how many seconds a call is ended. A synchronous tool that runs inline cannot have one.
+            groups: More groups that it belongs to, which must exist.
+            tags: Words that views and rules choose it by.
+            kind: What it does to the world; `"write"` is another word for `"edit"`, and None is `"other"`. The kinds
+                `"read"`, `"search"`, `"fetch"` and `"think"` change nothing.
+            permission: `"auto"`, or `"confirm"` if somebody has to agree to each call that no rule allows.
+            secrets: The parameters whose values are shown as `***` in requests for approval, events and the audit.
+            aliases: Other names of parameters that a model may use by mistake, each with the right one.
 
         Raises:
             TypeError: If `tool_func` cannot be called, or an option has the wrong type.
@@ -474,6 +488,26 @@ class RegisteredToolFunction:
     @property
     def async_execution(self) -> bool:
         """Whether a call is answered at once and goes on in the background."""
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """The words it is marked with."""
+
+    @property
+    def kind(self) -> _Kind:
+        """What it does to the world."""
+
+    @property
+    def permission(self) -> Literal["auto", "confirm"]:
+        """Whether it runs by itself or somebody has to agree, if no rule says otherwise."""
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """The parameters whose values are shown to nobody but the tool."""
+
+    @property
+    def aliases(self) -> dict[str, str]:
+        """Other names of parameters, each with the name it stands for, as a copy."""
 
     def call(
         self,

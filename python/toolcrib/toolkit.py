@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Coroutine, Mapping
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, overload
 
 from toolcrib._background import BackgroundTasks
 from toolcrib._mapping import LiveMapping
@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from toolcrib._core import RegisteredToolFunction, ToolGroup, ToolResponse
     from toolcrib._mcp import McpClient
     from toolcrib.skill import AgentSkill
+
+    _Kind: TypeAlias = Literal[
+        "read", "edit", "write", "delete", "move", "search", "execute", "think", "fetch", "other"
+    ]
 
 __all__ = ["Toolkit"]
 
@@ -70,6 +74,12 @@ class Toolkit(BackgroundTasks):
         async_execution: bool = ...,
         run_in: Literal["thread", "inline", "process"] | None = ...,
         timeout: float | None = ...,
+        groups: Sequence[str] = ...,
+        tags: Sequence[str] = ...,
+        kind: _Kind | None = ...,
+        permission: Literal["auto", "confirm"] = ...,
+        secrets: Sequence[str] = ...,
+        aliases: Mapping[str, str] | None = ...,
     ) -> Callable[[F], F]: ...
 
     def tool(self, function: F | None = None, /, **options: Any) -> F | Callable[[F], F]:

@@ -20,6 +20,7 @@ mod stream;
 mod tool;
 mod toolkit;
 mod trace;
+mod traits;
 mod value;
 mod worker;
 

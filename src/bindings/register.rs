@@ -14,6 +14,7 @@ use super::meta::{MetaTool, open};
 use super::schema::{Wanted, describe};
 use super::stream::Plan;
 use super::tool::{PyTool, place};
+use super::traits::{Said, Traits};
 use crate::call::{ArgumentMode, ErrorMode, ID_LETTERS, RunIn};
 use crate::registry::{Group, Namesake};
 use crate::schema::{Document, Entries, FunctionSchema, Node};
@@ -42,6 +43,7 @@ pub(crate) struct Wishes<'py> {
     pub(crate) run_in: Option<RunIn>,
     pub(crate) timeout: Option<f64>,
     pub(crate) async_execution: bool,
+    pub(crate) said: Said,
 }
 
 /// A tool that only lacks its place in the registry.
@@ -51,6 +53,7 @@ pub(crate) struct Draft<'py> {
     presets: Bound<'py, PyDict>,
     function: Entries,
     is_supplied: bool,
+    traits: Traits,
     /// The MCP server it comes from.
     server: Option<String>,
     /// The name it would like to have.
@@ -59,7 +62,7 @@ pub(crate) struct Draft<'py> {
 
 impl<'py> Draft<'py> {
     /// Works out everything about a tool but its final name.
-    pub(crate) fn new(tool: &Bound<'py, PyAny>, wishes: Wishes<'py>) -> PyResult<Self> {
+    pub(crate) fn new(tool: &Bound<'py, PyAny>, mut wishes: Wishes<'py>) -> PyResult<Self> {
         let py = tool.py();
         let supplied = match &wishes.schema {
             // An empty schema means: derive it.
@@ -97,7 +100,9 @@ impl<'py> Draft<'py> {
         if let Some(description) = wishes.description.as_deref().filter(|text| !text.is_empty()) {
             function.insert("description", description.to_owned().into());
         }
-        Ok(Self { callable, wishes, presets, function, is_supplied, server, name })
+        let traits = std::mem::take(&mut wishes.said).read(&name)?;
+        traits.check(&name, &callable.signature, function.get("parameters").unwrap_or(&Node::Null))?;
+        Ok(Self { callable, wishes, presets, function, is_supplied, traits, server, name })
     }
 
     /// What would be called.
@@ -114,7 +119,7 @@ impl<'py> Draft<'py> {
         behaviour: Behaviour,
         is_meta: bool,
     ) -> PyResult<PyTool> {
-        let Self { callable, wishes, presets, function, is_supplied, server, name: wanted } = self;
+        let Self { callable, wishes, presets, function, is_supplied, traits, server, name: wanted } = self;
         let schema = Arc::new(FunctionSchema::new(&function, name));
         let meta = is_meta.then(MetaTool::default);
         let mut parameters = Cow::Borrowed(function.get("parameters").unwrap_or(&Node::Null));
@@ -142,6 +147,7 @@ impl<'py> Draft<'py> {
             name: name.into(),
             group,
             schema,
+            traits: Arc::new(traits),
             original_name: (is_named || name != wanted).then_some(callable.name),
             server,
             function: callable.function.unbind(),

@@ -11,13 +11,14 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::PyDict;
+use pyo3::types::{IntoPyDict, PyDict, PyTuple};
 
 use super::callable::{Callable, Kind};
 use super::extension::Extension;
 use super::json;
 use super::meta::MetaTool;
 use super::stream::{Plan, stream_of};
+use super::traits::Traits;
 use crate::call::{ErrorMode, RunIn};
 use crate::registry::Group;
 use crate::schema::FunctionSchema;
@@ -30,6 +31,7 @@ pub(crate) struct PyTool {
     pub(crate) name: Box<str>,
     pub(crate) group: Arc<Group>,
     pub(crate) schema: Arc<FunctionSchema>,
+    pub(crate) traits: Arc<Traits>,
     pub(crate) original_name: Option<String>,
     /// The MCP server it comes from.
     pub(crate) server: Option<String>,
@@ -85,6 +87,7 @@ impl PyTool {
             name: self.name.clone(),
             group: self.group.clone(),
             schema,
+            traits: self.traits.clone(),
             original_name: self.original_name.clone(),
             server: self.server.clone(),
             presets: self.presets.clone_ref(py),
@@ -242,6 +245,36 @@ impl PyTool {
     #[getter]
     fn async_execution(&self) -> bool {
         self.async_execution
+    }
+
+    /// The words it is marked with.
+    #[getter]
+    fn tags<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.traits.tags.iter().map(AsRef::as_ref))
+    }
+
+    /// What it does to the world.
+    #[getter]
+    fn kind(&self) -> &'static str {
+        self.traits.kind.as_str()
+    }
+
+    /// Whether it runs by itself or somebody has to agree, if no rule says otherwise.
+    #[getter]
+    fn permission(&self) -> &'static str {
+        self.traits.permission.as_str()
+    }
+
+    /// The parameters whose values are shown to nobody but the tool.
+    #[getter]
+    fn secrets<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.traits.secrets.iter().map(AsRef::as_ref))
+    }
+
+    /// Other names of parameters, each with the name it stands for, as a copy.
+    #[getter]
+    fn aliases<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        self.traits.aliases().into_py_dict(py)
     }
 
     /// Call this tool, whether its group is on or not.

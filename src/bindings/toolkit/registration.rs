@@ -4,6 +4,7 @@
     reason = "what `help()` shows is Python's documentation, where sections list bare names"
 )]
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use pyo3::prelude::*;
@@ -14,6 +15,7 @@ use crate::Error;
 use crate::bindings::log;
 use crate::bindings::register::{Draft, Wishes, namesake, suffix};
 use crate::bindings::tool::PyTool;
+use crate::bindings::traits::Said;
 use crate::call::RunIn;
 use crate::registry::{Namesake, Registry, Tool};
 
@@ -46,6 +48,13 @@ impl PyToolkit {
     ///     async_execution: Whether a call is answered at once and goes on in the background; see `view_task`.
     ///     run_in: Where it runs, instead of the toolkit's own choice: `"thread"`, `"inline"` or `"process"`.
     ///     timeout: After how many seconds a call is ended.
+    ///     groups: More groups that it belongs to, which must exist.
+    ///     tags: Words that views and rules choose it by.
+    ///     kind: What it does to the world: `"read"`, `"edit"` (or `"write"`), `"delete"`, `"move"`, `"search"`,
+    ///         `"execute"`, `"think"`, `"fetch"` or `"other"`.
+    ///     permission: `"auto"`, or `"confirm"` if somebody has to agree to each call.
+    ///     secrets: The parameters whose values are shown as `***` wherever calls are told of.
+    ///     aliases: Other names of parameters that a model may use by mistake, each with the right one.
     ///
     /// Raises:
     ///     TypeError: If `tool_func` cannot be called, or an option has the wrong type.
@@ -54,8 +63,14 @@ impl PyToolkit {
     #[pyo3(signature = (
         tool_func, group_name="basic", preset_kwargs=None, func_name=None, func_description=None, json_schema=None,
         include_long_description=true, include_var_positional=false, include_var_keyword=false,
-        postprocess_func=None, namesake_strategy="raise", async_execution=false, *, run_in=None, timeout=None
-    ))]
+        postprocess_func=None, namesake_strategy="raise", async_execution=false, *, run_in=None, timeout=None,
+        groups=Vec::new(), tags=Vec::new(), kind=None, permission="auto".to_owned(), secrets=Vec::new(), aliases=None
+    ),
+    text_signature = "($self, tool_func, group_name='basic', preset_kwargs=None, func_name=None, func_description=None, \
+                      json_schema=None, include_long_description=True, include_var_positional=False, \
+                      include_var_keyword=False, postprocess_func=None, namesake_strategy='raise', \
+                      async_execution=False, *, run_in=None, timeout=None, groups=(), tags=(), kind=None, \
+                      permission='auto', secrets=(), aliases=None)")]
     #[allow(
         clippy::too_many_arguments,
         clippy::fn_params_excessive_bools,
@@ -78,8 +93,15 @@ impl PyToolkit {
         async_execution: bool,
         run_in: Option<&str>,
         timeout: Option<f64>,
+        groups: Vec<String>,
+        tags: Vec<String>,
+        kind: Option<String>,
+        permission: String,
+        secrets: Vec<String>,
+        aliases: Option<HashMap<String, String>>,
     ) -> PyResult<()> {
         let group = self.registry().group(group_name)?;
+        let _more = groups.into_iter().map(|name| self.registry().group(&name)).collect::<crate::Result<Vec<_>>>()?;
         let run_in = run_in
             .map(|word| choice("run_in", word, RunIn::parse(word), "'thread', 'inline' or 'process'"))
             .transpose()?;
@@ -97,6 +119,7 @@ impl PyToolkit {
                 run_in,
                 timeout,
                 async_execution,
+                said: Said { tags, kind, permission: Some(permission), secrets, aliases },
             },
         )?;
         let is_meta = self.is_own_reset(draft.function())?;

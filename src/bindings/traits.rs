@@ -1,0 +1,109 @@
+//! What a developer says about a tool beside how it is called: tags, kind, permission, secrets, other names.
+
+use std::collections::HashMap;
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use super::signature::{ParameterKind, Signature};
+use crate::policy::{Kind, Permission};
+use crate::schema::Node;
+
+/// What a developer says about a tool, as it was said.
+#[derive(Default)]
+pub(crate) struct Said {
+    pub(crate) tags: Vec<String>,
+    pub(crate) kind: Option<String>,
+    pub(crate) permission: Option<String>,
+    pub(crate) secrets: Vec<String>,
+    pub(crate) aliases: Option<HashMap<String, String>>,
+}
+
+/// The same, understood.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Traits {
+    /// Each once, in the order they were given.
+    pub(crate) tags: Box<[Box<str>]>,
+    pub(crate) kind: Kind,
+    pub(crate) permission: Permission,
+    /// The parameters whose values nobody but the tool sees.
+    pub(crate) secrets: Box<[Box<str>]>,
+    /// Other names of parameters, each with the name it stands for, in the order of the alphabet.
+    pub(crate) aliases: Box<[(Box<str>, Box<str>)]>,
+}
+
+impl Said {
+    /// Reads the words; what does not fit is told with the tool's name.
+    pub(crate) fn read(self, tool: &str) -> PyResult<Traits> {
+        let kind = match self.kind {
+            None => Kind::default(),
+            Some(word) => Kind::parse(&word).ok_or_else(|| {
+                let words: Vec<_> = Kind::ALL.iter().map(|(_, word)| format!("'{word}'")).collect();
+                PyValueError::new_err(format!("tool `{tool}`: kind must be one of {}, not '{word}'", words.join(", ")))
+            })?,
+        };
+        let permission = match self.permission {
+            None => Permission::default(),
+            Some(word) => Permission::parse(&word).ok_or_else(|| {
+                PyValueError::new_err(format!("tool `{tool}`: permission must be 'auto' or 'confirm', not '{word}'"))
+            })?,
+        };
+        if self.tags.iter().any(String::is_empty) {
+            return Err(PyValueError::new_err(format!("tool `{tool}`: a tag must not be empty")));
+        }
+        let mut aliases: Vec<(Box<str>, Box<str>)> =
+            self.aliases.into_iter().flatten().map(|(other, name)| (other.into(), name.into())).collect();
+        aliases.sort();
+        Ok(Traits {
+            tags: each_once(self.tags),
+            kind,
+            permission,
+            secrets: each_once(self.secrets),
+            aliases: aliases.into(),
+        })
+    }
+}
+
+impl Traits {
+    /// Sees whether the names are those of parameters: a secret that is misspelt would be shown to everybody.
+    pub(crate) fn check(&self, tool: &str, signature: &Signature, parameters: &Node) -> PyResult<()> {
+        let properties = parameters.get("properties").and_then(Node::as_object);
+        let is_shown = |name: &str| properties.is_some_and(|properties| properties.contains_key(name));
+        let is_declared =
+            |name: &str| signature.parameters.iter().any(|parameter| *parameter.name.to_string() == *name);
+        let is_open = properties.is_none()
+            || parameters.get("additionalProperties").is_some_and(|rest| *rest != Node::Bool(false))
+            || signature.parameters.iter().any(|parameter| parameter.kind == ParameterKind::VarKeyword);
+        if let Some(name) = self.secrets.iter().find(|name| !is_open && !is_shown(name) && !is_declared(name)) {
+            return Err(PyValueError::new_err(format!("tool `{tool}`: secrets names `{name}`, which is no parameter")));
+        }
+        for (other, name) in &self.aliases {
+            if !is_shown(name) && !is_open {
+                return Err(PyValueError::new_err(format!(
+                    "tool `{tool}`: aliases has `{other}` stand for `{name}`, which is no parameter that a model sends"
+                )));
+            }
+            if is_shown(other) || is_declared(other) {
+                return Err(PyValueError::new_err(format!(
+                    "tool `{tool}`: aliases has `{other}` stand for `{name}`, but `{other}` is a parameter itself"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// The other names of parameters, with the names they stand for.
+    pub(crate) fn aliases(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.aliases.iter().map(|(other, name)| (&**other, &**name))
+    }
+}
+
+fn each_once(words: Vec<String>) -> Box<[Box<str>]> {
+    let mut kept: Vec<Box<str>> = Vec::with_capacity(words.len());
+    for word in words {
+        if !kept.iter().any(|known| **known == *word) {
+            kept.push(word.into());
+        }
+    }
+    kept.into()
+}

@@ -1,0 +1,90 @@
+"""What a developer says about a tool beside how it is called: tags, kind, permission, secrets, other names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from toolcrib import Toolkit
+
+
+def send(address: str, token: str = "") -> str:
+    return address
+
+
+def test_a_tool_of_which_nothing_is_said_runs_by_itself_and_is_of_no_kind() -> None:
+    toolkit = Toolkit()
+
+    toolkit.register_tool_function(send)
+
+    tool = toolkit.tools["send"]
+    assert (tool.tags, tool.kind, tool.permission, tool.secrets, tool.aliases) == ((), "other", "auto", (), {})
+
+
+def test_what_is_said_of_a_tool_can_be_read_there() -> None:
+    toolkit = Toolkit()
+
+    toolkit.register_tool_function(
+        send,
+        tags=["net", "mail", "net"],
+        kind="execute",
+        permission="confirm",
+        secrets=["token"],
+        aliases={"to": "address"},
+    )
+
+    tool = toolkit.tools["send"]
+    assert (tool.tags, tool.kind, tool.permission) == (("net", "mail"), "execute", "confirm")
+    assert (tool.secrets, tool.aliases) == (("token",), {"to": "address"})
+
+
+def test_the_decorator_takes_what_is_said_of_a_tool() -> None:
+    toolkit = Toolkit()
+
+    @toolkit.tool(kind="write", tags=("files",))
+    def save(text: str) -> str:
+        return text
+
+    assert (toolkit.tools["save"].kind, toolkit.tools["save"].tags) == ("edit", ("files",))
+
+
+def test_what_was_said_survives_an_extended_model() -> None:
+    pydantic = pytest.importorskip("pydantic")
+    model: Any = pydantic.create_model("Extra", note=(str, ""))
+    toolkit = Toolkit()
+    toolkit.register_tool_function(send, kind="fetch", secrets=["token"])
+
+    toolkit.set_extended_model("send", model)
+
+    assert (toolkit.tools["send"].kind, toolkit.tools["send"].secrets) == ("fetch", ("token",))
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"kind": "Read"}, "kind must be one of 'read'"),
+        ({"permission": "ask"}, "permission must be 'auto' or 'confirm', not 'ask'"),
+        ({"secrets": ["tokken"]}, "secrets names `tokken`, which is no parameter"),
+        ({"aliases": {"to": "adress"}}, "`adress`, which is no parameter that a model sends"),
+        ({"aliases": {"token": "address"}}, "`token` is a parameter itself"),
+        ({"tags": [""]}, "a tag must not be empty"),
+        ({"groups": ["nowhere"]}, "Tool group 'nowhere' not found"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_and_nothing_is_registered(options: dict[str, Any], text: str) -> None:
+    toolkit = Toolkit()
+
+    with pytest.raises(ValueError, match=text):
+        toolkit.register_tool_function(send, **options)
+
+    assert len(toolkit.tools) == 0
+
+
+@pytest.mark.parametrize("option", ["groups", "tags", "secrets"])
+def test_one_text_is_no_list_of_texts(option: str) -> None:
+    toolkit = Toolkit()
+    options: dict[str, Any] = {option: "token"}
+
+    with pytest.raises(TypeError):
+        toolkit.register_tool_function(send, **options)
