@@ -16,7 +16,17 @@ from toolcrib.blocks import AudioBlock, ImageBlock, TextBlock, VideoBlock
 from toolcrib.middleware import Middleware
 from toolcrib.skill import AgentSkill
 
-__all__ = ["RegisteredToolFunction", "TaskBoard", "ToolGroup", "ToolResponse", "ToolStream", "Toolkit"]
+__all__ = [
+    "Desk",
+    "Event",
+    "EventQueue",
+    "RegisteredToolFunction",
+    "TaskBoard",
+    "ToolGroup",
+    "ToolResponse",
+    "ToolStream",
+    "Toolkit",
+]
 
 _Block: TypeAlias = TextBlock | ImageBlock | AudioBlock | VideoBlock
 _Kind: TypeAlias = Literal["read", "edit", "delete", "move", "search", "execute", "think", "fetch", "other"]
@@ -418,6 +428,8 @@ class Toolkit:
         """
 
     @property
+    def _desk(self) -> Desk: ...
+    @property
     def _tasks(self) -> TaskBoard: ...
     def _find_tool(self, name: str) -> RegisteredToolFunction | None: ...
     def _find_group(self, name: str) -> ToolGroup | None: ...
@@ -677,6 +689,78 @@ class TaskBoard:
 
     def limit(self, count: int, age: float) -> None:
         """Set how many outcomes are kept, and for how many seconds."""
+
+@final
+class Desk:
+    """What a toolkit and its tools share about who may do what, and who hears of it."""
+
+    def __new__(cls) -> Desk: ...
+    def listen(self, types: Sequence[str] | None, size: int) -> EventQueue:
+        """Open a queue for the events of these types, or of all."""
+
+    def subscribe(self, type: str, handler: Callable[[Event], Any]) -> int:
+        """Have a function called with each event of a type; gives a number to take that back by."""
+
+    def unsubscribe(self, number: int) -> bool:
+        """Take a subscription back; false if that was done before."""
+
+@final
+class Event:
+    """One thing that happened to a call."""
+
+    @property
+    def type(self) -> Literal["call_start", "chunk", "permission_request", "permission_result", "call_end", "error"]:
+        """What happened."""
+
+    @property
+    def call_id(self) -> str:
+        """The id that the model gave the call, or one that was made up for it."""
+
+    @property
+    def tool(self) -> str | None:
+        """The name of the tool that the request asks for; None if it asks for none."""
+
+    @property
+    def caller(self) -> str | None:
+        """The caller of the view through which the call came."""
+
+    @property
+    def time(self) -> float:
+        """When it happened, in seconds since 1970."""
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """What there is to say about it.
+
+        `call_start` has `arguments` as the model sent them, with secrets masked, and `chunk` has the `response`.
+        `permission_request` has `arguments`, `rule`, `reason` and `kind`, and `permission_result` has `decision`,
+        `rule`, `reason` and `by`. `error` has `error` and `message`, and `call_end` has `outcome`, `code`, `chunks`
+        and `seconds`.
+        """
+
+@final
+class EventQueue:
+    """One listener's end of the events of a toolkit, for `toolcrib.events` to wait at."""
+
+    @property
+    def dropped(self) -> int:
+        """How many events made room for newer ones before anybody took them."""
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether nothing more will come."""
+
+    def take(self) -> Event | None:
+        """Take the oldest event, if there is one."""
+
+    def wake(self, waker: Callable[[], object]) -> None:
+        """Have a function called when the next event comes or the queue is closed; at once if that is so already."""
+
+    def forget(self, waker: Callable[[], object]) -> None:
+        """Take back what `wake` was given, if it was not called yet."""
+
+    def close(self) -> None:
+        """Stop listening."""
 
 @final
 class ToolStream(AsyncGenerator[ToolResponse, Any], Awaitable["ToolStream"]):

@@ -11,7 +11,9 @@ from toolcrib._mapping import LiveMapping
 
 if TYPE_CHECKING:
     from toolcrib._core import RegisteredToolFunction, ToolGroup, ToolResponse
+    from toolcrib._core import Event
     from toolcrib._mcp import McpClient
+    from toolcrib.events import EventStream, EventType
     from toolcrib.skill import AgentSkill
 
     _Kind: TypeAlias = Literal[
@@ -155,6 +157,61 @@ class Toolkit(BackgroundTasks):
 
     register_mcp_server = register_mcp_client
     remove_mcp_servers = remove_mcp_clients
+
+    def events(self, types: Sequence[EventType] | None = None, size: int = 1024) -> EventStream:
+        """Listen to the calls of this toolkit from now on.
+
+        Args:
+            types: What to hear of: `"call_start"`, `"chunk"`, `"permission_request"`, `"permission_result"`,
+                `"call_end"` and `"error"`; everything if it is None.
+            size: How many events wait to be read at most; then the oldest makes room, which `dropped` counts.
+
+        Returns:
+            An async iterator, for any thread's event loop.
+
+        Raises:
+            ValueError: If there is no such type, or `size` is not positive.
+
+        Example:
+            async with toolkit.events(["call_end"]) as events:
+                async for event in events:
+                    print(event.tool, event.data["outcome"])
+        """
+        if size < 1:
+            raise ValueError(f"size must be a positive number of events, not {size}")
+        if isinstance(types, str):
+            raise TypeError("types must be a list of event types, not one text")
+        from toolcrib.events import EventStream
+
+        return EventStream(self._desk.listen(None if types is None else list(types), size))
+
+    def subscribe(self, type: EventType, handler: Callable[[Event], Any]) -> Callable[[], None]:
+        """Have a function called with each event of a type.
+
+        A synchronous handler is called at once, between the steps of the call, and should be quick; what an asynchronous
+        one does runs in a task of the event loop that runs the call. What goes wrong in one is told in the log
+        `toolcrib` and hurts nobody.
+
+        Args:
+            type: `"call_start"`, `"chunk"`, `"permission_request"`, `"permission_result"`, `"call_end"` or `"error"`.
+            handler: The function.
+
+        Returns:
+            A function that takes the subscription back.
+
+        Raises:
+            ValueError: If there is no such type.
+            TypeError: If the handler cannot be called.
+        """
+        from toolcrib.events import Subscription
+
+        desk = self._desk
+        number = desk.subscribe(type, Subscription(handler))
+
+        def unsubscribe() -> None:
+            desk.unsubscribe(number)
+
+        return unsubscribe
 
     def run(self, name: str, /, **arguments: Any) -> ToolResponse:
         """Call a tool from synchronous code and return its last response.

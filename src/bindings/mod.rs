@@ -5,7 +5,9 @@ mod arguments;
 mod background;
 mod callable;
 mod described;
+mod desk;
 mod errors;
+mod event;
 mod extension;
 mod group;
 mod json;
@@ -38,6 +40,9 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<group::PyToolGroup>()?;
     module.add_class::<response::PyToolResponse>()?;
     module.add_class::<background::PyTaskBoard>()?;
+    module.add_class::<desk::PyDesk>()?;
+    module.add_class::<event::PyEvent>()?;
+    module.add_class::<event::PyEventQueue>()?;
     // Not by `add_function`, which would make it a public name.
     module.setattr("_as_response", wrap_pyfunction!(value::_as_response, module)?)?;
     worker::install(module)?;

@@ -9,6 +9,7 @@ use pyo3::types::{PyCFunction, PyDict, PyString};
 
 use super::callable::Callable;
 use super::described::Described;
+use super::desk::PyDesk;
 use super::json as bridge;
 use super::meta::{MetaTool, open};
 use super::schema::{Wanted, describe};
@@ -117,6 +118,7 @@ impl<'py> Draft<'py> {
         name: &str,
         group: Arc<Group>,
         behaviour: Behaviour,
+        desk: Py<PyDesk>,
         is_meta: bool,
     ) -> PyResult<PyTool> {
         let Self { callable, wishes, presets, function, is_supplied, traits, server, name: wanted } = self;
@@ -148,6 +150,7 @@ impl<'py> Draft<'py> {
             group,
             schema,
             traits: Arc::new(traits),
+            desk,
             original_name: (is_named || name != wanted).then_some(callable.name),
             server,
             function: callable.function.unbind(),

@@ -14,6 +14,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{IntoPyDict, PyDict, PyTuple};
 
 use super::callable::{Callable, Kind};
+use super::desk::PyDesk;
 use super::extension::Extension;
 use super::json;
 use super::meta::MetaTool;
@@ -32,6 +33,8 @@ pub(crate) struct PyTool {
     pub(crate) group: Arc<Group>,
     pub(crate) schema: Arc<FunctionSchema>,
     pub(crate) traits: Arc<Traits>,
+    /// What it shares with its toolkit.
+    pub(crate) desk: Py<PyDesk>,
     pub(crate) original_name: Option<String>,
     /// The MCP server it comes from.
     pub(crate) server: Option<String>,
@@ -88,6 +91,7 @@ impl PyTool {
             group: self.group.clone(),
             schema,
             traits: self.traits.clone(),
+            desk: self.desk.clone_ref(py),
             original_name: self.original_name.clone(),
             server: self.server.clone(),
             presets: self.presets.clone_ref(py),
@@ -307,6 +311,7 @@ impl PyTool {
 
     #[allow(clippy::needless_pass_by_value, reason = "the signature that pyo3 asks for")]
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.desk)?;
         visit.call(&self.presets)?;
         visit.call(&self.postprocess)?;
         visit.call(&self.function)?;

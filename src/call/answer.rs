@@ -17,6 +17,12 @@ pub enum Code {
     Interrupted,
     /// The tool took longer than it may.
     Timeout,
+    /// A rule or a person is against it.
+    Denied,
+    /// Somebody has to agree first.
+    Pending,
+    /// Whoever was asked has given up everything that waited.
+    Cancelled,
     /// No task has the id.
     UnknownTask,
     /// The task is not over.
@@ -37,6 +43,9 @@ impl Code {
             Self::Failed => "failed",
             Self::Interrupted => "interrupted",
             Self::Timeout => "timeout",
+            Self::Denied => "denied",
+            Self::Pending => "pending",
+            Self::Cancelled => "cancelled",
             Self::UnknownTask => "unknown_task",
             Self::TaskRunning => "task_running",
             Self::TaskFinished => "task_finished",

@@ -3,10 +3,12 @@
 mod answer;
 mod background;
 mod behaviour;
+mod event;
 mod notice;
 mod queue;
 
 pub use answer::{Answer, Code};
 pub use background::{Board, ID_LETTERS, Limits, task_id};
 pub use behaviour::{ArgumentMode, ErrorMode, RunIn};
+pub use event::EventKind;
 pub use notice::Notice;

@@ -1,4 +1,4 @@
-//! Whether anybody traces: one comparison on the path of a call that nobody does.
+//! Whether anybody traces or listens: two comparisons on the path of a call that nobody does.
 //!
 //! A provider cannot be set before the API is imported, and importing it makes `sys.modules` grow. So as long as the
 //! size of that dictionary is the one at which nobody was found, there is nothing to ask. Once the API is there, one look at
@@ -7,6 +7,7 @@
 use std::cell::Cell;
 use std::ptr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pyo3::ffi::{self, Py_ssize_t, PyDictObject};
 use pyo3::intern;
@@ -19,6 +20,13 @@ use crate::trace::is_watched;
 
 /// A size that no dictionary has.
 const UNKNOWN: Py_ssize_t = -1;
+
+/// How many listeners the toolkits of this process have.
+pub(crate) static LISTENERS: AtomicUsize = AtomicUsize::new(0);
+
+fn is_heard() -> bool {
+    LISTENERS.load(Ordering::Relaxed) != 0
+}
 
 struct Gate {
     /// `sys.modules`.
@@ -58,13 +66,13 @@ pub(super) unsafe fn is_quiet() -> bool {
             let idle_at = GATE.idle_at.get();
             idle_at.is_some() && version_of(GATE.variables.get()) == idle_at
         };
-        (is_nobody_there || is_still_idle()) && !is_watched()
+        (is_nobody_there || is_still_idle()) && !is_watched() && !is_heard()
     }
 }
 
 /// Whether the provider of the whole process still is the one that does nothing, and nobody else listens.
 pub(super) fn is_idle(py: Python<'_>) -> bool {
-    if GATE.idle.get().is_null() || is_watched() {
+    if GATE.idle.get().is_null() || is_watched() || is_heard() {
         return false;
     }
     // SAFETY: with `idle`, `variables` holds a dictionary; the thread is attached, and names are compared without failing.

@@ -1,6 +1,6 @@
 //! `next_handler`: what a middleware calls to go on to the next layer, and what it may have left open there.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -9,9 +9,11 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyMapping, PyString, PyTuple};
 
+use super::case::Case;
 use super::object;
 use super::start::block;
 use super::state::State;
+use crate::bindings::desk::PyDesk;
 use crate::bindings::register::{Behaviour, Draft, Wishes};
 use crate::bindings::tool::PyTool;
 use crate::bindings::toolkit::PyToolkit;
@@ -47,6 +49,8 @@ pub(crate) struct NextHandler {
     pub(super) depth: usize,
     /// What a layer has in place of a tool.
     pub(super) conduct: Py<PyTool>,
+    /// What the layers of the call share, if it was asked for.
+    pub(super) case: Option<Arc<Case>>,
     opened: Mutex<Opened>,
 }
 
@@ -59,14 +63,20 @@ struct Opened {
 }
 
 impl NextHandler {
-    pub(super) fn new(core: Core, stack: Py<PyTuple>, depth: usize, conduct: Py<PyTool>) -> Self {
-        Self { core, stack, depth, conduct, opened: Mutex::default() }
+    pub(super) fn new(
+        core: Core,
+        stack: Py<PyTuple>,
+        depth: usize,
+        conduct: Py<PyTool>,
+        case: Option<Arc<Case>>,
+    ) -> Self {
+        Self { core, stack, depth, conduct, case, opened: Mutex::default() }
     }
 
     /// The handler for the middleware that this one leads to.
     pub(super) fn further_in(&self, py: Python<'_>) -> Self {
         let (stack, conduct) = (self.stack.clone_ref(py), self.conduct.clone_ref(py));
-        Self::new(self.core.clone_ref(py), stack, self.depth + 1, conduct)
+        Self::new(self.core.clone_ref(py), stack, self.depth + 1, conduct, self.case.clone())
     }
 
     /// The middleware that this handler leads to; none if it leads to the core.
@@ -184,7 +194,7 @@ pub(crate) fn stream_of<'py>(
     let request = block(PyString::new(py, &tool.get().name).as_any(), arguments)?;
     let stack = PyTuple::new(py, around.as_slice())?.unbind();
     let conduct = conduct(py, tool.get().errors)?;
-    let handler = Bound::new(py, NextHandler::new(Core::Tool(tool.clone().unbind()), stack, 0, conduct))?;
+    let handler = Bound::new(py, NextHandler::new(Core::Tool(tool.clone().unbind()), stack, 0, conduct, None))?;
     let request = if around.is_some() { keywords(request.into_any())?.into_any() } else { request.into_any() };
     NextHandler::open(&handler, request)
 }
@@ -208,7 +218,9 @@ pub(super) fn conduct(py: Python<'_>, errors: ErrorMode) -> PyResult<Py<PyTool>>
         let function = py.eval(c"lambda: None", None, None)?;
         let draft = Draft::new(&function, Wishes { name: Some("middleware".to_owned()), ..Wishes::default() })?;
         let group = Registry::<()>::default().group("basic")?;
-        Py::new(py, draft.finish(py, "middleware", group, Behaviour { errors, ..Behaviour::default() }, false)?)
+        let desk = Py::new(py, PyDesk::default())?;
+        let behaviour = Behaviour { errors, ..Behaviour::default() };
+        Py::new(py, draft.finish(py, "middleware", group, behaviour, desk, false)?)
     })?;
     Ok(made.clone_ref(py))
 }

@@ -79,7 +79,11 @@ impl State {
             let request = self.request_block(py)?;
             let stack = toolkit.get().middlewares(py).to_tuple().unbind();
             let core = Core::Toolkit(toolkit.to_owned().unbind());
-            self.begin_layer(py, &NextHandler::new(core, stack, 0, conduct), keywords(request)?.into_any())
+            self.begin_layer(
+                py,
+                &NextHandler::new(core, stack, 0, conduct, self.known_case()),
+                keywords(request)?.into_any(),
+            )
         }
     }
 
@@ -102,6 +106,7 @@ impl State {
         unsafe {
             let handler = Bound::from_owned_ptr(py, self.last.take()).cast_into_unchecked::<NextHandler>();
             let handler = handler.get();
+            self.join(handler.case.clone());
             if handler.middleware(py).is_some() {
                 self.tool.set(handler.conduct.clone_ref(py).into_ptr());
                 return self.begin_layer(py, handler, Bound::from_borrowed_ptr(py, self.call.get()));

@@ -10,10 +10,12 @@
 
 mod background;
 mod bind;
+mod case;
 mod closing;
 mod construct;
 mod deadline;
 mod drive;
+mod ear;
 mod ending;
 mod failure;
 mod gate;
@@ -33,6 +35,7 @@ mod start;
 mod state;
 mod stop;
 mod task;
+mod telling;
 mod throw;
 
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -43,7 +46,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyType;
 
 pub(crate) use bind::Plan;
-pub(crate) use gate::ask_who_traces;
+pub(crate) use case::Case;
+pub(crate) use gate::{LISTENERS, ask_who_traces};
 pub(crate) use handler::stream_of;
 
 /// Makes the types, adds the public one to the module, and gives `Toolkit` the methods that begin a call.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use pyo3::ffi::PyObject;
 use pyo3::prelude::*;
 
+use super::case::Case;
 use super::deadline::Deadline;
 use super::handler::NextHandler;
 use super::slot::Slot;
@@ -48,7 +49,9 @@ pub(super) struct Rare {
     pub(super) in_background: Cell<bool>,
     /// What the middleware was given to go on with, if the call is a layer around another.
     pub(super) next: Slot,
-    /// What is told of the call to whoever traces.
+    /// What the layers of the call share.
+    pub(super) case: RefCell<Option<Arc<Case>>>,
+    /// What is told of the call to whoever traces or listens.
     pub(super) span: RefCell<Option<Arc<Span>>>,
 }
 
@@ -65,6 +68,7 @@ impl Default for Rare {
             deadline: Deadline::new(),
             in_background: Cell::new(false),
             next: Slot::empty(),
+            case: RefCell::new(None),
             span: RefCell::new(None),
         }
     }
@@ -103,13 +107,13 @@ impl Rare {
     }
 
     /// The objects held, for the collector, but for those of the job.
-    pub(super) fn objects(&self) -> [*mut PyObject; 10] {
+    pub(super) fn objects(&self) -> [*mut PyObject; 11] {
         let [alarm, timer] = self.deadline.objects();
         // Borrowed by nobody: the collector comes by while nothing runs here.
         let span = self.span.try_borrow().ok().and_then(|span| span.as_ref().map(|span| span.objects()));
-        let [span, context, last] = span.unwrap_or([ptr::null_mut(); 3]);
+        let [span, context, last, desk] = span.unwrap_or([ptr::null_mut(); 4]);
         let own = [self.thrown.get(), self.sent.get(), self.response.get(), self.error.get(), self.next.get()];
         let [thrown, sent, response, error, next] = own;
-        [thrown, sent, response, error, next, alarm, timer, span, context, last]
+        [thrown, sent, response, error, next, alarm, timer, span, context, last, desk]
     }
 }

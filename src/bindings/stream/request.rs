@@ -30,6 +30,11 @@ impl Request {
         Self { name: text(entry(intern!(py, "name"))), id: text(entry(intern!(py, "id"))) }
     }
 
+    /// The name of the tool and the id of the call, as far as the request has them.
+    pub(super) fn into_parts(self) -> (Option<String>, Option<String>) {
+        (self.name, self.id)
+    }
+
     /// The span that tells of it, with what the model was told about the tool.
     pub(super) fn described(&self, py: Python<'_>, state: &State) -> ToolSpan<'_> {
         let description = self.name.as_deref().and_then(|name| match state.toolkit.bound(py) {

@@ -1,5 +1,5 @@
 //! The span of a call: opened by its first step, the current one while the tool's code runs and at no other time, ended
-//! whatever becomes of the call.
+//! whatever becomes of the call. Whoever listens to the toolkit hears of the same moments.
 
 use std::cell::{Cell, RefCell};
 use std::ptr;
@@ -12,6 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyString;
 use tracing::span::EnteredSpan;
 
+use super::ear::Ear;
 use super::request::Request;
 use super::slot::Slot;
 use super::state::{Phase, State, Step};
@@ -21,8 +22,9 @@ use crate::bindings::value;
 use crate::bindings::worker::guard::Pending;
 use crate::trace::{Outcome, Watch, is_watched};
 
-/// The span of one call, for whoever listens: OpenTelemetry in Python, `tracing` in Rust.
+/// The span of one call, for whoever listens: OpenTelemetry in Python, `tracing` in Rust, listeners of the toolkit.
 pub(super) struct Span {
+    ear: Option<Ear>,
     tracer: Option<Arc<Tracer>>,
     watch: RefCell<Option<Watch>>,
     /// OpenTelemetry's span; none if only Rust listens.
@@ -67,7 +69,8 @@ impl Span {
     /// Opens the span of a call that is about to start; none if nobody listens.
     fn open(py: Python<'_>, state: &State) -> Option<Arc<Self>> {
         let tracer = gate::tracer(py);
-        if tracer.is_none() && !is_watched() {
+        let ear = Ear::open(py, state);
+        if tracer.is_none() && ear.is_none() && !is_watched() {
             return None;
         }
         let request = Request::of(py, state);
@@ -85,6 +88,7 @@ impl Span {
             told(py, tracer.record_arguments(span, &arguments));
         }
         Some(Arc::new(Self {
+            ear,
             tracer,
             watch: RefCell::new(is_watched().then(|| Watch::open(&call))),
             otel: Slot::owning(span.map_or(ptr::null_mut(), Bound::into_ptr)),
@@ -170,6 +174,9 @@ impl Span {
         if let Some(watch) = self.watch.take() {
             watch.end(&outcome);
         }
+        if let Some(ear) = &self.ear {
+            ear.end(py, &outcome);
+        }
         if let (Some(tracer), Some(span)) = (&self.tracer, self.otel.bound(py)) {
             if self.is_recording {
                 told(py, tracer.conclude(&span, &outcome));
@@ -192,8 +199,9 @@ impl Span {
     }
 
     /// The objects held, for the collector.
-    pub(super) fn objects(&self) -> [*mut PyObject; 3] {
-        [self.otel.get(), self.context.get(), self.last.get()]
+    pub(super) fn objects(&self) -> [*mut PyObject; 4] {
+        let desk = self.ear.as_ref().map_or(ptr::null_mut(), Ear::object);
+        [self.otel.get(), self.context.get(), self.last.get(), desk]
     }
 }
 
@@ -245,6 +253,9 @@ impl State {
             Step::Chunk(response) if unsafe { response != ffi::Py_None() } => {
                 // SAFETY: as above.
                 span.last.set(unsafe { ffi::Py_NewRef(response) });
+                if let (Some(ear), Some(response)) = (&span.ear, span.last.bound(py)) {
+                    ear.chunk(py, &response);
+                }
             }
             Step::Chunk(_) | Step::End => {}
             Step::Raise => {

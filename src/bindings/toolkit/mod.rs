@@ -24,6 +24,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 
 use super::background::PyTaskBoard;
+use super::desk::PyDesk;
 use super::register::Behaviour;
 use super::tool::PyTool;
 use crate::call::{Answer, ArgumentMode, ErrorMode, RunIn};
@@ -46,6 +47,8 @@ pub(crate) struct PyToolkit {
     skills: Mutex<Skills>,
     /// What runs in the background, once something has.
     tasks: OnceLock<Py<PyTaskBoard>>,
+    /// What it shares with its tools.
+    desk: Py<PyDesk>,
     /// The middlewares, outermost first; a list of Python's that is made when it is first asked for.
     middlewares: OnceLock<Py<PyList>>,
 }
@@ -64,6 +67,16 @@ impl PyToolkit {
     pub(crate) fn description(&self, name: &str) -> Option<String> {
         let registry = self.registry();
         registry.find(name)?.body.get().schema.description()
+    }
+
+    /// What the toolkit shares with its tools.
+    pub(crate) fn desk<'py>(&self, py: Python<'py>) -> &Bound<'py, PyDesk> {
+        self.desk.bind(py)
+    }
+
+    /// Finds a tool, whether its group is on or not.
+    pub(crate) fn find<'py>(&self, py: Python<'py>, name: &str) -> Option<Bound<'py, PyTool>> {
+        self.registry().find(name).map(|tool| tool.body.bind(py).clone())
     }
 
     /// Finds the tool of a call and sees whether its group is on.
@@ -89,20 +102,27 @@ fn choice<T>(option: &str, word: &str, parsed: Option<T>, choices: &str) -> PyRe
 impl PyToolkit {
     #[new]
     #[pyo3(
-        signature = (*_arguments, **_options),
+        signature = (*arguments, **_options),
         text_signature = "(agent_skill_instruction=None, agent_skill_template=None, *, arguments='coerce', \
                           errors='respond', run_in='thread')"
     )]
-    fn new(_arguments: &Bound<'_, PyTuple>, _options: Option<&Bound<'_, PyDict>>) -> Self {
-        Self {
+    fn new(arguments: &Bound<'_, PyTuple>, _options: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+        Ok(Self {
             registry: Mutex::default(),
             behaviour: Mutex::default(),
             listing: Mutex::default(),
             tells_conflicts_late: AtomicBool::new(false),
             skills: Mutex::default(),
             tasks: OnceLock::new(),
+            desk: Py::new(arguments.py(), PyDesk::default())?,
             middlewares: OnceLock::new(),
-        }
+        })
+    }
+
+    /// What the toolkit shares with its tools about who may do what, and who hears of it.
+    #[getter]
+    fn _desk<'py>(&self, py: Python<'py>) -> Bound<'py, PyDesk> {
+        self.desk.bind(py).clone()
     }
 
     #[pyo3(signature = (
@@ -136,6 +156,7 @@ impl PyToolkit {
     #[allow(clippy::needless_pass_by_value, reason = "the signature that pyo3 asks for")]
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(self.tasks.get())?;
+        visit.call(&self.desk)?;
         // A thread that holds the lock is using the toolkit, which is then not garbage.
         if let Ok(registry) = self.registry.try_lock() {
             registry.tools().try_for_each(|tool| visit.call(&tool.body))?;

@@ -126,7 +126,7 @@ impl PyToolkit {
         let wanted = draft.name.clone();
         let skipped = || log::warning(py, &format!("tool '{wanted}' is already registered, the new one is skipped"));
         let Some(name) = name_for(&self.registry(), &wanted, namesake_strategy)? else { return skipped() };
-        let tool = draft.finish(py, &name, group.clone(), self.behaviour(), is_meta)?;
+        let tool = draft.finish(py, &name, group.clone(), self.behaviour(), self.desk(py).clone().unbind(), is_meta)?;
         let schema = tool.schema.clone();
         let body = Py::new(py, tool)?;
         let replaced = {

@@ -1,0 +1,166 @@
+//! `Desk`: what a toolkit and its tools share about who may do what, and who hears of it.
+#![allow(
+    clippy::doc_markdown,
+    reason = "what `help()` shows is Python's documentation, where sections list bare names"
+)]
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use pyo3::exceptions::PyValueError;
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use super::event::{PyEvent, PyEventQueue, Queue};
+use super::stream::{Case, LISTENERS};
+use crate::call::EventKind;
+
+/// What a toolkit and its tools share about who may do what, and who hears of it.
+#[pyclass(name = "Desk", module = "toolcrib._core", frozen, weakref)]
+#[derive(Default)]
+pub(crate) struct PyDesk {
+    listeners: Mutex<Listeners>,
+}
+
+#[derive(Default)]
+struct Listeners {
+    next: u64,
+    handlers: Vec<(u64, EventKind, Py<PyAny>)>,
+    queues: Vec<Arc<Queue>>,
+}
+
+impl Listeners {
+    fn id(&mut self) -> u64 {
+        self.next += 1;
+        LISTENERS.fetch_add(1, Ordering::Relaxed);
+        self.next
+    }
+}
+
+impl PyDesk {
+    fn listeners(&self) -> MutexGuard<'_, Listeners> {
+        self.listeners.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether anybody listens.
+    pub(crate) fn is_heard(&self) -> bool {
+        let listeners = self.listeners();
+        !listeners.handlers.is_empty() || !listeners.queues.is_empty()
+    }
+
+    /// Tells whoever listens of something. What there is to say about it is made only then; nobody can be hurt by it.
+    pub(crate) fn tell<'py>(
+        &self,
+        py: Python<'py>,
+        kind: EventKind,
+        case: &Case,
+        data: impl FnOnce() -> PyResult<Bound<'py, PyDict>>,
+    ) {
+        let (handlers, queues) = {
+            let listeners = self.listeners();
+            let handlers = listeners.handlers.iter().filter(|(_, wanted, _)| *wanted == kind);
+            let queues = listeners.queues.iter().filter(|queue| queue.kinds.is_empty() || queue.kinds.contains(&kind));
+            let handlers: Vec<Py<PyAny>> = handlers.map(|(_, _, handler)| handler.clone_ref(py)).collect();
+            (handlers, queues.cloned().collect::<Vec<_>>())
+        };
+        if handlers.is_empty() && queues.is_empty() {
+            return;
+        }
+        let event = data().and_then(|data| {
+            let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
+            let (call_id, tool) = (case.id.clone(), case.tool.clone());
+            Py::new(py, PyEvent { kind, call_id, tool, caller: case.caller.clone(), time, data: data.unbind() })
+        });
+        let event = match event {
+            Ok(event) => event,
+            Err(error) => return error.write_unraisable(py, None),
+        };
+        for queue in queues {
+            queue.push(py, &event);
+        }
+        for handler in handlers {
+            if let Err(error) = handler.call1(py, (&event,)) {
+                error.write_unraisable(py, Some(handler.bind(py)));
+            }
+        }
+    }
+
+    pub(super) fn forget_queue(&self, id: u64) {
+        let mut listeners = self.listeners();
+        let before = listeners.queues.len();
+        listeners.queues.retain(|queue| queue.id != id);
+        LISTENERS.fetch_sub(before - listeners.queues.len(), Ordering::Relaxed);
+    }
+}
+
+fn kind_of(word: &str) -> PyResult<EventKind> {
+    EventKind::parse(word).ok_or_else(|| {
+        let known: Vec<_> = EventKind::ALL.iter().map(|kind| format!("'{}'", kind.as_str())).collect();
+        PyValueError::new_err(format!("there is no event '{word}': a type is one of {}", known.join(", ")))
+    })
+}
+
+#[pymethods]
+impl PyDesk {
+    /// Open a queue for the events of these types, or of all.
+    #[pyo3(signature = (types, size))]
+    #[allow(clippy::needless_pass_by_value, reason = "pyo3 hands over what it has converted")]
+    fn listen<'py>(
+        slf: &Bound<'py, Self>,
+        types: Option<Vec<String>>,
+        size: usize,
+    ) -> PyResult<Bound<'py, PyEventQueue>> {
+        let kinds = types.iter().flatten().map(|word| kind_of(word)).collect::<PyResult<Vec<_>>>()?;
+        let queue = {
+            let mut listeners = slf.get().listeners();
+            let queue = Arc::new(Queue::new(listeners.id(), kinds, size));
+            listeners.queues.push(queue.clone());
+            queue
+        };
+        Bound::new(slf.py(), PyEventQueue { queue, desk: slf.clone().unbind() })
+    }
+
+    /// Have a function called with each event of a type; gives a number to take that back by.
+    fn subscribe(&self, r#type: &str, handler: Py<PyAny>) -> PyResult<u64> {
+        let kind = kind_of(r#type)?;
+        let mut listeners = self.listeners();
+        let id = listeners.id();
+        listeners.handlers.push((id, kind, handler));
+        Ok(id)
+    }
+
+    /// Take a subscription back; false if that was done before.
+    fn unsubscribe(&self, number: u64) -> bool {
+        let gone = {
+            let mut listeners = self.listeners();
+            let place = listeners.handlers.iter().position(|(id, _, _)| *id == number);
+            place.map(|place| listeners.handlers.remove(place))
+        };
+        LISTENERS.fetch_sub(usize::from(gone.is_some()), Ordering::Relaxed);
+        gone.is_some()
+    }
+
+    #[allow(clippy::needless_pass_by_value, reason = "the signature that pyo3 asks for")]
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        // A thread that holds the lock is using the desk, which is then not garbage.
+        match self.listeners.try_lock() {
+            Ok(listeners) => listeners.handlers.iter().try_for_each(|(_, _, handler)| visit.call(handler)),
+            Err(_) => Ok(()),
+        }
+    }
+
+    fn __clear__(&self) {
+        let handlers = std::mem::take(&mut self.listeners().handlers);
+        LISTENERS.fetch_sub(handlers.len(), Ordering::Relaxed);
+        drop(handlers);
+    }
+}
+
+impl Drop for PyDesk {
+    fn drop(&mut self) {
+        let listeners = self.listeners.get_mut().unwrap_or_else(PoisonError::into_inner);
+        LISTENERS.fetch_sub(listeners.handlers.len() + listeners.queues.len(), Ordering::Relaxed);
+    }
+}

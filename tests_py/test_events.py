@@ -1,0 +1,328 @@
+"""What can be heard of calls: which events there are, in which order, what they say, and that listening hurts nobody."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import threading
+import weakref
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from streams import Numbers, block, echo, read, toolkit
+from toolcrib import Toolkit
+from toolcrib.events import Event, EventStream
+
+
+def heard(kit: Toolkit) -> list[Event]:
+    """A list that every event of a toolkit is put into."""
+    events: list[Event] = []
+    for kind in ("call_start", "chunk", "permission_request", "permission_result", "call_end", "error"):
+        kit.subscribe(kind, events.append)  # type: ignore[arg-type]
+    return events
+
+
+def types(events: list[Event]) -> list[str]:
+    return [event.type for event in events]
+
+
+async def taken(events: EventStream, count: int) -> list[Event]:
+    return [await anext(events) for _ in range(count)]
+
+
+async def test_a_call_is_heard_from_its_start_to_its_end() -> None:
+    kit = toolkit(Numbers().numbers)
+    events = heard(kit)
+
+    await read(kit.call_tool_function(block("numbers")))
+
+    assert types(events) == ["call_start", "chunk", "chunk", "chunk", "call_end"]
+    assert {(event.call_id, event.tool, event.caller) for event in events} == {("call-1", "numbers", None)}
+    assert [event.data["response"].text for event in events[1:4]] == ["0", "1", "2"]
+    assert (events[-1].data["outcome"], events[-1].data["code"], events[-1].data["chunks"]) == ("completed", None, 3)
+    assert all(earlier.time <= later.time for earlier, later in zip(events, events[1:], strict=False))
+
+
+async def test_a_call_without_an_id_is_given_one_that_no_other_has() -> None:
+    kit = toolkit(echo)
+    events = heard(kit)
+
+    await kit.call("echo", text="a")
+    await kit.call("echo", text="b")
+
+    first, second = {event.call_id for event in events[:3]}, {event.call_id for event in events[3:]}
+    assert len(first) == len(second) == 1
+    assert first != second
+
+
+async def test_middlewares_do_not_multiply_events() -> None:
+    kit = toolkit(echo)
+    events = heard(kit)
+
+    async def around(kwargs: dict[str, Any], next_handler: Any) -> AsyncIterator[Any]:
+        async for response in next_handler(**kwargs):
+            yield response
+
+    kit.register_middleware(around)
+    kit.register_middleware(around)
+    await read(kit.call_tool_function(block("echo", text="a")))
+
+    assert types(events) == ["call_start", "chunk", "call_end"]
+
+
+async def test_a_tool_that_is_called_by_itself_is_heard_too() -> None:
+    kit = toolkit(echo)
+    events = heard(kit)
+
+    await read(kit.tools["echo"].call(arguments={"text": "a"}))
+
+    assert types(events) == ["call_start", "chunk", "call_end"]
+
+
+async def test_an_exception_is_an_error_and_the_end() -> None:
+    async def broken() -> str:
+        raise OSError("no disk")
+
+    kit = toolkit(broken)
+    events = heard(kit)
+
+    await kit.call("broken")
+
+    assert types(events) == ["call_start", "chunk", "error", "call_end"]
+    assert events[2].data == {"error": "OSError", "message": "no disk"}
+    assert (events[3].data["outcome"], events[3].data["code"]) == ("failed", "failed")
+
+
+async def test_a_request_for_a_tool_that_is_not_there_is_an_error() -> None:
+    kit = toolkit(echo)
+    events = heard(kit)
+
+    await read(kit.call_tool_function(block("missing")))
+
+    assert types(events) == ["call_start", "chunk", "error", "call_end"]
+    assert (events[2].data["error"], events[3].data["code"]) == ("unknown_tool", "unknown_tool")
+
+
+async def test_a_stream_that_is_left_early_has_its_end() -> None:
+    kit = toolkit(Numbers().endless)
+    events = heard(kit)
+
+    stream = kit.call_tool_function(block("endless"))
+    await anext(stream)
+    await stream.aclose()
+
+    assert types(events) == ["call_start", "chunk", "call_end"]
+
+
+async def test_a_stream_that_is_dropped_has_its_end() -> None:
+    kit = toolkit(Numbers().endless)
+    events = heard(kit)
+
+    stream = kit.call_tool_function(block("endless"))
+    await anext(stream)
+    del stream
+    gc.collect()
+
+    assert types(events) == ["call_start", "chunk", "call_end"]
+
+
+async def test_a_cancelled_call_has_its_end() -> None:
+    kit = toolkit(Numbers().endless)
+    events = heard(kit)
+
+    task = asyncio.create_task(read(kit.call_tool_function(block("endless"))))
+    while len(events) < 2:
+        await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+    assert types(events) == ["call_start", "chunk", "chunk", "call_end"]
+    assert events[-1].data["outcome"] == "cancelled"
+
+
+async def test_secrets_are_not_heard() -> None:
+    kit = Toolkit(run_in="inline")
+
+    def login(user: str, password: str) -> str:
+        return user
+
+    kit.register_tool_function(login, secrets=["password"])
+    events = heard(kit)
+
+    await kit.call("login", user="ada", password="hunter2")
+    await read(kit.call_tool_function({"name": "login", "input": '{"user": "ada", "password": "hunter2"}'}))
+
+    assert events[0].data["arguments"] == {"user": "ada", "password": "***"}
+    assert not any("hunter2" in repr(event.data) for event in events)
+
+
+async def test_the_iterator_gives_the_types_that_were_asked_for() -> None:
+    kit = toolkit(echo)
+
+    async with kit.events(["call_end"]) as events:
+        await kit.call("echo", text="a")
+        await kit.call("echo", text="b")
+        got = await taken(events, 2)
+
+    assert types(got) == ["call_end", "call_end"]
+
+
+async def test_the_iterator_waits_for_what_comes() -> None:
+    kit = toolkit(echo)
+    events = kit.events()
+
+    waiting = asyncio.create_task(taken(events, 3))
+    await asyncio.sleep(0)
+    await kit.call("echo", text="a")
+
+    assert types(await waiting) == ["call_start", "chunk", "call_end"]
+
+
+async def test_the_oldest_events_make_room_and_are_counted() -> None:
+    kit = toolkit(Numbers().numbers)
+    events = kit.events(size=2)
+
+    await read(kit.call_tool_function(block("numbers")))
+
+    assert events.dropped == 3
+    assert types(await taken(events, 2)) == ["chunk", "call_end"]
+
+
+async def test_closing_ends_the_iterator_for_whoever_waits() -> None:
+    kit = toolkit(echo)
+    events = kit.events()
+
+    waiting = asyncio.create_task(read(events))  # type: ignore[arg-type]
+    await asyncio.sleep(0)
+    await events.aclose()
+
+    assert await waiting == []
+    await kit.call("echo", text="a")
+    with pytest.raises(StopAsyncIteration):
+        await anext(events)
+
+
+async def test_an_event_is_not_lost_with_whoever_was_cancelled() -> None:
+    kit = toolkit(echo)
+    events = kit.events(["call_start"])
+
+    for _ in range(100):
+        waiting = asyncio.create_task(taken(events, 1))
+        await asyncio.sleep(0)
+        waiting.cancel()
+        await asyncio.wait([waiting])
+    await kit.call("echo", text="a")
+
+    assert types(await taken(events, 1)) == ["call_start"]
+
+
+def test_events_reach_the_loop_of_another_thread() -> None:
+    kit = toolkit(echo)
+    events = kit.events()
+    got: list[str] = []
+
+    thread = threading.Thread(target=lambda: got.extend(types(asyncio.run(taken(events, 3)))))
+    thread.start()
+    asyncio.run(kit.call("echo", text="a"))  # type: ignore[arg-type]
+    thread.join()
+
+    assert got == ["call_start", "chunk", "call_end"]
+
+
+async def test_taking_a_subscription_back_ends_it() -> None:
+    kit = toolkit(echo)
+    events: list[Event] = []
+    unsubscribe = kit.subscribe("chunk", events.append)
+
+    await kit.call("echo", text="a")
+    unsubscribe()
+    unsubscribe()
+    await kit.call("echo", text="b")
+
+    assert len(events) == 1
+
+
+async def test_an_asynchronous_handler_runs_beside_the_call() -> None:
+    kit = toolkit(echo)
+    done: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+    async def handle(event: Event) -> None:
+        await asyncio.sleep(0)
+        done.set_result(event.type)
+
+    kit.subscribe("call_end", handle)
+    await kit.call("echo", text="a")
+
+    assert await done == "call_end"
+
+
+async def test_handlers_that_fail_hurt_nobody(caplog: pytest.LogCaptureFixture) -> None:
+    kit = toolkit(echo)
+
+    def bad(event: Event) -> None:
+        raise ZeroDivisionError
+
+    async def worse(event: Event) -> None:
+        raise KeyError(event.type)
+
+    kit.subscribe("call_start", bad)
+    kit.subscribe("chunk", worse)
+    events = heard(kit)
+    with caplog.at_level(logging.ERROR, "toolcrib"):
+        response = await kit.call("echo", text="a")
+        await asyncio.sleep(0)
+
+    assert (response.text, types(events)) == ("a", ["call_start", "chunk", "call_end"])
+    assert [record.name for record in caplog.records] == ["toolcrib", "toolcrib"]
+
+
+@pytest.mark.parametrize("word", ["", "chunks", "CHUNK"])
+def test_a_type_that_does_not_exist_is_refused(word: Any) -> None:
+    kit = Toolkit()
+
+    with pytest.raises(ValueError, match="there is no event"):
+        kit.events([word])
+    with pytest.raises(ValueError, match="there is no event"):
+        kit.subscribe(word, print)
+
+
+def test_what_makes_no_sense_is_refused() -> None:
+    kit = Toolkit()
+    handler: Any = 3
+    word: Any = "chunk"
+
+    with pytest.raises(ValueError, match="size must be a positive"):
+        kit.events(size=0)
+    with pytest.raises(TypeError, match="list of event types"):
+        kit.events(word)
+    with pytest.raises(TypeError, match="must be callable"):
+        kit.subscribe("chunk", handler)
+
+
+def test_a_toolkit_whose_handler_knows_it_can_be_collected() -> None:
+    kit = toolkit(echo)
+    kit.subscribe("chunk", lambda event: print(kit))
+    queue = kit.events()
+    gone = weakref.ref(kit)
+
+    del kit
+    gc.collect()
+
+    assert gone() is None
+    del queue
+
+
+async def test_an_iterator_that_nobody_holds_listens_no_more() -> None:
+    kit = toolkit(echo)
+    events: EventStream | None = kit.events()
+
+    await kit.call("echo", text="a")
+    del events
+    gc.collect()
+
+    assert not kit._desk.unsubscribe(1)
+    assert (await kit.call("echo", text="b")).text == "b"
