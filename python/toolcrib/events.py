@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from toolcrib._core import Event
 
@@ -18,9 +18,7 @@ if TYPE_CHECKING:
 
     from toolcrib._core import EventQueue
 
-__all__ = ["Event", "EventStream", "EventType"]
-
-EventType: TypeAlias = Literal["call_start", "chunk", "permission_request", "permission_result", "call_end", "error"]
+__all__ = ["Event", "EventStream"]
 
 _log = logging.getLogger("toolcrib")
 

@@ -10,12 +10,14 @@ from toolcrib._background import BackgroundTasks
 from toolcrib._mapping import LiveMapping
 
 if TYPE_CHECKING:
-    from toolcrib._core import RegisteredToolFunction, ToolGroup, ToolResponse
-    from toolcrib._core import Event
+    from toolcrib._core import Event, RegisteredToolFunction, ToolGroup, ToolResponse
     from toolcrib._mcp import McpClient
-    from toolcrib.events import EventStream, EventType
+    from toolcrib.events import EventStream
     from toolcrib.skill import AgentSkill
 
+    _EventType: TypeAlias = Literal[
+        "call_start", "chunk", "permission_request", "permission_result", "call_end", "error"
+    ]
     _Kind: TypeAlias = Literal[
         "read", "edit", "write", "delete", "move", "search", "execute", "think", "fetch", "other"
     ]
@@ -158,7 +160,7 @@ class Toolkit(BackgroundTasks):
     register_mcp_server = register_mcp_client
     remove_mcp_servers = remove_mcp_clients
 
-    def events(self, types: Sequence[EventType] | None = None, size: int = 1024) -> EventStream:
+    def events(self, types: Sequence[_EventType] | None = None, size: int = 1024) -> EventStream:
         """Listen to the calls of this toolkit from now on.
 
         Args:
@@ -185,7 +187,7 @@ class Toolkit(BackgroundTasks):
 
         return EventStream(self._desk.listen(None if types is None else list(types), size))
 
-    def subscribe(self, type: EventType, handler: Callable[[Event], Any]) -> Callable[[], None]:
+    def subscribe(self, type: _EventType, handler: Callable[[Event], Any]) -> Callable[[], None]:
         """Have a function called with each event of a type.
 
         A synchronous handler is called at once, between the steps of the call, and should be quick; what an asynchronous

@@ -27,7 +27,7 @@ pub(crate) struct PyEvent {
 
 #[pymethods]
 impl PyEvent {
-    /// What happened: `"call_start"`, `"chunk"`, `"permission_request"`, `"permission_result"`, `"call_end"` or `"error"`.
+    /// What happened.
     #[getter]
     fn r#type(&self) -> &'static str {
         self.kind.as_str()
