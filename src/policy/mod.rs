@@ -1,8 +1,10 @@
 //! Who may do what: rules that allow a call, ask somebody about it, or deny it.
 
+mod answer;
 mod approval;
 mod canonical;
 mod decimal;
+mod grant;
 mod hex;
 mod key;
 mod kind;
@@ -10,8 +12,10 @@ mod ledger;
 mod moment;
 mod pending;
 
+pub use answer::{Answer, Choice};
 pub use approval::{Approvals, Draft, Facts};
 pub use canonical::{canonical, hash};
+pub use grant::{Grants, Ticket};
 pub use hex::hex;
 pub use key::Key;
 pub use kind::{Kind, Permission};
