@@ -52,6 +52,58 @@ pub enum Error {
     /// The basic group always stays.
     #[error("Cannot remove the default 'basic' tool group.")]
     BasicGroup,
+    /// The id belongs to a group that nobody may replace.
+    #[error("the group id `{id}` is reserved: choose another one")]
+    ReservedGroup {
+        /// The id.
+        id: String,
+    },
+    /// A reserved group always stays.
+    #[error("the group `{id}` is reserved and cannot be unregistered")]
+    ReservedGroupStays {
+        /// The group's id.
+        id: String,
+    },
+    /// What was passed in does not describe a group.
+    #[error("group `{id}` cannot be registered: {reason}")]
+    InvalidGroup {
+        /// The group's id.
+        id: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// There is a role of that name.
+    #[error("there is a role `{name}` already: update it instead")]
+    DuplicateRole {
+        /// The name that is taken.
+        name: String,
+    },
+    /// No such role.
+    #[error("there is no role `{name}`")]
+    UnknownRole {
+        /// The name that was asked for.
+        name: String,
+    },
+    /// A role that is the same everywhere.
+    #[error("the role `{name}` is the system's own: it always has exactly the group `org_management`")]
+    SystemRole {
+        /// The role's name.
+        name: String,
+    },
+    /// What was passed in does not describe a role.
+    #[error("this is no role: {reason}")]
+    InvalidRole {
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A file whose roles cannot be read.
+    #[error("`{path}` has no roles to load: {reason}")]
+    RoleFile {
+        /// The file.
+        path: String,
+        /// Which record and field, and why.
+        reason: String,
+    },
     /// A schema that was passed in is not one.
     #[error("Invalid JSON schema for the tool function.{}", suffix(.reason))]
     InvalidSchema {
@@ -287,6 +339,24 @@ pub enum Error {
 }
 
 impl Error {
+    /// The word by which programs tell mistakes with groups and roles apart.
+    #[must_use]
+    pub fn code(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::ReservedGroup { .. } => "reserved_group_id",
+            Self::ReservedGroupStays { .. } => "cannot_unregister_reserved",
+            Self::InvalidGroup { .. } => "invalid_group_def",
+            Self::DuplicateGroup { .. } => "duplicate_group_id",
+            Self::UnknownGroup { .. } => "group_not_found",
+            Self::DuplicateRole { .. } => "duplicate_role",
+            Self::InvalidRole { .. } => "invalid_role",
+            Self::RoleFile { .. } => "invalid_role_file",
+            Self::SystemRole { .. } => "cannot_modify_system_role",
+            Self::UnknownRole { .. } => "role_not_found",
+            _ => return None,
+        })
+    }
+
     pub(crate) fn access(doing: &'static str, path: &Path, error: &io::Error) -> Self {
         let (path, code, mut reason) = (path.display().to_string(), error.raw_os_error(), error.to_string());
         if let Some(end) = reason.find(" (os error ") {

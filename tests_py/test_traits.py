@@ -19,7 +19,7 @@ def test_a_tool_of_which_nothing_is_said_runs_by_itself_and_is_of_no_kind() -> N
     toolkit.register_tool_function(send)
 
     tool = toolkit.tools["send"]
-    assert (tool.tags, tool.kind, tool.permission, tool.secrets, tool.aliases) == ((), "other", "auto", (), {})
+    assert (tool.tags, tool.kind, tool.permission, tool.secrets, tool.aliases) == ([], "other", "auto", (), {})
 
 
 def test_what_is_said_of_a_tool_can_be_read_there() -> None:
@@ -35,7 +35,7 @@ def test_what_is_said_of_a_tool_can_be_read_there() -> None:
     )
 
     tool = toolkit.tools["send"]
-    assert (tool.tags, tool.kind, tool.permission) == (("net", "mail"), "execute", "confirm")
+    assert (tool.tags, tool.kind, tool.permission) == (["net", "mail"], "execute", "confirm")
     assert (tool.secrets, tool.aliases) == (("token",), {"to": "address"})
 
 
@@ -46,7 +46,20 @@ def test_the_decorator_takes_what_is_said_of_a_tool() -> None:
     def save(text: str) -> str:
         return text
 
-    assert (toolkit.tools["save"].kind, toolkit.tools["save"].tags) == ("edit", ("files",))
+    assert (toolkit.tools["save"].kind, toolkit.tools["save"].tags) == ("edit", ["files"])
+
+
+async def test_a_tool_in_several_groups_can_be_called_while_one_of_them_is_on() -> None:
+    toolkit = Toolkit(run_in="inline")
+    toolkit.create_tool_group("mail", "")
+    toolkit.create_tool_group("net", "", active=True)
+
+    toolkit.register_tool_function(send, "mail", groups=["net", "mail", "net"])
+
+    assert (await toolkit.call("send", address="a")).text == "a"
+    assert toolkit.tools["send"].groups == ["mail", "net"]
+    toolkit.update_tool_groups(["net"], active=False)
+    assert (await toolkit.call("send", address="a")).code == "inactive_group"
 
 
 def test_what_was_said_survives_an_extended_model() -> None:

@@ -451,7 +451,15 @@ class RegisteredToolFunction:
 
     @property
     def group(self) -> str:
-        """The name of the group it belongs to."""
+        """The name of the group it belongs to: the first, if it is in several."""
+
+    @property
+    def groups(self) -> list[str]:
+        """The names of all groups it belongs to, in the order they took it in."""
+
+    @property
+    def tags(self) -> list[str]:
+        """What views can choose it by, besides groups and names."""
 
     @property
     def source(self) -> Literal["function"]:
@@ -500,10 +508,6 @@ class RegisteredToolFunction:
     @property
     def async_execution(self) -> bool:
         """Whether a call is answered at once and goes on in the background."""
-
-    @property
-    def tags(self) -> tuple[str, ...]:
-        """The words it is marked with."""
 
     @property
     def kind(self) -> _Kind:

@@ -10,6 +10,7 @@ __all__ = [
     "BasicGroupError",
     "DamagedFileError",
     "DuplicateGroupError",
+    "DuplicateRoleError",
     "DuplicateSkillError",
     "DuplicateToolError",
     "ExpiredPendingError",
@@ -21,19 +22,26 @@ __all__ = [
     "InternalError",
     "InvalidAnswerError",
     "InvalidFilterError",
+    "InvalidGroupError",
     "InvalidPendingError",
+    "InvalidRoleError",
     "InvalidSchemaError",
     "InvalidStateError",
     "MisplacedPendingError",
     "MissingFileError",
     "NewerFileError",
     "NoFreeNameError",
+    "ReservedGroupError",
+    "ReservedGroupRemovalError",
+    "RoleFileError",
     "SkillDirectoryError",
     "SkillFileError",
     "SkillFrontMatterError",
     "SkillTemplateError",
+    "SystemRoleError",
     "ToolcribError",
     "UnknownGroupError",
+    "UnknownRoleError",
     "UnknownToolError",
     "UnsupportedTypeError",
     "UsedPendingError",
@@ -62,9 +70,61 @@ class NoFreeNameError(ToolcribError, RuntimeError):
 class DuplicateGroupError(ToolcribError, ValueError):
     """A group of that name exists already, or the name is `basic`, which always does."""
 
+    code = "duplicate_group_id"
+
 
 class UnknownGroupError(ToolcribError, ValueError):
     """The tool names a group that was not created; call `create_tool_group` first."""
+
+    code = "group_not_found"
+
+
+class ReservedGroupError(ToolcribError, ValueError):
+    """The id belongs to a group that nobody may replace."""
+
+    code = "reserved_group_id"
+
+
+class ReservedGroupRemovalError(ReservedGroupError):
+    """The group is reserved: it cannot be taken out."""
+
+    code = "cannot_unregister_reserved"
+
+
+class InvalidGroupError(ToolcribError, ValueError):
+    """What was given does not describe a group; the text says what is wrong with it."""
+
+    code = "invalid_group_def"
+
+
+class DuplicateRoleError(ToolcribError, ValueError):
+    """There is a role of that name; `update` changes it."""
+
+    code = "duplicate_role"
+
+
+class UnknownRoleError(ToolcribError, ValueError):
+    """There is no role of that name."""
+
+    code = "role_not_found"
+
+
+class SystemRoleError(ToolcribError, ValueError):
+    """The role `root` is the same everywhere and cannot be added, changed or removed."""
+
+    code = "cannot_modify_system_role"
+
+
+class InvalidRoleError(ToolcribError, ValueError):
+    """What was given does not describe a role."""
+
+    code = "invalid_role"
+
+
+class RoleFileError(ToolcribError, ValueError):
+    """A file has no roles to load; the text names the file, each record and field, and why."""
+
+    code = "invalid_role_file"
 
 
 class BasicGroupError(ToolcribError, ValueError):

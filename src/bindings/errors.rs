@@ -17,6 +17,14 @@ mod python {
     pyo3::import_exception!(toolcrib.errors, DuplicateGroupError);
     pyo3::import_exception!(toolcrib.errors, UnknownGroupError);
     pyo3::import_exception!(toolcrib.errors, BasicGroupError);
+    pyo3::import_exception!(toolcrib.errors, ReservedGroupError);
+    pyo3::import_exception!(toolcrib.errors, ReservedGroupRemovalError);
+    pyo3::import_exception!(toolcrib.errors, InvalidGroupError);
+    pyo3::import_exception!(toolcrib.errors, DuplicateRoleError);
+    pyo3::import_exception!(toolcrib.errors, UnknownRoleError);
+    pyo3::import_exception!(toolcrib.errors, SystemRoleError);
+    pyo3::import_exception!(toolcrib.errors, InvalidRoleError);
+    pyo3::import_exception!(toolcrib.errors, RoleFileError);
     pyo3::import_exception!(toolcrib.errors, InvalidSchemaError);
     pyo3::import_exception!(toolcrib.errors, IncompleteSchemaError);
     pyo3::import_exception!(toolcrib.errors, UnsupportedTypeError);
@@ -51,6 +59,14 @@ impl From<Error> for PyErr {
             Error::NoFreeName { .. } => python::NoFreeNameError::new_err(text),
             Error::DuplicateGroup { .. } => python::DuplicateGroupError::new_err(text),
             Error::UnknownGroup { .. } => python::UnknownGroupError::new_err(text),
+            Error::ReservedGroup { .. } => python::ReservedGroupError::new_err(text),
+            Error::ReservedGroupStays { .. } => python::ReservedGroupRemovalError::new_err(text),
+            Error::InvalidGroup { .. } => python::InvalidGroupError::new_err(text),
+            Error::DuplicateRole { .. } => python::DuplicateRoleError::new_err(text),
+            Error::UnknownRole { .. } => python::UnknownRoleError::new_err(text),
+            Error::SystemRole { .. } => python::SystemRoleError::new_err(text),
+            Error::InvalidRole { .. } => python::InvalidRoleError::new_err(text),
+            Error::RoleFile { .. } => python::RoleFileError::new_err(text),
             Error::BasicGroup => python::BasicGroupError::new_err(text),
             Error::InvalidSchema { .. } => python::InvalidSchemaError::new_err(text),
             Error::IncompleteSchema { .. } => python::IncompleteSchemaError::new_err(text),

@@ -17,7 +17,7 @@ use super::stream::Plan;
 use super::tool::{PyTool, place};
 use super::traits::{Said, Traits};
 use crate::call::{ArgumentMode, ErrorMode, ID_LETTERS, RunIn};
-use crate::registry::{Group, Namesake};
+use crate::registry::{Group, Namesake, Seat};
 use crate::schema::{Document, Entries, FunctionSchema, Node};
 use crate::{Error, Result};
 
@@ -147,7 +147,8 @@ impl<'py> Draft<'py> {
         let is_named = wishes.name.is_some_and(|name| !name.is_empty());
         Ok(PyTool {
             name: name.into(),
-            group,
+            seat: Arc::new(Seat::new(group)),
+            tags: traits.tags.clone(),
             schema,
             traits: Arc::new(traits),
             desk,

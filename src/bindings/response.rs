@@ -238,6 +238,7 @@ fn code(py: Python<'_>, code: Code) -> Py<PyString> {
         Code::UnknownTask => intern!(py, Code::UnknownTask.as_str()),
         Code::TaskRunning => intern!(py, Code::TaskRunning.as_str()),
         Code::TaskFinished => intern!(py, Code::TaskFinished.as_str()),
+        Code::ToolNotAvailable => intern!(py, Code::ToolNotAvailable.as_str()),
     };
     word.clone().unbind()
 }

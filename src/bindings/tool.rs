@@ -21,7 +21,7 @@ use super::meta::MetaTool;
 use super::stream::{Plan, stream_of};
 use super::traits::Traits;
 use crate::call::{ErrorMode, RunIn};
-use crate::registry::Group;
+use crate::registry::{Seat, Tool};
 use crate::schema::FunctionSchema;
 
 /// A tool in a toolkit.
@@ -30,7 +30,9 @@ use crate::schema::FunctionSchema;
 #[pyclass(name = "RegisteredToolFunction", module = "toolcrib", frozen, weakref)]
 pub(crate) struct PyTool {
     pub(crate) name: Box<str>,
-    pub(crate) group: Arc<Group>,
+    /// The groups that hold it, which the registry keeps up to date.
+    pub(crate) seat: Arc<Seat>,
+    pub(crate) tags: Arc<[Box<str>]>,
     pub(crate) schema: Arc<FunctionSchema>,
     pub(crate) traits: Arc<Traits>,
     /// What it shares with its toolkit.
@@ -58,6 +60,15 @@ pub(crate) struct PyTool {
 }
 
 impl PyTool {
+    /// The tool as the registry keeps it, in the groups its seat names.
+    pub(crate) fn entry(body: Py<Self>) -> Tool<Py<Self>> {
+        let tool = body.get();
+        let (group, more) = tool.seat.with(|group, more| (group.clone(), more.into()));
+        let (name, tags) = (tool.name.clone(), tool.tags.clone());
+        let (seat, schema) = (tool.seat.clone(), tool.schema.clone());
+        Tool { name, group, more, tags, seat, schema, body }
+    }
+
     /// The schema for a caller to keep: a copy.
     pub(crate) fn schema_copy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = self.listed.get_or_try_init(py, || schema_to_python(py, &self.schema).map(Bound::unbind))?;
@@ -88,7 +99,8 @@ impl PyTool {
     ) -> Self {
         Self {
             name: self.name.clone(),
-            group: self.group.clone(),
+            seat: self.seat.clone(),
+            tags: self.tags.clone(),
             schema,
             traits: self.traits.clone(),
             desk: self.desk.clone_ref(py),
@@ -161,10 +173,22 @@ impl PyTool {
         &self.name
     }
 
-    /// The name of the group it belongs to.
+    /// The name of the group it belongs to: the first, if it is in several.
     #[getter]
-    fn group(&self) -> &str {
-        self.group.name()
+    fn group(&self) -> String {
+        self.seat.group().name().to_owned()
+    }
+
+    /// The names of all groups it belongs to, in the order they took it in.
+    #[getter]
+    fn groups(&self) -> Vec<String> {
+        self.seat.groups().iter().map(|group| group.name().to_owned()).collect()
+    }
+
+    /// What views can choose it by, besides groups and names.
+    #[getter]
+    fn tags(&self) -> Vec<&str> {
+        self.tags.iter().map(|tag| &**tag).collect()
     }
 
     /// Where it comes from.
@@ -251,12 +275,6 @@ impl PyTool {
         self.async_execution
     }
 
-    /// The words it is marked with.
-    #[getter]
-    fn tags<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        PyTuple::new(py, self.traits.tags.iter().map(AsRef::as_ref))
-    }
-
     /// What it does to the world.
     #[getter]
     fn kind(&self) -> &'static str {
@@ -306,7 +324,7 @@ impl PyTool {
     }
 
     fn __repr__(&self) -> String {
-        format!("RegisteredToolFunction(name='{}', group='{}')", self.name, self.group.name())
+        format!("RegisteredToolFunction(name='{}', group='{}')", self.name, self.seat.group().name())
     }
 
     #[allow(clippy::needless_pass_by_value, reason = "the signature that pyo3 asks for")]

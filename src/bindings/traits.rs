@@ -1,6 +1,7 @@
 //! What a developer says about a tool beside how it is called: tags, kind, permission, secrets, other names.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -23,7 +24,7 @@ pub(crate) struct Said {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Traits {
     /// Each once, in the order they were given.
-    pub(crate) tags: Box<[Box<str>]>,
+    pub(crate) tags: Arc<[Box<str>]>,
     pub(crate) kind: Kind,
     pub(crate) permission: Permission,
     /// The parameters whose values nobody but the tool sees.
@@ -55,7 +56,7 @@ impl Said {
             self.aliases.into_iter().flatten().map(|(other, name)| (other.into(), name.into())).collect();
         aliases.sort();
         Ok(Traits {
-            tags: each_once(self.tags),
+            tags: each_once(self.tags).into(),
             kind,
             permission,
             secrets: each_once(self.secrets),

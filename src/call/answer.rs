@@ -1,5 +1,7 @@
 //! The answers that toolcrib itself gives in the stream, with their fixed texts: one table.
 
+use crate::registry::Denial;
+
 /// Why a call did not go well, as a word that programs compare.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Code {
@@ -7,8 +9,10 @@ pub enum Code {
     BadCall,
     /// No tool has the name.
     UnknownTool,
-    /// The tool's group is switched off.
+    /// The tool's groups are switched off.
     InactiveGroup,
+    /// The view does not show the tool, or there is none of that name.
+    ToolNotAvailable,
     /// The arguments do not fit the tool's schema.
     InvalidArguments,
     /// The tool raised.
@@ -39,6 +43,7 @@ impl Code {
             Self::BadCall => "bad_call",
             Self::UnknownTool => "unknown_tool",
             Self::InactiveGroup => "inactive_group",
+            Self::ToolNotAvailable => "tool_not_available",
             Self::InvalidArguments => "invalid_arguments",
             Self::Failed => "failed",
             Self::Interrupted => "interrupted",
@@ -73,6 +78,11 @@ pub enum Answer {
         /// The group's name.
         group: String,
     },
+    /// The view does not show the tool, or there is none of that name: which of the two is not told.
+    NotAvailable {
+        /// The name that was asked for.
+        tool: String,
+    },
     /// The arguments do not fit; the text lists every problem.
     InvalidArguments {
         /// The whole text.
@@ -105,6 +115,17 @@ pub enum Answer {
 }
 
 impl Answer {
+    /// Why a call may not go to the tool of a name.
+    #[must_use]
+    pub fn refusing(tool: &str, denial: &Denial) -> Self {
+        let tool = tool.to_owned();
+        match denial {
+            Denial::Unknown => Self::UnknownTool { name: tool },
+            Denial::Inactive(group) => Self::InactiveGroup { tool, group: group.name().to_owned() },
+            Denial::OutOfView => Self::NotAvailable { tool },
+        }
+    }
+
     /// The word for it.
     #[must_use]
     pub fn code(&self) -> Code {
@@ -112,6 +133,7 @@ impl Answer {
             Self::BadCall { .. } => Code::BadCall,
             Self::UnknownTool { .. } => Code::UnknownTool,
             Self::InactiveGroup { .. } => Code::InactiveGroup,
+            Self::NotAvailable { .. } => Code::ToolNotAvailable,
             Self::InvalidArguments { .. } => Code::InvalidArguments,
             Self::Failed { .. } | Self::McpFailed { .. } | Self::FailedInBackground { .. } => Code::Failed,
             Self::Interrupted => Code::Interrupted,
@@ -131,6 +153,7 @@ impl Answer {
                 "FunctionInactiveError: The function '{tool}' is in the inactive group '{group}'. \
                  Activate the tool group by calling 'reset_equipped_tools' first to use this tool."
             ),
+            Self::NotAvailable { tool } => format!("Error: The tool '{tool}' is not available."),
             Self::InvalidArguments { text } => text.clone(),
             Self::Failed { message } => format!("Error: {message}"),
             Self::McpFailed { message } => format!("Error occurred when calling MCP tool: {message}"),

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{Registry, notes_of};
+use super::{BASIC, Registry, notes_of};
 
 /// What a model wants of one group.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,7 +36,7 @@ impl<B> Registry<B> {
     /// The text for the model, if a name is not that of a group or a switch is neither on nor off; then nothing has changed.
     pub fn equip(&mut self, wanted: &[(String, Switch)]) -> Result<String, String> {
         let unknown: Vec<&str> =
-            wanted.iter().map(|(name, _)| name.as_str()).filter(|name| !self.groups.contains_key(*name)).collect();
+            wanted.iter().map(|(name, _)| name.as_str()).filter(|name| !self.is_switch(name)).collect();
         if !unknown.is_empty() {
             return Err(self.unknown_groups(&unknown));
         }
@@ -47,7 +47,7 @@ impl<B> Registry<B> {
         }
         let chosen: Vec<&str> =
             wanted.iter().filter(|(_, switch)| *switch == Switch::On).map(|(name, _)| name.as_str()).collect();
-        for group in self.groups.values() {
+        for group in self.groups() {
             group.set_active(chosen.contains(&group.name()));
         }
         if chosen.is_empty() {
@@ -61,6 +61,10 @@ impl<B> Registry<B> {
             text.push_str("</notes>");
         }
         Ok(text)
+    }
+
+    fn is_switch(&self, name: &str) -> bool {
+        name != BASIC && self.roster.get(name).is_some()
     }
 
     fn unknown_groups(&self, unknown: &[&str]) -> String {

@@ -1,21 +1,40 @@
 //! Where tools and groups are kept, in the order they came.
 
+mod admit;
+mod filter;
 mod group;
+mod membership;
 mod meta;
 mod namesake;
+mod role;
+mod roles;
+mod roles_file;
+mod roster;
 mod saved;
+mod tags;
 mod tool;
+mod view;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use indexmap::IndexMap;
 
+pub use admit::Denial;
+pub use filter::{Filter, Names};
 pub use group::{BASIC, Group};
+pub use membership::{Member, Registered};
 pub use meta::Switch;
 pub use namesake::Namesake;
+pub use role::{Access, ORG_MANAGEMENT, ROOT, Role};
+pub use roles::{Roles, Stamp};
+pub use roles_file::{Problem, ROLES_LIMIT};
+pub use roster::{Entry, Roster};
 pub use saved::{FORMAT, GroupState};
-pub use tool::Tool;
+pub use tool::{Seat, Tool};
+pub use view::View;
+
+use tags::Tags;
 
 use crate::{Error, Result};
 
@@ -32,66 +51,69 @@ pub(crate) type Revision = Arc<AtomicU64>;
 #[derive(Debug)]
 pub struct Registry<B> {
     tools: Tools<B>,
-    groups: IndexMap<String, Arc<Group>>,
-    basic: Arc<Group>,
+    /// The groups and who is in them; the basic group is the first.
+    roster: Roster<(), Arc<Group>>,
+    tags: Tags,
     revision: Revision,
 }
 
 impl<B> Default for Registry<B> {
     fn default() -> Self {
         let revision = Revision::default();
-        Self {
-            tools: Tools::default(),
-            groups: IndexMap::new(),
-            basic: Arc::new(Group::basic(revision.clone())),
-            revision,
-        }
+        let mut registry = Self { tools: Tools::default(), roster: Roster::default(), tags: Tags::default(), revision };
+        registry.found(Arc::new(Group::basic(registry.revision.clone())));
+        registry
     }
 }
 
 impl<B> Registry<B> {
+    /// Makes the basic group the first and reserves its name.
+    fn found(&mut self, basic: Arc<Group>) {
+        self.roster.open(BASIC, basic);
+        // It is there, so that this succeeds.
+        let _ = self.roster.reserve(BASIC);
+    }
+
     /// Adds a group.
     ///
     /// # Errors
     ///
     /// [`Error::DuplicateGroup`] if the name is taken or the reserved one.
     pub fn create_group(&mut self, name: &str, description: &str, active: bool, notes: Option<String>) -> Result<()> {
-        if name == BASIC || self.groups.contains_key(name) {
+        if self.roster.get(name).is_some() {
             return Err(Error::DuplicateGroup { name: name.to_owned() });
         }
         let group = Group::new(name, active, description, notes, self.revision.clone());
-        self.groups.insert(name.to_owned(), Arc::new(group));
+        self.roster.open(name, Arc::new(group));
         self.touch();
         Ok(())
     }
 
     /// Switches groups on or off; names that no group has are ignored, and the basic group is always on.
     pub fn set_active<'a>(&mut self, names: impl IntoIterator<Item = &'a str>, active: bool) {
-        for name in names {
-            if let Some(group) = self.groups.get(name) {
-                group.set_active(active);
+        for name in names.into_iter().filter(|name| *name != BASIC) {
+            if let Some(entry) = self.roster.get(name) {
+                entry.about().set_active(active);
             }
         }
     }
 
-    /// Removes groups with all of their tools, and hands the tools back; names that no group has are ignored.
+    /// Removes groups with all of their tools, and hands the tools back; names that no group has are ignored, and tools
+    /// that another group holds stay there.
     ///
     /// # Errors
     ///
-    /// [`Error::BasicGroup`] if the basic group is among them; then nothing is removed.
+    /// [`Error::BasicGroup`] if the basic group is among them, [`Error::ReservedGroupStays`] if another reserved one is;
+    /// then nothing is removed.
     pub fn remove_groups(&mut self, names: &[String]) -> Result<Vec<Tool<B>>> {
         if names.iter().any(|name| name == BASIC) {
             return Err(Error::BasicGroup);
         }
-        for name in names {
-            self.groups.shift_remove(name);
+        if let Some(id) = names.iter().find(|name| self.is_reserved(name)) {
+            return Err(Error::ReservedGroupStays { id: id.clone() });
         }
-        self.touch();
-        let (gone, kept) = std::mem::take(&mut self.tools)
-            .into_iter()
-            .partition::<Vec<_>, _>(|(_, tool)| names.iter().any(|name| name == tool.group.name()));
-        self.tools = kept.into_iter().collect();
-        Ok(gone.into_iter().map(|(_, tool)| tool).collect())
+        let touched = names.iter().flat_map(|name| self.roster.close(name)).collect();
+        Ok(self.settle(touched))
     }
 
     /// Finds a group by name, the basic one included.
@@ -100,16 +122,14 @@ impl<B> Registry<B> {
     ///
     /// [`Error::UnknownGroup`] if there is none.
     pub fn group(&self, name: &str) -> Result<Arc<Group>> {
-        if name == BASIC {
-            return Ok(self.basic.clone());
-        }
-        self.groups.get(name).cloned().ok_or_else(|| Error::UnknownGroup { name: name.to_owned() })
+        let found = self.roster.get(name).map(|entry| entry.about().clone());
+        found.ok_or_else(|| Error::UnknownGroup { name: name.to_owned() })
     }
 
     /// The groups in the order they were created, without the basic one.
     #[must_use]
     pub fn groups(&self) -> impl ExactSizeIterator<Item = &Arc<Group>> {
-        self.groups.values()
+        self.roster.list().map(|(_, entry)| entry.about()).skip(1)
     }
 
     /// Decides under which name a new tool is kept, if at all: `None` means that the tool that has the name stays.
@@ -140,21 +160,39 @@ impl<B> Registry<B> {
         }
     }
 
-    /// Keeps a tool under its name; a tool that had the name is replaced in its place and handed back.
+    /// Keeps a tool under its name and in its groups, which must be this registry's; a tool that had the name is replaced in
+    /// its place and handed back, and leaves the groups that the new one does not name.
     pub fn insert(&mut self, tool: Tool<B>) -> Option<Tool<B>> {
         self.touch();
-        self.tools.insert(tool.name.clone(), tool)
+        let name = tool.name.clone();
+        self.roster.assign(&name, &tool.groups().map(|group| group.name()).collect::<Vec<_>>());
+        let tags = tool.tags.clone();
+        let replaced = self.tools.insert(name.clone(), tool);
+        if let Some(old) = &replaced {
+            self.tags.take(&name, &old.tags);
+        }
+        self.tags.put(&name, &tags);
+        self.reseat(&name);
+        replaced
     }
 
     /// Takes a tool out.
     pub fn remove(&mut self, name: &str) -> Option<Tool<B>> {
         self.touch();
-        self.tools.shift_remove(name)
+        let removed = self.tools.shift_remove(name)?;
+        self.roster.leave_all(name);
+        self.tags.take(name, &removed.tags);
+        Some(removed)
     }
 
-    /// Takes everything out: tools and groups.
+    /// Takes everything out: tools and groups, also those whose ids are reserved.
     pub fn clear(&mut self) -> Vec<Tool<B>> {
-        self.groups.clear();
+        let basic = self.group(BASIC);
+        self.roster = Roster::default();
+        if let Ok(basic) = basic {
+            self.found(basic);
+        }
+        self.tags.clear();
         self.touch();
         std::mem::take(&mut self.tools).into_values().collect()
     }
@@ -172,9 +210,14 @@ impl<B> Registry<B> {
         self.tools.values()
     }
 
-    /// The tools that a model is told about: those whose group is on.
+    /// The tools that a model is told about: those of which a group is on.
     pub fn listed(&self) -> impl Iterator<Item = &Tool<B>> {
-        self.tools.values().filter(|tool| tool.group.is_active())
+        self.tools.values().filter(|tool| tool.is_on())
+    }
+
+    /// The tools of a group that is on.
+    fn active_members(&self, id: &str) -> Option<&Entry<(), Arc<Group>>> {
+        self.roster.get(id).filter(|entry| entry.about().is_active())
     }
 
     /// The tools of the basic group and of the groups of these names, whether they are on or off.
@@ -185,13 +228,13 @@ impl<B> Registry<B> {
     pub fn listed_in(&self, names: &[String]) -> Result<impl Iterator<Item = &Tool<B>>> {
         names.iter().try_for_each(|name| self.group(name).map(drop))?;
         let is_wanted = |group: &str| group == BASIC || names.iter().any(|name| name == group);
-        Ok(self.tools.values().filter(move |tool| is_wanted(tool.group.name())))
+        Ok(self.tools.values().filter(move |tool| tool.groups().any(|group| is_wanted(group.name()))))
     }
 
     /// The notes of the groups that are on, each under a heading.
     #[must_use]
     pub fn activated_notes(&self) -> String {
-        notes_of(self.groups.values().filter(|group| group.is_active()))
+        notes_of(self.groups().filter(|group| group.is_active()))
     }
 
     /// The notes of the groups of these names, whether they are on or off, in the order the groups were created.
@@ -201,7 +244,7 @@ impl<B> Registry<B> {
     /// [`Error::UnknownGroup`] if a name is not that of a group.
     pub fn notes_of(&self, names: &[String]) -> Result<String> {
         names.iter().try_for_each(|name| self.group(name).map(drop))?;
-        Ok(notes_of(self.groups.values().filter(|group| names.iter().any(|name| name == group.name()))))
+        Ok(notes_of(self.groups().filter(|group| names.iter().any(|name| name == group.name()))))
     }
 
     /// A number that changes whenever the listing may have changed.

@@ -1,8 +1,10 @@
 //! What of a registry is saved: its groups. Tools are code, which the program registers anew.
 
 use std::collections::HashSet;
+use std::iter;
 use std::sync::Arc;
 
+use indexmap::IndexSet;
 use serde_json::{Map, Value};
 
 use super::{BASIC, Group, Registry};
@@ -82,13 +84,13 @@ impl GroupState {
 impl<B> Registry<B> {
     /// The groups that are on, in the order they were created, without the basic one.
     pub fn active_groups(&self) -> impl Iterator<Item = &str> {
-        self.groups.values().filter(|group| group.is_active()).map(|group| group.name())
+        self.groups().filter(|group| group.is_active()).map(|group| group.name())
     }
 
     /// Switches every group on whose name is among these, and every other off.
     pub fn set_active_groups(&mut self, names: &HashSet<String>) {
-        for (name, group) in &self.groups {
-            group.set_active(names.contains(name));
+        for group in self.groups() {
+            group.set_active(names.contains(group.name()));
         }
     }
 
@@ -101,26 +103,28 @@ impl<B> Registry<B> {
             notes: group.notes(),
             active: group.is_active(),
         };
-        self.groups.values().map(state).collect()
+        self.groups().map(state).collect()
     }
 
     /// Makes the groups what they were: in the order of the states, those that are gone anew, and those that have no
     /// state after them, switched off. Their tools stay.
     pub fn restore_groups(&mut self, states: Vec<GroupState>) {
-        let mut others = std::mem::take(&mut self.groups);
-        for state in states {
-            let group = others
-                .shift_remove(&state.name)
-                .unwrap_or_else(|| Arc::new(Group::new(&state.name, false, "", None, self.revision.clone())));
-            group.set_description(state.description);
-            group.set_notes(state.notes);
-            group.set_active(state.active);
-            self.groups.insert(state.name, group);
-        }
-        for (name, group) in others {
+        let order: IndexSet<String> =
+            iter::once(BASIC.to_owned()).chain(states.iter().map(|state| state.name.clone())).collect();
+        for group in self.groups().filter(|group| !order.contains(group.name())) {
             group.set_active(false);
-            self.groups.insert(name, group);
         }
+        for GroupState { name, description, notes, active } in states.into_iter().filter(|state| state.name != BASIC) {
+            if let Ok(group) = self.group(&name) {
+                group.set_description(description);
+                group.set_notes(notes);
+                group.set_active(active);
+            } else {
+                let group = Group::new(&name, active, &description, notes, self.revision.clone());
+                self.roster.open(&name, Arc::new(group));
+            }
+        }
+        self.roster.arrange(order.iter().map(String::as_str));
         self.touch();
     }
 }

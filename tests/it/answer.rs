@@ -24,6 +24,7 @@ fn an_answer_has_a_code_and_a_fixed_text() {
             "FunctionInactiveError: The function 'look' is in the inactive group 'web'. \
              Activate the tool group by calling 'reset_equipped_tools' first to use this tool.",
         ),
+        (Answer::NotAvailable { tool: name() }, "tool_not_available", "Error: The tool 'look' is not available."),
         (Answer::InvalidArguments { text: "the whole text".to_owned() }, "invalid_arguments", "the whole text"),
         (Answer::Failed { message: "'k'".to_owned() }, "failed", "Error: 'k'"),
         (Answer::Failed { message: String::new() }, "failed", "Error: "),
@@ -65,6 +66,7 @@ fn no_two_codes_share_a_word() {
         Code::UnknownTask,
         Code::TaskRunning,
         Code::TaskFinished,
+        Code::ToolNotAvailable,
     ];
 
     let mut words: Vec<&str> = codes.iter().map(|code| code.as_str()).collect();

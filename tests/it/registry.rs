@@ -11,7 +11,7 @@ use toolcrib::schema::{Entries, FunctionSchema};
 
 fn tool<B>(registry: &Registry<B>, name: &str, group: &str, body: B) -> Tool<B> {
     let group = registry.group(group).expect("a group");
-    Tool { name: name.into(), group, schema: Arc::new(FunctionSchema::new(&Entries::new(), name)), body }
+    Tool::new(name, group, Arc::new(FunctionSchema::new(&Entries::new(), name)), body)
 }
 
 pub(super) fn add(registry: &mut Registry<u32>, name: &str, group: &str, body: u32) -> Option<Tool<u32>> {

@@ -13,7 +13,7 @@ use pyo3::types::PyString;
 use super::PyToolkit;
 use crate::Error;
 use crate::bindings::extension::{Use, check_model};
-use crate::registry::Tool;
+use crate::bindings::tool::PyTool;
 
 impl PyToolkit {
     /// Puts a tool with or without a model in the place of the one that has the name.
@@ -26,13 +26,12 @@ impl PyToolkit {
             let found = self.registry().find(name).map(|tool| tool.body.clone_ref(py)).ok_or_else(missing)?;
             let old = found.get();
             let new = if model.is_none() { old.unextended(py)? } else { old.extended(py, model, how)? };
-            let (schema, group) = (new.schema.clone(), new.group.clone());
             let body = Py::new(py, new)?;
             let replaced = {
                 let mut registry = self.registry();
                 // Python code has run since the tool was found, and in its pauses other threads.
                 let is_there = registry.find(name).is_some_and(|tool| tool.body.is(&found));
-                is_there.then(|| registry.insert(Tool { name: name.into(), group, schema, body }))
+                is_there.then(|| registry.exchange(name, |_| PyTool::entry(body)))
             };
             if replaced.is_some() {
                 return Ok(());

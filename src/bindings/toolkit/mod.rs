@@ -79,18 +79,13 @@ impl PyToolkit {
         self.registry().find(name).map(|tool| tool.body.bind(py).clone())
     }
 
-    /// Finds the tool of a call and sees whether its group is on.
+    /// Finds the tool of a call and sees whether a group of it is on.
     #[inline]
     pub(crate) fn admit<'py>(&self, py: Python<'py>, name: &str) -> Result<Bound<'py, PyTool>, Answer> {
-        let registry = self.registry();
-        let Some(tool) = registry.find(name) else {
-            return Err(Answer::UnknownTool { name: name.to_owned() });
-        };
-        if !tool.group.is_active() {
-            let group = tool.group.name().to_owned();
-            return Err(Answer::InactiveGroup { tool: name.to_owned(), group });
+        match self.registry().admit(name, None) {
+            Ok(tool) => Ok(tool.body.bind(py).clone()),
+            Err(denial) => Err(Answer::refusing(name, &denial)),
         }
-        Ok(tool.body.bind(py).clone())
     }
 }
 

@@ -17,13 +17,27 @@ use crate::bindings::register::{Draft, Wishes, namesake, suffix};
 use crate::bindings::tool::PyTool;
 use crate::bindings::traits::Said;
 use crate::call::RunIn;
-use crate::registry::{Namesake, Registry, Tool};
+use crate::registry::{Group, Namesake, Registry, Seat};
 
 /// The name for a new tool, or none if the old one stays. The word for the strategy is read only if it is needed.
 fn name_for(registry: &Registry<Py<PyTool>>, wanted: &str, strategy: &str) -> PyResult<Option<String>> {
     let is_taken = registry.find(wanted).is_some();
     let strategy = if is_taken { namesake(strategy)? } else { Namesake::default() };
     Ok(registry.name_for(wanted, strategy, suffix)?)
+}
+
+impl PyToolkit {
+    /// The groups of these names, each once and without the first one.
+    fn more_groups(&self, names: Vec<String>, first: &Arc<Group>) -> PyResult<Vec<Arc<Group>>> {
+        let mut more: Vec<Arc<Group>> = Vec::with_capacity(names.len());
+        for name in names {
+            let group = self.registry().group(&name)?;
+            if !more.iter().chain([first]).any(|known| Arc::ptr_eq(known, &group)) {
+                more.push(group);
+            }
+        }
+        Ok(more)
+    }
 }
 
 #[pymethods]
@@ -101,7 +115,7 @@ impl PyToolkit {
         aliases: Option<HashMap<String, String>>,
     ) -> PyResult<()> {
         let group = self.registry().group(group_name)?;
-        let _more = groups.into_iter().map(|name| self.registry().group(&name)).collect::<crate::Result<Vec<_>>>()?;
+        let more = self.more_groups(groups, &group)?;
         let run_in = run_in
             .map(|word| choice("run_in", word, RunIn::parse(word), "'thread', 'inline' or 'process'"))
             .transpose()?;
@@ -126,14 +140,17 @@ impl PyToolkit {
         let wanted = draft.name.clone();
         let skipped = || log::warning(py, &format!("tool '{wanted}' is already registered, the new one is skipped"));
         let Some(name) = name_for(&self.registry(), &wanted, namesake_strategy)? else { return skipped() };
-        let tool = draft.finish(py, &name, group.clone(), self.behaviour(), self.desk(py).clone().unbind(), is_meta)?;
-        let schema = tool.schema.clone();
+        let mut tool =
+            draft.finish(py, &name, group.clone(), self.behaviour(), self.desk(py).clone().unbind(), is_meta)?;
+        tool.seat = Arc::new(Seat::among(group.clone(), more.clone().into()));
         let body = Py::new(py, tool)?;
         let replaced = {
             let mut registry = self.registry();
             // Python code has run since the name and the group were looked up, and in its pauses other threads.
-            if !Arc::ptr_eq(&registry.group(group_name)?, &group) {
-                return Err(Error::UnknownGroup { name: group_name.to_owned() }.into());
+            for group in more.iter().chain([&group]) {
+                if !Arc::ptr_eq(&registry.group(group.name())?, group) {
+                    return Err(Error::UnknownGroup { name: group.name().to_owned() }.into());
+                }
             }
             match name_for(&registry, &name, namesake_strategy)? {
                 None => {
@@ -141,7 +158,7 @@ impl PyToolkit {
                     return skipped();
                 }
                 Some(still) if still != name => return Err(Error::DuplicateTool { name }.into()),
-                Some(_) => registry.insert(Tool { name: name.into(), group, schema, body }),
+                Some(_) => registry.insert(PyTool::entry(body)),
             }
         };
         if replaced.is_some() {
