@@ -2,6 +2,7 @@
 
 mod answer;
 mod approval;
+mod audit;
 mod canonical;
 mod decimal;
 mod grant;
@@ -14,6 +15,7 @@ mod pending;
 
 pub use answer::{Answer, Choice};
 pub use approval::{Approvals, Draft, Facts};
+pub use audit::{AuditLog, Durability, Record, Sink, mask};
 pub use canonical::{canonical, hash};
 pub use grant::{Grants, Ticket};
 pub use hex::hex;

@@ -2,6 +2,7 @@
 
 mod answer;
 mod approval;
+mod audit;
 mod background;
 mod check;
 mod docstring;

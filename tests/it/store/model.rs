@@ -137,8 +137,10 @@ impl Model {
                 let contents = world.contents.iter().map(|content| {
                     let bytes = match remains {
                         Remains::Nothing => content.durable.clone(),
-                        Remains::Half if content.written == content.durable => content.durable.clone(),
-                        Remains::Half => content.written[..content.written.len() / 2].to_vec(),
+                        // What was made durable stays: nothing here is ever written over.
+                        Remains::Half => {
+                            content.written[..usize::midpoint(content.durable.len(), content.written.len())].to_vec()
+                        }
                         Remains::Everything => content.written.clone(),
                     };
                     Content { written: bytes.clone(), durable: bytes, access: content.access, claimed_by: None }
