@@ -336,6 +336,28 @@ pub enum Error {
         /// The largest size in bytes.
         limit: usize,
     },
+    /// A rule of a policy that cannot be used.
+    #[error("{} cannot be used: {reason}", rule_name(.rule))]
+    InvalidRule {
+        /// Its id; empty if it has none.
+        rule: String,
+        /// Everything that is wrong with it, field by field.
+        reason: String,
+    },
+    /// There is a rule of that id.
+    #[error("the policy already has a rule `{id}`")]
+    DuplicateRule {
+        /// The id that is taken.
+        id: String,
+    },
+    /// A file of rules that is none.
+    #[error("`{path}` cannot be used as a file of rules: {reason}")]
+    InvalidPolicyFile {
+        /// The file.
+        path: String,
+        /// What is wrong with it.
+        reason: String,
+    },
 }
 
 impl Error {
@@ -364,6 +386,10 @@ impl Error {
         }
         Self::FileAccess { doing, path, code, reason }
     }
+}
+
+fn rule_name(id: &str) -> String {
+    if id.is_empty() { "the rule".to_owned() } else { format!("rule `{id}`") }
 }
 
 fn clause(reason: &str) -> String {

@@ -47,6 +47,9 @@ BUILTINS: dict[str, set[type[Exception]]] = {
     "DamagedFileError": {ValueError},
     "NewerFileError": {ValueError},
     "FileTooLargeError": {ValueError},
+    "InvalidRuleError": {ValueError},
+    "DuplicateRuleError": {ValueError},
+    "InvalidPolicyFileError": {ValueError},
     "InternalError": {RuntimeError},
 }
 

@@ -11,6 +11,7 @@ __all__ = [
     "DamagedFileError",
     "DuplicateGroupError",
     "DuplicateRoleError",
+    "DuplicateRuleError",
     "DuplicateSkillError",
     "DuplicateToolError",
     "ExpiredPendingError",
@@ -24,7 +25,9 @@ __all__ = [
     "InvalidFilterError",
     "InvalidGroupError",
     "InvalidPendingError",
+    "InvalidPolicyFileError",
     "InvalidRoleError",
+    "InvalidRuleError",
     "InvalidSchemaError",
     "InvalidStateError",
     "MisplacedPendingError",
@@ -228,6 +231,18 @@ class NewerFileError(ToolcribError, ValueError):
 
 class FileTooLargeError(ToolcribError, ValueError):
     """The file is, or would be, larger than any that toolcrib reads."""
+
+
+class InvalidRuleError(ToolcribError, ValueError):
+    """A rule of a policy cannot be used; the text names each field that is wrong, and why."""
+
+
+class DuplicateRuleError(ToolcribError, ValueError):
+    """The policy already has a rule of that id."""
+
+
+class InvalidPolicyFileError(ToolcribError, ValueError):
+    """A file is no file of rules, or cannot be added to; the text says in which line and why."""
 
 
 class InternalError(ToolcribError, RuntimeError):

@@ -47,6 +47,9 @@ mod python {
     pyo3::import_exception!(toolcrib.errors, DamagedFileError);
     pyo3::import_exception!(toolcrib.errors, NewerFileError);
     pyo3::import_exception!(toolcrib.errors, FileTooLargeError);
+    pyo3::import_exception!(toolcrib.errors, InvalidRuleError);
+    pyo3::import_exception!(toolcrib.errors, DuplicateRuleError);
+    pyo3::import_exception!(toolcrib.errors, InvalidPolicyFileError);
     pyo3::import_exception!(toolcrib.errors, InternalError);
 }
 
@@ -106,6 +109,9 @@ impl From<Error> for PyErr {
             Error::DamagedFile { .. } => python::DamagedFileError::new_err(text),
             Error::NewerFile { .. } => python::NewerFileError::new_err(text),
             Error::FileTooLarge { .. } => python::FileTooLargeError::new_err(text),
+            Error::InvalidRule { .. } => python::InvalidRuleError::new_err(text),
+            Error::DuplicateRule { .. } => python::DuplicateRuleError::new_err(text),
+            Error::InvalidPolicyFile { .. } => python::InvalidPolicyFileError::new_err(text),
         }
     }
 }

@@ -1,0 +1,159 @@
+//! Why a call is decided as it is, rule by rule.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::condition::Short;
+use super::pattern::Texts;
+use super::rule::{ArgumentField, Field};
+use super::snapshot::Snapshot;
+use super::{Cause, Decision, Rule, Subject, Verdict};
+
+/// Every rule in the order in which it is tried, and what came of it.
+#[derive(Debug, Clone)]
+pub struct Explanation {
+    /// The name of the tool that is called.
+    pub tool: String,
+    /// The rules.
+    pub tried: Vec<Tried>,
+    /// What is decided in the end.
+    pub verdict: Verdict,
+    /// What the policy does where no rule says anything.
+    pub default: Decision,
+}
+
+/// One rule, and what came of it.
+#[derive(Debug, Clone)]
+pub struct Tried {
+    /// The rule.
+    pub rule: Arc<Rule>,
+    /// What came of it.
+    pub outcome: Outcome,
+}
+
+/// What came of a rule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// It is about the call, and decides.
+    Decides,
+    /// It is about the call, and would have decided if nothing were in shadow mode.
+    WouldDecide,
+    /// It is about the call, but another one goes before it, or it is in shadow mode and makes no difference.
+    Matches,
+    /// It is not about the call.
+    Fails(Failure),
+}
+
+/// The first condition of a rule that a call does not fulfil.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// The field of the rule; conditions on arguments are `arguments.PATH`.
+    pub condition: String,
+    /// What the rule wants there.
+    pub wanted: String,
+    /// What the call has there.
+    pub seen: String,
+}
+
+pub(super) fn explain(snapshot: &Snapshot, subject: &Subject<'_>, arguments: &Value) -> Explanation {
+    let mut texts = Texts::default();
+    let verdict = snapshot.plan(subject).verdict(|rule| rule.misfit_of_arguments(arguments, &mut texts).is_none());
+    let is = |cause: Option<&Cause>, rule: &Arc<Rule>| {
+        cause.and_then(Cause::rule).is_some_and(|deciding| Arc::ptr_eq(deciding, rule))
+    };
+    let shadowed = verdict.shadowed.as_ref().map(|shadowed| &shadowed.cause);
+    let tried = snapshot.rules.iter().map(|rule| {
+        let outcome = match failure(rule, subject, arguments, &mut texts) {
+            Some(failure) => Outcome::Fails(failure),
+            None if is(Some(&verdict.cause), rule) => Outcome::Decides,
+            None if is(shadowed, rule) => Outcome::WouldDecide,
+            None => Outcome::Matches,
+        };
+        Tried { rule: rule.clone(), outcome }
+    });
+    Explanation {
+        tool: subject.tool.to_owned(),
+        tried: tried.collect(),
+        default: snapshot.default,
+        verdict: verdict.clone(),
+    }
+}
+
+fn failure(rule: &Rule, subject: &Subject<'_>, arguments: &Value, texts: &mut Texts) -> Option<Failure> {
+    if let Some(field) = rule.misfit(subject) {
+        let one = |name: Option<&str>| name.map_or_else(|| "none".to_owned(), |name| format!("{name:?}"));
+        let (condition, seen) = match field {
+            Field::Tool => ("tool", one(Some(subject.tool))),
+            Field::Server => ("server", one(subject.server)),
+            Field::Group => ("group", format!("{:?}", subject.groups)),
+            Field::Tag => ("tag", format!("{:?}", subject.tags)),
+            Field::Kind => ("kind", one(Some(subject.kind.as_str()))),
+            Field::Caller => ("caller", one(subject.caller)),
+        };
+        return Some(Failure { condition: condition.to_owned(), wanted: wanted(rule.fields.get(condition)), seen });
+    }
+    Some(match rule.misfit_of_arguments(arguments, texts)? {
+        ArgumentField::Condition(at) => {
+            let path = &rule.arguments[at].path;
+            let text = path.to_string();
+            let conditions = rule.fields.get("arguments").and_then(|conditions| conditions.get(&text));
+            let seen = path.first(arguments).map_or_else(|| "nothing".to_owned(), |value| Short(value).to_string());
+            Failure { condition: format!("arguments.{text}"), wanted: wanted(conditions), seen }
+        }
+        ArgumentField::Pattern => Failure {
+            condition: "args_pattern".to_owned(),
+            wanted: wanted(rule.fields.get("args_pattern")),
+            seen: Short(arguments).to_string(),
+        },
+    })
+}
+
+fn wanted(field: Option<&Value>) -> String {
+    field.map(|value| Short(value).to_string()).unwrap_or_default()
+}
+
+impl fmt::Display for Explanation {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(formatter, "`{}`: {}, because {}", self.tool, self.verdict.decision, self.verdict.reason())?;
+        if let Some(shadowed) = &self.verdict.shadowed {
+            let (decision, cause) = (shadowed.decision, shadowed.cause.name());
+            writeln!(formatter, "in shadow mode: it would be {decision} by `{cause}`, because {}", shadowed.reason())?;
+        }
+        for (number, tried) in (1..).zip(&self.tried) {
+            writeln!(formatter, "{number:>4}. {tried}")?;
+        }
+        let mark = |is_deciding| if is_deciding { ": decides" } else { "" };
+        let (is_permission, is_default) = match self.verdict.cause {
+            Cause::Rule(_) => (false, false),
+            Cause::Permission => (true, false),
+            Cause::Default => (false, true),
+        };
+        writeln!(formatter, "   then the tool's own permission{}", mark(is_permission))?;
+        write!(formatter, "   then the default, {}{}", self.default, mark(is_default))
+    }
+}
+
+impl fmt::Display for Tried {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let rule = &self.rule;
+        let (id, tier, priority, decision) = (rule.id(), rule.tier(), rule.priority(), rule.decision());
+        write!(formatter, "{decision} by `{id}` ({tier} {priority}")?;
+        if rule.is_shadow() {
+            formatter.write_str(", shadow")?;
+        }
+        if let Some(origin) = rule.origin() {
+            write!(formatter, ", {origin}")?;
+        }
+        formatter.write_str("): ")?;
+        match &self.outcome {
+            Outcome::Decides => formatter.write_str("decides"),
+            Outcome::WouldDecide => formatter.write_str("would decide"),
+            Outcome::Matches => formatter.write_str("is about this call too"),
+            Outcome::Fails(Failure { condition, wanted, seen }) => {
+                write!(formatter, "no, its `{condition}` is {wanted} and the call has {seen}")
+            }
+        }
+    }
+}
