@@ -4,11 +4,13 @@ mod answer;
 mod background;
 mod behaviour;
 mod event;
+mod hub;
 mod notice;
 mod queue;
 
 pub use answer::{Answer, Code};
 pub use background::{Board, ID_LETTERS, Limits, task_id};
 pub use behaviour::{ArgumentMode, ErrorMode, RunIn};
-pub use event::EventKind;
+pub use event::{Event, EventKind, Kinds};
+pub use hub::{EventHub, Listener, Waker};
 pub use notice::Notice;

@@ -6,6 +6,7 @@ mod audit;
 mod background;
 mod check;
 mod docstring;
+mod event;
 mod extend;
 mod layers;
 mod membership;
