@@ -1,4 +1,4 @@
-"""What can be heard of calls: which events there are, in which order, what they say, and that listening hurts nobody."""
+"""What can be heard of calls: which events there are, in which order, what they say; and listening hurts nobody."""
 
 from __future__ import annotations
 
@@ -315,11 +315,10 @@ def test_a_toolkit_whose_handler_knows_it_can_be_collected() -> None:
     queue = kit.events()
     gone = weakref.ref(kit)
 
-    del kit
+    del kit, queue
     gc.collect()
 
     assert gone() is None
-    del queue
 
 
 async def test_an_iterator_that_nobody_holds_listens_no_more() -> None:

@@ -5,21 +5,37 @@ the background to the one here.
 """
 
 from asyncio import Task
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Generator,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from os import PathLike
+from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, TypeAlias, final, overload
+from typing import Any, Literal, Protocol, TypeAlias, final, overload, type_check_only
 
 from typing_extensions import disjoint_base
 
 from toolcrib.blocks import AudioBlock, ImageBlock, TextBlock, VideoBlock
 from toolcrib.middleware import Middleware
+from toolcrib.policy import ApprovalRequest, Rule
 from toolcrib.skill import AgentSkill
 
 __all__ = [
+    "Approvals",
     "Desk",
+    "Errand",
     "Event",
     "EventQueue",
+    "Explanation",
+    "Policy",
     "RegisteredToolFunction",
     "TaskBoard",
     "ToolGroup",
@@ -28,7 +44,13 @@ __all__ = [
     "Toolkit",
 ]
 
+@type_check_only
+class _Writer(Protocol):
+    def write(self, text: str, /) -> object: ...
+
 _Block: TypeAlias = TextBlock | ImageBlock | AudioBlock | VideoBlock
+_Approver: TypeAlias = Callable[[ApprovalRequest], Any]
+_AuditSink: TypeAlias = str | PathLike[str] | Callable[[dict[str, Any]], object] | _Writer
 _Kind: TypeAlias = Literal["read", "edit", "delete", "move", "search", "execute", "think", "fetch", "other"]
 
 @disjoint_base
@@ -48,6 +70,16 @@ class Toolkit:
         errors: What becomes of a tool's exception: `"respond"` makes it a response, `"raise"` lets it through,
             `"compat"` does as AgentScope does: a function's error responds, a generator's is raised.
         run_in: Where synchronous tools run: `"thread"`, or `"inline"` on the event loop.
+        policy: The rules that every call is judged by.
+        approver: Who is asked about calls that need approval: called with an `ApprovalRequest`, in a worker thread unless
+            it is a coroutine function, and answers `"once"`, `"run"`, `"always"`, `"no"` or `"cancel"`, a boolean, or
+            an `Approval`. Without one, such a call ends with a pending value; see `resume`.
+        approver_timeout: After how many seconds no answer is a no; None to wait as long as it takes.
+        headless: Whether nobody can be asked, so that what would need approval is denied at once.
+        approvals: What makes pending values and lets each be answered once; in memory if it is None.
+        audit: Where every decision is noted before it takes effect: the path of a file that is appended to durably, a
+            function that is called with a dictionary, or an object whose `write` is called with a line. A call whose
+            decision cannot be noted does not run.
 
     Raises:
         ValueError: If an option has a value that is not listed here.
@@ -59,6 +91,23 @@ class Toolkit:
         response = await toolkit.call("add", a=1, b=2)
     """
 
+    policy: Policy | None
+    """The rules that every call is judged by; None if there are none."""
+    approver: _Approver | None
+    """Who is asked about calls that need approval; None if such a call ends with a pending value."""
+    approver_timeout: float | None
+    """After how many seconds no answer is a no; None to wait as long as it takes."""
+    headless: bool
+    """Whether nobody can be asked, so that what would need approval is denied at once."""
+    audit: _AuditSink | None
+    """Where every decision is noted before it takes effect; None if nowhere."""
+
+    @property
+    def approvals(self) -> Approvals:
+        """What makes pending calls and lets each be answered once; in memory unless it was set."""
+
+    @approvals.setter
+    def approvals(self, approvals: Approvals | None) -> None: ...
     def __init__(
         self,
         agent_skill_instruction: str | None = None,
@@ -67,6 +116,12 @@ class Toolkit:
         arguments: Literal["coerce", "check", "pass"] = "coerce",
         errors: Literal["respond", "raise", "compat"] = "respond",
         run_in: Literal["thread", "inline"] = "thread",
+        policy: Policy | None = None,
+        approver: _Approver | None = None,
+        approver_timeout: float | None = None,
+        headless: bool = False,
+        approvals: Approvals | None = None,
+        audit: _AuditSink | None = None,
     ) -> None: ...
     def register_tool_function(
         self,
@@ -416,6 +471,27 @@ class Toolkit:
                 print(response.text)
         """
 
+    def check(self, tool_call: Mapping[str, Any]) -> dict[str, Any]:
+        """Say what would become of a call; nothing runs, nobody is asked, and nothing is noted.
+
+        Args:
+            tool_call: The request, as `call_tool_function` takes it.
+
+        Returns:
+            `would` is `"run"`, `"ask"`, `"pending"`, `"deny"`, or `"refuse"` where the request itself is wrong. Beside
+            it are the `tool`, the `decision` of the rules with its `rule` and `reason`, what would be decided without
+            shadow mode as `shadowed`, the `code` of the refusal, and the `problems` of the arguments as a text.
+
+        Raises:
+            TypeError: If `tool_call` is not a mapping.
+        """
+
+    def end_run(self) -> None:
+        """Forget what was allowed for this run: everything is asked about again."""
+
+    def _resume(self, pending: Mapping[str, Any] | str, reply: tuple[Any, ...]) -> ToolStream:
+        """Go on with a pending call, once `toolcrib._approver` has read the answer."""
+
     def call(self, name: str, /, **arguments: Any) -> Coroutine[Any, Any, ToolResponse]:
         """Call a tool and give its last response.
 
@@ -593,7 +669,8 @@ class ToolResponse:
         is_interrupted: Whether the call was cancelled.
         id: A text that no other response has; by default the time and six random digits.
         code: Why the call did not go well: `"bad_call"`, `"unknown_tool"`, `"inactive_group"`, `"invalid_arguments"`,
-            `"failed"`, `"interrupted"` or `"timeout"`, and of a task in the background `"unknown_task"`,
+            `"tool_not_available"`, `"failed"`, `"interrupted"`, `"timeout"`, `"denied"`, `"pending"` or
+            `"cancelled"`, and of a task in the background `"unknown_task"`,
             `"task_running"` or `"task_finished"`; None if it did.
 
     Example:
@@ -693,6 +770,183 @@ class TaskBoard:
 
     def limit(self, count: int, age: float) -> None:
         """Set how many outcomes are kept, and for how many seconds."""
+
+@final
+class Approvals:
+    """Make pending calls, and let each of them be answered once.
+
+    It may be shared by toolkits and threads. Two of them on one folder, in one process or in several, are as good as
+    one.
+
+    Args:
+        path: The folder that keeps the key and what was answered, so that pending calls survive a restart; made if its
+            parent is there. None keeps everything in memory.
+        ttl: After how many seconds an answer does not count any more.
+
+    Raises:
+        ValueError: If `ttl` is not positive.
+        FileAccessError: If the system refuses.
+        DamagedFileError: If the key in the folder is none.
+    """
+
+    def __new__(cls, path: str | PathLike[str] | None = None, ttl: float = 3600) -> Approvals: ...
+    @property
+    def path(self) -> Path | None:
+        """The folder that survives a restart; None if nothing does."""
+
+    @property
+    def ttl(self) -> float:
+        """After how many seconds an answer does not count any more."""
+
+@disjoint_base
+class Policy:
+    """Rules, and what to do where none of them says anything.
+
+    Rules are tried by tier, then by priority; of equal ones those that deny go first, then those that ask. Below all
+    rules a tool with `permission="confirm"` asks, and below that is the default; the stricter of the two holds. A
+    policy may be shared by toolkits and threads, and changed at any time.
+
+    Args:
+        rules: `Rule` objects, or dictionaries of their fields.
+        default: What to do where no rule says anything: `"allow"`, `"ask"` or `"deny"`.
+        shadow: Whether it only records what it would do; see `shadowed`.
+
+    Raises:
+        ValueError: If `default` is no decision.
+        InvalidRuleError: If one of the rules is none.
+        DuplicateRuleError: If two rules have the same id.
+
+    Example:
+        Policy([Rule("deny", tool="shell_*"), Rule("ask", kind=["edit", "delete"])], default="allow")
+    """
+
+    default: Literal["allow", "ask", "deny"]
+    """What is done where no rule says anything: `"allow"`, `"ask"` or `"deny"`."""
+    shadow: bool
+    """Whether the policy only records what it would do; a tool that asks by itself still does."""
+
+    def __new__(
+        cls,
+        rules: Iterable[Rule | Mapping[str, Any]] | None = (),
+        default: Literal["allow", "ask", "deny"] = "allow",
+        *,
+        shadow: bool = False,
+    ) -> Policy: ...
+    @staticmethod
+    def from_files(
+        *,
+        default: str | PathLike[str] | None = None,
+        project: str | PathLike[str] | None = None,
+        user: str | PathLike[str] | None = None,
+        admin: str | PathLike[str] | None = None,
+        otherwise: Literal["allow", "ask", "deny"] = "allow",
+        optional: bool = False,
+    ) -> Policy:
+        """Read rules from TOML files.
+
+        What is wrong with one is told in `problems`, and opens nothing.
+
+        Args:
+            default: The file of the program's own rules.
+            project: The file of the project's rules.
+            user: The file of the user's rules, which is also where an answer `"always"` is saved.
+            admin: The file of the machine's rules, which go before all others.
+            otherwise: What to do where no rule says anything.
+            optional: Whether files may be missing.
+
+        Raises:
+            ValueError: If `otherwise` is no decision.
+        """
+
+    def reload(self) -> bool:
+        """Read the files again; if anything is wrong with them, the rules stay as they are.
+
+        Returns:
+            Whether the rules are those of the files now; `problems` says why not.
+        """
+
+    def add(self, rule: Rule | Mapping[str, Any]) -> str:
+        """Add a rule.
+
+        Args:
+            rule: A `Rule`, or a dictionary of its fields.
+
+        Returns:
+            Its id, which is made if it has none.
+
+        Raises:
+            InvalidRuleError: If it is no rule; then nothing changes.
+            DuplicateRuleError: If another one has its id; then nothing changes.
+        """
+
+    def remove(self, id: str) -> bool:
+        """Take a rule out; false if no rule has the id."""
+
+    @property
+    def rules(self) -> list[dict[str, Any]]:
+        """The rules in the order in which they are tried, as dictionaries of their fields."""
+
+    @property
+    def problems(self) -> list[str]:
+        """What is wrong with the files, one text for each fault with its file, rule and reason."""
+
+    @property
+    def shadowed(self) -> list[dict[str, Any]]:
+        """What would have been decided without shadow mode: the last thousand times that was something else."""
+
+    def explain(
+        self, call: Mapping[str, Any], *, toolkit: Toolkit | None = None, caller: str | None = None
+    ) -> Explanation:
+        """Say what every rule makes of a call, and which one decides.
+
+        Args:
+            call: The request, `{"name": ..., "input": {...}}`.
+            toolkit: Where the tool is registered, so that its groups, tags, kind and permission are known.
+            caller: Who calls.
+
+        Raises:
+            ValueError: If the call has no name.
+        """
+
+@final
+class Explanation:
+    """Why a call is decided as it is, rule by rule."""
+
+    @property
+    def decision(self) -> Literal["allow", "ask", "deny"]:
+        """What is decided: `"allow"`, `"ask"` or `"deny"`."""
+
+    @property
+    def rule(self) -> str | None:
+        """The id of the rule that decides; None if the tool's own permission or the default does."""
+
+    @property
+    def reason(self) -> str:
+        """Why."""
+
+    @property
+    def shadowed(self) -> Literal["allow", "ask", "deny"] | None:
+        """What would be decided if nothing were in shadow mode; None if it is the same."""
+
+    @property
+    def tried(self) -> list[dict[str, Any]]:
+        """Every rule in the order in which it is tried, and what came of it."""
+
+@final
+class Errand(Awaitable[Any]):
+    """One call in a worker thread, to be awaited once. Giving it up gives the work up."""
+
+    def __new__(cls, function: Callable[[Any], Any], argument: object) -> Errand: ...
+    def __await__(self) -> Generator[Any, None, Any]: ...
+    def __iter__(self) -> Iterator[Any]: ...
+    def __next__(self) -> Any: ...
+
+def _read_answer(answer: object, arguments: Mapping[str, Any] | None) -> tuple[str, dict[str, Any] | None]:
+    """Understand an answer: one of the five words or a boolean, and perhaps edited arguments.
+
+    Raises:
+        InvalidAnswerError: If it is anything else.
+    """
 
 @final
 class Desk:

@@ -10,11 +10,13 @@ from toolcrib._background import BackgroundTasks
 from toolcrib._mapping import LiveMapping
 
 if TYPE_CHECKING:
-    from toolcrib._core import Event, RegisteredToolFunction, ToolGroup, ToolResponse
+    from toolcrib._core import Event, RegisteredToolFunction, ToolGroup, ToolResponse, ToolStream
     from toolcrib._mcp import McpClient
     from toolcrib.events import EventStream
+    from toolcrib.policy import Approval
     from toolcrib.skill import AgentSkill
 
+    _Answer: TypeAlias = Literal["once", "run", "always", "no", "cancel"] | bool
     _EventType: TypeAlias = Literal[
         "call_start", "chunk", "permission_request", "permission_result", "call_end", "error"
     ]
@@ -190,9 +192,9 @@ class Toolkit(BackgroundTasks):
     def subscribe(self, type: _EventType, handler: Callable[[Event], Any]) -> Callable[[], None]:
         """Have a function called with each event of a type.
 
-        A synchronous handler is called at once, between the steps of the call, and should be quick; what an asynchronous
-        one does runs in a task of the event loop that runs the call. What goes wrong in one is told in the log
-        `toolcrib` and hurts nobody.
+        A synchronous handler is called at once, between the steps of the call, and should be quick; an asynchronous one
+        runs in a task of the event loop that runs the call. What goes wrong in one is told in the log `toolcrib` and
+        hurts nobody.
 
         Args:
             type: `"call_start"`, `"chunk"`, `"permission_request"`, `"permission_result"`, `"call_end"` or `"error"`.
@@ -214,6 +216,34 @@ class Toolkit(BackgroundTasks):
             desk.unsubscribe(number)
 
         return unsubscribe
+
+    def resume(
+        self,
+        pending: Mapping[str, Any] | str,
+        answer: _Answer | Approval,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        by: str | None = None,
+    ) -> ToolStream:
+        """Go on with a call that ended with a pending value, once and in any process that shares the approvals.
+
+        Nothing runs before the first step, which also uses the pending value up: an exception for a value that is
+        expired, altered or used comes from there. Middlewares are around the call as around any other; whatever they
+        make of the request, what was approved runs.
+
+        Args:
+            pending: What was in the response's `metadata["pending"]`, or its JSON text.
+            answer: `"once"`, `"run"`, `"always"`, `"no"`, `"cancel"`, a boolean, or an `Approval`.
+            arguments: What to run it with instead; checked against the schema and the rules again.
+            by: Who answered, for the audit.
+
+        Raises:
+            InvalidPendingError: If `pending` is no pending value.
+            InvalidAnswerError: If `answer` is none.
+        """
+        from toolcrib._approver import reply_to_resume
+
+        return self._resume(pending, reply_to_resume(answer, arguments, by))
 
     def run(self, name: str, /, **arguments: Any) -> ToolResponse:
         """Call a tool from synchronous code and return its last response.

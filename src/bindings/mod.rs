@@ -14,6 +14,8 @@ mod json;
 mod log;
 mod meta;
 mod modules;
+mod note;
+mod policy;
 mod register;
 mod response;
 mod schema;
@@ -41,10 +43,15 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<response::PyToolResponse>()?;
     module.add_class::<background::PyTaskBoard>()?;
     module.add_class::<desk::PyDesk>()?;
+    module.add_class::<worker::Errand>()?;
+    module.add_class::<policy::PyPolicy>()?;
+    module.add_class::<policy::PyApprovals>()?;
+    module.add_class::<policy::PyExplanation>()?;
     module.add_class::<event::PyEvent>()?;
     module.add_class::<event::PyEventQueue>()?;
     // Not by `add_function`, which would make it a public name.
     module.setattr("_as_response", wrap_pyfunction!(value::_as_response, module)?)?;
+    module.setattr("_read_answer", wrap_pyfunction!(policy::_read_answer, module)?)?;
     worker::install(module)?;
     trace::install(module)?;
     stream::init(module, &module.py().get_type::<toolkit::PyToolkit>())

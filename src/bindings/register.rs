@@ -1,7 +1,7 @@
 //! From a callable and the developer's wishes to a tool: the first half of the one path.
 
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use pyo3::exceptions::{PyRecursionError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -9,7 +9,7 @@ use pyo3::types::{PyCFunction, PyDict, PyString};
 
 use super::callable::Callable;
 use super::described::Described;
-use super::desk::PyDesk;
+use super::desk::{Clearance, PyDesk};
 use super::json as bridge;
 use super::meta::{MetaTool, open};
 use super::schema::{Wanted, describe};
@@ -145,6 +145,7 @@ impl<'py> Draft<'py> {
         let usual = if is_quick { RunIn::Inline } else { behaviour.run_in };
         let run_in = place(&callable, wishes.run_in.unwrap_or(usual), wishes.timeout)?;
         let is_named = wishes.name.is_some_and(|name| !name.is_empty());
+        let clearance = Clearance::new(group.revision().clone());
         Ok(PyTool {
             name: name.into(),
             seat: Arc::new(Seat::new(group)),
@@ -152,6 +153,8 @@ impl<'py> Draft<'py> {
             schema,
             traits: Arc::new(traits),
             desk,
+            clearance,
+            schema_hash: OnceLock::new(),
             original_name: (is_named || name != wanted).then_some(callable.name),
             server,
             function: callable.function.unbind(),

@@ -286,9 +286,18 @@ pub(crate) fn empty(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
 
 /// One of toolcrib's own answers.
 pub(crate) fn answer<'py>(py: Python<'py>, answer: &Answer) -> PyResult<Bound<'py, PyAny>> {
+    answer_with(py, answer, None)
+}
+
+/// One of toolcrib's own answers, with something for the program.
+pub(crate) fn answer_with<'py>(
+    py: Python<'py>,
+    answer: &Answer,
+    metadata: Option<Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
     let text = PyString::new(py, &answer.text());
     let content = PyList::new(py, [text_block(py, text)?])?.into_any();
-    make(py, content, None, Some(code(py, answer.code())))
+    make(py, content, metadata.map(Bound::unbind), Some(code(py, answer.code())))
 }
 
 /// What is said about the task `id`, which a program finds in the metadata.

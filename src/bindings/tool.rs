@@ -4,7 +4,7 @@
     reason = "what `help()` shows is Python's documentation, where sections list bare names"
 )]
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use pyo3::exceptions::PyValueError;
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -12,15 +12,17 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{IntoPyDict, PyDict, PyTuple};
+use serde_json::{Map, Value};
 
 use super::callable::{Callable, Kind};
-use super::desk::PyDesk;
+use super::desk::{Clearance, PyDesk};
 use super::extension::Extension;
 use super::json;
 use super::meta::MetaTool;
 use super::stream::{Plan, stream_of};
 use super::traits::Traits;
 use crate::call::{ErrorMode, RunIn};
+use crate::policy::hash;
 use crate::registry::{Seat, Tool};
 use crate::schema::FunctionSchema;
 
@@ -37,6 +39,10 @@ pub(crate) struct PyTool {
     pub(crate) traits: Arc<Traits>,
     /// What it shares with its toolkit.
     pub(crate) desk: Py<PyDesk>,
+    /// Whether it may run without a question.
+    pub(crate) clearance: Clearance,
+    /// What the schema sums up to, once somebody was to approve a call.
+    pub(crate) schema_hash: OnceLock<[u8; 32]>,
     pub(crate) original_name: Option<String>,
     /// The MCP server it comes from.
     pub(crate) server: Option<String>,
@@ -80,6 +86,22 @@ impl PyTool {
         self.extension.as_ref().map_or(&self.schema, |extension| &extension.original)
     }
 
+    /// What the schema sums up to.
+    pub(crate) fn schema_hash(&self) -> [u8; 32] {
+        *self.schema_hash.get_or_init(|| hash(&self.schema.value()))
+    }
+
+    /// What the presets sum up to that JSON can hold.
+    pub(crate) fn presets_hash(&self, py: Python<'_>) -> [u8; 32] {
+        let mut presets = Map::new();
+        for (name, value) in self.presets.bind(py) {
+            if let (Ok(name), Ok(value)) = (name.extract::<String>(), json::from_python(&value)) {
+                presets.insert(name, value.into());
+            }
+        }
+        hash(&Value::Object(presets))
+    }
+
     /// What was registered, without a structured finish around it.
     pub(crate) fn registered(&self) -> &Py<PyAny> {
         self.extension
@@ -104,6 +126,8 @@ impl PyTool {
             schema,
             traits: self.traits.clone(),
             desk: self.desk.clone_ref(py),
+            clearance: self.clearance.renewed(),
+            schema_hash: OnceLock::new(),
             original_name: self.original_name.clone(),
             server: self.server.clone(),
             presets: self.presets.clone_ref(py),

@@ -75,7 +75,10 @@ impl Traits {
         let is_open = properties.is_none()
             || parameters.get("additionalProperties").is_some_and(|rest| *rest != Node::Bool(false))
             || signature.parameters.iter().any(|parameter| parameter.kind == ParameterKind::VarKeyword);
-        if let Some(name) = self.secrets.iter().find(|name| !is_open && !is_shown(name) && !is_declared(name)) {
+        // A secret may be named by the way to it: `login.password`.
+        let first = |way: &str| way.split('.').next().unwrap_or_default().to_owned();
+        let is_known = |way: &str| [way, &first(way)].iter().any(|name| is_shown(name) || is_declared(name));
+        if let Some(name) = self.secrets.iter().find(|way| !is_open && !is_known(way)) {
             return Err(PyValueError::new_err(format!("tool `{tool}`: secrets names `{name}`, which is no parameter")));
         }
         for (other, name) in &self.aliases {

@@ -112,6 +112,23 @@ pub enum Answer {
         /// How long it may take.
         seconds: f64,
     },
+    /// A rule or a person is against it.
+    Denied {
+        /// The tool's name.
+        tool: String,
+        /// Why; empty where there is no more to say.
+        reason: String,
+    },
+    /// Somebody has to agree first.
+    Pending {
+        /// The tool's name.
+        tool: String,
+    },
+    /// Whoever was asked has given up everything that waited.
+    Cancelled {
+        /// The tool's name.
+        tool: String,
+    },
 }
 
 impl Answer {
@@ -138,6 +155,9 @@ impl Answer {
             Self::Failed { .. } | Self::McpFailed { .. } | Self::FailedInBackground { .. } => Code::Failed,
             Self::Interrupted => Code::Interrupted,
             Self::Timeout { .. } => Code::Timeout,
+            Self::Denied { .. } => Code::Denied,
+            Self::Pending { .. } => Code::Pending,
+            Self::Cancelled { .. } => Code::Cancelled,
         }
     }
 
@@ -163,6 +183,20 @@ impl Answer {
             }
             Self::Timeout { tool, seconds } => {
                 format!("Error: The tool '{tool}' did not finish within {seconds} seconds.")
+            }
+            Self::Denied { tool, reason } if reason.is_empty() => {
+                format!("Error: The call of '{tool}' was denied and did not run.")
+            }
+            Self::Denied { tool, reason } => {
+                format!("Error: The call of '{tool}' was denied and did not run: {reason}")
+            }
+            Self::Pending { tool } => {
+                format!("The call of '{tool}' waits for somebody's approval and has not run yet.")
+            }
+            Self::Cancelled { tool } => {
+                format!(
+                    "Error: The call of '{tool}' was cancelled, with all that waited for approval, and did not run."
+                )
             }
         }
     }

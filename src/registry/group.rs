@@ -42,6 +42,11 @@ impl Group {
         &self.name
     }
 
+    /// Counts the changes of the registry it belongs to.
+    pub(crate) fn revision(&self) -> &Revision {
+        &self.revision
+    }
+
     /// Whether its tools are shown to the model and may be called.
     #[inline]
     pub fn is_active(&self) -> bool {

@@ -10,11 +10,12 @@ use std::sync::Arc;
 use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::input::{InDict, Input};
 use super::spread::Spread;
 use crate::bindings::arguments::Arguments;
+use crate::bindings::json;
 use crate::bindings::schema::{Fallback, fallback_of};
 use crate::bindings::signature::{Parameter, ParameterKind, Signature};
 use crate::bindings::worker::guard;
@@ -342,6 +343,38 @@ impl Plan {
         };
         let hidden: Vec<&str> = self.hidden.iter().map(AsRef::as_ref).collect();
         self.arguments.settle(input, mode, if self.is_open { &hidden } else { &[] })
+    }
+
+    /// The arguments to use, or the answer that says what is wrong with them.
+    pub(super) fn checked<'py>(&self, input: &Bound<'py, PyDict>) -> PyResult<Result<Bound<'py, PyDict>, Answer>> {
+        let settled = self.settled(input)?;
+        Ok(settled.map_err(|problems| Answer::InvalidArguments { text: render(&self.tool, &problems) }))
+    }
+
+    /// Adds what stands in for arguments that the model may send and did not, as far as JSON can hold it.
+    pub(super) fn add_defaults(&self, py: Python<'_>, arguments: &mut Map<String, Value>) {
+        let mut add = |name: &Py<PyString>, default: Option<&Py<PyAny>>| {
+            let (Ok(name), Some(default)) = (name.bind(py).to_str(), default) else { return };
+            if !arguments.contains_key(name)
+                && let Ok(default) = json::from_python(default.bind(py))
+            {
+                arguments.insert(name.to_owned(), default.into());
+            }
+        };
+        match &self.spread {
+            None => {
+                self.places.iter().filter(|place| place.is_shown).for_each(|it| add(&it.name, it.fallback.as_ref()));
+            }
+            Some(spread) => spread.shown_defaults().for_each(|(name, default)| add(name, default)),
+        }
+    }
+
+    /// Arguments with what stands in for those that were not sent.
+    pub(crate) fn completed(&self, py: Python<'_>, mut arguments: Value) -> Value {
+        if let Value::Object(entries) = &mut arguments {
+            self.add_defaults(py, entries);
+        }
+        arguments
     }
 
     /// What is checked even when nothing else is: names that the model was not shown. One that the function itself refuses

@@ -7,6 +7,7 @@ use std::time::SystemTime;
 use pyo3::prelude::*;
 
 use super::request::Request;
+use super::resume::Resumption;
 use super::state::State;
 
 /// How much is told of a name or an id that a model made up, in characters.
@@ -20,6 +21,8 @@ pub(crate) struct Case {
     pub(crate) tool: Option<String>,
     /// Who calls.
     pub(crate) caller: Option<Arc<str>>,
+    /// The pending call that this one goes on with.
+    pub(super) resumption: Option<Resumption>,
 }
 
 impl Case {
@@ -27,7 +30,14 @@ impl Case {
     fn of(py: Python<'_>, state: &State) -> Self {
         let (name, id) = Request::of(py, state).into_parts();
         let id = id.filter(|id| !id.is_empty()).map_or_else(made_up_id, cut);
-        Self { id, tool: name.map(cut), caller: state.caller(py) }
+        Self { id, tool: name.map(cut), caller: state.caller(py), resumption: None }
+    }
+}
+
+impl Case {
+    /// Whether an answer that was given before lets a tool run.
+    pub(super) fn is_granted(&self, tool: &str) -> bool {
+        self.resumption.as_ref().is_some_and(|resumption| resumption.is_for(tool))
     }
 }
 

@@ -122,7 +122,7 @@ impl State {
                 if is_asked && last.as_ref().is_some_and(response::is_interrupted) {
                     return self.wind_up(py, Ending::Raise, None, Some(error));
                 }
-                let is_function = self.phase.get() == Phase::Coroutine || self.phase.get() == Phase::Job;
+                let is_function = matches!(self.phase.get(), Phase::Coroutine | Phase::Job | Phase::Approval);
                 response::interrupted(py, last, is_function)
             };
             match answered {
@@ -271,7 +271,10 @@ impl State {
     /// The call gives way to the event loop for the first time in this step.
     pub(super) unsafe fn note_suspension(&self) {
         // SAFETY: a call that waits has found its tool, or is finalising it.
-        let timeout = if self.tool.get().is_null() { None } else { unsafe { self.tool() }.timeout };
+        // What a person takes to answer is none of the tool's time.
+        let is_tool = !self.tool.get().is_null() && self.phase.get() != Phase::Approval;
+        // SAFETY: the slot is filled.
+        let timeout = if is_tool { unsafe { self.tool() }.timeout } else { None };
         if timeout.is_none() && self.phase.get() == Phase::Job {
             return; // only a request can end this wait, so that requests need not be counted beforehand
         }

@@ -14,6 +14,7 @@ use super::start::block;
 use super::state::{Phase, State, Step};
 use crate::bindings::tool::PyTool;
 use crate::bindings::toolkit::PyToolkit;
+use crate::call::Answer;
 
 impl State {
     /// Whether the call goes through middlewares, or begins further in than at the outermost.
@@ -48,6 +49,21 @@ impl State {
         unsafe { Borrowed::from_ptr(py, self.toolkit.get()).cast_unchecked() }
     }
 
+    /// Whether the call comes through a view.
+    pub(super) fn is_view(&self) -> bool {
+        false
+    }
+
+    /// Finds the tool of a name and sees whether it may be called.
+    ///
+    /// # Safety
+    /// The slot is filled.
+    #[inline]
+    pub(super) unsafe fn admitted_tool<'py>(&self, py: Python<'py>, name: &str) -> Result<Bound<'py, PyTool>, Answer> {
+        // SAFETY: as for the caller.
+        unsafe { self.toolkit(py) }.get().admit(py, name)
+    }
+
     /// The first step of a layered call.
     ///
     /// # Safety
@@ -73,6 +89,9 @@ impl State {
     unsafe fn begin_outermost(&self, py: Python<'_>) -> PyResult<Step> {
         // SAFETY: as for `start_layered`.
         unsafe {
+            if let Some(step) = self.denied_outright(py) {
+                return Ok(step);
+            }
             let toolkit = self.toolkit(py);
             let conduct = conduct(py, toolkit.get().behaviour().errors)?;
             self.tool.set(conduct.clone_ref(py).into_ptr());

@@ -8,9 +8,11 @@
 //! This is the one place where the crate talks to CPython directly.
 #![allow(unsafe_code, reason = "CPython's slots are reached through raw pointers; each block says why it is sound")]
 
+mod approval;
 mod background;
 mod bind;
 mod case;
+mod check;
 mod closing;
 mod construct;
 mod deadline;
@@ -18,15 +20,18 @@ mod drive;
 mod ear;
 mod ending;
 mod failure;
+mod freeze;
 mod gate;
 mod generator;
 mod handler;
 mod input;
+mod judge;
 mod layer;
 mod methods;
 mod object;
 mod rare;
 mod request;
+mod resume;
 mod settle;
 mod slot;
 mod span;
@@ -47,8 +52,10 @@ use pyo3::types::PyType;
 
 pub(crate) use bind::Plan;
 pub(crate) use case::Case;
+pub(crate) use check::check;
 pub(crate) use gate::{LISTENERS, ask_who_traces};
 pub(crate) use handler::stream_of;
+pub(crate) use resume::resumed;
 
 /// Makes the types, adds the public one to the module, and gives `Toolkit` the methods that begin a call.
 pub(crate) fn init(module: &Bound<'_, PyModule>, toolkit: &Bound<'_, PyType>) -> PyResult<()> {

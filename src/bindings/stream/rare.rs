@@ -7,9 +7,11 @@ use std::sync::Arc;
 use pyo3::ffi::PyObject;
 use pyo3::prelude::*;
 
+use super::approval::Question;
 use super::case::Case;
 use super::deadline::Deadline;
 use super::handler::NextHandler;
+use super::resume::Resumption;
 use super::slot::Slot;
 use super::span::Span;
 use crate::bindings::worker::Job;
@@ -51,6 +53,8 @@ pub(super) struct Rare {
     pub(super) next: Slot,
     /// What the layers of the call share.
     pub(super) case: RefCell<Option<Arc<Case>>>,
+    /// What somebody is asked about the call.
+    pub(super) question: RefCell<Option<Box<Question>>>,
     /// What is told of the call to whoever traces or listens.
     pub(super) span: RefCell<Option<Arc<Span>>>,
 }
@@ -69,12 +73,24 @@ impl Default for Rare {
             in_background: Cell::new(false),
             next: Slot::empty(),
             case: RefCell::new(None),
+            question: RefCell::new(None),
             span: RefCell::new(None),
         }
     }
 }
 
 impl Rare {
+    /// Whether the call goes on with one that was pending.
+    pub(super) fn is_resumed(&self) -> bool {
+        self.case.borrow().as_ref().is_some_and(|case| case.resumption.is_some())
+    }
+
+    /// Whether that one is still to be used up.
+    pub(super) fn is_to_claim(&self) -> bool {
+        let case = self.case.borrow();
+        case.as_ref().and_then(|case| case.resumption.as_ref()).is_some_and(Resumption::is_to_claim)
+    }
+
     /// Gives up what is under way.
     pub(super) fn release(&self) {
         if let Some(job) = self.job.get() {

@@ -114,6 +114,11 @@ impl Spread {
         Ok(Ok((PyTuple::new(py, arguments)?, keywords)))
     }
 
+    /// The parameters that the model may send, with what stands in for one that is not sent.
+    pub(super) fn shown_defaults(&self) -> impl Iterator<Item = (&Py<PyString>, Option<&Py<PyAny>>)> {
+        self.named.iter().filter(|it| it.is_shown && it.preset.is_none()).map(|it| (&it.name, it.default.as_ref()))
+    }
+
     /// Names inside `**kwargs` that belong to a parameter or a preset: the model may not reach those this way.
     fn taken_names(&self, py: Python<'_>, keywords: &Bound<'_, PyDict>) -> PyResult<Vec<Problem>> {
         let owner = self.keyword.as_ref().map(|name| name.bind(py).to_string()).unwrap_or_default();

@@ -30,6 +30,11 @@ impl State {
         // SAFETY: as for the caller; `toolkit` was filled when the stream was made.
         unsafe {
             let py = Python::assume_attached();
+            if self.rare.get().is_some_and(|rare| rare.is_to_claim())
+                && let Some(step) = self.claim()
+            {
+                return step;
+            }
             if self.is_layered(py) {
                 return self.start_layered();
             }
@@ -61,7 +66,7 @@ impl State {
     unsafe fn admit(&self, py: Python<'_>, name: &str, input: impl Input) -> Step {
         // SAFETY: as for `start`; the slots are filled as the phases ask for.
         unsafe {
-            match self.toolkit(py).get().admit(py, name) {
+            match self.admitted_tool(py, name) {
                 Ok(tool) => self.tool.set(tool.into_ptr()),
                 Err(answer) => return self.refuse(Refusal::Answer(answer)),
             }
@@ -69,9 +74,16 @@ impl State {
         }
     }
 
-    /// Calls the tool that was found.
+    /// Calls the tool that was found, if it may run.
     #[inline]
     pub(super) unsafe fn run(&self, input: impl Input) -> Step {
+        // SAFETY: as for `start`; `tool` is filled.
+        unsafe { if self.is_cleared() { self.execute(input) } else { self.judge(input) } }
+    }
+
+    /// Calls the tool that was found and may run.
+    #[inline]
+    pub(super) unsafe fn execute(&self, input: impl Input) -> Step {
         // SAFETY: as for `start`; `tool` is filled.
         unsafe {
             let tool = self.tool();
@@ -301,7 +313,7 @@ fn missing_name(py: Python<'_>) -> Refusal {
 
 /// The name as text, borrowed from the object.
 #[inline]
-unsafe fn name_of<'a>(name: *mut PyObject) -> Result<&'a str, Refusal> {
+pub(super) unsafe fn name_of<'a>(name: *mut PyObject) -> Result<&'a str, Refusal> {
     // SAFETY: the caller keeps the object alive; CPython keeps the UTF-8 form with the string.
     unsafe {
         if ffi::PyUnicode_Check(name) != 0 {
@@ -326,7 +338,7 @@ unsafe fn name_of<'a>(name: *mut PyObject) -> Result<&'a str, Refusal> {
 }
 
 /// The arguments of a request in whatever form they came: an object, its JSON text, or nothing.
-fn read_input<'py>(
+pub(super) fn read_input<'py>(
     py: Python<'py>,
     name: &str,
     input: Option<Bound<'py, PyAny>>,

@@ -24,6 +24,8 @@ pub(super) enum Phase {
     Ready,
     /// Nothing has run; `tool` is filled, and its bound arguments are in `pending` and `last`.
     Admitted,
+    /// Nothing has run; `pending` drives the question whether it may, which is among the rare things.
+    Approval,
     /// `inner` is a coroutine (or another awaitable's iterator) that gives the one result.
     Coroutine,
     /// `inner` is an async generator; `pending` is its step under way, unless the short way is taken.
@@ -296,6 +298,7 @@ impl State {
                     self.start()
                 }
                 Phase::Admitted => self.start_admitted(),
+                Phase::Approval => self.step_approval(value),
                 Phase::Coroutine => self.step_coroutine(value),
                 Phase::AsyncGenerator => self.step_async_generator(value),
                 Phase::Generator => self.step_generator(value),

@@ -1,15 +1,14 @@
 //! Who is to be told of a call, and what they may see of its arguments.
 
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString};
+use pyo3::types::PyDict;
 
 use super::request::Request;
 use super::state::State;
 use crate::bindings::desk::PyDesk;
+use crate::bindings::json;
 use crate::bindings::tool::PyTool;
-
-/// What stands for a value that nobody may see.
-pub(crate) const MASK: &str = "***";
+use crate::policy::mask;
 
 impl State {
     /// Where it is decided about this call and who hears of it.
@@ -32,7 +31,8 @@ impl State {
         if tool.get().traits.secrets.is_empty() {
             return Some(sent);
         }
-        masked(tool.get(), sent.cast::<PyDict>().ok()?).ok().map(Bound::into_any)
+        let sent = json::from_python(sent.cast::<PyDict>().ok()?).ok()?.into();
+        json::to_python(py, &mask(&sent, &tool.get().traits.secrets)).ok()
     }
 
     /// The tool that the request names, whether it may be called or not.
@@ -44,16 +44,4 @@ impl State {
         // SAFETY: the slot is filled.
         unsafe { self.toolkit(py) }.get().find(py, &name?)
     }
-}
-
-/// A copy of arguments in which secrets cannot be seen.
-pub(super) fn masked<'py>(tool: &PyTool, arguments: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyDict>> {
-    let py = arguments.py();
-    let shown = arguments.copy()?;
-    for name in &tool.traits.secrets {
-        if shown.contains(&**name)? {
-            shown.set_item(&**name, PyString::intern(py, MASK))?;
-        }
-    }
-    Ok(shown)
 }

@@ -50,7 +50,7 @@ impl State {
                 Phase::AsyncGenerator if self.pending.get().is_null() => {
                     return self.throw_into_generator(py, error);
                 }
-                Phase::AsyncGenerator | Phase::Postprocess | Phase::Closing => self.pending.bound(py),
+                Phase::AsyncGenerator | Phase::Approval | Phase::Postprocess | Phase::Closing => self.pending.bound(py),
                 Phase::Job => {
                     // The worker's thread cannot be reached; the call is given up on this side.
                     error.restore(py);
@@ -108,6 +108,7 @@ impl State {
                 }
                 Phase::Generator => self.end_of_stream(),
                 Phase::Postprocess => self.postprocessed(value.into_ptr()),
+                Phase::Approval => self.answered(value.into_ptr()),
                 Phase::Closing => self.end(py),
                 Phase::Fresh | Phase::Ready | Phase::Admitted | Phase::Job | Phase::Cancelled | Phase::Done => {
                     Step::End
@@ -150,7 +151,7 @@ impl State {
         }
         let target = match self.phase.get() {
             Phase::Coroutine | Phase::Generator => self.inner.bound(py),
-            Phase::AsyncGenerator | Phase::Postprocess | Phase::Closing => self.pending.bound(py),
+            Phase::AsyncGenerator | Phase::Approval | Phase::Postprocess | Phase::Closing => self.pending.bound(py),
             _ => None,
         };
         self.armed.set(false);

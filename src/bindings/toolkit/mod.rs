@@ -11,6 +11,7 @@ mod groups;
 mod mappings;
 mod meta;
 mod middleware;
+mod permission;
 mod registration;
 mod skills;
 mod state;
@@ -25,6 +26,7 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 
 use super::background::PyTaskBoard;
 use super::desk::PyDesk;
+use super::policy::{PyApprovals, PyPolicy, Sink};
 use super::register::Behaviour;
 use super::tool::PyTool;
 use crate::call::{Answer, ArgumentMode, ErrorMode, RunIn};
@@ -99,7 +101,8 @@ impl PyToolkit {
     #[pyo3(
         signature = (*arguments, **_options),
         text_signature = "(agent_skill_instruction=None, agent_skill_template=None, *, arguments='coerce', \
-                          errors='respond', run_in='thread')"
+                          errors='respond', run_in='thread', policy=None, approver=None, approver_timeout=None, \
+                          headless=False, approvals=None, audit=None)"
     )]
     fn new(arguments: &Bound<'_, PyTuple>, _options: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
         Ok(Self {
@@ -121,8 +124,10 @@ impl PyToolkit {
     }
 
     #[pyo3(signature = (
-        agent_skill_instruction=None, agent_skill_template=None, *, arguments="coerce", errors="respond", run_in="thread"
+        agent_skill_instruction=None, agent_skill_template=None, *, arguments="coerce", errors="respond",
+        run_in="thread", policy=None, approver=None, approver_timeout=None, headless=false, approvals=None, audit=None
     ))]
+    #[allow(clippy::too_many_arguments, reason = "the switches of a toolkit")]
     fn __init__(
         &self,
         agent_skill_instruction: Option<&str>,
@@ -130,6 +135,12 @@ impl PyToolkit {
         arguments: &str,
         errors: &str,
         run_in: &str,
+        policy: Option<Py<PyPolicy>>,
+        approver: Option<Bound<'_, PyAny>>,
+        approver_timeout: Option<f64>,
+        headless: bool,
+        approvals: Option<Py<PyApprovals>>,
+        audit: Option<Bound<'_, PyAny>>,
     ) -> PyResult<()> {
         let run_in_mode = RunIn::parse(run_in).filter(|mode| *mode != RunIn::Process);
         let behaviour = Behaviour {
@@ -139,6 +150,13 @@ impl PyToolkit {
         };
         self.skills().describe_with(agent_skill_instruction, agent_skill_template)?;
         *self.behaviour.lock().unwrap_or_else(PoisonError::into_inner) = behaviour;
+        let desk = self.desk.get();
+        desk.set_policy(policy);
+        desk.set_approver(approver)?;
+        desk.set_patience(approver_timeout)?;
+        desk.set_headless(headless);
+        desk.set_approvals(approvals);
+        desk.set_audit(audit.map(|audit| Sink::of(&audit)).transpose()?);
         Ok(())
     }
 

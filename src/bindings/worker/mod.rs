@@ -8,6 +8,7 @@
 #![allow(unsafe_code, reason = "calls that may end the thread, contexts, descriptors: see the SAFETY lines")]
 
 mod context;
+mod errand;
 mod growth;
 pub(crate) mod guard;
 mod held;
@@ -28,6 +29,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use pyo3::prelude::*;
 
+pub(crate) use errand::Errand;
 pub(crate) use job::{Job, Step};
 pub(crate) use version::version_of;
 

@@ -1,11 +1,7 @@
-//! `Desk`: what a toolkit and its tools share about who may do what, and who hears of it.
-#![allow(
-    clippy::doc_markdown,
-    reason = "what `help()` shows is Python's documentation, where sections list bare names"
-)]
+//! Who hears of the calls of a toolkit.
 
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use pyo3::exceptions::PyValueError;
@@ -13,19 +9,13 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::event::{PyEvent, PyEventQueue, Queue};
-use super::stream::{Case, LISTENERS};
+use super::PyDesk;
+use crate::bindings::event::{PyEvent, PyEventQueue, Queue};
+use crate::bindings::stream::{Case, LISTENERS};
 use crate::call::EventKind;
 
-/// What a toolkit and its tools share about who may do what, and who hears of it.
-#[pyclass(name = "Desk", module = "toolcrib._core", frozen, weakref)]
 #[derive(Default)]
-pub(crate) struct PyDesk {
-    listeners: Mutex<Listeners>,
-}
-
-#[derive(Default)]
-struct Listeners {
+pub(super) struct Listeners {
     next: u64,
     handlers: Vec<(u64, EventKind, Py<PyAny>)>,
     queues: Vec<Arc<Queue>>,
@@ -37,10 +27,27 @@ impl Listeners {
         LISTENERS.fetch_add(1, Ordering::Relaxed);
         self.next
     }
+
+    pub(super) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.handlers.iter().try_for_each(|(_, _, handler)| visit.call(handler))
+    }
+
+    /// Takes the handlers out, to be dropped where no lock is held.
+    pub(super) fn take_handlers(&mut self) -> Vec<(u64, EventKind, Py<PyAny>)> {
+        let handlers = std::mem::take(&mut self.handlers);
+        LISTENERS.fetch_sub(handlers.len(), Ordering::Relaxed);
+        handlers
+    }
+}
+
+impl Drop for Listeners {
+    fn drop(&mut self) {
+        LISTENERS.fetch_sub(self.handlers.len() + self.queues.len(), Ordering::Relaxed);
+    }
 }
 
 impl PyDesk {
-    fn listeners(&self) -> MutexGuard<'_, Listeners> {
+    fn listeners(&self) -> std::sync::MutexGuard<'_, Listeners> {
         self.listeners.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -87,7 +94,7 @@ impl PyDesk {
         }
     }
 
-    pub(super) fn forget_queue(&self, id: u64) {
+    pub(crate) fn forget_queue(&self, id: u64) {
         let mut listeners = self.listeners();
         let before = listeners.queues.len();
         listeners.queues.retain(|queue| queue.id != id);
@@ -140,27 +147,5 @@ impl PyDesk {
         };
         LISTENERS.fetch_sub(usize::from(gone.is_some()), Ordering::Relaxed);
         gone.is_some()
-    }
-
-    #[allow(clippy::needless_pass_by_value, reason = "the signature that pyo3 asks for")]
-    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        // A thread that holds the lock is using the desk, which is then not garbage.
-        match self.listeners.try_lock() {
-            Ok(listeners) => listeners.handlers.iter().try_for_each(|(_, _, handler)| visit.call(handler)),
-            Err(_) => Ok(()),
-        }
-    }
-
-    fn __clear__(&self) {
-        let handlers = std::mem::take(&mut self.listeners().handlers);
-        LISTENERS.fetch_sub(handlers.len(), Ordering::Relaxed);
-        drop(handlers);
-    }
-}
-
-impl Drop for PyDesk {
-    fn drop(&mut self) {
-        let listeners = self.listeners.get_mut().unwrap_or_else(PoisonError::into_inner);
-        LISTENERS.fetch_sub(listeners.handlers.len() + listeners.queues.len(), Ordering::Relaxed);
     }
 }

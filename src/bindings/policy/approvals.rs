@@ -1,0 +1,79 @@
+//! `Approvals`: what makes pending calls, and lets each of them be answered once.
+#![allow(
+    clippy::doc_markdown,
+    reason = "what `help()` shows is Python's documentation, where sections list bare names"
+)]
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use pyo3::exceptions::{PyOSError, PyValueError};
+use pyo3::prelude::*;
+
+use crate::policy::{Approvals, Draft, Facts, Key, Pending};
+
+/// How long an answer counts if nobody says otherwise, in seconds.
+const HOUR: f64 = 3600.0;
+
+/// Make pending calls, and let each of them be answered once.
+#[pyclass(name = "Approvals", module = "toolcrib", frozen, weakref)]
+pub(crate) struct PyApprovals {
+    core: Approvals,
+    life: Duration,
+    path: Option<PathBuf>,
+}
+
+fn random<const N: usize>() -> PyResult<[u8; N]> {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes)
+        .map_err(|error| PyOSError::new_err(format!("the system has no random numbers: {error}")))?;
+    Ok(bytes)
+}
+
+impl PyApprovals {
+    /// Approvals that end with the process.
+    pub(crate) fn in_memory() -> PyResult<Self> {
+        let core = Approvals::in_memory(Key::new(random()?));
+        Ok(Self { core, life: Duration::from_secs_f64(HOUR), path: None })
+    }
+
+    /// Makes a pending call.
+    pub(crate) fn ask(&self, id: &str, arguments: &serde_json::Value, facts: Facts<'_>) -> PyResult<Pending> {
+        let draft = Draft { id, arguments, facts, life: self.life };
+        Ok(self.core.ask(&draft, Timestamp::now(), random()?)?)
+    }
+
+    /// Uses a pending call up, durably.
+    pub(crate) fn claim(&self, py: Python<'_>, pending: &Pending, facts: &Facts<'_>) -> PyResult<()> {
+        Ok(py.detach(|| self.core.claim(pending, facts, Timestamp::now()))?)
+    }
+}
+
+#[pymethods]
+impl PyApprovals {
+    #[new]
+    #[pyo3(signature = (path=None, ttl=HOUR), text_signature = "(path=None, ttl=3600)")]
+    fn new(py: Python<'_>, path: Option<PathBuf>, ttl: f64) -> PyResult<Self> {
+        let life = Duration::try_from_secs_f64(ttl).ok().filter(|life| !life.is_zero());
+        let life = life.ok_or_else(|| PyValueError::new_err("ttl must be a positive number of seconds"))?;
+        let key = Key::new(random()?);
+        let core = match &path {
+            None => Approvals::in_memory(key),
+            Some(path) => py.detach(|| Approvals::open(path, key))?,
+        };
+        Ok(Self { core, life, path })
+    }
+
+    /// The folder that survives a restart; None if nothing does.
+    #[getter]
+    fn path(&self) -> Option<PathBuf> {
+        self.path.clone()
+    }
+
+    /// After how many seconds an answer does not count any more.
+    #[getter]
+    fn ttl(&self) -> f64 {
+        self.life.as_secs_f64()
+    }
+}

@@ -1,0 +1,13 @@
+//! The Python side of who may do what: `Policy`, `Approvals`, and where decisions are noted.
+
+mod approvals;
+mod explanation;
+mod reading;
+mod rules;
+mod sink;
+
+pub(crate) use approvals::PyApprovals;
+pub(crate) use explanation::PyExplanation;
+pub(crate) use reading::{_read_answer, value_of, word_of};
+pub(crate) use rules::PyPolicy;
+pub(crate) use sink::Sink;

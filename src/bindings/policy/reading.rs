@@ -1,0 +1,78 @@
+//! Rules, pending calls and answers, read from Python objects.
+
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict, PyMapping, PyString};
+use serde_json::Value;
+
+use crate::bindings::json;
+use crate::policy::{Answer, Choice};
+
+/// The JSON that an object stands for: a mapping of plain values, its text, or something that gives one by `to_dict`.
+pub(crate) fn value_of(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Value> {
+    let py = object.py();
+    if let Ok(text) = object.cast::<PyString>() {
+        return serde_json::from_str(text.to_str()?)
+            .map_err(|error| PyValueError::new_err(format!("{what} is no JSON text: {error}")));
+    }
+    if let Ok(dict) = object.cast::<PyDict>() {
+        return Ok(json::from_python(dict)?.into());
+    }
+    if let Ok(mapping) = object.cast::<PyMapping>() {
+        let dict = PyDict::new(py);
+        dict.update(mapping)?;
+        return Ok(json::from_python(&dict)?.into());
+    }
+    match object.getattr_opt(intern!(py, "to_dict"))? {
+        Some(to_dict) => Ok(json::from_python(&to_dict.call0()?)?.into()),
+        None => {
+            let kind = object.get_type().qualname()?;
+            Err(PyTypeError::new_err(format!("{what} is a mapping of plain values, not {kind}")))
+        }
+    }
+}
+
+/// What `_read_answer` gives: the word, and the edited arguments.
+type Read<'py> = (&'static str, Option<Bound<'py, PyAny>>);
+
+/// Understand an answer: one of the five words or a boolean, and perhaps edited arguments.
+///
+/// Raises:
+///     InvalidAnswerError: If it is anything else.
+#[pyfunction]
+pub(crate) fn _read_answer<'py>(
+    answer: &Bound<'py, PyAny>,
+    arguments: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Read<'py>> {
+    let py = answer.py();
+    let mut said = serde_json::Map::new();
+    said.insert("answer".to_owned(), plain(answer)?);
+    if let Some(arguments) = arguments {
+        said.insert("arguments".to_owned(), value_of(arguments, "the edited arguments")?);
+    }
+    let answer = Answer::from_value(&Value::Object(said))?;
+    let edited = answer.edited.map(|edited| json::to_python(py, &Value::Object(edited))).transpose()?;
+    Ok((word_of(answer.choice), edited))
+}
+
+/// A word or a boolean; anything else is told as what it is.
+fn plain(answer: &Bound<'_, PyAny>) -> PyResult<Value> {
+    if let Ok(flag) = answer.cast::<PyBool>() {
+        return Ok(flag.is_true().into());
+    }
+    if let Ok(word) = answer.cast::<PyString>() {
+        let word = word.to_string_lossy();
+        return Ok(if word == "cancel" { Choice::CancelAll.as_str() } else { &*word }.into());
+    }
+    let kind = answer.get_type().qualname()?;
+    Ok(vec![kind.to_string_lossy().into_owned()].into())
+}
+
+/// The word by which Python knows a choice.
+pub(crate) fn word_of(choice: Choice) -> &'static str {
+    match choice {
+        Choice::CancelAll => "cancel",
+        other => other.as_str(),
+    }
+}

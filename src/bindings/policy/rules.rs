@@ -1,0 +1,281 @@
+//! `Policy`: rules from Python and from files, and what they say about a call.
+#![allow(
+    clippy::doc_markdown,
+    reason = "what `help()` shows is Python's documentation, where sections list bare names"
+)]
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use jiff::Timestamp;
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString};
+use serde_json::{Value, json};
+
+use super::{PyExplanation, value_of};
+use crate::bindings::desk::about;
+use crate::bindings::json as bridge;
+use crate::bindings::tool::PyTool;
+use crate::bindings::toolkit::PyToolkit;
+use crate::policy::{
+    Decision, Kind, Permission, Policy, Problem, Rule, Source, Subject, Tier, Verdict, append, rfc3339,
+};
+use crate::store::Disk;
+
+/// How many decisions of shadow mode are kept; the oldest make room.
+const SHADOWED: usize = 1000;
+
+/// Where rules go that people make by their answers, among those of their tier.
+const ANSWERED: u16 = 950;
+
+/// Rules, and what to do where none of them says anything.
+#[pyclass(name = "Policy", module = "toolcrib", frozen, subclass, weakref)]
+#[derive(Default)]
+pub(crate) struct PyPolicy {
+    core: Arc<Policy>,
+    problems: Mutex<Vec<Problem>>,
+    shadowed: Mutex<VecDeque<Value>>,
+}
+
+fn decision_of(word: &str) -> PyResult<Decision> {
+    Decision::parse(word)
+        .ok_or_else(|| PyValueError::new_err(format!("a decision is 'allow', 'ask' or 'deny', not '{word}'")))
+}
+
+fn rule_of(rule: &Bound<'_, PyAny>) -> PyResult<Rule> {
+    Ok(Rule::from_value(&value_of(rule, "a rule")?)?)
+}
+
+fn rules_of(rules: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<Rule>> {
+    let Some(rules) = rules else { return Ok(Vec::new()) };
+    if rules.is_instance_of::<PyDict>() || rules.is_instance_of::<PyString>() {
+        return Err(PyTypeError::new_err("rules is a list of rules, not one of them"));
+    }
+    rules.try_iter()?.map(|rule| rule_of(&rule?)).collect()
+}
+
+impl PyPolicy {
+    pub(crate) fn rules(&self) -> &Arc<Policy> {
+        &self.core
+    }
+
+    /// Lets a caller use a tool from now on, also after a restart if there is a file of the user's rules.
+    pub(crate) fn remember(&self, py: Python<'_>, tool: &str, caller: Option<&str>) -> PyResult<()> {
+        let mut fields = json!({
+            "tool": exactly(tool), "decision": "allow", "tier": "user", "priority": ANSWERED,
+            "reason": "it was allowed for always when somebody was asked",
+        });
+        if let (Some(caller), Value::Object(fields)) = (caller, &mut fields) {
+            fields.insert("caller".to_owned(), exactly(caller).into());
+        }
+        let rule = Rule::from_value(&fields)?;
+        let file = self.core.file_of(Tier::User);
+        let rule = self.core.add(rule)?;
+        if let Some(file) = file {
+            py.detach(|| append(&Disk, &file, &rule))?;
+        }
+        Ok(())
+    }
+
+    /// Notes what would have been decided if nothing were in shadow mode.
+    pub(crate) fn note_shadow(&self, tool: &str, caller: Option<&str>, verdict: &Verdict) {
+        let Some(shadow) = &verdict.shadowed else { return };
+        let note = json!({
+            "time": rfc3339(Timestamp::now()),
+            "tool": tool,
+            "caller": caller,
+            "decision": shadow.decision.as_str(),
+            "rule": shadow.cause.rule().map(|rule| rule.id()),
+            "reason": shadow.reason(),
+            "instead": verdict.decision.as_str(),
+        });
+        let mut shadowed = self.shadowed.lock().unwrap_or_else(PoisonError::into_inner);
+        if shadowed.len() >= SHADOWED {
+            shadowed.pop_front();
+        }
+        shadowed.push_back(note);
+    }
+}
+
+/// The glob that only this name fits.
+fn exactly(name: &str) -> String {
+    let mut glob = String::with_capacity(name.len());
+    for letter in name.chars() {
+        if matches!(letter, '*' | '?' | '[' | ']' | '{' | '}' | '\\') {
+            glob.push('\\');
+        }
+        glob.push(letter);
+    }
+    glob
+}
+
+#[pymethods]
+impl PyPolicy {
+    #[new]
+    #[pyo3(
+        signature = (rules=None, default="allow", *, shadow=false),
+        text_signature = "(rules=(), default='allow', *, shadow=False)"
+    )]
+    fn new(rules: Option<&Bound<'_, PyAny>>, default: &str, shadow: bool) -> PyResult<Self> {
+        let core = Policy::new(rules_of(rules)?, decision_of(default)?)?;
+        core.set_shadow(shadow);
+        Ok(Self { core: Arc::new(core), ..Self::default() })
+    }
+
+    /// Read rules from TOML files.
+    ///
+    /// What is wrong with one is told in `problems`, and opens nothing.
+    ///
+    /// Args:
+    ///     default: The file of the program's own rules.
+    ///     project: The file of the project's rules.
+    ///     user: The file of the user's rules, which is also where an answer `"always"` is saved.
+    ///     admin: The file of the machine's rules, which go before all others.
+    ///     otherwise: What to do where no rule says anything.
+    ///     optional: Whether files may be missing.
+    ///
+    /// Raises:
+    ///     ValueError: If `otherwise` is no decision.
+    #[staticmethod]
+    #[pyo3(
+        signature = (*, default=None, project=None, user=None, admin=None, otherwise="allow", optional=false),
+        text_signature = "(*, default=None, project=None, user=None, admin=None, otherwise='allow', optional=False)"
+    )]
+    fn from_files(
+        py: Python<'_>,
+        default: Option<PathBuf>,
+        project: Option<PathBuf>,
+        user: Option<PathBuf>,
+        admin: Option<PathBuf>,
+        otherwise: &str,
+        optional: bool,
+    ) -> PyResult<Self> {
+        let files = [(Tier::Default, default), (Tier::Project, project), (Tier::User, user), (Tier::Admin, admin)];
+        let sources = files.into_iter().filter_map(|(tier, path)| Some(Source::new(tier, path?)));
+        let sources: Vec<Source> = sources.map(|source| if optional { source.optional() } else { source }).collect();
+        let otherwise = decision_of(otherwise)?;
+        let (core, problems) = py.detach(|| Policy::from_files(sources, otherwise));
+        Ok(Self { core: Arc::new(core), problems: Mutex::new(problems), ..Self::default() })
+    }
+
+    /// Read the files again; if anything is wrong with them, the rules stay as they are.
+    ///
+    /// Returns:
+    ///     Whether the rules are those of the files now; `problems` says why not.
+    fn reload(&self, py: Python<'_>) -> bool {
+        let problems = py.detach(|| self.core.reload()).err().unwrap_or_default();
+        let is_done = problems.is_empty();
+        *self.problems.lock().unwrap_or_else(PoisonError::into_inner) = problems;
+        is_done
+    }
+
+    /// Add a rule.
+    ///
+    /// Args:
+    ///     rule: A `Rule`, or a dictionary of its fields.
+    ///
+    /// Returns:
+    ///     Its id, which is made if it has none.
+    ///
+    /// Raises:
+    ///     InvalidRuleError: If it is no rule; then nothing changes.
+    ///     DuplicateRuleError: If another one has its id; then nothing changes.
+    fn add(&self, rule: &Bound<'_, PyAny>) -> PyResult<String> {
+        Ok(self.core.add(rule_of(rule)?)?.id().to_owned())
+    }
+
+    /// Take a rule out; false if no rule has the id.
+    fn remove(&self, id: &str) -> bool {
+        self.core.remove(id).is_some()
+    }
+
+    /// The rules in the order in which they are tried, as dictionaries of their fields.
+    #[getter(rules)]
+    fn listed<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        bridge::to_python(py, &Value::Array(self.core.rules().iter().map(|rule| rule.to_value()).collect()))
+    }
+
+    /// What is done where no rule says anything: `"allow"`, `"ask"` or `"deny"`.
+    #[getter(default)]
+    fn otherwise(&self) -> &'static str {
+        self.core.default_decision().as_str()
+    }
+
+    #[setter(default)]
+    fn set_otherwise(&self, default: &str) -> PyResult<()> {
+        self.core.set_default(decision_of(default)?);
+        Ok(())
+    }
+
+    /// Whether the policy only records what it would do; a tool that asks by itself still does.
+    #[getter]
+    fn shadow(&self) -> bool {
+        self.core.is_shadow()
+    }
+
+    #[setter]
+    fn set_shadow(&self, shadow: bool) {
+        self.core.set_shadow(shadow);
+    }
+
+    /// What would have been decided without shadow mode: the last thousand times that was something else.
+    #[getter]
+    fn shadowed<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let shadowed: Vec<Value> =
+            self.shadowed.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect();
+        bridge::to_python(py, &Value::Array(shadowed))
+    }
+
+    /// What is wrong with the files, one text for each fault with its file, rule and reason.
+    #[getter]
+    fn problems(&self) -> Vec<String> {
+        self.problems.lock().unwrap_or_else(PoisonError::into_inner).iter().map(ToString::to_string).collect()
+    }
+
+    /// Say what every rule makes of a call, and which one decides.
+    ///
+    /// Args:
+    ///     call: The request, `{"name": ..., "input": {...}}`.
+    ///     toolkit: Where the tool is registered, so that its groups, tags, kind and permission are known.
+    ///     caller: Who calls.
+    ///
+    /// Raises:
+    ///     ValueError: If the call has no name.
+    #[pyo3(signature = (call, *, toolkit=None, caller=None))]
+    fn explain(
+        &self,
+        py: Python<'_>,
+        call: &Bound<'_, PyAny>,
+        toolkit: Option<&Bound<'_, PyToolkit>>,
+        caller: Option<&str>,
+    ) -> PyResult<PyExplanation> {
+        let call = value_of(call, "a call")?;
+        let name = call.get("name").and_then(Value::as_str);
+        let name = name.ok_or_else(|| PyValueError::new_err("a call has a `name`"))?;
+        let arguments = match call.get("input") {
+            Some(Value::String(text)) => serde_json::from_str(text)
+                .map_err(|error| PyValueError::new_err(format!("the `input` of the call is no JSON: {error}")))?,
+            Some(input) => input.clone(),
+            None => json!({}),
+        };
+        let tool = toolkit.and_then(|toolkit| toolkit.get().find(py, name));
+        let explanation = match tool {
+            Some(tool) => {
+                let tool: &PyTool = tool.get();
+                about(tool, caller, |subject| self.core.explain(subject, &tool.plan.completed(py, arguments)))
+            }
+            None => {
+                let (kind, permission) = (Kind::Other, Permission::Auto);
+                let subject = Subject { tool: name, server: None, groups: &[], tags: &[], kind, permission, caller };
+                self.core.explain(&subject, &arguments)
+            }
+        };
+        Ok(explanation.into())
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Policy({} rules, default='{}')", self.core.rules().len(), self.otherwise())
+    }
+}

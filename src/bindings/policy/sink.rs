@@ -1,0 +1,78 @@
+//! Where decisions are noted: a file, a function, or anything that can be written to.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::intern;
+use pyo3::prelude::*;
+
+use crate::bindings::json;
+use crate::policy::{AuditLog, Durability, Record};
+
+/// Where decisions are noted.
+pub(crate) enum Sink {
+    /// A file that is appended to durably. The object is what was set.
+    File(Arc<AuditLog>, Py<PyAny>),
+    /// A function that is called with a dictionary.
+    Function(Py<PyAny>),
+    /// An object whose `write` is called with a line.
+    Writer(Py<PyAny>),
+}
+
+impl Sink {
+    /// Understands what a developer has set.
+    pub(crate) fn of(sink: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let py = sink.py();
+        if let Ok(path) = sink.extract::<PathBuf>() {
+            let log = py.detach(|| AuditLog::open(&path, Durability::Synced))?;
+            return Ok(Self::File(Arc::new(log), sink.clone().unbind()));
+        }
+        if sink.getattr_opt(intern!(py, "write"))?.is_some_and(|write| write.is_callable()) {
+            return Ok(Self::Writer(sink.clone().unbind()));
+        }
+        if sink.is_callable() {
+            return Ok(Self::Function(sink.clone().unbind()));
+        }
+        let kind = sink.get_type().qualname()?;
+        Err(PyTypeError::new_err(format!("audit is a path, a function, or an object with a `write`, not {kind}")))
+    }
+
+    pub(crate) fn clone_ref(&self, py: Python<'_>) -> Self {
+        match self {
+            Self::File(log, given) => Self::File(log.clone(), given.clone_ref(py)),
+            Self::Function(function) => Self::Function(function.clone_ref(py)),
+            Self::Writer(writer) => Self::Writer(writer.clone_ref(py)),
+        }
+    }
+
+    /// What was set.
+    pub(crate) fn given(&self) -> &Py<PyAny> {
+        match self {
+            Self::File(_, given) | Self::Function(given) | Self::Writer(given) => given,
+        }
+    }
+
+    /// Notes a decision; what keeps it from being noted must keep the call from running.
+    pub(crate) fn note(&self, py: Python<'_>, record: &Record<'_>) -> PyResult<()> {
+        match self {
+            Self::File(log, _) => Ok(py.detach(|| log.append(record))?),
+            Self::Function(function) => {
+                function.call1(py, (json::to_python(py, &record.to_value())?,))?;
+                Ok(())
+            }
+            Self::Writer(writer) => {
+                writer.call_method1(py, intern!(py, "write"), (format!("{}\n", record.to_line()),))?;
+                match writer.bind(py).getattr_opt(intern!(py, "flush"))? {
+                    Some(flush) => flush.call0().map(drop),
+                    None => Ok(()),
+                }
+            }
+        }
+    }
+
+    pub(crate) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(self.given())
+    }
+}

@@ -1,0 +1,331 @@
+//! Asking whoever may approve a call, while the call waits.
+
+use pyo3::ffi::{self, PyObject, PySendResult};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use serde_json::Value;
+
+use super::drive::{await_iter, resume};
+use super::freeze::{Frozen, Unfit};
+use super::start::Refusal;
+use super::state::{Phase, State, Step};
+use crate::bindings::json;
+use crate::bindings::log;
+use crate::bindings::note::Decided;
+use crate::bindings::policy::word_of;
+use crate::bindings::value::error_text;
+use crate::call::{Answer, EventKind};
+use crate::policy::{Choice, Decision, Ticket, Verdict};
+
+/// A question that is being asked.
+pub(super) struct Question {
+    frozen: Frozen,
+    verdict: Verdict,
+    ticket: Ticket,
+}
+
+/// What came of it.
+pub(super) struct Reply<'py> {
+    pub(super) choice: Choice,
+    pub(super) edited: Option<Bound<'py, PyDict>>,
+    pub(super) by: Option<String>,
+    pub(super) reason: Option<String>,
+}
+
+impl<'py> Reply<'py> {
+    /// Reads what `toolcrib._approver` gives.
+    pub(super) fn read(reply: &Bound<'py, PyAny>) -> PyResult<Self> {
+        type Fields<'py> = (String, Option<Bound<'py, PyAny>>, Option<String>, Option<String>);
+        let (answer, edited, by, reason): Fields<'py> = reply.extract()?;
+        let choice = if answer == "cancel" { Choice::CancelAll } else { Choice::parse(&answer)? };
+        let edited = edited.map(|edited| edited.cast_into::<PyDict>().map_err(PyErr::from)).transpose()?;
+        Ok(Self { choice, edited, by, reason })
+    }
+}
+
+impl State {
+    /// Asks an approver.
+    ///
+    /// # Safety
+    /// The thread is attached; `tool` is filled.
+    pub(super) unsafe fn begin_approval(
+        &self,
+        py: Python<'_>,
+        frozen: Frozen,
+        verdict: &Verdict,
+        approver: &Bound<'_, PyAny>,
+        patience: Option<f64>,
+    ) -> Step {
+        // SAFETY: as for the caller; the coroutine is owned.
+        unsafe {
+            self.tell_request(py, &frozen, verdict, None);
+            let question = self.request_for_approval(py, &frozen, verdict).and_then(|request| {
+                let module = py.import(intern!(py, "toolcrib._approver"))?;
+                let desk = self.tool().desk.clone_ref(py);
+                module.call_method1(intern!(py, "ask"), (desk, approver, request, patience))
+            });
+            let question = match question {
+                Ok(question) => await_iter(question.into_ptr()),
+                Err(error) => return self.refuse(Refusal::Raise(error)),
+            };
+            if question.is_null() {
+                return self.refuse(Refusal::Raise(PyErr::fetch(py)));
+            }
+            let ticket = self.tool().desk.get().grants().wait();
+            self.rare().question.replace(Some(Box::new(Question { frozen, verdict: verdict.clone(), ticket })));
+            self.pending.set(question);
+            self.phase.set(Phase::Approval);
+            self.step_approval(ffi::Py_None())
+        }
+    }
+
+    /// What the approver is shown.
+    unsafe fn request_for_approval<'py>(
+        &self,
+        py: Python<'py>,
+        frozen: &Frozen,
+        verdict: &Verdict,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        // SAFETY: as for `begin_approval`.
+        let tool = unsafe { self.tool() };
+        let case = self.case(py);
+        let fields = PyDict::new(py);
+        fields.set_item(intern!(py, "tool"), &*tool.name)?;
+        fields.set_item(intern!(py, "arguments"), json::to_python(py, &frozen.shown(tool))?)?;
+        fields.set_item(intern!(py, "caller"), case.caller.as_deref())?;
+        fields.set_item(intern!(py, "rule"), verdict.rule().map(|rule| rule.id()))?;
+        fields.set_item(intern!(py, "reason"), verdict.reason())?;
+        fields.set_item(intern!(py, "kind"), tool.traits.kind.as_str())?;
+        fields.set_item(intern!(py, "description"), tool.schema.description())?;
+        fields.set_item(intern!(py, "call_id"), &case.id)?;
+        let class = py.import(intern!(py, "toolcrib.policy"))?.getattr(intern!(py, "ApprovalRequest"))?;
+        class.call((), Some(&fields))
+    }
+
+    /// Tells whoever listens that somebody is asked.
+    pub(super) unsafe fn tell_request(
+        &self,
+        py: Python<'_>,
+        frozen: &Frozen,
+        verdict: &Verdict,
+        pending: Option<&Bound<'_, PyAny>>,
+    ) {
+        // SAFETY: as for `begin_approval`.
+        let tool = unsafe { self.tool() };
+        let desk = tool.desk.get();
+        if !desk.is_heard() {
+            return;
+        }
+        desk.tell(py, EventKind::PermissionRequest, &self.case(py), || {
+            let data = PyDict::new(py);
+            data.set_item(intern!(py, "arguments"), json::to_python(py, &frozen.shown(tool))?)?;
+            data.set_item(intern!(py, "rule"), verdict.rule().map(|rule| rule.id()))?;
+            data.set_item(intern!(py, "reason"), verdict.reason())?;
+            data.set_item(intern!(py, "kind"), tool.traits.kind.as_str())?;
+            data.set_item(intern!(py, "pending"), pending)?;
+            Ok(data)
+        });
+    }
+
+    /// Goes on waiting for the answer.
+    pub(super) unsafe fn step_approval(&self, value: *mut PyObject) -> Step {
+        // SAFETY: in this phase `pending` drives the question.
+        unsafe {
+            match resume(self.pending.get(), value) {
+                (PySendResult::PYGEN_NEXT, future) => Step::Suspend(future),
+                (PySendResult::PYGEN_RETURN, reply) => self.answered(reply),
+                (PySendResult::PYGEN_ERROR, _) => self.fail(),
+            }
+        }
+    }
+
+    /// The question is answered; consumes the reply.
+    pub(super) unsafe fn answered(&self, reply: *mut PyObject) -> Step {
+        // SAFETY: the reply is owned; the phase was `Approval`, so that the question is there.
+        Python::attach(|py| unsafe {
+            let reply = Bound::from_owned_ptr(py, reply);
+            self.pending.clear();
+            // From here on it is the tool that is waited for.
+            self.suspended.set(false);
+            let Some(question) = self.rare().question.take() else { return self.end_of_stream() };
+            match Reply::read(&reply) {
+                Ok(reply) => self.follow(py, *question, reply),
+                Err(error) => self.refuse(Refusal::Raise(error)),
+            }
+        })
+    }
+
+    unsafe fn follow(&self, py: Python<'_>, question: Question, reply: Reply<'_>) -> Step {
+        let Question { frozen, verdict, ticket } = question;
+        // SAFETY: as for `begin_approval`.
+        unsafe {
+            let desk = self.tool().desk.get();
+            let is_cancelled = desk.grants().is_cancelled(ticket);
+            let choice = if is_cancelled { Choice::CancelAll } else { reply.choice };
+            let by = reply.by.as_deref().unwrap_or("approver");
+            let decided = Decided { by: Some(by), ..answered_by(&verdict, choice) };
+            match choice {
+                Choice::CancelAll => {
+                    if !is_cancelled {
+                        desk.grants().cancel_all();
+                    }
+                    self.cancel(py, &frozen, &decided)
+                }
+                Choice::No => {
+                    let reason = reply.reason.unwrap_or_else(|| "whoever was asked did not agree".to_owned());
+                    self.turn_down(py, &frozen.whole, &decided, reason)
+                }
+                Choice::Once | Choice::Run | Choice::Always => {
+                    let frozen = match self.edited(py, frozen, reply.edited.as_ref(), &decided) {
+                        Ok(frozen) => frozen,
+                        Err(step) => return step,
+                    };
+                    if let Some(step) = self.has_left(py) {
+                        return step;
+                    }
+                    self.run_approved(py, &frozen, &decided, choice)
+                }
+            }
+        }
+    }
+
+    /// Runs what was approved, unless a rule has come to be against it, and keeps in mind what else was allowed.
+    pub(super) unsafe fn run_approved(
+        &self,
+        py: Python<'_>,
+        frozen: &Frozen,
+        decided: &Decided<'_>,
+        choice: Choice,
+    ) -> Step {
+        // SAFETY: as for `begin_approval`.
+        unsafe {
+            let now = self.verdict_on(py, frozen);
+            if now.decision == Decision::Deny {
+                return self.deny(py, &now, &frozen.whole);
+            }
+            if let Err(error) = self.note_decision(py, decided, &frozen.whole) {
+                return self.unaccounted(py, &error);
+            }
+            self.remember(py, choice);
+            self.tell_result(py, decided, "");
+            self.execute_frozen(py, frozen)
+        }
+    }
+
+    /// Keeps in mind what was allowed beyond this call.
+    unsafe fn remember(&self, py: Python<'_>, choice: Choice) {
+        if !matches!(choice, Choice::Run | Choice::Always) {
+            return;
+        }
+        // SAFETY: as for `begin_approval`.
+        let tool = unsafe { self.tool() };
+        let (desk, caller) = (tool.desk.get(), self.caller(py));
+        desk.grants().allow(&tool.name, tool.schema_hash(), caller.as_deref());
+        if choice == Choice::Always {
+            let kept = desk.policy_to_extend(py);
+            let kept = kept.and_then(|policy| policy.get().remember(py, &tool.name, caller.as_deref()));
+            if let Err(error) = kept {
+                // The person has agreed to this call in any case; the next run asks again.
+                let text =
+                    format!("'{}' may run always, but that cannot be saved: {}", tool.name, error_text(py, &error));
+                if let Err(error) = log::warning(py, &text) {
+                    error.write_unraisable(py, None);
+                }
+            }
+        }
+    }
+
+    /// The arguments to run with: those that were shown, or what was put in their place and is checked anew.
+    pub(super) unsafe fn edited(
+        &self,
+        py: Python<'_>,
+        frozen: Frozen,
+        edited: Option<&Bound<'_, PyDict>>,
+        decided: &Decided<'_>,
+    ) -> Result<Frozen, Step> {
+        let Some(edited) = edited else { return Ok(frozen) };
+        let edited = &match self.unmasked(edited, &frozen) {
+            Ok(edited) => edited,
+            // SAFETY: as for `begin_approval`.
+            Err(error) => return Err(unsafe { self.refuse(Refusal::Raise(error)) }),
+        };
+        // SAFETY: as for `begin_approval`.
+        unsafe {
+            let decided = Decided { outcome: "denied", ..*decided };
+            let reason = match Frozen::of(py, &self.tool().plan, edited) {
+                Ok(Ok(edited)) => return Ok(edited),
+                Ok(Err(Unfit::Refused(answer))) => answer.text(),
+                Ok(Err(Unfit::Unwritable(reason))) => reason,
+                Err(error) => return Err(self.refuse(Refusal::Raise(error))),
+            };
+            let reason = format!("it was approved with other arguments, which do not fit: {reason}");
+            if let Err(error) = log::warning(py, &format!("a call of '{}' was denied: {reason}", self.tool().name)) {
+                error.write_unraisable(py, None);
+            }
+            Err(self.turn_down(py, &frozen.whole, &decided, reason))
+        }
+    }
+
+    /// Edited arguments in which a secret that is still hidden is what it was.
+    fn unmasked<'py>(&self, edited: &Bound<'py, PyDict>, frozen: &Frozen) -> PyResult<Bound<'py, PyDict>> {
+        let py = edited.py();
+        let edited = edited.copy()?;
+        // SAFETY: as for `begin_approval`.
+        let tool = unsafe { self.tool() };
+        let shown = frozen.shown(tool);
+        for way in &tool.traits.secrets {
+            let name = way.split('.').next().unwrap_or_default();
+            let Some(original) = frozen.sent.get(name).or_else(|| frozen.whole.get(name)) else { continue };
+            let is_untouched = match (edited.get_item(name)?, shown.get(name)) {
+                (Some(given), Some(shown)) => json::from_python(&given).is_ok_and(|given| Value::from(given) == *shown),
+                _ => false,
+            };
+            if is_untouched {
+                edited.set_item(name, json::to_python(py, original)?)?;
+            }
+        }
+        Ok(edited)
+    }
+
+    /// The answer for a tool that may not be called any more, since somebody was asked.
+    unsafe fn has_left(&self, py: Python<'_>) -> Option<Step> {
+        // SAFETY: as for `begin_approval`.
+        unsafe {
+            if self.toolkit.get().is_null() {
+                return None;
+            }
+            let name = self.tool().name.clone();
+            match self.admitted_tool(py, &name) {
+                Ok(tool) if tool.as_ptr() == self.tool.get() => None,
+                Ok(_) => Some(self.refuse(Refusal::Answer(Answer::Denied {
+                    tool: name.into(),
+                    reason: "it is another tool by now than the one that was approved".to_owned(),
+                }))),
+                Err(answer) => Some(self.refuse(Refusal::Answer(answer))),
+            }
+        }
+    }
+
+    /// Everything that waits was cancelled.
+    pub(super) unsafe fn cancel(&self, py: Python<'_>, frozen: &Frozen, decided: &Decided<'_>) -> Step {
+        // SAFETY: as for `begin_approval`.
+        unsafe {
+            if let Err(error) = self.note_decision(py, decided, &frozen.whole) {
+                error.write_unraisable(py, None);
+            }
+            self.tell_result(py, decided, "everything that waited was cancelled");
+            self.refuse(Refusal::Answer(Answer::Cancelled { tool: self.tool().name.to_string() }))
+        }
+    }
+}
+
+/// A decision that somebody took.
+pub(super) fn answered_by(verdict: &Verdict, choice: Choice) -> Decided<'_> {
+    let outcome = match choice {
+        Choice::Once | Choice::Run | Choice::Always => "run",
+        Choice::No => "denied",
+        Choice::CancelAll => "cancelled",
+    };
+    Decided { answer: Some(word_of(choice)), outcome, ..Decided::by_rule(verdict) }
+}

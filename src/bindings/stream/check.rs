@@ -1,0 +1,102 @@
+//! A dry run: what would become of a call, without anything running, being asked or being noted.
+
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyMapping};
+
+use super::freeze::{Frozen, Unfit};
+use super::start::{Refusal, name_of, read_input};
+use super::state::State;
+use crate::bindings::desk::Ruling;
+use crate::call::Answer;
+use crate::policy::{Decision, Verdict};
+
+/// What would become of a call.
+struct Outlook {
+    /// `run`, `ask`, `pending`, `deny`, or `refuse` where the request itself is wrong.
+    would: &'static str,
+    answer: Option<Answer>,
+    verdict: Option<Verdict>,
+}
+
+impl Outlook {
+    fn refused(answer: Answer) -> Self {
+        Self { would: "refuse", answer: Some(answer), verdict: None }
+    }
+
+    fn to_dict<'py>(&self, py: Python<'py>, name: Option<&str>) -> PyResult<Bound<'py, PyDict>> {
+        let shown = PyDict::new(py);
+        let verdict = self.verdict.as_ref();
+        let is_about_arguments = matches!(self.answer, Some(Answer::InvalidArguments { .. }));
+        let text = self.answer.as_ref().map(Answer::text);
+        shown.set_item(intern!(py, "tool"), name)?;
+        shown.set_item(intern!(py, "would"), self.would)?;
+        shown.set_item(intern!(py, "decision"), verdict.map(|verdict| verdict.decision.as_str()))?;
+        shown.set_item(intern!(py, "rule"), verdict.and_then(|verdict| verdict.rule()).map(|rule| rule.id()))?;
+        let reason = verdict.map(|verdict| verdict.reason().into_owned());
+        shown.set_item(intern!(py, "reason"), reason.or_else(|| text.clone()))?;
+        let shadowed = verdict.and_then(|verdict| verdict.shadowed.as_ref());
+        shown.set_item(intern!(py, "shadowed"), shadowed.map(|shadowed| shadowed.decision.as_str()))?;
+        shown.set_item(intern!(py, "code"), self.answer.as_ref().map(|answer| answer.code().as_str()))?;
+        shown.set_item(intern!(py, "problems"), if is_about_arguments { text } else { None })?;
+        Ok(shown)
+    }
+}
+
+/// Says what would become of a call of a toolkit or through a view.
+pub(crate) fn check<'py>(counter: &Bound<'py, PyAny>, call: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {
+    let py = counter.py();
+    let block = PyDict::new(py);
+    block.update(call.cast::<PyMapping>()?)?;
+    let state = State::stream(counter.clone().into_ptr(), block.clone().into_any().into_ptr());
+    let spelt = block.get_item(intern!(py, "name"))?;
+    let Some(spelt) = spelt else {
+        return Outlook::refused(Answer::BadCall { reason: "it has no `name`".to_owned() }).to_dict(py, None);
+    };
+    // SAFETY: the block keeps the name alive.
+    let name = match unsafe { name_of(spelt.as_ptr()) } {
+        Ok(name) => name,
+        Err(Refusal::Answer(answer)) => return Outlook::refused(answer).to_dict(py, None),
+        Err(Refusal::Raise(error)) => return Err(error),
+    };
+    let outlook = match read_input(py, name, block.get_item(intern!(py, "input"))?) {
+        Ok(input) => outlook(py, &state, name, &input)?,
+        Err(Refusal::Answer(answer)) => Outlook::refused(answer),
+        Err(Refusal::Raise(error)) => return Err(error),
+    };
+    outlook.to_dict(py, Some(name))
+}
+
+fn outlook(py: Python<'_>, state: &State, name: &str, input: &Bound<'_, PyDict>) -> PyResult<Outlook> {
+    // SAFETY: `check` has filled the slot.
+    let tool = match unsafe { state.admitted_tool(py, name) } {
+        Ok(tool) => tool,
+        Err(answer) => return Ok(Outlook::refused(answer)),
+    };
+    let desk = tool.get().desk.get();
+    let caller = state.caller(py);
+    let verdict = match Frozen::of(py, &tool.get().plan, input)? {
+        Ok(frozen) => desk.judge(tool.get(), caller.as_deref(), &frozen.whole),
+        Err(unfit) => {
+            // What is denied whatever the arguments are is denied with these.
+            if let Ruling::Deny(verdict) = desk.glance(tool.get(), caller.as_deref()) {
+                return Ok(Outlook { would: "deny", answer: None, verdict: Some(verdict) });
+            }
+            return Ok(Outlook::refused(match unfit {
+                Unfit::Refused(answer) => answer,
+                Unfit::Unwritable(reason) => Answer::Denied { tool: name.to_owned(), reason },
+            }));
+        }
+    };
+    let asked = desk.asked(py);
+    let is_granted = desk.grants().allows(&tool.get().name, tool.get().schema_hash(), caller.as_deref());
+    let would = match verdict.decision {
+        Decision::Allow => "run",
+        Decision::Deny => "deny",
+        Decision::Ask if is_granted => "run",
+        Decision::Ask if asked.headless => "deny",
+        Decision::Ask if asked.approver.is_some() => "ask",
+        Decision::Ask => "pending",
+    };
+    Ok(Outlook { would, answer: None, verdict: Some(verdict) })
+}

@@ -1,0 +1,108 @@
+//! Who may do what: the policy of a toolkit, whom it asks, where it keeps approvals and notes decisions.
+#![allow(
+    clippy::doc_markdown,
+    reason = "what `help()` shows is Python's documentation, where sections list bare names"
+)]
+
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use super::PyToolkit;
+use crate::bindings::policy::{PyApprovals, PyPolicy, Sink};
+use crate::bindings::stream::{check, resumed};
+
+#[pymethods]
+impl PyToolkit {
+    /// The rules that every call is judged by; None if there are none.
+    #[getter]
+    fn policy(&self, py: Python<'_>) -> Option<Py<PyPolicy>> {
+        self.desk.get().policy(py)
+    }
+
+    #[setter]
+    fn set_policy(&self, policy: Option<Py<PyPolicy>>) {
+        self.desk.get().set_policy(policy);
+    }
+
+    /// Who is asked about calls that need approval; None if such a call ends with a pending value.
+    #[getter]
+    fn approver(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        self.desk.get().asked(py).approver
+    }
+
+    #[setter]
+    fn set_approver(&self, approver: Option<Bound<'_, PyAny>>) -> PyResult<()> {
+        self.desk.get().set_approver(approver)
+    }
+
+    /// After how many seconds no answer is a no; None to wait as long as it takes.
+    #[getter]
+    fn approver_timeout(&self, py: Python<'_>) -> Option<f64> {
+        self.desk.get().asked(py).patience
+    }
+
+    #[setter]
+    fn set_approver_timeout(&self, seconds: Option<f64>) -> PyResult<()> {
+        self.desk.get().set_patience(seconds)
+    }
+
+    /// Whether nobody can be asked, so that what would need approval is denied at once.
+    #[getter]
+    fn headless(&self, py: Python<'_>) -> bool {
+        self.desk.get().asked(py).headless
+    }
+
+    #[setter]
+    fn set_headless(&self, headless: bool) {
+        self.desk.get().set_headless(headless);
+    }
+
+    /// What makes pending calls and lets each be answered once; in memory unless it was set.
+    #[getter]
+    fn approvals(&self, py: Python<'_>) -> PyResult<Py<PyApprovals>> {
+        self.desk.get().approvals(py)
+    }
+
+    #[setter]
+    fn set_approvals(&self, approvals: Option<Py<PyApprovals>>) {
+        self.desk.get().set_approvals(approvals);
+    }
+
+    /// Where every decision is noted before it takes effect; None if nowhere.
+    #[getter]
+    fn audit(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        self.desk.get().audit(py).map(|sink| sink.given().clone_ref(py))
+    }
+
+    #[setter]
+    fn set_audit(&self, audit: Option<Bound<'_, PyAny>>) -> PyResult<()> {
+        let sink = audit.map(|audit| Sink::of(&audit)).transpose()?;
+        self.desk.get().set_audit(sink);
+        Ok(())
+    }
+
+    /// Forget what was allowed for this run: everything is asked about again.
+    fn end_run(&self) {
+        self.desk.get().grants().forget();
+    }
+
+    /// Say what would become of a call; nothing runs, nobody is asked, and nothing is noted.
+    ///
+    /// Args:
+    ///     tool_call: The request, as `call_tool_function` takes it.
+    ///
+    /// Raises:
+    ///     TypeError: If `tool_call` is not a mapping.
+    fn check<'py>(slf: &Bound<'py, Self>, tool_call: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {
+        check(slf.as_any(), tool_call)
+    }
+
+    /// Go on with a pending call, once `toolcrib._approver` has read the answer.
+    fn _resume<'py>(
+        slf: &Bound<'py, Self>,
+        pending: &Bound<'py, PyAny>,
+        reply: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        resumed(slf.as_any(), pending, reply)
+    }
+}
