@@ -8,12 +8,15 @@ import textwrap
 from collections.abc import AsyncIterable, AsyncIterator, Iterator
 from typing import Any
 
+import pytest
+
 from toolcrib import Toolkit, ToolResponse
 
 NOTE = "<system-info>The tool call has been interrupted by the user.</system-info>"
 
 # `asyncio.Task` counts the requests to cancel since 3.11; `asyncio.timeout` and `TaskGroup` came with that.
 COUNTS_REQUESTS = sys.version_info >= (3, 11)
+needs_counting = pytest.mark.skipif(not COUNTS_REQUESTS, reason="before 3.11 a task does not count requests to cancel")
 TaskGroup: Any = getattr(asyncio, "TaskGroup", None)
 timeout: Any = getattr(asyncio, "timeout", None)
 

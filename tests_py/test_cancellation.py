@@ -10,10 +10,8 @@ import pytest
 from cancellable import KINDS
 from cancelling import cancelled_everywhere
 from conftest import LoopFactory
-from streams import COUNTS_REQUESTS, NOTE, block, toolkit
+from streams import NOTE, block, needs_counting, toolkit
 from toolcrib import ToolResponse
-
-needs_counting = pytest.mark.skipif(not COUNTS_REQUESTS, reason="before 3.11 a task does not count requests to cancel")
 
 
 @pytest.mark.parametrize("tools", KINDS)

@@ -9,10 +9,8 @@ import anyio
 import pytest
 
 from conftest import LoopFactory
-from streams import COUNTS_REQUESTS, NOTE, TaskGroup, block, python, read, requests, texts, timeout, toolkit
+from streams import NOTE, TaskGroup, block, needs_counting, python, read, requests, texts, timeout, toolkit
 from toolcrib import ToolResponse
-
-needs_counting = pytest.mark.skipif(not COUNTS_REQUESTS, reason="before 3.11 a task does not count requests to cancel")
 
 
 async def forever() -> None:

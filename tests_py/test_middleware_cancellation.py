@@ -9,11 +9,9 @@ import pytest
 from cancellable import KINDS
 from cancelling import cancelled_everywhere
 from layers import break_out, collecting, first_only, layered, passing, returning, waiting
-from streams import COUNTS_REQUESTS, Numbers, block, read, timeout
+from streams import Numbers, block, needs_counting, read, timeout
 from toolcrib import ToolResponse
 from toolcrib.middleware import NextHandler
-
-needs_counting = pytest.mark.skipif(not COUNTS_REQUESTS, reason="before 3.11 a task does not count requests to cancel")
 
 AROUND: dict[str, tuple[Any, ...]] = {
     "passing": (passing,),

@@ -1,7 +1,7 @@
 """Keep the tools of LLM agents, tell models about them, decide who may call them, and run them."""
 
 from toolcrib import errors, tracing
-from toolcrib._core import RegisteredToolFunction, ToolGroup, ToolResponse, ToolStream
+from toolcrib._core import RegisteredToolFunction, Role, Roles, ToolGroup, ToolkitView, ToolResponse, ToolStream
 from toolcrib.blocks import (
     AudioBlock,
     Base64Source,
@@ -22,6 +22,8 @@ __all__ = [
     "Base64Source",
     "ImageBlock",
     "RegisteredToolFunction",
+    "Role",
+    "Roles",
     "TextBlock",
     "ThinkingBlock",
     "ToolGroup",
@@ -30,6 +32,7 @@ __all__ = [
     "ToolStream",
     "ToolUseBlock",
     "Toolkit",
+    "ToolkitView",
     "URLSource",
     "VideoBlock",
     "errors",

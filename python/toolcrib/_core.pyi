@@ -4,6 +4,7 @@ Import these names from `toolcrib`; the `Toolkit` there adds `tools`, `groups`, 
 the background to the one here.
 """
 
+import builtins
 from asyncio import Task
 from collections.abc import (
     AsyncGenerator,
@@ -25,7 +26,7 @@ from typing_extensions import disjoint_base
 
 from toolcrib.blocks import AudioBlock, ImageBlock, TextBlock, VideoBlock
 from toolcrib.middleware import Middleware
-from toolcrib.policy import ApprovalRequest, Rule
+from toolcrib.policy import Approval, ApprovalRequest, Rule
 from toolcrib.skill import AgentSkill
 
 __all__ = [
@@ -37,11 +38,15 @@ __all__ = [
     "Explanation",
     "Policy",
     "RegisteredToolFunction",
+    "Role",
+    "Roles",
     "TaskBoard",
     "ToolGroup",
     "ToolResponse",
+    "ToolRoster",
     "ToolStream",
     "Toolkit",
+    "ToolkitView",
 ]
 
 @type_check_only
@@ -49,6 +54,7 @@ class _Writer(Protocol):
     def write(self, text: str, /) -> object: ...
 
 _Block: TypeAlias = TextBlock | ImageBlock | AudioBlock | VideoBlock
+_Answer: TypeAlias = Literal["once", "run", "always", "no", "cancel"] | bool
 _Approver: TypeAlias = Callable[[ApprovalRequest], Any]
 _AuditSink: TypeAlias = str | PathLike[str] | Callable[[dict[str, Any]], object] | _Writer
 _Kind: TypeAlias = Literal["read", "edit", "delete", "move", "search", "execute", "think", "fetch", "other"]
@@ -71,9 +77,9 @@ class Toolkit:
             `"compat"` does as AgentScope does: a function's error responds, a generator's is raised.
         run_in: Where synchronous tools run: `"thread"`, or `"inline"` on the event loop.
         policy: The rules that every call is judged by.
-        approver: Who is asked about calls that need approval: called with an `ApprovalRequest`, in a worker thread unless
-            it is a coroutine function, and answers `"once"`, `"run"`, `"always"`, `"no"` or `"cancel"`, a boolean, or
-            an `Approval`. Without one, such a call ends with a pending value; see `resume`.
+        approver: Who is asked about calls that need approval: called with an `ApprovalRequest`, in a worker thread
+            unless it is a coroutine function, and answers `"once"`, `"run"`, `"always"`, `"no"` or `"cancel"`, a
+            boolean, or an `Approval`. Without one, such a call ends with a pending value; see `resume`.
         approver_timeout: After how many seconds no answer is a no; None to wait as long as it takes.
         headless: Whether nobody can be asked, so that what would need approval is denied at once.
         approvals: What makes pending values and lets each be answered once; in memory if it is None.
@@ -251,6 +257,112 @@ class Toolkit:
         Raises:
             TypeError: If `group_names` is neither a string nor a list of strings.
             BasicGroupError: If `basic` is among them; then nothing is removed.
+        """
+
+    def register_group(
+        self,
+        id: str,
+        description: str = "",
+        tools: Iterable[str | Callable[..., Any]] = (),
+        *,
+        reserved: bool = False,
+        active: bool = True,
+        notes: str | None = None,
+    ) -> None:
+        """Add a group together with its tools, or put it in the place of the one that has the id.
+
+        A tool may be in several groups: one that is in others stays there as well, and can be called while any of its
+        groups is active. Replacing a group is worth a warning in the log `toolcrib`; tools that only the old one held
+        are taken out. A registration that fails changes nothing.
+
+        Args:
+            id: The group's id, which is its name everywhere else.
+            description: What the group is for.
+            tools: Names of registered tools, and callables to register.
+            reserved: Whether nobody may register or unregister the id from now on.
+            active: Whether its tools are shown and may be called.
+            notes: How to use its tools; see `get_activated_notes`.
+
+        Raises:
+            ReservedGroupError: If the id is reserved, as `basic` always is.
+            InvalidGroupError: If `tools` is not a list of such things, or there is no tool of a name.
+            DuplicateToolError: If a callable has the name of a tool that another group holds.
+            ToolcribError: If a callable cannot be a tool; see `register_tool_function`.
+        """
+
+    def unregister_group(self, id: str) -> None:
+        """Take a group out, and with it the tools that no other group holds.
+
+        Raises:
+            ReservedGroupRemovalError: If the group is reserved, as `basic` always is.
+            UnknownGroupError: If there is no such group.
+        """
+
+    def list_groups(self) -> list[dict[str, Any]]:
+        """Describe all groups, `basic` first, then in the order they were created.
+
+        Returns:
+            For each a dictionary with `id`, `description`, `tools` (their names), `tool_count`, `reserved` and
+            `active`.
+        """
+
+    def tool_group(self, name: str) -> str | None:
+        """Name the group that was the latest to take a tool in, of those that hold it; None if none does."""
+
+    def tool_groups_of(self, name: str) -> list[str]:
+        """Name all groups that hold a tool, the latest to take it in last."""
+
+    def is_tool_in_groups(self, name: str, ids: Iterable[str]) -> bool:
+        """Say whether one of these groups holds a tool, be they active or not.
+
+        Raises:
+            TypeError: If `ids` is not a list of strings.
+        """
+
+    def all_group_ids(self) -> list[str]:
+        """Name all groups, `basic` first, then in the order they were created."""
+
+    def view(
+        self,
+        groups: Iterable[str] | None = None,
+        names: Iterable[str] | None = None,
+        exclude: Iterable[str] = (),
+        tags: Iterable[str] | None = None,
+        *,
+        caller: str | None = None,
+    ) -> ToolkitView:
+        """Show a part of the toolkit: exactly what the view lists can be called through it.
+
+        A view is live and cheap: it holds no tools, only what is chosen. A tool is chosen if everything holds that is
+        asked; an empty list chooses nothing, and a name that nothing has chooses nothing until something has it.
+
+        Args:
+            groups: The groups whose tools are shown while they are active. `basic` is shown only if it is named.
+            names: The tools that are shown.
+            exclude: The tools that are not shown.
+            tags: Tags of which a tool must carry one.
+            caller: Who calls through the view, for policies and audits.
+
+        Raises:
+            TypeError: If one of the lists is not a list of strings.
+        """
+
+    def view_for(
+        self, role: Role | str | None, roles: Roles | None = None, *, caller: str | None = None
+    ) -> ToolkitView:
+        """Show what a role may use: its groups, or the default ones if it names none.
+
+        The view of a name follows the role: what is changed by `Roles.update` holds at once, and when the role is
+        removed the view shows nothing. So does that of a name that no role has, and of None. The role `root` has
+        exactly the group `org_management`.
+
+        Args:
+            role: The name of a role, or a role.
+            roles: Where the name is looked up, and what groups are the default.
+            caller: Who calls through the view; the role's name if it is not given.
+
+        Raises:
+            TypeError: If `role` is none of these.
         """
 
     def get_json_schemas(self, group_names: list[str] | None = None) -> list[dict[str, Any]]:
@@ -489,8 +601,30 @@ class Toolkit:
     def end_run(self) -> None:
         """Forget what was allowed for this run: everything is asked about again."""
 
-    def _resume(self, pending: Mapping[str, Any] | str, reply: tuple[Any, ...]) -> ToolStream:
-        """Go on with a pending call, once `toolcrib._approver` has read the answer."""
+    def resume(
+        self,
+        pending: Mapping[str, Any] | str,
+        answer: _Answer | Approval,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        by: str | None = None,
+    ) -> ToolStream:
+        """Go on with a call that ended with a pending value, once and in any process that shares the approvals.
+
+        Nothing runs before the first step, which also uses the pending value up: an exception for a value that is
+        expired, altered or used comes from there. Middlewares are around the call as around any other; whatever they
+        make of the request, what was approved runs.
+
+        Args:
+            pending: What was in the response's `metadata["pending"]`, or its JSON text.
+            answer: `"once"`, `"run"`, `"always"`, `"no"`, `"cancel"`, a boolean, or an `Approval`.
+            arguments: What to run it with instead; checked against the schema and the rules again.
+            by: Who answered, for the audit.
+
+        Raises:
+            InvalidPendingError: If `pending` is no pending value.
+            InvalidAnswerError: If `answer` is none.
+        """
 
     def call(self, name: str, /, **arguments: Any) -> Coroutine[Any, Any, ToolResponse]:
         """Call a tool and give its last response.
@@ -526,12 +660,12 @@ class RegisteredToolFunction:
         """The name a model calls it by."""
 
     @property
-    def group(self) -> str:
-        """The name of the group it belongs to: the first, if it is in several."""
-
-    @property
     def groups(self) -> list[str]:
         """The names of all groups it belongs to, in the order they took it in."""
+
+    @property
+    def group(self) -> str:
+        """The name of the group it belongs to: the first, if it is in several."""
 
     @property
     def tags(self) -> list[str]:
@@ -622,6 +756,324 @@ class RegisteredToolFunction:
             async for response in toolkit.tools["add"].call(arguments={"a": 1, "b": 2}):
                 print(response.text)
         """
+
+@final
+class ToolkitView:
+    """Show a part of a toolkit: exactly what it lists can be called through it.
+
+    A view is made by `Toolkit.view` and `Toolkit.view_for`. It is live: what is registered, removed or switched later
+    shows at once. It is always true, also when it shows nothing.
+    """
+
+    @property
+    def toolkit(self) -> Toolkit:
+        """The toolkit that it shows a part of."""
+
+    @property
+    def caller(self) -> str | None:
+        """Who calls through it."""
+
+    @property
+    def tools(self) -> Mapping[str, RegisteredToolFunction]:
+        """The tools it shows by name, in the order they were registered; live."""
+
+    @property
+    def groups(self) -> Mapping[str, ToolGroup]:
+        """The groups it shows by name, in the order they were created, without `basic`; live."""
+
+    def get_json_schemas(self) -> list[dict[str, Any]]:
+        """Describe the tools it shows, in the order they were registered.
+
+        Returns:
+            One `{"type": "function", "function": {...}}` for each tool. They are copies, yours to change.
+        """
+
+    def get_json_schemas_bytes(self) -> bytes:
+        """Give the same list as JSON text, which is kept until something changes."""
+
+    def get_activated_notes(self) -> str:
+        """Join the notes of the active groups it shows, each under the heading `## About Tool Group '<name>'`."""
+
+    def view(
+        self,
+        groups: Iterable[str] | None = None,
+        names: Iterable[str] | None = None,
+        exclude: Iterable[str] = (),
+        tags: Iterable[str] | None = None,
+        *,
+        caller: str | None = None,
+    ) -> ToolkitView:
+        """Show a part of what this view shows; see `Toolkit.view`.
+
+        Args:
+            groups: The groups whose tools are still shown.
+            names: The tools that are still shown.
+            exclude: The tools that are not shown.
+            tags: Tags of which a tool must carry one.
+            caller: Who calls through the view; the same as through this one if it is not given.
+
+        Raises:
+            TypeError: If one of the lists is not a list of strings.
+        """
+
+    def reset_equipped_tools(self, **kwargs: bool) -> ToolResponse:
+        """Choose the tool groups to work with from now on, among those that the view shows; see `Toolkit`."""
+
+    def __contains__(self, name: object, /) -> bool:
+        """Whether a tool of this name can be called through it now."""
+
+    def call_tool_function(self, tool_call: Mapping[str, Any]) -> ToolStream:
+        """Call a tool the way a model asks for it, and give its responses as they come.
+
+        A tool that the view does not show is answered with the code `"tool_not_available"`, whether there is one of
+        that name or not; middlewares and background tasks of the call stay inside the view. See
+        `Toolkit.call_tool_function`.
+        """
+
+    def call(self, name: str, /, **arguments: Any) -> Coroutine[Any, Any, ToolResponse]:
+        """Call a tool and give its last response."""
+
+    def run(self, name: str, /, **arguments: Any) -> ToolResponse:
+        """Call a tool from synchronous code and return its last response; see `Toolkit.run`."""
+
+    def check(self, tool_call: Mapping[str, Any]) -> dict[str, Any]:
+        """Say what would become of a call through the view; see `Toolkit.check`."""
+
+    def resume(
+        self,
+        pending: Mapping[str, Any] | str,
+        answer: _Answer | Approval,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        by: str | None = None,
+    ) -> ToolStream:
+        """Go on with a pending call of this view's caller; see `Toolkit.resume`."""
+
+    def _admit(self, name: str) -> RegisteredToolFunction | ToolResponse: ...
+    def _find_tool(self, name: str) -> RegisteredToolFunction | None: ...
+    def _find_group(self, name: str) -> ToolGroup | None: ...
+    def _all_tools(self) -> dict[str, RegisteredToolFunction]: ...
+    def _all_groups(self) -> dict[str, ToolGroup]: ...
+
+@final
+class Role:
+    """A role: a prompt, and the groups that whoever has it may use.
+
+    Args:
+        name: The name, unique among the roles.
+        prompt: What an agent in this role is told.
+        tool_groups: The groups it may use: None for the default, an empty list for none.
+        details: Everything else that its record says, in JSON's types.
+
+    Raises:
+        TypeError: If `tool_groups` is not a list of strings.
+    """
+
+    def __new__(
+        cls,
+        name: str,
+        prompt: str = "",
+        tool_groups: Iterable[str] | None = None,
+        details: dict[str, Any] | None = None,
+    ) -> Role: ...
+    @property
+    def name(self) -> str:
+        """The name, unique among the roles."""
+
+    @property
+    def prompt(self) -> str:
+        """What an agent in this role is told."""
+
+    @property
+    def tool_groups(self) -> list[str] | None:
+        """The groups it may use: None for the default, an empty list for none."""
+
+    @property
+    def details(self) -> dict[str, Any]:
+        """Everything else that its record says, as a copy."""
+
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    def __reduce__(self) -> tuple[Any, ...]: ...
+
+@final
+class Roles:
+    """Roles by name, in the order they were added.
+
+    Who has a role that is not here sees nothing. They may be used from several threads at once.
+
+    Args:
+        default: The groups of roles that name none; None if they are all.
+
+    Raises:
+        TypeError: If `default` is not a list of strings.
+    """
+
+    def __new__(cls, default: Iterable[str] | None = None) -> Roles: ...
+    @property
+    def default(self) -> list[str] | None:
+        """The groups of roles that name none; None if they are all."""
+
+    def add(self, role: Role) -> None:
+        """Add a role; its record gets an id and the time.
+
+        Raises:
+            DuplicateRoleError: If there is a role of that name.
+            SystemRoleError: If the name is `root`.
+            InvalidRoleError: If the name is empty.
+        """
+
+    def get(self, name: str) -> Role | None:
+        """Find a role by its exact name."""
+
+    def update(self, name: str, *, prompt: str | None = None, tool_groups: Iterable[str] | None = ...) -> Role:
+        """Change a role; views that were made for its name follow.
+
+        Args:
+            name: The role's name.
+            prompt: What an agent in this role is told from now on.
+            tool_groups: The groups it may use from now on: None for the default, an empty list for none.
+
+        Returns:
+            The role as it is now. What is left out stays as it was.
+
+        Raises:
+            UnknownRoleError: If there is no such role.
+            SystemRoleError: If the name is `root`.
+            TypeError: If `tool_groups` is not a list of strings.
+        """
+
+    def remove(self, name: str) -> Role:
+        """Take a role away: who has it sees nothing from now on.
+
+        Returns:
+            The role that was there.
+
+        Raises:
+            UnknownRoleError: If there is no such role.
+            SystemRoleError: If the name is `root`.
+        """
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Keep the roles in a JSON file.
+
+        The file is replaced in one step: whoever reads it, also after a crash, finds the old roles or the new ones.
+        What the file that was loaded had beside the roles in use is written again.
+
+        Raises:
+            FileAccessError: If the system refuses, as an `OSError` says.
+            FileTooLargeError: If the file would have more than 16 MiB.
+        """
+
+    def load(self, path: str | PathLike[str], *, strict: bool = True) -> list[str]:
+        """Put the roles of a file in the place of all roles; views that were made for a name follow.
+
+        Args:
+            path: The file.
+            strict: Whether a record that is no role is an error. Otherwise it is passed over: who has that role sees
+                nothing.
+
+        Returns:
+            What is wrong with the records that were passed over.
+
+        Raises:
+            RoleFileError: If it is no file of roles; the text names each record and field. Then nothing has changed.
+            MissingFileError: If there is no such file.
+            FileAccessError: If the system refuses, as an `OSError` says.
+            FileTooLargeError: If it has more than 16 MiB.
+        """
+
+    def __contains__(self, name: object, /) -> bool: ...
+    def __len__(self) -> int: ...
+    def __bool__(self) -> bool: ...
+    def __iter__(self) -> Iterator[str]:
+        """Go through the names, in the order the roles were added."""
+
+@final
+class ToolRoster:
+    """Groups of tool definitions: plain data that is copied in and out.
+
+    It may be used from several threads at once.
+    """
+
+    def __new__(cls) -> ToolRoster: ...
+    def register(self, id: str, definition: Any, *, reserved: bool = False) -> bool:
+        """Add a group, or put it in the place of the one that has the id.
+
+        Args:
+            id: The group's id.
+            definition: A dictionary with a list `tools` of definitions and perhaps a `description`. Of several
+                definitions of one name the last is kept; those without a name are passed over.
+            reserved: Whether nobody may register or unregister the id from now on.
+
+        Returns:
+            Whether there was a group of that id.
+
+        Raises:
+            ReservedGroupError: If the id is reserved, whatever the definition.
+            InvalidGroupError: If the definition is none.
+        """
+
+    def unregister(self, id: str) -> None:
+        """Take a group out.
+
+        Raises:
+            ReservedGroupRemovalError: If the group is reserved.
+            UnknownGroupError: If there is no such group.
+        """
+
+    def update(self, id: str, tools: Any) -> None:
+        """Give a group, reserved or not, other tools.
+
+        Raises:
+            UnknownGroupError: If there is no such group.
+            InvalidGroupError: If `tools` is not a list of definitions.
+        """
+
+    def reserve(self, id: str) -> None:
+        """Keep the id of a group from being registered or unregistered from now on.
+
+        Raises:
+            UnknownGroupError: If there is no such group.
+        """
+
+    def definitions(self, ids: Iterable[str]) -> builtins.list[dict[str, Any]]:
+        """Give the definitions of these groups in the order of the ids, each name once as the first of them defines it.
+
+        Ids that no group has are passed over.
+        """
+
+    def list(self) -> builtins.list[dict[str, Any]]:
+        """Describe all groups in their order.
+
+        Returns:
+            For each a dictionary with `id`, `description`, `tools` (their names), `tool_count` and `reserved`.
+        """
+
+    def get(self, id: str) -> dict[str, Any] | None:
+        """Describe one group; None if there is none."""
+
+    def holder(self, name: str) -> str | None:
+        """Name the group that was the latest to take a tool in, of those that hold it."""
+
+    def holders(self, name: str) -> builtins.list[str]:
+        """Name all groups that hold a tool, the latest to take it in last."""
+
+    def is_in(self, name: str, ids: Iterable[str]) -> bool:
+        """Say whether one of these groups holds a tool."""
+
+    def ids(self) -> builtins.list[str]:
+        """Name all groups in their order."""
+
+    def tool_names(self) -> builtins.list[str]:
+        """Name all tools, each once, in the order of the groups."""
+
+    def is_reserved(self, id: str) -> bool:
+        """Say whether an id is reserved."""
+
+    def __contains__(self, id: object, /) -> bool: ...
+    def __len__(self) -> int: ...
+    def __bool__(self) -> bool: ...
 
 @final
 class ToolGroup:

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, overload
 
 from toolcrib._background import BackgroundTasks
 from toolcrib._mapping import LiveMapping
 
 if TYPE_CHECKING:
-    from toolcrib._core import Event, RegisteredToolFunction, ToolGroup, ToolResponse, ToolStream
+    from toolcrib._core import Event, RegisteredToolFunction, ToolGroup, ToolResponse
     from toolcrib._mcp import McpClient
     from toolcrib.events import EventStream
-    from toolcrib.policy import Approval
     from toolcrib.skill import AgentSkill
 
-    _Answer: TypeAlias = Literal["once", "run", "always", "no", "cancel"] | bool
     _EventType: TypeAlias = Literal[
         "call_start", "chunk", "permission_request", "permission_result", "call_end", "error"
     ]
@@ -27,7 +24,6 @@ if TYPE_CHECKING:
 __all__ = ["Toolkit"]
 
 F = TypeVar("F", bound=Callable[..., Any])
-T = TypeVar("T")
 
 
 class Toolkit(BackgroundTasks):
@@ -217,62 +213,12 @@ class Toolkit(BackgroundTasks):
 
         return unsubscribe
 
-    def resume(
-        self,
-        pending: Mapping[str, Any] | str,
-        answer: _Answer | Approval,
-        arguments: Mapping[str, Any] | None = None,
-        *,
-        by: str | None = None,
-    ) -> ToolStream:
-        """Go on with a call that ended with a pending value, once and in any process that shares the approvals.
-
-        Nothing runs before the first step, which also uses the pending value up: an exception for a value that is
-        expired, altered or used comes from there. Middlewares are around the call as around any other; whatever they
-        make of the request, what was approved runs.
-
-        Args:
-            pending: What was in the response's `metadata["pending"]`, or its JSON text.
-            answer: `"once"`, `"run"`, `"always"`, `"no"`, `"cancel"`, a boolean, or an `Approval`.
-            arguments: What to run it with instead; checked against the schema and the rules again.
-            by: Who answered, for the audit.
-
-        Raises:
-            InvalidPendingError: If `pending` is no pending value.
-            InvalidAnswerError: If `answer` is none.
-        """
-        from toolcrib._approver import reply_to_resume
-
-        return self._resume(pending, reply_to_resume(answer, arguments, by))
-
     def run(self, name: str, /, **arguments: Any) -> ToolResponse:
         """Call a tool from synchronous code and return its last response.
 
         It may be used anywhere, also in a function that an event loop calls: the tool then runs on an event loop of its
         own in another thread, and the caller waits.
         """
-        import asyncio
+        from toolcrib import _run
 
-        async def last() -> ToolResponse:
-            return await self.call(name, **arguments)
-
-        try:
-            asyncio.get_running_loop()
-        except RuntimeError:
-            return _run(last)
-        import contextvars
-        from concurrent.futures import ThreadPoolExecutor
-
-        context = contextvars.copy_context()
-        with ThreadPoolExecutor(1, "toolcrib-run") as executor:
-            return executor.submit(context.run, _run, last).result()
-
-
-def _run(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """Do as `asyncio.run` does, but leave the event loop that the thread may have set as it is."""
-    import asyncio
-
-    if sys.version_info < (3, 11):
-        return asyncio.run(main())
-    with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:
-        return runner.run(main())
+        return _run.run(self, name, arguments)

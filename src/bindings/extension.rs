@@ -129,6 +129,14 @@ impl PyTool {
         Ok(self.with(py, schema, plan, function, Some(Box::new(extension))))
     }
 
+    /// The tool as it was registered, with another function of the same signature behind it.
+    pub(crate) fn redirected(&self, py: Python<'_>, function: Py<PyAny>) -> PyResult<Self> {
+        let schema = self.original_schema().clone();
+        let signature = Signature::read(py, function.bind(py))?;
+        let plan = self.plan_for(py, &signature, schema.parameters().value().clone())?;
+        Ok(self.with(py, schema, plan, function, None))
+    }
+
     fn plan_for(&self, py: Python<'_>, signature: &Signature, parameters: Value) -> PyResult<Plan> {
         let mut parameters = Node::from(parameters);
         if self.meta.is_some() {

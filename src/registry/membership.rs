@@ -70,6 +70,15 @@ impl<B> Registry<B> {
         Ok(Registered { is_replaced, gone })
     }
 
+    /// Refuses an id that is reserved.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::ReservedGroup`].
+    pub fn may_register(&self, id: &str) -> Result<()> {
+        self.roster.may_register(id)
+    }
+
     /// Takes a group out, and hands back the tools that no other group holds.
     ///
     /// # Errors

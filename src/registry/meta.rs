@@ -1,8 +1,10 @@
 //! The choice of groups that is left to the model: the switches it is shown, and what becomes of its choice.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value};
 
-use super::{BASIC, Registry, notes_of};
+use super::{Group, Registry, View, notes_of};
 
 /// What a model wants of one group.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,6 +21,12 @@ impl<B> Registry<B> {
     /// One boolean for each group, in the order they were created, as the properties of a schema.
     #[must_use]
     pub fn switches(&self) -> Map<String, Value> {
+        self.switches_in(&View::default())
+    }
+
+    /// The same for the groups that a view shows.
+    #[must_use]
+    pub fn switches_in(&self, view: &View) -> Map<String, Value> {
         let switch = |description: String| {
             let mut switch = Map::with_capacity(3);
             switch.insert("default".to_owned(), Value::Bool(false));
@@ -26,7 +34,7 @@ impl<B> Registry<B> {
             switch.insert("type".to_owned(), Value::String("boolean".to_owned()));
             Value::Object(switch)
         };
-        self.groups().map(|group| (group.name().to_owned(), switch(group.description()))).collect()
+        view.groups(self).map(|group| (group.name().to_owned(), switch(group.description()))).collect()
     }
 
     /// Switches the groups that are wanted on and all others off, and says so.
@@ -35,10 +43,20 @@ impl<B> Registry<B> {
     ///
     /// The text for the model, if a name is not that of a group or a switch is neither on nor off; then nothing has changed.
     pub fn equip(&mut self, wanted: &[(String, Switch)]) -> Result<String, String> {
-        let unknown: Vec<&str> =
-            wanted.iter().map(|(name, _)| name.as_str()).filter(|name| !self.is_switch(name)).collect();
+        self.equip_in(&View::default(), wanted)
+    }
+
+    /// The same for somebody who looks through a view: other groups than it shows are neither known nor switched.
+    ///
+    /// # Errors
+    ///
+    /// As for `equip`.
+    pub fn equip_in(&mut self, view: &View, wanted: &[(String, Switch)]) -> Result<String, String> {
+        let groups: Vec<&Arc<Group>> = view.groups(self).collect();
+        let is_known = |name: &str| groups.iter().any(|group| group.name() == name);
+        let unknown: Vec<&str> = wanted.iter().map(|(name, _)| name.as_str()).filter(|name| !is_known(name)).collect();
         if !unknown.is_empty() {
-            return Err(self.unknown_groups(&unknown));
+            return Err(unknown_groups(&unknown, &groups));
         }
         for (name, switch) in wanted {
             if let Switch::Wrong(kind) = switch {
@@ -47,14 +65,14 @@ impl<B> Registry<B> {
         }
         let chosen: Vec<&str> =
             wanted.iter().filter(|(_, switch)| *switch == Switch::On).map(|(name, _)| name.as_str()).collect();
-        for group in self.groups() {
+        for group in &groups {
             group.set_active(chosen.contains(&group.name()));
         }
         if chosen.is_empty() {
             return Ok("All tool groups are now deactivated currently.".to_owned());
         }
         let mut text = format!("Now tool groups {} are activated.", quoted(&chosen));
-        let notes = notes_of(self.groups().filter(|group| group.is_active()));
+        let notes = notes_of(groups.iter().copied().filter(|group| group.is_active()));
         if !notes.is_empty() {
             text.push_str(" You MUST follow these notes to use these tools:\n<notes>");
             text.push_str(&notes);
@@ -62,21 +80,17 @@ impl<B> Registry<B> {
         }
         Ok(text)
     }
+}
 
-    fn is_switch(&self, name: &str) -> bool {
-        name != BASIC && self.roster.get(name).is_some()
-    }
-
-    fn unknown_groups(&self, unknown: &[&str]) -> String {
-        let what = if unknown.len() == 1 { "tool group" } else { "tool groups" };
-        let known: Vec<&str> = self.groups().map(|group| group.name()).collect();
-        let known = if known.is_empty() {
-            "There are no tool groups.".to_owned()
-        } else {
-            format!("The tool groups are {}.", quoted(&known))
-        };
-        format!("Invalid arguments: unknown {what} {}, nothing was changed. {known}", quoted(unknown))
-    }
+fn unknown_groups(unknown: &[&str], groups: &[&Arc<Group>]) -> String {
+    let what = if unknown.len() == 1 { "tool group" } else { "tool groups" };
+    let known: Vec<&str> = groups.iter().map(|group| group.name()).collect();
+    let known = if known.is_empty() {
+        "There are no tool groups.".to_owned()
+    } else {
+        format!("The tool groups are {}.", quoted(&known))
+    };
+    format!("Invalid arguments: unknown {what} {}, nothing was changed. {known}", quoted(unknown))
 }
 
 fn quoted(names: &[&str]) -> String {

@@ -28,7 +28,7 @@ pub use meta::Switch;
 pub use namesake::Namesake;
 pub use role::{Access, ORG_MANAGEMENT, ROOT, Role};
 pub use roles::{Roles, Stamp};
-pub use roles_file::{Problem, ROLES_LIMIT};
+pub use roles_file::{Problem, ROLES_LIMIT, RolesFile};
 pub use roster::{Entry, Roster};
 pub use saved::{FORMAT, GroupState};
 pub use tool::{Seat, Tool};

@@ -1,14 +1,12 @@
 //! The roles of an organisation, by name.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use indexmap::IndexMap;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use super::roles_file::{self, Document, Problem};
+use super::roles_file::{Rest, RolesFile};
 use super::{Access, Filter, ORG_MANAGEMENT, ROOT, Role, View};
-use crate::store::Fs;
 use crate::{Error, Result};
 
 /// What a new record needs from the world outside.
@@ -30,15 +28,6 @@ pub struct Roles {
     by_name: IndexMap<String, (Role, Arc<Access>), ahash::RandomState>,
     /// What else is in the file, to be written again.
     rest: Rest,
-}
-
-/// What a file of roles holds that is no role in use.
-#[derive(Debug, Default)]
-pub(super) struct Rest {
-    /// The records of roles that were deleted.
-    pub(super) deleted: Vec<Value>,
-    /// The other entries beside the roles.
-    pub(super) entries: Map<String, Value>,
 }
 
 impl Roles {
@@ -128,50 +117,17 @@ impl Roles {
         self.by_name.get(name).map_or_else(|| Filter::nothing().into(), |(_, access)| access.clone().into())
     }
 
-    /// The roles as the content of a file.
+    /// The roles as they are kept in a file.
     #[must_use]
-    pub fn write(&self) -> Value {
-        roles_file::write(self.all(), &self.rest)
+    pub fn file(&self) -> RolesFile {
+        RolesFile { roles: self.all().cloned().collect(), rest: self.rest.clone(), problems: Vec::new() }
     }
 
-    /// Keeps the roles in a file, in place of what the file held; a crash leaves the old content or the new one.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`roles_file::save`](crate::store::replace), and [`Error::FileTooLarge`].
-    pub fn save<F: Fs>(&self, fs: &F, path: &Path) -> Result<()> {
-        roles_file::save(fs, path, &self.write())
-    }
-
-    /// Puts what a file says in the place of all roles; views follow the roles that are still there.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::RoleFile`] naming every record that is none, and those of reading a file; then nothing has changed.
-    pub fn load<F: Fs>(&mut self, fs: &F, path: &Path) -> Result<()> {
-        let document = roles_file::load(fs, path)?;
-        if !document.problems.is_empty() {
-            return Err(roles_file::refused(path, &document.problems));
-        }
-        self.replace(document);
-        Ok(())
-    }
-
-    /// Does as `load`, but takes the records that are roles and hands back what is wrong with the others, which see nothing.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::RoleFile`] if the file as a whole is none, and those of reading a file; then nothing has changed.
-    pub fn load_valid<F: Fs>(&mut self, fs: &F, path: &Path) -> Result<Vec<Problem>> {
-        let mut document = roles_file::load(fs, path)?;
-        let problems = std::mem::take(&mut document.problems);
-        self.replace(document);
-        Ok(problems)
-    }
-
-    pub(super) fn replace(&mut self, document: Document) {
+    /// Puts the roles of a file in the place of all roles; views follow those that are still there, and the records that are
+    /// no roles are passed over.
+    pub fn replace(&mut self, file: RolesFile) {
         let mut old = std::mem::take(&mut self.by_name);
-        for role in document.roles {
+        for role in file.roles {
             let filter = role.filter(self.default.as_deref());
             let access = match old.swap_remove(&role.name) {
                 Some((_, access)) => {
@@ -185,6 +141,6 @@ impl Roles {
         for (_, access) in old.into_values() {
             access.set(Filter::nothing());
         }
-        self.rest = document.rest;
+        self.rest = file.rest;
     }
 }

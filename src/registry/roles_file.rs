@@ -6,7 +6,6 @@ use std::path::Path;
 
 use serde_json::{Map, Value};
 
-use super::roles::Rest;
 use super::{ROOT, Role};
 use crate::store::{self, Fs};
 use crate::{Error, Result};
@@ -40,20 +39,80 @@ impl fmt::Display for Problem {
     }
 }
 
-/// What a file says.
-#[derive(Debug, Default)]
-pub(super) struct Document {
+/// What a file of roles says.
+#[derive(Debug, Clone, Default)]
+pub struct RolesFile {
     pub(super) roles: Vec<Role>,
     pub(super) rest: Rest,
     pub(super) problems: Vec<Problem>,
 }
 
-pub(super) fn write<'a>(roles: impl Iterator<Item = &'a Role>, rest: &Rest) -> Value {
-    let records = roles.filter(|role| role.name != ROOT).map(record).chain(rest.deleted.iter().cloned()).collect();
-    let mut file = Map::new();
-    file.insert("roles".to_owned(), Value::Array(records));
-    file.extend(rest.entries.clone());
-    Value::Object(file)
+/// What a file of roles holds that is no role in use, to be written again.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Rest {
+    /// The records of roles that were deleted.
+    deleted: Vec<Value>,
+    /// The other entries beside the roles.
+    entries: Map<String, Value>,
+}
+
+impl RolesFile {
+    /// The records that are no roles, and why.
+    #[must_use]
+    pub fn problems(&self) -> &[Problem] {
+        &self.problems
+    }
+
+    /// Reads a file.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::RoleFile`] if the file as a whole is none, [`Error::MissingFile`], [`Error::FileTooLarge`] and
+    /// [`Error::FileAccess`].
+    pub fn load<F: Fs>(fs: &F, path: &Path) -> Result<Self> {
+        let refused = |reason: String| Error::RoleFile { path: path.display().to_string(), reason };
+        let bytes = store::whole(fs, path, ROLES_LIMIT)?;
+        let value = serde_json::from_slice(&bytes).map_err(|error| refused(format!("it is not JSON: {error}")))?;
+        read(value).map_err(refused)
+    }
+
+    /// Refuses a file in which anything is wrong.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::RoleFile`] naming the records that are none.
+    pub fn check(&self, path: &Path) -> Result<()> {
+        if self.problems.is_empty() {
+            return Ok(());
+        }
+        let told = self.problems.iter().take(TOLD).map(ToString::to_string).collect::<Vec<_>>().join("; ");
+        let more = self.problems.len().saturating_sub(TOLD);
+        let reason = if more == 0 { told } else { format!("{told}; and {more} more") };
+        Err(Error::RoleFile { path: path.display().to_string(), reason })
+    }
+
+    /// Writes it in place of what the file held; a crash leaves the old content or the new one.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::FileTooLarge`] and [`Error::FileAccess`].
+    pub fn save<F: Fs>(&self, fs: &F, path: &Path) -> Result<()> {
+        let bytes = format!("{:#}\n", self.value()).into_bytes();
+        if bytes.len() > ROLES_LIMIT {
+            return Err(Error::FileTooLarge { path: path.display().to_string(), limit: ROLES_LIMIT });
+        }
+        store::replace(fs, path, &bytes)
+    }
+
+    /// What is written.
+    #[must_use]
+    pub fn value(&self) -> Value {
+        let roles = self.roles.iter().filter(|role| role.name != ROOT).map(record);
+        let mut file = Map::new();
+        file.insert("roles".to_owned(), roles.chain(self.rest.deleted.iter().cloned()).collect());
+        file.extend(self.rest.entries.clone());
+        Value::Object(file)
+    }
 }
 
 fn record(role: &Role) -> Value {
@@ -70,52 +129,29 @@ fn record(role: &Role) -> Value {
     Value::Object(record)
 }
 
-pub(super) fn save<F: Fs>(fs: &F, path: &Path, file: &Value) -> Result<()> {
-    let bytes = format!("{file:#}\n").into_bytes();
-    if bytes.len() > ROLES_LIMIT {
-        return Err(Error::FileTooLarge { path: path.display().to_string(), limit: ROLES_LIMIT });
-    }
-    store::replace(fs, path, &bytes)
-}
-
-pub(super) fn load<F: Fs>(fs: &F, path: &Path) -> Result<Document> {
-    let refused = |reason: String| Error::RoleFile { path: path.display().to_string(), reason };
-    let bytes = store::whole(fs, path, ROLES_LIMIT)?;
-    let value = serde_json::from_slice(&bytes).map_err(|error| refused(format!("it is not JSON: {error}")))?;
-    read(value).map_err(refused)
-}
-
-pub(super) fn refused(path: &Path, problems: &[Problem]) -> Error {
-    let mut reason = problems.iter().take(TOLD).map(ToString::to_string).collect::<Vec<_>>().join("; ");
-    if problems.len() > TOLD {
-        reason = format!("{reason}; and {} more", problems.len() - TOLD);
-    }
-    Error::RoleFile { path: path.display().to_string(), reason }
-}
-
 /// Reads what a file says; an error is a clause on the file as a whole.
-pub(super) fn read(value: Value) -> Result<Document, String> {
+fn read(value: Value) -> Result<RolesFile, String> {
     let Value::Object(mut entries) = value else { return Err(format!("it holds {}, not an object", kind(&value))) };
     let records = match entries.shift_remove("roles") {
         Some(Value::Array(records)) => records,
         Some(other) => return Err(format!("its `roles` is {}, not a list", kind(&other))),
         None => return Err("it has no list `roles`".to_owned()),
     };
-    let mut document = Document { rest: Rest { deleted: Vec::new(), entries }, ..Document::default() };
+    let mut file = RolesFile { rest: Rest { deleted: Vec::new(), entries }, ..RolesFile::default() };
     let mut names = HashSet::new();
     for (index, record) in records.into_iter().enumerate() {
         match Record::read(record) {
             Ok(Record::Root) => {}
-            Ok(Record::Deleted(record)) => document.rest.deleted.push(record),
-            Ok(Record::Active(role)) if names.insert(role.name.clone()) => document.roles.push(role),
+            Ok(Record::Deleted(record)) => file.rest.deleted.push(record),
+            Ok(Record::Active(role)) if names.insert(role.name.clone()) => file.roles.push(role),
             Ok(Record::Active(role)) => {
                 let reason = format!("the name `{}` is that of a record before", role.name);
-                document.problems.push(Problem { index, field: "name".to_owned(), reason });
+                file.problems.push(Problem { index, field: "name".to_owned(), reason });
             }
-            Err((field, reason)) => document.problems.push(Problem { index, field, reason }),
+            Err((field, reason)) => file.problems.push(Problem { index, field, reason }),
         }
     }
-    Ok(document)
+    Ok(file)
 }
 
 enum Record {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Access, Denial, Filter, Group, Registry, Tool};
+use super::{Access, Denial, Filter, Group, Registry, Tool, notes_of};
 
 /// A live choice among the tools of a registry.
 ///
@@ -103,6 +103,18 @@ impl View {
     pub fn groups<'r, B>(&self, registry: &'r Registry<B>) -> impl Iterator<Item = &'r Arc<Group>> {
         let filters: Vec<Arc<Filter>> = self.layers.iter().map(Layer::filter).collect();
         registry.groups().filter(move |group| filters.iter().all(|filter| filter.names_group(group)))
+    }
+
+    /// The notes of the groups it shows that are on, each under a heading.
+    #[must_use]
+    pub fn activated_notes<B>(&self, registry: &Registry<B>) -> String {
+        notes_of(self.groups(registry).filter(|group| group.is_active()))
+    }
+
+    /// Whether some groups are not shown by it, be they there or not.
+    #[must_use]
+    pub fn limits_groups(&self) -> bool {
+        self.layers.iter().any(|layer| layer.filter().groups.is_some())
     }
 
     /// A number that changes whenever what a role may see has changed.

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use toolcrib::Error;
-use toolcrib::registry::{Registry, Role, Roles, Stamp, View};
+use toolcrib::registry::{Registry, Role, Roles, RolesFile, Stamp, View};
 use toolcrib::store::Disk;
 
 use crate::registry::add;
@@ -63,6 +63,14 @@ impl Drop for Temporary {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.0);
     }
+}
+
+/// Loads a file in which everything has to be right.
+fn load(roles: &mut Roles, file: &Temporary) -> Result<(), Error> {
+    let read = RolesFile::load(&Disk, &file.0)?;
+    read.check(&file.0)?;
+    roles.replace(read);
+    Ok(())
 }
 
 const ALL: [&str; 4] = ["org_management_tool", "files_tool", "web_tool", "look"];
@@ -136,7 +144,7 @@ fn a_record_says_what_the_role_is() {
     let roles = roles(&[("reader", some(&["files"]))]);
 
     assert_eq!(
-        roles.write(),
+        roles.file().value(),
         json!({ "roles": [{
             "id": "7d9f",
             "name": "reader",
@@ -163,8 +171,8 @@ fn a_file_keeps_what_it_says_beside_the_roles_in_use() {
     );
     let mut roles = roles(&[]);
 
-    roles.load(&Disk, &file.0).expect("a file of roles");
-    roles.save(&Disk, &file.0).expect("a place to write");
+    roles.replace(RolesFile::load(&Disk, &file.0).expect("a file of roles"));
+    roles.file().save(&Disk, &file.0).expect("a place to write");
 
     let saved: Value = serde_json::from_slice(&fs::read(&file.0).expect("a file")).expect("JSON");
     assert_eq!(saved["agents"], json!([{ "id": "root" }]));
@@ -180,7 +188,7 @@ fn a_file_keeps_what_it_says_beside_the_roles_in_use() {
 fn a_malformed_file_is_refused_with_a_word_on_every_record_and_changes_nothing() {
     let mut roles = roles(&[("reader", some(&["files"]))]);
     let view = roles.view("reader");
-    let before = roles.write();
+    let before = roles.file().value();
     for (content, reason) in [
         ("", "it is not JSON: EOF while parsing a value at line 1 column 0"),
         ("[]", "it holds a list, not an object"),
@@ -208,12 +216,12 @@ fn a_malformed_file_is_refused_with_a_word_on_every_record_and_changes_nothing()
     ] {
         let file = Temporary::with("malformed", content);
 
-        let refused = roles.load(&Disk, &file.0);
+        let refused = load(&mut roles, &file);
 
         let path = file.0.display().to_string();
         assert_eq!(refused, Err(Error::RoleFile { path, reason: reason.to_owned() }));
     }
-    assert_eq!(roles.write(), before);
+    assert_eq!(roles.file().value(), before);
     assert_eq!(seen(&view), ["files_tool"]);
 }
 
@@ -223,9 +231,10 @@ fn the_records_that_are_roles_can_be_had_without_the_others() {
     let mut roles = roles(&[("old", None)]);
     let old = roles.view("old");
 
-    let problems = roles.load_valid(&Disk, &file.0).expect("a file of roles");
+    let read = RolesFile::load(&Disk, &file.0).expect("a file of roles");
+    let told: Vec<String> = read.problems().iter().map(ToString::to_string).collect();
+    roles.replace(read);
 
-    let told: Vec<String> = problems.iter().map(ToString::to_string).collect();
     assert_eq!(told, ["roles[0].name: expected text, not a number"]);
     assert_eq!(seen(&roles.view("a")), ["web_tool"]);
     assert!(seen(&old).is_empty(), "a role that is not in the file is gone");
@@ -236,10 +245,10 @@ fn a_file_that_is_missing_or_too_large_is_told() {
     let file = Temporary::new("missing");
     let mut roles = roles(&[]);
 
-    assert!(matches!(roles.load(&Disk, &file.0), Err(Error::MissingFile { .. })));
+    assert!(matches!(load(&mut roles, &file), Err(Error::MissingFile { .. })));
     fs::write(&file.0, " ".repeat(toolcrib::registry::ROLES_LIMIT + 1)).expect("a folder to write to");
 
-    assert!(matches!(roles.load(&Disk, &file.0), Err(Error::FileTooLarge { .. })));
+    assert!(matches!(load(&mut roles, &file), Err(Error::FileTooLarge { .. })));
 }
 
 proptest! {
@@ -258,8 +267,8 @@ proptest! {
         }
         let mut loaded = roles(&[("other", None)]);
 
-        saved.save(&Disk, &file.0).expect("a place to write");
-        loaded.load(&Disk, &file.0).expect("what was saved");
+        saved.file().save(&Disk, &file.0).expect("a place to write");
+        load(&mut loaded, &file).expect("what was saved");
 
         prop_assert_eq!(loaded.all().collect::<Vec<_>>(), saved.all().collect::<Vec<_>>());
     }

@@ -26,12 +26,13 @@ pub(crate) enum Ruling {
 }
 
 impl PyDesk {
-    /// Whether it is certain that a tool may run, for a caller that nobody named.
+    /// Whether it is certain that a tool may run.
     #[inline]
-    pub(crate) fn lets_pass(&self, tool: &PyTool) -> bool {
+    pub(crate) fn lets_pass(&self, tool: &PyTool, is_view: bool) -> bool {
         match self.marks.load(Ordering::Relaxed) {
             0 => tool.traits.permission == Permission::Auto,
-            RULED => self.stamp().is_some_and(|stamp| tool.clearance.holds(stamp)),
+            // What is remembered is for a caller that nobody named.
+            RULED if !is_view => self.stamp().is_some_and(|stamp| tool.clearance.holds(stamp)),
             _ => false,
         }
     }

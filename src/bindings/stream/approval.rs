@@ -297,7 +297,8 @@ impl State {
             }
             let name = self.tool().name.clone();
             match self.admitted_tool(py, &name) {
-                Ok(tool) if tool.as_ptr() == self.tool.get() => None,
+                // A view makes its own meta tool each time.
+                Ok(tool) if tool.as_ptr() == self.tool.get() || tool.get().meta.is_some() => None,
                 Ok(_) => Some(self.refuse(Refusal::Answer(Answer::Denied {
                     tool: name.into(),
                     reason: "it is another tool by now than the one that was approved".to_owned(),

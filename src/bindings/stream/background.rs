@@ -11,7 +11,6 @@ use super::object;
 use super::start::Refusal;
 use super::state::{Phase, State, Step};
 use crate::bindings::background;
-use crate::bindings::toolkit::PyToolkit;
 use crate::call::RunIn;
 
 impl State {
@@ -27,8 +26,8 @@ impl State {
                 Ok(bound) => bound,
                 Err(step) => return step,
             };
-            let toolkit = Bound::from_borrowed_ptr(py, self.toolkit.get());
-            let toolkit = toolkit.cast_unchecked::<PyToolkit>().get();
+            let toolkit = self.toolkit(py);
+            let toolkit = toolkit.get();
             let started = Bound::from_owned_ptr_or_err(py, object::new(self.admitted(arguments, keywords)))
                 .and_then(|stream| background::begin(toolkit.tasks(py)?, &self.tool().name, &stream));
             match started {

@@ -73,9 +73,4 @@ impl State {
             self.rare().case.replace(case);
         }
     }
-
-    /// Who calls.
-    pub(super) fn caller(&self, _py: Python<'_>) -> Option<Arc<str>> {
-        None
-    }
 }

@@ -16,14 +16,13 @@ use super::state::State;
 use crate::bindings::desk::PyDesk;
 use crate::bindings::register::{Behaviour, Draft, Wishes};
 use crate::bindings::tool::PyTool;
-use crate::bindings::toolkit::PyToolkit;
 use crate::call::ErrorMode;
 use crate::registry::Registry;
 
 /// What is inside of all layers.
 pub(super) enum Core {
-    /// Whichever tool of a toolkit the request names.
-    Toolkit(Py<PyToolkit>),
+    /// Whichever tool of a toolkit, or of a view of one, the request names.
+    Counter(Py<PyAny>),
     /// This one, whether its group is on or not.
     Tool(Py<PyTool>),
 }
@@ -31,7 +30,7 @@ pub(super) enum Core {
 impl Core {
     fn clone_ref(&self, py: Python<'_>) -> Self {
         match self {
-            Self::Toolkit(toolkit) => Self::Toolkit(toolkit.clone_ref(py)),
+            Self::Counter(counter) => Self::Counter(counter.clone_ref(py)),
             Self::Tool(tool) => Self::Tool(tool.clone_ref(py)),
         }
     }
@@ -167,7 +166,7 @@ impl NextHandler {
     #[allow(clippy::needless_pass_by_value, reason = "the signature that pyo3 asks for")]
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         match &self.core {
-            Core::Toolkit(toolkit) => visit.call(toolkit)?,
+            Core::Counter(counter) => visit.call(counter)?,
             Core::Tool(tool) => visit.call(tool)?,
         }
         visit.call(&self.stack)?;

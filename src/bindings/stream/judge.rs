@@ -33,7 +33,7 @@ impl State {
     pub(super) unsafe fn is_cleared(&self) -> bool {
         // SAFETY: as for the caller.
         let tool = unsafe { self.tool() };
-        tool.desk.get().lets_pass(tool) && !self.is_view() && self.rare.get().is_none_or(|rare| !rare.is_resumed())
+        tool.desk.get().lets_pass(tool, self.is_view()) && self.rare.get().is_none_or(|rare| !rare.is_resumed())
     }
 
     /// Decides about a call that is not cleared.

@@ -13,8 +13,6 @@ use super::rare::Ending;
 use super::start::block;
 use super::state::{Phase, State, Step};
 use crate::bindings::tool::PyTool;
-use crate::bindings::toolkit::PyToolkit;
-use crate::call::Answer;
 
 impl State {
     /// Whether the call goes through middlewares, or begins further in than at the outermost.
@@ -40,28 +38,6 @@ impl State {
             Core::Tool(tool) if handler.get().middleware(py).is_none() => Some(tool.bind(py).clone()),
             _ => None,
         }
-    }
-
-    /// # Safety
-    /// The slot is filled.
-    pub(super) unsafe fn toolkit<'a, 'py>(&'a self, py: Python<'py>) -> Borrowed<'a, 'py, PyToolkit> {
-        // SAFETY: `toolkit` is filled with instances of the class only, and keeps it alive.
-        unsafe { Borrowed::from_ptr(py, self.toolkit.get()).cast_unchecked() }
-    }
-
-    /// Whether the call comes through a view.
-    pub(super) fn is_view(&self) -> bool {
-        false
-    }
-
-    /// Finds the tool of a name and sees whether it may be called.
-    ///
-    /// # Safety
-    /// The slot is filled.
-    #[inline]
-    pub(super) unsafe fn admitted_tool<'py>(&self, py: Python<'py>, name: &str) -> Result<Bound<'py, PyTool>, Answer> {
-        // SAFETY: as for the caller.
-        unsafe { self.toolkit(py) }.get().admit(py, name)
     }
 
     /// The first step of a layered call.
@@ -97,7 +73,7 @@ impl State {
             self.tool.set(conduct.clone_ref(py).into_ptr());
             let request = self.request_block(py)?;
             let stack = toolkit.get().middlewares(py).to_tuple().unbind();
-            let core = Core::Toolkit(toolkit.to_owned().unbind());
+            let core = Core::Counter(Bound::from_borrowed_ptr(py, self.toolkit.get()).unbind());
             self.begin_layer(
                 py,
                 &NextHandler::new(core, stack, 0, conduct, self.known_case()),
@@ -131,8 +107,8 @@ impl State {
                 return self.begin_layer(py, handler, Bound::from_borrowed_ptr(py, self.call.get()));
             }
             Ok(match &handler.core {
-                Core::Toolkit(toolkit) => {
-                    self.toolkit.set(toolkit.clone_ref(py).into_ptr());
+                Core::Counter(counter) => {
+                    self.toolkit.set(counter.clone_ref(py).into_ptr());
                     self.start_core(py)
                 }
                 Core::Tool(tool) => {

@@ -15,6 +15,7 @@ mod case;
 mod check;
 mod closing;
 mod construct;
+mod counter;
 mod deadline;
 mod drive;
 mod ear;
@@ -50,6 +51,8 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
+use super::view::PyToolkitView;
+
 pub(crate) use bind::Plan;
 pub(crate) use case::Case;
 pub(crate) use check::check;
@@ -64,7 +67,9 @@ pub(crate) fn init(module: &Bound<'_, PyModule>, toolkit: &Bound<'_, PyType>) ->
     gate::init(py);
     stop::init(py)?;
     generator::init(py)?;
+    counter::init(py);
     methods::init(toolkit)?;
+    methods::init(&py.get_type::<PyToolkitView>())?;
     construct::init(py);
     module.add("ToolStream", object::init(py)?)
 }

@@ -7,7 +7,6 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMapping, PyString};
 
 use super::state::State;
-use crate::bindings::toolkit::PyToolkit;
 use crate::trace::ToolSpan;
 
 /// What a request says about itself before it is read in earnest.
@@ -37,9 +36,12 @@ impl Request {
 
     /// The span that tells of it, with what the model was told about the tool.
     pub(super) fn described(&self, py: Python<'_>, state: &State) -> ToolSpan<'_> {
-        let description = self.name.as_deref().and_then(|name| match state.toolkit.bound(py) {
-            Some(toolkit) => toolkit.cast::<PyToolkit>().ok()?.get().description(name),
-            None => state.tool_called_by_itself(py)?.get().schema.description(),
+        let description = self.name.as_deref().and_then(|name| {
+            if state.toolkit.get().is_null() {
+                return state.tool_called_by_itself(py)?.get().schema.description();
+            }
+            // SAFETY: the slot is filled.
+            unsafe { state.toolkit(py) }.get().description(name)
         });
         ToolSpan::new(self.name.as_deref(), self.id.as_deref(), description.map(Cow::Owned))
     }

@@ -58,11 +58,15 @@ impl Resumption {
 pub(crate) fn resumed<'py>(
     counter: &Bound<'py, PyAny>,
     pending: &Bound<'py, PyAny>,
-    reply: &Bound<'py, PyAny>,
+    answer: &Bound<'py, PyAny>,
+    arguments: Option<&Bound<'py, PyAny>>,
+    by: Option<&str>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = counter.py();
     let pending = Pending::from_value(&value_of(pending, "a pending call")?)?;
-    let Reply { choice, edited, by, reason } = Reply::read(reply)?;
+    let module = py.import(intern!(py, "toolcrib._approver"))?;
+    let reply = module.call_method1(intern!(py, "reply_to_resume"), (answer, arguments, by))?;
+    let Reply { choice, edited, by, reason } = Reply::read(&reply)?;
     let edited = edited.map(|edited| json::from_python(&edited).map(Value::from)).transpose()?;
     let input = json::to_python(py, edited.as_ref().unwrap_or(&pending.arguments))?;
     let request = block(PyString::new(py, &pending.tool).as_any(), &input)?;

@@ -73,7 +73,8 @@ impl Drop for Running<'_> {
 
 /// One call under way.
 pub(super) struct State {
-    /// Empty in a call that begins further in than at the outermost layer: until the start, its handler is in `last`.
+    /// The toolkit, or the view of one. Empty in a call that begins further in than at the outermost layer: until the
+    /// start, its handler is in `last`.
     pub(super) toolkit: Slot,
     /// The request as it came: a mapping. For `Toolkit.call` the tool's name; until the start, the names of the arguments are
     /// in `last` and their values in `pending`.

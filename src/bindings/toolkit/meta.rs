@@ -33,6 +33,21 @@ impl PyToolkit {
     }
 }
 
+/// What a model wants of each group that it names.
+pub(crate) fn wanted(kwargs: Option<&Bound<'_, PyDict>>) -> PyResult<Vec<(String, Switch)>> {
+    let mut wanted = Vec::new();
+    for (name, value) in kwargs.into_iter().flatten() {
+        let name = name.cast::<PyString>()?.to_string_lossy().into_owned();
+        let switch = match value.cast::<PyBool>() {
+            Ok(flag) if flag.is_true() => Switch::On,
+            Ok(_) => Switch::Off,
+            Err(_) => Switch::Wrong(value.get_type().str()?.to_string_lossy().into_owned()),
+        };
+        wanted.push((name, switch));
+    }
+    Ok(wanted)
+}
+
 #[pymethods]
 impl PyToolkit {
     /// Choose the tool groups to work with from now on.
@@ -46,16 +61,7 @@ impl PyToolkit {
         py: Python<'py>,
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let mut wanted = Vec::new();
-        for (name, value) in kwargs.into_iter().flatten() {
-            let name = name.cast::<PyString>()?.to_string_lossy().into_owned();
-            let switch = match value.cast::<PyBool>() {
-                Ok(flag) if flag.is_true() => Switch::On,
-                Ok(_) => Switch::Off,
-                Err(_) => Switch::Wrong(value.get_type().str()?.to_string_lossy().into_owned()),
-            };
-            wanted.push((name, switch));
-        }
+        let wanted = wanted(kwargs)?;
         let outcome = self.registry().equip(&wanted);
         match outcome {
             Ok(text) => response::text(py, PyString::new(py, &text), None),

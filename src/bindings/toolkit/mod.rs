@@ -9,12 +9,14 @@ mod describe;
 mod extend;
 mod groups;
 mod mappings;
+mod membership;
 mod meta;
 mod middleware;
 mod permission;
 mod registration;
 mod skills;
 mod state;
+mod view;
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
@@ -23,6 +25,8 @@ use pyo3::exceptions::PyValueError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
+
+pub(crate) use meta::wanted;
 
 use super::background::PyTaskBoard;
 use super::desk::PyDesk;

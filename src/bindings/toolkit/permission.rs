@@ -97,12 +97,25 @@ impl PyToolkit {
         check(slf.as_any(), tool_call)
     }
 
-    /// Go on with a pending call, once `toolcrib._approver` has read the answer.
-    fn _resume<'py>(
+    /// Go on with a call that ended with a pending value, once and in any process that shares the approvals.
+    ///
+    /// Args:
+    ///     pending: What was in the response's `metadata["pending"]`, or its JSON text.
+    ///     answer: `"once"`, `"run"`, `"always"`, `"no"`, `"cancel"`, a boolean, or an `Approval`.
+    ///     arguments: What to run it with instead; checked against the schema and the rules again.
+    ///     by: Who answered, for the audit.
+    ///
+    /// Raises:
+    ///     InvalidPendingError: If `pending` is no pending value.
+    ///     InvalidAnswerError: If `answer` is none.
+    #[pyo3(signature = (pending, answer, arguments=None, *, by=None))]
+    fn resume<'py>(
         slf: &Bound<'py, Self>,
         pending: &Bound<'py, PyAny>,
-        reply: &Bound<'py, PyAny>,
+        answer: &Bound<'py, PyAny>,
+        arguments: Option<&Bound<'py, PyAny>>,
+        by: Option<&str>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        resumed(slf.as_any(), pending, reply)
+        resumed(slf.as_any(), pending, answer, arguments, by)
     }
 }

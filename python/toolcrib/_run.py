@@ -1,0 +1,48 @@
+"""Calls from synchronous code: on an event loop of their own, wherever the caller is."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Mapping
+
+    from toolcrib._core import Toolkit, ToolkitView, ToolResponse
+
+T = TypeVar("T")
+
+
+def run(counter: Toolkit | ToolkitView, name: str, arguments: Mapping[str, Any]) -> ToolResponse:
+    """Call a tool and return its last response.
+
+    Args:
+        counter: The toolkit, or a view of one.
+        name: The tool's name.
+        arguments: What a model would send.
+    """
+    import asyncio
+
+    async def last() -> ToolResponse:
+        return await counter.call(name, **arguments)
+
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return _run(last)
+    import contextvars
+    from concurrent.futures import ThreadPoolExecutor
+
+    context = contextvars.copy_context()
+    with ThreadPoolExecutor(1, "toolcrib-run") as executor:
+        return executor.submit(context.run, _run, last).result()
+
+
+def _run(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Do as `asyncio.run` does, but leave the event loop that the thread may have set as it is."""
+    import asyncio
+
+    if sys.version_info < (3, 11):
+        return asyncio.run(main())
+    with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:
+        return runner.run(main())

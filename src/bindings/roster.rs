@@ -1,0 +1,241 @@
+//! `ToolRoster`: groups of definitions, without anything to call; what the compatibility faces for groups stand on.
+#![allow(
+    clippy::doc_markdown,
+    reason = "what `help()` shows is Python's documentation, where sections list bare names"
+)]
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyString, PyTuple};
+use serde_json::Value;
+
+use super::{json, names};
+use crate::registry::{Entry, Roster};
+use crate::{Error, Result};
+
+type Definitions = Vec<(String, Value)>;
+
+/// Groups of tool definitions: plain data that is copied in and out.
+///
+/// It may be used from several threads at once.
+#[pyclass(name = "ToolRoster", module = "toolcrib._core", frozen)]
+pub(crate) struct PyToolRoster(Mutex<Roster<Value>>);
+
+impl PyToolRoster {
+    fn roster(&self) -> MutexGuard<'_, Roster<Value>> {
+        // Each method leaves the roster whole, also when a panic came in between.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn check_known(&self, id: &str) -> Result<()> {
+        match self.roster().get(id) {
+            Some(_) => Ok(()),
+            None => Err(Error::UnknownGroup { name: id.to_owned() }),
+        }
+    }
+}
+
+fn refused(id: &str, reason: String) -> Error {
+    Error::InvalidGroup { id: id.to_owned(), reason }
+}
+
+/// The definitions that have a name; of the others nobody could be told.
+fn definitions(id: &str, tools: Option<&Bound<'_, PyAny>>) -> PyResult<Definitions> {
+    let items: Vec<Bound<'_, PyAny>> = match tools {
+        Some(tools) if tools.is_instance_of::<PyList>() || tools.is_instance_of::<PyTuple>() => {
+            tools.try_iter()?.collect::<PyResult<_>>()?
+        }
+        _ => return Err(refused(id, "its `tools` is not a list".to_owned()).into()),
+    };
+    let mut found = Vec::with_capacity(items.len());
+    for (index, item) in items.iter().enumerate() {
+        let Some(name) = name_of(item)? else { continue };
+        let value = json::from_python(item)
+            .map_err(|error| refused(id, format!("tool {index} is not JSON: {}", error.value(item.py()))))?;
+        found.push((name, value.into()));
+    }
+    Ok(found)
+}
+
+fn name_of(definition: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
+    let Ok(definition) = definition.cast::<PyDict>() else { return Ok(None) };
+    let Some(function) = definition.get_item("function")? else { return Ok(None) };
+    let Ok(function) = function.cast::<PyDict>() else { return Ok(None) };
+    let name = function.get_item("name")?.and_then(|name| name.cast_into::<PyString>().ok());
+    Ok(name.and_then(|name| name.to_str().ok().map(str::to_owned)).filter(|name| !name.is_empty()))
+}
+
+/// What is said about a group.
+fn described<'py>(py: Python<'py>, id: &str, about: Told) -> PyResult<Bound<'py, PyDict>> {
+    let group = PyDict::new(py);
+    group.set_item("id", id)?;
+    group.set_item("description", about.description)?;
+    group.set_item("tool_count", about.tools.len())?;
+    group.set_item("tools", about.tools)?;
+    group.set_item("reserved", about.is_reserved)?;
+    Ok(group)
+}
+
+struct Told {
+    description: String,
+    tools: Vec<String>,
+    is_reserved: bool,
+}
+
+impl From<&Entry<Value>> for Told {
+    fn from(entry: &Entry<Value>) -> Self {
+        Self {
+            description: entry.about().clone(),
+            tools: entry.tools().map(|(name, _)| name.to_owned()).collect(),
+            is_reserved: entry.is_reserved(),
+        }
+    }
+}
+
+#[pymethods]
+impl PyToolRoster {
+    #[new]
+    fn new() -> Self {
+        Self(Mutex::default())
+    }
+
+    /// Add a group, or put it in the place of the one that has the id.
+    ///
+    /// Args:
+    ///     id: The group's id.
+    ///     definition: A dictionary with a list `tools` of definitions and perhaps a `description`. Of several
+    ///         definitions of one name the last is kept; those without a name are passed over.
+    ///     reserved: Whether nobody may register or unregister the id from now on.
+    ///
+    /// Returns:
+    ///     Whether there was a group of that id.
+    ///
+    /// Raises:
+    ///     ReservedGroupError: If the id is reserved, whatever the definition.
+    ///     InvalidGroupError: If the definition is none.
+    #[pyo3(signature = (id, definition, *, reserved=false))]
+    fn register(&self, id: &str, definition: &Bound<'_, PyAny>, reserved: bool) -> PyResult<bool> {
+        if self.is_reserved(id) {
+            return Err(Error::ReservedGroup { id: id.to_owned() }.into());
+        }
+        let Ok(definition) = definition.cast::<PyDict>() else {
+            let kind = definition.get_type().qualname()?;
+            return Err(refused(id, format!("its definition is {kind}, not a dictionary")).into());
+        };
+        let tools = definitions(id, definition.get_item("tools")?.as_ref())?;
+        let description = match definition.get_item("description")? {
+            Some(text) if !text.is_none() => {
+                text.extract::<String>().map_err(|_| refused(id, "its `description` is not text".to_owned()))?
+            }
+            _ => String::new(),
+        };
+        let mut roster = self.roster();
+        let is_replaced = roster.register(id, description, tools)?;
+        if reserved {
+            roster.reserve(id)?;
+        }
+        Ok(is_replaced)
+    }
+
+    /// Take a group out.
+    ///
+    /// Raises:
+    ///     ReservedGroupRemovalError: If the group is reserved.
+    ///     UnknownGroupError: If there is no such group.
+    fn unregister(&self, id: &str) -> PyResult<()> {
+        Ok(self.roster().unregister(id)?)
+    }
+
+    /// Give a group, reserved or not, other tools.
+    ///
+    /// Raises:
+    ///     UnknownGroupError: If there is no such group.
+    ///     InvalidGroupError: If `tools` is not a list of definitions.
+    fn update(&self, id: &str, tools: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.check_known(id)?;
+        let tools = definitions(id, Some(tools))?;
+        Ok(self.roster().update(id, tools)?)
+    }
+
+    /// Keep the id of a group from being registered or unregistered from now on.
+    ///
+    /// Raises:
+    ///     UnknownGroupError: If there is no such group.
+    fn reserve(&self, id: &str) -> PyResult<()> {
+        Ok(self.roster().reserve(id)?)
+    }
+
+    /// Give the definitions of these groups in the order of the ids, each name once as the first of them defines it.
+    ///
+    /// Ids that no group has are passed over.
+    fn definitions<'py>(&self, py: Python<'py>, ids: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let ids: Vec<String> = names::read("ids", ids)?;
+        let found: Vec<Value> = {
+            let roster = self.roster();
+            roster.definitions(ids.iter().map(String::as_str)).into_iter().map(|(_, said)| said.clone()).collect()
+        };
+        found.iter().map(|definition| json::to_python(py, definition)).collect()
+    }
+
+    /// Describe all groups in their order.
+    ///
+    /// Returns:
+    ///     For each a dictionary with `id`, `description`, `tools` (their names), `tool_count` and `reserved`.
+    fn list<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
+        let groups: Vec<(String, Told)> =
+            self.roster().list().map(|(id, entry)| (id.to_owned(), entry.into())).collect();
+        groups.into_iter().map(|(id, about)| described(py, &id, about)).collect()
+    }
+
+    /// Describe one group; None if there is none.
+    fn get<'py>(&self, py: Python<'py>, id: &str) -> PyResult<Option<Bound<'py, PyDict>>> {
+        let about = self.roster().get(id).map(Told::from);
+        about.map(|about| described(py, id, about)).transpose()
+    }
+
+    /// Name the group that was the latest to take a tool in, of those that hold it.
+    fn holder(&self, name: &str) -> Option<String> {
+        self.roster().holder(name).map(str::to_owned)
+    }
+
+    /// Name all groups that hold a tool, the latest to take it in last.
+    fn holders(&self, name: &str) -> Vec<String> {
+        self.roster().holders(name).map(str::to_owned).collect()
+    }
+
+    /// Say whether one of these groups holds a tool.
+    fn is_in(&self, name: &str, ids: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let ids: Vec<String> = names::read("ids", ids)?;
+        Ok(self.roster().is_in(name, ids.iter().map(String::as_str)))
+    }
+
+    /// Name all groups in their order.
+    fn ids(&self) -> Vec<String> {
+        self.roster().ids().map(str::to_owned).collect()
+    }
+
+    /// Name all tools, each once, in the order of the groups.
+    fn tool_names(&self) -> Vec<String> {
+        self.roster().tool_names().map(str::to_owned).collect()
+    }
+
+    /// Say whether an id is reserved.
+    fn is_reserved(&self, id: &str) -> bool {
+        self.roster().get(id).is_some_and(Entry::is_reserved)
+    }
+
+    fn __contains__(&self, id: &Bound<'_, PyAny>) -> bool {
+        let id = id.cast::<PyString>();
+        id.is_ok_and(|id| id.to_str().is_ok_and(|id| self.roster().get(id).is_some()))
+    }
+
+    fn __len__(&self) -> usize {
+        self.roster().ids().len()
+    }
+
+    #[allow(clippy::unused_self, reason = "an empty roster is one too")]
+    fn __bool__(&self) -> bool {
+        true
+    }
+}

@@ -1,0 +1,288 @@
+"""Views: exactly what one lists can be called through it, and the rest looks as if it were not there."""
+
+import gc
+import json
+import random
+import weakref
+from typing import Any
+
+import pytest
+
+from toolcrib import RegisteredToolFunction, Toolkit, ToolkitView, ToolResponse
+
+
+def tool(name: str) -> Any:
+    def function() -> str:
+        return name
+
+    function.__name__ = name
+    return function
+
+
+def listed(view: ToolkitView) -> list[str]:
+    names = [schema["function"]["name"] for schema in view.get_json_schemas()]
+    assert names == list(view.tools)
+    assert json.loads(view.get_json_schemas_bytes()) == view.get_json_schemas()
+    assert all(name in view for name in names)
+    return names
+
+
+def answer(view: ToolkitView, name: str) -> str | None:
+    """Say with which code a call of this name would be answered, None if it would run."""
+    found = view._admit(name)
+    assert isinstance(found, ToolResponse) or found.name == name
+    return found.code if isinstance(found, ToolResponse) else None
+
+
+def workshop() -> Toolkit:
+    """Make a toolkit: `look` in `basic`, `drill` and `saw` in `machines`, `drill` in `metal`, `plan` in one that is off."""
+    toolkit = Toolkit(run_in="inline")
+    toolkit.register_tool_function(tool("look"))
+    toolkit.register_group("machines", "Loud.", [tool("drill"), tool("saw")], notes="Wear goggles.")
+    toolkit.register_group("metal", "Hard.", ["drill"], notes="Mind the sparks.")
+    toolkit.register_group("office", "Quiet.", [tool("plan")], active=False)
+    return toolkit
+
+
+CHOICES: list[tuple[dict[str, Any], list[str]]] = [
+    ({}, ["look", "drill", "saw"]),
+    ({"groups": ["metal", "machines"]}, ["drill", "saw"]),
+    ({"groups": ("metal", "basic")}, ["look", "drill"]),
+    ({"groups": []}, []),
+    ({"groups": ["nowhere", "Machines", "machines "]}, []),
+    ({"groups": ["office"]}, []),
+    ({"names": {"saw", "look", "plan"}}, ["look", "saw"]),
+    ({"names": []}, []),
+    ({"names": ["saw"], "groups": ["metal"]}, []),
+    ({"exclude": ["drill"]}, ["look", "saw"]),
+    ({"groups": ["machines"], "exclude": iter(["drill"])}, ["saw"]),
+    ({"tags": ["machines"]}, []),
+    ({"tags": []}, []),
+]
+
+
+@pytest.mark.parametrize(("choice", "expected"), CHOICES)
+def test_a_view_lists_what_is_chosen_in_the_order_of_registration(choice: dict[str, Any], expected: list[str]) -> None:
+    view = workshop().view(**choice)
+
+    assert listed(view) == expected
+    assert {name for name in ["look", "drill", "saw", "plan", "x"] if answer(view, name) is None} == set(expected)
+
+
+HIDDEN = ["look", "plan", "nothing", "", "Drill", "drill ", "drіll", "ｄrill", "drill\u200b", "dri\u0308ll", "drill\0"]
+
+
+@pytest.mark.parametrize("name", HIDDEN)
+def test_what_a_view_does_not_show_looks_as_if_it_were_not_there(name: str) -> None:
+    view = workshop().view(groups=["machines"])
+
+    found = view._admit(name)
+
+    assert isinstance(found, ToolResponse)
+    assert (found.code, found.text) == ("tool_not_available", f"Error: The tool '{name}' is not available.")
+    assert name not in view
+    assert name not in view.tools
+
+
+@pytest.mark.parametrize("name", [3, None, b"drill", "\ud800", ["drill"]])
+def test_what_is_no_name_is_not_in_a_view(name: Any) -> None:
+    assert name not in workshop().view()
+
+
+def test_a_view_reaches_a_tool_only_through_groups_it_names_that_are_active() -> None:
+    toolkit = workshop()
+    metal, machines = toolkit.view(groups=["metal"]), toolkit.view(groups=["machines"])
+
+    toolkit.update_tool_groups(["metal"], active=False)
+    found = metal._admit("drill")
+
+    assert (listed(metal), listed(machines)) == ([], ["drill", "saw"])
+    assert isinstance(found, ToolResponse)
+    assert found.code == "inactive_group"
+    assert "'metal'" in found.text
+
+
+def test_a_view_follows_the_toolkit() -> None:
+    toolkit = workshop()
+    view = toolkit.view(groups=["garden"], caller="gardener")
+    assert listed(view) == []
+
+    toolkit.register_group("garden", "Outside.", [tool("rake"), "look"])
+    assert listed(view) == ["look", "rake"]
+    toolkit.remove_tool_function("rake")
+    assert listed(view) == ["look"]
+    toolkit.groups["garden"].active = False
+    assert listed(view) == []
+    toolkit.unregister_group("garden")
+
+    assert listed(view) == []
+    assert list(toolkit.tools) == ["look", "drill", "saw", "plan"]
+
+
+def test_a_view_shows_its_groups_and_their_notes() -> None:
+    view = workshop().view(groups=["office", "machines", "nowhere", "basic"])
+
+    assert list(view.groups) == ["machines", "office"]
+    assert "metal" not in view.groups
+    assert "basic" not in view.groups
+    assert view.get_activated_notes() == "## About Tool Group 'machines'\nWear goggles."
+
+
+def test_narrowing_shows_what_both_show() -> None:
+    toolkit = workshop()
+    machines = toolkit.view(groups=["machines"], caller="smith")
+    narrowed = machines.view(groups=["metal"])
+
+    assert listed(narrowed) == ["drill"]
+    assert (narrowed.caller, machines.view(caller="other").caller) == ("smith", "other")
+    assert narrowed.toolkit is toolkit
+    assert listed(machines.view(groups=["basic"])) == []
+    assert listed(machines.view(names=["look"])) == []
+    assert listed(toolkit.view(groups=[]).view()) == []
+    assert listed(machines.view()) == ["drill", "saw"]
+    assert list(narrowed.groups) == []
+
+
+@pytest.mark.parametrize("option", ["groups", "names", "exclude", "tags"])
+@pytest.mark.parametrize("value", ["machines", b"machines", 3, [3], [None], ["machines", 3]])
+def test_a_choice_is_a_list_of_strings(option: str, value: Any) -> None:
+    toolkit = workshop()
+
+    with pytest.raises(TypeError, match=f"{option} must be a list of strings"):
+        toolkit.view(**{option: value})
+    with pytest.raises(TypeError, match=f"{option} must be a list of strings"):
+        toolkit.view().view(**{option: value})
+
+
+def test_schemas_are_copies() -> None:
+    view = workshop().view(groups=["machines"])
+
+    view.get_json_schemas()[0]["function"]["name"] = "changed"
+
+    assert listed(view) == ["drill", "saw"]
+
+
+def test_the_text_is_kept_until_something_changes() -> None:
+    toolkit = workshop()
+    view = toolkit.view(groups=["machines"])
+    first = view.get_json_schemas_bytes()
+
+    assert view.get_json_schemas_bytes() is first
+    toolkit.register_group("other", "")
+    assert view.get_json_schemas_bytes() == first
+    toolkit.remove_tool_function("saw")
+    assert view.get_json_schemas_bytes() != first
+
+
+def test_a_view_is_true_and_shows_itself() -> None:
+    toolkit = workshop()
+
+    assert toolkit.view(groups=[])
+    assert repr(toolkit.view(caller="smith")) == 'ToolkitView(caller="smith")'
+    with pytest.raises(TypeError):
+        ToolkitView()
+
+
+def test_through_a_view_the_meta_tool_knows_only_the_groups_of_the_view() -> None:
+    toolkit = workshop()
+    toolkit.register_tool_function(toolkit.reset_equipped_tools)
+    view = toolkit.view(groups=["basic", "metal", "office"])
+
+    schema = next(it for it in view.get_json_schemas() if it["function"]["name"] == "reset_equipped_tools")
+    meta = view._admit("reset_equipped_tools")
+
+    assert list(schema["function"]["parameters"]["properties"]) == ["metal", "office"]
+    assert isinstance(meta, RegisteredToolFunction)
+    assert meta.original_func != toolkit.reset_equipped_tools
+    refused = meta.original_func(machines=False, metal=True)
+    assert refused.code == "invalid_arguments"
+    assert "machines" not in refused.text.partition("changed.")[2]
+    assert toolkit.groups["machines"].active
+    chosen = meta.original_func(office=True)
+    assert chosen.text == "Now tool groups 'office' are activated."
+    assert {name: group.active for name, group in toolkit.groups.items()} == {
+        "machines": True,
+        "metal": False,
+        "office": True,
+    }
+
+
+def test_a_view_of_all_groups_has_the_toolkits_own_meta_tool() -> None:
+    toolkit = workshop()
+    toolkit.register_tool_function(toolkit.reset_equipped_tools)
+
+    view = toolkit.view(exclude=["saw"])
+
+    assert view._admit("reset_equipped_tools") is toolkit.tools["reset_equipped_tools"]
+    assert view.get_json_schemas() == [it for it in toolkit.get_json_schemas() if it["function"]["name"] != "saw"]
+
+
+def test_a_meta_tool_that_cannot_be_held_to_the_view_is_not_in_it() -> None:
+    class Own(Toolkit):
+        def reset_equipped_tools(self, **kwargs: bool) -> ToolResponse:
+            return super().reset_equipped_tools(**kwargs)
+
+    toolkit = Own()
+    toolkit.register_tool_function(toolkit.reset_equipped_tools)
+    view = toolkit.view(groups=["basic"])
+
+    assert listed(view) == []
+    assert "reset_equipped_tools" not in view
+    assert answer(view, "reset_equipped_tools") == "tool_not_available"
+    assert listed(toolkit.view()) == ["reset_equipped_tools"]
+
+
+def test_of_ten_thousand_tools_a_view_lists_its_ten() -> None:
+    toolkit = Toolkit()
+    toolkit.register_group("many", "", [tool(f"many_{index}") for index in range(9_990)])
+    toolkit.register_group("few", "", [tool(f"few_{index}") for index in range(10)])
+
+    view = toolkit.view(groups=["few"])
+
+    assert listed(view) == [f"few_{index}" for index in range(10)]
+    assert listed(view.view(exclude=[f"few_{index}" for index in range(9)])) == ["few_9"]
+    assert answer(view, "many_1") == "tool_not_available"
+
+
+def test_deeply_narrowed_views_hold_and_end() -> None:
+    view = workshop().view()
+    for index in range(2_000):
+        view = view.view(exclude=[f"name_{index}"])
+
+    assert listed(view) == ["look", "drill", "saw"]
+    assert listed(view.view(groups=["metal"])) == ["drill"]
+
+
+def test_views_and_toolkits_that_hold_each_other_are_collected() -> None:
+    toolkit = workshop()
+    view = toolkit.view()
+    toolkit.register_tool_function(view.reset_equipped_tools, func_name="switch")
+    ends: list[weakref.ref[Any]] = [weakref.ref(toolkit), weakref.ref(view)]
+
+    del toolkit, view
+    gc.collect()
+
+    assert [end() for end in ends] == [None, None]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_what_any_view_lists_is_what_it_admits(seed: int) -> None:
+    chance = random.Random(seed)
+    toolkit = Toolkit()
+    groups, names = ["g", "h", "i", "basic", "nowhere"], [f"t{index}" for index in range(8)]
+    for name in names:
+        toolkit.register_tool_function(tool(name))
+    for group in groups[:3]:
+        toolkit.register_group(group, "", chance.sample(names, chance.randint(0, 6)), active=chance.random() < 0.7)
+
+    for _ in range(25):
+        first: dict[str, Any] = {"groups": chance.choice([None, chance.sample(groups, chance.randint(0, 4))])}
+        second: dict[str, Any] = {
+            "names": chance.choice([None, chance.sample(names, 5)]),
+            "exclude": chance.sample(names, chance.randint(0, 2)),
+        }
+        outer, inner = toolkit.view(**first), toolkit.view(**second)
+        both = outer.view(**second)
+
+        assert set(listed(both)) == set(listed(outer)) & set(listed(inner))
+        assert {name for name in [*names, "x"] if answer(both, name) is None} == set(listed(both))
