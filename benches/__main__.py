@@ -23,6 +23,7 @@ THEMES = (
     "arguments",
     "listing",
     "lookup",
+    "roles",
     "failures",
     "responses",
     "leaks",

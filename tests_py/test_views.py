@@ -35,7 +35,7 @@ def answer(view: ToolkitView, name: str) -> str | None:
 
 
 def workshop() -> Toolkit:
-    """Make a toolkit: `look` in `basic`, `drill` and `saw` in `machines`, `drill` in `metal`, `plan` in one that is off."""
+    """Make `look` in `basic`, `drill` and `saw` in `machines`, `drill` in `metal`, `plan` in an inactive one."""
     toolkit = Toolkit(run_in="inline")
     toolkit.register_tool_function(tool("look"))
     toolkit.register_group("machines", "Loud.", [tool("drill"), tool("saw")], notes="Wear goggles.")

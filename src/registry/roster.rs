@@ -224,7 +224,8 @@ impl<D, A> Roster<D, A> {
         let known = self.holders.get_key_value(name).map(|(name, _)| name.clone());
         let name = known.unwrap_or_else(|| name.into());
         entry.tools.insert(name.clone(), said);
-        self.holders.entry(name).or_default().push(id.clone());
+        // Most tools are in one group.
+        self.holders.entry(name).or_insert_with(|| Vec::with_capacity(1)).push(id.clone());
     }
 
     /// Puts a tool into these groups, in that order, and takes it out of all others.
