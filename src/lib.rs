@@ -4,8 +4,9 @@
 //!
 //! ```text
 //! register   callable ─▶ signature + docstring ─▶ JSON Schema ─▶ Tool in a Registry
-//! describe   Registry ─▶ active groups ─▶ schemas
-//! call       ToolCall ─▶ find ─▶ admit (group) ─▶ arguments (presets, coerce, check) ─▶ run ─▶ postprocess ─▶ ToolStream
+//! describe   Registry ─▶ active groups ∩ view ─▶ schemas
+//! call       ToolCall ─▶ find ─▶ admit (group, view) ─▶ arguments (presets, coerce, check) ─▶ run ─▶ postprocess
+//!                 ─▶ ToolStream
 //! ```
 //!
 //! The core in this crate is data and decisions. The feature `python` adds the extension module that the Python

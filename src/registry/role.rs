@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Map, Value};
 
+use super::roles_file::{check_details, is_root};
 use super::{Filter, View};
 use crate::{Error, Result};
 
@@ -52,13 +53,14 @@ impl Role {
     }
 
     pub(super) fn check(&self) -> Result<()> {
-        if self.name == ROOT {
-            return Err(Error::SystemRole { name: self.name.clone() });
+        if self.name == ROOT || is_root(&self.details) {
+            return Err(Error::SystemRole { name: ROOT.to_owned() });
         }
         if self.name.is_empty() {
             return Err(Error::InvalidRole { reason: "its name is empty".to_owned() });
         }
-        Ok(())
+        check_details(&self.details)
+            .map_err(|(field, reason)| Error::InvalidRole { reason: format!("{field}: {reason}") })
     }
 }
 

@@ -180,14 +180,8 @@ impl Record {
         }
         let tool_groups = fields.shift_remove("toolGroups").unwrap_or_default();
         let tool_groups = groups(tool_groups).map_err(|reason| wrong("toolGroups", reason))?;
-        for (key, value) in &fields {
-            let is_text = TEXTS.contains(&&**key) && !value.is_string();
-            let is_optional = OPTIONAL.contains(&&**key) && !value.is_string() && !value.is_null();
-            if is_text || is_optional {
-                return Err(wrong(key, format!("expected text, not {}", kind(value))));
-            }
-        }
-        if name == ROOT || fields.get("id").is_some_and(|id| id == ROOT) {
+        check_details(&fields)?;
+        if name == ROOT || is_root(&fields) {
             return Ok(Self::Root);
         }
         let role = Role { name, prompt, tool_groups, details: fields };
@@ -200,6 +194,24 @@ impl Record {
             }
             _ => Err(wrong("status", format!("expected `active` or `deleted`, not `{}`", short(&status)))),
         }
+    }
+}
+
+/// Whether the rest of a record says that it is the root role's.
+pub(super) fn is_root(details: &Map<String, Value>) -> bool {
+    details.get("id").is_some_and(|id| id == ROOT)
+}
+
+/// Looks at the fields that every reader knows; the error is the field and what is wrong with it.
+pub(super) fn check_details(details: &Map<String, Value>) -> Result<(), (String, String)> {
+    let is_wrong = |(key, value): &(&String, &Value)| {
+        let may_be_null = OPTIONAL.contains(&key.as_str());
+        let is_known = may_be_null || TEXTS.contains(&key.as_str());
+        is_known && !value.is_string() && !(may_be_null && value.is_null())
+    };
+    match details.iter().find(is_wrong) {
+        Some((key, value)) => Err((key.clone(), format!("expected text, not {}", kind(value)))),
+        None => Ok(()),
     }
 }
 

@@ -130,10 +130,16 @@ fn names_are_unique_and_not_empty_and_never_changed() {
 
     let again = roles.add(Role::new("reader", "", some(&[])), stamp());
     let empty = roles.add(Role::new("", "", None), stamp());
+    let strange = json!({ "createdBy": null, "id": 7 }).as_object().cloned().expect("an object");
+    let strange = roles.add(Role { details: strange, ..Role::new("strange", "", None) }, stamp());
+    let disguised = json!({ "id": "root" }).as_object().cloned().expect("an object");
+    let disguised = roles.add(Role { details: disguised, ..Role::new("boss", "", None) }, stamp());
     let updated = roles.update("reader", "later", |role| role.name = "root".to_owned()).cloned();
 
     assert_eq!(again, Err(Error::DuplicateRole { name: "reader".to_owned() }));
     assert!(matches!(empty, Err(Error::InvalidRole { .. })));
+    assert_eq!(strange, Err(Error::InvalidRole { reason: "id: expected text, not a number".to_owned() }));
+    assert_eq!(disguised, Err(Error::SystemRole { name: "root".to_owned() }));
     assert_eq!(updated.map(|role| role.name), Ok("reader".to_owned()));
     assert_eq!(roles.update("nobody", "", |_| ()).err(), Some(Error::UnknownRole { name: "nobody".to_owned() }));
     assert_eq!(roles.remove("nobody").err(), Some(Error::UnknownRole { name: "nobody".to_owned() }));
