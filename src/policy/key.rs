@@ -20,13 +20,17 @@ pub(super) type KeyId = [u8; 8];
 #[derive(Clone, PartialEq, Eq)]
 pub struct Key {
     secret: [u8; 32],
+    id: KeyId,
 }
 
 impl Key {
     /// The key that 256 random bits make.
     #[must_use]
     pub fn new(random: [u8; 32]) -> Self {
-        Self { secret: random }
+        let mut key = Self { secret: random, id: KeyId::default() };
+        let sum = key.sign("key id", b"");
+        key.id.copy_from_slice(&sum[..8]);
+        key
     }
 
     /// Signs bytes for a purpose, so that a signature of one kind is never taken for one of another.
@@ -40,9 +44,7 @@ impl Key {
     }
 
     pub(super) fn id(&self) -> KeyId {
-        let mut id = KeyId::default();
-        id.copy_from_slice(&self.sign("key id", b"")[..8]);
-        id
+        self.id
     }
 
     fn mac(&self, purpose: &str, bytes: &[u8]) -> Hmac<Sha256> {
