@@ -3,10 +3,15 @@
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
+use std::thread;
 
 use super::{Record, Sink};
 use crate::store::{Disk, Fs, steadily};
 use crate::{Error, Result};
+
+/// How often one looks at part of a line before it is taken for what is left of one: while another process writes a line,
+/// the system may show its beginning.
+const LOOKS: usize = 100;
 
 /// When a record is safe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -21,7 +26,8 @@ pub enum Durability {
 /// A file of records, which several threads and processes may add to at once.
 ///
 /// Each record goes to the end of the file in one step. Where a crash or a full disk left part of a line, the next record
-/// begins a new one; so every line is a whole record, or what is left of one that nobody was told was noted.
+/// begins a new one; so every line is a whole record, or what is left of one that nobody was told was noted, or, rarely, where
+/// several processes write at once, empty.
 #[derive(Debug)]
 pub struct AuditLog<F: Fs = Disk> {
     fs: F,
@@ -92,8 +98,7 @@ impl<F: Fs> AuditLog<F> {
             *appending = self::appending(&self.fs, &self.path)?;
             facts = steadily(|| self.fs.facts(&appending.file))?;
         }
-        let is_whole = appending.whole == Some(facts.size)
-            || matches!(steadily(|| self.fs.last_byte(&appending.file))?, None | Some(b'\n'));
+        let is_whole = appending.whole == Some(facts.size) || self.ends_in_a_whole_line(&appending.file)?;
         let bytes = format!("{}{line}\n", if is_whole { "" } else { "\n" }).into_bytes();
         let mut rest = &bytes[..];
         while !rest.is_empty() {
@@ -107,6 +112,16 @@ impl<F: Fs> AuditLog<F> {
             Durability::Synced => steadily(|| self.fs.sync_data(&appending.file)),
             Durability::Buffered => Ok(()),
         }
+    }
+
+    fn ends_in_a_whole_line(&self, file: &F::File) -> io::Result<bool> {
+        for _ in 0..LOOKS {
+            if matches!(steadily(|| self.fs.last_byte(file))?, None | Some(b'\n')) {
+                return Ok(true);
+            }
+            thread::yield_now();
+        }
+        Ok(false)
     }
 }
 
