@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use toolcrib::policy::{Approvals, Pending};
+use toolcrib::policy::{Approvals, Key, Pending};
 use toolcrib::{Error, Result};
 
 use super::{FACTS, asked, at, key};
@@ -135,5 +135,24 @@ fn another_claim_at_any_call_is_the_only_one_or_none() {
         let our = claim(&interrupted, &pending, 101).is_ok();
 
         assert!(our != theirs.get(), "at call {call}: {our}");
+    }
+}
+
+#[test]
+fn two_that_make_the_first_key_at_once_accept_what_the_other_asked() {
+    let counting = Model::default().failing(usize::MAX, Fault::Crash);
+    open(&counting).expect("a folder");
+
+    for call in 0..counting.calls() {
+        let fs = Model::default();
+        let interrupted = fs.interrupted(call, |fs| {
+            Approvals::open_on(fs.clone(), Path::new("/states/approvals"), Key::new([8; 32])).expect("a folder");
+        });
+
+        let our = open(&interrupted).expect("a folder");
+        let theirs = open(&fs).expect("a folder");
+
+        assert_eq!(theirs.claim(&asked(&our, 1), &FACTS, at(1)), Ok(()), "at call {call}");
+        assert_eq!(our.claim(&asked(&theirs, 2), &FACTS, at(1)), Ok(()), "at call {call}");
     }
 }
