@@ -3,6 +3,7 @@
 pub mod build;
 pub mod check;
 pub mod defs;
+pub mod dialect;
 pub mod docstring;
 pub mod extend;
 mod function;

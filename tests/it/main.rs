@@ -5,6 +5,7 @@ mod approval;
 mod audit;
 mod background;
 mod check;
+mod dialect;
 mod docstring;
 mod event;
 mod extend;

@@ -141,7 +141,7 @@ fn names_itself(value: &Value) -> bool {
 const STEPS_BACK: usize = 100_000;
 
 /// How every schema is read: nothing fetched, formats as annotations, patterns in bounded time.
-pub(super) fn options<'i, F: Json>() -> ValidationOptions<'i, Arc<dyn jsonschema::Retrieve>, F> {
+pub(in crate::schema) fn options<'i, F: Json>() -> ValidationOptions<'i, Arc<dyn jsonschema::Retrieve>, F> {
     jsonschema::options_for::<F>()
         .offline()
         .should_validate_formats(false)

@@ -31,10 +31,14 @@ pub use problem::{Problem, render};
 pub use quick::{Field, Fields, Items, Limits, Quick, Scalar, Size};
 pub use subject::{Integer, Kind, Subject};
 
+pub(in crate::schema) use judge::options;
+pub(in crate::schema) use phrase::pointer;
+pub(in crate::schema) use problem::found;
+
 use compile::Compiler;
 use explain::Explainer;
 use names::no_such;
-use problem::{entry_path, found, item_path};
+use problem::{entry_path, item_path};
 use work::{Work, excess};
 
 use super::tree::{Document, Node};

@@ -154,7 +154,7 @@ pub(super) fn target<'s>(root: &'s Value, schema: &Map<String, Value>) -> Option
 }
 
 /// Where in the document the definition is that a schema refers to.
-pub(super) fn pointer(schema: &Map<String, Value>) -> Option<String> {
+pub(in crate::schema) fn pointer(schema: &Map<String, Value>) -> Option<String> {
     let fragment = schema.get("$ref")?.as_str()?.strip_prefix('#')?;
     if !fragment.is_empty() && !fragment.starts_with('/') {
         return None;

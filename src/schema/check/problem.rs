@@ -37,7 +37,7 @@ pub fn render(tool: &str, problems: &[Problem]) -> String {
 }
 
 /// A short rendering of a value with its kind.
-pub(super) fn found<S: Subject>(value: &S) -> String {
+pub(in crate::schema) fn found<S: Subject>(value: &S) -> String {
     let kind = match value.kind() {
         Kind::Null => return "null".to_owned(),
         Kind::Other => return clean(&value.other_name(), FOUND).into_owned(),
