@@ -164,6 +164,22 @@ pub enum Error {
         /// Why not.
         reason: String,
     },
+    /// No such dialect.
+    #[error("there is no dialect `{name}`; there are {known}")]
+    UnknownDialect {
+        /// The name that was asked for.
+        name: String,
+        /// The names there are.
+        known: String,
+    },
+    /// Arguments in a dialect that cannot be brought back to the shape a tool expects.
+    #[error("the arguments of tool `{tool}` cannot be read: {reason}")]
+    UnreadableArguments {
+        /// The tool's name.
+        tool: String,
+        /// What is wrong with them.
+        reason: String,
+    },
     /// The folder of a skill is none.
     #[error("the skill directory `{dir}` is not a directory{}", clause(.reason))]
     SkillDirectory {

@@ -13,6 +13,7 @@ from toolcrib.blocks import (
     URLSource,
     VideoBlock,
 )
+from toolcrib.dialects import DialectSchemas, DialectToolkit, Loss
 from toolcrib.skill import AgentSkill
 from toolcrib.toolkit import Toolkit
 
@@ -20,7 +21,10 @@ __all__ = [
     "AgentSkill",
     "AudioBlock",
     "Base64Source",
+    "DialectSchemas",
+    "DialectToolkit",
     "ImageBlock",
+    "Loss",
     "RegisteredToolFunction",
     "Role",
     "Roles",

@@ -25,6 +25,7 @@ from typing import Any, Literal, Protocol, TypeAlias, final, overload, type_chec
 from typing_extensions import disjoint_base
 
 from toolcrib.blocks import AudioBlock, ImageBlock, TextBlock, VideoBlock
+from toolcrib.dialects import Dialect, DialectSchemas
 from toolcrib.middleware import Middleware
 from toolcrib.policy import Approval, ApprovalRequest, Rule
 from toolcrib.skill import AgentSkill
@@ -32,6 +33,7 @@ from toolcrib.skill import AgentSkill
 __all__ = [
     "Approvals",
     "Desk",
+    "DialectTool",
     "Errand",
     "Event",
     "EventQueue",
@@ -381,6 +383,26 @@ class Toolkit:
     def get_json_schemas_bytes(self) -> bytes:
         """Give the same list as JSON text, which is kept until something changes."""
 
+    def schemas(self, dialect: Dialect, group_names: list[str] | None = None) -> DialectSchemas:
+        """Describe the tools of all active groups in the dialect of a provider.
+
+        What the dialect has no word for is encoded in what it has: a map as a list of entries, say, or a recursive part
+        as JSON text. Pass the same dialect to `call_tool_function`, and the tool gets the original shape. What cannot be
+        encoded is told in the descriptions and listed in the result's `report`.
+
+        Args:
+            dialect: `"openai"`, `"openai_strict"`, `"openai_responses"`, `"openai_responses_strict"`, `"anthropic"`,
+                `"gemini"` (a list of function declarations) or `"mcp"`.
+            group_names: The groups to describe besides `basic`, whether they are active or not.
+
+        Returns:
+            What the provider takes, one dict for each tool. They are copies, yours to change.
+
+        Raises:
+            UnknownDialectError: If there is no such dialect.
+            UnknownGroupError: If a name is not that of a group.
+        """
+
     def get_activated_notes(self) -> str:
         """Join the notes of the active groups, each under the heading `## About Tool Group '<name>'`."""
 
@@ -565,7 +587,7 @@ class Toolkit:
 
     @property
     def _middlewares(self) -> list[Middleware]: ...
-    def call_tool_function(self, tool_call: Mapping[str, Any]) -> ToolStream:
+    def call_tool_function(self, tool_call: Mapping[str, Any], *, dialect: Dialect | None = None) -> ToolStream:
         """Call a tool the way a model asks for it, and give its responses as they come.
 
         Nothing runs before the first step, not even the search for the tool. A mistake of the model is answered with a
@@ -574,9 +596,12 @@ class Toolkit:
         Args:
             tool_call: `{"type": "tool_use", "id": ..., "name": ..., "input": {...}}`, of which `name` is needed.
                 `input` may also be JSON text, or None.
+            dialect: The dialect of `schemas` that the model was told the tools in: its names and its arguments are
+                brought to the tool's own before anything else looks at them.
 
         Raises:
             TypeError: If `tool_call` is not a mapping.
+            UnknownDialectError: If there is no such dialect.
 
         Example:
             async for response in toolkit.call_tool_function(block):
@@ -1171,6 +1196,39 @@ class ToolResponse:
 
 def _as_response(*value: object) -> ToolResponse:
     """Make a response of what a tool gave, as a stream does; nothing gives one without content."""
+
+@final
+class DialectTool:
+    """A tool as one provider is told of it; `Toolkit.schemas` makes them."""
+
+    @property
+    def name(self) -> str:
+        """The name that the provider is told."""
+
+    @property
+    def tool_name(self) -> str:
+        """The name that the tool has in its toolkit."""
+
+    @property
+    def report(self) -> list[tuple[str, str, str]]:
+        """What the dialect cannot say: where, what, and how the model is told instead."""
+
+    def decode(self, arguments: dict[str, Any] | str) -> dict[str, Any]:
+        """Bring arguments that a model sent to the shape that the tool expects.
+
+        Args:
+            arguments: A dict, or its JSON text.
+
+        Raises:
+            UnreadableArgumentsError: If they cannot be brought back.
+        """
+
+    def encode(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Bring arguments of the tool to the shape in which a model sends them.
+
+        Args:
+            arguments: What the tool would be called with, as JSON has it.
+        """
 
 @final
 class TaskBoard:

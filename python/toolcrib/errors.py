@@ -43,9 +43,11 @@ __all__ = [
     "SkillTemplateError",
     "SystemRoleError",
     "ToolcribError",
+    "UnknownDialectError",
     "UnknownGroupError",
     "UnknownRoleError",
     "UnknownToolError",
+    "UnreadableArgumentsError",
     "UnsupportedTypeError",
     "UsedPendingError",
 ]
@@ -143,6 +145,14 @@ class IncompleteSchemaError(InvalidSchemaError, KeyError):
 
     # KeyError shows its argument as `repr` does, quotes and all, which no sentence survives.
     __str__ = Exception.__str__
+
+
+class UnknownDialectError(ToolcribError, ValueError):
+    """No provider's dialect has that name."""
+
+
+class UnreadableArgumentsError(ToolcribError, ValueError):
+    """Arguments in a provider's dialect cannot be brought back to the shape that the tool expects."""
 
 
 class InvalidFilterError(ToolcribError, TypeError, ValueError, AssertionError):

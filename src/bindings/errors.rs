@@ -29,6 +29,8 @@ mod python {
     pyo3::import_exception!(toolcrib.errors, IncompleteSchemaError);
     pyo3::import_exception!(toolcrib.errors, UnsupportedTypeError);
     pyo3::import_exception!(toolcrib.errors, ExtendedModelError);
+    pyo3::import_exception!(toolcrib.errors, UnknownDialectError);
+    pyo3::import_exception!(toolcrib.errors, UnreadableArgumentsError);
     pyo3::import_exception!(toolcrib.errors, SkillDirectoryError);
     pyo3::import_exception!(toolcrib.errors, SkillFileError);
     pyo3::import_exception!(toolcrib.errors, SkillFrontMatterError);
@@ -78,6 +80,8 @@ impl From<Error> for PyErr {
             | Error::PresetConflict { .. }
             | Error::DefinitionConflict { .. }
             | Error::UnusableModel { .. } => python::ExtendedModelError::new_err(text),
+            Error::UnknownDialect { .. } => python::UnknownDialectError::new_err(text),
+            Error::UnreadableArguments { .. } => python::UnreadableArgumentsError::new_err(text),
             Error::SkillDirectory { .. } => python::SkillDirectoryError::new_err(text),
             Error::SkillFile { .. } => python::SkillFileError::new_err(text),
             Error::SkillFrontMatter { .. } => python::SkillFrontMatterError::new_err(text),

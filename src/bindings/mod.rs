@@ -6,6 +6,7 @@ mod background;
 mod callable;
 mod described;
 mod desk;
+mod dialect;
 mod errors;
 mod event;
 mod extension;
@@ -58,6 +59,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<policy::PyExplanation>()?;
     module.add_class::<event::PyEvent>()?;
     module.add_class::<event::PyEventQueue>()?;
+    module.add_class::<dialect::PyDialectTool>()?;
     // Not by `add_function`, which would make it a public name.
     module.setattr("_as_response", wrap_pyfunction!(value::_as_response, module)?)?;
     module.setattr("_read_answer", wrap_pyfunction!(policy::_read_answer, module)?)?;

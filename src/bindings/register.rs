@@ -167,6 +167,7 @@ impl<'py> Draft<'py> {
             errors: behaviour.errors,
             plan,
             listed: pyo3::sync::PyOnceLock::new(),
+            told: super::dialect::Told::default(),
             extension: None,
             meta,
         })

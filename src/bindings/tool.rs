@@ -16,6 +16,7 @@ use serde_json::{Map, Value};
 
 use super::callable::{Callable, Kind};
 use super::desk::{Clearance, PyDesk};
+use super::dialect::Told;
 use super::extension::Extension;
 use super::json;
 use super::meta::MetaTool;
@@ -59,6 +60,8 @@ pub(crate) struct PyTool {
     pub(crate) plan: Plan,
     /// The schema as Python objects, made when it is first listed.
     pub(crate) listed: PyOnceLock<Py<PyDict>>,
+    /// The same in the dialects of providers.
+    pub(crate) told: Told,
     /// What a model adds to the schema, if there is one.
     pub(crate) extension: Option<Box<Extension>>,
     /// Whether its schema follows the groups of its toolkit.
@@ -140,6 +143,7 @@ impl PyTool {
             async_execution: self.async_execution,
             plan,
             listed: PyOnceLock::new(),
+            told: Told::default(),
             extension,
             meta: self.meta.as_ref().map(|_| MetaTool::default()),
         }

@@ -11,8 +11,9 @@ use pyo3::types::{PyMapping, PyString, PyType};
 
 use super::object;
 use super::state::State;
+use crate::bindings::dialect::Named;
 
-const STREAM_DOC: &CStr = c"call_tool_function($self, tool_call)
+const STREAM_DOC: &CStr = c"call_tool_function($self, tool_call, *, dialect=None)
 --
 
 Call a tool the way a model asks for it, and give its responses as they come.
@@ -22,12 +23,14 @@ response that has a `code`.
 
 Args:
     tool_call: `{\"type\": \"tool_use\", \"id\": ..., \"name\": ..., \"input\": {...}}`, of which `name` is needed.
+    dialect: The dialect of `schemas` that the model was told the tools in, if it was.
 
 Returns:
     A stream that can be awaited, which gives the stream itself, and iterated.
 
 Raises:
-    TypeError: If `tool_call` is not a mapping.";
+    TypeError: If `tool_call` is not a mapping.
+    UnknownDialectError: If there is no such dialect.";
 
 const SINGLE_DOC: &CStr = c"call($self, name, /, **arguments)
 --
@@ -54,13 +57,49 @@ unsafe extern "C" fn call_tool_function(
             ffi::PyUnicode_CompareWithASCIIString(ffi::PyTuple_GET_ITEM(names, index), c"tool_call".as_ptr()) == 0
         };
         if count + given != 1 || (given == 1 && !is_named(0)) {
-            return refused("call_tool_function() takes one argument, tool_call");
+            return call_in_dialect(toolkit, arguments, count, names);
         }
         let block = *arguments;
         if ffi::PyDict_Check(block) == 0 && !Python::attach(|py| is_mapping(py, block)) {
             return refused("a tool call is a mapping with `name` and `input`");
         }
         object::new(State::stream(ffi::Py_NewRef(toolkit), ffi::Py_NewRef(block)))
+    }
+}
+
+/// The same with a keyword `dialect`, or with arguments that cannot be.
+#[cold]
+unsafe fn call_in_dialect(
+    toolkit: *mut PyObject,
+    arguments: *const *mut PyObject,
+    count: Py_ssize_t,
+    names: *mut PyObject,
+) -> *mut PyObject {
+    // SAFETY: as for `call_tool_function`.
+    unsafe {
+        let is = |index, name: &CStr| {
+            ffi::PyUnicode_CompareWithASCIIString(ffi::PyTuple_GET_ITEM(names, index), name.as_ptr()) == 0
+        };
+        let given = if names.is_null() { 0 } else { ffi::PyTuple_GET_SIZE(names) };
+        let at = |name: &CStr| (0..given).find(|index| is(*index, name)).map(|index| *arguments.offset(count + index));
+        let block = if count == 1 { Some(*arguments) } else { at(c"tool_call") };
+        let (Some(block), Some(dialect), 2) = (block, at(c"dialect"), count + given) else {
+            return refused("call_tool_function() takes one argument, tool_call, and the keyword dialect");
+        };
+        Python::attach(|py| {
+            if !is_mapping(py, block) {
+                return refused("a tool call is a mapping with `name` and `input`");
+            }
+            match Bound::from_borrowed_ptr(py, dialect).extract::<Named>() {
+                Ok(Named(dialect)) => {
+                    object::new(State::stream(ffi::Py_NewRef(toolkit), ffi::Py_NewRef(block)).in_dialect(dialect))
+                }
+                Err(error) => {
+                    error.restore(py);
+                    ptr::null_mut()
+                }
+            }
+        })
     }
 }
 

@@ -17,6 +17,7 @@ mod closing;
 mod construct;
 mod counter;
 mod deadline;
+mod dialect;
 mod drive;
 mod ear;
 mod ending;

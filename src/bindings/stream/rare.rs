@@ -15,6 +15,7 @@ use super::resume::Resumption;
 use super::slot::Slot;
 use super::span::Span;
 use crate::bindings::worker::Job;
+use crate::schema::dialect::Dialect;
 
 /// How a call ends once its tool's generator is finalised.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -55,6 +56,8 @@ pub(super) struct Rare {
     pub(super) case: RefCell<Option<Arc<Case>>>,
     /// What somebody is asked about the call.
     pub(super) question: RefCell<Option<Box<Question>>>,
+    /// What the request has to be translated from before it is looked at.
+    pub(super) dialect: Cell<Option<Dialect>>,
     /// What is told of the call to whoever traces or listens.
     pub(super) span: RefCell<Option<Arc<Span>>>,
 }
@@ -74,6 +77,7 @@ impl Default for Rare {
             next: Slot::empty(),
             case: RefCell::new(None),
             question: RefCell::new(None),
+            dialect: Cell::new(None),
             span: RefCell::new(None),
         }
     }

@@ -320,6 +320,12 @@ impl State {
     unsafe fn step_rarely(&self, rare: &Rare, value: *mut PyObject) -> Option<Step> {
         // SAFETY: as for the caller; what was sent is owned.
         unsafe {
+            if self.phase.get() == Phase::Ready
+                && let Some(dialect) = rare.dialect.take()
+                && let Some(step) = self.translate(dialect)
+            {
+                return Some(step);
+            }
             if let Some(span) = self.span().filter(|span| span.is_to_enter()) {
                 return Some(Python::attach(|py| self.step_inside(py, &span, || self.step(value))));
             }

@@ -6,6 +6,7 @@
 
 mod background;
 mod describe;
+mod dialect;
 mod extend;
 mod groups;
 mod mappings;

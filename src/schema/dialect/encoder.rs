@@ -37,7 +37,8 @@ pub(super) fn encode(parameters: &Arc<Document>, rules: &'static Rules) -> Encod
         root.insert("type".to_owned(), Value::from("object"));
     }
     // What is too large is told with less and less structure, and in the end as one text.
-    for depth in [rules.depth, 5, 3, 2, 1] {
+    let width = root.get("properties").and_then(Value::as_object).map_or(0, Map::len);
+    for depth in [rules.depth, 5, 3, 2, 1].into_iter().filter(|_| width <= rules.properties) {
         let mut encoder = Encoder::new(&root, rules, depth);
         let (schema, op) = encoder.root();
         if !encoder.is_exhausted() && fits(&schema, rules) {

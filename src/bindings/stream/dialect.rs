@@ -1,0 +1,60 @@
+//! A request in the dialect of a provider, brought to the toolkit's own words before anything else looks at it.
+
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use super::start::{Refusal, block};
+use super::state::{State, Step};
+use crate::schema::dialect::Dialect;
+
+impl State {
+    /// The same call, to be translated when it starts.
+    pub(super) fn in_dialect(self, dialect: Option<Dialect>) -> Self {
+        if dialect.is_some() {
+            self.rare().dialect.set(dialect);
+        }
+        self
+    }
+
+    /// Translates the request, which is a block of the toolkit's own from then on; gives the step that ends the call if it cannot be.
+    ///
+    /// # Safety
+    /// The thread is attached; the phase is `Ready`.
+    #[cold]
+    pub(super) unsafe fn translate(&self, dialect: Dialect) -> Option<Step> {
+        Python::attach(|py| {
+            // SAFETY: as for the caller.
+            let refusal = unsafe { self.translated(py, dialect) }.err()?;
+            // SAFETY: as for the caller.
+            Some(unsafe { self.refuse(refusal) })
+        })
+    }
+
+    unsafe fn translated(&self, py: Python<'_>, dialect: Dialect) -> Result<(), Refusal> {
+        // SAFETY: as for `translate`.
+        let (name, input) = match unsafe { self.request(py) } {
+            Ok((name, input)) => (name.to_owned(), input),
+            // It is told of where the request is read in earnest.
+            Err(Refusal::Answer(_)) => return Ok(()),
+            Err(refusal) => return Err(refusal),
+        };
+        // SAFETY: a call that has not started has a toolkit.
+        let toolkit = unsafe { self.toolkit(py) };
+        let Some((name, input)) = toolkit.get().translate(py, dialect, &name, &input)?.map_err(Refusal::Answer)? else {
+            return Ok(());
+        };
+        let name = name.into_pyobject(py).map_err(PyErr::from)?.into_any();
+        let translated = match self.call.bound(py).and_then(|call| call.cast_into::<PyDict>().ok()) {
+            Some(call) => {
+                let copy = call.copy()?;
+                copy.set_item(intern!(py, "name"), name)?;
+                copy.set_item(intern!(py, "input"), input)?;
+                copy
+            }
+            None => block(&name, &input)?,
+        };
+        self.call.set(translated.into_any().into_ptr());
+        Ok(())
+    }
+}
