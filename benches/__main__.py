@@ -22,6 +22,7 @@ THEMES = (
     "threads",
     "arguments",
     "listing",
+    "dialects",
     "lookup",
     "roles",
     "failures",

@@ -386,9 +386,9 @@ class Toolkit:
     def schemas(self, dialect: Dialect, group_names: list[str] | None = None) -> DialectSchemas:
         """Describe the tools of all active groups in the dialect of a provider.
 
-        What the dialect has no word for is encoded in what it has: a map as a list of entries, say, or a recursive part
-        as JSON text. Pass the same dialect to `call_tool_function`, and the tool gets the original shape. What cannot be
-        encoded is told in the descriptions and listed in the result's `report`.
+        What the dialect has no word for is encoded in what it has: a map as a list of entries, say, or a recursive
+        part as JSON text. Pass the same dialect to `call_tool_function`, and the tool gets the original shape. What
+        cannot be encoded is told in the descriptions and listed in the result's `report`.
 
         Args:
             dialect: `"openai"`, `"openai_strict"`, `"openai_responses"`, `"openai_responses_strict"`, `"anthropic"`,

@@ -1,4 +1,4 @@
-"""Tools in the dialects of providers: what `Toolkit.schemas` gives, and a toolkit that speaks one dialect throughout."""
+"""Tools in the dialects of providers: what `Toolkit.schemas` gives, and a toolkit that speaks one of them."""
 
 from __future__ import annotations
 

@@ -9,8 +9,8 @@ const LONGEST: usize = 300;
 pub(super) fn sentence(keyword: &str, value: &Value) -> String {
     let shown = value.as_str().map_or_else(|| beginning(value, LONGEST), |text| short(text, LONGEST));
     match keyword {
-        "minLength" => format!("At least {shown} characters."),
-        "maxLength" => format!("At most {shown} characters."),
+        "minLength" => format!("At least {shown} {}.", counted(&shown, "character", "characters")),
+        "maxLength" => format!("At most {shown} {}.", counted(&shown, "character", "characters")),
         "pattern" => format!("Must match the pattern `{shown}`."),
         "format" => format!("Format: {shown}."),
         "minimum" => format!("At least {shown}."),
@@ -18,11 +18,11 @@ pub(super) fn sentence(keyword: &str, value: &Value) -> String {
         "exclusiveMinimum" => format!("Greater than {shown}."),
         "exclusiveMaximum" => format!("Less than {shown}."),
         "multipleOf" => format!("A multiple of {shown}."),
-        "minItems" => format!("At least {shown} items."),
-        "maxItems" => format!("At most {shown} items."),
+        "minItems" => format!("At least {shown} {}.", counted(&shown, "item", "items")),
+        "maxItems" => format!("At most {shown} {}.", counted(&shown, "item", "items")),
         "uniqueItems" => "No item twice.".to_owned(),
-        "minProperties" => format!("At least {shown} entries."),
-        "maxProperties" => format!("At most {shown} entries."),
+        "minProperties" => format!("At least {shown} {}.", counted(&shown, "entry", "entries")),
+        "maxProperties" => format!("At most {shown} {}.", counted(&shown, "entry", "entries")),
         "propertyNames" => format!("Every key fits the JSON Schema {shown}."),
         "contains" => format!("At least one item fits the JSON Schema {shown}."),
         "not" => format!("Must not fit the JSON Schema {shown}."),
@@ -33,6 +33,10 @@ pub(super) fn sentence(keyword: &str, value: &Value) -> String {
         "oneOf" => format!("Must fit exactly one of the JSON Schemas {shown}."),
         _ => format!("Must also fit `{keyword}` of JSON Schema: {shown}."),
     }
+}
+
+fn counted(count: &str, one: &'static str, several: &'static str) -> &'static str {
+    if count == "1" { one } else { several }
 }
 
 /// Sentences as one description.

@@ -1,0 +1,87 @@
+"""Telling providers: a hundred tools in each dialect, kept and for the first time, and a call in a dialect."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from benches.figures import Row, at_most
+from benches.peers.toolcrib import Toolcrib
+from benches.tools import searches
+from toolcrib import Toolkit
+
+if TYPE_CHECKING:
+    from benches.measure import Bench
+    from toolcrib.dialects import Dialect
+
+DIALECTS: tuple[Dialect, ...] = ("openai", "openai_strict", "openai_responses", "anthropic", "gemini", "mcp")
+TOOLS = 100
+
+
+async def rows(bench: Bench) -> list[Row]:
+    """Measure the listing of a hundred tools in each dialect against `get_json_schemas`, and encoding against registering.
+
+    Args:
+        bench: Runs the measurement.
+
+    Returns:
+        Two rows.
+    """
+    own = Toolcrib()
+    functions = searches(TOOLS, own.answer)
+    kit: Toolkit = await own.filled(functions)
+
+    def own_words(times: int) -> None:
+        for _ in range(times):
+            kit.get_json_schemas()
+
+    def told(dialect: Dialect) -> Callable[[int], None]:
+        def listing(times: int) -> None:
+            for _ in range(times):
+                kit.schemas(dialect)
+
+        return listing
+
+    loops: dict[str, Any] = {"own": own_words, **{dialect: told(dialect) for dialect in DIALECTS}}
+    kept = await bench.interleave(f"{TOOLS} tools in each dialect", loops)
+
+    def register(times: int) -> None:
+        for _ in range(times):
+            _registered(functions[:10])
+
+    def register_and_tell(dialect: Dialect) -> Callable[[int], None]:
+        def loop(times: int) -> None:
+            for _ in range(times):
+                _registered(functions[:10]).schemas(dialect)
+
+        return loop
+
+    first = await bench.interleave(
+        "10 tools registered, and told for the first time",
+        {
+            "register": register,
+            "openai_strict": register_and_tell("openai_strict"),
+            "gemini": register_and_tell("gemini"),
+        },
+    )
+    slowest = max(DIALECTS, key=lambda it: kept.ratio(it, "own"))
+    return [
+        Row(
+            f"`schemas(dialect)` of {TOOLS} tools, kept; the slowest dialect, `{slowest}`",
+            (at_most(kept.ratio(slowest, "own"), 2, 1.5, "{}× `get_json_schemas()`"),),
+        ),
+        Row(
+            "a tool told in a dialect for the first time, with its registration",
+            (
+                at_most(first.ratio("openai_strict", "register"), 3, 2, "`openai_strict` {}× registering"),
+                at_most(first.ratio("gemini", "register"), 3, 2, "`gemini` {}× registering"),
+            ),
+        ),
+    ]
+
+
+def _registered(functions: list[Any]) -> Toolkit:
+    kit = Toolkit()
+    for function in functions:
+        kit.register_tool_function(function)
+    return kit
