@@ -9,8 +9,11 @@ use super::explain::{Explanation, explain};
 use super::file::{self, Source};
 use super::pattern::Texts;
 use super::problem::Problem;
+use super::rule::Origin;
 use super::snapshot::Snapshot;
+use super::write::append;
 use super::{Arguments, Decision, Quick, Rule, Subject, Tier, Verdict};
+use crate::store::Disk;
 use crate::{Error, Result};
 
 /// Rules, and what to do where none of them says anything.
@@ -113,6 +116,34 @@ impl Policy {
         })
     }
 
+    /// Adds a rule and keeps it in a file, at the end of what is there; a tier's file that was not loaded counts as one
+    /// that was from then on. If the file has such a rule already, only the policy may get it.
+    ///
+    /// # Errors
+    ///
+    /// What [`append`] and [`add`](Self::add) fail with; then neither the file nor the policy changes.
+    pub fn add_to_file(&self, source: Source, mut rule: Rule) -> Result<Arc<Rule>> {
+        let mut sources = self.lock();
+        let mut rules = self.snapshot().rules.clone();
+        rule.tier = source.tier;
+        let file: Arc<str> = source.path.display().to_string().into();
+        // Its place in the file is known when the file is read again.
+        rule.origin = Some(Origin { file, line: 0, index: 0 });
+        insert(&mut rules, vec![rule])?;
+        let rule = rules[rules.len() - 1].clone();
+        if !append(&Disk, &source.path, &rule)? {
+            let known = self.rules().into_iter().find(|known| known.says_the_same(&rule));
+            if let Some(known) = known {
+                return Ok(known);
+            }
+        }
+        if !sources.iter().any(|known| (known.tier, &known.path) == (source.tier, &source.path)) {
+            sources.push(source.optional());
+        }
+        self.swap(|state| state.rules = rules);
+        Ok(rule)
+    }
+
     /// Adds rules, all of them or none.
     ///
     /// # Errors
@@ -141,7 +172,9 @@ impl Policy {
     ///
     /// [`Error::DuplicateRule`] if one has the id of another; then nothing changes.
     pub fn replace_tier(&self, tier: Tier, mut rules: Vec<Rule>) -> Result<()> {
-        rules.iter_mut().for_each(|rule| rule.tier = tier);
+        for rule in &mut rules {
+            rule.tier = tier;
+        }
         self.change(|state| {
             state.rules.retain(|rule| rule.tier != tier);
             insert(&mut state.rules, rules)

@@ -64,35 +64,35 @@ fn is_about(rule: &Rule, example: &Value) -> Result<bool, Fault> {
             .iter()
             .map(|name| name.as_str().ok_or_else(|| Fault::whole(format!("`{key}` has to be a list of strings"))))
             .collect(),
-        _ => text(key).map(|name| Vec::from_iter(name)),
+        _ => text(key).map(Vec::from_iter),
     };
-    let or = |given: Vec<_>, names: &Option<Names>| {
+    let or = |given: Vec<_>, names: Option<&Names>| {
         if given.is_empty() {
             Vec::from_iter(only(names).map(str::to_owned))
         } else {
             given.into_iter().map(str::to_owned).collect()
         }
     };
-    let (groups, tags) = (or(list("group")?, &rule.group), or(list("tag")?, &rule.tag));
-    let tool = tool.or(text("tool")?).or_else(|| only(&rule.tool));
+    let (groups, tags) = (or(list("group")?, rule.group.as_ref()), or(list("tag")?, rule.tag.as_ref()));
+    let tool = tool.or(text("tool")?).or_else(|| only(rule.tool.as_ref()));
     let kind = match text("kind")? {
         Some(word) => Kind::parse(word).ok_or_else(|| unknown("kind", word, &Kind::ALL.map(|(_, word)| word)))?,
         None => rule.kind.as_ref().and_then(|kinds| kinds.first().copied()).unwrap_or_default(),
     };
     let subject = Subject {
-        server: text("server")?.or_else(|| only(&rule.server)),
+        server: text("server")?.or_else(|| only(rule.server.as_ref())),
         groups: &groups.iter().map(String::as_str).collect::<Vec<_>>(),
         tags: &tags.iter().map(String::as_str).collect::<Vec<_>>(),
         kind,
-        caller: text("caller")?.or_else(|| only(&rule.caller)),
+        caller: text("caller")?.or_else(|| only(rule.caller.as_ref())),
         ..Subject::of(tool.ok_or_else(|| Fault::whole("it has to say which `tool` is called"))?)
     };
     Ok(rule.matches(&subject, fields.get("arguments").unwrap_or(&Value::Null)))
 }
 
 /// The one name that a condition is about.
-fn only(names: &Option<Names>) -> Option<&str> {
-    match names.as_ref().map(|names| (names.exact(), names.globs())) {
+fn only(names: Option<&Names>) -> Option<&str> {
+    match names.map(|names| (names.exact(), names.globs())) {
         Some(([name], [])) => Some(name),
         _ => None,
     }

@@ -154,7 +154,7 @@ impl Segment {
             Self::Text(part) => text.strip_prefix(&**part),
             Self::Letters(letters) => {
                 let mut rest = text.chars();
-                letters.iter().all(|letter| rest.next().is_some_and(|seen| letter.is(seen))).then(|| rest.as_str())
+                letters.iter().all(|letter| rest.next().is_some_and(|seen| letter.is(seen))).then_some(rest.as_str())
             }
         }
     }

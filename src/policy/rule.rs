@@ -42,15 +42,18 @@ pub struct Rule {
 pub struct Origin {
     /// The file.
     pub file: Arc<str>,
-    /// The line that the rule begins in, from 1.
+    /// The line that the rule begins in, from 1; zero if it was written there and not read yet.
     pub line: usize,
-    /// Which rule of the file it is, from 1.
+    /// Which rule of the file it is, from 1; zero likewise, and for one that stands for a whole file.
     pub index: usize,
 }
 
 impl fmt::Display for Origin {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}:{}", self.file, self.line)
+        match self.line {
+            0 => formatter.write_str(&self.file),
+            line => write!(formatter, "{}:{line}", self.file),
+        }
     }
 }
 

@@ -96,12 +96,10 @@ fn json(value: &DeValue<'_>, way: &mut Vec<String>, faults: &mut Vec<Fault>) -> 
         DeValue::Float(number) => Some(number.as_str().trim_start_matches('+').to_owned()),
         DeValue::Datetime(_) => None,
     };
-    match number.and_then(|number| serde_json::from_str(&number).ok()) {
-        Some(number) => Value::Number(number),
-        None => {
-            let reason = format!("a {} like this has no place in JSON", value.type_str());
-            faults.push(Fault { field: way.clone(), ..Fault::whole(reason) }.suggest("write a string or a number"));
-            Value::Null
-        }
+    if let Some(number) = number.and_then(|number| serde_json::from_str(&number).ok()) {
+        return Value::Number(number);
     }
+    let reason = format!("a {} like this has no place in JSON", value.type_str());
+    faults.push(Fault { field: way.clone(), ..Fault::whole(reason) }.suggest("write a string or a number"));
+    Value::Null
 }

@@ -29,6 +29,12 @@ impl Rule {
         Ok(lines.join("\n") + "\n")
     }
 
+    /// Whether both do the same in the same tier, whatever they are called.
+    pub(super) fn says_the_same(&self, other: &Self) -> bool {
+        let said = |rule: &Self| without_id(&Value::Object(rule.written()));
+        self.tier == other.tier && is_same(&said(self), &said(other))
+    }
+
     /// The fields as a file has them.
     fn written(&self) -> Map<String, Value> {
         match self.to_value() {

@@ -12,6 +12,7 @@ mod extend;
 mod layers;
 mod membership;
 mod meta;
+mod policy;
 mod properties;
 mod registry;
 mod registry_history;
