@@ -7,6 +7,7 @@ mod event;
 mod hub;
 mod notice;
 mod queue;
+mod tool_call;
 
 pub use answer::{Answer, Code};
 pub use background::{Board, ID_LETTERS, Limits, task_id};
@@ -14,3 +15,4 @@ pub use behaviour::{ArgumentMode, ErrorMode, RunIn};
 pub use event::{Event, EventKind, Kinds};
 pub use hub::{EventHub, Listener, Waker};
 pub use notice::Notice;
+pub use tool_call::{CallError, Place, Repair, RepairKind, ToolCall};

@@ -1,0 +1,232 @@
+//! What a model asked for, whichever way it was written.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde_json::{Map, Value};
+
+/// One call that a model asked for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolCall {
+    /// What the model or its provider calls this call; the answer carries it back.
+    pub id: Option<String>,
+    /// The tool's name, byte for byte as it was written.
+    pub name: String,
+    /// The arguments: always an object.
+    pub arguments: Value,
+    /// The arguments, or the whole call, as the model wrote them, where they came as text.
+    pub raw: Option<String>,
+    /// Why this call cannot be run; if it is there, the call never runs.
+    pub error: Option<CallError>,
+    /// What was mended to read it.
+    pub repairs: Vec<Repair>,
+    /// Whether the end is missing, so that the arguments may be only a part of what was meant.
+    pub is_truncated: bool,
+    /// Whether an object had a key twice, so that it cannot be known which value was meant.
+    pub has_duplicate_keys: bool,
+    /// The name of the format that it was written in.
+    pub format: Cow<'static, str>,
+}
+
+impl ToolCall {
+    /// A call that was read without any trouble.
+    #[must_use]
+    pub fn new(name: impl Into<String>, arguments: Map<String, Value>) -> Self {
+        Self {
+            id: None,
+            name: name.into(),
+            arguments: Value::Object(arguments),
+            raw: None,
+            error: None,
+            repairs: Vec::new(),
+            is_truncated: false,
+            has_duplicate_keys: false,
+            format: Cow::Borrowed("bare"),
+        }
+    }
+
+    /// A call that cannot be read, and therefore never runs.
+    #[must_use]
+    pub fn unreadable(name: impl Into<String>, error: CallError) -> Self {
+        Self { error: Some(error), ..Self::new(name, Map::new()) }
+    }
+}
+
+/// One thing that was mended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Repair {
+    /// What kind of thing.
+    pub what: RepairKind,
+    /// Where: a path into the arguments such as `filter.tags[0]`, or empty for the text as a whole.
+    pub at: String,
+    /// What was done, for people and models to read.
+    pub text: String,
+}
+
+impl Repair {
+    /// A repair of the text as a whole.
+    #[must_use]
+    pub fn new(what: RepairKind, text: impl Into<String>) -> Self {
+        Self { what, at: String::new(), text: text.into() }
+    }
+
+    /// The same at a place.
+    #[must_use]
+    pub fn at(mut self, at: impl Into<String>) -> Self {
+        self.at = at.into();
+        self
+    }
+}
+
+/// The kinds of repairs, as words that programs compare.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum RepairKind {
+    /// A code fence around the arguments was taken away.
+    Fence,
+    /// Prose before or after the arguments was taken away.
+    Prose,
+    /// Nothing was written where an object belongs.
+    Empty,
+    /// A comma was taken away or put in.
+    Comma,
+    /// A colon was put in.
+    Colon,
+    /// Quotes were put in, or exchanged for those of JSON.
+    Quotes,
+    /// `True`, `False`, `None` and their like were written in JSON's way.
+    Literal,
+    /// `NaN` or an infinity, which JSON does not have, became `null`.
+    NotANumber,
+    /// A number was written in JSON's way.
+    Number,
+    /// A comment was taken away.
+    Comment,
+    /// A line break or another control character in a string was escaped.
+    Newline,
+    /// A backslash that begins no escape was escaped.
+    Escape,
+    /// JSON text in a string was read as what it says.
+    Encoding,
+    /// A bracket or a quote that was missing at the end was put there: the text is truncated.
+    Closed,
+    /// A bracket that closes nothing was taken away.
+    Bracket,
+    /// Some other mistake in the JSON text.
+    Syntax,
+    /// A name was written in the way that the tool's parameters are.
+    Name,
+    /// A registered other name of a parameter was replaced.
+    Alias,
+    /// A value was converted to the declared type.
+    Coerced,
+    /// A tag was put in, or read as what it was meant for.
+    Tag,
+}
+
+impl RepairKind {
+    /// The word.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Fence => "fence",
+            Self::Prose => "prose",
+            Self::Empty => "empty",
+            Self::Comma => "comma",
+            Self::Colon => "colon",
+            Self::Quotes => "quotes",
+            Self::Literal => "literal",
+            Self::NotANumber => "not_a_number",
+            Self::Number => "number",
+            Self::Comment => "comment",
+            Self::Newline => "newline",
+            Self::Escape => "escape",
+            Self::Encoding => "encoding",
+            Self::Closed => "closed",
+            Self::Bracket => "bracket",
+            Self::Syntax => "syntax",
+            Self::Name => "name",
+            Self::Alias => "alias",
+            Self::Coerced => "coerced",
+            Self::Tag => "tag",
+        }
+    }
+}
+
+/// Where in a text something is, both counted from one, the column in characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// The line.
+    pub line: usize,
+    /// The character in the line.
+    pub column: usize,
+}
+
+impl Place {
+    /// The place of a byte of a text.
+    #[must_use]
+    pub fn of(text: &str, byte: usize) -> Self {
+        let before = &text.as_bytes()[..byte.min(text.len())];
+        let line_start = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |newline| newline + 1);
+        let line = before.iter().fold(1, |line, byte| line + usize::from(*byte == b'\n'));
+        // Every character has one byte that does not continue another.
+        let column = before[line_start..].iter().filter(|byte| **byte & 0xC0 != 0x80).count() + 1;
+        Self { line, column }
+    }
+}
+
+/// Why a call cannot be run, in words for the model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallError {
+    /// What is wrong.
+    pub what: String,
+    /// Where, if that can be told.
+    pub at: Option<Place>,
+    /// How to write it; may be empty.
+    pub how: String,
+}
+
+impl CallError {
+    /// An error without a place.
+    #[must_use]
+    pub fn new(what: impl Into<String>, how: impl Into<String>) -> Self {
+        Self { what: what.into(), at: None, how: how.into() }
+    }
+
+    /// The same at a place.
+    #[must_use]
+    pub fn at(mut self, place: Place) -> Self {
+        self.at = Some(place);
+        self
+    }
+}
+
+impl fmt::Display for CallError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.what)?;
+        if let Some(Place { line, column }) = self.at {
+            write!(formatter, " at line {line} column {column}")?;
+        }
+        if !self.how.is_empty() {
+            write!(formatter, ". {}", self.how)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_counts_lines_and_characters_from_one() {
+        assert_eq!(Place::of("ab", 0), Place { line: 1, column: 1 });
+        assert_eq!(Place::of("ä\nüß!", "ä\nüß".len()), Place { line: 2, column: 3 });
+    }
+
+    #[test]
+    fn an_error_says_what_where_and_how() {
+        let error = CallError::new("the tag is not closed", "Write </tool_call>.").at(Place { line: 2, column: 3 });
+
+        assert_eq!(error.to_string(), "the tag is not closed at line 2 column 3. Write </tool_call>.");
+    }
+}
