@@ -7,6 +7,7 @@ mod event;
 mod hub;
 mod notice;
 mod queue;
+pub mod repair;
 mod tool_call;
 
 pub use answer::{Answer, Code};

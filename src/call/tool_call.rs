@@ -85,8 +85,6 @@ pub enum RepairKind {
     Fence,
     /// Prose before or after the arguments was taken away.
     Prose,
-    /// Nothing was written where an object belongs.
-    Empty,
     /// A comma was taken away or put in.
     Comma,
     /// A colon was put in.
@@ -130,7 +128,6 @@ impl RepairKind {
         match self {
             Self::Fence => "fence",
             Self::Prose => "prose",
-            Self::Empty => "empty",
             Self::Comma => "comma",
             Self::Colon => "colon",
             Self::Quotes => "quotes",

@@ -10,6 +10,7 @@ mod function;
 pub mod limit;
 mod node;
 pub mod order;
+pub(crate) mod strict;
 pub mod title;
 pub mod tree;
 pub mod types;

@@ -16,6 +16,7 @@ mod policy;
 mod properties;
 mod registry;
 mod registry_history;
+mod repair;
 mod roles;
 mod roster;
 mod schema;

@@ -8,6 +8,7 @@ use super::{
     problem::float_text,
     subject::{Integer, Kind, Subject},
 };
+use crate::schema::strict;
 
 /// The most digits that are read as an integer or written as text, as in Python: more take quadratic time.
 const DIGITS: usize = 4300;
@@ -116,7 +117,11 @@ fn container<S: Subject>(value: &S, name: &str) -> Option<Value> {
         return None;
     }
     let text = value.text()?.trim();
-    if text.starts_with(opening) { serde_json::from_str(text).ok() } else { None }
+    if !text.starts_with(opening) {
+        return None;
+    }
+    // A key that comes twice does not say which value is meant.
+    strict::parse(text).ok().and_then(|(value, has_duplicates)| if has_duplicates { None } else { Some(value) })
 }
 
 /// Decimal digits with or without a sign.

@@ -33,12 +33,11 @@ pub use subject::{Integer, Kind, Subject};
 
 pub(in crate::schema) use judge::options;
 pub(in crate::schema) use phrase::pointer;
-pub(in crate::schema) use problem::found;
+pub(crate) use problem::{entry_path, found, item_path};
 
 use compile::Compiler;
 use explain::Explainer;
 use names::no_such;
-use problem::{entry_path, item_path};
 use work::{Work, excess};
 
 use super::tree::{Document, Node};

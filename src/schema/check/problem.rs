@@ -37,7 +37,7 @@ pub fn render(tool: &str, problems: &[Problem]) -> String {
 }
 
 /// A short rendering of a value with its kind.
-pub(in crate::schema) fn found<S: Subject>(value: &S) -> String {
+pub(crate) fn found<S: Subject>(value: &S) -> String {
     let kind = match value.kind() {
         Kind::Null => return "null".to_owned(),
         Kind::Other => return clean(&value.other_name(), FOUND).into_owned(),
@@ -174,7 +174,7 @@ pub(super) fn float_text(float: f64) -> String {
 }
 
 /// The path of an entry of the value at `path`.
-pub(super) fn entry_path(path: &str, key: &str) -> String {
+pub(crate) fn entry_path(path: &str, key: &str) -> String {
     let plain = !key.is_empty()
         && key.len() <= 64
         && key.chars().all(|character| character.is_alphanumeric() || matches!(character, '_' | '-' | '$'));
@@ -187,7 +187,7 @@ pub(super) fn entry_path(path: &str, key: &str) -> String {
 }
 
 /// The path of an item of the value at `path`.
-pub(super) fn item_path(path: &str, index: usize) -> String {
+pub(crate) fn item_path(path: &str, index: usize) -> String {
     bounded(path, format_args!("[{index}]"))
 }
 
