@@ -7,8 +7,10 @@ mod event;
 mod hub;
 mod notice;
 mod queue;
+pub mod render;
 pub mod repair;
 mod tool_call;
+pub mod wire;
 
 pub use answer::{Answer, Code};
 pub use background::{Board, ID_LETTERS, Limits, task_id};

@@ -109,6 +109,8 @@ pub enum RepairKind {
     Closed,
     /// A bracket that closes nothing was taken away.
     Bracket,
+    /// Of two values under the same key the last counts.
+    Duplicate,
     /// Some other mistake in the JSON text.
     Syntax,
     /// A name was written in the way that the tool's parameters are.
@@ -140,6 +142,7 @@ impl RepairKind {
             Self::Encoding => "encoding",
             Self::Closed => "closed",
             Self::Bracket => "bracket",
+            Self::Duplicate => "duplicate",
             Self::Syntax => "syntax",
             Self::Name => "name",
             Self::Alias => "alias",

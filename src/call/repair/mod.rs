@@ -61,7 +61,7 @@ pub struct Reading {
 /// # Errors
 /// What is wrong with the text, where, and how to write it.
 pub fn read(text: &str) -> Result<Reading, CallError> {
-    read_to(text, MOST_ENCODINGS)
+    read_to(text, MOST_ENCODINGS).map(Reading::with_duplicates_listed)
 }
 
 /// Reads arguments that must be JSON as it is.
@@ -75,10 +75,20 @@ pub fn read_strictly(text: &str) -> Result<Reading, CallError> {
     within_limits(text)?;
     match strict::parse(text) {
         Ok((Value::Object(arguments), has_duplicate_keys)) => {
-            Ok(Reading { arguments, has_duplicate_keys, ..Reading::default() })
+            Ok(Reading { arguments, has_duplicate_keys, ..Reading::default() }.with_duplicates_listed())
         }
         Ok((other, _)) => Err(no_object(&other)),
         Err(error) => Err(unreadable(text, &error)),
+    }
+}
+
+impl Reading {
+    fn with_duplicates_listed(mut self) -> Self {
+        if self.has_duplicate_keys {
+            let text = "a key comes twice in an object; the last of its values counts";
+            self.repairs.push(Repair::new(RepairKind::Duplicate, text));
+        }
+        self
     }
 }
 
