@@ -143,7 +143,8 @@ impl PyTool {
             parameters = open(&parameters);
         }
         let document = Arc::new(Document::new(&parameters));
-        Plan::new(py, &self.name, signature, self.presets.bind(py), &parameters, &document, false, self.plan.mode())
+        let handling = self.plan.handling().clone();
+        Plan::new(py, &self.name, signature, self.presets.bind(py), &parameters, &document, false, handling)
     }
 
     /// The schema of the model, in pydantic's words.

@@ -3,6 +3,7 @@
 mod allocator;
 mod arguments;
 mod background;
+mod call;
 mod callable;
 mod described;
 mod desk;
@@ -10,6 +11,7 @@ mod dialect;
 mod errors;
 mod event;
 mod extension;
+mod foreign;
 mod group;
 mod json;
 mod log;
@@ -60,6 +62,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<event::PyEvent>()?;
     module.add_class::<event::PyEventQueue>()?;
     module.add_class::<dialect::PyDialectTool>()?;
+    call::install(module)?;
     // Not by `add_function`, which would make it a public name.
     module.setattr("_as_response", wrap_pyfunction!(value::_as_response, module)?)?;
     module.setattr("_read_answer", wrap_pyfunction!(policy::_read_answer, module)?)?;

@@ -13,9 +13,10 @@ use super::desk::{Clearance, PyDesk};
 use super::json as bridge;
 use super::meta::{MetaTool, open};
 use super::schema::{Wanted, describe};
-use super::stream::Plan;
+use super::stream::{Handling, Plan};
 use super::tool::{PyTool, place};
 use super::traits::{Said, Traits};
+use crate::call::repair::RepairMode;
 use crate::call::{ArgumentMode, ErrorMode, ID_LETTERS, RunIn};
 use crate::registry::{Group, Namesake, Seat};
 use crate::schema::{Document, Entries, FunctionSchema, Node};
@@ -25,6 +26,7 @@ use crate::{Error, Result};
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Behaviour {
     pub(crate) arguments: ArgumentMode,
+    pub(crate) repair: RepairMode,
     pub(crate) errors: ErrorMode,
     pub(crate) run_in: RunIn,
 }
@@ -138,7 +140,7 @@ impl<'py> Draft<'py> {
             &parameters,
             &document,
             is_supplied,
-            behaviour.arguments,
+            Handling { arguments: behaviour.arguments, repair: behaviour.repair, aliases: Arc::default() },
         )?;
         // The meta tool is quick and has no business in a thread, unless somebody wrote it anew.
         let is_quick = is_meta && wishes.timeout.is_none() && callable.function.is_instance_of::<PyCFunction>();

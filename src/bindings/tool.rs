@@ -84,6 +84,12 @@ impl PyTool {
         json::copy_dict(dict.bind(py))
     }
 
+    /// Whether it is known to change nothing, so that arguments which may not be complete do no harm.
+    #[allow(clippy::unused_self, reason = "no tool can say so yet")]
+    pub(crate) fn is_read_only(&self) -> bool {
+        false
+    }
+
     /// The schema without what a model adds to it.
     pub(crate) fn original_schema(&self) -> &Arc<FunctionSchema> {
         self.extension.as_ref().map_or(&self.schema, |extension| &extension.original)

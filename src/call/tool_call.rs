@@ -124,6 +124,36 @@ pub enum RepairKind {
 }
 
 impl RepairKind {
+    /// All of them.
+    pub const ALL: [Self; 20] = [
+        Self::Fence,
+        Self::Prose,
+        Self::Comma,
+        Self::Colon,
+        Self::Quotes,
+        Self::Literal,
+        Self::NotANumber,
+        Self::Number,
+        Self::Comment,
+        Self::Newline,
+        Self::Escape,
+        Self::Encoding,
+        Self::Closed,
+        Self::Bracket,
+        Self::Duplicate,
+        Self::Syntax,
+        Self::Name,
+        Self::Alias,
+        Self::Coerced,
+        Self::Tag,
+    ];
+
+    /// Reads the word.
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == word)
+    }
+
     /// The word.
     #[must_use]
     pub const fn as_str(self) -> &'static str {

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::drive::{await_iter, resume};
 use super::freeze::{Frozen, Unfit};
+use super::input::InDict;
 use super::start::Refusal;
 use super::state::{Phase, State, Step};
 use crate::bindings::json;
@@ -253,7 +254,7 @@ impl State {
         // SAFETY: as for `begin_approval`.
         unsafe {
             let decided = Decided { outcome: "denied", ..*decided };
-            let reason = match Frozen::of(py, &self.tool().plan, edited) {
+            let reason = match Frozen::of(py, &self.tool().plan, &InDict(edited)) {
                 Ok(Ok(edited)) => return Ok(edited),
                 Ok(Err(Unfit::Refused(answer))) => answer.text(),
                 Ok(Err(Unfit::Unwritable(reason))) => reason,

@@ -15,11 +15,12 @@ use serde_json::{Map, Value};
 use super::input::{InDict, Input};
 use super::spread::Spread;
 use crate::bindings::arguments::Arguments;
-use crate::bindings::json;
 use crate::bindings::schema::{Fallback, fallback_of};
 use crate::bindings::signature::{Parameter, ParameterKind, Signature};
 use crate::bindings::worker::guard;
-use crate::call::{Answer, ArgumentMode};
+use crate::bindings::{foreign, json};
+use crate::call::repair::{Names, RepairMode, coerced, explanation, mend_names};
+use crate::call::{Answer, ArgumentMode, Repair};
 use crate::schema::check::{Mode, Problem, render};
 use crate::schema::{Document, Node};
 
@@ -38,7 +39,7 @@ pub(crate) struct Plan {
     /// Parameters whose default is made anew for each call.
     factories: Box<[(Py<PyString>, Py<PyAny>)]>,
     arguments: Arguments,
-    mode: ArgumentMode,
+    handling: Handling,
     /// What the model was shown, and whether it may send other names too.
     parameters: Arc<Document>,
     is_open: bool,
@@ -46,6 +47,15 @@ pub(crate) struct Plan {
     hidden: Box<[Box<str>]>,
     /// Whether the function would take a name that nobody declared.
     takes_any_name: bool,
+}
+
+/// What is done with the arguments of a request before the call.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Handling {
+    pub(crate) arguments: ArgumentMode,
+    pub(crate) repair: RepairMode,
+    /// Other names of parameters, each with the one that it stands for.
+    pub(crate) aliases: Arc<[(Box<str>, Box<str>)]>,
 }
 
 /// One parameter, ready to be filled.
@@ -68,6 +78,9 @@ pub(super) enum Call {
     Refused(Answer),
 }
 
+/// Arguments that fit with what was mended in them, or all that is wrong with them.
+type Settled<'py> = Result<(Bound<'py, PyDict>, Vec<Repair>), Vec<Problem>>;
+
 /// What binding came to.
 pub(super) enum Bind<'py> {
     Ready(Bound<'py, PyTuple>, Option<Bound<'py, PyDict>>),
@@ -85,8 +98,9 @@ impl Plan {
         parameters: &Node,
         document: &Arc<Document>,
         is_supplied: bool,
-        mode: ArgumentMode,
+        handling: Handling,
     ) -> PyResult<Self> {
+        let mode = handling.arguments;
         let arguments = Arguments::compile(parameters, document.clone(), is_supplied)?;
         let properties = parameters.get("properties").and_then(Node::as_object);
         let is_shown = |name: &str| properties.is_some_and(|properties| properties.contains_key(name));
@@ -157,7 +171,7 @@ impl Plan {
             spread,
             factories: factories.into(),
             arguments,
-            mode,
+            handling,
             parameters: document.clone(),
             is_open,
             hidden: hidden.into(),
@@ -166,8 +180,13 @@ impl Plan {
     }
 
     /// What is done with the arguments of a request before the call.
-    pub(crate) fn mode(&self) -> ArgumentMode {
-        self.mode
+    pub(crate) fn handling(&self) -> &Handling {
+        &self.handling
+    }
+
+    /// Whether arguments are mended; never where they are passed on as they came.
+    pub(crate) fn repair(&self) -> RepairMode {
+        if self.handling.arguments == ArgumentMode::Pass { RepairMode::Off } else { self.handling.repair }
     }
 
     /// Calls `callable` with the arguments of a request.
@@ -179,7 +198,7 @@ impl Plan {
         // SAFETY: as for the caller.
         unsafe {
             let mut values = [ptr::null_mut(); MOST + 1];
-            if self.fill(input, &mut values, self.mode != ArgumentMode::Pass) {
+            if self.fill(input, &mut values, self.handling.arguments != ArgumentMode::Pass) {
                 let result = self.vectorcall(callable, &values);
                 return if result.is_null() { Call::Raised } else { Call::Returned(result) };
             }
@@ -246,7 +265,7 @@ impl Plan {
     #[cold]
     unsafe fn call_slowly(&self, callable: &Py<PyAny>, input: &impl Input) -> Call {
         Python::attach(|py| {
-            let bound = input.to_dict(py).and_then(|input| self.bind(py, &input));
+            let bound = input.to_dict(py).and_then(|dict| self.bind(py, &dict, input));
             let result = match bound {
                 Ok(Bind::Ready(arguments, keywords)) => callable.bind(py).call(arguments, keywords.as_ref()),
                 Ok(Bind::Refused(answer)) => return Call::Refused(answer),
@@ -271,7 +290,7 @@ impl Plan {
             unsafe {
                 let size = self.places.len().cast_signed();
                 let arguments = Bound::from_owned_ptr_or_err(py, ffi::PyTuple_New(size))?;
-                if self.fill(input, &mut values, self.mode != ArgumentMode::Pass) {
+                if self.fill(input, &mut values, self.handling.arguments != ArgumentMode::Pass) {
                     for (index, value) in (0..size).zip(&values[1..]) {
                         ffi::PyTuple_SET_ITEM(arguments.as_ptr(), index, ffi::Py_NewRef(*value));
                     }
@@ -279,17 +298,14 @@ impl Plan {
                 }
             }
         }
-        self.bind(py, &input.to_dict(py)?)
+        self.bind(py, &input.to_dict(py)?, input)
     }
 
-    /// Binds the arguments of a request without calling.
-    fn bind<'py>(&self, py: Python<'py>, input: &Bound<'py, PyDict>) -> PyResult<Bind<'py>> {
-        let input = match self.settled(input)? {
+    /// Binds the arguments of a request without calling; `notes` is told what was mended in them.
+    fn bind<'py>(&self, py: Python<'py>, input: &Bound<'py, PyDict>, notes: &impl Input) -> PyResult<Bind<'py>> {
+        let input = match self.accepted(input, notes)? {
             Ok(input) => input,
-            Err(problems) => {
-                let text = render(&self.tool, &problems);
-                return Ok(Bind::Refused(Answer::InvalidArguments { text }));
-            }
+            Err(answer) => return Ok(Bind::Refused(answer)),
         };
         let input = self.with_made_defaults(py, input)?;
         if let Some(spread) = &self.spread {
@@ -321,6 +337,25 @@ impl Plan {
         Ok(Bind::Ready(arguments, keywords))
     }
 
+    /// The arguments to use, or the answer that says what is wrong with them; `notes` is told what was mended in them.
+    pub(super) fn accepted<'py>(
+        &self,
+        input: &Bound<'py, PyDict>,
+        notes: &impl Input,
+    ) -> PyResult<Result<Bound<'py, PyDict>, Answer>> {
+        let text = match self.settled(input)? {
+            Ok((input, repairs)) if self.repair() == RepairMode::Explain && !repairs.is_empty() => {
+                explanation(&self.tool, &repairs, foreign::to_value(input.as_any()).ok().as_ref())
+            }
+            Ok((input, repairs)) => {
+                notes.note(repairs);
+                return Ok(Ok(input));
+            }
+            Err(problems) => render(&self.tool, &problems),
+        };
+        Ok(Err(Answer::InvalidArguments { text }))
+    }
+
     fn with_made_defaults<'py>(&self, py: Python<'py>, input: Bound<'py, PyDict>) -> PyResult<Bound<'py, PyDict>> {
         if self.factories.is_empty() {
             return Ok(input);
@@ -334,21 +369,40 @@ impl Plan {
         Ok(input)
     }
 
-    /// The arguments to use, or what is wrong with them.
-    fn settled<'py>(&self, input: &Bound<'py, PyDict>) -> PyResult<Result<Bound<'py, PyDict>, Vec<Problem>>> {
-        let mode = match self.mode {
+    /// The arguments to use and what was mended in them, or what is wrong with them.
+    fn settled<'py>(&self, input: &Bound<'py, PyDict>) -> PyResult<Settled<'py>> {
+        let mode = match self.handling.arguments {
             ArgumentMode::Coerce => Mode::Coerce,
             ArgumentMode::Check => Mode::Check,
-            ArgumentMode::Pass => return Ok(self.names_checked(&with_plain_names(input)?)),
+            ArgumentMode::Pass => {
+                return Ok(self.names_checked(&with_plain_names(input)?).map(|input| (input, Vec::new())));
+            }
         };
         let hidden: Vec<&str> = self.hidden.iter().map(AsRef::as_ref).collect();
-        self.arguments.settle(input, mode, if self.is_open { &hidden } else { &[] })
+        let hidden = if self.is_open { &hidden[..] } else { &[] };
+        let problems = match self.arguments.settle(input, mode, hidden)? {
+            Ok(settled) => {
+                let repairs = coerced(input.as_any(), settled.as_any());
+                return Ok(Ok((settled, repairs)));
+            }
+            Err(problems) => problems,
+        };
+        let Some((mended, mut repairs)) = self.with_names_mended(input, mode) else { return Ok(Err(problems)) };
+        let mended = json::to_python(input.py(), &mended)?.cast_into::<PyDict>()?;
+        Ok(self.arguments.settle(&mended, mode, hidden)?.map(|settled| {
+            repairs.extend(coerced(mended.as_any(), settled.as_any()));
+            (settled, repairs)
+        }))
     }
 
-    /// The arguments to use, or the answer that says what is wrong with them.
-    pub(super) fn checked<'py>(&self, input: &Bound<'py, PyDict>) -> PyResult<Result<Bound<'py, PyDict>, Answer>> {
-        let settled = self.settled(input)?;
-        Ok(settled.map_err(|problems| Answer::InvalidArguments { text: render(&self.tool, &problems) }))
+    /// Arguments that do not fit, with names that do.
+    fn with_names_mended(&self, input: &Bound<'_, PyDict>, mode: Mode) -> Option<(Value, Vec<Repair>)> {
+        if self.repair() == RepairMode::Off || mode == Mode::Check {
+            return None;
+        }
+        let arguments = foreign::to_value(input.as_any()).ok()?;
+        let names = Names { aliases: &self.handling.aliases, hidden: &self.hidden };
+        mend_names(&arguments, self.parameters.value(), names)
     }
 
     /// Adds what stands in for arguments that the model may send and did not, as far as JSON can hold it.

@@ -2,10 +2,11 @@
 
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyMapping};
+use pyo3::types::PyDict;
 
 use super::freeze::{Frozen, Unfit};
-use super::start::{Refusal, name_of, read_input};
+use super::input::InDict;
+use super::start::Refusal;
 use super::state::State;
 use crate::bindings::desk::Ruling;
 use crate::call::Answer;
@@ -46,25 +47,14 @@ impl Outlook {
 /// Says what would become of a call of a toolkit or through a view.
 pub(crate) fn check<'py>(counter: &Bound<'py, PyAny>, call: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {
     let py = counter.py();
-    let block = PyDict::new(py);
-    block.update(call.cast::<PyMapping>()?)?;
-    let state = State::stream(counter.clone().into_ptr(), block.clone().into_any().into_ptr());
-    let spelt = block.get_item(intern!(py, "name"))?;
-    let Some(spelt) = spelt else {
-        return Outlook::refused(Answer::BadCall { reason: "it has no `name`".to_owned() }).to_dict(py, None);
-    };
-    // SAFETY: the block keeps the name alive.
-    let name = match unsafe { name_of(spelt.as_ptr()) } {
-        Ok(name) => name,
+    let state = State::stream(counter.clone().into_ptr(), call.clone().into_ptr());
+    // SAFETY: the thread is attached; the slots are filled as for any call, and keep what is borrowed alive.
+    let (name, input) = match unsafe { state.request(py) } {
+        Ok(request) => request,
         Err(Refusal::Answer(answer)) => return Outlook::refused(answer).to_dict(py, None),
         Err(Refusal::Raise(error)) => return Err(error),
     };
-    let outlook = match read_input(py, name, block.get_item(intern!(py, "input"))?) {
-        Ok(input) => outlook(py, &state, name, &input)?,
-        Err(Refusal::Answer(answer)) => Outlook::refused(answer),
-        Err(Refusal::Raise(error)) => return Err(error),
-    };
-    outlook.to_dict(py, Some(name))
+    outlook(py, &state, name, &input)?.to_dict(py, Some(name))
 }
 
 fn outlook(py: Python<'_>, state: &State, name: &str, input: &Bound<'_, PyDict>) -> PyResult<Outlook> {
@@ -73,9 +63,15 @@ fn outlook(py: Python<'_>, state: &State, name: &str, input: &Bound<'_, PyDict>)
         Ok(tool) => tool,
         Err(answer) => return Ok(Outlook::refused(answer)),
     };
+    let input = InDict(input);
+    state.tool.set(tool.clone().into_ptr());
+    // SAFETY: the thread is attached, and the slot is filled.
+    if let Some(answer) = unsafe { state.doubt(&input) } {
+        return Ok(Outlook::refused(answer));
+    }
     let desk = tool.get().desk.get();
     let caller = state.caller(py);
-    let verdict = match Frozen::of(py, &tool.get().plan, input)? {
+    let verdict = match Frozen::of(py, &tool.get().plan, &input)? {
         Ok(frozen) => desk.judge(tool.get(), caller.as_deref(), &frozen.whole),
         Err(unfit) => {
             // What is denied whatever the arguments are is denied with these.

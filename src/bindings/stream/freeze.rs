@@ -5,6 +5,7 @@ use pyo3::types::PyDict;
 use serde_json::Value;
 
 use super::bind::Plan;
+use super::input::Input;
 use crate::bindings::json;
 use crate::bindings::tool::PyTool;
 use crate::bindings::value::error_text;
@@ -29,8 +30,8 @@ pub(super) enum Unfit {
 
 impl Frozen {
     /// Checks the arguments of a request and makes a copy of them.
-    pub(super) fn of(py: Python<'_>, plan: &Plan, input: &Bound<'_, PyDict>) -> PyResult<Result<Self, Unfit>> {
-        let settled = match plan.checked(input)? {
+    pub(super) fn of(py: Python<'_>, plan: &Plan, input: &impl Input) -> PyResult<Result<Self, Unfit>> {
+        let settled = match plan.accepted(&input.to_dict(py)?, input)? {
             Ok(settled) => settled,
             Err(answer) => return Ok(Err(Unfit::Refused(answer))),
         };

@@ -7,6 +7,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use super::slot::Slot;
+use super::state::State;
+use crate::call::Repair;
 
 /// Where the arguments of a request are.
 pub(super) trait Input {
@@ -21,6 +23,35 @@ pub(super) trait Input {
 
     /// All of them as a dict, for the slow way.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>>;
+
+    /// Keeps in mind what was mended in them.
+    fn note(&self, _repairs: Vec<Repair>) {}
+}
+
+/// Arguments of a call that keeps in mind what was mended in them.
+pub(super) struct Noted<'a, I>(pub(super) I, pub(super) &'a State);
+
+impl<I: Input> Input for Noted<'_, I> {
+    #[inline]
+    unsafe fn get(&self, name: *mut PyObject) -> *mut PyObject {
+        // SAFETY: as for the trait.
+        unsafe { self.0.get(name) }
+    }
+
+    #[inline]
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        self.0.to_dict(py)
+    }
+
+    fn note(&self, repairs: Vec<Repair>) {
+        if !repairs.is_empty() {
+            self.1.rare().mended.borrow_mut().repairs.extend(repairs);
+        }
+    }
 }
 
 /// Arguments in a dict, as a model's come.

@@ -56,10 +56,7 @@ impl State {
                     let arguments = arguments.map_or(Value::Null, Into::into);
                     self.deny(py, &verdict, &arguments)
                 }
-                Ruling::Weigh => match input.to_dict(py) {
-                    Ok(input) => self.weigh(py, &input),
-                    Err(error) => self.refuse(Refusal::Raise(error)),
-                },
+                Ruling::Weigh => self.weigh(py, &input),
             }
         })
     }
@@ -87,7 +84,7 @@ impl State {
     }
 
     /// Decides by the arguments.
-    unsafe fn weigh(&self, py: Python<'_>, input: &Bound<'_, PyDict>) -> Step {
+    unsafe fn weigh(&self, py: Python<'_>, input: &impl Input) -> Step {
         // SAFETY: as for `judge`.
         unsafe {
             let frozen = match self.freeze(py, input) {
@@ -104,7 +101,7 @@ impl State {
     }
 
     /// Makes a copy of arguments to decide about, or refuses them.
-    pub(super) unsafe fn freeze(&self, py: Python<'_>, input: &Bound<'_, PyDict>) -> Result<Frozen, Step> {
+    pub(super) unsafe fn freeze(&self, py: Python<'_>, input: &impl Input) -> Result<Frozen, Step> {
         // SAFETY: as for `judge`.
         unsafe {
             match Frozen::of(py, &self.tool().plan, input) {

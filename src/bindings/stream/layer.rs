@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 
 use super::drive::{await_iter, resume};
 use super::handler::{Core, NextHandler, conduct, keywords};
-use super::input::{InDict, InPairs, Input};
+use super::input::{InDict, InPairs, Input, Noted};
 use super::object;
 use super::rare::Ending;
 use super::start::block;
@@ -86,10 +86,10 @@ impl State {
     unsafe fn request_block<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         // SAFETY: before the start, the slots are filled as `State::stream` and `State::single` say.
         unsafe {
-            let call = Bound::from_borrowed_ptr(py, self.call.get());
             if !self.single {
-                return Ok(call);
+                return self.request_for_layers(py);
             }
+            let call = Bound::from_borrowed_ptr(py, self.call.get());
             let input = InPairs::taken(py, &self.last, &self.pending);
             Ok(block(&call, input.to_dict(py)?.as_any())?.into_any())
         }
@@ -114,7 +114,7 @@ impl State {
                 Core::Tool(tool) => {
                     self.tool.set(tool.clone_ref(py).into_ptr());
                     match self.request(py) {
-                        Ok((_, input)) => self.run(InDict(&input)),
+                        Ok((_, input)) => self.run(Noted(InDict(&input), self)),
                         Err(refusal) => self.refuse(refusal),
                     }
                 }

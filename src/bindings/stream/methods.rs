@@ -7,11 +7,14 @@ use std::ptr;
 use pyo3::exceptions::PyTypeError;
 use pyo3::ffi::{self, Py_ssize_t, PyObject};
 use pyo3::prelude::*;
-use pyo3::types::{PyMapping, PyString, PyType};
+use pyo3::types::{PyString, PyType};
 
 use super::object;
 use super::state::State;
 use crate::bindings::dialect::Named;
+use crate::bindings::foreign;
+
+const UNREADABLE: &str = "a tool call is a mapping with `name` and `input`, or what ToolCall.read understands";
 
 const STREAM_DOC: &CStr = c"call_tool_function($self, tool_call, *, dialect=None)
 --
@@ -22,14 +25,15 @@ Nothing runs before the first step, not even the search for the tool. A mistake 
 response that has a `code`.
 
 Args:
-    tool_call: `{\"type\": \"tool_use\", \"id\": ..., \"name\": ..., \"input\": {...}}`, of which `name` is needed.
+    tool_call: `{\"type\": \"tool_use\", \"id\": ..., \"name\": ..., \"input\": {...}}`, of which `name` is needed; a
+        `ToolCall`, or anything that `ToolCall.read` understands.
     dialect: The dialect of `schemas` that the model was told the tools in, if it was.
 
 Returns:
     A stream that can be awaited, which gives the stream itself, and iterated.
 
 Raises:
-    TypeError: If `tool_call` is not a mapping.
+    TypeError: If `tool_call` can be no call at all.
     UnknownDialectError: If there is no such dialect.";
 
 const SINGLE_DOC: &CStr = c"call($self, name, /, **arguments)
@@ -60,8 +64,8 @@ unsafe extern "C" fn call_tool_function(
             return call_in_dialect(toolkit, arguments, count, names);
         }
         let block = *arguments;
-        if ffi::PyDict_Check(block) == 0 && !Python::attach(|py| is_mapping(py, block)) {
-            return refused("a tool call is a mapping with `name` and `input`");
+        if ffi::PyDict_Check(block) == 0 && !Python::attach(|py| is_readable(py, block)) {
+            return refused(UNREADABLE);
         }
         object::new(State::stream(ffi::Py_NewRef(toolkit), ffi::Py_NewRef(block)))
     }
@@ -87,8 +91,8 @@ unsafe fn call_in_dialect(
             return refused("call_tool_function() takes one argument, tool_call, and the keyword dialect");
         };
         Python::attach(|py| {
-            if !is_mapping(py, block) {
-                return refused("a tool call is a mapping with `name` and `input`");
+            if !is_readable(py, block) {
+                return refused(UNREADABLE);
             }
             match Bound::from_borrowed_ptr(py, dialect).extract::<Named>() {
                 Ok(Named(dialect)) => {
@@ -103,9 +107,10 @@ unsafe fn call_in_dialect(
     }
 }
 
-unsafe fn is_mapping(py: Python<'_>, object: *mut PyObject) -> bool {
+unsafe fn is_readable(py: Python<'_>, object: *mut PyObject) -> bool {
     // SAFETY: the object is live.
-    unsafe { Bound::from_borrowed_ptr(py, object) }.cast::<PyMapping>().is_ok()
+    let object = unsafe { Bound::from_borrowed_ptr(py, object) };
+    object.is_instance_of::<PyString>() || foreign::is_readable(&object)
 }
 
 #[cold]

@@ -29,9 +29,11 @@ mod handler;
 mod input;
 mod judge;
 mod layer;
+mod mended;
 mod methods;
 mod object;
 mod rare;
+mod reading;
 mod request;
 mod resume;
 mod settle;
@@ -54,7 +56,7 @@ use pyo3::types::PyType;
 
 use super::view::PyToolkitView;
 
-pub(crate) use bind::Plan;
+pub(crate) use bind::{Handling, Plan};
 pub(crate) use case::Case;
 pub(crate) use check::check;
 pub(crate) use gate::{LISTENERS, ask_who_traces};

@@ -15,6 +15,8 @@ use super::resume::Resumption;
 use super::slot::Slot;
 use super::span::Span;
 use crate::bindings::worker::Job;
+use crate::call::Repair;
+use crate::call::repair::doubt;
 use crate::schema::dialect::Dialect;
 
 /// How a call ends once its tool's generator is finalised.
@@ -60,6 +62,23 @@ pub(super) struct Rare {
     pub(super) dialect: Cell<Option<Dialect>>,
     /// What is told of the call to whoever traces or listens.
     pub(super) span: RefCell<Option<Arc<Span>>>,
+    /// What was mended in its arguments.
+    pub(super) mended: RefCell<Mended>,
+}
+
+/// What was mended in the arguments of a call, and why they may not be what was meant.
+#[derive(Default)]
+pub(super) struct Mended {
+    pub(super) repairs: Vec<Repair>,
+    pub(super) is_truncated: bool,
+    pub(super) has_duplicate_keys: bool,
+}
+
+impl Mended {
+    /// Why they do not certainly say what was meant.
+    pub(super) fn doubt(&self) -> Option<&'static str> {
+        doubt(self.is_truncated, self.has_duplicate_keys)
+    }
 }
 
 impl Default for Rare {
@@ -79,6 +98,7 @@ impl Default for Rare {
             question: RefCell::new(None),
             dialect: Cell::new(None),
             span: RefCell::new(None),
+            mended: RefCell::default(),
         }
     }
 }

@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMapping, PyString};
 
 use super::state::State;
+use crate::bindings::call::PyToolCall;
 use crate::trace::ToolSpan;
 
 /// What a request says about itself before it is read in earnest.
@@ -61,15 +62,20 @@ impl Request {
     }
 }
 
-/// The request as a dict. One that only behaves like a dict is read once, here, and is a dict from then on.
+/// The request as a dict. One that only behaves like a dict is read once, here, and is a dict from then on; one in the
+/// format of a provider is read too, and is a call from then on.
 fn block<'py>(py: Python<'py>, state: &State) -> Option<Bound<'py, PyDict>> {
-    let call = match state.call.bound(py)?.cast_into::<PyDict>() {
+    let request = state.request_for_layers(py).ok()?;
+    if let Ok(call) = request.cast::<PyToolCall>() {
+        return call.get().to_block(py).ok();
+    }
+    let request = match request.cast_into::<PyDict>() {
         Ok(block) => return Some(block),
         Err(error) => error.into_inner(),
     };
     let block = PyDict::new(py);
     // What is wrong with it is told when it is read in earnest.
-    block.update(call.cast::<PyMapping>().ok()?).ok()?;
+    block.update(request.cast::<PyMapping>().ok()?).ok()?;
     state.call.set(block.clone().into_any().into_ptr());
     Some(block)
 }

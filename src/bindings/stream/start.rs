@@ -4,16 +4,16 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::ffi::{self, PyObject};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyMapping, PyString, PyTuple};
+use pyo3::types::{PyDict, PyTuple};
 
 use super::bind::{Bind, Call};
 use super::drive::await_iter;
-use super::input::{InDict, InPairs, Input};
+use super::input::{InDict, InPairs, Input, Noted};
+use super::reading::name_of;
 use super::state::{Phase, State, Step};
 use crate::bindings::callable::Kind;
-use crate::bindings::json;
+use crate::bindings::response;
 use crate::bindings::worker::Job;
-use crate::bindings::{response, value};
 use crate::call::{Answer, RunIn};
 
 /// How far a generator in a worker thread may run ahead of its consumer.
@@ -50,12 +50,12 @@ impl State {
             if self.single {
                 let input = InPairs::taken(py, &self.last, &self.pending);
                 return match name_of(self.call.get()) {
-                    Ok(name) => self.admit(py, name, input),
+                    Ok(name) => self.admit(py, name, Noted(input, self)),
                     Err(refusal) => self.refuse(refusal),
                 };
             }
             match self.request(py) {
-                Ok((name, input)) => self.admit(py, name, InDict(&input)),
+                Ok((name, input)) => self.admit(py, name, Noted(InDict(&input), self)),
                 Err(refusal) => self.refuse(refusal),
             }
         }
@@ -78,7 +78,12 @@ impl State {
     #[inline]
     pub(super) unsafe fn run(&self, input: impl Input) -> Step {
         // SAFETY: as for `start`; `tool` is filled.
-        unsafe { if self.is_cleared() { self.execute(input) } else { self.judge(input) } }
+        unsafe {
+            if let Some(answer) = self.doubt(&input) {
+                return self.refuse(Refusal::Answer(answer));
+            }
+            if self.is_cleared() { self.execute(input) } else { self.judge(input) }
+        }
     }
 
     /// Calls the tool that was found and may run.
@@ -137,48 +142,6 @@ impl State {
                 }
             }
         }
-    }
-
-    /// Reads the name and the arguments.
-    #[inline]
-    pub(super) unsafe fn request<'py>(&self, py: Python<'py>) -> Result<(&'py str, Bound<'py, PyDict>), Refusal> {
-        // SAFETY: as for `start`; borrowed objects are kept alive by `call`.
-        unsafe {
-            let call = self.call.get();
-            if ffi::PyDict_Check(call) == 0 {
-                return Python::attach(|_| self.request_from_mapping(py));
-            }
-            let spelt = ffi::PyDict_GetItemWithError(call, intern!(py, "name").as_ptr());
-            let input = ffi::PyDict_GetItemWithError(call, intern!(py, "input").as_ptr());
-            if spelt.is_null() {
-                return Err(missing_name(py));
-            }
-            let name = name_of(spelt)?;
-            if !input.is_null() && ffi::PyDict_CheckExact(input) != 0 {
-                return Ok((name, Bound::from_borrowed_ptr(py, input).cast_into_unchecked()));
-            }
-            let input = Bound::from_borrowed_ptr_or_opt(py, input);
-            Python::attach(|_| {
-                // Reading an object that is no dict runs its code, which might take the name out of the block.
-                self.inner.set(ffi::Py_NewRef(spelt));
-                Ok((name, read_input(py, name, input)?))
-            })
-        }
-    }
-
-    /// A request that is not a dict but behaves like one.
-    unsafe fn request_from_mapping<'py>(&self, py: Python<'py>) -> Result<(&'py str, Bound<'py, PyDict>), Refusal> {
-        let call = self.call.bound(py).ok_or_else(|| missing_name(py))?;
-        let block = PyDict::new(py);
-        let mapping = call.cast::<PyMapping>().map_err(PyErr::from)?;
-        block.update(mapping)?;
-        // Keeps the strings that are borrowed below alive.
-        self.call.set(block.clone().into_any().into_ptr());
-        let name = block.get_item(intern!(py, "name"))?.ok_or_else(|| missing_name(py))?;
-        // SAFETY: the block keeps the name alive as long as the call lasts.
-        let name = unsafe { name_of(name.as_ptr())? };
-        let input = block.get_item(intern!(py, "input"))?;
-        Ok((name, read_input(py, name, input)?))
     }
 
     /// Runs the body in a worker thread or a child process.
@@ -301,80 +264,4 @@ impl From<PyErr> for Refusal {
     fn from(error: PyErr) -> Self {
         Self::Raise(error)
     }
-}
-
-#[cold]
-fn missing_name(py: Python<'_>) -> Refusal {
-    if let Some(error) = PyErr::take(py) {
-        return Refusal::Raise(error);
-    }
-    Refusal::Answer(Answer::BadCall { reason: "it has no `name`".to_owned() })
-}
-
-/// The name as text, borrowed from the object.
-#[inline]
-pub(super) unsafe fn name_of<'a>(name: *mut PyObject) -> Result<&'a str, Refusal> {
-    // SAFETY: the caller keeps the object alive; CPython keeps the UTF-8 form with the string.
-    unsafe {
-        if ffi::PyUnicode_Check(name) != 0 {
-            let mut length = 0;
-            let text = ffi::PyUnicode_AsUTF8AndSize(name, &raw mut length);
-            if !text.is_null() {
-                let bytes = std::slice::from_raw_parts(text.cast::<u8>(), length.unsigned_abs());
-                return Ok(std::str::from_utf8_unchecked(bytes));
-            }
-            ffi::PyErr_Clear();
-        }
-        Err(Python::attach(|py| {
-            let name = Bound::from_borrowed_ptr(py, name);
-            let reason = if name.is_instance_of::<PyString>() {
-                "its `name` is not valid Unicode".to_owned()
-            } else {
-                format!("its `name` must be a string, not {}", kind_of(&name))
-            };
-            Refusal::Answer(Answer::BadCall { reason })
-        }))
-    }
-}
-
-/// The arguments of a request in whatever form they came: an object, its JSON text, or nothing.
-pub(super) fn read_input<'py>(
-    py: Python<'py>,
-    name: &str,
-    input: Option<Bound<'py, PyAny>>,
-) -> Result<Bound<'py, PyDict>, Refusal> {
-    let Some(input) = input.filter(|input| !input.is_none()) else { return Ok(PyDict::new(py)) };
-    let input = match input.cast_into::<PyDict>() {
-        Ok(input) => return Ok(input.copy()?),
-        Err(error) => error.into_inner(),
-    };
-    let bad = |reason: String| Refusal::Answer(Answer::BadCall { reason });
-    if let Ok(text) = input.cast::<PyString>() {
-        let text = text.to_string_lossy();
-        if text.trim().is_empty() {
-            return Ok(PyDict::new(py));
-        }
-        let parsed = serde_json::from_str(&text)
-            .map_err(|error| bad(format!("the `input` of '{name}' is not valid JSON: {error}")))?;
-        // Python itself refuses some of what is valid JSON: integers of more digits than it likes to read.
-        let object = json::to_python(py, &parsed).map_err(|error| {
-            bad(format!("the `input` of '{name}' cannot be read: {}", value::error_text(py, &error)))
-        })?;
-        return match object.cast_into::<PyDict>() {
-            Ok(input) => Ok(input),
-            Err(error) => {
-                Err(bad(format!("the `input` of '{name}' must be a JSON object, not {}", kind_of(&error.into_inner()))))
-            }
-        };
-    }
-    if let Ok(mapping) = input.cast::<PyMapping>() {
-        let copy = PyDict::new(py);
-        copy.update(mapping)?;
-        return Ok(copy);
-    }
-    Err(bad(format!("the `input` of '{name}' must be an object, not {}", kind_of(&input))))
-}
-
-fn kind_of(object: &Bound<'_, PyAny>) -> String {
-    object.get_type().name().map_or_else(|_| "an object".to_owned(), |name| format!("{name}"))
 }

@@ -269,7 +269,10 @@ impl State {
     unsafe fn guarded_step(&self, value: *mut PyObject) -> Step {
         let _running = self.enter();
         // SAFETY: as for the caller.
-        unsafe { self.step(value) }
+        unsafe {
+            let step = self.step(value);
+            if let Some(rare) = self.rare.get() { self.with_repairs(rare, step) } else { step }
+        }
     }
 
     /// Marks the call as running until the guard is dropped. All of a step is marked, because all of it may run Python

@@ -34,6 +34,7 @@ use super::desk::PyDesk;
 use super::policy::{PyApprovals, PyPolicy, Sink};
 use super::register::Behaviour;
 use super::tool::PyTool;
+use crate::call::repair::RepairMode;
 use crate::call::{Answer, ArgumentMode, ErrorMode, RunIn};
 use crate::registry::Registry;
 use crate::skill::Skills;
@@ -106,8 +107,8 @@ impl PyToolkit {
     #[pyo3(
         signature = (*arguments, **_options),
         text_signature = "(agent_skill_instruction=None, agent_skill_template=None, *, arguments='coerce', \
-                          errors='respond', run_in='thread', policy=None, approver=None, approver_timeout=None, \
-                          headless=False, approvals=None, audit=None)"
+                          errors='respond', run_in='thread', repair='on', policy=None, approver=None, \
+                          approver_timeout=None, headless=False, approvals=None, audit=None)"
     )]
     fn new(arguments: &Bound<'_, PyTuple>, _options: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
         Ok(Self {
@@ -130,7 +131,8 @@ impl PyToolkit {
 
     #[pyo3(signature = (
         agent_skill_instruction=None, agent_skill_template=None, *, arguments="coerce", errors="respond",
-        run_in="thread", policy=None, approver=None, approver_timeout=None, headless=false, approvals=None, audit=None
+        run_in="thread", repair="on", policy=None, approver=None, approver_timeout=None, headless=false,
+        approvals=None, audit=None
     ))]
     #[allow(clippy::too_many_arguments, reason = "the switches of a toolkit")]
     fn __init__(
@@ -140,6 +142,7 @@ impl PyToolkit {
         arguments: &str,
         errors: &str,
         run_in: &str,
+        repair: &str,
         policy: Option<Py<PyPolicy>>,
         approver: Option<Bound<'_, PyAny>>,
         approver_timeout: Option<f64>,
@@ -150,6 +153,7 @@ impl PyToolkit {
         let run_in_mode = RunIn::parse(run_in).filter(|mode| *mode != RunIn::Process);
         let behaviour = Behaviour {
             arguments: choice("arguments", arguments, ArgumentMode::parse(arguments), "'coerce', 'check' or 'pass'")?,
+            repair: choice("repair", repair, RepairMode::parse(repair), "'on', 'explain' or 'off'")?,
             errors: choice("errors", errors, ErrorMode::parse(errors), "'respond', 'raise' or 'compat'")?,
             run_in: choice("run_in", run_in, run_in_mode, "'thread' or 'inline'")?,
         };

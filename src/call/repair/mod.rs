@@ -8,6 +8,7 @@
 mod compare;
 mod cut;
 mod delta;
+mod doubt;
 mod list;
 mod mode;
 mod names;
@@ -17,6 +18,7 @@ mod types;
 use serde_json::{Map, Value};
 
 pub use delta::ArgumentStream;
+pub use doubt::{doubt, explanation};
 pub use mode::RepairMode;
 pub use names::{Names, mend_names};
 pub use types::coerced;

@@ -9,10 +9,12 @@ mod mcp;
 mod message;
 mod openai;
 mod responses;
+mod text;
 
 use serde_json::{Map, Value};
 
 pub use format::WireFormat;
+pub use text::{TextReader, read_all_text, read_text};
 
 use super::{CallError, ToolCall};
 use arguments::shape;
