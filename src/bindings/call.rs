@@ -4,16 +4,22 @@
     reason = "what `help()` shows is Python's documentation, where sections list bare names"
 )]
 
+mod read;
+mod repairs;
+
 use std::borrow::Cow;
 
 use pyo3::IntoPyObjectExt;
-use pyo3::exceptions::{PyKeyError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyKeyError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyIterator, PyList, PyString, PyTuple, PyType};
 use serde_json::{Map, Value};
 
-use super::{foreign, json, value};
-use crate::call::{CallError, Repair, RepairKind, ToolCall, wire};
+use super::{foreign, json};
+use crate::call::{CallError, ToolCall, wire};
+use read::{check_format, read_foreign, read_texts, unreadable};
+pub(crate) use read::{read_object, read_text};
+pub(crate) use repairs::to_python as repairs_to_python;
 
 /// What a model asked for.
 ///
@@ -40,7 +46,7 @@ impl PyToolCall {
         id: Option<String>,
         raw: Option<String>,
         error: Option<String>,
-        repairs: Option<Vec<Bound<'_, PyDict>>>,
+        repairs: Option<&Bound<'_, PyAny>>,
         format: &str,
         is_truncated: bool,
         has_duplicate_keys: bool,
@@ -50,7 +56,7 @@ impl PyToolCall {
             Some(Value::Object(arguments)) => arguments,
             Some(_) => return Err(PyTypeError::new_err("the arguments of a call are a dictionary")),
         };
-        let repairs = repairs.iter().flatten().map(repair_from_python).collect::<PyResult<Vec<_>>>()?;
+        let repairs = repairs.map_or_else(|| Ok(Vec::new()), repairs::from_python)?;
         let call = ToolCall {
             id,
             raw,
@@ -153,7 +159,7 @@ impl PyToolCall {
     /// What was mended to read it: dictionaries with `what`, `at` and `text`.
     #[getter]
     fn repairs<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        repairs_to_python(py, &self.call.repairs)
+        repairs::to_python(py, &self.call.repairs)
     }
 
     /// The name of the format it was written in.
@@ -237,16 +243,12 @@ impl PyToolCall {
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        let call = &self.call;
-        let mut text = format!("ToolCall({}, {}", PyString::new(py, &call.name).repr()?, self.arguments(py)?.repr()?);
-        if let Some(id) = &call.id {
-            text.push_str(&format!(", id={}", PyString::new(py, id).repr()?));
-        }
-        if let Some(error) = self.error() {
-            text.push_str(&format!(", error={}", PyString::new(py, &error).repr()?));
-        }
-        text.push_str(&format!(", format='{}')", call.format));
-        Ok(text)
+        let quoted = |text: &str| PyString::new(py, text).repr().map(|text| text.to_string());
+        let id = self.id().map(quoted).transpose()?.map_or_else(String::new, |id| format!(", id={id}"));
+        let error = self.error().as_deref().map(quoted).transpose()?;
+        let error = error.map_or_else(String::new, |error| format!(", error={error}"));
+        let (name, arguments, format) = (quoted(self.name())?, self.arguments(py)?.repr()?, self.format());
+        Ok(format!("ToolCall({name}, {arguments}{id}{error}, format='{format}')"))
     }
 
     /// Copying and pickling.
@@ -278,71 +280,6 @@ impl PyToolCall {
             _ => return Err(PyKeyError::new_err(key.to_owned())),
         })
     }
-}
-
-/// The call that an object is, which is no text; a call with an error if it cannot be read.
-pub(crate) fn read_object(object: &Bound<'_, PyAny>) -> ToolCall {
-    let value = foreign::to_value(object).map_err(unreadable(object.py()));
-    value.and_then(|value| wire::read(&value, None)).unwrap_or_else(|error| ToolCall::unreadable("", error))
-}
-
-/// The call that a text has; a call with an error if it cannot be read.
-pub(crate) fn read_text(text: &str) -> ToolCall {
-    wire::read_text(text, None, &read_texts).unwrap_or_else(|error| ToolCall::unreadable("", error))
-}
-
-/// The calls in a text that is no JSON.
-fn read_texts(_text: &str, _format: Option<&str>) -> Option<Vec<ToolCall>> {
-    None
-}
-
-fn check_format(format: Option<&str>) -> PyResult<()> {
-    match format {
-        Some(word) if wire::WireFormat::parse(word).is_none() => {
-            let known: Vec<&str> = wire::WireFormat::ALL.iter().map(|format| format.as_str()).collect();
-            Err(PyValueError::new_err(format!("format must be one of {}, not '{word}'", known.join(", "))))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// The JSON of an object that may be a call. Of another one the developer is told, and of what cannot be read the model.
-fn read_foreign(x: &Bound<'_, PyAny>) -> PyResult<Result<Value, CallError>> {
-    if !foreign::is_readable(x) {
-        let class = x.get_type().name()?;
-        return Err(PyTypeError::new_err(format!(
-            "a tool call is a mapping, a text or a library's object, not {class}"
-        )));
-    }
-    Ok(foreign::to_value(x).map_err(unreadable(x.py())))
-}
-
-fn unreadable(py: Python<'_>) -> impl Fn(PyErr) -> CallError {
-    move |error| CallError::new(format!("the call cannot be read: {}", value::error_text(py, &error)), "")
-}
-
-/// Repairs as programs read them.
-pub(crate) fn repairs_to_python<'py>(py: Python<'py>, repairs: &[Repair]) -> PyResult<Bound<'py, PyList>> {
-    let list = PyList::empty(py);
-    for Repair { what, at, text } in repairs {
-        let entry = PyDict::new(py);
-        entry.set_item("what", PyString::intern(py, what.as_str()))?;
-        entry.set_item("at", at)?;
-        entry.set_item("text", text)?;
-        list.append(entry)?;
-    }
-    Ok(list)
-}
-
-fn repair_from_python(entry: &Bound<'_, PyDict>) -> PyResult<Repair> {
-    let text = |key: &str| -> PyResult<String> {
-        entry.get_item(key)?.map_or_else(|| Ok(String::new()), |text| text.extract())
-    };
-    let what = text("what")?;
-    let Some(kind) = RepairKind::parse(&what) else {
-        return Err(PyValueError::new_err(format!("'{what}' is no kind of repair")));
-    };
-    Ok(Repair::new(kind, text("text")?).at(text("at")?))
 }
 
 /// Adds the class, which counts as a mapping.

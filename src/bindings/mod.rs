@@ -1,6 +1,7 @@
 //! The Python face: converts in, calls the core, converts out.
 
 mod allocator;
+mod argument_reader;
 mod arguments;
 mod background;
 mod call;
@@ -21,6 +22,7 @@ mod names;
 mod note;
 mod policy;
 mod register;
+mod render;
 mod response;
 mod role;
 mod roles;
@@ -63,6 +65,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<event::PyEventQueue>()?;
     module.add_class::<dialect::PyDialectTool>()?;
     call::install(module)?;
+    module.add_class::<argument_reader::PyArgumentReader>()?;
     // Not by `add_function`, which would make it a public name.
     module.setattr("_as_response", wrap_pyfunction!(value::_as_response, module)?)?;
     module.setattr("_read_answer", wrap_pyfunction!(policy::_read_answer, module)?)?;

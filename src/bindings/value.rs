@@ -66,7 +66,7 @@ fn json_text(value: &Bound<'_, PyAny>) -> String {
     }
 }
 
-fn shown(value: &Bound<'_, PyAny>) -> String {
+pub(crate) fn shown(value: &Bound<'_, PyAny>) -> String {
     value.str().map_or_else(|_| type_name(value), |text| text.to_string_lossy().into_owned())
 }
 

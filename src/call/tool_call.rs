@@ -5,6 +5,8 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
+use super::repair::Reading;
+
 /// One call that a model asked for.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolCall {
@@ -42,6 +44,17 @@ impl ToolCall {
             is_truncated: false,
             has_duplicate_keys: false,
             format: Cow::Borrowed("bare"),
+        }
+    }
+
+    /// A call whose arguments were read from text, or could not be.
+    #[must_use]
+    pub fn with_arguments(name: impl Into<String>, read: Result<Reading, CallError>) -> Self {
+        match read {
+            Ok(Reading { arguments, repairs, is_truncated, has_duplicate_keys }) => {
+                Self { repairs, is_truncated, has_duplicate_keys, ..Self::new(name, arguments) }
+            }
+            Err(error) => Self::unreadable(name, error),
         }
     }
 

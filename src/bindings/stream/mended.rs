@@ -94,15 +94,14 @@ fn with_repairs<'py>(response: &Bound<'py, PyAny>, repairs: &Bound<'py, PyAny>) 
     }
     let copy = py.import(intern!(py, "copy"))?.call_method1(intern!(py, "copy"), (response,))?;
     let before = response.getattr(intern!(py, "metadata"))?;
-    let metadata = match before.cast::<PyDict>() {
-        Ok(metadata) => metadata.copy()?,
-        Err(_) => {
-            let metadata = PyDict::new(py);
-            if !before.is_none() {
-                metadata.set_item(intern!(py, "value"), before)?;
-            }
-            metadata
+    let metadata = if let Ok(metadata) = before.cast::<PyDict>() {
+        metadata.copy()?
+    } else {
+        let metadata = PyDict::new(py);
+        if !before.is_none() {
+            metadata.set_item(intern!(py, "value"), before)?;
         }
+        metadata
     };
     metadata.set_item(intern!(py, "repairs"), repairs)?;
     copy.setattr(intern!(py, "metadata"), metadata)?;

@@ -67,7 +67,11 @@ impl Request {
 fn block<'py>(py: Python<'py>, state: &State) -> Option<Bound<'py, PyDict>> {
     let request = state.request_for_layers(py).ok()?;
     if let Ok(call) = request.cast::<PyToolCall>() {
-        return call.get().to_block(py).ok();
+        let block = call.get().to_block(py).ok()?;
+        if call.get().call.name.is_empty() {
+            block.del_item(intern!(py, "name")).ok()?;
+        }
+        return Some(block);
     }
     let request = match request.cast_into::<PyDict>() {
         Ok(block) => return Some(block),

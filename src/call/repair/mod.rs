@@ -6,6 +6,7 @@
 //! says about names and types is looked at afterwards, in [`names`] and [`types`].
 
 mod compare;
+mod cursor;
 mod cut;
 mod delta;
 mod doubt;

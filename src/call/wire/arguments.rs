@@ -37,19 +37,7 @@ pub(super) fn call(
 }
 
 fn from_text(id: Option<String>, format: Cow<'static, str>, name: String, text: &str) -> ToolCall {
-    let raw = Some(text.to_owned());
-    match repair::read(text) {
-        Ok(reading) => ToolCall {
-            id,
-            raw,
-            format,
-            repairs: reading.repairs,
-            is_truncated: reading.is_truncated,
-            has_duplicate_keys: reading.has_duplicate_keys,
-            ..ToolCall::new(name, reading.arguments)
-        },
-        Err(error) => ToolCall { id, raw, format, ..ToolCall::unreadable(name, error) },
-    }
+    ToolCall { id, raw: Some(text.to_owned()), format, ..ToolCall::with_arguments(name, repair::read(text)) }
 }
 
 /// A call whose argument is free text, which the provider does not promise to be JSON.

@@ -1,0 +1,49 @@
+//! Calls out of Python objects: of dictionaries, of text, of what the libraries of providers give.
+
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use serde_json::Value;
+
+use crate::bindings::{foreign, value};
+use crate::call::{CallError, ToolCall, wire};
+
+/// The call that an object is, which is no text; a call with an error if it cannot be read.
+pub(crate) fn read_object(object: &Bound<'_, PyAny>) -> ToolCall {
+    let value = foreign::to_value(object).map_err(unreadable(object.py()));
+    value.and_then(|value| wire::read(&value, None)).unwrap_or_else(|error| ToolCall::unreadable("", error))
+}
+
+/// The call that a text has; a call with an error if it cannot be read.
+pub(crate) fn read_text(text: &str) -> ToolCall {
+    wire::read_text(text, None, &read_texts).unwrap_or_else(|error| ToolCall::unreadable("", error))
+}
+
+/// The calls in a text that is no JSON.
+pub(super) fn read_texts(_text: &str, _format: Option<&str>) -> Option<Vec<ToolCall>> {
+    None
+}
+
+pub(super) fn check_format(format: Option<&str>) -> PyResult<()> {
+    match format {
+        Some(word) if wire::WireFormat::parse(word).is_none() => {
+            let known: Vec<&str> = wire::WireFormat::ALL.iter().map(|format| format.as_str()).collect();
+            Err(PyValueError::new_err(format!("format must be one of {}, not '{word}'", known.join(", "))))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The JSON of an object that may be a call. Of another one the developer is told, and of what cannot be read the model.
+pub(super) fn read_foreign(x: &Bound<'_, PyAny>) -> PyResult<Result<Value, CallError>> {
+    if !foreign::is_readable(x) {
+        let class = x.get_type().name()?;
+        return Err(PyTypeError::new_err(format!(
+            "a tool call is a mapping, a text or a library's object, not {class}"
+        )));
+    }
+    Ok(foreign::to_value(x).map_err(unreadable(x.py())))
+}
+
+pub(super) fn unreadable(py: Python<'_>) -> impl Fn(PyErr) -> CallError {
+    move |error| CallError::new(format!("the call cannot be read: {}", value::error_text(py, &error)), "")
+}
