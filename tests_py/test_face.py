@@ -241,6 +241,6 @@ def test_help_shows_the_parameters() -> None:
     assert shown.endswith("groups=(), tags=(), kind=None, permission='auto', secrets=(), aliases=None)")
     assert str(inspect.signature(Toolkit)) == (
         "(agent_skill_instruction=None, agent_skill_template=None, "
-        "*, arguments='coerce', errors='respond', run_in='thread', policy=None, approver=None, "
+        "*, arguments='coerce', errors='respond', run_in='thread', repair='on', policy=None, approver=None, "
         "approver_timeout=None, headless=False, approvals=None, audit=None)"
     )

@@ -120,8 +120,6 @@ async def test_a_name_that_looks_like_a_preset_is_another_name(toolkit: Toolkit,
 @pytest.mark.parametrize(
     "text",
     [
-        '{"amount": 1, "account": "mine", "account": "mine"}',
-        '{"account": "mine", "amount": 1, "amount": 2}',
         '{"amount": 1, "\\u0061ccount": "mine"}',
         '{"amount": 1, "token": null}',
         '  {"amount": 1, "account": {"account": "mine"}}\n',
@@ -133,6 +131,18 @@ async def test_json_text_reaches_no_preset(toolkit: Toolkit, text: str) -> None:
     responses = [response async for response in toolkit.call_tool_function(block)]
 
     assert [response.code for response in responses] == ["invalid_arguments"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['{"amount": 1, "account": "mine", "account": "mine"}', '{"account": "mine", "amount": 1, "amount": 2}'],
+)
+async def test_json_text_with_a_key_twice_reaches_no_tool(toolkit: Toolkit, text: str) -> None:
+    block = {"type": "tool_use", "id": "1", "name": "spend", "input": text}
+
+    responses = [response async for response in toolkit.call_tool_function(block)]
+
+    assert [response.code for response in responses] == ["bad_call"]
 
 
 class Sly(str):

@@ -171,7 +171,7 @@ def test_no_key_of_a_model_reaches_a_preset_or_a_hidden_parameter(mode: Any) -> 
         defaults = {name: Sentinel(f"default {name}") for name in tool.named}
         scope: dict[str, Any] = {"seen": seen, "defaults": defaults}
         exec(tool.source, scope)
-        toolkit = Toolkit(arguments=mode, run_in="inline")
+        toolkit = Toolkit(arguments=mode, run_in="inline", repair="off")
         toolkit.register_tool_function(
             scope["tool"],
             preset_kwargs=dict(tool.presets),
@@ -188,3 +188,37 @@ def test_no_key_of_a_model_reaches_a_preset_or_a_hidden_parameter(mode: Any) -> 
             ran += len(seen)
 
     assert ran > CASES // 12
+
+
+@pytest.mark.hypothesis
+@pytest.mark.timeout(120 + CASES // 200)
+def test_no_name_is_mended_into_a_preset_or_a_hidden_parameter() -> None:
+    ran = 0
+
+    for seed in range(CASES // CALLS_OF_A_TOOL // 3 + 1):
+        chance, seen = random.Random(f"mended {seed}"), list[dict[str, Any]]()
+        tool = make_tool(chance)
+        defaults = {name: Sentinel(f"default {name}") for name in tool.named}
+        scope: dict[str, Any] = {"seen": seen, "defaults": defaults}
+        exec(tool.source, scope)
+        toolkit = Toolkit(run_in="inline")
+        toolkit.register_tool_function(
+            scope["tool"],
+            preset_kwargs=dict(tool.presets),
+            json_schema=tool.schema,
+            include_var_positional=tool.shows_rest,
+            include_var_keyword=tool.shows_more,
+        )
+        for _ in range(CALLS_OF_A_TOOL):
+            seen.clear()
+            arguments = make_arguments(chance, tool)
+            spelt = [str.upper, str.title, lambda name: "_" + name, lambda name: name.replace("_", "-")]
+            arguments = {chance.choice(spelt)(name): value for name, value in arguments.items()}
+            last_response(toolkit, arguments, as_text=chance.random() < 0.3)
+            for call in seen:
+                kept = {name: call[name] for name in tool.named if name not in tool.shown}
+                expected = {name: tool.presets.get(name, defaults[name]) for name in kept}
+                assert kept == expected, f"seed {seed}, {tool}, {arguments} gave {call}"
+            ran += len(seen)
+
+    assert ran > CASES // 100

@@ -172,7 +172,7 @@ FAILURES: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
     ("update_tool_groups", (["maths", 3], False), {}),
     ("remove_tool_groups", (["maths", "basic"],), {}),
     ("remove_tool_groups", (["maths", 3],), {}),
-    ("call_tool_function", ("add",), {}),
+    ("call_tool_function", (b"add",), {}),
     ("call_tool_function", (None,), {}),
     ("call", (3,), {}),
 ]

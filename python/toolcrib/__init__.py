@@ -2,6 +2,7 @@
 
 from toolcrib import errors, tracing
 from toolcrib._core import RegisteredToolFunction, Role, Roles, ToolGroup, ToolkitView, ToolResponse, ToolStream
+from toolcrib._core import ArgumentReader, RegisteredToolFunction, ToolCall, ToolGroup, ToolResponse, ToolStream
 from toolcrib.blocks import (
     AudioBlock,
     Base64Source,
@@ -19,6 +20,7 @@ from toolcrib.toolkit import Toolkit
 
 __all__ = [
     "AgentSkill",
+    "ArgumentReader",
     "AudioBlock",
     "Base64Source",
     "DialectSchemas",
@@ -30,6 +32,7 @@ __all__ = [
     "Roles",
     "TextBlock",
     "ThinkingBlock",
+    "ToolCall",
     "ToolGroup",
     "ToolResponse",
     "ToolResultBlock",

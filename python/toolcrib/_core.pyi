@@ -24,7 +24,7 @@ from typing import Any, Literal, Protocol, TypeAlias, final, overload, type_chec
 
 from typing_extensions import disjoint_base
 
-from toolcrib.blocks import AudioBlock, ImageBlock, TextBlock, VideoBlock
+from toolcrib.blocks import AudioBlock, ImageBlock, TextBlock, ToolUseBlock, VideoBlock
 from toolcrib.dialects import Dialect, DialectSchemas
 from toolcrib.middleware import Middleware
 from toolcrib.policy import Approval, ApprovalRequest, Rule
@@ -32,6 +32,7 @@ from toolcrib.skill import AgentSkill
 
 __all__ = [
     "Approvals",
+    "ArgumentReader",
     "Desk",
     "DialectTool",
     "Errand",
@@ -43,6 +44,7 @@ __all__ = [
     "Role",
     "Roles",
     "TaskBoard",
+    "ToolCall",
     "ToolGroup",
     "ToolResponse",
     "ToolRoster",
@@ -78,6 +80,9 @@ class Toolkit:
         errors: What becomes of a tool's exception: `"respond"` makes it a response, `"raise"` lets it through,
             `"compat"` does as AgentScope does: a function's error responds, a generator's is raised.
         run_in: Where synchronous tools run: `"thread"`, or `"inline"` on the event loop.
+        repair: What is done about arguments that have to be mended before they are JSON or fit the schema: `"on"` mends
+            them and tells so in the response's metadata, `"explain"` answers with what would have to be mended,
+            `"off"` mends nothing. Never done where `arguments` is `"pass"`.
         policy: The rules that every call is judged by.
         approver: Who is asked about calls that need approval: called with an `ApprovalRequest`, in a worker thread
             unless it is a coroutine function, and answers `"once"`, `"run"`, `"always"`, `"no"` or `"cancel"`, a
@@ -124,6 +129,7 @@ class Toolkit:
         arguments: Literal["coerce", "check", "pass"] = "coerce",
         errors: Literal["respond", "raise", "compat"] = "respond",
         run_in: Literal["thread", "inline"] = "thread",
+        repair: Literal["on", "explain", "off"] = "on",
         policy: Policy | None = None,
         approver: _Approver | None = None,
         approver_timeout: float | None = None,
@@ -587,7 +593,9 @@ class Toolkit:
 
     @property
     def _middlewares(self) -> list[Middleware]: ...
-    def call_tool_function(self, tool_call: Mapping[str, Any], *, dialect: Dialect | None = None) -> ToolStream:
+    def call_tool_function(
+        self, tool_call: Mapping[str, Any] | ToolCall | str | object, *, dialect: Dialect | None = None
+    ) -> ToolStream:
         """Call a tool the way a model asks for it, and give its responses as they come.
 
         Nothing runs before the first step, not even the search for the tool. A mistake of the model is answered with a
@@ -595,12 +603,12 @@ class Toolkit:
 
         Args:
             tool_call: `{"type": "tool_use", "id": ..., "name": ..., "input": {...}}`, of which `name` is needed.
-                `input` may also be JSON text, or None.
+                `input` may also be JSON text, or None. A `ToolCall`, or anything that `ToolCall.read` understands.
             dialect: The dialect of `schemas` that the model was told the tools in: its names and its arguments are
                 brought to the tool's own before anything else looks at them.
 
         Raises:
-            TypeError: If `tool_call` is not a mapping.
+            TypeError: If `tool_call` can be no call at all.
             UnknownDialectError: If there is no such dialect.
 
         Example:
@@ -1140,7 +1148,7 @@ class ToolResponse:
     Args:
         content: Blocks, in the order they are shown to the model.
         metadata: Anything for the program, which the model does not see. A tool's value that is not text is kept under
-            `"value"`.
+            `"value"`, what was mended in the arguments is told under `"repairs"`.
         stream: Whether more of the same is to come.
         is_last: Whether this is the last response of its call.
         is_interrupted: Whether the call was cancelled.
@@ -1189,10 +1197,209 @@ class ToolResponse:
     def ok(self) -> bool:
         """Whether the call went well: it has no code and was not interrupted."""
 
+    def to_openai(self, call: ToolCall | Mapping[str, Any] | str | object | None = None) -> dict[str, Any]:
+        """Give the message with the role `tool` of OpenAI's chat completions, which holds text only.
+
+        Args:
+            call: The call that this answers, in any form, or its id.
+        """
+
+    def to_openai_responses(self, call: ToolCall | Mapping[str, Any] | str | object | None = None) -> dict[str, Any]:
+        """Give the item that answers a call of OpenAI's responses.
+
+        Args:
+            call: The call that this answers, in any form, or its id.
+        """
+
+    def to_anthropic(self, call: ToolCall | Mapping[str, Any] | str | object | None = None) -> dict[str, Any]:
+        """Give Anthropic's `tool_result` block.
+
+        Args:
+            call: The call that this answers, in any form, or its id.
+        """
+
+    def to_gemini(
+        self, call: ToolCall | Mapping[str, Any] | str | object | None = None, *, name: str | None = None
+    ) -> dict[str, Any]:
+        """Give Gemini's `functionResponse` part.
+
+        Args:
+            call: The call that this answers, in any form, or its id.
+            name: The tool's name, where `call` does not say it.
+        """
+
+    def to_mcp(self) -> dict[str, Any]:
+        """Give MCP's `CallToolResult`.
+
+        The value itself is `structuredContent`, where there is one.
+        """
+
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
     def __reduce__(self) -> tuple[Any, ...]: ...
     def __setstate__(self, state: dict[str, Any], /) -> None: ...
+
+@final
+class ToolCall(Mapping[str, Any]):
+    """What a model asked for, from any format.
+
+    It reads like the block that it stands for: `call["name"]`, `dict(call)`. `read` makes one of what a provider or a
+    model gave; a call may also be made by hand.
+
+    Args:
+        name: The tool's name.
+        arguments: The arguments, which JSON must have words for.
+        id: What the model or its provider calls this call.
+        raw: What the model wrote, where it came as text.
+        error: Why the call cannot be run. A toolkit answers such a call with the code `bad_call`.
+        repairs: What was mended to read it.
+        format: The name of the format it was written in.
+        is_truncated: Whether something is missing at the end.
+        has_duplicate_keys: Whether an object had a key twice.
+
+    Example:
+        call = ToolCall.read({"function": {"name": "add", "arguments": "{\\"a\\": 1}"}})
+    """
+
+    __hash__: None  # type: ignore[assignment]
+
+    def __new__(
+        cls,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        id: str | None = None,
+        *,
+        raw: str | None = None,
+        error: str | None = None,
+        repairs: Sequence[Mapping[str, str]] | None = None,
+        format: str = "bare",
+        is_truncated: bool = False,
+        has_duplicate_keys: bool = False,
+    ) -> ToolCall: ...
+    @staticmethod
+    def read(x: object, *, format: str | None = None) -> ToolCall:
+        """Read the call that something is, or holds.
+
+        What cannot be read gives a call with an `error`, which a toolkit answers with the code `bad_call`.
+
+        Args:
+            x: A block or call of any provider, as a dictionary, as JSON text or as the object of a library; or text with
+                a call in it.
+            format: Which of the formats it is, where that is known: `"anthropic"`, `"openai"`, `"openai_responses"`,
+                `"gemini"`, `"mcp"` or `"bare"`.
+
+        Raises:
+            TypeError: If `x` can be nothing of that kind.
+            ValueError: If `format` is unknown.
+        """
+
+    @staticmethod
+    def read_all(x: object, *, format: str | None = None) -> list[ToolCall]:
+        """Read all calls of a message, of a list of blocks, or of a whole answer. What is no call is passed over.
+
+        Args:
+            x: As for `read`, or a list of that.
+            format: Which of the text formats to look for, where that is known.
+
+        Raises:
+            TypeError: If `x` can be nothing of that kind.
+        """
+
+    @property
+    def id(self) -> str | None:
+        """What the model or its provider calls this call."""
+
+    @property
+    def name(self) -> str:
+        """The tool's name."""
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The arguments, as a copy."""
+
+    @property
+    def raw(self) -> str | None:
+        """What the model wrote, where it came as text."""
+
+    @property
+    def error(self) -> str | None:
+        """Why the call cannot be run; None if it can."""
+
+    @property
+    def repairs(self) -> list[dict[str, str]]:
+        """What was mended to read it: dictionaries with `what`, `at` and `text`."""
+
+    @property
+    def format(self) -> str:
+        """The name of the format it was written in."""
+
+    @property
+    def is_truncated(self) -> bool:
+        """Whether something is missing at the end, so that the arguments may be only a part of what was meant."""
+
+    @property
+    def has_duplicate_keys(self) -> bool:
+        """Whether an object had a key twice."""
+
+    def to_block(self) -> ToolUseBlock:
+        """Give the call as a `ToolUseBlock`."""
+
+    def __getitem__(self, key: str, /) -> Any: ...
+    @overload
+    def get(self, key: str, /) -> Any: ...
+    @overload
+    def get(self, key: str, /, default: Any) -> Any: ...
+    def keys(self) -> list[str]: ...  # type: ignore[override]
+    def values(self) -> list[Any]: ...  # type: ignore[override]
+    def items(self) -> list[tuple[str, Any]]: ...  # type: ignore[override]
+    def __iter__(self) -> Iterator[str]: ...
+    def __len__(self) -> int: ...
+    def __contains__(self, key: object, /) -> bool: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    def __getnewargs_ex__(self) -> tuple[tuple[Any, ...], dict[str, Any]]: ...
+
+@final
+class ArgumentReader:
+    """Read the arguments of one call as they arrive.
+
+    Each piece is looked at once, so that all of them together take time in proportion to their length.
+
+    Args:
+        name: The name of the tool that they are for.
+        id: The id of the call.
+
+    Example:
+        reader = ArgumentReader("weather")
+        reader.feed('{"city": "Be')
+        reader.partial  # {'city': 'Be'}
+    """
+
+    def __new__(cls, name: str = "", id: str | None = None) -> ArgumentReader: ...
+    def feed(self, delta: str) -> None:
+        """Take the next piece."""
+
+    @property
+    def partial(self) -> dict[str, Any]:
+        """What can be shown so far: values that are complete, and strings as far as they go.
+
+        Asking takes time in proportion to what has arrived.
+        """
+
+    @property
+    def text(self) -> str:
+        """What has arrived."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the object is complete."""
+
+    def finish(self) -> ToolCall:
+        """Read all that has arrived, mended where it is no JSON.
+
+        Returns:
+            The call, under the name and the id that the reader was made with.
+        """
 
 def _as_response(*value: object) -> ToolResponse:
     """Make a response of what a tool gave, as a stream does; nothing gives one without content."""

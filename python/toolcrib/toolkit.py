@@ -37,6 +37,8 @@ class Toolkit(BackgroundTasks):
         errors: What becomes of a tool's exception: `"respond"` makes it a response, `"raise"` lets it through,
             `"compat"` does as AgentScope does: a function's error responds, a generator's is raised.
         run_in: Where synchronous tools run: `"thread"` or `"inline"` on the event loop.
+        repair: What is done about arguments that have to be mended: `"on"` mends them and tells so in the response's
+            metadata, `"explain"` answers with what would have to be mended, `"off"` mends nothing.
     """
 
     @property

@@ -21,7 +21,7 @@ use read::{check_format, read_foreign, read_texts, unreadable};
 pub(crate) use read::{read_object, read_text};
 pub(crate) use repairs::to_python as repairs_to_python;
 
-/// What a model asked for.
+/// What a model asked for, from any format.
 ///
 /// It reads like the block that it stands for: `call["name"]`, `dict(call)`.
 #[pyclass(name = "ToolCall", module = "toolcrib", frozen, weakref, mapping)]

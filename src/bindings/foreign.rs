@@ -45,8 +45,8 @@ pub(crate) fn is_readable(object: &Bound<'_, PyAny>) -> bool {
     let has = |name: &str| object.getattr_opt(name).is_ok_and(|found| found.is_some());
     let is_any = |names: &[&str]| names.iter().any(|name| has(name));
     is_any(&DUMPS)
-        || is_any(&["function", "tool_calls", "function_call"])
-        || has("name") && is_any(&["input", "arguments", "args", "params"])
+        || is_any(&["function", "tool_calls", "function_call", "functionCall", "choices", "candidates"])
+        || is_any(&["name", "method"]) && is_any(&["input", "arguments", "args", "params"])
 }
 
 /// Reads a JSON value.

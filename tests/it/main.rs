@@ -25,3 +25,4 @@ mod state;
 mod store;
 mod trace;
 mod view;
+mod wire;

@@ -69,19 +69,17 @@ pub(super) fn in_words(blocks: &[Block<'_>]) -> String {
 }
 
 fn block(block: &Value) -> Block<'_> {
-    let text = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).map(str::len).is_some();
-    let of = |value: &'_ Value| Block::Other(value.to_string());
+    let other = || Block::Other(block.to_string());
     let kind = match block.get("type").and_then(Value::as_str) {
         Some("image") => Kind::Image,
         Some("audio") => Kind::Audio,
         Some("video") => Kind::Video,
-        _ if text(block, "text") => return Block::Text(block["text"].as_str().unwrap_or_default()),
-        _ => return of(block),
+        _ => return block.as_str().or_else(|| block.get("text")?.as_str()).map_or_else(other, Block::Text),
     };
     let source = &block["source"];
     match (source["media_type"].as_str(), source["data"].as_str(), source["url"].as_str()) {
         (Some(media_type), Some(data), _) => Block::Data { kind, media_type, data },
         (_, _, Some(url)) => Block::Link { kind, url },
-        _ => of(block),
+        _ => other(),
     }
 }

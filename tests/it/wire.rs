@@ -1,0 +1,224 @@
+//! Calls as providers write them, and results as they want to have them back.
+
+#![allow(clippy::expect_used, clippy::unwrap_used)]
+
+mod render;
+
+use serde_json::{Value, json};
+use toolcrib::call::ToolCall;
+use toolcrib::call::wire::{WireFormat, read, read_all, read_all_text, read_text};
+
+fn calls() -> Vec<(&'static str, Value)> {
+    let text = "{\"city\": \"Bern\", \"days\": 3}";
+    let object = json!({"city": "Bern", "days": 3});
+    vec![
+        ("anthropic", json!({"type": "tool_use", "id": "c1", "name": "weather", "input": object})),
+        ("anthropic", json!({"type": "server_tool_use", "id": "c1", "name": "weather", "input": object})),
+        (
+            "anthropic",
+            json!({"type": "mcp_tool_use", "id": "c1", "name": "weather", "server_name": "s", "input": object}),
+        ),
+        ("anthropic", json!({"type": "tool_use", "id": "c1", "name": "weather", "input": {}, "raw_input": text})),
+        ("openai", json!({"id": "c1", "type": "function", "function": {"name": "weather", "arguments": text}})),
+        ("openai", json!({"id": "c1", "index": 0, "function": {"name": "weather", "arguments": object}})),
+        (
+            "openai_responses",
+            json!({
+                "type": "function_call", "id": "fc_1", "call_id": "c1", "name": "weather", "arguments": text, "status": "completed",
+            }),
+        ),
+        ("gemini", json!({"functionCall": {"id": "c1", "name": "weather", "args": object}})),
+        ("gemini", json!({"text": null, "function_call": {"id": "c1", "name": "weather", "args": object}})),
+        (
+            "mcp",
+            json!({"jsonrpc": "2.0", "id": "c1", "method": "tools/call", "params": {"name": "weather", "arguments": object}}),
+        ),
+        ("bare", json!({"id": "c1", "name": "weather", "arguments": text})),
+        ("bare", json!({"id": "c1", "name": "weather", "parameters": object})),
+        ("bare", json!({"id": "c1", "name": "weather", "args": object, "type": "tool_call"})),
+        ("bare", json!({"call_id": "c1", "name": "weather", "params": object})),
+        ("bare", json!({"tool_call_id": "c1", "name": "weather", "input": text})),
+    ]
+}
+
+fn no_texts(_: &str, _: Option<&str>) -> Option<Vec<ToolCall>> {
+    None
+}
+
+#[test]
+fn every_format_is_read() {
+    for (format, call) in calls() {
+        let read = read(&call, None).expect("a call");
+
+        assert_eq!(read.error, None, "{call}");
+        assert_eq!(
+            (read.id.as_deref(), read.name.as_str(), read.format.as_ref()),
+            (Some("c1"), "weather", format),
+            "{call}"
+        );
+        assert_eq!(read.arguments, json!({"city": "Bern", "days": 3}), "{call}");
+    }
+}
+
+#[test]
+fn the_json_text_of_a_call_is_read_as_the_call() {
+    for (format, call) in calls() {
+        for text in [call.to_string(), format!("```json\n{call}\n```")] {
+            let read = read_text(&text, None, &no_texts).expect("a call");
+
+            assert_eq!((read.name.as_str(), read.format.as_ref()), ("weather", format), "{text}");
+            assert_eq!(read.arguments["days"], 3, "{text}");
+        }
+    }
+}
+
+#[test]
+fn a_format_that_is_named_is_the_only_one_that_is_tried() {
+    for (format, call) in calls() {
+        for wanted in WireFormat::ALL {
+            let result = read(&call, Some(wanted));
+
+            assert!(result.is_ok() || wanted.as_str() != format, "{wanted}: {call}");
+            if let Err(error) = result {
+                assert!(error.what.contains(wanted.as_str()), "{error}");
+            }
+        }
+    }
+}
+
+#[test]
+fn custom_calls_have_their_text_as_an_argument() {
+    let item = json!({"type": "custom_tool_call", "call_id": "c1", "name": "run", "input": "print(1)"});
+    let chat = json!({"id": "c1", "type": "custom", "custom": {"name": "run", "input": "print(1)"}});
+
+    for (call, format) in [(item, "openai_responses_custom"), (chat, "openai_custom")] {
+        let call = read(&call, None).unwrap();
+
+        assert_eq!((call.format.as_ref(), call.arguments), (format, json!({"input": "print(1)"})));
+    }
+}
+
+#[test]
+fn the_older_function_call_is_read() {
+    let message =
+        json!({"role": "assistant", "content": null, "function_call": {"name": "weather", "arguments": "{}"}});
+
+    let call = read(&message, None).unwrap();
+
+    assert_eq!((call.name.as_str(), call.format.as_ref(), call.id), ("weather", "openai", None));
+}
+
+#[test]
+fn whole_messages_and_answers_give_all_their_calls() {
+    let call = |name: &str| json!({"id": name, "type": "function", "function": {"name": name, "arguments": "{}"}});
+    let block = |name: &str| json!({"type": "tool_use", "id": name, "name": name, "input": {}});
+    let item = |name: &str| json!({"type": "function_call", "call_id": name, "name": name, "arguments": "{}"});
+    let part = |name: &str| json!({"functionCall": {"id": name, "name": name, "args": {}}});
+    let text = json!({"type": "text", "text": "{\"name\": \"no\"}"});
+    let answers = [
+        json!([block("a"), text, block("b")]),
+        json!({"role": "assistant", "name": "Friday", "content": [text, block("a"), block("b")]}),
+        json!({"role": "assistant", "content": "on my way", "tool_calls": [call("a"), call("b")], "function_call": null}),
+        json!({"choices": [{"index": 0, "message": {"role": "assistant", "tool_calls": [call("a"), call("b")]}}]}),
+        json!({"object": "response", "output": [{"type": "reasoning", "summary": []}, item("a"), item("b")]}),
+        json!({"candidates": [{"content": {"role": "model", "parts": [{"text": "hm"}, part("a"), part("b")]}}]}),
+    ];
+    for answer in answers {
+        let calls = read_all(&answer).expect("an answer");
+        let names: Vec<&str> = calls.iter().map(|call| call.name.as_str()).collect();
+
+        assert_eq!(names, ["a", "b"], "{answer}");
+        assert!(read(&answer, None).unwrap_err().what.contains("2 calls"), "{answer}");
+        let again = read_all_text(&answer.to_string(), None, &no_texts).unwrap();
+        assert_eq!(again, calls);
+    }
+}
+
+#[test]
+fn what_is_no_call_is_told_with_what_was_seen_and_what_is_understood() {
+    let others = [
+        json!({}),
+        json!([]),
+        json!(7),
+        json!(null),
+        json!("weather"),
+        json!({"a": 1}),
+        json!({"type": "text", "text": "x"}),
+        json!({"role": "user", "name": "Ann", "content": "hello"}),
+        json!({"type": "tool_result", "id": "1", "name": "weather", "output": "x"}),
+        json!({"name": "weather", "description": "Tell the weather.", "parameters": {"type": "object"}}),
+        json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}),
+    ];
+    for other in others {
+        let error = read(&other, None).expect_err("no call");
+
+        assert!(
+            error.what.starts_with("this is no tool call") && error.how.contains("Understood are"),
+            "{other}: {error}"
+        );
+    }
+    let error = read(&json!({"a": 1, "b": 2}), None).unwrap_err();
+    assert_eq!(error.what, "this is no tool call: an object with `a`, `b`");
+}
+
+#[test]
+fn two_sets_of_arguments_are_ambiguous() {
+    let error = read(&json!({"name": "weather", "arguments": {}, "input": {}}), None).unwrap_err();
+
+    assert_eq!(error.what, "the call has `arguments` and `input`, and only one of them can be the arguments");
+}
+
+#[test]
+fn a_call_with_broken_arguments_is_a_call_with_an_error() {
+    for arguments in [json!("nonsense"), json!("[1]"), json!([1]), json!(7), json!(true)] {
+        let call = read(&json!({"id": "c1", "function": {"name": "weather", "arguments": arguments}}), None).unwrap();
+
+        assert_eq!((call.name.as_str(), call.id.as_deref()), ("weather", Some("c1")));
+        assert!(call.error.is_some(), "{arguments}");
+    }
+    for name in [json!(null), json!(7), json!(["weather"])] {
+        assert!(read(&json!({"function": {"name": name, "arguments": "{}"}}), None).unwrap().error.is_some(), "{name}");
+    }
+}
+
+#[test]
+fn what_was_mended_is_on_the_call() {
+    let broken = json!({"function": {"name": "weather", "arguments": "{'city': 'Bern'}"}});
+    let cut = json!({"function": {"name": "weather", "arguments": "{\"city\": \"Be"}});
+    let twice = json!({"function": {"name": "weather", "arguments": "{\"a\": 1, \"a\": 2}"}});
+
+    assert_eq!(read(&broken, None).unwrap().repairs.len(), 1);
+    assert!(read(&cut, None).unwrap().is_truncated);
+    assert!(read(&twice, None).unwrap().has_duplicate_keys);
+    let text = "{'name': 'weather', 'arguments': {\"a\": 1, \"a\": 2}";
+    let call = read_text(text, None, &no_texts).unwrap();
+    assert!(call.is_truncated && call.has_duplicate_keys && !call.repairs.is_empty());
+}
+
+#[test]
+fn numbers_are_ids_too() {
+    let request = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "weather"}});
+
+    assert_eq!(read(&request, None).unwrap().id.as_deref(), Some("7"));
+}
+
+#[test]
+fn other_texts_are_asked_for_when_it_is_no_json() {
+    let reader = |text: &str, format: Option<&str>| -> Option<Vec<ToolCall>> {
+        let call = ToolCall::new(format!("{text} {}", format.unwrap_or("any")), serde_json::Map::new());
+        Some(if text == "none" { vec![] } else { vec![call] })
+    };
+
+    assert_eq!(read_text("<a>", None, &reader).unwrap().name, "<a> any");
+    assert_eq!(read_text("<a>", Some("xml"), &reader).unwrap().name, "<a> xml");
+    assert_eq!(read_text("{\"name\": \"b\"}", None, &reader).unwrap().name, "b");
+    assert!(read_text("none", Some("xml"), &reader).unwrap_err().what.contains("`xml`"));
+}
+
+#[test]
+fn a_message_with_too_many_calls_or_too_much_text_is_refused() {
+    let calls = vec![json!({"name": "a"}); 1001];
+
+    assert!(read_all(&Value::Array(calls)).unwrap_err().what.contains("more than 1000"));
+    assert!(read_text(&" ".repeat((1 << 20) + 1), None, &no_texts).unwrap_err().what.contains("bytes"));
+}

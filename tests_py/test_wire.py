@@ -1,0 +1,246 @@
+"""Calls in the formats of every provider, and results given back to them."""
+
+import copy
+import json
+import pickle
+import types
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from streams import read, texts, toolkit
+from toolcrib import Toolkit, ToolCall, ToolResponse
+
+ARGUMENTS = {"city": "Bern", "days": 3}
+TEXT = json.dumps(ARGUMENTS)
+
+CALLS: dict[str, Any] = {
+    "anthropic": {"type": "tool_use", "id": "c1", "name": "weather", "input": ARGUMENTS},
+    "openai": {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": TEXT}},
+    "openai_responses": {"type": "function_call", "id": "f", "call_id": "c1", "name": "weather", "arguments": TEXT},
+    "gemini": {"functionCall": {"id": "c1", "name": "weather", "args": ARGUMENTS}},
+    "mcp": {"jsonrpc": "2.0", "id": "c1", "method": "tools/call", "params": {"name": "weather", "arguments": ARGUMENTS}},
+    "bare": {"id": "c1", "name": "weather", "arguments": ARGUMENTS},
+}
+
+each_format = pytest.mark.parametrize("format", CALLS)
+
+
+def weather(city: str, days: int = 1) -> str:
+    return f"{city} {days}"
+
+
+class Model:
+    """An object of a library that dumps itself, as pydantic's models do."""
+
+    def __init__(self, fields: dict[str, Any]) -> None:
+        self.__dict__.update(fields)
+
+    def model_dump(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in vars(self)}
+
+
+def with_attributes(value: Any) -> Any:
+    if isinstance(value, dict) and value is not ARGUMENTS:
+        return types.SimpleNamespace(**{key: with_attributes(entry) for key, entry in value.items()})
+    return value
+
+
+@each_format
+def test_every_format_is_read(format: str) -> None:
+    call = ToolCall.read(CALLS[format])
+
+    assert (call.id, call.name, call.arguments, call.format) == ("c1", "weather", ARGUMENTS, format)
+    assert (call.error, call.repairs, call.is_truncated, call.has_duplicate_keys) == (None, [], False, False)
+    assert ToolCall.read(CALLS[format], format=format) == call
+
+
+@each_format
+@pytest.mark.parametrize("form", [dict, types.MappingProxyType, json.dumps, Model, with_attributes, ToolCall.read])
+async def test_a_toolkit_takes_every_format_in_every_form(format: str, form: Any) -> None:
+    call = form(CALLS[format])
+
+    assert await texts(toolkit(weather).call_tool_function(call)) == ["Bern 3"]
+
+
+@each_format
+async def test_middlewares_are_shown_a_block(format: str) -> None:
+    kit, seen = toolkit(weather), list[Any]()
+
+    async def look(kwargs: dict[str, Any], next_handler: Any) -> Any:
+        call = kwargs["tool_call"]
+        seen.append((call["name"], call["input"], call["id"], isinstance(call, Mapping)))
+        async for response in await next_handler(**kwargs):
+            yield response
+
+    kit.register_middleware(look)
+
+    assert await texts(kit.call_tool_function(CALLS[format])) == ["Bern 3"]
+    assert seen == [("weather", ARGUMENTS, "c1", True)]
+
+
+@each_format
+async def test_postprocess_functions_are_shown_a_block(format: str) -> None:
+    seen = []
+    kit = Toolkit(run_in="inline")
+    kit.register_tool_function(weather, postprocess_func=lambda block, _: seen.append(block))
+
+    await read(kit.call_tool_function(CALLS[format]))
+
+    assert seen == [{"type": "tool_use", "id": "c1", "name": "weather", "input": ARGUMENTS}]
+
+
+async def test_a_call_is_not_doubted_less_behind_a_middleware() -> None:
+    kit = toolkit(weather)
+
+    async def pass_on(kwargs: dict[str, Any], next_handler: Any) -> Any:
+        async for response in await next_handler(**kwargs):
+            yield response
+
+    kit.register_middleware(pass_on)
+    broken = {"function": {"name": "weather", "arguments": '{"city": "Be'}}
+
+    [response] = await read(kit.call_tool_function(broken))
+
+    assert response.code == "bad_call"
+
+
+def test_all_calls_of_a_message_are_read() -> None:
+    message = {"role": "assistant", "content": "on my way", "tool_calls": [CALLS["openai"], CALLS["openai"]]}
+    answer = Model({"choices": [Model({"message": Model(message)})]})
+    blocks = [{"type": "text", "text": "hm"}, CALLS["anthropic"], {"type": "thinking", "thinking": "…"}]
+
+    assert [call.name for call in ToolCall.read_all(message)] == ["weather", "weather"]
+    assert [call.name for call in ToolCall.read_all(answer)] == ["weather", "weather"]
+    assert [call.format for call in ToolCall.read_all(blocks)] == ["anthropic"]
+    assert ToolCall.read_all(json.dumps(blocks)) == ToolCall.read_all(blocks)
+    assert ToolCall.read_all({"role": "user", "content": "hello"}) == []
+
+
+@pytest.mark.parametrize("unreadable", [{}, {"a": 1}, "hello", {"name": "f", "args": {}, "input": {}}, {"name": {}}])
+async def test_what_is_no_call_is_answered_and_never_runs(unreadable: Any) -> None:
+    call = ToolCall.read(unreadable)
+    [response] = await read(toolkit(weather).call_tool_function(call))
+
+    assert call.error is not None
+    assert response.code == "bad_call"
+    assert call.error in response.text
+
+
+@pytest.mark.parametrize("wrong", [None, 7, 1.5, b"{}", object(), {"a"}])
+def test_what_can_be_no_call_is_the_developers_error(wrong: Any) -> None:
+    with pytest.raises(TypeError, match="a tool call is"):
+        ToolCall.read(wrong)
+    with pytest.raises(TypeError, match="a tool call is"):
+        ToolCall.read_all(wrong)
+    with pytest.raises(TypeError, match="a tool call is"):
+        toolkit(weather).call_tool_function(wrong)
+
+
+def test_an_unknown_format_is_the_developers_error() -> None:
+    with pytest.raises(ValueError, match=r"format must be one of .*anthropic.*, not 'morse'"):
+        ToolCall.read({}, format="morse")
+
+
+def test_a_call_made_by_hand_is_like_one_that_was_read() -> None:
+    made = ToolCall("weather", ARGUMENTS, "c1", format="gemini")
+
+    assert made == ToolCall.read(CALLS["gemini"])
+    assert made != ToolCall("weather", ARGUMENTS, "c2", format="gemini")
+    assert made != "weather"
+    assert repr(made) == "ToolCall('weather', {'city': 'Bern', 'days': 3}, id='c1', format='gemini')"
+    with pytest.raises(TypeError):
+        ToolCall("weather", [1])  # type: ignore[arg-type]
+    with pytest.raises(TypeError):
+        ToolCall("weather", {"a": object()})
+    with pytest.raises(TypeError):
+        hash(made)
+
+
+def test_a_call_is_the_mapping_that_its_block_is() -> None:
+    call = ToolCall.read(CALLS["openai"])
+
+    block = {"type": "tool_use", "id": "c1", "name": "weather", "input": ARGUMENTS}
+    assert dict(call) == call.to_block() == block
+    assert (len(call), list(call), "name" in call, 7 in call, "x" in call) == (4, list(block), True, False, False)
+    assert (call.get("name"), call.get("x"), call.get("x", 1)) == ("weather", None, 1)
+    assert dict(call.items()) == dict(zip(call.keys(), call.values(), strict=True)) == block
+    with pytest.raises(KeyError):
+        call["x"]
+
+
+def test_the_arguments_of_a_call_cannot_be_changed_from_outside() -> None:
+    call = ToolCall.read(CALLS["bare"])
+
+    call.arguments["city"] = "Basel"
+    call.to_block()["input"]["city"] = "Basel"
+
+    assert call.arguments == ARGUMENTS
+    with pytest.raises(AttributeError):
+        call.name = "x"  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [CALLS["openai"], {"function": {"name": "f", "arguments": "{'a': 1"}}, {"name": "f", "arguments": "nonsense"}, {}],
+)
+def test_calls_can_be_copied_and_pickled(source: Any) -> None:
+    call = ToolCall.read(source)
+
+    assert pickle.loads(pickle.dumps(call)) == copy.deepcopy(call) == copy.copy(call) == call
+
+
+async def test_a_result_goes_back_to_its_call() -> None:
+    call = ToolCall.read(CALLS["openai"])
+    [response] = await read(toolkit(weather).call_tool_function(call))
+
+    assert response.to_openai(call) == {"role": "tool", "tool_call_id": "c1", "content": "Bern 3"}
+    assert response.to_openai("c9")["tool_call_id"] == "c9"
+    assert response.to_openai(CALLS["openai"]) == response.to_openai(Model(CALLS["openai"])) == response.to_openai(call)
+    assert response.to_openai_responses(CALLS["openai_responses"]) == {
+        "type": "function_call_output",
+        "call_id": "c1",
+        "output": "Bern 3",
+    }
+    assert response.to_anthropic(CALLS["anthropic"]) == {
+        "type": "tool_result",
+        "tool_use_id": "c1",
+        "content": [{"type": "text", "text": "Bern 3"}],
+        "is_error": False,
+    }
+    assert response.to_gemini(CALLS["gemini"]) == {
+        "functionResponse": {"id": "c1", "name": "weather", "response": {"output": "Bern 3"}}
+    }
+    assert response.to_gemini(name="weather") == {
+        "functionResponse": {"name": "weather", "response": {"output": "Bern 3"}}
+    }
+    assert response.to_mcp() == {"content": [{"type": "text", "text": "Bern 3"}], "isError": False}
+    assert "tool_call_id" not in response.to_openai()
+    with pytest.raises(TypeError, match="call must be a tool call or its id"):
+        response.to_openai(7)
+
+
+async def test_a_value_goes_back_as_what_it_is() -> None:
+    def count() -> dict[str, int]:
+        return {"n": 2}
+
+    [response] = await read(toolkit(count).call_tool_function({"name": "count"}))
+
+    assert response.to_mcp()["structuredContent"] == {"n": 2}
+    assert response.to_gemini(name="count")["functionResponse"]["response"] == {"output": {"n": 2}}
+
+
+async def test_an_error_goes_back_as_one() -> None:
+    [response] = await read(toolkit(weather).call_tool_function({"name": "nobody"}))
+
+    assert response.to_anthropic("c1")["is_error"] is True
+    assert response.to_mcp()["isError"] is True
+    assert "Cannot find" in response.to_gemini(name="nobody")["functionResponse"]["response"]["error"]
+
+
+def test_content_that_is_no_json_is_shown_as_python_shows_it() -> None:
+    response = ToolResponse(["a", {"type": "text", "text": "b"}, {1, 1}])  # type: ignore[list-item]
+
+    assert response.to_openai()["content"] == "a\nb\n{1}"
+    assert ToolResponse("plain").to_openai()["content"] == "plain"  # type: ignore[arg-type]
