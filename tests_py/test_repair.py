@@ -1,0 +1,314 @@
+"""Arguments that models write almost right: mended, told of, and never run when they may be only a part."""
+
+import json
+from collections.abc import AsyncIterator
+from typing import Any, Literal
+
+import pytest
+
+from streams import read, toolkit
+from toolcrib import Toolkit, ToolCall, ToolResponse
+from toolcrib.blocks import TextBlock
+
+
+def search(query: str, max_results: int = 5, tags: list[str] | None = None) -> str:
+    return json.dumps([query, max_results, tags])
+
+
+def call(arguments: Any, name: str = "search") -> dict[str, Any]:
+    return {"id": "c1", "type": "function", "function": {"name": name, "arguments": arguments}}
+
+
+async def run(arguments: Any, kit: Toolkit | None = None) -> ToolResponse:
+    [response] = await read((kit or toolkit(search)).call_tool_function(call(arguments)))
+    return response
+
+
+def repairs(response: ToolResponse) -> list[str]:
+    return [repair["what"] for repair in (response.metadata or {}).get("repairs", [])]
+
+
+@pytest.mark.parametrize(
+    ("text", "mended"),
+    [
+        ('{"query": "a", "max_results": 2,}', ["comma"]),
+        ("{'query': 'a', 'max_results': 2}", ["quotes"]),
+        ('{"query": "a", "max_results": 2, "tags": None}', ["literal"]),
+        ('{"query": "a", /* few */ "max_results": 2 // or more\n}', ["comment"]),
+        ('```json\n{"query": "a", "max_results": 2}\n```', ["fence"]),
+        ('I search: {"query": "a", "max_results": 2}', ["prose"]),
+        (json.dumps('{"query": "a", "max_results": 2}'), ["encoding"]),
+        ('{"query": "a", "max_results": "2"}', ["coerced"]),
+        ('{"query": "a", "maxResults": 2}', ["name"]),
+        ("{'Query': 'a', 'MAX-RESULTS': '2',}", ["quotes", "comma", "name", "name", "coerced"]),
+        ('{"query": "a", "max_results": 2, "tags": null}', []),
+    ],
+)
+async def test_what_was_mended_is_told(text: str, mended: list[str]) -> None:
+    response = await run(text)
+
+    assert response.text == '["a", 2, null]'
+    assert repairs(response) == mended
+    assert response.metadata is not None or not mended
+
+
+async def test_what_was_mended_says_where_and_how() -> None:
+    response = await run('{"query": "a", "maxResults": "2"}')
+
+    assert response.metadata == {
+        "repairs": [
+            {"what": "name", "at": "max_results", "text": "the argument `maxResults` was read as `max_results`"},
+            {"what": "coerced", "at": "max_results", "text": '"2" (a string) was read as 2 (an integer)'},
+        ]
+    }
+
+
+@pytest.mark.parametrize("tags", ['["x", "y"]', "['x', 'y']", "['x', 'y',]", '```json\n["x", "y"]\n```'])
+async def test_json_text_in_a_string_is_read_where_a_list_belongs(tags: str) -> None:
+    response = await run({"query": "a", "tags": tags})
+
+    assert json.loads(response.text) == ["a", 5, ["x", "y"]]
+    assert {repair["at"] for repair in (response.metadata or {})["repairs"]} == {"tags"}
+
+
+async def test_line_breaks_in_code_survive() -> None:
+    code = 'def f():\n\treturn "x"\n'
+    text = '{"query": "def f():\n\treturn \\"x\\"\n"}'
+
+    response = await run(text)
+
+    assert json.loads(response.text)[0] == code
+    assert repairs(response) == ["newline"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['{"query": "a', '{"query": "a"', '{"query": "a", "max_results": ', '{"query": "a", "tags": ["x"}', "{'query': 'a"],
+)
+async def test_what_is_cut_off_never_runs(text: str) -> None:
+    response = await run(text)
+
+    assert response.code == "bad_call"
+    assert "Send the whole call again" in response.text
+    assert "'search' has not run" in response.text
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        '{"query": "a", "query": "b"}',
+        "{'query': 'a', 'query': 'a'}",
+        json.dumps('{"query": "a", "query": "b"}'),
+    ],
+)
+@pytest.mark.parametrize("options", [{}, {"repair": "off"}, {"repair": "explain"}, {"arguments": "pass"}])
+async def test_a_key_that_comes_twice_never_runs(arguments: str, options: Any) -> None:
+    kit = Toolkit(run_in="inline", **options)
+    kit.register_tool_function(search)
+
+    [response] = await read(kit.call_tool_function(call(arguments)))
+
+    assert response.code == "bad_call"
+    assert "same key twice" in response.text
+
+
+async def test_a_key_that_comes_twice_in_nested_text_never_runs() -> None:
+    def keep(settings: dict[str, int]) -> str:
+        return json.dumps(settings)
+
+    [response] = await read(toolkit(keep).call_tool_function(call({"settings": '{"a": 1, "a": 2}'}, "keep")))
+
+    assert response.code == "invalid_arguments"
+
+
+async def test_a_misspelling_is_told_and_not_mended() -> None:
+    response = await run({"query": "a", "max_result": 2})
+
+    assert response.code == "invalid_arguments"
+    assert "did you mean max_results?" in response.text
+
+
+async def test_of_two_names_for_one_parameter_none_is_chosen() -> None:
+    response = await run({"query": "a", "maxResults": 2, "max_results": 3})
+
+    assert response.code == "invalid_arguments"
+
+
+@pytest.mark.parametrize("name", ["token", "Token", "TOKEN", "to-ken", "_token"])
+async def test_no_name_is_mended_into_a_preset(name: str) -> None:
+    def pay(amount: int, token: str = "") -> str:
+        return f"{amount} {token}"
+
+    kit = Toolkit(run_in="inline")
+    kit.register_tool_function(pay, preset_kwargs={"token": "secret"})
+
+    [response] = await read(kit.call_tool_function(call({"amount": 1, name: "mine"}, "pay")))
+
+    assert response.code == "invalid_arguments"
+    assert "secret" not in response.text
+
+
+@pytest.mark.parametrize("repair", ["explain", "off"])
+@pytest.mark.parametrize("text", ["{'query': 'a'}", '```\n{"query": "a"}\n```', '{"Query": "a"}'])
+async def test_nothing_that_has_to_be_mended_runs_unless_that_is_on(repair: Any, text: str) -> None:
+    kit = Toolkit(run_in="inline", repair=repair)
+    kit.register_tool_function(search)
+
+    response = await run(text, kit)
+
+    assert response.code in ("bad_call", "invalid_arguments")
+
+
+async def test_explaining_says_what_to_send() -> None:
+    kit = Toolkit(run_in="inline", repair="explain")
+    kit.register_tool_function(search)
+
+    response = await run("{'query': 'a', 'max_results': 2}", kit)
+    named = await run({"query": "a", "maxResults": "2"}, kit)
+    fine = await run({"query": "a", "max_results": 2}, kit)
+
+    assert response.code == "invalid_arguments"
+    assert response.text == (
+        "Error: The arguments for tool 'search' have to be mended, and the tool has not run:\n"
+        "- other quotes were exchanged for those of JSON (3 times)\n"
+        'If this is what you mean, send it: {"query":"a","max_results":2}'
+    )
+    assert named.text.splitlines()[1:] == [
+        "- max_results: the argument `maxResults` was read as `max_results`",
+        '- max_results: "2" (a string) was read as 2 (an integer)',
+        'If this is what you mean, send it: {"query":"a","max_results":2}',
+    ]
+    assert fine.ok
+    assert fine.metadata is None
+
+
+async def test_what_is_off_leaves_coercion_on_and_tells_of_it() -> None:
+    kit = Toolkit(run_in="inline", repair="off")
+    kit.register_tool_function(search)
+
+    response = await run({"query": "a", "max_results": "2"}, kit)
+
+    assert response.ok
+    assert repairs(response) == ["coerced"]
+
+
+async def test_checking_mends_text_and_no_names() -> None:
+    kit = Toolkit(run_in="inline", arguments="check")
+    kit.register_tool_function(search)
+
+    assert (await run("{'query': 'a'}", kit)).ok
+    assert (await run({"Query": "a"}, kit)).code == "invalid_arguments"
+
+
+def test_another_word_is_the_developers_error() -> None:
+    with pytest.raises(ValueError, match="repair must be 'on', 'explain' or 'off', not 'maybe'"):
+        Toolkit(repair="maybe")  # type: ignore[arg-type]
+
+
+async def test_the_first_response_of_a_stream_tells_and_the_tools_own_stays_as_it_is() -> None:
+    given = ToolResponse([TextBlock(type="text", text="same")], metadata={"mine": 1})
+
+    async def twice(n: int) -> AsyncIterator[ToolResponse]:
+        for _ in range(n):
+            yield given
+
+    first, second = await read(toolkit(twice).call_tool_function(call({"n": "2"}, "twice")))
+
+    assert first.metadata == {
+        "mine": 1,
+        "repairs": [{"what": "coerced", "at": "n", "text": '"2" (a string) was read as 2 (an integer)'}],
+    }
+    assert second is given
+    assert given.metadata == {"mine": 1}
+    assert (first.id, first.content) == (given.id, given.content)
+
+
+async def test_a_call_that_gives_its_last_response_tells_there() -> None:
+    async def count(n: int) -> AsyncIterator[str]:
+        for number in range(n):
+            yield str(number)
+
+    response = await toolkit(count).call("count", n="2")
+
+    assert response.text == "1"
+    assert repairs(response) == ["coerced"]
+
+
+class Own(ToolResponse):
+    """A response of a program's own class."""
+
+
+async def test_a_response_of_another_class_stays_one() -> None:
+    def own(n: int) -> Own:
+        return Own([TextBlock(type="text", text=str(n))], metadata=[1])  # type: ignore[arg-type]
+
+    [response] = await read(toolkit(own).call_tool_function(call({"n": "2"}, "own")))
+
+    assert isinstance(response, Own)
+    assert (response.metadata or {})["value"] == [1]
+    assert repairs(response) == ["coerced"]
+
+
+@pytest.mark.parametrize("run_in", ["inline", "thread", "process"])
+async def test_it_does_not_matter_where_a_tool_runs(run_in: Literal["inline", "thread", "process"]) -> None:
+    kit = Toolkit()
+    kit.register_tool_function(search, run_in=run_in)
+
+    response = await run("{'query': 'a'}", kit)
+
+    assert (response.text, repairs(response)) == ('["a", 5, null]', ["quotes"])
+
+
+async def test_a_tool_in_the_background_tells_at_once() -> None:
+    async with Toolkit() as kit:
+        kit.register_tool_function(search, async_execution=True)
+
+        response = await run("{'query': 'a'}", kit)
+
+        assert repairs(response) == ["quotes"]
+        assert set(response.metadata or {}) == {"task_id", "repairs"}
+
+
+async def test_a_middleware_sees_what_was_mended() -> None:
+    kit, seen = toolkit(search), list[Any]()
+
+    async def look(kwargs: dict[str, Any], next_handler: Any) -> Any:
+        async for response in await next_handler(**kwargs):
+            seen.append(response.metadata)
+            yield response
+
+    kit.register_middleware(look)
+    response = await run("{'query': 'a'}", kit)
+
+    assert seen == [response.metadata]
+    assert repairs(response) == ["quotes"]
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        "{'a':" * 100_000,
+        "[" * 100_000,
+        '{"query": "' + "x" * 10_000_000,
+        "{" + "'" * 500_000,
+        '{"query": ' + "\\" * 500_000,
+        "{" + "/*" * 250_000,
+        "```" * 300_000,
+        '{"query": "a"} ' * 50_000,
+        "{\x00\x01'\ufeff\ud800': 1}",
+    ],
+    ids=len,
+)
+async def test_hostile_text_is_answered(hostile: str) -> None:
+    response = await run(hostile)
+
+    assert response.code in ("bad_call", "invalid_arguments")
+    assert len(response.text) < 5000
+
+
+def test_what_was_mended_is_on_the_call_itself() -> None:
+    call_read = ToolCall.read(call("{'query': 'a', 'query': 'b'"))
+
+    assert call_read.is_truncated
+    assert call_read.has_duplicate_keys
+    assert [repair["what"] for repair in call_read.repairs] == ["quotes", "closed", "duplicate"]
