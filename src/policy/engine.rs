@@ -1,19 +1,14 @@
 //! The policy: rules that can change at any time, and decisions that always follow one whole state of them.
 
 use std::collections::HashSet;
-use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use super::explain::{Explanation, explain};
-use super::file::{self, Source};
+use super::file::Source;
 use super::pattern::Texts;
-use super::problem::Problem;
-use super::rule::Origin;
 use super::snapshot::Snapshot;
-use super::write::append;
 use super::{Arguments, Decision, Quick, Rule, Subject, Tier, Verdict};
-use crate::store::Disk;
 use crate::{Error, Result};
 
 /// Rules, and what to do where none of them says anything.
@@ -32,8 +27,8 @@ pub struct Policy {
 }
 
 /// What a change may change.
-struct State {
-    rules: Vec<Arc<Rule>>,
+pub(super) struct State {
+    pub(super) rules: Vec<Arc<Rule>>,
     default: Decision,
     is_shadow: bool,
 }
@@ -60,50 +55,6 @@ impl Policy {
         Ok(policy)
     }
 
-    /// A policy of the rules in these files, and everything that is wrong with them; see [`load`](Self::load).
-    #[must_use]
-    pub fn from_files(sources: Vec<Source>, default: Decision) -> (Self, Vec<Problem>) {
-        let policy = Self::default();
-        policy.set_default(default);
-        let problems = policy.load(sources);
-        (policy, problems)
-    }
-
-    /// Adds the rules of files, and tells everything that is wrong with them.
-    ///
-    /// What is wrong opens nothing. A rule that cannot be used and plainly allows is left out. Any other one is
-    /// replaced by a rule that denies, with the same place in the order (the first of its tier, if that is what cannot
-    /// be read) and the conditions that could be read, without those on arguments; if its own examples show that the
-    /// conditions miss what they are meant for, without any. A file that cannot be read is replaced by a rule that
-    /// denies every call, first of its tier.
-    pub fn load(&self, sources: Vec<Source>) -> Vec<Problem> {
-        let mut kept = self.lock();
-        let mut rules = self.snapshot().rules.clone();
-        let mut loaded = file::load(&sources);
-        keep(&mut rules, &mut loaded);
-        kept.extend(sources);
-        self.swap(|state| state.rules = rules);
-        loaded.problems
-    }
-
-    /// Reads the files again that were loaded, in place of the rules that came from them.
-    ///
-    /// # Errors
-    ///
-    /// Everything that is wrong with the files; then all rules stay as they were.
-    pub fn reload(&self) -> Result<(), Vec<Problem>> {
-        let sources = self.lock();
-        let mut rules = self.snapshot().rules.clone();
-        rules.retain(|rule| rule.origin.is_none());
-        let mut loaded = file::load(&sources);
-        keep(&mut rules, &mut loaded);
-        if !loaded.problems.is_empty() {
-            return Err(loaded.problems);
-        }
-        self.swap(|state| state.rules = rules);
-        Ok(())
-    }
-
     /// Adds a rule, and hands it back with its id, which is made if it had none.
     ///
     /// # Errors
@@ -114,34 +65,6 @@ impl Policy {
             insert(&mut state.rules, vec![rule])?;
             Ok(state.rules[state.rules.len() - 1].clone())
         })
-    }
-
-    /// Adds a rule and keeps it in a file, at the end of what is there; a tier's file that was not loaded counts as one
-    /// that was from then on. If the file has such a rule already, only the policy may get it.
-    ///
-    /// # Errors
-    ///
-    /// What [`append`] and [`add`](Self::add) fail with; then neither the file nor the policy changes.
-    pub fn add_to_file(&self, source: Source, mut rule: Rule) -> Result<Arc<Rule>> {
-        let mut sources = self.lock();
-        let mut rules = self.snapshot().rules.clone();
-        rule.tier = source.tier;
-        let file: Arc<str> = source.path.display().to_string().into();
-        // Its place in the file is known when the file is read again.
-        rule.origin = Some(Origin { file, line: 0, index: 0 });
-        insert(&mut rules, vec![rule])?;
-        let rule = rules[rules.len() - 1].clone();
-        if !append(&Disk, &source.path, &rule)? {
-            let known = self.rules().into_iter().find(|known| known.says_the_same(&rule));
-            if let Some(known) = known {
-                return Ok(known);
-            }
-        }
-        if !sources.iter().any(|known| (known.tier, &known.path) == (source.tier, &source.path)) {
-            sources.push(source.optional());
-        }
-        self.swap(|state| state.rules = rules);
-        Ok(rule)
     }
 
     /// Adds rules, all of them or none.
@@ -224,18 +147,6 @@ impl Policy {
         self.revision.load(Ordering::Acquire)
     }
 
-    /// The files that were loaded.
-    #[must_use]
-    pub fn sources(&self) -> Vec<Source> {
-        self.lock().clone()
-    }
-
-    /// The file of a tier that was loaded first.
-    #[must_use]
-    pub fn file_of(&self, tier: Tier) -> Option<Box<Path>> {
-        self.lock().iter().find(|source| source.tier == tier).map(|source| source.path.clone().into())
-    }
-
     /// Decides without looking at the arguments, if that can be done.
     #[must_use]
     pub fn quick(&self, subject: &Subject<'_>) -> Quick {
@@ -264,12 +175,12 @@ impl Policy {
         explain(&self.snapshot(), subject, arguments.value())
     }
 
-    fn snapshot(&self) -> Arc<Snapshot> {
+    pub(super) fn snapshot(&self) -> Arc<Snapshot> {
         // The snapshot is replaced in one assignment, so it is whole after any panic.
         self.snapshot.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Source>> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Vec<Source>> {
         self.sources.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -283,7 +194,7 @@ impl Policy {
     }
 
     /// Changes what cannot go wrong; the caller holds the lock of writers.
-    fn swap(&self, edit: impl FnOnce(&mut State)) {
+    pub(super) fn swap(&self, edit: impl FnOnce(&mut State)) {
         let mut state = self.state();
         edit(&mut state);
         self.put(state);
@@ -303,7 +214,7 @@ impl Policy {
 }
 
 /// Adds rules, which get an id if they have none.
-fn insert(rules: &mut Vec<Arc<Rule>>, new: Vec<Rule>) -> Result<()> {
+pub(super) fn insert(rules: &mut Vec<Arc<Rule>>, new: Vec<Rule>) -> Result<()> {
     let mut ids: HashSet<Arc<str>> = rules.iter().map(|rule| rule.id.clone()).collect();
     // Ids that are given come before those that are made.
     for rule in new.iter().filter(|rule| !rule.id.is_empty()) {
@@ -323,21 +234,4 @@ fn insert(rules: &mut Vec<Arc<Rule>>, new: Vec<Rule>) -> Result<()> {
         rules.push(Arc::new(rule));
     }
     Ok(())
-}
-
-/// Adds rules from files, of which none may get lost: one whose id is taken gets another.
-fn keep(rules: &mut Vec<Arc<Rule>>, loaded: &mut file::Loaded) {
-    let mut ids: HashSet<Arc<str>> = rules.iter().map(|rule| rule.id.clone()).collect();
-    for mut rule in std::mem::take(&mut loaded.rules) {
-        let wanted = rule.id.clone();
-        let mut number = 1;
-        while !ids.insert(rule.id.clone()) {
-            number += 1;
-            rule.id = format!("{wanted}-{number}").into();
-        }
-        if rule.id != wanted && rule.fields.contains_key("id") {
-            loaded.problems.push(Problem::taken_id(&rule, &wanted));
-        }
-        rules.push(Arc::new(rule));
-    }
 }

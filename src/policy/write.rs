@@ -10,7 +10,7 @@ use super::number::Decimal;
 use super::read;
 use super::rule::invalid;
 use super::toml::Document;
-use super::{Rule, fault::Fault};
+use super::{Rule, fault::Fault, hash, hex};
 use crate::store::{self, Fs};
 use crate::{Error, Result};
 
@@ -33,6 +33,12 @@ impl Rule {
     pub(super) fn says_the_same(&self, other: &Self) -> bool {
         let said = |rule: &Self| without_id(&Value::Object(rule.written()));
         self.tier == other.tier && is_same(&said(self), &said(other))
+    }
+
+    /// An id that this rule gets wherever it is made, so that a file of such rules never has one twice.
+    pub(super) fn lasting_id(&self) -> String {
+        let hash = hex(&hash(&Value::Object(self.written())));
+        format!("{}-{}", self.tier, &hash[..16])
     }
 
     /// The fields as a file has them.

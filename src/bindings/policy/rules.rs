@@ -19,10 +19,7 @@ use crate::bindings::desk::about;
 use crate::bindings::json as bridge;
 use crate::bindings::tool::PyTool;
 use crate::bindings::toolkit::PyToolkit;
-use crate::policy::{
-    Decision, Kind, Permission, Policy, Problem, Rule, Source, Subject, Tier, Verdict, append, rfc3339,
-};
-use crate::store::Disk;
+use crate::policy::{Decision, Kind, Permission, Policy, Problem, Rule, Source, Subject, Tier, Verdict, rfc3339};
 
 /// How many decisions of shadow mode are kept; the oldest make room.
 const SHADOWED: usize = 1000;
@@ -71,11 +68,7 @@ impl PyPolicy {
             fields.insert("caller".to_owned(), exactly(caller).into());
         }
         let rule = Rule::from_value(&fields)?;
-        let file = self.core.file_of(Tier::User);
-        let rule = self.core.add(rule)?;
-        if let Some(file) = file {
-            py.detach(|| append(&Disk, &file, &rule))?;
-        }
+        py.detach(|| self.core.remember(rule))?;
         Ok(())
     }
 

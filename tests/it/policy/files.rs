@@ -300,6 +300,48 @@ fn a_file_that_is_not_there_is_made_for_a_rule() {
 }
 
 #[test]
+fn a_rule_is_remembered_in_the_file_of_its_tier() {
+    let place = Place::new();
+    let path = place.path().join("user.toml");
+    let always = || rule(&json!({"tool": "mail", "decision": "allow", "tier": "user", "priority": 950}));
+    let (policy, _) = Policy::from_files(vec![Source::new(Tier::User, &path).optional()], Decision::Ask);
+    let (other, _) = Policy::from_files(vec![], Decision::Ask);
+
+    for policy in [&policy, &other] {
+        for _ in 0..2 {
+            policy.remember(always()).expect("a rule");
+        }
+    }
+
+    assert_eq!(fs::read_to_string(&path).expect("the file").matches("[[rule]]").count(), 1);
+    policy.reload().expect("good files");
+    for policy in [policy, other] {
+        assert_eq!(policy.rules().len(), 1);
+        assert_eq!(decided(&policy, &Subject::of("mail")).decision, Decision::Allow);
+    }
+}
+
+#[test]
+fn rules_that_were_remembered_do_not_clash_with_those_of_the_program() {
+    let place = Place::new();
+    let path = place.path().join("user.toml");
+    let start = || {
+        let (policy, problems) = Policy::from_files(vec![Source::new(Tier::User, &path).optional()], Decision::Ask);
+        policy.add(rule(&json!({"tool": "a", "decision": "ask"}))).expect("a rule without an id");
+        (policy, problems)
+    };
+    let (first, _) = start();
+    first.remember(rule(&json!({"tool": "mail", "decision": "allow", "tier": "user"}))).expect("a rule");
+
+    let (second, problems) = start();
+    second.remember(rule(&json!({"tool": "post", "decision": "allow", "tier": "user"}))).expect("a rule");
+
+    assert!(problems.is_empty());
+    assert_eq!((first.reload(), second.reload()), (Ok(()), Ok(())));
+    assert_eq!((first.rules().len(), second.rules().len()), (3, 3));
+}
+
+#[test]
 fn a_file_that_cannot_be_added_to_stays_as_it_is() {
     let place = Place::new();
     for text in ["[[rule]", "rule = [{ tool = \"a\", decision = \"deny\" }]\n", "[rule]\ntool = \"a\"\n"] {
