@@ -3,6 +3,17 @@
 from toolcrib import errors, tracing
 from toolcrib._core import RegisteredToolFunction, Role, Roles, ToolGroup, ToolkitView, ToolResponse, ToolStream
 from toolcrib._core import ArgumentReader, RegisteredToolFunction, ToolCall, ToolGroup, ToolResponse, ToolStream
+from toolcrib._core import (
+    Approvals,
+    Policy,
+    RegisteredToolFunction,
+    Role,
+    Roles,
+    ToolGroup,
+    ToolkitView,
+    ToolResponse,
+    ToolStream,
+)
 from toolcrib.blocks import (
     AudioBlock,
     Base64Source,
@@ -21,12 +32,14 @@ from toolcrib.toolkit import Toolkit
 __all__ = [
     "AgentSkill",
     "ArgumentReader",
+    "Approvals",
     "AudioBlock",
     "Base64Source",
     "DialectSchemas",
     "DialectToolkit",
     "ImageBlock",
     "Loss",
+    "Policy",
     "RegisteredToolFunction",
     "Role",
     "Roles",

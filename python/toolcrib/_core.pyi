@@ -1707,7 +1707,8 @@ class Event:
     def data(self) -> dict[str, Any]:
         """What there is to say about it.
 
-        `call_start` has `arguments` as the model sent them, with secrets masked, and `chunk` has the `response`.
+        `call_start` has `arguments` as the model sent them, with secrets masked, and whether the call goes on with one
+        that was pending as `resumed`; `chunk` has the `response`.
         `permission_request` has `arguments`, `rule`, `reason` and `kind`, and `permission_result` has `decision`,
         `rule`, `reason` and `by`. `error` has `error` and `message`, and `call_end` has `outcome`, `code`, `chunks`
         and `seconds`.

@@ -42,6 +42,7 @@ impl Ear {
         ear.tell(py, EventKind::CallStart, || {
             let data = PyDict::new(py);
             data.set_item(intern!(py, "arguments"), state.shown_request(py))?;
+            data.set_item(intern!(py, "resumed"), state.rare.get().is_some_and(|rare| rare.is_resumed()))?;
             Ok(data)
         });
         Some(ear)
