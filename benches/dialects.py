@@ -19,7 +19,7 @@ TOOLS = 100
 
 
 async def rows(bench: Bench) -> list[Row]:
-    """Measure the listing of a hundred tools in each dialect against `get_json_schemas`, and encoding against registering.
+    """Measure the listing of a hundred tools in each dialect against `get_json_schemas`, kept and for the first time.
 
     Args:
         bench: Runs the measurement.
@@ -47,7 +47,7 @@ async def rows(bench: Bench) -> list[Row]:
 
     def register(times: int) -> None:
         for _ in range(times):
-            _registered(functions[:10])
+            _registered(functions[:10]).get_json_schemas()
 
     def register_and_tell(dialect: Dialect) -> Callable[[int], None]:
         def loop(times: int) -> None:
@@ -71,10 +71,10 @@ async def rows(bench: Bench) -> list[Row]:
             (at_most(kept.ratio(slowest, "own"), 2, 1.5, "{}× `get_json_schemas()`"),),
         ),
         Row(
-            "a tool told in a dialect for the first time, with its registration",
+            "10 tools registered, and told in a dialect for the first time",
             (
-                at_most(first.ratio("openai_strict", "register"), 3, 2, "`openai_strict` {}× registering"),
-                at_most(first.ratio("gemini", "register"), 3, 2, "`gemini` {}× registering"),
+                at_most(first.ratio("openai_strict", "register"), 3, 2, "`openai_strict` {}× `get_json_schemas()`"),
+                at_most(first.ratio("gemini", "register"), 3, 2, "`gemini` {}× `get_json_schemas()`"),
             ),
         ),
     ]

@@ -1,18 +1,17 @@
 //! A schema in a narrow dialect: each part is encoded in what the dialect has, within its limits.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
 use super::codec::{ARGUMENTS, Codec, Op};
-use super::form::{Form, NULL};
+use super::definition::Definitions;
 use super::measure::fits;
 use super::piece::Piece;
 use super::rules::Rules;
 use super::{Encoded, Loss, words};
 use crate::schema::Document;
-use crate::schema::check::{Kinds, pointer};
+use crate::schema::check::pointer;
 
 /// How many parts of a schema are looked at. A schema that has more is told as text.
 const WORK: usize = 60_000;
@@ -66,19 +65,11 @@ pub(super) struct Encoder<'s> {
     losses: Vec<Loss>,
     work: usize,
     level: usize,
-    definitions: Vec<Definition>,
-    by_pointer: HashMap<String, usize>,
+    pub(super) definitions: Definitions,
     /// The references that are being written out.
     pub(super) open: Vec<String>,
     /// Those of them that led here without an object or an array between.
     pub(super) direct: Vec<String>,
-}
-
-/// A part that is referred to.
-struct Definition {
-    name: String,
-    /// Nothing while it is being encoded.
-    done: Option<(Value, Op, Form)>,
 }
 
 impl<'s> Encoder<'s> {
@@ -92,8 +83,7 @@ impl<'s> Encoder<'s> {
             losses: Vec::new(),
             work: WORK,
             level: 0,
-            definitions: Vec::new(),
-            by_pointer: HashMap::new(),
+            definitions: Definitions::default(),
             open: Vec::new(),
             direct: Vec::new(),
         }
@@ -156,13 +146,7 @@ impl<'s> Encoder<'s> {
     }
 
     fn finish(self, mut schema: Value, op: Op, document: &Arc<Document>) -> Encoded {
-        let mut definitions = Map::new();
-        let mut shared = Vec::with_capacity(self.definitions.len());
-        for Definition { name, done } in self.definitions {
-            let (schema, op) = done.map_or((json!({}), Op::Same), |(schema, op, _)| (schema, op));
-            definitions.insert(name, schema);
-            shared.push(op);
-        }
+        let (definitions, shared) = self.definitions.finish();
         if let Value::Object(schema) = &mut schema
             && !definitions.is_empty()
         {
@@ -230,86 +214,6 @@ impl<'s> Encoder<'s> {
         piece.words.splice(0..0, merged.words);
         self.annotate(&merged.map, &mut piece, at);
         piece
-    }
-
-    /// A reference to a definition, which is encoded when it is first referred to.
-    fn reference(&mut self, target: &str, depth: usize) -> Piece {
-        if self.direct.iter().any(|direct| direct == target) {
-            return Piece::nothing();
-        }
-        let index = match self.by_pointer.get(target) {
-            Some(index) => *index,
-            None => self.define(target, depth),
-        };
-        let definition = &self.definitions[index];
-        let schema = json!({"$ref": format!("#/$defs/{}", definition.name)});
-        let (op, form) = match &definition.done {
-            Some((_, Op::Same, form)) => (Op::Same, form.clone()),
-            Some((_, _, form)) => (Op::Shared(index), form.clone()),
-            None => (Op::Shared(index), self.outline(target)),
-        };
-        Piece::new(schema, op, form)
-    }
-
-    fn define(&mut self, target: &str, depth: usize) -> usize {
-        let index = self.definitions.len();
-        let name = self.definition_name(target);
-        self.by_pointer.insert(target.to_owned(), index);
-        self.definitions.push(Definition { name: name.clone(), done: None });
-        let document = self.document;
-        let schema = document.pointer(target).unwrap_or(&Value::Null);
-        let (open, direct) = (self.open.len(), self.direct.len());
-        self.open.push(target.to_owned());
-        self.direct.push(target.to_owned());
-        // Where nothing is in between, a definition is as deep as what refers to it.
-        let depth = if direct > 0 { depth } else { 0 };
-        let piece = self.piece(schema, &name, depth);
-        self.open.truncate(open);
-        self.direct.truncate(direct);
-        let piece = if piece.adds_nothing { Piece::any() } else { piece };
-        self.definitions[index].done = Some(piece.finish(self.rules));
-        index
-    }
-
-    fn definition_name(&self, target: &str) -> String {
-        let last = target.rsplit('/').next().unwrap_or_default();
-        let word = |letter: char| if letter.is_ascii_alphanumeric() { letter } else { '_' };
-        let mut name: String = last.chars().map(word).take(40).collect();
-        if name.is_empty() {
-            name.push_str("Root");
-        }
-        let is_taken = |name: &str| self.definitions.iter().any(|definition| definition.name == name);
-        if is_taken(&name) {
-            let number = self.definitions.len();
-            name = format!("{name}_{number}");
-        }
-        name
-    }
-
-    /// What is known about a definition that is still being encoded: whether it can be `null`.
-    fn outline(&self, target: &str) -> Form {
-        let schema = self.document.pointer(target).unwrap_or(&Value::Null);
-        if let Some(form) = self.record_form(schema) {
-            return form;
-        }
-        let kinds = if self.admits_null(schema, 0) { Kinds::ALL } else { Kinds::ALL.without(NULL) };
-        Form::of(kinds)
-    }
-
-    fn admits_null(&self, schema: &Value, level: usize) -> bool {
-        let Value::Object(map) = schema else { return false };
-        let lists = |key: &str, null: &dyn Fn(&Value) -> bool| {
-            map.get(key).and_then(Value::as_array).is_some_and(|values| values.iter().any(null))
-        };
-        map.get("type").is_some_and(|kind| kind == "null")
-            || map.get("const").is_some_and(Value::is_null)
-            || lists("type", &|kind| kind == "null")
-            || lists("enum", &Value::is_null)
-            || level < LEVELS
-                && (["anyOf", "oneOf", "allOf"].iter().any(|key| lists(key, &|it| self.admits_null(it, level + 1)))
-                    || pointer(map)
-                        .and_then(|target| self.document.pointer(&target))
-                        .is_some_and(|target| self.admits_null(target, level + 10)))
     }
 
     /// A part that is told as text.

@@ -1,5 +1,7 @@
 //! A schema together with what it refers to and what else must hold, as one.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value, json};
 
 use super::encoder::Encoder;
@@ -10,26 +12,36 @@ use crate::schema::check::pointer;
 const LEVELS: usize = 50;
 
 /// A schema without references and `allOf` at its top.
-pub(super) struct Merged {
-    pub(super) map: Map<String, Value>,
+pub(super) struct Merged<'m> {
+    pub(super) map: Cow<'m, Map<String, Value>>,
     /// The references that were followed.
     pub(super) used: Vec<String>,
     /// What could not be merged.
     pub(super) words: Vec<String>,
 }
 
+/// The same while it is put together.
+#[derive(Default)]
+struct Whole {
+    map: Map<String, Value>,
+    used: Vec<String>,
+    words: Vec<String>,
+}
+
 impl Encoder<'_> {
     /// Merges a schema; what it says itself comes before what it refers to.
-    pub(super) fn merge(&mut self, map: &Map<String, Value>, at: &str) -> Merged {
-        let mut merged = Merged { map: Map::new(), used: Vec::new(), words: Vec::new() };
+    pub(super) fn merge<'m>(&mut self, map: &'m Map<String, Value>, at: &str) -> Merged<'m> {
+        if !map.contains_key("$ref") && !map.contains_key("allOf") {
+            self.spend(cost(map));
+            return Merged { map: Cow::Borrowed(map), used: Vec::new(), words: Vec::new() };
+        }
+        let mut merged = Whole::default();
         self.absorb(&mut merged, map, at, 0);
-        merged
+        Merged { map: Cow::Owned(merged.map), used: merged.used, words: merged.words }
     }
 
-    fn absorb(&mut self, merged: &mut Merged, map: &Map<String, Value>, at: &str, level: usize) {
-        let properties = map.get("properties").and_then(Value::as_object).map_or(0, Map::len);
-        let texts: usize = map.values().filter_map(Value::as_str).map(str::len).sum();
-        if !self.spend(map.len() + properties + texts / 64) || level > LEVELS {
+    fn absorb(&mut self, merged: &mut Whole, map: &Map<String, Value>, at: &str, level: usize) {
+        if !self.spend(cost(map)) || level > LEVELS {
             return;
         }
         for (keyword, value) in map {
@@ -60,7 +72,7 @@ impl Encoder<'_> {
         }
     }
 
-    fn absorb_keyword(&mut self, merged: &mut Merged, keyword: &str, value: &Value, at: &str) {
+    fn absorb_keyword(&mut self, merged: &mut Whole, keyword: &str, value: &Value, at: &str) {
         match merged.map.get_mut(keyword) {
             None => drop(merged.map.insert(keyword.to_owned(), value.clone())),
             Some(old) if old == value => {}
@@ -84,7 +96,14 @@ impl Encoder<'_> {
     }
 }
 
-fn absorb_properties(merged: &mut Merged, value: &Value) {
+/// What it costs to look at a schema.
+fn cost(map: &Map<String, Value>) -> usize {
+    let properties = map.get("properties").and_then(Value::as_object).map_or(0, Map::len);
+    let texts: usize = map.values().filter_map(Value::as_str).map(str::len).sum();
+    map.len() + properties + texts / 64
+}
+
+fn absorb_properties(merged: &mut Whole, value: &Value) {
     let Value::Object(new) = value else { return };
     let own = merged.map.entry("properties").or_insert_with(|| Value::Object(Map::new()));
     let Value::Object(own) = own else { return };
@@ -97,7 +116,7 @@ fn absorb_properties(merged: &mut Merged, value: &Value) {
     }
 }
 
-fn absorb_required(merged: &mut Merged, value: &Value) {
+fn absorb_required(merged: &mut Whole, value: &Value) {
     let Value::Array(new) = value else { return };
     match merged.map.get_mut("required") {
         Some(Value::Array(own)) => {

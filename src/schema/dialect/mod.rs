@@ -8,6 +8,7 @@
 mod anthropic;
 mod array;
 pub mod codec;
+mod definition;
 mod encoder;
 mod form;
 mod gemini;

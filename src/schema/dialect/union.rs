@@ -143,7 +143,13 @@ impl Encoder<'_> {
 pub(super) fn is_annotation(keyword: &str) -> bool {
     matches!(
         keyword,
-        "title"
+        "$defs"
+            | "definitions"
+            | "$schema"
+            | "$id"
+            | "$comment"
+            | "$anchor"
+            | "title"
             | "description"
             | "default"
             | "examples"
