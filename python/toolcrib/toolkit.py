@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, overload
 
 from toolcrib._background import BackgroundTasks
 from toolcrib._mapping import LiveMapping
 
 if TYPE_CHECKING:
+    from toolcrib import modules
     from toolcrib._core import Event, RegisteredToolFunction, ToolGroup, ToolResponse
     from toolcrib._mcp import McpClient
     from toolcrib.events import EventStream
+    from toolcrib.modules import Module
     from toolcrib.skill import AgentSkill
 
     _EventType: TypeAlias = Literal[
@@ -214,6 +217,37 @@ class Toolkit(BackgroundTasks):
             desk.unsubscribe(number)
 
         return unsubscribe
+
+    async def load_modules(self, modules: Iterable[Module | str] | Mapping[str, Any]) -> modules.Report:
+        """Load modules, each of which brings a group of tools; one that fails never stops the others.
+
+        A module whose group exists already, or one of whose tools has a name that is taken, is not loaded: nobody can
+        take the place of somebody else's tools.
+
+        Args:
+            modules: The modules: objects as `toolcrib.modules` describes them, or names to import such as
+                `"package.module"` and `"package.module:object"`; a mapping gives each name its configuration.
+
+        Returns:
+            Which were loaded, and why the others were not.
+        """
+        return await self._module_loader.load(modules, self)
+
+    async def unload_modules(self) -> modules.Report:
+        """Take the groups of all modules away and shut the modules down, the last one first; `aclose` does it too."""
+        return await self._module_loader.shutdown()
+
+    async def aclose(self) -> None:
+        """Cancel what runs in the background, wait until it is over, and unload the modules."""
+        await super().aclose()
+        if "_module_loader" in vars(self):
+            await self.unload_modules()
+
+    @cached_property
+    def _module_loader(self) -> modules.Loader:
+        from toolcrib import modules
+
+        return modules.loader_for(self)
 
     def run(self, name: str, /, **arguments: Any) -> ToolResponse:
         """Call a tool from synchronous code and return its last response.
