@@ -1,0 +1,169 @@
+"""`ToolGroupManager`: which tool definitions each group holds."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from toolcrib._core import ToolRoster
+from toolcrib.errors import InvalidGroupError, ReservedGroupError, ReservedGroupRemovalError, UnknownGroupError
+
+__all__ = ["BUILTIN_TOOL_GROUPS", "Outcome", "ToolGroupManager"]
+
+log = logging.getLogger("toolcrib")
+
+BUILTIN_TOOL_GROUPS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "org_management": (
+        "组织管理工具",
+        (
+            "find_role_by_name",
+            "create_role",
+            "spawn_agent",
+            "spawn_agent_with_task",
+            "terminate_agent",
+            "send_message",
+        ),
+    ),
+    "artifact": ("工件管理工具", ("put_artifact", "get_artifact")),
+    "workspace": ("工作空间工具", ("read_file", "write_file", "list_files", "get_workspace_info")),
+    "command": ("命令执行工具", ("run_command", "run_javascript")),
+    "network": ("网络工具", ("http_request",)),
+    "context": ("上下文管理工具", ("compress_context", "get_context_status")),
+    "console": ("控制台工具", ("console_print",)),
+}
+"""The groups that every manager starts with: their descriptions and the names of their tools."""
+
+
+class Outcome(dict[str, Any]):
+    """What a change came to: `{"ok": True}`, or `{"ok": False, "error": code}`.
+
+    Attributes:
+        warning: What is worth knowing although it went well: `duplicate_group_id` if a group was replaced.
+    """
+
+    warning: str | None = None
+
+
+class ToolGroupManager:
+    """Keeps groups of tool definitions.
+
+    A tool may be in several groups, so that what `getToolDefinitions` shows and what `isToolInGroups` allows are the
+    same, and no group can take a tool away from another. `getToolGroup` tells the latest one.
+
+    Args:
+        registerBuiltins: Whether to begin with the seven reserved groups; their tools are placeholders until
+            `updateGroupTools` defines them.
+    """
+
+    def __init__(self, *, registerBuiltins: bool = True) -> None:
+        """Begin with the builtin groups, or with none."""
+        self._roster = ToolRoster()
+        if registerBuiltins:
+            for id, (description, names) in BUILTIN_TOOL_GROUPS.items():
+                self.registerGroup(id, {"description": description, "tools": list(map(_placeholder, names))}, True)
+
+    def registerGroup(self, groupId: str, groupDef: Any, isReserved: bool = False) -> Outcome:
+        """Add a group, or replace the one that has the id; a reserved id is refused.
+
+        Args:
+            groupId: The id.
+            groupDef: `{"description": ..., "tools": [...]}`; entries that are no named functions are left out.
+            isReserved: Whether nobody may register or unregister the id from now on.
+        """
+        is_there = self.hasGroup(groupId)
+        outcome = _outcome(lambda: self._roster.register(groupId, groupDef, reserved=isReserved))
+        if is_there and outcome["ok"]:
+            outcome.warning = "duplicate_group_id"
+            log.warning("the tool group '%s' was registered before and is replaced", groupId)
+        return outcome
+
+    def unregisterGroup(self, groupId: str) -> Outcome:
+        """Take a group out; its tools stay in the other groups that hold them."""
+        return _outcome(lambda: self._roster.unregister(groupId))
+
+    def updateGroupTools(self, groupId: str, tools: Any) -> Outcome:
+        """Give a group, reserved or not, other tools."""
+        return _outcome(lambda: self._roster.update(groupId, tools))
+
+    def getToolDefinitions(self, groupIds: Iterable[str]) -> list[dict[str, Any]]:
+        """Give the definitions of these groups, each name once, as the first of them defines it."""
+        ids = list(groupIds)
+        for unknown in [id for id in ids if not self.hasGroup(id)]:
+            log.warning("there is no tool group '%s'", unknown)
+        return self._roster.definitions(ids)
+
+    def listGroups(self) -> list[dict[str, Any]]:
+        """Describe every group, in the order they were registered."""
+        return [_described(group) for group in self._roster.list()]
+
+    def getGroup(self, groupId: str) -> dict[str, Any] | None:
+        """Describe a group, or give `None`."""
+        group = self._roster.get(groupId)
+        return _described(group) if group else None
+
+    def getToolGroup(self, toolName: str) -> str | None:
+        """Give the group that was the latest to take a tool in, of those that hold it."""
+        return self._roster.holder(toolName)
+
+    def isToolInGroups(self, toolName: str, groupIds: Iterable[str]) -> bool:
+        """Tell whether one of these groups holds a tool."""
+        return self._roster.is_in(toolName, list(groupIds))
+
+    def getAllGroupIds(self) -> list[str]:
+        """Give the ids of all groups, in the order they were registered."""
+        return self._roster.ids()
+
+    def hasGroup(self, groupId: str) -> bool:
+        """Tell whether there is a group of this id."""
+        return groupId in self._roster
+
+    def isReservedGroup(self, groupId: str) -> bool:
+        """Tell whether nobody may register or unregister this id."""
+        return self._roster.is_reserved(groupId)
+
+    def getGroupCount(self) -> int:
+        """Count the groups."""
+        return len(self._roster)
+
+    def getAllToolNames(self) -> list[str]:
+        """Give the names of all tools, each once."""
+        return self._roster.tool_names()
+
+    register_group = registerGroup
+    unregister_group = unregisterGroup
+    update_group_tools = updateGroupTools
+    get_tool_definitions = getToolDefinitions
+    list_groups = listGroups
+    get_group = getGroup
+    get_tool_group = getToolGroup
+    is_tool_in_groups = isToolInGroups
+    get_all_group_ids = getAllGroupIds
+    has_group = hasGroup
+    is_reserved_group = isReservedGroup
+    get_group_count = getGroupCount
+    get_all_tool_names = getAllToolNames
+
+
+def _placeholder(name: str) -> dict[str, Any]:
+    return {"type": "function", "function": {"name": name, "description": ""}}
+
+
+def name_of(definition: Any) -> str | None:
+    """Give the name of the function that an entry defines, if it does."""
+    function = definition.get("function") if isinstance(definition, Mapping) else None
+    name = function.get("name") if isinstance(function, Mapping) else None
+    return name if isinstance(name, str) and name else None
+
+
+def _described(group: dict[str, Any]) -> dict[str, Any]:
+    names = {"tool_count": "toolCount", "reserved": "isReserved"}
+    return {names.get(key, key): value for key, value in group.items()}
+
+
+def _outcome(change: Callable[[], object]) -> Outcome:
+    try:
+        change()
+    except (InvalidGroupError, ReservedGroupError, ReservedGroupRemovalError, UnknownGroupError) as error:
+        return Outcome(ok=False, error=error.code)
+    return Outcome(ok=True)

@@ -1,0 +1,107 @@
+"""`ModuleLoader`: modules that define tools and run them."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from toolcrib.compat.groups.manager import ToolGroupManager, name_of
+from toolcrib.modules import Loader
+
+__all__ = ["ModuleLoader"]
+
+log = logging.getLogger("toolcrib")
+
+
+class ModuleLoader:
+    """Loads modules, registers their groups, and runs their tools.
+
+    A module has a `name` and the functions `getToolDefinitions()`, `executeToolCall(ctx, toolName, args)`,
+    `init(runtime, config)` and `shutdown()`, each of which may be asynchronous but the first; `toolGroupId` and
+    `toolGroupDescription` describe its group.
+
+    Args:
+        toolGroupManager: Where the groups are registered.
+    """
+
+    def __init__(self, toolGroupManager: ToolGroupManager) -> None:
+        """Load nothing yet."""
+        self._manager = toolGroupManager
+        self._owners: dict[str, str] = {}
+        self._groups: set[str] = set()
+        functions = ("getToolDefinitions", "executeToolCall", "init", "shutdown")
+        self._loader = Loader(functions, self._install, self._remove)
+
+    async def loadModules(self, modules: Iterable[Any] | Mapping[str, Any], runtime: Any = None) -> dict[str, Any]:
+        """Load modules one after the other; one that fails never stops the others.
+
+        Args:
+            modules: The modules: objects, or names to import; a mapping gives each name its configuration.
+            runtime: What `init` is called with, beside the configuration.
+        """
+        report = await self._loader.load(modules, runtime)
+        errors = [{"module": failure.module, "error": failure.error} for failure in report.errors]
+        return {"loaded": report.loaded, "errors": errors}
+
+    async def executeToolCall(self, ctx: Any, toolName: str, args: Any) -> Any:
+        """Run a tool of a module."""
+        owner = self._owners.get(toolName)
+        if owner is None:
+            return _error("unknown_module_tool", toolName, f"no module has a tool {toolName}")
+        module = self._loader.modules.get(owner)
+        if module is None:
+            return _error("module_not_loaded", toolName, f"the module {owner} is not loaded")
+        try:
+            result = module.executeToolCall(ctx, toolName, args)
+            return await result if inspect.isawaitable(result) else result
+        except Exception as error:
+            return _error("module_tool_error", toolName, str(error) or type(error).__name__)
+
+    def hasToolName(self, toolName: str) -> bool:
+        """Tell whether a module has a tool of this name."""
+        return toolName in self._owners
+
+    async def shutdown(self) -> dict[str, Any]:
+        """Unregister the groups and shut every module down."""
+        report = await self._loader.shutdown()
+        self._owners.clear()
+        errors = [{"module": failure.module, "error": failure.error} for failure in report.errors]
+        return {"ok": not errors, "errors": errors}
+
+    def _install(self, module: Any) -> None:
+        definitions = list(module.getToolDefinitions() or ())
+        for name in filter(None, map(name_of, definitions)):
+            if self._owners.get(name, module.name) != module.name:
+                log.warning("the tool '%s' of module '%s' is now that of '%s'", name, self._owners[name], module.name)
+            self._owners[name] = module.name
+        if not definitions:
+            return
+        group = _group_of(module)
+        if self._manager.hasGroup(group):
+            # Replacing it would take the tools of somebody else out of sight.
+            log.warning("the module '%s' has no group: there is a tool group '%s' already", module.name, group)
+            return
+        description = getattr(module, "toolGroupDescription", None) or ""
+        self._manager.registerGroup(group, {"description": description, "tools": definitions})
+        self._groups.add(group)
+
+    def _remove(self, module: Any) -> None:
+        group = _group_of(module)
+        if group in self._groups:
+            self._groups.discard(group)
+            self._manager.unregisterGroup(group)
+
+    load_modules = loadModules
+    execute_tool_call = executeToolCall
+    has_tool_name = hasToolName
+
+
+def _group_of(module: Any) -> str:
+    group: str = getattr(module, "toolGroupId", None) or module.name
+    return group
+
+
+def _error(code: str, tool: str, message: str) -> dict[str, Any]:
+    return {"error": code, "toolName": tool, "message": message}

@@ -1,0 +1,235 @@
+"""`toolcrib.compat.groups.Runtime`: agents see and run the tools of their roles, and nothing fails open."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from toolcrib import Toolkit
+from toolcrib.compat.groups import Org, Runtime
+
+
+def definition(name: str) -> dict[str, Any]:
+    return {"type": "function", "function": {"name": name, "description": ""}}
+
+
+class Chrome:
+    """A module as the runtime knows them."""
+
+    name = "chrome"
+    toolGroupId = "browser"
+    toolGroupDescription = "Pages."
+
+    def __init__(self, *tools: str) -> None:
+        self.names = tools or ("open_page",)
+        self.log: list[Any] = []
+
+    def getToolDefinitions(self) -> list[Any]:
+        return [definition(name) for name in self.names]
+
+    async def executeToolCall(self, ctx: Any, toolName: str, args: Any) -> Any:
+        if args.get("fail"):
+            raise RuntimeError("the page is gone")
+        return {"opened": args, "by": ctx["agent"]["id"], "with": toolName}
+
+    def init(self, runtime: Any, config: Any) -> None:
+        self.log.append(config)
+
+    async def shutdown(self) -> None:
+        self.log.append("shutdown")
+
+
+def runtime_with(tool_groups: Any, **options: Any) -> Runtime:
+    runtime = Runtime(**options)
+    role = runtime.org.createRole({"name": "developer", "toolGroups": tool_groups})
+    runtime.org.createAgent({"id": "ada", "roleId": role["id"]})
+    return runtime
+
+
+def shown(runtime: Runtime, agent: str) -> list[str]:
+    return [definition["function"]["name"] for definition in runtime.getToolDefinitionsForAgent(agent)]
+
+
+async def test_an_agent_sees_and_runs_the_tools_of_its_role() -> None:
+    runtime = runtime_with(["console", "browser"], executor=lambda ctx, name, args: (name, args))
+    await runtime.loadModules([Chrome()])
+
+    assert shown(runtime, "ada") == ["console_print", "open_page"]
+    assert await runtime.executeToolCall({"agent": {"id": "ada"}}, "console_print", {"x": 1}) == (
+        "console_print",
+        {"x": 1},
+    )
+    opened = await runtime.executeToolCall({"agent": {"id": "ada"}}, "open_page", {"url": "u"})
+    assert opened == {"opened": {"url": "u"}, "by": "ada", "with": "open_page"}
+
+
+@pytest.mark.parametrize(
+    "ctx",
+    [
+        None,
+        {},
+        {"agent": None},
+        {"agent": {"id": "nobody"}},
+        {"agent": {"id": "nobody", "roleId": "no such role"}},
+        {"agent": {"id": "ada", "roleId": "root"}},
+    ],
+)
+async def test_who_is_not_known_runs_nothing(ctx: Any) -> None:
+    ran: list[str] = []
+    runtime = runtime_with([], executor=lambda ctx, name, args: ran.append(name))
+
+    answer = await runtime.executeToolCall(ctx, "console_print", {})
+
+    assert (answer["error"], answer["toolName"], ran) == ("tool_not_available", "console_print", [])
+    assert "console_print" in answer["message"]
+
+
+async def test_root_has_its_own_group_and_no_other() -> None:
+    runtime = Runtime(executor=lambda ctx, name, args: "ran")
+
+    assert shown(runtime, "root") == list(runtime.toolGroupManager.getGroup("org_management")["tools"])  # type: ignore[index]
+    assert await runtime.executeToolCall({"agent": {"id": "root"}}, "create_role", {}) == "ran"
+    answer = await runtime.executeToolCall({"agent": {"id": "root"}}, "read_file", {})
+    assert answer["error"] == "tool_not_available"
+
+
+async def test_a_tool_that_no_group_has_is_unknown() -> None:
+    runtime = runtime_with(None)
+
+    answer = await runtime.executeToolCall({"agent": {"id": "ada"}}, "no_such_tool", {})
+
+    assert answer["error"] == "unknown_tool"
+
+
+async def test_a_toolkit_runs_what_no_module_has() -> None:
+    def console_print(text: str) -> dict[str, str]:
+        return {"printed": text}
+
+    toolkit = Toolkit()
+    toolkit.register_tool_function(console_print)
+    runtime = runtime_with(["console"], executor=toolkit)
+
+    printed = await runtime.executeToolCall({"agent": {"id": "ada"}}, "console_print", {"text": "hi"})
+    wrong = await runtime.executeToolCall({"agent": {"id": "ada"}}, "console_print", {"words": "hi"})
+
+    assert printed == {"printed": "hi"}
+    assert wrong["error"] == "invalid_arguments"
+
+
+async def test_a_module_that_fails_is_told_by_a_code() -> None:
+    runtime = runtime_with(["browser"])
+    await runtime.loadModules([Chrome()])
+
+    answer = await runtime.executeToolCall({"agent": {"id": "ada"}}, "open_page", {"fail": True})
+    unknown = await runtime.moduleLoader.executeToolCall({}, "close_page", {})
+
+    assert (answer["error"], answer["message"]) == ("module_tool_error", "the page is gone")
+    assert unknown["error"] == "unknown_module_tool"
+
+
+async def test_modules_are_loaded_one_by_one_and_shut_down() -> None:
+    runtime, chrome = Runtime(), Chrome()
+
+    report = await runtime.loadModules([object(), chrome])
+    ended = await runtime.shutdown()
+
+    assert report["loaded"] == ["chrome"]
+    assert report["errors"][0]["module"] == "object"
+    assert "it has no function `getToolDefinitions`" in report["errors"][0]["error"]
+    assert (ended, chrome.log) == ({"ok": True, "errors": []}, [None, "shutdown"])
+    assert not runtime.toolGroupManager.hasGroup("browser")
+
+
+async def test_a_module_cannot_take_a_builtin_group_away() -> None:
+    thief = Chrome("read_file")
+    thief.toolGroupId = "workspace"
+    runtime = runtime_with(["workspace"])
+    before = runtime.toolGroupManager.getGroup("workspace")
+
+    await runtime.loadModules([thief])
+    await runtime.shutdown()
+
+    assert runtime.toolGroupManager.getGroup("workspace") == before
+
+
+def test_a_role_without_groups_has_all_and_one_with_an_empty_list_none() -> None:
+    assert len(shown(runtime_with(None), "ada")) == 18
+    assert shown(runtime_with([]), "ada") == []
+
+
+def test_updating_to_an_empty_list_opens_nothing() -> None:
+    runtime = runtime_with(["console"])
+    role = runtime.org.findRoleByName("developer")
+    assert role is not None
+
+    updated = runtime.org.updateRole(role["id"], {"toolGroups": []})
+
+    assert updated is not None
+    assert (updated["toolGroups"], shown(runtime, "ada")) == ([], [])
+    assert runtime.org.updateRole("no such role", {}) is None
+
+
+def test_the_setter_of_a_form_says_what_is_wrong() -> None:
+    runtime = runtime_with(["console"])
+    role = runtime.org.findRoleByName("developer")
+    assert role is not None
+
+    assert runtime.setRoleToolGroups("root", []) == {"ok": False, "error": "cannot_modify_system_role"}
+    assert runtime.setRoleToolGroups("nobody", []) == {"ok": False, "error": "role_not_found"}
+    assert runtime.setRoleToolGroups(role["id"], "console") == {"ok": False, "error": "invalid_tool_groups"}
+    wrong = runtime.setRoleToolGroups(role["id"], ["console", "nope"])
+    assert wrong == {"ok": False, "error": "invalid_tool_group_ids", "invalidIds": ["nope"]}
+    assert shown(runtime, "ada") == ["console_print"]
+    assert runtime.setRoleToolGroups(role["id"], []) == {"ok": True}
+    assert len(shown(runtime, "ada")) == 18
+
+
+def test_a_role_of_a_name_that_is_taken_is_given_as_it_is() -> None:
+    org = Org()
+    first = org.createRole({"name": "developer", "toolGroups": ["console"]})
+
+    again = org.createRole({"name": "developer", "toolGroups": None})
+
+    assert again == first
+    assert org.getRole(first["id"]) == first
+
+
+def test_roles_are_kept_in_a_file_and_bad_records_told(tmp_path: Path) -> None:
+    org, path = Org(), tmp_path / "org.json"
+    org.createRole({"name": "developer", "rolePrompt": "Write.", "createdBy": "root", "toolGroups": ["console"]})
+    org.save(path)
+    file = json.loads(path.read_text("utf-8"))
+    file["roles"] += [{"name": 3}, {"name": "tester", "toolGroups": None}]
+    path.write_text(json.dumps(file), "utf-8")
+    again = Org()
+
+    report = again.load(path)
+
+    assert report["loaded"]
+    assert len(report["errors"]) == 1
+    assert "name" in report["errors"][0]
+    assert [role["name"] for role in again.listRoles()] == ["developer", "tester"]
+    assert again.findRoleByName("developer") == org.findRoleByName("developer")
+
+
+@pytest.mark.parametrize("content", ["", "[]", '{"roles": 3}', "{"])
+def test_a_file_that_is_none_changes_nothing(tmp_path: Path, content: str) -> None:
+    org, path = Org(), tmp_path / "org.json"
+    org.createRole({"name": "developer"})
+    path.write_text(content, "utf-8")
+
+    assert org.load(path)["loaded"] is False
+    assert org.load(tmp_path / "missing.json")["loaded"] is False
+    assert [role["name"] for role in org.listRoles()] == ["developer"]
+
+
+def test_a_deleted_role_shows_nothing() -> None:
+    runtime = runtime_with(["console"])
+    role = runtime.org.findRoleByName("developer")
+    assert role is not None
+
+    assert runtime.org.deleteRole(role["id"])
+
+    assert shown(runtime, "ada") == []
+    assert not runtime.org.deleteRole(role["id"])
