@@ -21,6 +21,7 @@ pub mod registry;
 pub mod schema;
 pub mod skill;
 pub mod store;
+pub mod text;
 pub mod trace;
 
 pub use error::{Error, Result};

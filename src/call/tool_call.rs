@@ -134,6 +134,8 @@ pub enum RepairKind {
     Coerced,
     /// A tag was put in, or read as what it was meant for.
     Tag,
+    /// A bare `&` or `<` was taken for the letter that it is.
+    Markup,
 }
 
 impl RepairKind {
@@ -191,6 +193,7 @@ impl RepairKind {
             Self::Alias => "alias",
             Self::Coerced => "coerced",
             Self::Tag => "tag",
+            Self::Markup => "markup",
         }
     }
 }

@@ -23,6 +23,7 @@ mod schema;
 mod skill;
 mod state;
 mod store;
+mod text;
 mod trace;
 mod view;
 mod wire;

@@ -1,0 +1,174 @@
+//! What a tool's schema says about the type of a value, as far as a reader of text has to know before the check.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use crate::schema::Document;
+use crate::schema::check::Judge;
+use crate::schema::check::coerce::coerce;
+
+/// Finds the parameters of a tool by its name.
+pub type Find<'a> = dyn Fn(&str) -> Option<Arc<Document>> + 'a;
+
+/// How many references and unions are followed.
+const HOPS: usize = 16;
+
+static NOTHING: Value = Value::Null;
+
+/// The types that a value may have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Types(u8);
+
+impl Types {
+    const NONE: Self = Self(0);
+    pub(super) const STRING: Self = Self(1);
+    const SCALAR: Self = Self(2);
+    pub(super) const ARRAY: Self = Self(4);
+    pub(super) const OBJECT: Self = Self(8);
+    /// Nothing is declared.
+    pub(super) const ANY: Self = Self(16);
+
+    pub(super) fn has(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    fn with(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    fn named(name: &str) -> Self {
+        match name {
+            "string" => Self::STRING,
+            "array" => Self::ARRAY,
+            "object" => Self::OBJECT,
+            _ => Self::SCALAR,
+        }
+    }
+
+    fn of(value: &Value) -> Self {
+        match value {
+            Value::String(_) => Self::STRING,
+            Value::Array(_) => Self::ARRAY,
+            Value::Object(_) => Self::OBJECT,
+            Value::Null | Value::Bool(_) | Value::Number(_) => Self::SCALAR,
+        }
+    }
+
+    /// Whether a value is text and nothing that has parts.
+    pub(super) fn is_text(self) -> bool {
+        self.has(Self::STRING) && !self.has(Self(Self::ARRAY.0 | Self::OBJECT.0 | Self::ANY.0))
+    }
+}
+
+/// A schema inside of a document.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Declared<'s> {
+    root: &'s Value,
+    schema: &'s Value,
+}
+
+impl<'s> Declared<'s> {
+    /// The whole document: the arguments of a tool.
+    pub(super) fn root(document: &'s Document) -> Self {
+        Self { root: document.value(), schema: document.value() }
+    }
+
+    /// What is not declared, in a document where other things are.
+    pub(super) fn nothing(self) -> Self {
+        self.at(&NOTHING)
+    }
+
+    fn at(self, schema: &'s Value) -> Self {
+        Self { schema, ..self }
+    }
+
+    /// The schema that this one refers to, and those of which a value may fit one.
+    fn parts(self) -> impl Iterator<Item = Self> {
+        let target = self.schema.get("$ref").and_then(Value::as_str).and_then(|reference| {
+            let pointer = reference.strip_prefix('#')?;
+            self.root.pointer(pointer)
+        });
+        let branches =
+            ["anyOf", "oneOf", "allOf"].into_iter().filter_map(move |word| self.schema.get(word)?.as_array());
+        target.into_iter().chain(branches.flatten()).map(move |schema| self.at(schema))
+    }
+
+    /// The types that a value may have.
+    pub(super) fn types(self) -> Types {
+        match self.types_within(HOPS) {
+            Types::NONE => Types::ANY,
+            types => types,
+        }
+    }
+
+    fn types_within(self, hops: usize) -> Types {
+        if let Some(member) = self.schema.get("const") {
+            return Types::of(member);
+        }
+        let union = |types: Types, other: Types| types.with(other);
+        if let Some(members) = self.schema.get("enum").and_then(Value::as_array) {
+            return members.iter().map(Types::of).fold(Types::NONE, union);
+        }
+        match self.schema.get("type") {
+            Some(Value::String(name)) => return Types::named(name),
+            Some(Value::Array(names)) => {
+                return names.iter().filter_map(Value::as_str).map(Types::named).fold(Types::NONE, union);
+            }
+            _ => {}
+        }
+        if hops == 0 {
+            return Types::ANY;
+        }
+        let parts = self.parts().map(|part| part.types_within(hops - 1)).fold(Types::NONE, union);
+        let is_object = self.schema.get("properties").is_some();
+        let is_array = self.schema.get("items").is_some();
+        match (parts, is_object, is_array) {
+            (Types::NONE, true, _) => Types::OBJECT,
+            (Types::NONE, _, true) => Types::ARRAY,
+            (Types::NONE, false, false) => Types::ANY,
+            (parts, _, _) => parts,
+        }
+    }
+
+    /// Whether every value is listed.
+    pub(super) fn is_listed(self) -> bool {
+        self.schema.get("enum").is_some() || self.schema.get("const").is_some()
+    }
+
+    /// What is declared for an entry.
+    pub(super) fn entry(self, name: &str) -> Option<Self> {
+        self.find(HOPS, &|schema| {
+            let named = schema.get("properties").and_then(|properties| properties.get(name));
+            named.or_else(|| schema.get("additionalProperties").filter(|rest| rest.is_object()))
+        })
+    }
+
+    /// What is declared for an item.
+    pub(super) fn item(self, index: usize) -> Option<Self> {
+        self.find(HOPS, &|schema| match schema.get("items") {
+            Some(Value::Array(items)) => items.get(index),
+            items => schema.get("prefixItems").and_then(|items| items.get(index)).or(items),
+        })
+    }
+
+    fn find(self, hops: usize, look: &dyn Fn(&'s Map<String, Value>) -> Option<&'s Value>) -> Option<Self> {
+        let own = self.schema.as_object().and_then(look);
+        own.map(|schema| self.at(schema)).or_else(|| {
+            let mut parts = self.parts().filter(|_| hops > 0);
+            parts.find_map(|part| part.find(hops - 1, look))
+        })
+    }
+
+    /// Whether a parameter of that name is declared.
+    pub(super) fn names_it(self, name: &str) -> bool {
+        self.schema.get("properties").is_some_and(|properties| properties.get(name).is_some())
+    }
+}
+
+/// Brings arguments that were written as text to their declared types; what does not fit is left to the check.
+pub(super) fn converted(arguments: Map<String, Value>, document: &Arc<Document>) -> Value {
+    let value = Value::Object(arguments);
+    let judge = Judge::new(Arc::clone(document));
+    coerce(document.value(), &judge, &value).unwrap_or(value)
+}

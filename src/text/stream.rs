@@ -1,0 +1,345 @@
+//! Cuts a message into prose and calls while it comes, the same way however it was cut before.
+
+use memchr::memrchr;
+
+use super::limits::{CALL_BYTES, CALLS};
+use super::prose::{Candidate, Prose};
+use super::{Block, Ending, Find, Format, Found, Opening, Reading, Report, Spot, TextFormat, boundary, moved};
+use crate::call::{CallError, Place, ToolCall};
+
+/// A part of a message.
+#[derive(Debug, Clone, PartialEq)]
+#[allow(clippy::large_enum_variant, reason = "a piece lives only until it is handed on")]
+pub enum Piece {
+    /// Prose. Neighbouring pieces of it belong together.
+    Text(String),
+    /// A call, or what was meant to be one: then it has an error.
+    Call(ToolCall),
+}
+
+/// Reads one message of a model, which comes in pieces.
+///
+/// ```
+/// use toolcrib::text::{Format, Parser, Piece};
+///
+/// let mut parser = Parser::new(Format::Xml);
+///
+/// assert_eq!(parser.feed("Wait. <tool", None), [Piece::Text("Wait. ".to_owned())]);
+/// assert_eq!(parser.feed("_call><name>ping</name></tool_call>", None).len(), 1);
+/// assert_eq!(parser.finish(None), []);
+/// ```
+#[derive(Debug)]
+pub struct Parser {
+    dialects: &'static [&'static dyn TextFormat],
+    /// The one that is certain.
+    chosen: Option<&'static dyn TextFormat>,
+    is_guess: bool,
+    /// What has come and was not given out; the bytes before `at` were.
+    held: String,
+    at: usize,
+    /// Up to here the prose has been followed.
+    followed: usize,
+    /// Where `at` is in the message.
+    place: Place,
+    prose: Prose,
+    block: Option<Open>,
+    report: Report,
+    is_full: bool,
+    is_over: bool,
+    format: Format,
+}
+
+/// A block whose end has not come.
+#[derive(Debug)]
+struct Open {
+    ending: Box<dyn Ending>,
+    format: &'static dyn TextFormat,
+    candidate: Spot,
+    /// Whether it is too long to be read, and is only passed over.
+    is_skipped: bool,
+}
+
+impl Parser {
+    /// A reader of one message.
+    #[must_use]
+    pub fn new(format: Format) -> Self {
+        let dialects = format.dialects();
+        let only = if let [only] = dialects { Some(*only) } else { None };
+        let report = Report {
+            format: only.map(TextFormat::word),
+            why: if only.is_some() { "it was asked for" } else { "no call has been seen" },
+            ..Report::default()
+        };
+        Self {
+            dialects,
+            chosen: only,
+            is_guess: only.is_none(),
+            held: String::new(),
+            at: 0,
+            followed: 0,
+            place: Place { line: 1, column: 1 },
+            prose: Prose::new(only.is_some_and(TextFormat::reads_code)),
+            block: None,
+            report,
+            is_full: false,
+            is_over: false,
+            format,
+        }
+    }
+
+    /// What has been found out so far.
+    #[must_use]
+    pub fn report(&self) -> &Report {
+        &self.report
+    }
+
+    /// Takes the next piece of the message and gives what is certain by now.
+    pub fn feed(&mut self, delta: &str, find: Option<&Find<'_>>) -> Vec<Piece> {
+        if self.is_over {
+            *self = Self::new(self.format);
+        }
+        self.held.push_str(delta);
+        self.go_on(find, false)
+    }
+
+    /// Ends the message and gives what is left. The next piece begins another message.
+    pub fn finish(&mut self, find: Option<&Find<'_>>) -> Vec<Piece> {
+        let mut pieces = self.go_on(find, true);
+        // A block that turns out to be prose may have another in it.
+        while let Some(open) = self.block.take() {
+            self.cut_off(&open, &mut pieces);
+            pieces.extend(self.go_on(find, true));
+        }
+        self.release(self.held.len(), &mut pieces);
+        self.is_over = true;
+        self.held.clear();
+        self.at = 0;
+        pieces
+    }
+
+    fn go_on(&mut self, find: Option<&Find<'_>>, is_last: bool) -> Vec<Piece> {
+        let mut pieces = Vec::new();
+        loop {
+            let goes_on = match self.block.take() {
+                Some(open) => self.in_block(open, find, is_last, &mut pieces),
+                None => self.in_prose(is_last, &mut pieces),
+            };
+            if !goes_on {
+                break;
+            }
+        }
+        // What was given out is let go of once for each piece that came.
+        self.held.drain(..self.at);
+        self.followed -= self.at.min(self.followed);
+        self.at = 0;
+        pieces
+    }
+
+    /// Follows the prose up to where a call begins; `false` if more has to come.
+    fn in_prose(&mut self, is_last: bool, pieces: &mut Vec<Piece>) -> bool {
+        let candidate =
+            if self.is_full { None } else { self.prose.next(&self.held, self.followed, self.wants_lines()) };
+        let Some(candidate) = candidate else {
+            self.followed = self.held.len();
+            self.release(self.followed, pieces);
+            return false;
+        };
+        self.followed = candidate.at;
+        self.release(candidate.at, pieces);
+        match self.look(candidate, is_last) {
+            Look::Nothing => {
+                self.followed = self.prose.pass(&self.held, candidate);
+                true
+            }
+            Look::Unsure => false,
+            Look::Wrapper(length) => {
+                self.prose.resume(false);
+                self.consume(self.at + length);
+                true
+            }
+            Look::Call(format) => {
+                let ending = format.ending(&self.held[self.at..]);
+                self.block = Some(Open { ending, format, candidate: candidate.spot, is_skipped: false });
+                true
+            }
+        }
+    }
+
+    fn wants_lines(&self) -> bool {
+        match self.chosen {
+            Some(format) => format.reads_lines(),
+            None => true,
+        }
+    }
+
+    /// Asks the formats whether a call begins.
+    fn look(&mut self, candidate: Candidate, is_last: bool) -> Look {
+        let rest = &self.held[candidate.at..];
+        let chosen = self.chosen.map(|format| [format]);
+        let formats = chosen.as_ref().map_or(self.dialects, |chosen| chosen.as_slice());
+        let mut is_unsure = false;
+        for format in formats {
+            match format.opens(rest, candidate.spot, is_last) {
+                Opening::No => {}
+                Opening::Unsure => is_unsure = true,
+                // Whoever is asked first may still turn out to be right.
+                _ if is_unsure => return Look::Unsure,
+                Opening::Yes(_) | Opening::Wrapper(_) if candidate.is_code => {
+                    self.prose.pass_shown();
+                    self.report.passed_over += 1;
+                    return Look::Nothing;
+                }
+                Opening::Wrapper(length) => return Look::Wrapper(length),
+                Opening::Yes(why) => {
+                    if self.chosen.is_none() && candidate.spot == Spot::Tag {
+                        self.choose(*format, why);
+                    }
+                    return Look::Call(*format);
+                }
+            }
+        }
+        if is_unsure && !is_last { Look::Unsure } else { Look::Nothing }
+    }
+
+    fn choose(&mut self, format: &'static dyn TextFormat, why: &'static str) {
+        self.chosen = Some(format);
+        self.report.format = Some(format.word());
+        self.report.why = why;
+        self.report.at = Some(self.place);
+    }
+
+    /// Looks for the end of a block; `false` if more has to come.
+    fn in_block(&mut self, mut open: Open, find: Option<&Find<'_>>, is_last: bool, pieces: &mut Vec<Piece>) -> bool {
+        let whole = &self.held[self.at..];
+        if open.is_skipped {
+            let found = open.ending.advance(whole, is_last);
+            let length = match found {
+                Found::More => open.ending.done(),
+                Found::End { length, .. } | Found::Prose { length } => length,
+            };
+            self.consume(self.at + length);
+            if found == Found::More {
+                open.ending.forget(length);
+                self.block = Some(open);
+                return false;
+            }
+            self.prose.resume(open.format.ends_lines());
+            return true;
+        }
+        let readable = &whole[..boundary(whole, CALL_BYTES)];
+        let is_whole = readable.len() == whole.len();
+        match open.ending.advance(readable, is_last && is_whole) {
+            Found::More if is_whole => {
+                self.block = Some(open);
+                false
+            }
+            Found::More => {
+                self.give_up(&open, pieces);
+                open.is_skipped = true;
+                self.block = Some(open);
+                true
+            }
+            Found::Prose { .. } => {
+                self.pass_as_prose(&open);
+                true
+            }
+            Found::End { length, is_closed } => {
+                let text = &whole[..length];
+                let block = Block { text, place: self.place, is_closed, is_guess: self.is_guess };
+                let reading = open.format.read(&block, find);
+                self.settle(&open, reading, length, pieces);
+                true
+            }
+        }
+    }
+
+    fn settle(&mut self, open: &Open, reading: Reading, length: usize, pieces: &mut Vec<Piece>) {
+        match reading {
+            Reading::Prose => self.pass_as_prose(open),
+            Reading::Calls(calls) => {
+                if self.chosen.is_none() {
+                    self.choose(open.format, open.format.tell_tale());
+                }
+                for call in calls {
+                    self.give(open, call, pieces);
+                }
+                self.consume(self.at + length);
+                self.prose.resume(open.format.ends_lines());
+            }
+        }
+    }
+
+    /// Gives a call out, if there have not been too many.
+    fn give(&mut self, open: &Open, call: ToolCall, pieces: &mut Vec<Piece>) {
+        if self.is_full {
+            return;
+        }
+        self.report.calls += 1;
+        if self.report.calls <= CALLS {
+            pieces.push(Piece::Call(call));
+            return;
+        }
+        self.is_full = true;
+        let what = format!("there are more than {CALLS} calls in one message; this one and all after it were not run");
+        pieces.push(Piece::Call(self.refused(open, what, "Make fewer calls at once, and wait for their results.")));
+    }
+
+    fn give_up(&mut self, open: &Open, pieces: &mut Vec<Piece>) {
+        let what = format!("the call has more than {CALL_BYTES} bytes, so that it was not run");
+        let call = self.refused(open, what, "Make a shorter call.");
+        self.give(open, call, pieces);
+    }
+
+    fn refused(&self, open: &Open, what: String, how: &str) -> ToolCall {
+        let error = CallError::new(what, how).at(self.place);
+        ToolCall { format: open.format.word().into(), ..ToolCall::unreadable("", error) }
+    }
+
+    /// The text ends in a block.
+    fn cut_off(&mut self, open: &Open, pieces: &mut Vec<Piece>) {
+        let length = self.held.len() - self.at;
+        if open.is_skipped {
+            self.consume(self.held.len());
+            return;
+        }
+        let block = Block { text: &self.held[self.at..], place: self.place, is_closed: false, is_guess: self.is_guess };
+        let reading = open.format.cut_off(&block);
+        self.settle(open, reading, length, pieces);
+    }
+
+    /// Takes what looked like a call for prose, which is now followed: it may have code in it.
+    fn pass_as_prose(&mut self, open: &Open) {
+        let candidate = Candidate { at: self.at, spot: open.candidate, is_code: false };
+        self.followed = self.prose.pass(&self.held, candidate);
+    }
+
+    /// Gives out the text up to a byte.
+    fn release(&mut self, to: usize, pieces: &mut Vec<Piece>) {
+        if to > self.at {
+            let text = &self.held[self.at..to];
+            match pieces.last_mut() {
+                Some(Piece::Text(before)) => before.push_str(text),
+                _ => pieces.push(Piece::Text(text.to_owned())),
+            }
+            self.consume(to);
+        }
+    }
+
+    fn consume(&mut self, to: usize) {
+        let text = &self.held[self.at..to];
+        // Most pieces are a few letters of one line.
+        self.place = match memrchr(b'\n', text.as_bytes()) {
+            None => Place { column: self.place.column + text.chars().count(), ..self.place },
+            Some(_) => moved(self.place, text, text.len()),
+        };
+        self.at = to;
+        self.followed = self.followed.max(to);
+    }
+}
+
+enum Look {
+    Nothing,
+    Unsure,
+    Wrapper(usize),
+    Call(&'static dyn TextFormat),
+}

@@ -1,0 +1,127 @@
+//! However a message is cut, the same comes of it.
+
+use proptest::prelude::*;
+use toolcrib::text::{Format, Parser, Piece};
+
+use super::cases;
+
+const FORMATS: [Format; 3] = [Format::Auto, Format::Xml, Format::Seed { fallback: true }];
+
+/// Neighbouring pieces of prose as one.
+pub(super) fn joined(pieces: Vec<Piece>) -> Vec<Piece> {
+    let mut joined: Vec<Piece> = Vec::new();
+    for piece in pieces {
+        match (joined.last_mut(), piece) {
+            (Some(Piece::Text(before)), Piece::Text(text)) => before.push_str(&text),
+            (_, piece) => joined.push(piece),
+        }
+    }
+    joined
+}
+
+pub(super) fn cut(text: &str, format: Format, places: &[usize]) -> Vec<Piece> {
+    let mut parser = Parser::new(format);
+    let mut pieces = Vec::new();
+    let mut from = 0;
+    for place in places {
+        pieces.extend(parser.feed(&text[from..*place], None));
+        from = *place;
+    }
+    pieces.extend(parser.feed(&text[from..], None));
+    pieces.extend(parser.finish(None));
+    joined(pieces)
+}
+
+pub(super) fn every_place(text: &str) -> Vec<usize> {
+    text.char_indices().map(|(at, _)| at).skip(1).collect()
+}
+
+/// Words that matter to the reader, and some that do not.
+fn words() -> impl Strategy<Value = &'static str> {
+    proptest::sample::select(vec![
+        "<tool_call>",
+        "</tool_call>",
+        "<tool_call",
+        "<TOOL_CALL >",
+        "</tool_call ",
+        "<name>",
+        "</name>",
+        "t",
+        "<params>",
+        "</params>",
+        "<a>",
+        "</a>",
+        "<a=",
+        "<a/>",
+        "<b x='1'>",
+        "1",
+        "<![CDATA[",
+        "]]>",
+        "]]",
+        "<!--",
+        "-->",
+        "&amp;",
+        "&",
+        "<",
+        ">",
+        "\n",
+        "```",
+        "```xml\n",
+        "~~~",
+        "`",
+        "``",
+        "> ",
+        "- ",
+        " ",
+        "é",
+        "\r\n",
+        "words",
+        "\n\n",
+        "<tool_call><name>t</name><params><a>1</a></params></tool_call>",
+    ])
+}
+
+pub(super) fn texts() -> impl Strategy<Value = String> {
+    proptest::collection::vec(words(), 0..24).prop_map(|words| words.concat())
+}
+
+#[test]
+fn every_case_can_be_cut_everywhere() {
+    for case in cases() {
+        let text = case["text"].as_str().expect("a text");
+        for format in FORMATS {
+            let whole = cut(text, format, &[]);
+
+            assert_eq!(cut(text, format, &every_place(text)), whole, "{} {format:?}", case["id"]);
+            for place in every_place(text) {
+                assert_eq!(cut(text, format, &[place]), whole, "{} {format:?} at {place}", case["id"]);
+            }
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_cutting_gives_the_same(text in texts(), seed in any::<u64>()) {
+        let mut random = seed | 1;
+        let places = every_place(&text);
+        let chosen: Vec<usize> = places.iter().copied().filter(|_| {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            random >> 62 == 0
+        }).collect();
+        for format in FORMATS {
+            let whole = cut(&text, format, &[]);
+
+            prop_assert_eq!(&cut(&text, format, &chosen), &whole, "{:?}", format);
+            prop_assert_eq!(&cut(&text, format, &places), &whole, "{:?}", format);
+        }
+    }
+
+    #[test]
+    fn prose_without_a_call_comes_through_as_it_is(text in "[a-z <>&`\n~]{0,60}") {
+        let pieces = cut(&text, Format::Auto, &every_place(&text));
+
+        let expected = if text.is_empty() { vec![] } else { vec![Piece::Text(text)] };
+        prop_assert_eq!(pieces, expected);
+    }
+}
