@@ -160,6 +160,17 @@ impl<'s> Declared<'s> {
         })
     }
 
+    /// The name of the only parameter, or of the only one that is required.
+    pub(super) fn only(self) -> Option<&'s str> {
+        let properties = self.schema.get("properties")?.as_object()?;
+        let required = self.schema.get("required").and_then(Value::as_array);
+        match (properties.len(), required.map(Vec::as_slice)) {
+            (1, _) => properties.keys().next().map(String::as_str),
+            (_, Some([only])) => only.as_str(),
+            _ => None,
+        }
+    }
+
     /// Whether a parameter of that name is declared.
     pub(super) fn names_it(self, name: &str) -> bool {
         self.schema.get("properties").is_some_and(|properties| properties.get(name).is_some())

@@ -15,12 +15,19 @@
 
 mod declared;
 mod ending;
+mod fenced;
+mod function;
+mod hermes;
+mod invoke;
+mod json;
 mod letters;
 mod limits;
 mod loose;
 mod number;
 mod opening;
+mod parameters;
 mod prose;
+mod react;
 mod report;
 mod seed;
 mod stream;
@@ -48,6 +55,16 @@ pub enum Format {
     Auto,
     /// `<tool_call>` with `<name>` and `<params>`.
     Xml,
+    /// `<tool_call>` with a JSON object, as Hermes and Qwen write it.
+    Hermes,
+    /// `<function=name>` with a JSON object or with `<parameter=key>`, as Llama and Qwen3-Coder write it.
+    Function,
+    /// `<invoke name="…">` with `<parameter name="…">`.
+    Invoke,
+    /// A JSON object in a code fence.
+    Fenced,
+    /// `Action:` and `Action Input:`.
+    React,
     /// The same as the seed reads it: code fences do not count, values are guessed, what is wrong is dropped.
     Seed {
         /// Whether a block that is not XML is searched for what looks like a call.
@@ -57,7 +74,7 @@ pub enum Format {
 
 impl Format {
     /// The words for the formats, without the seed's.
-    pub const WORDS: [&'static str; 2] = ["auto", "xml"];
+    pub const WORDS: [&'static str; 7] = ["auto", "xml", "hermes", "function", "invoke", "fenced", "react"];
 
     /// The format of a word.
     #[must_use]
@@ -65,6 +82,11 @@ impl Format {
         Some(match word {
             "auto" => Self::Auto,
             "xml" => Self::Xml,
+            "hermes" => Self::Hermes,
+            "function" => Self::Function,
+            "invoke" => Self::Invoke,
+            "fenced" => Self::Fenced,
+            "react" => Self::React,
             _ => return None,
         })
     }
@@ -72,7 +94,16 @@ impl Format {
     /// The dialects that are looked for.
     fn dialects(self) -> &'static [&'static dyn TextFormat] {
         match self {
-            Self::Auto | Self::Xml => &[&xml::Xml],
+            // Each is asked in turn; who looks for more than the outer tag comes first.
+            Self::Auto => {
+                &[&hermes::Hermes, &function::Function, &invoke::Invoke, &xml::Xml, &fenced::Fenced, &react::React]
+            }
+            Self::Xml => &[&xml::Xml],
+            Self::Hermes => &[&hermes::Hermes],
+            Self::Function => &[&function::Function],
+            Self::Invoke => &[&invoke::Invoke],
+            Self::Fenced => &[&fenced::Fenced],
+            Self::React => &[&react::React],
             Self::Seed { fallback: true } => &[&seed::Seed { fallback: true }],
             Self::Seed { fallback: false } => &[&seed::Seed { fallback: false }],
         }
@@ -86,6 +117,17 @@ pub enum Spot {
     Tag,
     /// At the first letter of a line that is no blank.
     Line,
+}
+
+/// A place where a call could begin.
+#[derive(Debug, Clone, Copy)]
+pub struct At<'t> {
+    /// The text from there on, as far as it has come.
+    pub rest: &'t str,
+    /// What kind of place it is.
+    pub spot: Spot,
+    /// Whether the message is in this format, because somebody said so or because of a call before.
+    pub is_certain: bool,
 }
 
 /// Whether a call begins.
@@ -130,6 +172,11 @@ pub trait Ending: fmt::Debug + Send {
 
     /// Takes that many bytes to be gone.
     fn forget(&mut self, bytes: usize);
+
+    /// Where the call ends if what has come is all there is: an end that was seen where it was not expected.
+    fn second_best(&self) -> Option<usize> {
+        None
+    }
 }
 
 /// The text of one call.
@@ -152,6 +199,12 @@ impl Block<'_> {
         moved(self.place, self.text, byte)
     }
 
+    /// A call that was read from the block.
+    #[must_use]
+    pub fn call(&self, format: &dyn TextFormat, call: ToolCall) -> ToolCall {
+        ToolCall { raw: Some(self.text.to_owned()), format: format.word().into(), ..call }
+    }
+
     /// A call that never runs, because of something at a byte of the block.
     #[must_use]
     pub fn unreadable(&self, format: &dyn TextFormat, name: &str, what: impl Into<String>, byte: usize) -> ToolCall {
@@ -162,7 +215,11 @@ impl Block<'_> {
 
 /// The place after so many bytes of a text that begins at another.
 fn moved(from: Place, text: &str, byte: usize) -> Place {
-    let within = Place::of(text, byte);
+    shifted(from, Place::of(text, byte))
+}
+
+/// A place in a text that begins at another.
+fn shifted(from: Place, within: Place) -> Place {
     let column = if within.line == 1 { from.column + within.column - 1 } else { within.column };
     Place { line: from.line + within.line - 1, column }
 }
@@ -210,10 +267,15 @@ pub trait TextFormat: fmt::Debug + Sync {
     }
 
     /// Whether a call begins where a text does.
-    fn opens(&self, rest: &str, spot: Spot, is_last: bool) -> Opening;
+    fn opens(&self, at: At<'_>) -> Opening;
 
     /// Looks for the end of a call that has begun.
     fn ending(&self, block: &str) -> Box<dyn Ending>;
+
+    /// Whether a block that is too long is nothing but text.
+    fn is_only_text(&self, _start: &str) -> bool {
+        false
+    }
 
     /// Reads a call that has ended.
     fn read(&self, block: &Block<'_>, find: Option<&Find<'_>>) -> Reading;

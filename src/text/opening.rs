@@ -77,3 +77,53 @@ pub(super) fn opens_element(rest: &str) -> Option<bool> {
         Tag::Yes(length) => Some(rest.as_bytes()[length - 2] != b'/'),
     }
 }
+
+/// What comes after a tag.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum After<'t> {
+    /// Only blanks so far.
+    Nothing,
+    /// This.
+    Text(&'t str),
+}
+
+/// Looks behind blanks; too many of them are text.
+pub(super) fn after(rest: &str) -> After<'_> {
+    match rest.trim_start() {
+        "" if rest.len() < WINDOW => After::Nothing,
+        "" => After::Text(rest),
+        text => After::Text(text),
+    }
+}
+
+/// Looks for a tag that begins with these letters, of any case, and ends with `>`.
+pub(super) fn tag_with(rest: &str, start: &str) -> Tag {
+    let length = rest.len().min(start.len());
+    if !rest.as_bytes()[..length].eq_ignore_ascii_case(&start.as_bytes()[..length]) {
+        return Tag::No;
+    }
+    if rest.len() <= start.len() { Tag::Unsure } else { end_of(rest, start.len()) }
+}
+
+/// Sees whether a wrapper is around calls of a format: only if one of them follows, unless the format is certain.
+pub(super) fn wrapper(rest: &str, name: &str, call: &str, is_certain: bool) -> super::Opening {
+    use super::Opening;
+    match (tag(rest, name), closing_tag(rest, name)) {
+        (Tag::Yes(length), _) | (_, Tag::Yes(length)) if is_certain => Opening::Wrapper(length),
+        (Tag::Yes(length), _) => match after(&rest[length..]) {
+            After::Nothing => Opening::Unsure,
+            After::Text(text) => {
+                let seen = text.len().min(call.len());
+                let begins = text.as_bytes()[..seen].eq_ignore_ascii_case(&call.as_bytes()[..seen]);
+                match (begins, seen == call.len()) {
+                    (true, true) => Opening::Wrapper(length),
+                    (true, false) => Opening::Unsure,
+                    (false, _) => Opening::No,
+                }
+            }
+        },
+        (Tag::Unsure, _) => Opening::Unsure,
+        (_, Tag::Unsure) if is_certain => Opening::Unsure,
+        _ => Opening::No,
+    }
+}

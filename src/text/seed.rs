@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::number::{guess, strip};
 use super::opening::{Tag, tag};
-use super::{Block, Ending, Find, Format, Found, Opening, Reading, Spot, TextFormat, loose, strict};
+use super::{At, Block, Ending, Find, Format, Found, Opening, Reading, TextFormat, loose, strict};
 use crate::call::ToolCall;
 
 const OPEN: &str = "<tool_call>";
@@ -37,10 +37,10 @@ impl TextFormat for Seed {
         true
     }
 
-    fn opens(&self, rest: &str, _: Spot, _: bool) -> Opening {
-        match tag(rest, "tool_call") {
+    fn opens(&self, at: At<'_>) -> Opening {
+        match tag(at.rest, "tool_call") {
             Tag::Yes(length) if length == OPEN.len() => Opening::Yes("it was asked for"),
-            Tag::Unsure if rest.len() < OPEN.len() => Opening::Unsure,
+            Tag::Unsure if at.rest.len() < OPEN.len() => Opening::Unsure,
             _ => Opening::No,
         }
     }

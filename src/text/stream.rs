@@ -4,7 +4,7 @@ use memchr::memrchr;
 
 use super::limits::{CALL_BYTES, CALLS};
 use super::prose::{Candidate, Prose};
-use super::{Block, Ending, Find, Format, Found, Opening, Reading, Report, Spot, TextFormat, boundary, moved};
+use super::{At, Block, Ending, Find, Format, Found, Opening, Reading, Report, Spot, TextFormat, boundary, moved};
 use crate::call::{CallError, Place, ToolCall};
 
 /// A part of a message.
@@ -107,7 +107,10 @@ impl Parser {
         let mut pieces = self.go_on(find, true);
         // A block that turns out to be prose may have another in it.
         while let Some(open) = self.block.take() {
-            self.cut_off(&open, &mut pieces);
+            match open.ending.second_best().filter(|_| !open.is_skipped) {
+                Some(length) => self.read(&open, length, true, find, &mut pieces),
+                None => self.cut_off(&open, &mut pieces),
+            }
             pieces.extend(self.go_on(find, true));
         }
         self.release(self.held.len(), &mut pieces);
@@ -179,9 +182,9 @@ impl Parser {
         let formats = chosen.as_ref().map_or(self.dialects, |chosen| chosen.as_slice());
         let mut is_unsure = false;
         for format in formats {
-            match format.opens(rest, candidate.spot, is_last) {
+            match format.opens(At { rest, spot: candidate.spot, is_certain: self.chosen.is_some() }) {
                 Opening::No => {}
-                Opening::Unsure => is_unsure = true,
+                Opening::Unsure => is_unsure = !is_last,
                 // Whoever is asked first may still turn out to be right.
                 _ if is_unsure => return Look::Unsure,
                 Opening::Yes(_) | Opening::Wrapper(_) if candidate.is_code => {
@@ -198,7 +201,7 @@ impl Parser {
                 }
             }
         }
-        if is_unsure && !is_last { Look::Unsure } else { Look::Nothing }
+        if is_unsure { Look::Unsure } else { Look::Nothing }
     }
 
     fn choose(&mut self, format: &'static dyn TextFormat, why: &'static str) {
@@ -234,9 +237,15 @@ impl Parser {
                 false
             }
             Found::More => {
-                self.give_up(&open, pieces);
-                open.is_skipped = true;
-                self.block = Some(open);
+                if let Some(length) = open.ending.second_best() {
+                    self.read(&open, length, true, find, pieces);
+                } else if open.format.is_only_text(readable) {
+                    self.pass_as_prose(&open);
+                } else {
+                    self.give_up(&open, pieces);
+                    open.is_skipped = true;
+                    self.block = Some(open);
+                }
                 true
             }
             Found::Prose { .. } => {
@@ -244,13 +253,17 @@ impl Parser {
                 true
             }
             Found::End { length, is_closed } => {
-                let text = &whole[..length];
-                let block = Block { text, place: self.place, is_closed, is_guess: self.is_guess };
-                let reading = open.format.read(&block, find);
-                self.settle(&open, reading, length, pieces);
+                self.read(&open, length, is_closed, find, pieces);
                 true
             }
         }
+    }
+
+    fn read(&mut self, open: &Open, length: usize, is_closed: bool, find: Option<&Find<'_>>, pieces: &mut Vec<Piece>) {
+        let text = &self.held[self.at..self.at + length];
+        let block = Block { text, place: self.place, is_closed, is_guess: self.is_guess };
+        let reading = open.format.read(&block, find);
+        self.settle(open, reading, length, pieces);
     }
 
     fn settle(&mut self, open: &Open, reading: Reading, length: usize, pieces: &mut Vec<Piece>) {

@@ -8,7 +8,7 @@ use super::opening::{Tag, tag};
 use super::token::{Kind, OpenData, Token, attribute, tokens};
 use super::tree::{Expect, Flaw, Tree, mates};
 use super::value::Values;
-use super::{Block, Ending, Find, Opening, Reading, Spot, TextFormat};
+use super::{At, Block, Ending, Find, Opening, Reading, Spot, TextFormat};
 use crate::call::{Repair, RepairKind, ToolCall};
 
 pub(super) const HOW: &str = "Write a call as <tool_call><name>TOOL</name><params><KEY><![CDATA[VALUE]]></KEY></params></tool_call>, \
@@ -33,11 +33,11 @@ impl TextFormat for Xml {
         HOW
     }
 
-    fn opens(&self, rest: &str, spot: Spot, _: bool) -> Opening {
-        if spot != Spot::Tag {
+    fn opens(&self, at: At<'_>) -> Opening {
+        if at.spot != Spot::Tag {
             return Opening::No;
         }
-        match tag(rest, "tool_call") {
+        match tag(at.rest, "tool_call") {
             Tag::No => Opening::No,
             Tag::Unsure => Opening::Unsure,
             Tag::Yes(_) => Opening::Yes("a <tool_call> with tags in it"),
@@ -57,7 +57,7 @@ impl TextFormat for Xml {
         }
         let mut draft = Draft { name: String::new(), find };
         let call = match draft.read(&block.text[..start], inner) {
-            Ok(call) => ToolCall { raw: Some(block.text.to_owned()), format: self.word().into(), ..call },
+            Ok(call) => block.call(self, call),
             Err(flaw) => block.unreadable(self, &draft.name, flaw.what, start + flaw.at),
         };
         Reading::Calls(vec![finished(call, block.is_closed)])

@@ -9,8 +9,10 @@ use toolcrib::call::ToolCall;
 use toolcrib::schema::{Document, Node};
 use toolcrib::text::{Format, parse, parse_like_seed};
 
+mod code;
 mod cuts;
 mod declared;
+mod dialects;
 mod repairs;
 
 /// The cases that both suites read.

@@ -5,7 +5,16 @@ use toolcrib::text::{Format, Parser, Piece};
 
 use super::cases;
 
-const FORMATS: [Format; 3] = [Format::Auto, Format::Xml, Format::Seed { fallback: true }];
+const FORMATS: [Format; 8] = [
+    Format::Auto,
+    Format::Xml,
+    Format::Hermes,
+    Format::Function,
+    Format::Invoke,
+    Format::Fenced,
+    Format::React,
+    Format::Seed { fallback: true },
+];
 
 /// Neighbouring pieces of prose as one.
 pub(super) fn joined(pieces: Vec<Piece>) -> Vec<Piece> {
@@ -76,13 +85,35 @@ fn words() -> impl Strategy<Value = &'static str> {
         "é",
         "\r\n",
         "words",
+        "{",
+        "}",
+        "\"",
+        "\\",
+        "{\"name\": \"t\", \"arguments\": {\"a\": 1}}",
+        "<tool_call>{\"name\": \"t\"}</tool_call>",
+        "<function=t>",
+        "</function>",
+        "<function_calls>",
+        "</function_calls>",
+        "<invoke name=\"t\">",
+        "</invoke>",
+        "<parameter=a>",
+        "<parameter name='a'>",
+        "</parameter>",
+        "```json\n",
+        "```tool_call\n",
+        "\n```\n",
+        "Action: t\n",
+        "Action Input: ",
+        "\nObservation:",
+        "\nAction: t\nAction Input: {\"a\": 1}",
         "\n\n",
         "<tool_call><name>t</name><params><a>1</a></params></tool_call>",
     ])
 }
 
 pub(super) fn texts() -> impl Strategy<Value = String> {
-    proptest::collection::vec(words(), 0..24).prop_map(|words| words.concat())
+    proptest::collection::vec(words(), 0..30).prop_map(|words| words.concat())
 }
 
 #[test]

@@ -1,0 +1,277 @@
+//! The other ways to write a call, and finding out which it is.
+
+use serde_json::{Value, json};
+use toolcrib::call::ToolCall;
+use toolcrib::text::{Format, Parser, Piece, parse};
+
+use super::cuts::joined;
+use super::tool;
+
+/// A message in each format that calls `t` with `{"city": "Oslo", "days": 3}`.
+const MESSAGES: [(&str, &str); 14] = [
+    ("xml", "<tool_call>\n<name>t</name><params><city>Oslo</city><days>3</days></params></tool_call>"),
+    ("hermes", "<tool_call>\n{\"name\": \"t\", \"arguments\": {\"city\": \"Oslo\", \"days\": 3}}\n</tool_call>"),
+    ("hermes", "<tool_call>{'name': 't', 'arguments': {'city': 'Oslo', 'days': 3,}}</tool_call>"),
+    (
+        "hermes",
+        "<tool_call>[{\"name\": \"t\", \"parameters\": \"{\\\"city\\\": \\\"Oslo\\\", \\\"days\\\": 3}\"}]</tool_call>",
+    ),
+    ("function", "<function=t>{\"city\": \"Oslo\", \"days\": 3}</function>"),
+    ("function", "<function=t>\n<parameter=city>\nOslo\n</parameter>\n<parameter=days>\n3\n</parameter>\n</function>"),
+    (
+        "function",
+        "<tool_call>\n<function=t>\n<parameter=city>Oslo</parameter><parameter=days>3</parameter></function>\n</tool_call>",
+    ),
+    (
+        "invoke",
+        "<invoke name=\"t\"><parameter name=\"city\">Oslo</parameter><parameter name=\"days\">3</parameter></invoke>",
+    ),
+    (
+        "invoke",
+        "<function_calls>\n<invoke name='t'>\n<parameter name='city' string=\"true\">Oslo</parameter>\n\
+         <parameter name='days'>3</parameter>\n</invoke>\n</function_calls>",
+    ),
+    ("fenced", "```tool_call\n{\"name\": \"t\", \"arguments\": {\"city\": \"Oslo\", \"days\": 3}}\n```"),
+    ("fenced", "~~~json\n{\"name\": \"t\", \"parameters\": {\"city\": \"Oslo\", \"days\": 3}}\n~~~\n"),
+    ("react", "Thought: let me see.\nAction: t\nAction Input: {\"city\": \"Oslo\", \"days\": 3}\nObservation: fine"),
+    ("react", "Action: `t`\n\nAction Input:\n```json\n{\"city\": \"Oslo\", \"days\": 3}\n```\n"),
+    ("react", "  Action: t\n  Action Input: {city: 'Oslo', days: 3}"),
+];
+
+fn weather() -> impl Fn(&str) -> Option<std::sync::Arc<toolcrib::schema::Document>> {
+    tool(&json!({"city": {"type": "string"}, "days": {"type": "integer"}}))
+}
+
+fn format(word: &str) -> Format {
+    Format::parse(word).expect("a format")
+}
+
+fn text_of(pieces: Vec<Piece>) -> String {
+    let texts = pieces.into_iter().filter_map(|piece| if let Piece::Text(text) = piece { Some(text) } else { None });
+    texts.collect()
+}
+
+fn only(text: &str, word: &str) -> ToolCall {
+    let find = weather();
+    let mut calls = parse(text, format(word), Some(&find));
+    assert_eq!(calls.len(), 1, "{text}: {calls:?}");
+    calls.remove(0)
+}
+
+#[test]
+fn every_format_is_read_when_it_is_asked_for() {
+    for (word, text) in MESSAGES {
+        let call = only(text, word);
+
+        assert_eq!(call.error, None, "{text}");
+        assert_eq!(call.name, "t", "{text}");
+        assert_eq!(call.arguments, json!({"city": "Oslo", "days": 3}), "{text}");
+        assert_eq!(call.format, word, "{text}");
+    }
+}
+
+#[test]
+fn every_format_is_found() {
+    let find = weather();
+    for (word, text) in MESSAGES {
+        let mut parser = Parser::new(Format::Auto);
+
+        let mut pieces = parser.feed(text, Some(&find));
+        pieces.extend(parser.finish(Some(&find)));
+
+        let calls = pieces.iter().filter(|piece| matches!(piece, Piece::Call(call) if call.error.is_none())).count();
+        assert_eq!((calls, parser.report().format), (1, Some(word)), "{text}");
+        assert!(!parser.report().why.is_empty());
+    }
+}
+
+#[test]
+fn wrappers_are_no_prose() {
+    for (word, text) in MESSAGES.iter().filter(|(word, _)| matches!(*word, "function" | "invoke")) {
+        for asked in [*word, "auto"] {
+            let mut parser = Parser::new(format(asked));
+
+            let mut pieces = parser.feed(text, None);
+            pieces.extend(parser.finish(None));
+
+            assert_eq!(text_of(joined(pieces)).trim(), "", "{text}");
+        }
+    }
+}
+
+#[test]
+fn the_first_certain_call_decides() {
+    let text = "<function=t>{}</function> and <tool_call><name>t</name></tool_call>";
+    let mut parser = Parser::new(Format::Auto);
+
+    let mut pieces = parser.feed(text, None);
+    pieces.extend(parser.finish(None));
+
+    assert_eq!(parser.report().format, Some("function"));
+    assert_eq!(parser.report().calls, 1);
+    assert_eq!(parser.report().at.map(|place| (place.line, place.column)), Some((1, 1)));
+}
+
+#[test]
+fn json_in_a_fence_is_a_call_only_of_a_tool_that_is_known() {
+    let find = weather();
+    let text = "```json\n{\"name\": \"Ada\", \"parameters\": {\"a\": 1}}\n```\n";
+
+    assert_eq!(parse(text, Format::Auto, Some(&find)), []);
+    assert_eq!(parse(text, Format::Fenced, Some(&find)).len(), 1);
+    assert_eq!(parse("```json\n{\"a\": 1}\n```\n", Format::Fenced, Some(&find)), []);
+}
+
+#[test]
+fn what_is_no_call_comes_through() {
+    let text = "see\n```json\n{\"a\": 1}\n```\nand\nAction: none\nso be it <function> <invoke> <tool_calls>";
+    for word in Format::WORDS {
+        let mut parser = Parser::new(format(word));
+
+        let mut pieces = parser.feed(text, None);
+        pieces.extend(parser.finish(None));
+
+        assert_eq!(joined(pieces), [Piece::Text(text.to_owned())], "{word}");
+    }
+}
+
+#[test]
+fn what_cannot_be_read_is_an_error_with_its_place() {
+    for (word, text, what) in [
+        ("hermes", "<tool_call>look for it</tool_call>", "the arguments are not valid JSON: expected value"),
+        (
+            "hermes",
+            "<tool_call>{\"name\": \"t\", \"city\": \"Oslo\"}</tool_call>",
+            "the arguments do not stand in \"arguments\"",
+        ),
+        (
+            "hermes",
+            "<tool_call>{\"name\": \"t\", \"arguments\": {\"city\": \"Os</tool_call>",
+            "the JSON is not complete, so that it was not run",
+        ),
+        (
+            "hermes",
+            "<tool_call>{\"name\": \"t\", \"arguments\": \"{\\\"city\\\": \\\"Os\"}</tool_call>",
+            "the JSON is not complete, so that it was not run",
+        ),
+        ("function", "<function=t>{\"city\": \"Oslo\"</function>", "the JSON is not complete, so that it was not run"),
+        ("function", "<function=t>words</function>", "there is text outside of the parameters"),
+        ("function", "<function=>{}</function>", "the call has no name"),
+        ("invoke", "<invoke id=\"x\"></invoke>", "the call has no name"),
+        ("fenced", "```tool_call\nnothing\n```", "the arguments are not valid JSON: expected ident"),
+        ("react", "Action: t\nAction Input: two words\n", "the input is no JSON object"),
+        (
+            "react",
+            "Action: t\nAction Input: {\"city\": \"Os",
+            "the text ends before the call does, so that it was not run",
+        ),
+        ("function", "<function=t><parameter=city>Os", "the text ends before the call does, so that it was not run"),
+        (
+            "invoke",
+            "<invoke name=\"t\"><parameter name=\"city\">Oslo</parameter>",
+            "the text ends before the call does, so that it was not run",
+        ),
+        ("hermes", "<tool_call>{\"name\": \"t\"}", "the text ends before the call does, so that it was not run"),
+        ("fenced", "```tool_call\n{\"name\": \"t\"}\n", "the text ends before the call does, so that it was not run"),
+        (
+            "fenced",
+            "```json\n{\"name\": \"t\", \"arguments\": {}}\n",
+            "the text ends before the call does, so that it was not run",
+        ),
+    ] {
+        let call = only(&format!("So.\n\n{text}"), word);
+
+        let error = call.error.expect("an error");
+        assert_eq!(error.what, what, "{text}");
+        assert!(error.at.is_some_and(|place| place.line >= 3), "{text}: {:?}", error.at);
+        assert!(error.how.starts_with("Write a call"), "{text}");
+        assert_eq!(call.arguments, json!({}), "{text}");
+    }
+}
+
+#[test]
+fn a_closing_tag_in_a_value_is_a_value() {
+    for (word, text) in [
+        ("hermes", "<tool_call>{\"name\": \"t\", \"arguments\": {\"city\": \"</tool_call> \\\" x\"}}</tool_call>"),
+        ("function", "<function=t>{\"city\": \"</function> \\\" x\"}</function>"),
+        ("function", "<function=t><parameter=city></function> \" x</parameter></function>"),
+        ("invoke", "<invoke name=\"t\"><parameter name=\"city\"></invoke> \" x</parameter></invoke>"),
+    ] {
+        let call = only(text, word);
+
+        assert_eq!(call.error, None, "{text}");
+        assert!(call.arguments["city"].as_str().is_some_and(|city| city.ends_with("> \" x")), "{call:?}");
+    }
+}
+
+#[test]
+fn a_forgotten_closing_tag_is_mended() {
+    let both = json!({"city": "Oslo", "days": 3});
+    for (word, text, repairs) in [
+        ("function", "<function=t><parameter=city>Oslo<parameter=days>3</parameter></function>", 1),
+        ("function", "<function=t><parameter=city>Oslo</parameter><parameter=days>3</function>", 1),
+        ("function", "<function=t><parameter=city>Oslo</parameter><parameter=days>3</parameter></tool_call>", 1),
+        (
+            "hermes",
+            "<tool_call>{\"name\": \"t\", \"arguments\": {\"city\": \"Oslo\", \"days\": 3}} <tool_call>...</tool_call>",
+            1,
+        ),
+    ] {
+        let call = only(text, word);
+
+        assert_eq!(call.error, None, "{text}");
+        assert_eq!(call.arguments, both, "{text}");
+        assert_eq!(call.repairs.len(), repairs, "{text}: {:?}", call.repairs);
+    }
+}
+
+#[test]
+fn a_plain_input_is_the_only_parameter() {
+    let find = tool(&json!({"query": {"type": "string"}}));
+    for (input, query) in [("cats and dogs", "cats and dogs"), ("\"cats\"", "cats"), ("12", "12")] {
+        let text = format!("Action: t\nAction Input: {input}\nObservation: none");
+
+        let calls = parse(&text, Format::React, Some(&find));
+
+        assert_eq!(calls[0].arguments, json!({"query": query}), "{input}");
+    }
+}
+
+#[test]
+fn values_of_tags_have_their_declared_type() {
+    let find = tool(&json!({
+        "code": {"type": "string"}, "tags": {"type": "array", "items": {"type": "string"}},
+        "deep": {"type": "object", "properties": {"n": {"type": "integer"}}}, "zip": {"type": "string"},
+    }));
+    let text = "<function=t><parameter=code>\n  if a < b & c:\n    pass\n</parameter><parameter=tags>[\"1\"]</parameter>\
+                <parameter=deep>{\"n\": \"4\"}</parameter><parameter=zip>01234</parameter></function>";
+
+    let calls = parse(text, Format::Function, Some(&find));
+
+    assert_eq!(
+        calls[0].arguments,
+        json!({"code": "  if a < b & c:\n    pass", "tags": ["1"], "deep": {"n": 4}, "zip": "01234"})
+    );
+}
+
+#[test]
+fn without_tools_values_of_tags_are_guessed() {
+    let calls =
+        parse("<function=t><parameter=n>3</parameter><parameter=l>[1]</parameter></function>", Format::Auto, None);
+
+    assert_eq!(calls[0].arguments, json!({"n": 3, "l": [1]}));
+}
+
+#[test]
+fn duplicate_keys_are_told() {
+    for (word, text) in [
+        ("hermes", "<tool_call>{\"name\": \"t\", \"arguments\": {\"days\": 1, \"days\": 2}}</tool_call>"),
+        ("function", "<function=t><parameter=days>1</parameter><parameter=days>2</parameter></function>"),
+        ("react", "Action: t\nAction Input: {\"days\": 1, \"days\": 2}\n"),
+    ] {
+        let call = only(text, word);
+
+        assert!(call.has_duplicate_keys, "{text}");
+        assert_eq!(call.arguments.get("days"), Some(&Value::from(2)), "{text}");
+    }
+}
