@@ -30,6 +30,7 @@ mod roster;
 mod schema;
 mod signature;
 mod stream;
+mod text;
 mod tool;
 mod toolkit;
 mod trace;
@@ -66,6 +67,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<dialect::PyDialectTool>()?;
     call::install(module)?;
     module.add_class::<argument_reader::PyArgumentReader>()?;
+    text::install(module)?;
     // Not by `add_function`, which would make it a public name.
     module.setattr("_as_response", wrap_pyfunction!(value::_as_response, module)?)?;
     module.setattr("_read_answer", wrap_pyfunction!(policy::_read_answer, module)?)?;

@@ -117,7 +117,7 @@ impl<'t> Marks<'t> {
     }
 }
 
-impl<'t> Reader<'t, '_> {
+impl Reader<'_, '_> {
     fn arguments(&mut self) -> Result<Map<String, Value>, Flaw> {
         let marks = Marks::of(self.inner);
         let mut arguments = Map::new();

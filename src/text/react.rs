@@ -237,17 +237,13 @@ impl InputEnd {
                 self.is_inside = true;
             }
             self.at = self.at.max(self.line);
-            match memchr(b'\n', &block.as_bytes()[self.at..]) {
-                Some(length) => {
-                    self.at += length + 1;
-                    self.line = self.at;
-                    self.is_inside = false;
-                }
-                None => {
-                    self.at = block.len();
-                    return if is_last { Found::End { length: block.len(), is_closed: true } } else { Found::More };
-                }
-            }
+            let Some(length) = memchr(b'\n', &block.as_bytes()[self.at..]) else {
+                self.at = block.len();
+                return if is_last { Found::End { length: block.len(), is_closed: true } } else { Found::More };
+            };
+            self.at += length + 1;
+            self.line = self.at;
+            self.is_inside = false;
         }
     }
 }

@@ -4,8 +4,10 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use serde_json::Value;
 
+use crate::bindings::text::finding;
 use crate::bindings::{foreign, value};
 use crate::call::{CallError, ToolCall, wire};
+use crate::text::Format;
 
 /// The call that an object is, which is no text; a call with an error if it cannot be read.
 pub(crate) fn read_object(object: &Bound<'_, PyAny>) -> ToolCall {
@@ -13,20 +15,24 @@ pub(crate) fn read_object(object: &Bound<'_, PyAny>) -> ToolCall {
     value.and_then(|value| wire::read(&value, None)).unwrap_or_else(|error| ToolCall::unreadable("", error))
 }
 
-/// The call that a text has; a call with an error if it cannot be read.
-pub(crate) fn read_text(text: &str) -> ToolCall {
-    wire::read_text(text, None, &read_texts).unwrap_or_else(|error| ToolCall::unreadable("", error))
+/// The call that a text has; a call with an error if it cannot be read. Values are read as the tools declare them.
+pub(crate) fn read_text(text: &str, tools: Option<&Bound<'_, PyAny>>) -> PyResult<ToolCall> {
+    finding(tools, |find| {
+        let read = wire::read_text(text, None, &|text, _| Some(crate::text::parse(text, Format::Auto, find)));
+        read.unwrap_or_else(|error| ToolCall::unreadable("", error))
+    })
 }
 
 /// The calls in a text that is no JSON.
-pub(super) fn read_texts(_text: &str, _format: Option<&str>) -> Option<Vec<ToolCall>> {
-    None
+pub(super) fn read_texts(text: &str, format: Option<&str>) -> Option<Vec<ToolCall>> {
+    Some(crate::text::parse(text, format.map_or(Some(Format::Auto), Format::parse)?, None))
 }
 
 pub(super) fn check_format(format: Option<&str>) -> PyResult<()> {
     match format {
-        Some(word) if wire::WireFormat::parse(word).is_none() => {
-            let known: Vec<&str> = wire::WireFormat::ALL.iter().map(|format| format.as_str()).collect();
+        Some(word) if wire::WireFormat::parse(word).is_none() && Format::parse(word).is_none() => {
+            let known = wire::WireFormat::ALL.iter().map(|format| format.as_str());
+            let known: Vec<&str> = known.chain(Format::WORDS).collect();
             Err(PyValueError::new_err(format!("format must be one of {}, not '{word}'", known.join(", "))))
         }
         _ => Ok(()),

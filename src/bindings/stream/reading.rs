@@ -72,7 +72,7 @@ impl State {
             return Err(Refusal::Raise(error));
         }
         let request = self.call.bound(py).ok_or_else(missing_name)?;
-        let call = as_call(&request)?;
+        let call = as_call(&request, self.toolkit.bound(py).as_ref())?;
         let call = call.get();
         if let Some(error) = &call.call.error {
             return Err(Refusal::Answer(Answer::BadCall { reason: reason(&call.call, error) }));
@@ -101,7 +101,7 @@ impl State {
         if is_block(&request)? {
             return Ok(request);
         }
-        let call = as_call(&request)?.into_any();
+        let call = as_call(&request, self.toolkit.bound(py).as_ref())?.into_any();
         self.call.set(call.clone().into_ptr());
         Ok(call)
     }
@@ -159,13 +159,13 @@ impl State {
 }
 
 /// The call that a request is.
-fn as_call<'py>(request: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyToolCall>> {
+fn as_call<'py>(request: &Bound<'py, PyAny>, toolkit: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyToolCall>> {
     let request = match request.cast::<PyToolCall>() {
         Ok(call) => return Ok(call.clone()),
         Err(_) => request,
     };
     let call = match request.cast::<PyString>() {
-        Ok(text) => call::read_text(&text.to_string_lossy()),
+        Ok(text) => call::read_text(&text.to_string_lossy(), toolkit)?,
         Err(_) => call::read_object(request),
     };
     Bound::new(request.py(), PyToolCall { call })
