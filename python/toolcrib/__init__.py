@@ -14,6 +14,7 @@ from toolcrib._core import (
     ToolResponse,
     ToolStream,
 )
+from toolcrib._core import RegisteredToolFunction, ToolGroup, ToolResponse, ToolStream, format_tool_result
 from toolcrib.blocks import (
     AudioBlock,
     Base64Source,
@@ -56,5 +57,6 @@ __all__ = [
     "URLSource",
     "VideoBlock",
     "errors",
+    "format_tool_result",
     "tracing",
 ]

@@ -51,6 +51,7 @@ __all__ = [
     "ToolStream",
     "Toolkit",
     "ToolkitView",
+    "format_tool_result",
 ]
 
 @type_check_only
@@ -407,6 +408,25 @@ class Toolkit:
         Raises:
             UnknownDialectError: If there is no such dialect.
             UnknownGroupError: If a name is not that of a group.
+        """
+
+    def instructions(self, format: Literal["xml", "hermes", "function", "invoke", "fenced", "react"] = "xml") -> str:
+        """Tell a model in words about the tools of all active groups, and how to write a call of one.
+
+        Put it into the system prompt of a model that has no tool calling of its own. The same tools give the same text,
+        byte for byte. What a tool says of itself cannot break the structure: markup in it is escaped.
+
+        Args:
+            format: How calls are written: `"xml"` with every value in CDATA, `"hermes"` as JSON in `<tool_call>`,
+                `"function"` as JSON in `<function=name>`, `"invoke"` with `<parameter name=...>`, `"fenced"` as JSON
+                in a code fence, `"react"` with `Action:` and `Action Input:`.
+
+        Raises:
+            ValueError: If there is no such format.
+            ExtendedModelError: If an extended model does not fit its tool.
+
+        Example:
+            prompt = "You are a helpful assistant. " + toolkit.instructions()
         """
 
     def get_activated_notes(self) -> str:
@@ -1400,6 +1420,39 @@ class ArgumentReader:
         Returns:
             The call, under the name and the id that the reader was made with.
         """
+
+def format_tool_result(
+    name: str,
+    result: ToolResponse | dict[str, Any],
+    *,
+    format: Literal["xml", "hermes", "function", "invoke", "fenced", "react"] = "xml",
+) -> str:
+    """Write what a call gave, for a model that has no tool calling of its own.
+
+    Everything is shown, also `0` and `False`, and lists in lists as elements. The content is escaped, so that nothing
+    in it can pass for a tool call, for the end of the result, or for an instruction of the program.
+
+    Args:
+        name: The tool's name.
+        result: A `ToolResponse`, or a dictionary with `success`, `data` and `error`, of which each may be missing.
+        format: How the model writes calls; the result is written in the form that belongs to it.
+
+    Raises:
+        TypeError: If `result` is neither.
+        ValueError: If there is no such format.
+
+    Example:
+        text = format_tool_result("add", await toolkit.call("add", a=1, b=2))
+    """
+
+def _format_plain_result(name: str, result: dict[str, Any]) -> str:
+    """Write what a call gave without escaping anything, as ArtifactFlow does."""
+
+def _frame_instructions(format: str, documents: list[str]) -> str:
+    """Put texts about tools between what a model must know about calls."""
+
+def _write_call(format: str, name: str, arguments: dict[str, Any]) -> str:
+    """Write a call as a model is to write it."""
 
 def _as_response(*value: object) -> ToolResponse:
     """Make a response of what a tool gave, as a stream does; nothing gives one without content."""

@@ -74,9 +74,13 @@ impl<'py> Draft<'py> {
         };
         let mut callable = Callable::read(tool)?;
         let (supplied, server) = match Described::read(tool)? {
-            Some(Described { name, schema, server }) => {
+            Some(Described { name, schema, server, permission }) => {
                 callable.name = name;
-                (Some(supplied.map_or_else(|| function_of(&schema), Ok)?), Some(server))
+                // The stricter of the two holds, and "auto" is also what it is where nothing was said.
+                if permission.is_some() && wishes.said.permission.as_deref().is_none_or(|word| word == "auto") {
+                    wishes.said.permission = permission;
+                }
+                (Some(supplied.map_or_else(|| function_of(&schema), Ok)?), server)
             }
             None => (supplied, None),
         };

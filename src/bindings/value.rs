@@ -1,8 +1,10 @@
 //! From whatever a tool gives to a response: text stays text, other values become JSON text and keep their value.
 
+use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyFrozenSet, PyInt, PyList, PySet, PyString, PyTuple};
+use serde_json::Value;
 
 use super::response::{self, PyToolResponse};
 
@@ -25,6 +27,15 @@ pub(crate) fn into_response(value: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyAny
         let text = PyString::new(py, &json_text(&value));
         return response::text(py, text, Some(value));
     }
+    if let Some(method) = value.get_type().getattr_opt(intern!(py, "__tool_response__"))? {
+        let said = method.call1((&value,))?;
+        if said.is_instance_of::<PyToolResponse>() {
+            return Ok(said);
+        }
+        let classes = (type_name(&value), type_name(&said));
+        let message = format!("{}.__tool_response__ must return a ToolResponse, not {}", classes.0, classes.1);
+        return Err(PyTypeError::new_err(message));
+    }
     if let Some(adopted) = response::adopt(&value)? {
         return Ok(adopted);
     }
@@ -45,6 +56,15 @@ pub(crate) fn error_text(py: Python<'_>, error: &PyErr) -> String {
         .value(py)
         .str()
         .map_or_else(|_| type_name(error.value(py).as_any()), |text| text.to_string_lossy().into_owned())
+}
+
+/// Any value as JSON: text stays text, and what JSON cannot hold is shown as Python shows it.
+pub(crate) fn as_json(value: &Bound<'_, PyAny>) -> Value {
+    if let Ok(text) = value.cast::<PyString>() {
+        return Value::String(text.to_string_lossy().into_owned());
+    }
+    let text = json_text(value);
+    serde_json::from_str(&text).unwrap_or(Value::String(text))
 }
 
 fn is_plain(value: &Bound<'_, PyAny>) -> bool {

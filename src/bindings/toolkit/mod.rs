@@ -17,6 +17,7 @@ mod permission;
 mod registration;
 mod skills;
 mod state;
+mod tell;
 mod view;
 
 use std::sync::atomic::AtomicBool;

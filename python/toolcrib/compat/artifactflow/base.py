@@ -1,0 +1,178 @@
+"""A tool as ArtifactFlow has it: an object with a name, parameters, a permission and `execute`."""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from toolcrib._core import ToolResponse, _as_response, _write_call
+
+__all__ = ["BaseTool", "ToolParameter", "ToolPermission", "ToolResult"]
+
+# What JSON Schema calls the types that developers write; any other says nothing about the value.
+TYPES = {
+    "string": "string",
+    "str": "string",
+    "integer": "integer",
+    "int": "integer",
+    "number": "number",
+    "float": "number",
+    "boolean": "boolean",
+    "bool": "boolean",
+    "object": "object",
+    "dict": "object",
+    "array": "array",
+    "list": "array",
+}
+
+# What an example shows of a parameter that has no default.
+EXAMPLES = {"integer": "123", "boolean": "true"}
+
+
+class ToolPermission(Enum):
+    """Say whether a tool runs at once, or only after somebody has agreed."""
+
+    AUTO = "auto"
+    CONFIRM = "confirm"
+
+
+@dataclass
+class ToolParameter:
+    """Describe a parameter; a default of `None` means that there is none."""
+
+    name: str
+    type: str
+    description: str
+    required: bool = True
+    default: Any = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the five fields."""
+        return {name: getattr(self, name) for name in ("name", "type", "description", "required", "default")}
+
+
+@dataclass
+class ToolResult:
+    """Hold what a tool gave, or why it gave nothing."""
+
+    success: bool
+    data: Any = None
+    error: str | None = None
+    metadata: dict[str, Any] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the four fields."""
+        return {name: getattr(self, name) for name in ("success", "data", "error", "metadata")}
+
+    def __tool_response__(self) -> ToolResponse:
+        """Make a response of it where the tool is one of a `toolcrib.Toolkit`."""
+        if not self.success:
+            response = _as_response(f"Error: {self.error}")
+            response.code = "failed"
+        else:
+            response = _as_response() if self.data is None else _as_response(self.data)
+        response.metadata = {**self.metadata, **(response.metadata or {})} or None
+        return response
+
+
+class BaseTool(ABC):
+    """A tool: what it is called, what it takes, and what it does.
+
+    Args:
+        name: The name that a model calls it by.
+        description: What the model is told about it.
+        permission: Whether it runs at once.
+        **kwargs: Whatever the tool wants to keep in `config`.
+    """
+
+    def __init__(
+        self, name: str, description: str, permission: ToolPermission = ToolPermission.AUTO, **kwargs: Any
+    ) -> None:
+        self.name = name
+        self.description = description
+        self.permission = permission
+        self.config = kwargs
+
+    @abstractmethod
+    def get_parameters(self) -> list[ToolParameter]:
+        """Give the parameters, in order."""
+
+    @abstractmethod
+    async def execute(self, **params: Any) -> ToolResult:
+        """Do the work."""
+
+    def validate_params(self, params: dict[str, Any]) -> str | None:
+        """Say what is wrong with the parameters, or `None`."""
+        declared = self.get_parameters()
+        for parameter in declared:
+            if parameter.required and parameter.name not in params:
+                return f"Missing required parameter: {parameter.name}"
+        known = {parameter.name for parameter in declared}
+        for name in params:
+            if name not in known:
+                return f"Unknown parameter: {name}"
+        return None
+
+    async def __call__(self, **params: Any) -> ToolResult:
+        """Fill in defaults, validate, and execute; whatever is raised becomes a failed result."""
+        try:
+            for parameter in self.get_parameters():
+                if parameter.default is not None:
+                    params.setdefault(parameter.name, parameter.default)
+            problem = self.validate_params(params)
+            if problem:
+                return ToolResult(success=False, error=problem)
+            return await self.execute(**params)
+        except Exception as error:
+            return ToolResult(success=False, error=f"Tool execution failed: {error}")
+
+    def to_xml_example(self) -> str:
+        """Write a call with every parameter."""
+        return _write_call("xml", self.name, {each.name: _example(each) for each in self.get_parameters()})
+
+    @property
+    def json_schema(self) -> dict[str, Any]:
+        """What a toolkit tells a model about it."""
+        declared = self.get_parameters()
+        parameters: dict[str, Any] = {"type": "object", "properties": {each.name: _schema(each) for each in declared}}
+        required = [each.name for each in declared if each.required and each.default is None]
+        if required:
+            parameters["required"] = required
+        function = {"name": self.name, "description": self.description, "parameters": parameters}
+        return {"type": "function", "function": function}
+
+
+def _example(parameter: ToolParameter) -> str | list[str]:
+    if parameter.type.startswith("array"):
+        return ["value1", "value2"]
+    if parameter.default is not None:
+        return str(parameter.default)
+    return f"your_{parameter.name}_here" if parameter.type == "string" else EXAMPLES.get(parameter.type, "...")
+
+
+def _schema(parameter: ToolParameter) -> dict[str, Any]:
+    schema = _type(parameter.type)
+    if parameter.description:
+        schema["description"] = parameter.description
+    if parameter.default is not None and _is_json(parameter.default):
+        schema["default"] = parameter.default
+    return schema
+
+
+def _type(name: str) -> dict[str, Any]:
+    """Read `array[string]` and the like."""
+    outer, bracket, inner = name.strip().partition("[")
+    schema: dict[str, Any] = {"type": TYPES[outer.lower()]} if outer.lower() in TYPES else {}
+    items = _type(inner.removesuffix("]")) if bracket and schema.get("type") == "array" else {}
+    return {**schema, "items": items} if items else schema
+
+
+def _is_json(value: object) -> bool:
+    try:
+        json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError, RecursionError):
+        return False
+    return True
