@@ -159,6 +159,20 @@ fn a_tool_without_parameters_says_so() {
 }
 
 #[test]
+fn a_parameter_whose_name_is_no_element_is_written_as_an_attribute() {
+    let text = told(
+        Form::Xml,
+        "find",
+        "",
+        json!({"properties": {"two words": {"type": "string"}, "$top": {"type": "integer"}}}),
+    );
+
+    assert!(text.contains("  - two words: string (optional)\n"), "{text}");
+    assert!(text.contains("    <param name=\"two words\"><![CDATA[your_two_words_here]]></param>\n"), "{text}");
+    assert!(text.contains("    <param name=\"$top\"><![CDATA[123]]></param>\n"), "{text}");
+}
+
+#[test]
 fn an_instruction_has_its_parts_in_order() {
     for form in Form::ALL {
         let text = told(form, "web_search", "Search the web", search());

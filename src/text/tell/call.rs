@@ -36,16 +36,16 @@ fn object(name: &str, arguments: &Map<String, Value>) -> String {
 }
 
 fn xml(name: &str, arguments: &Map<String, Value>) -> String {
-    let mut lines =
-        vec!["<tool_call>".to_owned(), format!("  <name>{}</name>", escaped(name)), "  <params>".to_owned()];
-    for (name, value) in arguments {
-        let name = element_name(name);
+    let name = if matches!(word(name), Cow::Borrowed(_)) { Cow::Borrowed(name) } else { Cow::Owned(cdata(name)) };
+    let mut lines = vec!["<tool_call>".to_owned(), format!("  <name>{name}</name>"), "  <params>".to_owned()];
+    for (key, value) in arguments {
+        let (open, close) = tags(key);
         match items(value) {
-            None => lines.push(format!("    <{name}>{}</{name}>", cdata(&plain(value)))),
+            None => lines.push(format!("    {open}{}{close}", cdata(&plain(value)))),
             Some(items) => {
-                lines.push(format!("    <{name}>"));
+                lines.push(format!("    {open}"));
                 lines.extend(items.iter().map(|item| format!("      <item>{}</item>", cdata(&plain(item)))));
-                lines.push(format!("    </{name}>"));
+                lines.push(format!("    {close}"));
             }
         }
     }
@@ -54,6 +54,16 @@ fn xml(name: &str, arguments: &Map<String, Value>) -> String {
     }
     lines.extend(["  </params>".to_owned(), "</tool_call>".to_owned()]);
     lines.join("\n")
+}
+
+/// The tags around an argument: its key, or one that has the key as an attribute where it cannot be the name of an element.
+fn tags(key: &str) -> (String, String) {
+    let name = element_name(key);
+    let is_attribute = !key.contains(['<', '>', '&', '"']) && !key.chars().any(is_hidden);
+    if name != key && is_attribute {
+        return (format!("<param name=\"{key}\">"), "</param>".to_owned());
+    }
+    (format!("<{name}>"), format!("</{name}>"))
 }
 
 fn invoke(name: &str, arguments: &Map<String, Value>) -> String {

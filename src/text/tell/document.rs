@@ -9,7 +9,6 @@ use super::example::{self, LONGEST_DEFAULT};
 use super::json::spaced;
 use super::kind::{branches, kind, members, reference, resolved};
 use super::{Form, ToolFacts, safe};
-use crate::text::name::element_name;
 
 /// How deep parameters are told about.
 const DEPTH: usize = 12;
@@ -45,7 +44,7 @@ pub(super) fn document(form: Form, tool: &ToolFacts<'_>) -> String {
         None => telling.line(0, format_args!("Parameters: None")),
         Some(properties) => {
             telling.line(0, format_args!("Parameters:"));
-            telling.properties(properties, parameters, 1, form == Form::Xml);
+            telling.properties(properties, parameters, 1);
         }
     }
     telling.line(0, format_args!("Example:"));
@@ -67,8 +66,7 @@ impl<'a> Telling<'a> {
         let _ = writeln!(self.text, "{:1$}{line}", "", 2 * depth);
     }
 
-    /// Tells about each parameter, or each entry of an object; those that are elements go by the names of these.
-    fn properties(&mut self, properties: &'a Map<String, Value>, object: &'a Value, depth: usize, are_elements: bool) {
+    fn properties(&mut self, properties: &'a Map<String, Value>, object: &'a Value, depth: usize) {
         let required = object.get("required").and_then(Value::as_array);
         for (name, schema) in properties {
             let is_required = required.is_some_and(|names| names.iter().any(|required| required == name));
@@ -77,8 +75,7 @@ impl<'a> Telling<'a> {
             let description = schema.get("description").or_else(|| meant.get("description"));
             let description = safe::line(description.and_then(Value::as_str).unwrap_or_default());
             let dash = if description.is_empty() { "" } else { " - " };
-            let name = if are_elements { element_name(name) } else { safe::word(name) };
-            let kind = kind(self.root, schema);
+            let (name, kind) = (safe::word(name), kind(self.root, schema));
             self.line(depth, format_args!("- {name}: {kind} ({need}){dash}{description}"));
             self.details(schema, depth + 1);
             if let Some(default) = schema.get("default").or_else(|| meant.get("default")) {
@@ -114,7 +111,7 @@ impl<'a> Telling<'a> {
             self.branches(branches, depth);
         }
         if let Some(Value::Object(properties)) = meant.get("properties") {
-            self.properties(properties, meant, depth, false);
+            self.properties(properties, meant, depth);
         }
         for (keyword, word) in [("items", "item"), ("additionalProperties", "value")] {
             if let Some(part @ Value::Object(_)) = meant.get(keyword) {
