@@ -1,5 +1,6 @@
 //! The documentation of one tool: its name, what it does, its parameters, and a call of it.
 
+use std::collections::HashSet;
 use std::fmt::Write as _;
 
 use serde_json::{Map, Value};
@@ -7,7 +8,7 @@ use serde_json::{Map, Value};
 use super::call::write_call;
 use super::example::{self, LONGEST_DEFAULT};
 use super::json::spaced;
-use super::kind::{branches, kind, members, reference, resolved};
+use super::kind::{branches, kind, members, reference, required, resolved};
 use super::{Form, ToolFacts, safe};
 
 /// How deep parameters are told about.
@@ -36,7 +37,7 @@ const LIMITS: [(&str, &str); 13] = [
 pub(super) fn document(form: Form, tool: &ToolFacts<'_>) -> String {
     let root = tool.parameters.value();
     let name = safe::word(tool.name);
-    let mut telling = Telling { root, told: Vec::new(), text: format!("### {name}\n") };
+    let mut telling = Telling { root, told: HashSet::new(), text: format!("### {name}\n") };
     let description = safe::lines(tool.description, "  ");
     telling.line(0, format_args!("Description: {}", if description.is_empty() { "-" } else { &description }));
     let parameters = resolved(root, root);
@@ -56,7 +57,7 @@ pub(super) fn document(form: Form, tool: &ToolFacts<'_>) -> String {
 struct Telling<'a> {
     root: &'a Value,
     /// The references that were followed: each is told about once.
-    told: Vec<&'a str>,
+    told: HashSet<&'a str>,
     text: String,
 }
 
@@ -67,10 +68,9 @@ impl<'a> Telling<'a> {
     }
 
     fn properties(&mut self, properties: &'a Map<String, Value>, object: &'a Value, depth: usize) {
-        let required = object.get("required").and_then(Value::as_array);
+        let required = required(object);
         for (name, schema) in properties {
-            let is_required = required.is_some_and(|names| names.iter().any(|required| required == name));
-            let need = if is_required { "required" } else { "optional" };
+            let need = if required.contains(name.as_str()) { "required" } else { "optional" };
             let meant = resolved(self.root, schema);
             let description = schema.get("description").or_else(|| meant.get("description"));
             let description = safe::line(description.and_then(Value::as_str).unwrap_or_default());
@@ -93,13 +93,11 @@ impl<'a> Telling<'a> {
         let meant = resolved(self.root, schema);
         if let Some(pointer) = reference(schema)
             && is_worth_telling(meant)
+            && !self.told.insert(pointer)
         {
-            if self.told.contains(&pointer) {
-                let name = safe::word(pointer.rsplit('/').next().unwrap_or_default());
-                self.line(depth, format_args!("As told above: {name}"));
-                return;
-            }
-            self.told.push(pointer);
+            let name = safe::word(pointer.rsplit('/').next().unwrap_or_default());
+            self.line(depth, format_args!("As told above: {name}"));
+            return;
         }
         if let Some(members) = members(meant) {
             let shown: Vec<String> = members.iter().take(MEMBERS).map(spaced).collect();

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Number, Value, json};
 
-use super::kind::{branches, members, resolved};
+use super::kind::{branches, members, required, resolved};
 use super::safe::word;
 use crate::text::name::element_name;
 
@@ -83,12 +83,11 @@ impl Making<'_> {
 
     fn object(&mut self, schema: &Value, name: &str, depth: usize) -> Value {
         if let Some(Value::Object(properties)) = schema.get("properties") {
-            let required = schema.get("required").and_then(Value::as_array);
-            let is_required = |key: &str| required.is_some_and(|names| names.iter().any(|name| name == key));
+            let required = required(schema);
             let mut entries = Map::new();
             for (key, property) in properties {
                 // What may be left out is, where the example gets deep or long.
-                if is_required(key) || (depth + 2 > DEPTH && self.left > VALUES / 2) {
+                if required.contains(key.as_str()) || (depth + 2 > DEPTH && self.left > VALUES / 2) {
                     entries.insert(key.clone(), self.value(property, key, depth - 1));
                 }
             }

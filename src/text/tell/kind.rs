@@ -1,5 +1,7 @@
 //! What kind of value a schema asks for, in a word or two: `string`, `array[integer]`, `string or null`.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value};
 
 /// How many words are spent on one kind: unions and references can multiply.
@@ -36,6 +38,12 @@ pub(super) fn members(schema: &Value) -> Option<&[Value]> {
         Some(member) => Some(std::slice::from_ref(member)),
         None => schema.get("enum").and_then(Value::as_array).map(Vec::as_slice),
     }
+}
+
+/// The names that an object must have.
+pub(super) fn required(object: &Value) -> HashSet<&str> {
+    let names = object.get("required").and_then(Value::as_array);
+    names.into_iter().flatten().filter_map(Value::as_str).collect()
 }
 
 /// Says what kind of value a schema of the document asks for.
