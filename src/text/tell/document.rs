@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value};
 
-use super::call::write_call;
+use super::call::{has_nested, write_call};
 use super::example::{self, LONGEST_DEFAULT};
 use super::json::spaced;
 use super::kind::{branches, kind, members, reference, required, resolved};
@@ -33,8 +33,9 @@ const LIMITS: [(&str, &str); 13] = [
     ("maxProperties", "entries at most"),
 ];
 
-/// Writes the documentation of a tool, with a newline at the end.
-pub(super) fn document(form: Form, tool: &ToolFacts<'_>) -> String {
+/// Writes the documentation of a tool, with a newline at the end, and says whether it asks for more than plain values and
+/// lists of them.
+pub(super) fn document(form: Form, tool: &ToolFacts<'_>) -> (String, bool) {
     let root = tool.parameters.value();
     let name = safe::word(tool.name);
     let mut telling = Telling { root, told: HashSet::new(), text: format!("### {name}\n") };
@@ -49,9 +50,10 @@ pub(super) fn document(form: Form, tool: &ToolFacts<'_>) -> String {
         }
     }
     telling.line(0, format_args!("Example:"));
-    telling.text.push_str(&write_call(form, tool.name, &example::arguments(root)));
+    let example = example::arguments(root);
+    telling.text.push_str(&write_call(form, tool.name, &example));
     telling.text.push('\n');
-    telling.text
+    (telling.text, has_nested(&example))
 }
 
 struct Telling<'a> {

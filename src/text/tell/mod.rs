@@ -77,7 +77,6 @@ pub struct ToolFacts<'a> {
 /// What a tool says of itself cannot break the structure: markup in it is escaped, and only headings of ours begin a line.
 #[must_use]
 pub fn instructions(form: Form, tools: &[ToolFacts<'_>]) -> String {
-    let documents: Vec<String> = tools.iter().map(|tool| document::document(form, tool)).collect();
-    let has_nested = tools.iter().any(|tool| call::has_nested(&example::arguments(tool.parameters.value())));
-    frame(form, &documents, has_nested)
+    let (documents, nested): (Vec<String>, Vec<bool>) = tools.iter().map(|tool| document::document(form, tool)).unzip();
+    frame(form, &documents, nested.contains(&true))
 }
