@@ -222,7 +222,7 @@ def test_a_result_that_is_neither_is_refused() -> None:
 
 
 TEXTS = st.text() | st.sampled_from(["</tool_result>", "<tool_call>", "<system-reminder>", "a&b;", "]]>"])
-KEYS = st.text(st.characters(max_codepoint=0xFF)) | st.sampled_from(["tool_call", "</data>", "标题"])
+KEYS = TEXTS | st.sampled_from(["tool_call", "</data>", "标题"])
 VALUES = st.recursive(
     st.sampled_from([0, 1.5, True, False, None]) | TEXTS,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3),

@@ -1451,6 +1451,9 @@ def _format_plain_result(name: str, result: dict[str, Any]) -> str:
 def _frame_instructions(format: str, documents: list[str]) -> str:
     """Put texts about tools between what a model must know about calls."""
 
+def _parse_like_seed(text: str, fallback: bool) -> list[tuple[str, dict[str, Any], str]]:
+    """Find the calls in a text as ArtifactFlow does: name, parameters, block."""
+
 def _write_call(format: str, name: str, arguments: dict[str, Any]) -> str:
     """Write a call as a model is to write it."""
 

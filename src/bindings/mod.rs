@@ -3,6 +3,7 @@
 mod allocator;
 mod argument_reader;
 mod arguments;
+mod artifactflow;
 mod background;
 mod call;
 mod callable;
@@ -73,9 +74,10 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(tell::format_tool_result, module)?)?;
     // Not by `add_function`, which would make it a public name.
     for function in [
-        wrap_pyfunction!(tell::_format_plain_result, module)?,
-        wrap_pyfunction!(tell::_frame_instructions, module)?,
-        wrap_pyfunction!(tell::_write_call, module)?,
+        wrap_pyfunction!(artifactflow::_format_plain_result, module)?,
+        wrap_pyfunction!(artifactflow::_frame_instructions, module)?,
+        wrap_pyfunction!(artifactflow::_parse_like_seed, module)?,
+        wrap_pyfunction!(artifactflow::_write_call, module)?,
     ] {
         module.setattr(function.getattr("__name__")?.cast::<PyString>()?, function)?;
     }

@@ -9,18 +9,14 @@ use std::sync::Arc;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyString};
-use serde_json::{Map, Value};
+use pyo3::types::{PyDict, PyString};
+use serde_json::Value;
 
-use super::json;
 use super::response::PyToolResponse;
 use super::value::as_json;
 use crate::schema::FunctionSchema;
-use crate::text::result::{self, Outcome, Shown, format_plain};
-use crate::text::tell::{Form, ToolFacts, frame, instructions, write_call};
-
-/// How deep a plain result is taken apart; what is deeper is shown as Python shows it.
-const DEPTH: usize = 64;
+use crate::text::result::{self, Outcome};
+use crate::text::tell::{Form, ToolFacts, instructions};
 
 /// The form that a word stands for.
 pub(crate) fn form(word: &str) -> PyResult<Form> {
@@ -105,66 +101,4 @@ fn shown_text(response: &Bound<'_, PyAny>) -> PyResult<String> {
         }
     }
     Ok(lines.join("\n"))
-}
-
-/// Write what a call gave without escaping anything, as ArtifactFlow does.
-#[pyfunction]
-pub(crate) fn _format_plain_result(name: &str, result: &Bound<'_, PyDict>) -> PyResult<String> {
-    let py = result.py();
-    let success = true_entry(result, intern!(py, "success"))?.is_some();
-    let data = true_entry(result, intern!(py, "data"))?
-        .map_or(Ok(Shown::Text(String::new())), |data| taken_apart(&data, DEPTH))?;
-    let error = true_entry(result, intern!(py, "error"))?.map_or(Ok(String::new()), |error| text_of(&error))?;
-    Ok(format_plain(name, success, &data, &error))
-}
-
-/// What a key has, if Python takes it for true.
-fn true_entry<'py>(dict: &Bound<'py, PyDict>, key: &Bound<'py, PyString>) -> PyResult<Option<Bound<'py, PyAny>>> {
-    match dict.get_item(key)? {
-        Some(value) if value.is_truthy()? => Ok(Some(value)),
-        _ => Ok(None),
-    }
-}
-
-fn taken_apart(value: &Bound<'_, PyAny>, depth: usize) -> PyResult<Shown> {
-    if depth == 0 {
-        return text_of(value).map(Shown::Text);
-    }
-    if let Ok(dict) = value.cast::<PyDict>() {
-        let entries = dict.iter().map(|(key, value)| Ok((text_of(&key)?, taken_apart(&value, depth - 1)?)));
-        return entries.collect::<PyResult<_>>().map(Shown::Entries);
-    }
-    if let Ok(list) = value.cast::<PyList>() {
-        let items = list.iter().map(|item| {
-            // A list in a list is not taken apart.
-            if item.is_instance_of::<PyDict>() {
-                taken_apart(&item, depth - 1)
-            } else {
-                text_of(&item).map(Shown::Text)
-            }
-        });
-        return items.collect::<PyResult<_>>().map(Shown::List);
-    }
-    text_of(value).map(Shown::Text)
-}
-
-fn text_of(value: &Bound<'_, PyAny>) -> PyResult<String> {
-    Ok(value.str()?.to_string_lossy().into_owned())
-}
-
-/// Put texts about tools between what a model must know about calls.
-#[pyfunction]
-#[allow(clippy::needless_pass_by_value, reason = "pyo3 hands over what it has converted")]
-pub(crate) fn _frame_instructions(format: &str, documents: Vec<String>) -> PyResult<String> {
-    Ok(frame(form(format)?, &documents, false))
-}
-
-/// Write a call as a model is to write it.
-#[pyfunction]
-pub(crate) fn _write_call(format: &str, name: &str, arguments: &Bound<'_, PyDict>) -> PyResult<String> {
-    let arguments: Map<String, Value> = match json::from_python(arguments.as_any())?.into() {
-        Value::Object(arguments) => arguments,
-        _ => Map::new(),
-    };
-    Ok(write_call(form(format)?, name, &arguments))
 }

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use super::letters::{begins_name, continues_name};
+
 /// The name of the element for a key: the key itself wherever it can be one, otherwise the nearest that can.
 #[must_use]
 pub fn element_name(key: &str) -> Cow<'_, str> {
@@ -14,19 +16,6 @@ pub fn element_name(key: &str) -> Cow<'_, str> {
         name.insert(0, '_');
     }
     Cow::Owned(name)
-}
-
-/// What XML lets a name begin with, as far as it is a letter or a digit of some script.
-fn begins_name(character: char) -> bool {
-    let is_listed = matches!(character,
-        'A'..='Z' | 'a'..='z' | '\u{c0}'..='\u{d6}' | '\u{d8}'..='\u{f6}' | '\u{f8}'..='\u{2ff}'
-        | '\u{370}'..='\u{37d}' | '\u{37f}'..='\u{1fff}' | '\u{3001}'..='\u{d7ff}' | '\u{f900}'..='\u{fdcf}'
-        | '\u{fdf0}'..='\u{fffd}' | '\u{10000}'..='\u{effff}');
-    character == '_' || (is_listed && character.is_alphanumeric())
-}
-
-fn continues_name(character: char) -> bool {
-    begins_name(character) || matches!(character, '-' | '.' | '0'..='9')
 }
 
 #[cfg(test)]
@@ -45,6 +34,7 @@ mod tests {
             ("", "_"),
             ("a><b", "a__b"),
             ("$ref", "_ref"),
+            ("xml:lang", "xml_lang"),
             ("a\n", "a_"),
         ];
 

@@ -24,6 +24,7 @@ mod skill;
 mod state;
 mod store;
 mod tell;
+mod tell_read;
 mod text;
 mod tool_result;
 mod trace;

@@ -12,13 +12,17 @@ the schema, `ToolPermission.CONFIRM` the permission `"confirm"`, and a failed `T
 from toolcrib.compat.artifactflow.base import BaseTool, ToolParameter, ToolPermission, ToolResult
 from toolcrib.compat.artifactflow.prompt_generator import ToolPromptGenerator
 from toolcrib.compat.artifactflow.registry import AgentToolkit, ToolRegistry
+from toolcrib.compat.artifactflow.xml_parser import ToolCall, XMLToolCallParser, parse_tool_calls
 
 __all__ = [
     "AgentToolkit",
     "BaseTool",
+    "ToolCall",
     "ToolParameter",
     "ToolPermission",
     "ToolPromptGenerator",
     "ToolRegistry",
     "ToolResult",
+    "XMLToolCallParser",
+    "parse_tool_calls",
 ]
