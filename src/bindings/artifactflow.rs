@@ -18,9 +18,17 @@ const DEPTH: usize = 64;
 /// What a call is to ArtifactFlow: name, parameters, and the block it was read from.
 type SeedCall<'py> = (String, Bound<'py, PyAny>, String);
 
+/// Adds the functions to the module, under names that are not public.
+pub(crate) fn install(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.setattr("_format_plain_result", wrap_pyfunction!(_format_plain_result, module)?)?;
+    module.setattr("_frame_instructions", wrap_pyfunction!(_frame_instructions, module)?)?;
+    module.setattr("_parse_like_seed", wrap_pyfunction!(_parse_like_seed, module)?)?;
+    module.setattr("_write_call", wrap_pyfunction!(_write_call, module)?)
+}
+
 /// Find the calls in a text as ArtifactFlow does.
 #[pyfunction]
-pub(crate) fn _parse_like_seed<'py>(py: Python<'py>, text: &str, fallback: bool) -> PyResult<Vec<SeedCall<'py>>> {
+fn _parse_like_seed<'py>(py: Python<'py>, text: &str, fallback: bool) -> PyResult<Vec<SeedCall<'py>>> {
     let calls = py.detach(|| parse_like_seed(text, fallback));
     let calls = calls
         .into_iter()
@@ -30,7 +38,7 @@ pub(crate) fn _parse_like_seed<'py>(py: Python<'py>, text: &str, fallback: bool)
 
 /// Write what a call gave without escaping anything, as ArtifactFlow does.
 #[pyfunction]
-pub(crate) fn _format_plain_result(name: &str, result: &Bound<'_, PyDict>) -> PyResult<String> {
+fn _format_plain_result(name: &str, result: &Bound<'_, PyDict>) -> PyResult<String> {
     let py = result.py();
     let success = true_entry(result, intern!(py, "success"))?.is_some();
     let data = true_entry(result, intern!(py, "data"))?
@@ -76,13 +84,13 @@ fn text_of(value: &Bound<'_, PyAny>) -> PyResult<String> {
 /// Put texts about tools between what a model must know about calls.
 #[pyfunction]
 #[allow(clippy::needless_pass_by_value, reason = "pyo3 hands over what it has converted")]
-pub(crate) fn _frame_instructions(format: &str, documents: Vec<String>) -> PyResult<String> {
+fn _frame_instructions(format: &str, documents: Vec<String>) -> PyResult<String> {
     Ok(frame(form(format)?, &documents, false))
 }
 
 /// Write a call as a model is to write it.
 #[pyfunction]
-pub(crate) fn _write_call(format: &str, name: &str, arguments: &Bound<'_, PyDict>) -> PyResult<String> {
+fn _write_call(format: &str, name: &str, arguments: &Bound<'_, PyDict>) -> PyResult<String> {
     let arguments: Map<String, Value> = match json::from_python(arguments.as_any())?.into() {
         Value::Object(arguments) => arguments,
         _ => Map::new(),

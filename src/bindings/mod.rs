@@ -42,7 +42,6 @@ mod view;
 mod worker;
 
 use pyo3::prelude::*;
-use pyo3::types::PyString;
 
 /// The module's own allocations; the interpreter keeps its allocator.
 #[global_allocator]
@@ -72,15 +71,9 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<argument_reader::PyArgumentReader>()?;
     text::install(module)?;
     module.add_function(wrap_pyfunction!(tell::format_tool_result, module)?)?;
+    tell::install(module)?;
+    artifactflow::install(module)?;
     // Not by `add_function`, which would make it a public name.
-    for function in [
-        wrap_pyfunction!(artifactflow::_format_plain_result, module)?,
-        wrap_pyfunction!(artifactflow::_frame_instructions, module)?,
-        wrap_pyfunction!(artifactflow::_parse_like_seed, module)?,
-        wrap_pyfunction!(artifactflow::_write_call, module)?,
-    ] {
-        module.setattr(function.getattr("__name__")?.cast::<PyString>()?, function)?;
-    }
     module.setattr("_as_response", wrap_pyfunction!(value::_as_response, module)?)?;
     module.setattr("_read_answer", wrap_pyfunction!(policy::_read_answer, module)?)?;
     worker::install(module)?;

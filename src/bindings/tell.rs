@@ -18,6 +18,11 @@ use crate::schema::FunctionSchema;
 use crate::text::result::{self, Outcome};
 use crate::text::tell::{Form, ToolFacts, instructions};
 
+/// Adds the functions to the module.
+pub(crate) fn install(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(format_tool_result, module)?)
+}
+
 /// The form that a word stands for.
 pub(crate) fn form(word: &str) -> PyResult<Form> {
     Form::parse(word).ok_or_else(|| {
@@ -49,7 +54,7 @@ pub(crate) fn tell(form: Form, tools: &[(Box<str>, Arc<FunctionSchema>)]) -> Str
 ///     ValueError: If there is no such format.
 #[pyfunction]
 #[pyo3(signature = (name, result, *, format="xml"))]
-pub(crate) fn format_tool_result(name: &str, result: &Bound<'_, PyAny>, format: &str) -> PyResult<String> {
+fn format_tool_result(name: &str, result: &Bound<'_, PyAny>, format: &str) -> PyResult<String> {
     let form = form(format)?;
     let (success, data, error) = outcome(result)?;
     Ok(result::format_tool_result(form, name, &Outcome { success, data: data.as_ref(), error: error.as_deref() }))

@@ -67,9 +67,20 @@ fn tags(key: &str) -> (String, String) {
 }
 
 fn invoke(name: &str, arguments: &Map<String, Value>) -> String {
+    let is_raw = |text: &str| {
+        let is_marked =
+            ["parameter", "invoke"].iter().any(|tag| text.to_ascii_lowercase().contains(tag)) && text.contains('<');
+        !is_marked && !text.starts_with(['\r', '\n']) && !text.ends_with(['\r', '\n'])
+    };
     let mut text = format!("<invoke name=\"{}\">\n", escaped(name));
-    for (name, value) in arguments {
-        let _ = writeln!(text, "<parameter name=\"{}\">{}</parameter>", escaped(name), plain(value));
+    if arguments.iter().all(|(key, value)| escaped(key) == *key && is_raw(&plain(value))) {
+        for (key, value) in arguments {
+            let _ = writeln!(text, "<parameter name=\"{key}\">{}</parameter>", plain(value));
+        }
+    } else {
+        // Values stand between the tags as they are: one that has such tags in it cannot.
+        text.push_str(&spaced(&Value::Object(arguments.clone())));
+        text.push('\n');
     }
     text + "</invoke>"
 }
@@ -94,12 +105,11 @@ fn cdata(text: &str) -> String {
     format!("<![CDATA[{}]]>", text.replace("]]>", "]]]]><![CDATA[>"))
 }
 
-/// Text between tags or quotes.
+/// A name inside of a tag, where it stands as it is unless it would end the tag.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
         match character {
-            '&' => escaped.push_str("&amp;"),
             '<' => escaped.push_str("&lt;"),
             '>' => escaped.push_str("&gt;"),
             '"' => escaped.push_str("&quot;"),
