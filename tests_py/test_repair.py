@@ -7,7 +7,7 @@ from typing import Any, Literal
 import pytest
 
 from streams import read, toolkit
-from toolcrib import Toolkit, ToolCall, ToolResponse
+from toolcrib import ToolCall, Toolkit, ToolResponse
 from toolcrib.blocks import TextBlock
 
 

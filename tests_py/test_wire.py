@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from streams import read, texts, toolkit
-from toolcrib import Toolkit, ToolCall, ToolResponse
+from toolcrib import ToolCall, Toolkit, ToolResponse
 
 ARGUMENTS = {"city": "Bern", "days": 3}
 TEXT = json.dumps(ARGUMENTS)
@@ -20,7 +20,12 @@ CALLS: dict[str, Any] = {
     "openai": {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": TEXT}},
     "openai_responses": {"type": "function_call", "id": "f", "call_id": "c1", "name": "weather", "arguments": TEXT},
     "gemini": {"functionCall": {"id": "c1", "name": "weather", "args": ARGUMENTS}},
-    "mcp": {"jsonrpc": "2.0", "id": "c1", "method": "tools/call", "params": {"name": "weather", "arguments": ARGUMENTS}},
+    "mcp": {
+        "jsonrpc": "2.0",
+        "id": "c1",
+        "method": "tools/call",
+        "params": {"name": "weather", "arguments": ARGUMENTS},
+    },
     "bare": {"id": "c1", "name": "weather", "arguments": ARGUMENTS},
 }
 
@@ -240,7 +245,7 @@ async def test_an_error_goes_back_as_one() -> None:
 
 
 def test_content_that_is_no_json_is_shown_as_python_shows_it() -> None:
-    response = ToolResponse(["a", {"type": "text", "text": "b"}, {1, 1}])  # type: ignore[list-item]
+    response = ToolResponse(["a", {"type": "text", "text": "b"}, {1}])  # type: ignore[list-item]
 
     assert response.to_openai()["content"] == "a\nb\n{1}"
     assert ToolResponse("plain").to_openai()["content"] == "plain"  # type: ignore[arg-type]

@@ -1,20 +1,20 @@
 """Keep the tools of LLM agents, tell models about them, decide who may call them, and run them."""
 
 from toolcrib import errors, tracing
-from toolcrib._core import RegisteredToolFunction, Role, Roles, ToolGroup, ToolkitView, ToolResponse, ToolStream
-from toolcrib._core import ArgumentReader, RegisteredToolFunction, ToolCall, ToolGroup, ToolResponse, ToolStream
 from toolcrib._core import (
     Approvals,
+    ArgumentReader,
     Policy,
     RegisteredToolFunction,
     Role,
     Roles,
+    ToolCall,
     ToolGroup,
     ToolkitView,
     ToolResponse,
     ToolStream,
+    format_tool_result,
 )
-from toolcrib._core import RegisteredToolFunction, ToolGroup, ToolResponse, ToolStream, format_tool_result
 from toolcrib.blocks import (
     AudioBlock,
     Base64Source,
@@ -32,8 +32,8 @@ from toolcrib.toolkit import Toolkit
 
 __all__ = [
     "AgentSkill",
-    "ArgumentReader",
     "Approvals",
+    "ArgumentReader",
     "AudioBlock",
     "Base64Source",
     "DialectSchemas",

@@ -70,7 +70,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     call::install(module)?;
     module.add_class::<argument_reader::PyArgumentReader>()?;
     text::install(module)?;
-    module.add_function(wrap_pyfunction!(tell::format_tool_result, module)?)?;
     tell::install(module)?;
     artifactflow::install(module)?;
     // Not by `add_function`, which would make it a public name.
