@@ -1,0 +1,178 @@
+"""Calls through a view: the toolkit's whole interface, and nothing that the view does not show."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from guarded import Shop, answering, last
+from streams import block, read, texts
+from test_events import heard
+from toolcrib import Toolkit, ToolResponse
+from toolcrib.policy import Policy, Rule
+
+
+async def test_what_a_view_shows_can_be_called_in_every_way(loop_factory: Any) -> None:
+    shop = Shop()
+    view = shop.kit.view(names=["look"], caller="ann")
+
+    assert (await view.call("look", path="a")).text == "saw a"
+    assert await texts(view.call_tool_function(block("look", path="b"))) == ["saw b"]
+    assert await texts(await view.call_tool_function(block("look", path="c"))) == ["saw c"]
+    assert view.run("look", path="d").text == "saw d"
+    assert view.check(block("look", path="e"))["would"] == "run"
+    assert [path for _, path in shop.ran] == ["a", "b", "c", "d"]
+
+
+async def test_what_a_view_does_not_show_looks_like_what_does_not_exist() -> None:
+    shop = Shop()
+    view = shop.kit.view(names=["look"])
+
+    hidden = await view.call("remove", path="a")
+    missing = await view.call("rexove", path="a")
+
+    assert (hidden.code, missing.code) == ("tool_not_available", "tool_not_available")
+    assert hidden.text.replace("remove", "rexove") == missing.text
+    assert view.check(block("remove", path="a"))["code"] == "tool_not_available"
+    assert shop.ran == []
+
+
+async def test_a_view_that_shows_nothing_lets_nothing_through() -> None:
+    shop = Shop()
+
+    for view in (shop.kit.view(groups=[]), shop.kit.view(names=[]), shop.kit.view(tags=["x"])):
+        assert (await view.call("look", path="a")).code == "tool_not_available"
+
+
+async def test_whether_a_tool_is_shown_is_decided_when_the_call_starts() -> None:
+    shop = Shop()
+    view = shop.kit.view(groups=["files"])
+    stream = view.call_tool_function(block("look", path="a"))
+
+    shop.kit.register_group("files", tools=["look"])
+
+    assert await texts(stream) == ["saw a"]
+    stream = view.call_tool_function(block("look", path="a"))
+    shop.kit.unregister_group("files")
+    assert (await last(stream)).code == "tool_not_available"
+
+
+async def test_names_that_look_alike_are_not_shown() -> None:
+    shop = Shop()
+    view = shop.kit.view(names=["look"])
+    shop.kit.register_tool_function(shop.remove, func_name="lооk")  # with two Cyrillic letters
+
+    assert (await view.call("lооk", path="a")).code == "tool_not_available"
+    assert shop.ran == []
+
+
+async def test_middlewares_are_around_it_and_stay_inside() -> None:
+    shop = Shop()
+    seen: list[str] = []
+
+    async def escape(kwargs: dict[str, Any], next_handler: Any) -> AsyncIterator[ToolResponse]:
+        seen.append(kwargs["tool_call"]["name"])
+        async for response in next_handler(tool_call=block("count", to=2)):
+            yield response
+
+    shop.kit.register_middleware(escape)
+    view = shop.kit.view(names=["look"])
+
+    assert (await last(view.call_tool_function(block("look", path="a")))).code == "tool_not_available"
+    assert (await view.call("look", path="a")).code == "tool_not_available"
+    assert (seen, shop.ran) == (["look", "look"], [])
+
+
+async def test_a_task_in_the_background_belongs_to_the_toolkit_of_the_view() -> None:
+    shop = Shop()
+    shop.kit.register_tool_function(shop.look, func_name="behind", async_execution=True)
+    view = shop.kit.view(names=["behind"])
+
+    response = await view.call("behind", path="a")
+    assert response.metadata is not None
+
+    assert (await shop.kit.wait_task(response.metadata["task_id"])).text == "saw a"
+
+
+async def test_the_caller_of_a_view_is_who_is_judged_and_heard() -> None:
+    approve, asked = answering("once")
+    shop = Shop(policy=Policy([Rule("deny", caller="eve"), Rule("ask", caller="b*")]), approver=approve)
+    events = heard(shop.kit)
+
+    codes = [
+        (await shop.kit.view(caller=caller).call("look", path="a")).code
+        for caller in ("eve", "ann", "bob", "eve", None)
+    ]
+
+    assert codes == ["denied", None, None, "denied", None]
+    assert [request.caller for request in asked] == ["bob"]
+    assert {event.caller for event in events} == {"eve", "ann", "bob", None}
+
+
+async def test_what_is_remembered_for_nobody_is_not_for_somebody() -> None:
+    shop = Shop(policy=Policy([Rule("deny", caller="*")]))
+    view = shop.kit.view(caller="ann")
+
+    codes = []
+    for _ in range(3):
+        codes.append((await shop.kit.call("look", path="a")).code)
+        codes.append((await view.call("look", path="a")).code)
+
+    assert codes == [None, "denied"] * 3
+
+
+async def test_a_narrower_view_lets_less_through() -> None:
+    shop = Shop()
+    view = shop.kit.view(names=["look", "remove"]).view(exclude=["remove"], caller="ann")
+
+    assert (await view.call("look", path="a")).ok
+    assert (await view.call("remove", path="a")).code == "tool_not_available"
+
+
+async def test_streams_of_a_view_are_cancelled_and_closed_like_any_other() -> None:
+    ended: list[str] = []
+    kit = Toolkit()
+
+    @kit.tool
+    async def endless() -> AsyncIterator[str]:
+        try:
+            while True:
+                yield "x"
+                await asyncio.sleep(0)
+        finally:
+            ended.append("ended")
+
+    view = kit.view()
+    stream = view.call_tool_function(block("endless"))
+    await anext(stream)
+    await stream.aclose()
+    task = asyncio.create_task(read(view.call_tool_function(block("endless"))))
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+    assert ended == ["ended", "ended"]
+
+
+async def test_a_call_keeps_its_view_alive() -> None:
+    shop = Shop()
+
+    stream = shop.kit.view(names=["look"]).call_tool_function(block("look", path="a"))
+
+    assert await texts(stream) == ["saw a"]
+
+
+@pytest.mark.parametrize("call", [3, None, "look", ["look"]])
+def test_what_is_no_call_is_refused(call: Any) -> None:
+    view = Shop().kit.view()
+
+    with pytest.raises(TypeError):
+        view.call_tool_function(call)
+    with pytest.raises(TypeError):
+        view.check(call)
+    with pytest.raises(TypeError):
+        view.call()  # type: ignore[call-arg]
