@@ -102,10 +102,8 @@ async def test_the_caller_of_a_view_is_who_is_judged_and_heard() -> None:
     shop = Shop(policy=Policy([Rule("deny", caller="eve"), Rule("ask", caller="b*")]), approver=approve)
     events = heard(shop.kit)
 
-    codes = [
-        (await shop.kit.view(caller=caller).call("look", path="a")).code
-        for caller in ("eve", "ann", "bob", "eve", None)
-    ]
+    callers = ("eve", "ann", "bob", "eve", None)
+    codes = [(await shop.kit.view(caller=caller).call("look", path="a")).code for caller in callers]
 
     assert codes == ["denied", None, None, "denied", None]
     assert [request.caller for request in asked] == ["bob"]

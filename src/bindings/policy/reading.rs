@@ -1,4 +1,8 @@
 //! Rules, pending calls and answers, read from Python objects.
+#![allow(
+    clippy::doc_markdown,
+    reason = "what `help()` shows is Python's documentation, where sections list bare names"
+)]
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
@@ -24,13 +28,11 @@ pub(crate) fn value_of(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Value>
         dict.update(mapping)?;
         return Ok(json::from_python(&dict)?.into());
     }
-    match object.getattr_opt(intern!(py, "to_dict"))? {
-        Some(to_dict) => Ok(json::from_python(&to_dict.call0()?)?.into()),
-        None => {
-            let kind = object.get_type().qualname()?;
-            Err(PyTypeError::new_err(format!("{what} is a mapping of plain values, not {kind}")))
-        }
+    if let Some(to_dict) = object.getattr_opt(intern!(py, "to_dict"))? {
+        return Ok(json::from_python(&to_dict.call0()?)?.into());
     }
+    let kind = object.get_type().qualname()?;
+    Err(PyTypeError::new_err(format!("{what} is a mapping of plain values, not {kind}")))
 }
 
 /// What `_read_answer` gives: the word, and the edited arguments.

@@ -254,18 +254,13 @@ impl PyPolicy {
             None => json!({}),
         };
         let tool = toolkit.and_then(|toolkit| toolkit.get().find(py, name));
-        let explanation = match tool {
-            Some(tool) => {
-                let tool: &PyTool = tool.get();
-                about(tool, caller, |subject| self.core.explain(subject, &tool.plan.completed(py, arguments)))
-            }
-            None => {
-                let (kind, permission) = (Kind::Other, Permission::Auto);
-                let subject = Subject { tool: name, server: None, groups: &[], tags: &[], kind, permission, caller };
-                self.core.explain(&subject, &arguments)
-            }
-        };
-        Ok(explanation.into())
+        if let Some(tool) = tool {
+            let tool: &PyTool = tool.get();
+            let whole = tool.plan.completed(py, arguments);
+            return Ok(about(tool, caller, |subject| self.core.explain(subject, &whole)).into());
+        }
+        let subject = Subject { caller, ..Subject::of(name) };
+        Ok(self.core.explain(&subject, &arguments).into())
     }
 
     fn __repr__(&self) -> String {
