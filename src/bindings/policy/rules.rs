@@ -19,7 +19,7 @@ use crate::bindings::desk::about;
 use crate::bindings::json as bridge;
 use crate::bindings::tool::PyTool;
 use crate::bindings::toolkit::PyToolkit;
-use crate::policy::{Decision, Kind, Permission, Policy, Problem, Rule, Source, Subject, Tier, Verdict, rfc3339};
+use crate::policy::{Decision, Policy, Problem, Rule, Source, Subject, Tier, Verdict, rfc3339};
 
 /// How many decisions of shadow mode are kept; the oldest make room.
 const SHADOWED: usize = 1000;
