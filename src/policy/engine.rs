@@ -160,10 +160,17 @@ impl Policy {
     /// Decides about a call.
     #[must_use]
     pub fn decide(&self, subject: &Subject<'_>, arguments: &dyn Arguments) -> Verdict {
-        let plan = self.snapshot().with_plan(subject, Arc::clone);
-        if let Some(verdict) = &plan.fixed {
-            return verdict.clone();
-        }
+        let snapshot = self.snapshot.read().unwrap_or_else(PoisonError::into_inner);
+        let plan = snapshot.with_plan(subject, |plan| match &plan.fixed {
+            Some(verdict) => Err(verdict.clone()),
+            None => Ok(plan.clone()),
+        });
+        // Arguments are asked for when nothing is locked: that may run anything.
+        drop(snapshot);
+        let plan = match plan {
+            Ok(plan) => plan,
+            Err(verdict) => return verdict,
+        };
         let mut texts = Texts::default();
         let arguments = arguments.value();
         plan.verdict(|rule| rule.misfit_of_arguments(arguments, &mut texts).is_none())
