@@ -176,7 +176,7 @@ class TestCalls:
     async def test_a_null_that_leaves_out_is_told_from_a_real_one(self) -> None:
         toolkit = Toolkit()
         seen = seen_by(toolkit)
-        given = {"labels": [], "at": {"item_1": "Road", "item_2": 7}, "tag": None}
+        given: dict[str, Any] = {"labels": [], "at": {"item_1": "Road", "item_2": 7}, "tag": None}
 
         for limit in (None, {"value": None}, {"value": 3}):
             block = {"name": "note", "input": {**given, "limit": limit}}
@@ -253,13 +253,14 @@ class TestCalls:
                 yield response
 
         toolkit.register_middleware(watch)
-        block = {"id": "1", "name": "note", "input": {"labels": [], "at": {"item_1": "Road", "item_2": 7}}}
+        sent: dict[str, Any] = {"labels": [], "at": {"item_1": "Road", "item_2": 7}}
+        block = {"id": "1", "name": "note", "input": sent}
 
         response = await last(toolkit.call_tool_function(block, dialect="gemini"))
 
         assert response.text == "noted"
         assert calls == [{"id": "1", "name": "note", "input": {"labels": {}, "at": ["Road", 7]}}]
-        assert block["input"]["labels"] == []
+        assert sent["labels"] == []
 
     async def test_nothing_is_looked_at_before_the_first_step(self) -> None:
         toolkit = Toolkit()

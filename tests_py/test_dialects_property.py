@@ -74,11 +74,12 @@ LEAVES: list[Typed] = [
 def larger(inner: st.SearchStrategy[Typed]) -> st.SearchStrategy[Typed]:
     """Types that are made of others."""
     pair = st.tuples(inner, inner)
+    alias = types.GenericAlias
     return st.one_of(
-        inner.map(lambda it: (list[it[0]], st.lists(it[1], max_size=2))),  # type: ignore[name-defined]
-        inner.map(lambda it: (dict[str, it[0]], st.dictionaries(TEXT, it[1], max_size=2))),  # type: ignore[name-defined]
+        inner.map(lambda it: (alias(list, (it[0],)), st.lists(it[1], max_size=2))),
+        inner.map(lambda it: (alias(dict, (str, it[0])), st.dictionaries(TEXT, it[1], max_size=2))),
         inner.map(lambda it: (Optional[it[0]], st.none() | it[1])),
-        pair.map(lambda it: (tuple[it[0][0], it[1][0]], st.tuples(it[0][1], it[1][1]).map(list))),  # type: ignore[name-defined]
+        pair.map(lambda it: (alias(tuple, (it[0][0], it[1][0])), st.tuples(it[0][1], it[1][1]).map(list))),
         pair.map(lambda it: (Union[it[0][0], it[1][0]], it[0][1] | it[1][1])),
     )
 
