@@ -41,6 +41,11 @@ impl TagEnd {
 
     /// Looks at a `<`; `None` if more has to come.
     fn look(&mut self, rest: &str, is_last: bool) -> Option<Found> {
+        let is_markup = |byte: u8| byte.is_ascii_alphabetic() || matches!(byte, b'!' | b'/' | b'_') || !byte.is_ascii();
+        if rest.as_bytes().get(1).is_some_and(|byte| !is_markup(*byte)) {
+            self.at += 1;
+            return Some(Found::More);
+        }
         if CDATA.starts_with(&rest[..boundary(rest, CDATA.len())]) && rest.len() > 1 {
             if rest.len() < CDATA.len() && !is_last {
                 return None;

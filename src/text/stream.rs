@@ -140,27 +140,32 @@ impl Parser {
 
     /// Follows the prose up to where a call begins; `false` if more has to come.
     fn in_prose(&mut self, is_last: bool, pieces: &mut Vec<Piece>) -> bool {
-        let candidate =
-            if self.is_full { None } else { self.prose.next(&self.held, self.followed, self.wants_lines()) };
-        let Some(candidate) = candidate else {
-            self.followed = self.held.len();
-            self.release(self.followed, pieces);
-            return false;
+        let (candidate, look) = loop {
+            let next = if self.is_full { None } else { self.prose.next(&self.held, self.followed, self.wants_lines()) };
+            let Some(candidate) = next else {
+                self.followed = self.held.len();
+                self.release(self.followed, pieces);
+                return false;
+            };
+            match self.look(candidate, is_last) {
+                Look::Nothing => self.followed = self.prose.pass(&self.held, candidate),
+                look => break (candidate, look),
+            }
         };
         self.followed = candidate.at;
         self.release(candidate.at, pieces);
-        match self.look(candidate, is_last) {
-            Look::Nothing => {
-                self.followed = self.prose.pass(&self.held, candidate);
-                true
-            }
+        match look {
+            Look::Nothing => true,
             Look::Unsure => false,
             Look::Wrapper(length) => {
                 self.prose.resume(false);
                 self.consume(self.at + length);
                 true
             }
-            Look::Call(format) => {
+            Look::Call(format, why) => {
+                if self.chosen.is_none() && candidate.spot == Spot::Tag {
+                    self.choose(format, why);
+                }
                 let ending = format.ending(&self.held[self.at..]);
                 self.block = Some(Open { ending, format, candidate: candidate.spot, is_skipped: false });
                 true
@@ -178,6 +183,9 @@ impl Parser {
     /// Asks the formats whether a call begins.
     fn look(&mut self, candidate: Candidate, is_last: bool) -> Look {
         let rest = &self.held[candidate.at..];
+        if candidate.spot == Spot::Tag && rest.as_bytes().get(1).is_some_and(|byte| !begins_tag(*byte)) {
+            return Look::Nothing;
+        }
         let chosen = self.chosen.map(|format| [format]);
         let formats = chosen.as_ref().map_or(self.dialects, |chosen| chosen.as_slice());
         let mut is_unsure = false;
@@ -193,12 +201,7 @@ impl Parser {
                     return Look::Nothing;
                 }
                 Opening::Wrapper(length) => return Look::Wrapper(length),
-                Opening::Yes(why) => {
-                    if self.chosen.is_none() && candidate.spot == Spot::Tag {
-                        self.choose(*format, why);
-                    }
-                    return Look::Call(*format);
-                }
+                Opening::Yes(why) => return Look::Call(*format, why),
             }
         }
         if is_unsure { Look::Unsure } else { Look::Nothing }
@@ -350,9 +353,14 @@ impl Parser {
     }
 }
 
+/// Whether a tag that matters may go on so: a flood of others should cost next to nothing.
+fn begins_tag(byte: u8) -> bool {
+    matches!(byte, b't' | b'T' | b'f' | b'F' | b'i' | b'I' | b'/')
+}
+
 enum Look {
     Nothing,
     Unsure,
     Wrapper(usize),
-    Call(&'static dyn TextFormat),
+    Call(&'static dyn TextFormat, &'static str),
 }

@@ -13,6 +13,8 @@ mod code;
 mod cuts;
 mod declared;
 mod dialects;
+mod fuzz;
+mod hostile;
 mod repairs;
 
 /// The cases that both suites read.
