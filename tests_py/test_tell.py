@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolcrib import Toolkit, ToolResponse, format_tool_result
+from toolcrib import ToolCall, Toolkit, ToolResponse, format_tool_result
 
 FORMATS: list[Literal["xml", "hermes", "function", "invoke", "fenced", "react"]] = [
     "xml",
@@ -144,6 +144,17 @@ def test_the_meta_tool_is_told_with_its_groups() -> None:
     assert "  - post: boolean (optional) - Parcels." in toolkit.instructions()
 
 
+def test_a_view_tells_about_what_it_shows() -> None:
+    toolkit = Toolkit()
+    toolkit.register_tool_function(search)
+    toolkit.register_tool_function(send)
+
+    text = toolkit.view(names=["send"]).instructions("react")
+
+    assert "### send" in text
+    assert "search" not in text
+
+
 def test_an_empty_toolkit_says_that_there_are_no_tools() -> None:
     assert Toolkit().instructions() == "<tool_instructions>\nNo tools available.\n</tool_instructions>"
 
@@ -187,6 +198,20 @@ def test_a_response_is_shown_with_the_value_behind_it() -> None:
     assert [child.tag for child in root] == ["name", "success", "data"]
     assert [item.text for item in root.findall("data/rows/item/item")] == ["1", "0"]
     assert root.findtext("data/done") == "false"
+
+
+def test_a_response_answers_the_call_it_is_asked_about() -> None:
+    toolkit = Toolkit()
+    toolkit.register_tool_function(search)
+
+    response = toolkit.run("search", query="x")
+
+    by_name = response.to_xml(name="search")
+    assert by_name == format_tool_result("search", response)
+    assert response.to_xml(ToolCall("search", {"query": "x"})) == by_name
+    assert response.to_xml({"type": "tool_use", "id": "1", "name": "search", "input": {"query": "x"}}) == by_name
+    with pytest.raises(TypeError, match="needs the call"):
+        response.to_xml()
 
 
 def test_a_failure_is_shown_with_its_text() -> None:

@@ -844,6 +844,16 @@ class ToolkitView:
     def get_json_schemas_bytes(self) -> bytes:
         """Give the same list as JSON text, which is kept until something changes."""
 
+    def instructions(self, format: Literal["xml", "hermes", "function", "invoke", "fenced", "react"] = "xml") -> str:
+        """Tell a model in words about the tools it shows, and how to write a call of one; see `Toolkit.instructions`.
+
+        Args:
+            format: How calls are written: `"xml"`, `"hermes"`, `"function"`, `"invoke"`, `"fenced"` or `"react"`.
+
+        Raises:
+            ValueError: If there is no such format.
+        """
+
     def get_activated_notes(self) -> str:
         """Join the notes of the active groups it shows, each under the heading `## About Tool Group '<name>'`."""
 
@@ -1252,6 +1262,17 @@ class ToolResponse:
         """Give MCP's `CallToolResult`.
 
         The value itself is `structuredContent`, where there is one.
+        """
+
+    def to_xml(self, call: ToolCall | Mapping[str, Any] | object | None = None, *, name: str | None = None) -> str:
+        """Give the element `tool_result` for a model that writes its calls in XML; see `format_tool_result`.
+
+        Args:
+            call: The call that this answers, in any form.
+            name: The tool's name, where `call` does not say it.
+
+        Raises:
+            TypeError: If neither says which tool it was.
         """
 
     def __eq__(self, other: object, /) -> bool: ...

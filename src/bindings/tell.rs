@@ -12,6 +12,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 use serde_json::Value;
 
+use super::call::{PyToolCall, read_object};
+use super::foreign;
 use super::response::PyToolResponse;
 use super::value::as_json;
 use crate::schema::FunctionSchema;
@@ -58,6 +60,29 @@ fn format_tool_result(name: &str, result: &Bound<'_, PyAny>, format: &str) -> Py
     let form = form(format)?;
     let (success, data, error) = outcome(result)?;
     Ok(result::format_tool_result(form, name, &Outcome { success, data: data.as_ref(), error: error.as_deref() }))
+}
+
+#[pymethods]
+impl PyToolResponse {
+    /// Give the element `tool_result` for a model that writes its calls in XML; see `format_tool_result`.
+    ///
+    /// Args:
+    ///     call: The call that this answers, in any form.
+    ///     name: The tool's name, where `call` does not say it.
+    ///
+    /// Raises:
+    ///     TypeError: If neither says which tool it was.
+    #[pyo3(signature = (call=None, *, name=None))]
+    fn to_xml(slf: &Bound<'_, Self>, call: Option<&Bound<'_, PyAny>>, name: Option<String>) -> PyResult<String> {
+        let called = || match call?.cast::<PyToolCall>() {
+            Ok(call) => Some(call.get().call.name.clone()),
+            Err(_) => call.filter(|call| foreign::is_readable(call)).map(|call| read_object(call).name),
+        };
+        let Some(name) = name.or_else(called) else {
+            return Err(PyTypeError::new_err("to_xml needs the call that the response answers, or the tool's name"));
+        };
+        format_tool_result(&name, slf.as_any(), Form::Xml.as_str())
+    }
 }
 
 fn outcome(result: &Bound<'_, PyAny>) -> PyResult<(bool, Option<Value>, Option<String>)> {

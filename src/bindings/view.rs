@@ -16,6 +16,7 @@ use super::meta::with_switches;
 use super::names;
 use super::response;
 use super::stream::{check, resumed};
+use super::tell::{form, tell};
 use super::tool::{PyTool, schema_to_python};
 use super::toolkit::{PyToolkit, wanted};
 use crate::call::Answer;
@@ -171,6 +172,29 @@ impl PyToolkitView {
         let old = kept().replace((revisions, bytes.clone_ref(py)));
         drop(old);
         Ok(bytes)
+    }
+
+    /// Tell a model in words about the tools it shows, and how to write a call of one; see `Toolkit.instructions`.
+    ///
+    /// Args:
+    ///     format: How calls are written: `"xml"`, `"hermes"`, `"function"`, `"invoke"`, `"fenced"` or `"react"`.
+    ///
+    /// Raises:
+    ///     ValueError: If there is no such format.
+    #[pyo3(signature = (format="xml"))]
+    fn instructions(&self, py: Python<'_>, format: &str) -> PyResult<String> {
+        let form = form(format)?;
+        let (_, tools) = self.listed(py);
+        let told = tools.iter().map(|tool| {
+            let tool = tool.get();
+            tool.check_extension()?;
+            let schema = match tool.meta {
+                None => tool.schema.clone(),
+                Some(_) => Arc::new(with_switches(&tool.schema, &self.toolkit.get().switches_in(&self.view))),
+            };
+            Ok((tool.name.clone(), schema))
+        });
+        Ok(tell(form, &told.collect::<PyResult<Vec<_>>>()?))
     }
 
     /// Join the notes of the active groups it shows, each under the heading `## About Tool Group '<name>'`.
