@@ -310,13 +310,23 @@ def test_a_registered_tool_answers_as_any_other_does() -> None:
     toolkit = Toolkit()
     toolkit.register_tool_function(WebSearch())
 
-    good = toolkit.run("web_search", query="rust", count="3")
+    good = toolkit.run("web_search", query="rust", count=3)
     bad = toolkit.run("web_search", query="nothing")
     wrong = toolkit.run("web_search", query="rust", page=1)
 
     assert (good.ok, good.text, good.metadata) == (True, '{"hits": 3}', {"engine": "x", "value": {"hits": 3}})
     assert (bad.code, bad.text) == ("failed", "Error: no results")
     assert wrong.code == "invalid_arguments"
+
+
+def test_a_tool_that_asks_does_not_run_unasked() -> None:
+    toolkit, tool = Toolkit(), WebSearch(permission=ToolPermission.CONFIRM)
+    toolkit.register_tool_function(tool)
+
+    response = toolkit.run("web_search", query="rust")
+
+    assert not response.ok
+    assert tool.asked == []
 
 
 def test_the_stricter_permission_holds() -> None:

@@ -8,12 +8,14 @@ from toolcrib._core import (
     RegisteredToolFunction,
     Role,
     Roles,
+    TextParser,
     ToolCall,
     ToolGroup,
     ToolkitView,
     ToolResponse,
     ToolStream,
     format_tool_result,
+    parse_tool_calls,
 )
 from toolcrib.blocks import (
     AudioBlock,
@@ -45,6 +47,7 @@ __all__ = [
     "Role",
     "Roles",
     "TextBlock",
+    "TextParser",
     "ThinkingBlock",
     "ToolCall",
     "ToolGroup",
@@ -58,5 +61,6 @@ __all__ = [
     "VideoBlock",
     "errors",
     "format_tool_result",
+    "parse_tool_calls",
     "tracing",
 ]

@@ -44,6 +44,7 @@ __all__ = [
     "Role",
     "Roles",
     "TaskBoard",
+    "TextParser",
     "ToolCall",
     "ToolGroup",
     "ToolResponse",
@@ -52,6 +53,7 @@ __all__ = [
     "Toolkit",
     "ToolkitView",
     "format_tool_result",
+    "parse_tool_calls",
 ]
 
 @type_check_only
@@ -1442,6 +1444,88 @@ class ArgumentReader:
             The call, under the name and the id that the reader was made with.
         """
 
+@final
+class TextParser:
+    """Read the tool calls in the text of a model, as it comes.
+
+    Args:
+        format: How the calls are written: `"xml"`, `"hermes"`, `"function"`, `"invoke"`, `"fenced"`, `"react"`, or
+            `"auto"` for whichever the first call is written in.
+        tools: The toolkit or view whose tools are called; values are then read by their declared types, and guessed
+            otherwise.
+        compat: Whether XML is read as ArtifactFlow reads it: code fences do not count, values are guessed, and what is
+            wrong is dropped.
+        fallback: Whether compatible reading searches a block that is not XML for what looks like a call.
+
+    Raises:
+        ValueError: If `format` is unknown, or another than `"auto"` and `"xml"` is to be read in the compatible way.
+        TypeError: If `tools` is neither a toolkit nor a view.
+
+    Example:
+        parser = TextParser(tools=toolkit)
+        for piece in parser.feed(delta):
+            print(piece) if isinstance(piece, str) else calls.append(piece)
+    """
+
+    def __new__(
+        cls,
+        format: str = "auto",
+        tools: Toolkit | ToolkitView | None = None,
+        *,
+        compat: bool = False,
+        fallback: bool = True,
+    ) -> TextParser: ...
+    def feed(self, text: str) -> list[str | ToolCall]:
+        """Take the next piece of the message.
+
+        Args:
+            text: What came; it may be cut anywhere.
+
+        Returns:
+            What is certain by now, in order: prose, and calls that are complete. A call that cannot be read has an
+            `error`.
+        """
+
+    def finish(self) -> list[str | ToolCall]:
+        """End the message. What is fed afterwards is another one.
+
+        Returns:
+            What is left. A call that the text ends in is one with an `error`.
+        """
+
+    @property
+    def report(self) -> dict[str, Any]:
+        """What has been found out about the message.
+
+        Its `format` and `why` it is that one, `at` which line and column that was seen, how many `calls` there were,
+        and how many were `passed_over` because they stand in code or quotes.
+        """
+
+def parse_tool_calls(
+    text: str,
+    format: str = "auto",
+    tools: Toolkit | ToolkitView | None = None,
+    *,
+    compat: bool = False,
+    fallback: bool = True,
+) -> list[ToolCall]:
+    """Find the tool calls in a whole text.
+
+    Args:
+        text: What the model wrote.
+        format: How the calls are written; see `TextParser`.
+        tools: The toolkit or view whose tools are called.
+        compat: Whether XML is read as ArtifactFlow reads it.
+        fallback: Whether compatible reading searches a block that is not XML for what looks like a call.
+
+    Returns:
+        The calls in order. One that cannot be read has an `error`.
+
+    Raises:
+        ValueError: If `format` is unknown, or another than `"auto"` and `"xml"` is to be read in the compatible way.
+        TypeError: If `tools` is neither a toolkit nor a view.
+    """
+
 def format_tool_result(
     name: str,
     result: ToolResponse | dict[str, Any],
@@ -1471,9 +1555,6 @@ def _format_plain_result(name: str, result: dict[str, Any]) -> str:
 
 def _frame_instructions(format: str, documents: list[str]) -> str:
     """Put texts about tools between what a model must know about calls."""
-
-def _parse_like_seed(text: str, fallback: bool) -> list[tuple[str, dict[str, Any], str]]:
-    """Find the calls in a text as ArtifactFlow does: name, parameters, block."""
 
 def _write_call(format: str, name: str, arguments: dict[str, Any]) -> str:
     """Write a call as a model is to write it."""

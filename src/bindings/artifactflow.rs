@@ -1,4 +1,4 @@
-//! What only ArtifactFlow's interface needs: its reading of calls, its bare results, and texts around its own documentation.
+//! What only ArtifactFlow's interface needs: its bare results, and texts around its own documentation.
 #![allow(clippy::doc_markdown, reason = "what `help()` shows is Python's documentation")]
 
 use pyo3::intern;
@@ -8,32 +8,17 @@ use serde_json::{Map, Value};
 
 use super::json;
 use super::tell::form;
-use crate::text::parse_like_seed;
 use crate::text::result::{Shown, format_plain};
 use crate::text::tell::{frame, write_call};
 
 /// How deep a plain result is taken apart; what is deeper is shown as Python shows it.
 const DEPTH: usize = 64;
 
-/// What a call is to ArtifactFlow: name, parameters, and the block it was read from.
-type SeedCall<'py> = (String, Bound<'py, PyAny>, String);
-
 /// Adds the functions to the module, under names that are not public.
 pub(crate) fn install(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.setattr("_format_plain_result", wrap_pyfunction!(_format_plain_result, module)?)?;
     module.setattr("_frame_instructions", wrap_pyfunction!(_frame_instructions, module)?)?;
-    module.setattr("_parse_like_seed", wrap_pyfunction!(_parse_like_seed, module)?)?;
     module.setattr("_write_call", wrap_pyfunction!(_write_call, module)?)
-}
-
-/// Find the calls in a text as ArtifactFlow does.
-#[pyfunction]
-fn _parse_like_seed<'py>(py: Python<'py>, text: &str, fallback: bool) -> PyResult<Vec<SeedCall<'py>>> {
-    let calls = py.detach(|| parse_like_seed(text, fallback));
-    let calls = calls
-        .into_iter()
-        .map(|call| Ok((call.name, json::to_python(py, &call.arguments)?, call.raw.unwrap_or_default())));
-    calls.collect()
 }
 
 /// Write what a call gave without escaping anything, as ArtifactFlow does.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from toolcrib._core import _parse_like_seed
+import toolcrib
 
 __all__ = ["ToolCall", "XMLToolCallParser", "parse_tool_calls"]
 
@@ -36,7 +36,8 @@ class XMLToolCallParser:
                 A call may then lack some: one with an attribute, say, or all of them if `</params>` is missing. Without
                 it such a block is no call.
         """
-        return [ToolCall(*call) for call in _parse_like_seed(text, fallback)]
+        calls = toolcrib.parse_tool_calls(text, compat=True, fallback=fallback)
+        return [ToolCall(call.name, call.arguments, call.raw or "") for call in calls]
 
 
 def parse_tool_calls(text: str, *, fallback: bool = True) -> list[ToolCall]:

@@ -1,0 +1,32 @@
+"""The agent of examples/text_agent.py: its model writes calls into its text, and gets on with what it reads."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+EXAMPLE = Path(__file__).parent.parent / "examples" / "text_agent.py"
+
+
+def run() -> str:
+    done = subprocess.run([sys.executable, str(EXAMPLE)], capture_output=True, text=True, timeout=50)
+    assert (done.stderr, done.returncode) == ("", 0)
+    return done.stdout
+
+
+def test_the_agent_gets_its_texts_onto_the_shelf() -> None:
+    lines = run().splitlines()
+
+    assert lines[-1] == "shelf: {'loop.c': 'for (i = 0; i < 007 && ok; i++) { }', 'note': 'all is well'}"
+    assert lines[-2] == "model: Both texts are on the shelf."
+
+
+def test_what_runs_what_is_mended_and_what_is_refused_is_shown() -> None:
+    told = [line for line in run().splitlines() if line.startswith("  ") and not line.startswith("   ")]
+
+    assert told == [
+        "  save {'name': 'loop.c', 'content': 'for (i = 0; i < 007 && ok; i++) { }'}: ok",
+        "  find {'word': '007', 'names': ['loop.c']}: ok",
+        "  mended: the closing tag of <content> was missing",
+        "  save {'name': 'note', 'content': 'all is well'}: ok",
+        "  ? {}: bad_call",
+    ]
