@@ -9,6 +9,7 @@ import pytest
 from streams import read, toolkit
 from toolcrib import ToolCall, Toolkit, ToolResponse
 from toolcrib.blocks import TextBlock
+from toolcrib.policy import Policy, Rule
 
 
 def search(query: str, max_results: int = 5, tags: list[str] | None = None) -> str:
@@ -312,3 +313,61 @@ def test_what_was_mended_is_on_the_call_itself() -> None:
     assert call_read.is_truncated
     assert call_read.has_duplicate_keys
     assert [repair["what"] for repair in call_read.repairs] == ["quotes", "closed", "duplicate"]
+
+
+async def test_a_tool_that_only_reads_runs_with_what_there_is() -> None:
+    kit = Toolkit(run_in="inline")
+    kit.register_tool_function(search, kind="read")
+
+    cut_off = await run('{"query": "a', kit)
+    twice = await run('{"query": "a", "query": "b"}', kit)
+
+    assert (cut_off.text, repairs(cut_off)) == ('["a", 5, null]', ["quotes", "closed"])
+    assert (twice.text, repairs(twice)) == ('["b", 5, null]', ["duplicate"])
+
+
+@pytest.mark.parametrize("kind", [None, "edit", "delete", "move", "execute", "other"])
+async def test_any_other_kind_of_tool_does_not(kind: Any) -> None:
+    kit = Toolkit(run_in="inline")
+    kit.register_tool_function(search, kind=kind)
+
+    assert (await run('{"query": "a', kit)).code == "bad_call"
+
+
+async def test_another_name_of_a_parameter_stands_for_it() -> None:
+    kit = Toolkit(run_in="inline")
+    kit.register_tool_function(search, aliases={"q": "query", "n": "max_results"})
+
+    response = await run({"q": "a", "n": 2}, kit)
+
+    assert response.text == '["a", 2, null]'
+    assert repairs(response) == ["alias", "alias"]
+
+
+async def test_rules_see_what_runs_and_the_response_tells_what_was_mended() -> None:
+    policy = Policy([Rule("deny", tool="search", args_pattern='"max_results": ?20')])
+    kit = Toolkit(run_in="inline", policy=policy)
+    kit.register_tool_function(search)
+
+    allowed = await run("{'query': 'a', 'maxResults': '2'}", kit)
+    denied = await run("{'query': 'a', 'maxResults': '20'}", kit)
+
+    assert (allowed.text, repairs(allowed)) == ('["a", 2, null]', ["quotes", "name", "coerced"])
+    assert denied.code == "denied"
+
+
+def test_a_dry_run_reads_as_a_call_does() -> None:
+    kit = toolkit(search)
+
+    assert kit.check(call("{'query': 'a'}"))["would"] == "run"
+    assert kit.check(call("{'query': 'a"))["code"] == "bad_call"
+    assert kit.check(call("nonsense"))["code"] == "bad_call"
+    assert kit.check(call({"max_result": 1}))["code"] == "invalid_arguments"
+
+
+async def test_a_view_reads_as_its_toolkit_does() -> None:
+    view = toolkit(search).view(names=["search"])
+
+    [response] = await read(view.call_tool_function(call("{'query': 'a'}")))
+
+    assert (response.text, repairs(response)) == ('["a", 5, null]', ["quotes"])

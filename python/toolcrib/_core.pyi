@@ -638,7 +638,7 @@ class Toolkit:
                 print(response.text)
         """
 
-    def check(self, tool_call: Mapping[str, Any]) -> dict[str, Any]:
+    def check(self, tool_call: Mapping[str, Any] | ToolCall | str | object) -> dict[str, Any]:
         """Say what would become of a call; nothing runs, nobody is asked, and nothing is noted.
 
         Args:
@@ -650,7 +650,7 @@ class Toolkit:
             shadow mode as `shadowed`, the `code` of the refusal, and the `problems` of the arguments as a text.
 
         Raises:
-            TypeError: If `tool_call` is not a mapping.
+            TypeError: If `tool_call` can be no call at all.
         """
 
     def end_run(self) -> None:
@@ -887,7 +887,7 @@ class ToolkitView:
     def __contains__(self, name: object, /) -> bool:
         """Whether a tool of this name can be called through it now."""
 
-    def call_tool_function(self, tool_call: Mapping[str, Any]) -> ToolStream:
+    def call_tool_function(self, tool_call: Mapping[str, Any] | ToolCall | str | object) -> ToolStream:
         """Call a tool the way a model asks for it, and give its responses as they come.
 
         A tool that the view does not show is answered with the code `"tool_not_available"`, whether there is one of
@@ -901,7 +901,7 @@ class ToolkitView:
     def run(self, name: str, /, **arguments: Any) -> ToolResponse:
         """Call a tool from synchronous code and return its last response; see `Toolkit.run`."""
 
-    def check(self, tool_call: Mapping[str, Any]) -> dict[str, Any]:
+    def check(self, tool_call: Mapping[str, Any] | ToolCall | str | object) -> dict[str, Any]:
         """Say what would become of a call through the view; see `Toolkit.check`."""
 
     def resume(

@@ -92,7 +92,7 @@ impl PyToolkit {
     ///     tool_call: The request, as `call_tool_function` takes it.
     ///
     /// Raises:
-    ///     TypeError: If `tool_call` is not a mapping.
+    ///     TypeError: If `tool_call` can be no call at all.
     fn check<'py>(slf: &Bound<'py, Self>, tool_call: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {
         check(slf.as_any(), tool_call)
     }
