@@ -3,6 +3,7 @@
 #![allow(clippy::expect_used, clippy::unwrap_used)]
 
 mod delta;
+mod fuzz;
 mod names;
 mod property;
 
