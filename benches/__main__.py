@@ -21,6 +21,7 @@ THEMES = (
     "concurrency",
     "threads",
     "arguments",
+    "repair",
     "listing",
     "dialects",
     "lookup",

@@ -90,6 +90,7 @@ impl Walk<'_, '_> {
     }
 
     fn closing(&mut self, bracket: char) -> Option<()> {
+        self.path.pop();
         while self.broken.take_if(",") {
             self.note(RepairKind::Comma, "a comma after the last value was left out");
             self.skip_ignored();
@@ -109,7 +110,6 @@ impl Walk<'_, '_> {
             Some(_) => return None,
         }
         self.mended.next();
-        self.path.pop();
         Some(())
     }
 
