@@ -201,7 +201,7 @@ async def test_a_thousand_calls_wait_and_go_on_together(loop_factory: Any) -> No
 
     async def approve(request: ApprovalRequest) -> bool:
         await release.wait()
-        return request.arguments["path"] != "13"
+        return bool(request.arguments["path"] != "13")
 
     shop = Shop(approver=approve)
     calls = [asyncio.ensure_future(shop.kit.call("remove", path=str(number))) for number in range(1000)]

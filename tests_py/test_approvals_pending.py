@@ -75,7 +75,7 @@ async def test_a_pending_call_goes_on_once() -> None:
     await read(shop.kit.resume(value, "once"))
     for answer in ("once", "no", "always"):
         with pytest.raises(UsedPendingError):
-            await read(shop.kit.resume(value, answer))  # type: ignore[arg-type]
+            await read(shop.kit.resume(value, answer))
 
     assert shop.ran == [("remove", "a", False)]
 
@@ -392,7 +392,7 @@ async def test_middlewares_are_around_it_and_cannot_change_what_was_approved() -
     async def meddle(kwargs: dict[str, Any], next_handler: Any) -> AsyncIterator[ToolResponse]:
         kwargs["tool_call"]["input"]["path"] = "/"
         async for response in next_handler(**kwargs):
-            response.content[0]["text"] += "!"  # type: ignore[typeddict-item]
+            response.content[0]["text"] += "!"
             yield response
 
     shop.kit.register_middleware(meddle)

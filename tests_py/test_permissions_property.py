@@ -7,6 +7,7 @@ seed and everything that makes it up.
 import json
 import os
 import random
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -212,7 +213,12 @@ def test_no_name_is_mended_into_a_preset_or_a_hidden_parameter() -> None:
         for _ in range(CALLS_OF_A_TOOL):
             seen.clear()
             arguments = make_arguments(chance, tool)
-            spelt = [str.upper, str.title, lambda name: "_" + name, lambda name: name.replace("_", "-")]
+            spelt: list[Callable[[str], str]] = [
+                str.upper,
+                str.title,
+                lambda name: "_" + name,
+                lambda name: name.replace("_", "-"),
+            ]
             arguments = {chance.choice(spelt)(name): value for name, value in arguments.items()}
             last_response(toolkit, arguments, as_text=chance.random() < 0.3)
             for call in seen:

@@ -173,4 +173,4 @@ def test_what_is_no_call_is_refused(call: Any) -> None:
     with pytest.raises(TypeError):
         view.check(call)
     with pytest.raises(TypeError):
-        view.call()  # type: ignore[call-arg]
+        view.call()  # type: ignore[call-arg, unused-coroutine]

@@ -887,7 +887,9 @@ class ToolkitView:
     def __contains__(self, name: object, /) -> bool:
         """Whether a tool of this name can be called through it now."""
 
-    def call_tool_function(self, tool_call: Mapping[str, Any] | ToolCall | str | object) -> ToolStream:
+    def call_tool_function(
+        self, tool_call: Mapping[str, Any] | ToolCall | str | object, *, dialect: Dialect | None = None
+    ) -> ToolStream:
         """Call a tool the way a model asks for it, and give its responses as they come.
 
         A tool that the view does not show is answered with the code `"tool_not_available"`, whether there is one of
@@ -1284,7 +1286,7 @@ class ToolResponse:
 
 @final
 class ToolCall(Mapping[str, Any]):
-    """What a model asked for, from any format.
+    r"""What a model asked for, from any format.
 
     It reads like the block that it stands for: `call["name"]`, `dict(call)`. `read` makes one of what a provider or a
     model gave; a call may also be made by hand.
@@ -1301,7 +1303,7 @@ class ToolCall(Mapping[str, Any]):
         has_duplicate_keys: Whether an object had a key twice.
 
     Example:
-        call = ToolCall.read({"function": {"name": "add", "arguments": "{\\"a\\": 1}"}})
+        call = ToolCall.read({"function": {"name": "add", "arguments": "{\"a\": 1}"}})
     """
 
     __hash__: None  # type: ignore[assignment]
@@ -1326,8 +1328,8 @@ class ToolCall(Mapping[str, Any]):
         What cannot be read gives a call with an `error`, which a toolkit answers with the code `bad_call`.
 
         Args:
-            x: A block or call of any provider, as a dictionary, as JSON text or as the object of a library; or text with
-                a call in it.
+            x: A block or call of any provider, as a dictionary, as JSON text or as the object of a library; or text
+                with a call in it.
             format: Which of the formats it is, where that is known: `"anthropic"`, `"openai"`, `"openai_responses"`,
                 `"gemini"`, `"mcp"` or `"bare"`.
 
@@ -1391,7 +1393,7 @@ class ToolCall(Mapping[str, Any]):
     @overload
     def get(self, key: str, /) -> Any: ...
     @overload
-    def get(self, key: str, /, default: Any) -> Any: ...
+    def get(self, key: str, default: Any, /) -> Any: ...
     def keys(self) -> list[str]: ...  # type: ignore[override]
     def values(self) -> list[Any]: ...  # type: ignore[override]
     def items(self) -> list[tuple[str, Any]]: ...  # type: ignore[override]

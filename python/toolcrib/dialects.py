@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
 
 from toolcrib.errors import UnknownToolError
 
@@ -11,12 +11,11 @@ if TYPE_CHECKING:
 
     from toolcrib._core import DialectTool, ToolStream
 
-__all__ = ["Dialect", "DialectSchemas", "DialectToolkit", "Loss"]
+    Dialect: TypeAlias = Literal[
+        "openai", "openai_strict", "openai_responses", "openai_responses_strict", "anthropic", "gemini", "mcp"
+    ]
 
-Dialect = Literal[
-    "openai", "openai_strict", "openai_responses", "openai_responses_strict", "anthropic", "gemini", "mcp"
-]
-"""The names of the dialects."""
+__all__ = ["DialectSchemas", "DialectToolkit", "Loss"]
 
 
 class Loss(NamedTuple):
