@@ -286,3 +286,50 @@ def test_what_any_view_lists_is_what_it_admits(seed: int) -> None:
 
         assert set(listed(both)) == set(listed(outer)) & set(listed(inner))
         assert {name for name in [*names, "x"] if answer(both, name) is None} == set(listed(both))
+
+
+def test_tags_choose_tools_and_are_no_groups() -> None:
+    toolkit = workshop()
+    toolkit.register_tool_function(tool("cut"), tags=["sharp", "machines"])
+    toolkit.register_tool_function(tool("scan"), "metal", groups=["office"], tags=["sharp"])
+
+    assert listed(toolkit.view(tags=["sharp"])) == ["cut", "scan"]
+    assert listed(toolkit.view(groups=["metal"], tags=["sharp"])) == ["scan"]
+    assert listed(toolkit.view(groups=["machines"])) == ["drill", "saw"]
+    assert listed(toolkit.view(groups=["sharp"])) == []
+    toolkit.register_tool_function(tool("cut"), namesake_strategy="override")
+    assert listed(toolkit.view(tags=["sharp", "machines"])) == ["scan"]
+
+
+async def test_what_a_view_lists_runs_and_what_it_does_not_list_never_does() -> None:
+    ran: list[str] = []
+    toolkit = Toolkit(run_in="inline")
+    names = ["read", "reаd", "Read", "write"]
+    for name in names:
+
+        def function(name: str = name) -> str:
+            ran.append(name)
+            return name
+
+        function.__name__ = name
+        toolkit.register_tool_function(function)
+    toolkit.register_group("mine", "", ["read"])
+    view = toolkit.view(groups=["mine"])
+
+    codes = {name: (await view.call(name)).code for name in [*names, "nothing"]}
+
+    assert codes == {name: None if name == "read" else "tool_not_available" for name in codes}
+    assert ran == ["read"]
+
+
+async def test_through_a_view_a_model_switches_only_what_the_view_shows() -> None:
+    toolkit = workshop()
+    toolkit.register_tool_function(toolkit.reset_equipped_tools)
+    view = toolkit.view(groups=["basic", "metal", "office"])
+
+    refused = await view.call("reset_equipped_tools", machines=False)
+    chosen = await view.call("reset_equipped_tools", office=True)
+
+    assert (refused.code, chosen.code) == ("invalid_arguments", None)
+    assert list(toolkit.state_dict()["active_groups"]) == ["machines", "office"]
+    assert listed(view) == ["look", "plan", "reset_equipped_tools"]
