@@ -26,6 +26,7 @@ THEMES = (
     "dialects",
     "lookup",
     "roles",
+    "policy",
     "failures",
     "responses",
     "leaks",

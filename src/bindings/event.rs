@@ -1,18 +1,18 @@
-//! `Event` and the queues in which listeners find them: what a toolkit tells of its calls.
+//! `Event`, and where listeners wait for them: what a toolkit tells of its calls.
 #![allow(
     clippy::doc_markdown,
     reason = "what `help()` shows is Python's documentation, where sections list bare names"
 )]
 
-use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::desk::PyDesk;
-use crate::call::EventKind;
+use super::stream::LISTENERS;
+use crate::call::{EventHub, EventKind, Kinds, Listener};
 
 /// One thing that happened to a call.
 #[pyclass(name = "Event", module = "toolcrib", frozen)]
@@ -74,64 +74,25 @@ impl PyEvent {
     }
 }
 
-/// Events that wait for one listener.
-pub(super) struct Queue {
-    pub(super) id: u64,
-    /// What it wants to hear of; everything if it is empty.
-    pub(super) kinds: Box<[EventKind]>,
-    size: usize,
-    state: Mutex<Waiting>,
-}
+/// An event in a queue.
+pub(crate) type Told = Arc<Py<PyEvent>>;
 
+/// Functions that are called when the next event comes.
 #[derive(Default)]
-struct Waiting {
-    events: VecDeque<Py<PyEvent>>,
-    dropped: u64,
-    /// Called when the next event comes.
-    wakers: Vec<Py<PyAny>>,
-    is_closed: bool,
-}
+struct Wakers(Mutex<Vec<Py<PyAny>>>);
 
-impl Queue {
-    pub(super) fn new(id: u64, kinds: Vec<EventKind>, size: usize) -> Self {
-        Self { id, kinds: kinds.into(), size: size.max(1), state: Mutex::default() }
+impl Wakers {
+    fn list(&self) -> MutexGuard<'_, Vec<Py<PyAny>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn state(&self) -> MutexGuard<'_, Waiting> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Puts an event in, in the place of the oldest if there is no room, and wakes whoever waits.
-    pub(super) fn push(&self, py: Python<'_>, event: &Py<PyEvent>) {
-        let (old, wakers) = {
-            let mut state = self.state();
-            if state.is_closed {
-                return;
+    /// Calls all of them, once, while no lock is held.
+    fn wake(&self, py: Python<'_>) {
+        let wakers = std::mem::take(&mut *self.list());
+        for waker in wakers {
+            if let Err(error) = waker.call0(py) {
+                error.write_unraisable(py, Some(waker.bind(py)));
             }
-            let old = if state.events.len() < self.size { None } else { state.events.pop_front() };
-            state.dropped += u64::from(old.is_some());
-            state.events.push_back(event.clone_ref(py));
-            (old, std::mem::take(&mut state.wakers))
-        };
-        drop(old);
-        wake(py, wakers);
-    }
-
-    fn close(&self, py: Python<'_>) {
-        let (events, wakers) = {
-            let mut state = self.state();
-            state.is_closed = true;
-            (std::mem::take(&mut state.events), std::mem::take(&mut state.wakers))
-        };
-        drop(events);
-        wake(py, wakers);
-    }
-}
-
-fn wake(py: Python<'_>, wakers: Vec<Py<PyAny>>) {
-    for waker in wakers {
-        if let Err(error) = waker.call0(py) {
-            error.write_unraisable(py, Some(waker.bind(py)));
         }
     }
 }
@@ -139,37 +100,53 @@ fn wake(py: Python<'_>, wakers: Vec<Py<PyAny>>) {
 /// One listener's end of the events of a toolkit, for `toolcrib.events` to wait at.
 #[pyclass(name = "EventQueue", module = "toolcrib._core", frozen)]
 pub(crate) struct PyEventQueue {
-    pub(super) queue: Arc<Queue>,
-    pub(super) desk: Py<PyDesk>,
+    listener: Listener<Told>,
+    wakers: Arc<Wakers>,
+    is_closed: AtomicBool,
+}
+
+impl PyEventQueue {
+    /// Listens to a hub.
+    pub(super) fn new(hub: &EventHub<Told>, kinds: Kinds, size: usize) -> Self {
+        let wakers = Arc::<Wakers>::default();
+        let told = wakers.clone();
+        let waker = Box::new(move || Python::attach(|py| told.wake(py)));
+        LISTENERS.fetch_add(1, Ordering::Relaxed);
+        Self { listener: hub.listen(kinds, size, Some(waker)), wakers, is_closed: AtomicBool::new(false) }
+    }
+
+    /// Stops listening, once.
+    fn stop(&self) {
+        if !self.is_closed.swap(true, Ordering::Relaxed) {
+            LISTENERS.fetch_sub(1, Ordering::Relaxed);
+            self.listener.close();
+            drop(self.listener.take_all());
+        }
+    }
 }
 
 #[pymethods]
 impl PyEventQueue {
     /// Take the oldest event, if there is one.
-    fn take(&self) -> Option<Py<PyEvent>> {
-        self.queue.state().events.pop_front()
+    fn take(&self, py: Python<'_>) -> Option<Py<PyEvent>> {
+        self.listener.take().map(|event| event.clone_ref(py))
     }
 
     /// Have a function called when the next event comes or the queue is closed; at once if that is so already.
     fn wake(&self, py: Python<'_>, waker: Py<PyAny>) {
-        let late = {
-            let mut state = self.queue.state();
-            if state.events.is_empty() && !state.is_closed {
-                state.wakers.push(waker);
-                None
-            } else {
-                Some(waker)
-            }
-        };
-        wake(py, late.into_iter().collect());
+        self.wakers.list().push(waker);
+        // Only now: an event that came before found nobody to wake.
+        if self.is_closed() || !self.listener.is_empty() {
+            self.wakers.wake(py);
+        }
     }
 
     /// Take back what `wake` was given, if it was not called yet.
     fn forget(&self, waker: &Bound<'_, PyAny>) {
         let gone = {
-            let mut state = self.queue.state();
-            let place = state.wakers.iter().position(|known| known.is(waker));
-            place.map(|place| state.wakers.remove(place))
+            let mut wakers = self.wakers.list();
+            let place = wakers.iter().position(|known| known.is(waker));
+            place.map(|place| wakers.remove(place))
         };
         drop(gone);
     }
@@ -177,39 +154,39 @@ impl PyEventQueue {
     /// How many events made room for newer ones before anybody took them.
     #[getter]
     fn dropped(&self) -> u64 {
-        self.queue.state().dropped
+        self.listener.dropped()
     }
 
     /// Whether nothing more will come.
     #[getter]
     fn is_closed(&self) -> bool {
-        self.queue.state().is_closed
+        self.is_closed.load(Ordering::Relaxed)
     }
 
     /// Stop listening.
     fn close(&self, py: Python<'_>) {
-        self.desk.get().forget_queue(self.queue.id);
-        self.queue.close(py);
+        self.stop();
+        self.wakers.wake(py);
     }
 
     #[allow(clippy::needless_pass_by_value, reason = "the signature that pyo3 asks for")]
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.desk)?;
+        // Each event is counted once for each queue that it is in, which is more than its references: only those that no
+        // other queue has can be part of a circle that ends here.
+        self.listener.try_each(|event| if Arc::strong_count(event) == 1 { visit.call(&**event) } else { Ok(()) })?;
         // A thread that holds the lock is using the queue, which is then not garbage.
-        if let Ok(state) = self.queue.state.try_lock() {
-            state.events.iter().try_for_each(|event| visit.call(event))?;
-            state.wakers.iter().try_for_each(|waker| visit.call(waker))?;
-        }
-        Ok(())
+        self.wakers.0.try_lock().map_or(Ok(()), |wakers| wakers.iter().try_for_each(|waker| visit.call(waker)))
     }
 
-    fn __clear__(&self, py: Python<'_>) {
-        self.queue.close(py);
+    fn __clear__(&self) {
+        self.stop();
+        let wakers = std::mem::take(&mut *self.wakers.list());
+        drop(wakers);
     }
 }
 
 impl Drop for PyEventQueue {
     fn drop(&mut self) {
-        self.desk.get().forget_queue(self.queue.id);
+        self.stop();
     }
 }

@@ -154,6 +154,21 @@ impl<E> Listener<E> {
         std::mem::take(&mut self.queue.backlog().events).into()
     }
 
+    /// Whether there is nothing to take.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.queue.backlog().events.is_empty()
+    }
+
+    /// Looks at every event there is, oldest first, unless somebody is just changing them.
+    ///
+    /// # Errors
+    ///
+    /// Whatever `look` stops with.
+    pub fn try_each<T>(&self, look: impl FnMut(&E) -> Result<(), T>) -> Result<(), T> {
+        self.queue.backlog.try_lock().map_or(Ok(()), |backlog| backlog.events.iter().try_for_each(look))
+    }
+
     /// How many events made room for newer ones.
     #[must_use]
     pub fn dropped(&self) -> u64 {

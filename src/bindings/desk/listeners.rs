@@ -10,15 +10,14 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::PyDesk;
-use crate::bindings::event::{PyEvent, PyEventQueue, Queue};
+use crate::bindings::event::{PyEvent, PyEventQueue};
 use crate::bindings::stream::{Case, LISTENERS};
-use crate::call::EventKind;
+use crate::call::{EventKind, Kinds};
 
 #[derive(Default)]
 pub(super) struct Listeners {
     next: u64,
     handlers: Vec<(u64, EventKind, Py<PyAny>)>,
-    queues: Vec<Arc<Queue>>,
 }
 
 impl Listeners {
@@ -42,7 +41,7 @@ impl Listeners {
 
 impl Drop for Listeners {
     fn drop(&mut self) {
-        LISTENERS.fetch_sub(self.handlers.len() + self.queues.len(), Ordering::Relaxed);
+        LISTENERS.fetch_sub(self.handlers.len(), Ordering::Relaxed);
     }
 }
 
@@ -53,8 +52,7 @@ impl PyDesk {
 
     /// Whether anybody listens.
     pub(crate) fn is_heard(&self) -> bool {
-        let listeners = self.listeners();
-        !listeners.handlers.is_empty() || !listeners.queues.is_empty()
+        self.hub.is_watched() || !self.listeners().handlers.is_empty()
     }
 
     /// Tells whoever listens of something. What there is to say about it is made only then; nobody can be hurt by it.
@@ -65,14 +63,12 @@ impl PyDesk {
         case: &Case,
         data: impl FnOnce() -> PyResult<Bound<'py, PyDict>>,
     ) {
-        let (handlers, queues) = {
+        let handlers: Vec<Py<PyAny>> = {
             let listeners = self.listeners();
             let handlers = listeners.handlers.iter().filter(|(_, wanted, _)| *wanted == kind);
-            let queues = listeners.queues.iter().filter(|queue| queue.kinds.is_empty() || queue.kinds.contains(&kind));
-            let handlers: Vec<Py<PyAny>> = handlers.map(|(_, _, handler)| handler.clone_ref(py)).collect();
-            (handlers, queues.cloned().collect::<Vec<_>>())
+            handlers.map(|(_, _, handler)| handler.clone_ref(py)).collect()
         };
-        if handlers.is_empty() && queues.is_empty() {
+        if handlers.is_empty() && !self.hub.wants(kind) {
             return;
         }
         let event = data().and_then(|data| {
@@ -84,21 +80,14 @@ impl PyDesk {
             Ok(event) => event,
             Err(error) => return error.write_unraisable(py, None),
         };
-        for queue in queues {
-            queue.push(py, &event);
+        if self.hub.wants(kind) {
+            self.hub.tell(kind, &Arc::new(event.clone_ref(py)));
         }
         for handler in handlers {
             if let Err(error) = handler.call1(py, (&event,)) {
                 error.write_unraisable(py, Some(handler.bind(py)));
             }
         }
-    }
-
-    pub(crate) fn forget_queue(&self, id: u64) {
-        let mut listeners = self.listeners();
-        let before = listeners.queues.len();
-        listeners.queues.retain(|queue| queue.id != id);
-        LISTENERS.fetch_sub(before - listeners.queues.len(), Ordering::Relaxed);
     }
 }
 
@@ -114,19 +103,12 @@ impl PyDesk {
     /// Open a queue for the events of these types, or of all.
     #[pyo3(signature = (types, size))]
     #[allow(clippy::needless_pass_by_value, reason = "pyo3 hands over what it has converted")]
-    fn listen<'py>(
-        slf: &Bound<'py, Self>,
-        types: Option<Vec<String>>,
-        size: usize,
-    ) -> PyResult<Bound<'py, PyEventQueue>> {
-        let kinds = types.iter().flatten().map(|word| kind_of(word)).collect::<PyResult<Vec<_>>>()?;
-        let queue = {
-            let mut listeners = slf.get().listeners();
-            let queue = Arc::new(Queue::new(listeners.id(), kinds, size));
-            listeners.queues.push(queue.clone());
-            queue
+    fn listen(&self, types: Option<Vec<String>>, size: usize) -> PyResult<PyEventQueue> {
+        let kinds = match types {
+            None => Kinds::ALL,
+            Some(types) => types.iter().map(|word| kind_of(word)).collect::<PyResult<_>>()?,
         };
-        Bound::new(slf.py(), PyEventQueue { queue, desk: slf.clone().unbind() })
+        Ok(PyEventQueue::new(&self.hub, kinds, size))
     }
 
     /// Have a function called with each event of a type; gives a number to take that back by.

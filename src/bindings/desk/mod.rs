@@ -18,6 +18,8 @@ use pyo3::prelude::*;
 pub(crate) use clearance::Clearance;
 pub(crate) use judging::{Ruling, about};
 
+use crate::bindings::event::Told;
+use crate::call::EventHub;
 use crate::policy::Grants;
 use listeners::Listeners;
 use terms::Terms;
@@ -27,6 +29,8 @@ use terms::Terms;
 #[derive(Default)]
 pub(crate) struct PyDesk {
     listeners: Mutex<Listeners>,
+    /// The queues of those who read events when they have the time.
+    hub: EventHub<Told>,
     terms: Mutex<Terms>,
     /// Which of the terms there is anything to do for before each call; see `terms`.
     marks: AtomicU8,
