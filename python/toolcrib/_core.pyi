@@ -20,8 +20,9 @@ from collections.abc import (
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Protocol, TypeAlias, final, overload, type_check_only
+from typing import Any, Literal, TypeAlias, final, overload
 
+from _typeshed import SupportsWrite
 from typing_extensions import disjoint_base
 
 from toolcrib.blocks import AudioBlock, ImageBlock, TextBlock, ToolUseBlock, VideoBlock
@@ -56,14 +57,10 @@ __all__ = [
     "parse_tool_calls",
 ]
 
-@type_check_only
-class _Writer(Protocol):
-    def write(self, text: str, /) -> object: ...
-
 _Block: TypeAlias = TextBlock | ImageBlock | AudioBlock | VideoBlock
 _Answer: TypeAlias = Literal["once", "run", "always", "no", "cancel"] | bool
 _Approver: TypeAlias = Callable[[ApprovalRequest], Any]
-_AuditSink: TypeAlias = str | PathLike[str] | Callable[[dict[str, Any]], object] | _Writer
+_AuditSink: TypeAlias = str | PathLike[str] | Callable[[dict[str, Any]], object] | SupportsWrite[str]
 _Kind: TypeAlias = Literal["read", "edit", "delete", "move", "search", "execute", "think", "fetch", "other"]
 
 @disjoint_base
