@@ -24,6 +24,7 @@ THEMES = (
     "repair",
     "listing",
     "dialects",
+    "text",
     "lookup",
     "roles",
     "policy",
