@@ -101,8 +101,10 @@ impl PyTextParser {
         self.step(py, Parser::finish)
     }
 
-    /// What has been found out about the message: its `format` and `why` it is that one, `at` which line and column that was
-    /// seen, how many `calls` there were, and how many were `passed_over` because they stand in code or quotes.
+    /// What has been found out about the message.
+    ///
+    /// Its `format` and `why` it is that one, `at` which line and column that was seen, how many `calls` there were, and how
+    /// many were `passed_over` because they stand in code or quotes.
     #[getter]
     fn report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let report = self.with(|parser| Ok(parser.report().clone()))?;
