@@ -7,7 +7,6 @@ seed and everything that makes it up.
 import json
 import os
 import random
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -191,6 +190,10 @@ def test_no_key_of_a_model_reaches_a_preset_or_a_hidden_parameter(mode: Any) -> 
     assert ran > CASES // 12
 
 
+def misspelt(chance: random.Random, name: str) -> str:
+    return chance.choice([name.upper(), name.title(), "_" + name, name.replace("_", "-")])
+
+
 @pytest.mark.hypothesis
 @pytest.mark.timeout(120 + CASES // 200)
 def test_no_name_is_mended_into_a_preset_or_a_hidden_parameter() -> None:
@@ -213,13 +216,7 @@ def test_no_name_is_mended_into_a_preset_or_a_hidden_parameter() -> None:
         for _ in range(CALLS_OF_A_TOOL):
             seen.clear()
             arguments = make_arguments(chance, tool)
-            spelt: list[Callable[[str], str]] = [
-                str.upper,
-                str.title,
-                lambda name: "_" + name,
-                lambda name: name.replace("_", "-"),
-            ]
-            arguments = {chance.choice(spelt)(name): value for name, value in arguments.items()}
+            arguments = {misspelt(chance, name): value for name, value in arguments.items()}
             last_response(toolkit, arguments, as_text=chance.random() < 0.3)
             for call in seen:
                 kept = {name: call[name] for name in tool.named if name not in tool.shown}

@@ -1283,7 +1283,7 @@ class ToolResponse:
 
 @final
 class ToolCall(Mapping[str, Any]):
-    r"""What a model asked for, from any format.
+    """What a model asked for, from any format.
 
     It reads like the block that it stands for: `call["name"]`, `dict(call)`. `read` makes one of what a provider or a
     model gave; a call may also be made by hand.
@@ -1300,7 +1300,7 @@ class ToolCall(Mapping[str, Any]):
         has_duplicate_keys: Whether an object had a key twice.
 
     Example:
-        call = ToolCall.read({"function": {"name": "add", "arguments": "{\"a\": 1}"}})
+        call = ToolCall.read({"function": {"name": "add", "arguments": '{"a": 1}'}})
     """
 
     __hash__: None  # type: ignore[assignment]
@@ -1387,10 +1387,9 @@ class ToolCall(Mapping[str, Any]):
         """Give the call as a `ToolUseBlock`."""
 
     def __getitem__(self, key: str, /) -> Any: ...
-    @overload
-    def get(self, key: str, /) -> Any: ...
-    @overload
-    def get(self, key: str, default: Any, /) -> Any: ...
+    def get(self, key: str, default: Any = None) -> Any:
+        """Give what the block has under a key, or a default."""
+
     def keys(self) -> list[str]: ...  # type: ignore[override]
     def values(self) -> list[Any]: ...  # type: ignore[override]
     def items(self) -> list[tuple[str, Any]]: ...  # type: ignore[override]

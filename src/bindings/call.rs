@@ -194,7 +194,7 @@ impl PyToolCall {
     }
 
     /// Give what the block has under a key, or a default.
-    #[pyo3(signature = (key, default=None, /))]
+    #[pyo3(signature = (key, default=None))]
     fn get<'py>(
         &self,
         py: Python<'py>,
