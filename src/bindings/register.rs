@@ -144,7 +144,11 @@ impl<'py> Draft<'py> {
             &parameters,
             &document,
             is_supplied,
-            Handling { arguments: behaviour.arguments, repair: behaviour.repair, aliases: Arc::default() },
+            Handling {
+                arguments: behaviour.arguments,
+                repair: behaviour.repair,
+                aliases: traits.aliases.iter().cloned().collect(),
+            },
         )?;
         // The meta tool is quick and has no business in a thread, unless somebody wrote it anew.
         let is_quick = is_meta && wishes.timeout.is_none() && callable.function.is_instance_of::<PyCFunction>();

@@ -85,9 +85,8 @@ impl PyTool {
     }
 
     /// Whether it is known to change nothing, so that arguments which may not be complete do no harm.
-    #[allow(clippy::unused_self, reason = "no tool can say so yet")]
     pub(crate) fn is_read_only(&self) -> bool {
-        false
+        self.traits.kind.is_read_only()
     }
 
     /// The schema without what a model adds to it.

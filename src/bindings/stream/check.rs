@@ -1,11 +1,13 @@
 //! A dry run: what would become of a call, without anything running, being asked or being noted.
 
+use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::freeze::{Frozen, Unfit};
 use super::input::InDict;
+use super::reading::{NO_CALL, is_readable};
 use super::start::Refusal;
 use super::state::State;
 use crate::bindings::desk::Ruling;
@@ -47,6 +49,9 @@ impl Outlook {
 /// Says what would become of a call of a toolkit or through a view.
 pub(crate) fn check<'py>(counter: &Bound<'py, PyAny>, call: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {
     let py = counter.py();
+    if !is_readable(call) {
+        return Err(PyTypeError::new_err(NO_CALL));
+    }
     let state = State::stream(counter.clone().into_ptr(), call.clone().into_ptr());
     // SAFETY: the thread is attached; the slots are filled as for any call, and keep what is borrowed alive.
     let (name, input) = match unsafe { state.request(py) } {

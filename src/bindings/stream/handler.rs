@@ -7,10 +7,11 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyMapping, PyString, PyTuple};
+use pyo3::types::{PyDict, PyString, PyTuple};
 
 use super::case::Case;
 use super::object;
+use super::reading::{NO_CALL, is_readable};
 use super::start::block;
 use super::state::State;
 use crate::bindings::desk::PyDesk;
@@ -142,8 +143,8 @@ impl NextHandler {
                 )));
             }
         }
-        if !request.is_instance_of::<PyDict>() && request.cast::<PyMapping>().is_err() {
-            return Err(PyTypeError::new_err("a tool call is a mapping with `name` and `input`"));
+        if !is_readable(&request) {
+            return Err(PyTypeError::new_err(NO_CALL));
         }
         Ok(request)
     }

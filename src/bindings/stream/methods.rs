@@ -10,11 +10,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyString, PyType};
 
 use super::object;
+use super::reading::{NO_CALL, is_readable};
 use super::state::State;
 use crate::bindings::dialect::Named;
-use crate::bindings::foreign;
-
-const UNREADABLE: &str = "a tool call is a mapping with `name` and `input`, or what ToolCall.read understands";
 
 const STREAM_DOC: &CStr = c"call_tool_function($self, tool_call, *, dialect=None)
 --
@@ -64,8 +62,8 @@ unsafe extern "C" fn call_tool_function(
             return call_in_dialect(toolkit, arguments, count, names);
         }
         let block = *arguments;
-        if ffi::PyDict_Check(block) == 0 && !Python::attach(|py| is_readable(py, block)) {
-            return refused(UNREADABLE);
+        if ffi::PyDict_Check(block) == 0 && !Python::attach(|py| is_readable(&Bound::from_borrowed_ptr(py, block))) {
+            return refused(NO_CALL);
         }
         object::new(State::stream(ffi::Py_NewRef(toolkit), ffi::Py_NewRef(block)))
     }
@@ -91,8 +89,8 @@ unsafe fn call_in_dialect(
             return refused("call_tool_function() takes one argument, tool_call, and the keyword dialect");
         };
         Python::attach(|py| {
-            if !is_readable(py, block) {
-                return refused(UNREADABLE);
+            if !is_readable(&Bound::from_borrowed_ptr(py, block)) {
+                return refused(NO_CALL);
             }
             match Bound::from_borrowed_ptr(py, dialect).extract::<Named>() {
                 Ok(Named(dialect)) => {
@@ -105,12 +103,6 @@ unsafe fn call_in_dialect(
             }
         })
     }
-}
-
-unsafe fn is_readable(py: Python<'_>, object: *mut PyObject) -> bool {
-    // SAFETY: the object is live.
-    let object = unsafe { Bound::from_borrowed_ptr(py, object) };
-    object.is_instance_of::<PyString>() || foreign::is_readable(&object)
 }
 
 #[cold]

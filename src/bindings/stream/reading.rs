@@ -13,9 +13,17 @@ use super::rare::Mended;
 use super::start::Refusal;
 use super::state::State;
 use crate::bindings::call::{self, PyToolCall};
-use crate::bindings::{json, value};
+use crate::bindings::{foreign, json, value};
 use crate::call::repair::{RepairMode, read, read_strictly};
 use crate::call::{Answer, ArgumentMode, CallError, ToolCall};
+
+/// What a developer is told about an object that can be no call.
+pub(super) const NO_CALL: &str = "a tool call is a mapping with `name` and `input`, or what ToolCall.read understands";
+
+/// Whether an object may be a call.
+pub(super) fn is_readable(object: &Bound<'_, PyAny>) -> bool {
+    object.is_instance_of::<PyString>() || foreign::is_readable(object)
+}
 
 type Request<'py> = (&'py str, Bound<'py, PyDict>);
 
