@@ -194,6 +194,45 @@ class TestCalls:
 
         assert seen[0]["labels"] == {"a": 1}
 
+    @pytest.mark.parametrize(
+        ("dialect", "wrap"),
+        [
+            (
+                "openai_strict",
+                lambda it: {"id": "1", "type": "function", "function": {"name": "note", "arguments": it}},
+            ),
+            ("openai_responses_strict", lambda it: {"type": "function_call", "name": "note", "arguments": it}),
+            ("gemini", lambda it: {"functionCall": {"name": "note", "args": json.loads(it)}}),
+        ],
+    )
+    async def test_a_call_in_the_format_of_its_provider_is_read_too(self, dialect: Any, wrap: Any) -> None:
+        toolkit = Toolkit()
+        seen = seen_by(toolkit)
+        sent = toolkit.schemas(dialect).encode("note", {"labels": {"a": 1}, "at": ["Road", 7]})
+
+        response = await last(toolkit.call_tool_function(wrap(json.dumps(sent)), dialect=dialect))
+
+        assert response.text == "noted"
+        assert seen == [{"labels": {"a": 1}, "at": ["Road", 7], "limit": 5, "tag": "none"}]
+
+    async def test_a_view_tells_and_takes_what_it_shows(self) -> None:
+        toolkit = Toolkit()
+        seen = seen_by(toolkit)
+        toolkit.register_tool_function(lambda numbers: numbers, func_name="math.add")
+        view = toolkit.view(names=["note"])
+        hidden = toolkit.schemas("gemini")[1]["name"]
+
+        schemas = view.schemas("gemini")
+        sent = schemas.encode("note", {"labels": {"a": 1}, "at": ["Road", 7]})
+        shown = await last(view.call_tool_function({"name": "note", "input": sent}, dialect="gemini"))
+        other = await last(view.call_tool_function({"name": hidden, "input": {}}, dialect="gemini"))
+
+        assert [tool["name"] for tool in schemas] == ["note"]
+        assert shown.text == "noted"
+        assert seen[0]["labels"] == {"a": 1}
+        assert other.code == "tool_not_available"
+        assert "math.add" not in other.text
+
     async def test_what_cannot_be_brought_back_is_answered_and_nothing_runs(self) -> None:
         toolkit = Toolkit()
         seen = seen_by(toolkit)

@@ -840,6 +840,16 @@ class ToolkitView:
             One `{"type": "function", "function": {...}}` for each tool. They are copies, yours to change.
         """
 
+    def schemas(self, dialect: Dialect) -> DialectSchemas:
+        """Describe the tools it shows in the dialect of a provider, as `Toolkit.schemas` does.
+
+        Args:
+            dialect: The name of the dialect.
+
+        Raises:
+            UnknownDialectError: If there is no such dialect.
+        """
+
     def get_json_schemas_bytes(self) -> bytes:
         """Give the same list as JSON text, which is kept until something changes."""
 
@@ -1562,7 +1572,7 @@ def _as_response(*value: object) -> ToolResponse:
 
 @final
 class DialectTool:
-    """A tool as one provider is told of it; `Toolkit.schemas` makes them."""
+    """A tool in the dialect of a provider; `Toolkit.schemas` makes them."""
 
     @property
     def name(self) -> str:

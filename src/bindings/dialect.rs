@@ -6,8 +6,9 @@
 
 use std::sync::{Mutex, OnceLock, PoisonError};
 
+use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString};
+use pyo3::types::{PyDict, PyList, PyString};
 use serde_json::Value;
 
 use super::json;
@@ -19,7 +20,7 @@ use crate::schema::FunctionSchema;
 use crate::schema::check::{Problem, render};
 use crate::schema::dialect::{Codec, Declaration, Dialect, Loss};
 
-/// A tool in the dialect of a provider.
+/// A tool in the dialect of a provider; `Toolkit.schemas` makes them.
 #[pyclass(name = "DialectTool", module = "toolcrib._core", frozen)]
 pub(crate) struct PyDialectTool {
     name: String,
@@ -68,15 +69,10 @@ impl PyTool {
 }
 
 impl PyDialectTool {
-    fn new(py: Python<'_>, dialect: Dialect, tool: &str, schema: &FunctionSchema) -> PyResult<Self> {
+    pub(crate) fn new(py: Python<'_>, dialect: Dialect, tool: &str, schema: &FunctionSchema) -> PyResult<Self> {
         let Declaration { name, value, codec, report } = dialect.declare(tool, schema);
         let schema = json::schema_to_python(py, &value)?.cast_into::<PyDict>()?.unbind();
         Ok(Self { name, tool: tool.to_owned(), schema, codec, report })
-    }
-
-    /// The schema for a caller to keep: a copy.
-    pub(crate) fn schema_copy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        json::copy_dict(self.schema.bind(py))
     }
 
     /// The arguments in the shape that the tool expects, or what is wrong with them.
@@ -143,6 +139,22 @@ impl PyDialectTool {
         let encoded = self.codec.encode_value(&json::from_python(arguments)?.into());
         json::to_python(arguments.py(), &encoded)
     }
+}
+
+/// What `schemas` gives: the tools in a dialect, as copies.
+pub(crate) fn listing(
+    py: Python<'_>,
+    dialect: Dialect,
+    tools: impl Iterator<Item = PyResult<Py<PyDialectTool>>>,
+) -> PyResult<Bound<'_, PyAny>> {
+    let (schemas, told) = (PyList::empty(py), PyList::empty(py));
+    for tool in tools {
+        let tool = tool?;
+        schemas.append(json::copy_dict(tool.get().schema.bind(py))?)?;
+        told.append(tool)?;
+    }
+    let module = py.import(intern!(py, "toolcrib.dialects"))?;
+    module.call_method1(intern!(py, "DialectSchemas"), (schemas, dialect.name(), told))
 }
 
 /// The dialect of a name.

@@ -11,6 +11,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCFunction, PyDict, PyList, PyString};
 
+use super::dialect::{self, PyDialectTool};
 use super::group::PyToolGroup;
 use super::meta::with_switches;
 use super::names;
@@ -141,6 +142,29 @@ impl PyToolkitView {
             schema_to_python(py, &with_switches(&tool.schema, &switches))
         });
         PyList::new(py, schemas.collect::<PyResult<Vec<_>>>()?)
+    }
+
+    /// Describe the tools it shows in the dialect of a provider, as `Toolkit.schemas` does.
+    ///
+    /// Args:
+    ///     dialect: The name of the dialect.
+    ///
+    /// Raises:
+    ///     UnknownDialectError: If there is no such dialect.
+    fn schemas<'py>(&self, py: Python<'py>, dialect: &str) -> PyResult<Bound<'py, PyAny>> {
+        let dialect = dialect::parse(dialect)?;
+        let (_, tools) = self.listed(py);
+        let told = tools.iter().map(|tool| {
+            let tool = tool.get();
+            tool.check_extension()?;
+            if tool.meta.is_none() {
+                return tool.in_dialect(py, dialect, self.toolkit.get());
+            }
+            let switches = self.toolkit.get().switches_in(&self.view);
+            let schema = with_switches(&tool.schema, &switches);
+            Py::new(py, PyDialectTool::new(py, dialect, &tool.name, &schema)?)
+        });
+        dialect::listing(py, dialect, told)
     }
 
     /// Give the same list as JSON text, which is kept until something changes.

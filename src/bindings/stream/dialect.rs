@@ -6,6 +6,8 @@ use pyo3::types::PyDict;
 
 use super::start::{Refusal, block};
 use super::state::{State, Step};
+use crate::bindings::dialect;
+use crate::call::Answer;
 use crate::schema::dialect::Dialect;
 
 impl State {
@@ -41,9 +43,18 @@ impl State {
         };
         // SAFETY: a call that has not started has a toolkit.
         let toolkit = unsafe { self.toolkit(py) };
-        let Some((name, input)) = toolkit.get().translate(py, dialect, &name, &input)?.map_err(Refusal::Answer)? else {
+        let Some(tool) = toolkit.get().called(py, dialect, &name) else { return Ok(()) };
+        let tool = tool.get();
+        // SAFETY: as above. What may not be called is answered under the name that the model used.
+        if unsafe { self.admitted_tool(py, &tool.name) }.is_err() || tool.check_extension().is_err() {
             return Ok(());
-        };
+        }
+        let told = tool.in_dialect(py, dialect, toolkit.get())?;
+        let input = told.get().decoded(input.as_any())?.map_err(|problem| {
+            let text = dialect::refusal(&tool.name, &problem);
+            Refusal::Answer(Answer::InvalidArguments { text })
+        })?;
+        let name = &*tool.name;
         let name = name.into_pyobject(py).map_err(PyErr::from)?.into_any();
         let translated = match self.call.bound(py).and_then(|call| call.cast_into::<PyDict>().ok()) {
             Some(call) => {

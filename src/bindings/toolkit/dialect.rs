@@ -4,20 +4,14 @@
     reason = "what `help()` shows is Python's documentation, where sections list bare names"
 )]
 
-use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList};
 use serde_json::{Map, Value};
 
 use super::PyToolkit;
-use crate::bindings::dialect::{self, refusal};
+use crate::bindings::dialect::{self, listing};
 use crate::bindings::tool::PyTool;
-use crate::call::Answer;
 use crate::registry::Tool;
 use crate::schema::dialect::Dialect;
-
-/// The name and the arguments of a call, in the toolkit's own words.
-type Call<'py> = (String, Bound<'py, PyAny>);
 
 impl PyToolkit {
     /// The switches of the meta tool.
@@ -26,33 +20,11 @@ impl PyToolkit {
     }
 
     /// The tool that is called by this name in a dialect.
-    fn called(&self, py: Python<'_>, dialect: Dialect, name: &str) -> Option<Py<PyTool>> {
+    pub(crate) fn called(&self, py: Python<'_>, dialect: Dialect, name: &str) -> Option<Py<PyTool>> {
         let registry = self.registry();
         let by_name = registry.find(name);
         let tool = by_name.or_else(|| registry.tools().find(|tool| dialect.tool_name(&tool.name) == name));
         tool.map(|tool| tool.body.clone_ref(py))
-    }
-
-    /// A call that a model made in a dialect; nothing if there is no such tool, or if it may not be called: then there is an answer
-    /// to that already.
-    pub(crate) fn translate<'py>(
-        &self,
-        py: Python<'py>,
-        dialect: Dialect,
-        name: &str,
-        arguments: &Bound<'py, PyDict>,
-    ) -> PyResult<Result<Option<Call<'py>>, Answer>> {
-        let Some(tool) = self.called(py, dialect, name) else { return Ok(Ok(None)) };
-        let tool = tool.get();
-        if tool.check_extension().is_err() {
-            return Ok(Ok(None));
-        }
-        let told = tool.in_dialect(py, dialect, self)?;
-        Ok(match told.get().decoded(arguments.as_any())? {
-            Ok(decoded) => Ok(Some((tool.name.to_string(), decoded))),
-            Err(_) if self.admit(py, &tool.name).is_err() => Ok(None),
-            Err(problem) => Err(Answer::InvalidArguments { text: refusal(&tool.name, &problem) }),
-        })
     }
 }
 
@@ -88,15 +60,10 @@ impl PyToolkit {
             None => self.registry().listed().map(body).collect(),
             Some(names) => self.registry().listed_in(&names)?.map(body).collect(),
         };
-        let (schemas, told) = (PyList::empty(py), PyList::empty(py));
-        for tool in &tools {
-            let tool = tool.get();
-            tool.check_extension()?;
-            let in_dialect = tool.in_dialect(py, dialect, self)?;
-            schemas.append(in_dialect.get().schema_copy(py)?)?;
-            told.append(in_dialect)?;
-        }
-        let module = py.import(intern!(py, "toolcrib.dialects"))?;
-        module.call_method1(intern!(py, "DialectSchemas"), (schemas, dialect.name(), told))
+        let told = tools.iter().map(|tool| {
+            tool.get().check_extension()?;
+            tool.get().in_dialect(py, dialect, self)
+        });
+        listing(py, dialect, told)
     }
 }
