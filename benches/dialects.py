@@ -12,9 +12,9 @@ from toolcrib import Toolkit
 
 if TYPE_CHECKING:
     from benches.measure import Bench
-    from toolcrib.dialects import Dialect
+    from toolcrib._core import _Dialect
 
-DIALECTS: tuple[Dialect, ...] = ("openai", "openai_strict", "openai_responses", "anthropic", "gemini", "mcp")
+DIALECTS: tuple[_Dialect, ...] = ("openai", "openai_strict", "openai_responses", "anthropic", "gemini", "mcp")
 TOOLS = 100
 
 
@@ -35,7 +35,7 @@ async def rows(bench: Bench) -> list[Row]:
         for _ in range(times):
             kit.get_json_schemas()
 
-    def told(dialect: Dialect) -> Callable[[int], None]:
+    def told(dialect: _Dialect) -> Callable[[int], None]:
         def listing(times: int) -> None:
             for _ in range(times):
                 kit.schemas(dialect)
@@ -49,7 +49,7 @@ async def rows(bench: Bench) -> list[Row]:
         for _ in range(times):
             _registered(functions[:10]).get_json_schemas()
 
-    def register_and_tell(dialect: Dialect) -> Callable[[int], None]:
+    def register_and_tell(dialect: _Dialect) -> Callable[[int], None]:
         def loop(times: int) -> None:
             for _ in range(times):
                 _registered(functions[:10]).schemas(dialect)

@@ -26,7 +26,7 @@ from _typeshed import SupportsWrite
 from typing_extensions import disjoint_base
 
 from toolcrib.blocks import AudioBlock, ImageBlock, TextBlock, ToolUseBlock, VideoBlock
-from toolcrib.dialects import Dialect, DialectSchemas
+from toolcrib.dialects import DialectSchemas
 from toolcrib.middleware import Middleware
 from toolcrib.policy import Approval, ApprovalRequest, Rule
 from toolcrib.skill import AgentSkill
@@ -57,6 +57,9 @@ __all__ = [
     "parse_tool_calls",
 ]
 
+_Dialect: TypeAlias = Literal[
+    "openai", "openai_strict", "openai_responses", "openai_responses_strict", "anthropic", "gemini", "mcp"
+]
 _Block: TypeAlias = TextBlock | ImageBlock | AudioBlock | VideoBlock
 _Answer: TypeAlias = Literal["once", "run", "always", "no", "cancel"] | bool
 _Approver: TypeAlias = Callable[[ApprovalRequest], Any]
@@ -389,7 +392,7 @@ class Toolkit:
     def get_json_schemas_bytes(self) -> bytes:
         """Give the same list as JSON text, which is kept until something changes."""
 
-    def schemas(self, dialect: Dialect, group_names: list[str] | None = None) -> DialectSchemas:
+    def schemas(self, dialect: _Dialect, group_names: list[str] | None = None) -> DialectSchemas:
         """Describe the tools of all active groups in the dialect of a provider.
 
         What the dialect has no word for is encoded in what it has: a map as a list of entries, say, or a recursive
@@ -613,7 +616,7 @@ class Toolkit:
     @property
     def _middlewares(self) -> list[Middleware]: ...
     def call_tool_function(
-        self, tool_call: Mapping[str, Any] | ToolCall | str | object, *, dialect: Dialect | None = None
+        self, tool_call: Mapping[str, Any] | ToolCall | str | object, *, dialect: _Dialect | None = None
     ) -> ToolStream:
         """Call a tool the way a model asks for it, and give its responses as they come.
 
@@ -840,7 +843,7 @@ class ToolkitView:
             One `{"type": "function", "function": {...}}` for each tool. They are copies, yours to change.
         """
 
-    def schemas(self, dialect: Dialect) -> DialectSchemas:
+    def schemas(self, dialect: _Dialect) -> DialectSchemas:
         """Describe the tools it shows in the dialect of a provider, as `Toolkit.schemas` does.
 
         Args:
@@ -895,7 +898,7 @@ class ToolkitView:
         """Whether a tool of this name can be called through it now."""
 
     def call_tool_function(
-        self, tool_call: Mapping[str, Any] | ToolCall | str | object, *, dialect: Dialect | None = None
+        self, tool_call: Mapping[str, Any] | ToolCall | str | object, *, dialect: _Dialect | None = None
     ) -> ToolStream:
         """Call a tool the way a model asks for it, and give its responses as they come.
 

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from toolcrib.errors import UnknownToolError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from toolcrib._core import DialectTool, ToolStream
-
-    Dialect: TypeAlias = Literal[
-        "openai", "openai_strict", "openai_responses", "openai_responses_strict", "anthropic", "gemini", "mcp"
-    ]
+    from toolcrib._core import DialectTool, ToolStream, _Dialect
 
 __all__ = ["DialectSchemas", "DialectToolkit", "Loss"]
 
@@ -111,9 +107,9 @@ class DialectSchemas(list[dict[str, Any]]):
 class _Toolkit(Protocol):
     """What a toolkit and a view of one have in common."""
 
-    def schemas(self, dialect: Dialect) -> DialectSchemas: ...
+    def schemas(self, dialect: _Dialect) -> DialectSchemas: ...
 
-    def call_tool_function(self, tool_call: Any, *, dialect: Dialect | None = None) -> ToolStream: ...
+    def call_tool_function(self, tool_call: Any, *, dialect: _Dialect | None = None) -> ToolStream: ...
 
 
 class DialectToolkit:
@@ -129,7 +125,7 @@ class DialectToolkit:
         UnknownDialectError: If there is no such dialect.
     """
 
-    def __init__(self, toolkit: _Toolkit, dialect: Dialect) -> None:
+    def __init__(self, toolkit: _Toolkit, dialect: _Dialect) -> None:
         toolkit.schemas(dialect)
         self._toolkit = toolkit
         self._dialect = dialect
