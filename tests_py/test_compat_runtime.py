@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from toolcrib import Toolkit
+from toolcrib import Policy, Toolkit
 from toolcrib.compat.groups import Org, Runtime
+from toolcrib.policy import Rule
 
 
 def definition(name: str) -> dict[str, Any]:
@@ -73,11 +74,15 @@ async def test_an_agent_sees_and_runs_the_tools_of_its_role() -> None:
         {"agent": {"id": "nobody"}},
         {"agent": {"id": "nobody", "roleId": "no such role"}},
         {"agent": {"id": "ada", "roleId": "root"}},
+        {"agent": {"id": "ghost", "roleId": "developer"}},
     ],
 )
 async def test_who_is_not_known_runs_nothing(ctx: Any) -> None:
     ran: list[str] = []
     runtime = runtime_with([], executor=lambda ctx, name, args: ran.append(name))
+    everything = runtime.org.createRole({"name": "admin", "toolGroups": None})
+    if ctx and (ctx.get("agent") or {}).get("id") == "ghost":
+        ctx = {"agent": {"id": "ghost", "roleId": everything["id"]}}
 
     answer = await runtime.executeToolCall(ctx, "console_print", {})
 
@@ -141,16 +146,48 @@ async def test_modules_are_loaded_one_by_one_and_shut_down() -> None:
     assert not runtime.toolGroupManager.hasGroup("browser")
 
 
-async def test_a_module_cannot_take_a_builtin_group_away() -> None:
+@pytest.mark.parametrize("group", ["workspace", "mine"])
+async def test_a_module_cannot_take_the_tool_of_a_builtin_group(group: str) -> None:
     thief = Chrome("read_file")
-    thief.toolGroupId = "workspace"
-    runtime = runtime_with(["workspace"])
+    thief.toolGroupId = group
+    runtime = runtime_with(["workspace", "mine"], executor=lambda ctx, name, args: "read by its owner")
     before = runtime.toolGroupManager.getGroup("workspace")
-
     await runtime.loadModules([thief])
+
+    answer = await runtime.executeToolCall({"agent": {"id": "ada"}}, "read_file", {})
     await runtime.shutdown()
 
+    assert answer == "read by its owner"
     assert runtime.toolGroupManager.getGroup("workspace") == before
+
+
+async def test_an_agent_runs_the_tool_of_the_group_that_shows_it() -> None:
+    first, second = Chrome("open_page"), Chrome("open_page")
+    second.name, second.toolGroupId = "firefox", "fox"
+    runtime = runtime_with(["browser"])
+    await runtime.loadModules([first, second])
+    second.executeToolCall = first.executeToolCall = None  # type: ignore[method-assign, assignment]
+    first.executeToolCall = lambda ctx, name, args: "chrome"  # type: ignore[method-assign, assignment, return-value]
+
+    answer = await runtime.executeToolCall({"agent": {"id": "ada"}}, "open_page", {})
+
+    assert answer == "chrome"
+
+
+async def test_the_policy_of_a_toolkit_knows_the_agent() -> None:
+    def console_print(text: str) -> str:
+        return text
+
+    toolkit = Toolkit(policy=Policy([Rule("deny", tool="console_print", caller="ada")]))
+    toolkit.register_tool_function(console_print)
+    runtime = runtime_with(["console"], executor=toolkit)
+    runtime.org.createAgent({"id": "bob", "roleId": runtime.org.listRoles()[0]["id"]})
+
+    denied = await runtime.executeToolCall({"agent": {"id": "ada"}}, "console_print", {"text": "hi"})
+    printed = await runtime.executeToolCall({"agent": {"id": "bob"}}, "console_print", {"text": "hi"})
+    wrong = await runtime.executeToolCall({"agent": {"id": "bob"}}, "console_print", [1])
+
+    assert (denied["error"], printed, wrong["error"]) == ("denied", "hi", "invalid_arguments")
 
 
 def test_a_role_without_groups_has_all_and_one_with_an_empty_list_none() -> None:
@@ -222,6 +259,27 @@ def test_a_file_that_is_none_changes_nothing(tmp_path: Path, content: str) -> No
     assert org.load(path)["loaded"] is False
     assert org.load(tmp_path / "missing.json")["loaded"] is False
     assert [role["name"] for role in org.listRoles()] == ["developer"]
+
+
+@pytest.mark.parametrize(
+    ("name", "code"), [(None, "invalid_role"), (3, "invalid_role"), ("root", "cannot_modify_system_role")]
+)
+def test_a_name_that_no_role_can_have_is_told_by_a_code(name: Any, code: str) -> None:
+    org = Org()
+
+    assert org.createRole({"name": name}) == {"error": code}
+    assert org.listRoles() == []
+
+
+def test_a_role_whose_record_has_no_id_is_found_by_its_name_alone(tmp_path: Path) -> None:
+    runtime, path = Runtime(), tmp_path / "org.json"
+    path.write_text('{"roles": [{"name": "tester"}]}', "utf-8")
+
+    assert runtime.org.load(path) == {"loaded": True, "errors": []}
+
+    assert runtime.org.findRoleByName("tester") is not None
+    assert runtime.org.getRole(None) is None
+    assert runtime.getToolDefinitionsForAgent("ada") == []
 
 
 def test_a_deleted_role_shows_nothing() -> None:

@@ -181,7 +181,7 @@ def test_a_wrong_format_is_told_to_the_developer() -> None:
     with pytest.raises(
         ValueError, match="format must be one of auto, xml, hermes, function, invoke, fenced, react, not 'yaml'"
     ):
-        TextParser("yaml")  # type: ignore[arg-type]
+        TextParser("yaml")
     with pytest.raises(ValueError, match="only \"xml\" can be read in the compatible way, not 'hermes'"):
         parse_tool_calls("", "hermes", compat=True)
 

@@ -71,6 +71,8 @@ class ToolGroupManager:
             groupDef: `{"description": ..., "tools": [...]}`; entries that are no named functions are left out.
             isReserved: Whether nobody may register or unregister the id from now on.
         """
+        if not isinstance(groupId, str):
+            return Outcome(ok=False, error=InvalidGroupError.code)
         is_there = self.hasGroup(groupId)
         outcome = _outcome(lambda: self._roster.register(groupId, groupDef, reserved=isReserved))
         if is_there and outcome["ok"]:

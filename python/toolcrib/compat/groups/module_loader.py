@@ -29,8 +29,8 @@ class ModuleLoader:
     def __init__(self, toolGroupManager: ToolGroupManager) -> None:
         """Load nothing yet."""
         self._manager = toolGroupManager
-        self._owners: dict[str, str] = {}
-        self._groups: set[str] = set()
+        # By group, so that a role runs the tool of the group that shows it, whoever else has a tool of that name.
+        self._by_group: dict[str, Any] = {}
         functions = ("getToolDefinitions", "executeToolCall", "init", "shutdown")
         self._loader = Loader(functions, self._install, self._remove)
 
@@ -46,56 +46,57 @@ class ModuleLoader:
         return {"loaded": report.loaded, "errors": errors}
 
     async def executeToolCall(self, ctx: Any, toolName: str, args: Any) -> Any:
-        """Run a tool of a module."""
-        owner = self._owners.get(toolName)
-        if owner is None:
-            return _error("unknown_module_tool", toolName, f"no module has a tool {toolName}")
-        module = self._loader.modules.get(owner)
+        """Run a tool of a module; of several modules that have one of this name, that of the latest."""
+        module = self.moduleOf(self._manager.getToolGroup(toolName))
         if module is None:
-            return _error("module_not_loaded", toolName, f"the module {owner} is not loaded")
+            return _error("unknown_module_tool", toolName, f"no module has a tool {toolName}")
+        return await self.run(module, ctx, toolName, args)
+
+    async def run(self, module: Any, ctx: Any, toolName: str, args: Any) -> Any:
+        """Run a tool of this module."""
+        if module not in self._loader.modules.values():
+            return _error("module_not_loaded", toolName, f"the module {module.name} is not loaded")
         try:
             result = module.executeToolCall(ctx, toolName, args)
             return await result if inspect.isawaitable(result) else result
         except Exception as error:
             return _error("module_tool_error", toolName, str(error) or type(error).__name__)
 
-    def hasToolName(self, toolName: str) -> bool:
-        """Tell whether a module has a tool of this name."""
-        return toolName in self._owners
+    def moduleOf(self, groupId: str | None) -> Any:
+        """Give the module that brought a group, or `None`."""
+        return None if groupId is None else self._by_group.get(groupId)
 
     async def shutdown(self) -> dict[str, Any]:
         """Unregister the groups and shut every module down."""
         report = await self._loader.shutdown()
-        self._owners.clear()
         errors = [{"module": failure.module, "error": failure.error} for failure in report.errors]
         return {"ok": not errors, "errors": errors}
 
     def _install(self, module: Any) -> None:
         definitions = list(module.getToolDefinitions() or ())
-        for name in filter(None, map(name_of, definitions)):
-            if self._owners.get(name, module.name) != module.name:
-                log.warning("the tool '%s' of module '%s' is now that of '%s'", name, self._owners[name], module.name)
-            self._owners[name] = module.name
         if not definitions:
             return
         group = _group_of(module)
+        for name in filter(None, map(name_of, definitions)):
+            if holder := self._manager.getToolGroup(name):
+                log.warning("the tool '%s' of group '%s' is in group '%s' too", name, group, holder)
         if self._manager.hasGroup(group):
             # Replacing it would take the tools of somebody else out of sight.
             log.warning("the module '%s' has no group: there is a tool group '%s' already", module.name, group)
             return
         description = getattr(module, "toolGroupDescription", None) or ""
         self._manager.registerGroup(group, {"description": description, "tools": definitions})
-        self._groups.add(group)
+        self._by_group[group] = module
 
     def _remove(self, module: Any) -> None:
         group = _group_of(module)
-        if group in self._groups:
-            self._groups.discard(group)
+        if self._by_group.get(group) is module:
+            del self._by_group[group]
             self._manager.unregisterGroup(group)
 
     load_modules = loadModules
     execute_tool_call = executeToolCall
-    has_tool_name = hasToolName
+    module_of = moduleOf
 
 
 def _group_of(module: Any) -> str:

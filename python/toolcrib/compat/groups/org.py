@@ -7,7 +7,7 @@ from os import PathLike
 from typing import Any
 
 from toolcrib._core import Role, Roles
-from toolcrib.errors import FileAccessError, RoleFileError
+from toolcrib.errors import FileAccessError, InvalidRoleError, RoleFileError, SystemRoleError
 
 __all__ = ["Org"]
 
@@ -24,21 +24,30 @@ class Org:
         self._agents: dict[Any, dict[str, Any]] = {}
 
     def createRole(self, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """Add a role; if there is one of that name, give it as it is.
+        """Add a role and give its record; if there is one of that name, give it as it is.
+
+        A name that is none, or that of the root role, gives `{"error": code}`.
 
         Args:
             fields: `name`, and perhaps `rolePrompt`, `createdBy`, `llmServiceId` and `toolGroups`; the last is a list
                 of ids, which may be empty, and means the default if it is anything else.
         """
-        name = fields["name"]
+        name = fields.get("name")
+        if not isinstance(name, str):
+            return {"error": InvalidRoleError.code}
         if name not in self._roles:
             details = {key: fields[key] for key in ("createdBy", "llmServiceId") if fields.get(key) is not None}
-            self._roles.add(Role(name, fields.get("rolePrompt") or "", _groups(fields.get("toolGroups")), details))
+            try:
+                self._roles.add(Role(name, fields.get("rolePrompt") or "", _groups(fields.get("toolGroups")), details))
+            except (InvalidRoleError, SystemRoleError) as error:
+                return {"error": error.code}
         return _record(self._role(name))
 
     def getRole(self, roleId: Any) -> dict[str, Any] | None:
         """Give the record of a role, or `None`."""
-        return next((role for role in self.listRoles() if role["id"] == roleId), None)
+        if roleId is None:
+            return None
+        return next((role for role in self.listRoles() if role.get("id") == roleId), None)
 
     def findRoleByName(self, name: str) -> dict[str, Any] | None:
         """Give the record of the role of this name, or `None`."""

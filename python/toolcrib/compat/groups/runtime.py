@@ -58,19 +58,23 @@ class Runtime:
         """Run a tool for the agent of a context, if the agent's role shows it.
 
         Args:
-            ctx: `{"agent": {"id": ..., "roleId": ...}}`; the role that the organisation knows of an agent holds.
+            ctx: `{"agent": {"id": ...}}`; the role is the one that the organisation knows of the agent.
             toolName: The tool.
             args: Its arguments.
         """
-        if not self.toolGroupManager.isToolInGroups(toolName, self._groups_of(_agent_of(ctx))):
-            code = "tool_not_available" if self.toolGroupManager.getToolGroup(toolName) else "unknown_tool"
-            return {"error": code, "toolName": toolName, "message": f"工具 {toolName} 对此岗位不可用"}
-        if self.moduleLoader.hasToolName(toolName):
-            return await self.moduleLoader.executeToolCall(ctx, toolName, args)
+        agent, manager = _agent_of(ctx), self.toolGroupManager
+        groups = (id for id in self._groups_of(agent) if manager.isToolInGroups(toolName, [id]))
+        group = next(groups, None)
+        if group is None:
+            code = "tool_not_available" if manager.getToolGroup(toolName) else "unknown_tool"
+            return _error(code, toolName, f"工具 {toolName} 对此岗位不可用")
+        # The group that shows the tool says who runs it: a namesake in another group is somebody else's.
+        if (module := self.moduleLoader.moduleOf(group)) is not None:
+            return await self.moduleLoader.run(module, ctx, toolName, args)
         if self._executor is None:
-            return {"error": "unknown_tool", "toolName": toolName, "message": f"nothing runs the tool {toolName}"}
+            return _error("unknown_tool", toolName, f"nothing runs the tool {toolName}")
         if isinstance(self._executor, Toolkit):
-            return await _through(self._executor, toolName, args)
+            return await _through(self._executor, agent, toolName, args)
         result = self._executor(ctx, toolName, args)
         return await result if inspect.isawaitable(result) else result
 
@@ -92,7 +96,7 @@ class Runtime:
         if agent.get("id") == ROOT:
             return ["org_management"]
         known = self.org.getAgent(agent.get("id"))
-        role = self.org.getRole((known or agent).get("roleId"))
+        role = self.org.getRole(known.get("roleId")) if known else None
         if role is None:
             return []
         groups = role["toolGroups"]
@@ -108,13 +112,19 @@ def _agent_of(ctx: Any) -> Mapping[str, Any]:
     agent = ctx.get("agent") if isinstance(ctx, Mapping) else getattr(ctx, "agent", None)
     if isinstance(agent, Mapping):
         return agent
-    return {"id": getattr(agent, "id", None), "roleId": getattr(agent, "roleId", None)}
+    return {"id": getattr(agent, "id", None)}
 
 
-async def _through(toolkit: Toolkit, name: str, args: Any) -> Any:
-    """Call a tool of a toolkit, and give what it returned or the error it came to."""
-    response = await toolkit.call(name, **(args or {}))
+def _error(code: str, tool: str, message: str) -> dict[str, Any]:
+    return {"error": code, "toolName": tool, "message": message}
+
+
+async def _through(toolkit: Toolkit, agent: Mapping[str, Any], name: str, args: Any) -> Any:
+    """Call a tool of a toolkit on behalf of an agent, and give what it returned or the error it came to."""
+    if not isinstance(args, Mapping | None):
+        return _error("invalid_arguments", name, f"arguments are an object, not {type(args).__name__}")
+    response = await toolkit.view(caller=str(agent.get("id"))).call(name, **(args or {}))
     if response.code is not None:
-        return {"error": response.code, "toolName": name, "message": response.text}
+        return _error(response.code, name, response.text)
     metadata = response.metadata or {}
     return metadata.get("value", response.text)
