@@ -1,5 +1,6 @@
 //! What a tool's schema says about the type of a value, as far as a reader of text has to know before the check.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
@@ -11,10 +12,16 @@ use crate::schema::check::coerce::coerce;
 /// Finds the parameters of a tool by its name.
 pub type Find<'a> = dyn Fn(&str) -> Option<Arc<Document>> + 'a;
 
-/// How many references and unions are followed.
-const HOPS: usize = 16;
+/// How many schemas are looked at for one question: unions of references to unions have no end.
+const LOOKS: usize = 64;
 
 static NOTHING: Value = Value::Null;
+
+fn take(looks: &Cell<usize>) -> bool {
+    let left = looks.get();
+    looks.set(left.saturating_sub(1));
+    left > 0
+}
 
 /// The types that a value may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,13 +103,13 @@ impl<'s> Declared<'s> {
 
     /// The types that a value may have.
     pub(super) fn types(self) -> Types {
-        match self.types_within(HOPS) {
+        match self.types_within(&Cell::new(LOOKS)) {
             Types::NONE => Types::ANY,
             types => types,
         }
     }
 
-    fn types_within(self, hops: usize) -> Types {
+    fn types_within(self, looks: &Cell<usize>) -> Types {
         if let Some(member) = self.schema.get("const") {
             return Types::of(member);
         }
@@ -117,10 +124,10 @@ impl<'s> Declared<'s> {
             }
             _ => {}
         }
-        if hops == 0 {
+        if !take(looks) {
             return Types::ANY;
         }
-        let parts = self.parts().map(|part| part.types_within(hops - 1)).fold(Types::NONE, union);
+        let parts = self.parts().map(|part| part.types_within(looks)).fold(Types::NONE, union);
         let is_object = self.schema.get("properties").is_some();
         let is_array = self.schema.get("items").is_some();
         match (parts, is_object, is_array) {
@@ -138,7 +145,7 @@ impl<'s> Declared<'s> {
 
     /// What is declared for an entry.
     pub(super) fn entry(self, name: &str) -> Option<Self> {
-        self.find(HOPS, &|schema| {
+        self.find(&Cell::new(LOOKS), &|schema| {
             let named = schema.get("properties").and_then(|properties| properties.get(name));
             named.or_else(|| schema.get("additionalProperties").filter(|rest| rest.is_object()))
         })
@@ -146,17 +153,17 @@ impl<'s> Declared<'s> {
 
     /// What is declared for an item.
     pub(super) fn item(self, index: usize) -> Option<Self> {
-        self.find(HOPS, &|schema| match schema.get("items") {
+        self.find(&Cell::new(LOOKS), &|schema| match schema.get("items") {
             Some(Value::Array(items)) => items.get(index),
             items => schema.get("prefixItems").and_then(|items| items.get(index)).or(items),
         })
     }
 
-    fn find(self, hops: usize, look: &dyn Fn(&'s Map<String, Value>) -> Option<&'s Value>) -> Option<Self> {
+    fn find(self, looks: &Cell<usize>, look: &dyn Fn(&'s Map<String, Value>) -> Option<&'s Value>) -> Option<Self> {
         let own = self.schema.as_object().and_then(look);
         own.map(|schema| self.at(schema)).or_else(|| {
-            let mut parts = self.parts().filter(|_| hops > 0);
-            parts.find_map(|part| part.find(hops - 1, look))
+            let mut parts = self.parts().take_while(|_| take(looks));
+            parts.find_map(|part| part.find(looks, look))
         })
     }
 

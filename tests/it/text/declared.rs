@@ -103,6 +103,16 @@ fn code_may_hold_anything_in_cdata() {
 }
 
 #[test]
+fn a_schema_that_refers_to_itself_over_and_over_takes_no_time() {
+    let again = json!({"anyOf": [{"$ref": "#/properties/a"}, {"$ref": "#/properties/a"}, {"$ref": "#/properties/a"}]});
+    let find = tool(&json!({"a": again}));
+
+    let call = only(&call("<a>01</a>"), Some(&find));
+
+    assert_eq!(call.arguments, json!({"a": "01"}));
+}
+
+#[test]
 fn nested_text_is_declared_as_well() {
     let find =
         tool(&json!({"o": {"type": "object", "properties": {"html": {"type": "string"}, "n": {"type": "integer"}}}}));
