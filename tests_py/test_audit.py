@@ -100,6 +100,25 @@ async def test_secrets_are_not_noted() -> None:
     assert "hunter2" not in text.getvalue()
 
 
+@pytest.mark.parametrize(
+    ("sent", "shown"),
+    [
+        ({"user": "ada", "Password": "HUNTER2"}, {"user": "ada", "password": "***"}),
+        ({"user": "ada", "password": ["HUNTER2"]}, {"user": "ada", "password": "***"}),
+        ({"user": "ada", "input": {"password": "HUNTER2"}}, {"user": "ada", "input": "***"}),
+        ('{"user": "ada", "password": "HUNTER2"}', "***"),
+    ],
+)
+async def test_secrets_of_what_is_denied_outright_are_not_noted_however_they_came(sent: Any, shown: Any) -> None:
+    text = io.StringIO()
+    shop = Shop(policy=Policy([Rule("deny", tool="login")]), audit=text)
+
+    await read(shop.kit.call_tool_function({"type": "tool_use", "id": "1", "name": "login", "input": sent}))
+
+    assert "HUNTER2" not in text.getvalue()
+    assert json.loads(text.getvalue())["arguments"] in (shown, {"user": "ada", "password": "***"})
+
+
 async def test_a_line_is_there_before_the_tool_runs() -> None:
     order: list[str] = []
     kit = Toolkit(run_in="inline", audit=lambda line: order.append("noted"))

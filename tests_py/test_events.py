@@ -166,6 +166,49 @@ async def test_secrets_are_not_heard() -> None:
     assert not any("hunter2" in repr(event.data) for event in events)
 
 
+@pytest.mark.parametrize(
+    "sent",
+    [
+        {"user": "ada", "Password": "HUNTER2"},
+        {"user": "ada", "password": ["HUNTER2"]},
+        {"user": "ada", "input": {"password": "HUNTER2"}},
+        {"user": "ada", "password": "HUNTER2", "Pass": "HUNTER2"},
+    ],
+)
+@pytest.mark.parametrize("permission", ["auto", "confirm"])
+async def test_secrets_are_not_heard_however_they_came(sent: dict[str, Any], permission: Any) -> None:
+    def login(user: str, password: str) -> str:
+        return f"hello {user}"
+
+    kit = Toolkit(run_in="inline")
+    kit.register_tool_function(login, secrets=["password"], permission=permission)
+    events = heard(kit)
+
+    responses = await read(kit.call_tool_function({"type": "tool_use", "id": "1", "name": "login", "input": sent}))
+
+    told = [(event.data, getattr(event.data.get("response"), "metadata", None)) for event in events]
+    assert "HUNTER2" not in repr(told)
+    assert "HUNTER2" not in "".join(response.text for response in responses)
+    assert events[0].data["arguments"]["user"] == "ada"
+
+
+async def test_events_name_a_pending_call_and_the_response_holds_it() -> None:
+    def pay(amount: int) -> str:
+        return "paid"
+
+    kit = Toolkit(run_in="inline")
+    kit.register_tool_function(pay, permission="confirm")
+    events = heard(kit)
+
+    (response,) = await read(kit.call_tool_function(block("pay", amount=3)))
+
+    request, chunk = (next(event for event in events if event.type == kind) for kind in ("permission_request", "chunk"))
+    assert response.metadata is not None
+    assert response.metadata["pending"]["arguments"] == {"amount": 3}
+    assert request.data["pending"] == {"id": "call-1"}
+    assert chunk.data["response"].metadata == {"pending": {"id": "call-1"}}
+
+
 async def test_the_iterator_gives_the_types_that_were_asked_for() -> None:
     kit = toolkit(echo)
 

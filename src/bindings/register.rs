@@ -148,6 +148,7 @@ impl<'py> Draft<'py> {
                 arguments: behaviour.arguments,
                 repair: behaviour.repair,
                 aliases: traits.aliases.iter().cloned().collect(),
+                secrets: traits.secrets.iter().cloned().collect(),
             },
         )?;
         // The meta tool is quick and has no business in a thread, unless somebody wrote it anew.

@@ -3,7 +3,7 @@
 use pyo3::ffi::{self, PyObject, PySendResult};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{IntoPyDict, PyDict};
 use serde_json::Value;
 
 use super::drive::{await_iter, resume};
@@ -110,7 +110,7 @@ impl State {
         py: Python<'_>,
         frozen: &Frozen,
         verdict: &Verdict,
-        pending: Option<&Bound<'_, PyAny>>,
+        pending: Option<&str>,
     ) {
         // SAFETY: as for `begin_approval`.
         let tool = unsafe { self.tool() };
@@ -124,7 +124,7 @@ impl State {
             data.set_item(intern!(py, "rule"), verdict.rule().map(|rule| rule.id()))?;
             data.set_item(intern!(py, "reason"), verdict.reason())?;
             data.set_item(intern!(py, "kind"), tool.traits.kind.as_str())?;
-            data.set_item(intern!(py, "pending"), pending)?;
+            data.set_item(intern!(py, "pending"), pending.map(|id| [("id", id)].into_py_dict(py)).transpose()?)?;
             Ok(data)
         });
     }

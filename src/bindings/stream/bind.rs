@@ -12,6 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 use serde_json::{Map, Value};
 
+use super::hush::Hush;
 use super::input::{InDict, Input};
 use super::spread::Spread;
 use crate::bindings::arguments::Arguments;
@@ -21,6 +22,7 @@ use crate::bindings::worker::guard;
 use crate::bindings::{foreign, json};
 use crate::call::repair::{Names, RepairMode, coerced, explanation, mend_names};
 use crate::call::{Answer, ArgumentMode, Repair};
+use crate::policy::mask;
 use crate::schema::check::{Mode, Problem, render};
 use crate::schema::{Document, Node};
 
@@ -56,6 +58,8 @@ pub(crate) struct Handling {
     pub(crate) repair: RepairMode,
     /// Other names of parameters, each with the one that it stands for.
     pub(crate) aliases: Arc<[(Box<str>, Box<str>)]>,
+    /// The parameters whose values nobody but the tool sees.
+    pub(crate) secrets: Arc<[Box<str>]>,
 }
 
 /// One parameter, ready to be filled.
@@ -345,15 +349,26 @@ impl Plan {
     ) -> PyResult<Result<Bound<'py, PyDict>, Answer>> {
         let text = match self.settled(input)? {
             Ok((input, repairs)) if self.repair() == RepairMode::Explain && !repairs.is_empty() => {
-                explanation(&self.tool, &repairs, foreign::to_value(input.as_any()).ok().as_ref())
+                let arguments = foreign::to_value(input.as_any()).ok();
+                let arguments = arguments.map(|arguments| mask(&arguments, &self.handling.secrets));
+                explanation(&self.tool, &self.hushed(repairs, Hush::repairs), arguments.as_ref())
             }
             Ok((input, repairs)) => {
-                notes.note(repairs);
+                notes.note(self.hushed(repairs, Hush::repairs));
                 return Ok(Ok(input));
             }
-            Err(problems) => render(&self.tool, &problems),
+            Err(problems) => render(&self.tool, &self.hushed(problems, Hush::problems)),
         };
         Ok(Err(Answer::InvalidArguments { text }))
+    }
+
+    /// What is said about arguments, without what could be a secret.
+    pub(super) fn hushed<'a, T>(&'a self, said: T, hush: impl FnOnce(&Hush<'a>, T) -> T) -> T {
+        if self.handling.secrets.is_empty() {
+            return said;
+        }
+        let properties = self.parameters.value().get("properties").and_then(Value::as_object);
+        hush(&Hush { secrets: &self.handling.secrets, properties }, said)
     }
 
     fn with_made_defaults<'py>(&self, py: Python<'py>, input: Bound<'py, PyDict>) -> PyResult<Bound<'py, PyDict>> {

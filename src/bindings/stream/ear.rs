@@ -55,6 +55,8 @@ impl Ear {
         self.code.replace(code.unwrap_or_default());
         self.tell(py, EventKind::Chunk, || {
             let data = PyDict::new(py);
+            let is_pending = self.code.borrow().as_deref() == Some(Code::Pending.as_str());
+            let response = if is_pending { without_arguments(response)? } else { response.clone() };
             data.set_item(intern!(py, "response"), response)?;
             Ok(data)
         });
@@ -104,4 +106,22 @@ impl Ear {
     pub(super) fn object(&self) -> *mut PyObject {
         self.desk.get()
     }
+}
+
+/// A pending response as listeners may see it: which call waits, but not what it takes to let it run.
+fn without_arguments<'py>(response: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let py = response.py();
+    let name = intern!(py, "pending");
+    let metadata = response.getattr(intern!(py, "metadata"))?;
+    let Some(pending) = metadata.cast::<PyDict>().ok().and_then(|metadata| metadata.get_item(name).ok().flatten())
+    else {
+        return Ok(response.clone());
+    };
+    let metadata = metadata.cast::<PyDict>()?.copy()?;
+    let shown = PyDict::new(py);
+    shown.set_item(intern!(py, "id"), pending.get_item(intern!(py, "id"))?)?;
+    metadata.set_item(name, shown)?;
+    let copy = py.import(intern!(py, "copy"))?.call_method1(intern!(py, "copy"), (response,))?;
+    copy.setattr(intern!(py, "metadata"), metadata)?;
+    Ok(copy)
 }

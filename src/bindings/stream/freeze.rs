@@ -5,7 +5,8 @@ use pyo3::types::PyDict;
 use serde_json::Value;
 
 use super::bind::Plan;
-use super::input::Input;
+use super::hush::Hush;
+use super::input::{InDict, Input};
 use crate::bindings::json;
 use crate::bindings::tool::PyTool;
 use crate::bindings::value::error_text;
@@ -52,6 +53,20 @@ impl Frozen {
     /// What runs.
     pub(super) fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         Ok(json::to_python(py, &self.sent)?.cast_into::<PyDict>()?)
+    }
+
+    /// What may be shown of arguments as they came, whether they fit or not.
+    pub(super) fn glimpse(py: Python<'_>, tool: &PyTool, came: &Bound<'_, PyAny>) -> Value {
+        let as_value = || json::from_python(came).map_or(Value::Null, Value::from);
+        if tool.traits.secrets.is_empty() {
+            return as_value();
+        }
+        if let Ok(input) = came.cast::<PyDict>()
+            && let Ok(Ok(frozen)) = Self::of(py, &tool.plan, &InDict(input))
+        {
+            return mask(&frozen.sent, &tool.traits.secrets);
+        }
+        tool.plan.hushed(as_value(), Hush::arguments)
     }
 
     /// What people are shown.

@@ -14,7 +14,6 @@ use super::request::Request;
 use super::start::Refusal;
 use super::state::{State, Step};
 use crate::bindings::desk::Ruling;
-use crate::bindings::json;
 use crate::bindings::log;
 use crate::bindings::note::{Decided, note};
 use crate::bindings::value::error_text;
@@ -52,9 +51,9 @@ impl State {
             match self.tool().desk.get().glance(self.tool(), caller.as_deref()) {
                 Ruling::Pass => self.execute(input),
                 Ruling::Deny(verdict) => {
-                    let arguments = input.to_dict(py).and_then(|input| json::from_python(&input));
-                    let arguments = arguments.map_or(Value::Null, Into::into);
-                    self.deny(py, &verdict, &arguments)
+                    let arguments = input.to_dict(py);
+                    let arguments = arguments.map(|input| Frozen::glimpse(py, self.tool(), input.as_any()));
+                    self.deny(py, &verdict, &arguments.unwrap_or(Value::Null))
                 }
                 Ruling::Weigh => self.weigh(py, &input),
             }
@@ -77,9 +76,9 @@ impl State {
             let Ruling::Deny(verdict) = tool.get().desk.get().glance(tool.get(), caller.as_deref()) else {
                 return None;
             };
-            let arguments = Request::arguments(py, self).and_then(|input| json::from_python(&input).ok());
+            let arguments = Request::arguments(py, self).map(|input| Frozen::glimpse(py, tool.get(), &input));
             self.tool.set(tool.into_ptr());
-            Some(self.deny(py, &verdict, &arguments.map_or(Value::Null, Into::into)))
+            Some(self.deny(py, &verdict, &arguments.unwrap_or(Value::Null)))
         }
     }
 

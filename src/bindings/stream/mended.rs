@@ -4,10 +4,12 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use super::freeze::Frozen;
 use super::input::Input;
 use super::rare::Rare;
 use super::state::{State, Step};
 use crate::bindings::call::repairs_to_python;
+use crate::bindings::foreign;
 use crate::bindings::response::PyToolResponse;
 use crate::call::Answer;
 use crate::call::repair::{RepairMode, explanation};
@@ -45,7 +47,11 @@ impl State {
             RepairMode::Off if repairs.iter().all(|repair| repair.what == crate::call::RepairKind::Duplicate) => None,
             RepairMode::Explain | RepairMode::Off => {
                 let arguments = Python::attach(|py| {
-                    input.to_dict(py).ok().and_then(|input| crate::bindings::foreign::to_value(input.as_any()).ok())
+                    let input = input.to_dict(py).ok()?;
+                    if tool.traits.secrets.is_empty() {
+                        return foreign::to_value(input.as_any()).ok();
+                    }
+                    Some(Frozen::glimpse(py, tool, input.as_any()))
                 });
                 Some(Answer::InvalidArguments { text: explanation(&tool.name, &repairs, arguments.as_ref()) })
             }

@@ -26,6 +26,7 @@ mod freeze;
 mod gate;
 mod generator;
 mod handler;
+mod hush;
 mod input;
 mod judge;
 mod layer;

@@ -99,17 +99,17 @@ impl State {
             let made = tool.desk.get().approvals(py).and_then(|approvals| {
                 let facts = facts(py, tool, case.caller.as_deref());
                 let pending = approvals.get().ask(&case.id, &frozen.sent, facts)?;
-                json::to_python(py, &pending.to_value())
+                Ok((json::to_python(py, &pending.to_value())?, pending.id))
             });
-            let pending = match made {
-                Ok(pending) => pending,
+            let (pending, id) = match made {
+                Ok(made) => made,
                 Err(error) => return self.refuse(Refusal::Raise(error)),
             };
             let decided = Decided { outcome: "pending", ..Decided::by_rule(verdict) };
             if let Err(error) = self.note_decision(py, &decided, &frozen.whole) {
                 return self.unaccounted(py, &error);
             }
-            self.tell_request(py, frozen, verdict, Some(&pending));
+            self.tell_request(py, frozen, verdict, Some(&id));
             let answer = Answer::Pending { tool: tool.name.to_string() };
             let metadata = PyDict::new(py);
             let response = metadata

@@ -83,7 +83,7 @@ impl Span {
         });
         if let (true, Some(tracer), Some(span)) = (is_recording, &tracer, &span)
             && tracer.records_arguments()
-            && let Some(arguments) = Request::arguments(py, state)
+            && let Some(arguments) = state.shown_request(py)
         {
             told(py, tracer.record_arguments(span, &arguments));
         }

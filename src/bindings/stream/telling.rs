@@ -1,14 +1,13 @@
 //! Who is to be told of a call, and what they may see of its arguments.
 
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
 
+use super::freeze::Frozen;
 use super::request::Request;
 use super::state::State;
 use crate::bindings::desk::PyDesk;
 use crate::bindings::json;
 use crate::bindings::tool::PyTool;
-use crate::policy::mask;
 
 impl State {
     /// Where it is decided about this call and who hears of it.
@@ -31,8 +30,7 @@ impl State {
         if tool.get().traits.secrets.is_empty() {
             return Some(sent);
         }
-        let sent = json::from_python(sent.cast::<PyDict>().ok()?).ok()?.into();
-        json::to_python(py, &mask(&sent, &tool.get().traits.secrets)).ok()
+        json::to_python(py, &Frozen::glimpse(py, tool.get(), &sent)).ok()
     }
 
     /// The tool that the request names, whether it may be called or not.
