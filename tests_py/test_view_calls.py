@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from guarded import Shop, answering, last
-from streams import block, read, texts
+from streams import block, echo, read, texts, toolkit
 from test_events import heard
-from toolcrib import Toolkit, ToolResponse
+from toolcrib import RegisteredToolFunction, Toolkit, ToolResponse
 from toolcrib.policy import Policy, Rule
 
 
@@ -120,6 +120,44 @@ async def test_what_is_remembered_for_nobody_is_not_for_somebody() -> None:
         codes.append((await view.call("look", path="a")).code)
 
     assert codes == [None, "denied"] * 3
+
+
+async def test_a_tool_of_a_view_is_called_for_its_caller_and_only_while_it_is_shown() -> None:
+    ran: list[str] = []
+
+    def work(name: str) -> str:
+        ran.append(name)
+        return name
+
+    kit = Toolkit(run_in="inline", policy=Policy([Rule("deny", tool="work", caller="ann")]))
+    kit.register_tool_function(work)
+    ann, bob = kit.view(caller="ann"), kit.view(caller="bob")
+    tools = [bob.tools["work"], dict(ann.tools.items())["work"], ann.tools["work"]]
+    shown: list[str] = []
+    events = heard(kit)
+
+    codes = [(await read(await tool.call(arguments={"name": "a"})))[-1].code for tool in tools]
+    await read(await bob.tools["work"].call(arguments={"name": "b"}, stream_print=lambda it: shown.append(it.text)))
+    kit.remove_tool_function("work")
+    gone = (await read(await tools[0].call(arguments={"name": "c"})))[-1].code
+
+    assert (codes, gone) == ([None, "denied", "denied"], "tool_not_available")
+    assert (ran, shown) == (["a", "b"], ["b"])
+    assert [event.caller for event in events if event.type == "call_start"] == ["bob", "ann", "ann", "bob", "bob"]
+
+
+def test_a_tool_of_a_view_says_what_the_tool_says() -> None:
+    kit = toolkit(echo)
+    view = kit.view()
+
+    tool = view.tools["echo"]
+
+    assert isinstance(tool, RegisteredToolFunction)
+    assert (tool.name, tool.json_schema, tool.original_func) == ("echo", kit.tools["echo"].json_schema, echo)
+    assert tool == view.tools["echo"] != kit.view().tools["echo"]
+    assert (len({tool, view.tools["echo"]}), repr(tool)) == (1, repr(kit.tools["echo"]))
+    with pytest.raises(AttributeError, match="nothing_of_this_name"):
+        tool.nothing_of_this_name  # type: ignore[attr-defined] # noqa: B018
 
 
 async def test_a_narrower_view_lets_less_through() -> None:

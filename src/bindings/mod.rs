@@ -34,6 +34,7 @@ mod stream;
 mod tell;
 mod text;
 mod tool;
+mod tool_in_view;
 mod toolkit;
 mod trace;
 mod traits;

@@ -19,6 +19,7 @@ use super::response;
 use super::stream::{check, resumed};
 use super::tell::{form, tell};
 use super::tool::{PyTool, schema_to_python};
+use super::tool_in_view::ToolInView;
 use super::toolkit::{PyToolkit, wanted};
 use crate::call::Answer;
 use crate::registry::{Filter, Group, View};
@@ -293,14 +294,16 @@ impl PyToolkitView {
         }
     }
 
-    fn _find_tool<'py>(&self, name: &Bound<'py, PyString>) -> Option<Bound<'py, PyTool>> {
-        self.find(name.py(), name.to_str().ok()?)
+    fn _find_tool(slf: &Bound<'_, Self>, name: &Bound<'_, PyString>) -> Option<ToolInView> {
+        let tool = slf.get().find(name.py(), name.to_str().ok()?)?.unbind();
+        Some(ToolInView { tool, view: slf.clone().unbind() })
     }
 
-    fn _all_tools<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let all = PyDict::new(py);
-        for tool in self.listed(py).1 {
-            all.set_item(&*tool.get().name, &tool)?;
+    fn _all_tools<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyDict>> {
+        let all = PyDict::new(slf.py());
+        for tool in slf.get().listed(slf.py()).1 {
+            let name = tool.bind(slf.py()).get().name.clone();
+            all.set_item(&*name, ToolInView { tool, view: slf.clone().unbind() })?;
         }
         Ok(all)
     }

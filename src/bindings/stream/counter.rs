@@ -68,6 +68,9 @@ impl State {
 
     /// Who calls.
     pub(super) fn caller(&self, py: Python<'_>) -> Option<Arc<str>> {
+        if self.toolkit.get().is_null() {
+            return self.caller_of_handler(py);
+        }
         self.view(py)?.get().caller().map(Arc::from)
     }
 }

@@ -17,6 +17,7 @@ use super::state::State;
 use crate::bindings::desk::PyDesk;
 use crate::bindings::register::{Behaviour, Draft, Wishes};
 use crate::bindings::tool::PyTool;
+use crate::bindings::view::PyToolkitView;
 use crate::call::ErrorMode;
 use crate::registry::Registry;
 
@@ -26,6 +27,8 @@ pub(super) enum Core {
     Counter(Py<PyAny>),
     /// This one, whether its group is on or not.
     Tool(Py<PyTool>),
+    /// This one as a view shows it, while it does.
+    Shown(Py<PyToolkitView>, Py<PyTool>),
 }
 
 impl Core {
@@ -33,6 +36,7 @@ impl Core {
         match self {
             Self::Counter(counter) => Self::Counter(counter.clone_ref(py)),
             Self::Tool(tool) => Self::Tool(tool.clone_ref(py)),
+            Self::Shown(view, tool) => Self::Shown(view.clone_ref(py), tool.clone_ref(py)),
         }
     }
 }
@@ -169,6 +173,10 @@ impl NextHandler {
         match &self.core {
             Core::Counter(counter) => visit.call(counter)?,
             Core::Tool(tool) => visit.call(tool)?,
+            Core::Shown(view, tool) => {
+                visit.call(view)?;
+                visit.call(tool)?;
+            }
         }
         visit.call(&self.stack)?;
         visit.call(&self.conduct)?;
@@ -190,11 +198,30 @@ pub(crate) fn stream_of<'py>(
     arguments: &Bound<'py, PyAny>,
     around: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let py = tool.py();
-    let request = block(PyString::new(py, &tool.get().name).as_any(), arguments)?;
+    open_core(Core::Tool(tool.clone().unbind()), tool.get(), arguments, around)
+}
+
+/// The same for a tool of a view: it runs only while the view shows it, and for the view's caller.
+pub(crate) fn stream_through<'py>(
+    view: &Bound<'py, PyToolkitView>,
+    tool: &Bound<'py, PyTool>,
+    arguments: &Bound<'py, PyAny>,
+    around: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    open_core(Core::Shown(view.clone().unbind(), tool.clone().unbind()), tool.get(), arguments, around)
+}
+
+fn open_core<'py>(
+    core: Core,
+    tool: &PyTool,
+    arguments: &Bound<'py, PyAny>,
+    around: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = arguments.py();
+    let request = block(PyString::new(py, &tool.name).as_any(), arguments)?;
     let stack = PyTuple::new(py, around.as_slice())?.unbind();
-    let conduct = conduct(py, tool.get().errors)?;
-    let handler = Bound::new(py, NextHandler::new(Core::Tool(tool.clone().unbind()), stack, 0, conduct, None))?;
+    let conduct = conduct(py, tool.errors)?;
+    let handler = Bound::new(py, NextHandler::new(core, stack, 0, conduct, None))?;
     let request = if around.is_some() { keywords(request.into_any())?.into_any() } else { request.into_any() };
     NextHandler::open(&handler, request)
 }

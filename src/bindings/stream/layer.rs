@@ -1,6 +1,7 @@
 //! A call through middlewares: each layer is a stream whose tool is a middleware, and what that opens ends with it.
 
 use std::ptr;
+use std::sync::Arc;
 
 use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
@@ -35,7 +36,18 @@ impl State {
     pub(super) fn tool_called_by_itself<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyTool>> {
         let handler = self.last.bound(py)?.cast_into::<NextHandler>().ok()?;
         match &handler.get().core {
-            Core::Tool(tool) if handler.get().middleware(py).is_none() => Some(tool.bind(py).clone()),
+            Core::Tool(tool) | Core::Shown(_, tool) if handler.get().middleware(py).is_none() => {
+                Some(tool.bind(py).clone())
+            }
+            _ => None,
+        }
+    }
+
+    /// The caller of the view that handed out the tool which a stream without a toolkit is about to call.
+    pub(super) fn caller_of_handler(&self, py: Python<'_>) -> Option<Arc<str>> {
+        let handler = self.last.bound(py)?.cast_into::<NextHandler>().ok()?;
+        match &handler.get().core {
+            Core::Shown(view, _) => view.get().caller().map(Arc::from),
             _ => None,
         }
     }
@@ -109,6 +121,10 @@ impl State {
             Ok(match &handler.core {
                 Core::Counter(counter) => {
                     self.toolkit.set(counter.clone_ref(py).into_ptr());
+                    self.start_core(py)
+                }
+                Core::Shown(view, _) => {
+                    self.toolkit.set(view.clone_ref(py).into_ptr());
                     self.start_core(py)
                 }
                 Core::Tool(tool) => {

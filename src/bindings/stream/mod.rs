@@ -61,7 +61,7 @@ pub(crate) use bind::{Handling, Plan};
 pub(crate) use case::Case;
 pub(crate) use check::check;
 pub(crate) use gate::{LISTENERS, ask_who_traces};
-pub(crate) use handler::stream_of;
+pub(crate) use handler::{stream_of, stream_through};
 pub(crate) use resume::resumed;
 
 /// Makes the types, adds the public one to the module, and gives `Toolkit` the methods that begin a call.
