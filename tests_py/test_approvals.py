@@ -363,19 +363,26 @@ def yielding(request: ApprovalRequest) -> Any:
         lambda request: Approval("perhaps"),  # type: ignore[arg-type]
         lambda request: Approval("once", arguments=3),  # type: ignore[arg-type]
         lambda request: Approval("no", arguments={}),
+        lambda request: Approval("once", by=5),  # type: ignore[arg-type]
+        lambda request: Approval("once", reason=["because"]),  # type: ignore[arg-type]
+        lambda request: Approval("once", by="\ud800"),
         lambda: True,
     ],
 )
 async def test_an_approver_that_fails_or_answers_nonsense_has_said_no(
     approver: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    shop = Shop(approver=approver)
+    noted: list[dict[str, Any]] = []
+    shop = Shop(approver=approver, audit=noted.append)
+    events = heard(shop.kit)
 
     with caplog.at_level(logging.WARNING, "toolcrib"):
         response = await shop.kit.call("remove", path="a")
 
     assert (response.code, shop.ran) == ("denied", [])
     assert "may not" in caplog.text
+    assert [line["outcome"] for line in noted] == ["denied"]
+    assert "permission_result" in types(events)
 
 
 @pytest.mark.parametrize("kind", ["coroutine", "thread", "stubborn"])

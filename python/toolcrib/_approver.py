@@ -114,9 +114,12 @@ def read(answer: object) -> Reply:
 
     Raises:
         InvalidAnswerError: If it is anything else.
-        TypeError: If the edited arguments are no mapping.
+        TypeError: If the edited arguments are no mapping, or who answered and why are no texts.
     """
     said = answer if isinstance(answer, Approval) else Approval(answer)  # type: ignore[arg-type]
+    for name, text in (("by", said.by), ("reason", said.reason)):
+        if text is not None and not isinstance(text, str):
+            raise TypeError(f"an approval's `{name}` must be a string, not {type(text).__qualname__}")
     word, arguments = _core._read_answer(said.answer, said.arguments)
     return Reply(word, arguments, said.by, said.reason)
 

@@ -150,10 +150,19 @@ impl State {
             // From here on it is the tool that is waited for.
             self.suspended.set(false);
             let Some(question) = self.rare().question.take() else { return self.end_of_stream() };
-            match Reply::read(&reply) {
-                Ok(reply) => self.follow(py, *question, reply),
-                Err(error) => self.refuse(Refusal::Raise(error)),
-            }
+            let reply = Reply::read(&reply).unwrap_or_else(|error| {
+                let text = format!(
+                    "who was asked whether '{}' may run answered nonsense: it may not: {}",
+                    self.tool().name,
+                    error_text(py, &error)
+                );
+                if let Err(error) = log::warning(py, &text) {
+                    error.write_unraisable(py, None);
+                }
+                let reason = Some("whoever was asked could not answer".to_owned());
+                Reply { choice: Choice::No, edited: None, by: None, reason }
+            });
+            self.follow(py, *question, reply)
         })
     }
 
