@@ -302,7 +302,9 @@ async def test_a_rule_that_comes_to_deny_meanwhile_wins_over_a_yes() -> None:
 
 @pytest.mark.parametrize("change", ["removed", "replaced", "switched off"])
 async def test_a_tool_that_has_left_meanwhile_does_not_run(change: str) -> None:
-    shop = Shop()
+    noted: list[dict[str, Any]] = []
+    shop = Shop(audit=noted.append)
+    events = heard(shop.kit)
 
     async def approve(request: ApprovalRequest) -> str:
         if change == "removed":
@@ -319,6 +321,8 @@ async def test_a_tool_that_has_left_meanwhile_does_not_run(change: str) -> None:
 
     codes = {"removed": "unknown_tool", "replaced": "denied", "switched off": "inactive_group"}
     assert (response.code, shop.ran) == (codes[change], [])
+    assert [(line["answer"], line["outcome"]) for line in noted] == [("once", "denied")]
+    assert [event.data["decision"] for event in events if event.type == "permission_result"] == ["deny"]
 
 
 async def test_what_is_approved_cannot_be_changed_meanwhile() -> None:

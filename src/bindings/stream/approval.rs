@@ -191,7 +191,7 @@ impl State {
                         Ok(frozen) => frozen,
                         Err(step) => return step,
                     };
-                    if let Some(step) = self.has_left(py) {
+                    if let Some(step) = self.has_left(py, &frozen, &decided) {
                         return step;
                     }
                     self.run_approved(py, &frozen, &decided, choice)
@@ -299,21 +299,25 @@ impl State {
     }
 
     /// The answer for a tool that may not be called any more, since somebody was asked.
-    unsafe fn has_left(&self, py: Python<'_>) -> Option<Step> {
+    unsafe fn has_left(&self, py: Python<'_>, frozen: &Frozen, decided: &Decided<'_>) -> Option<Step> {
         // SAFETY: as for `begin_approval`.
         unsafe {
             if self.toolkit.get().is_null() {
                 return None;
             }
             let name = self.tool().name.clone();
+            let decided = Decided { outcome: "denied", ..*decided };
             match self.admitted_tool(py, &name) {
                 // A view makes its own meta tool each time.
                 Ok(tool) if tool.as_ptr() == self.tool.get() || tool.get().meta.is_some() => None,
-                Ok(_) => Some(self.refuse(Refusal::Answer(Answer::Denied {
-                    tool: name.into(),
-                    reason: "it is another tool by now than the one that was approved".to_owned(),
-                }))),
-                Err(answer) => Some(self.refuse(Refusal::Answer(answer))),
+                Ok(_) => {
+                    let reason = "it is another tool by now than the one that was approved".to_owned();
+                    Some(self.turn_down(py, &frozen.whole, &decided, reason))
+                }
+                Err(answer) => {
+                    self.tell_refusal(py, &frozen.whole, &decided, &answer.text());
+                    Some(self.refuse(Refusal::Answer(answer)))
+                }
             }
         }
     }

@@ -192,12 +192,20 @@ impl State {
         // SAFETY: as for `judge`.
         unsafe {
             let tool = self.tool().name.to_string();
+            self.tell_refusal(py, arguments, decided, &reason);
+            self.refuse(Refusal::Answer(Answer::Denied { tool, reason }))
+        }
+    }
+
+    /// Notes that a call does not run, and tells whoever listens.
+    pub(super) unsafe fn tell_refusal(&self, py: Python<'_>, arguments: &Value, decided: &Decided<'_>, reason: &str) {
+        // SAFETY: as for `judge`.
+        unsafe {
             if let Err(error) = self.note_decision(py, decided, arguments) {
                 // It does not run in any case.
                 self.complain(py, &error);
             }
-            self.tell_result(py, decided, &reason);
-            self.refuse(Refusal::Answer(Answer::Denied { tool, reason }))
+            self.tell_result(py, decided, reason);
         }
     }
 
