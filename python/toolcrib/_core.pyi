@@ -678,7 +678,8 @@ class Toolkit:
 
         Raises:
             InvalidPendingError: If `pending` is no pending value.
-            InvalidAnswerError: If `answer` is none.
+            InvalidAnswerError: If `answer` is none. Edited arguments that do not fit raise it in the first step, before
+                anything is used up.
         """
 
     def call(self, name: str, /, **arguments: Any) -> Coroutine[Any, Any, ToolResponse]:

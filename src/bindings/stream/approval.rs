@@ -15,6 +15,7 @@ use crate::bindings::json;
 use crate::bindings::log;
 use crate::bindings::note::Decided;
 use crate::bindings::policy::word_of;
+use crate::bindings::tool::PyTool;
 use crate::bindings::value::error_text;
 use crate::call::{Answer, EventKind};
 use crate::policy::{Choice, Decision, Ticket, Verdict};
@@ -255,18 +256,12 @@ impl State {
         decided: &Decided<'_>,
     ) -> Result<Frozen, Step> {
         let Some(edited) = edited else { return Ok(frozen) };
-        let edited = &match self.unmasked(edited, &frozen) {
-            Ok(edited) => edited,
-            // SAFETY: as for `begin_approval`.
-            Err(error) => return Err(unsafe { self.refuse(Refusal::Raise(error)) }),
-        };
         // SAFETY: as for `begin_approval`.
         unsafe {
             let decided = Decided { outcome: "denied", ..*decided };
-            let reason = match Frozen::of(py, &self.tool().plan, &InDict(edited)) {
+            let reason = match checked_edit(self.tool(), edited, &frozen) {
                 Ok(Ok(edited)) => return Ok(edited),
-                Ok(Err(Unfit::Refused(answer))) => answer.text(),
-                Ok(Err(Unfit::Unwritable(reason))) => reason,
+                Ok(Err(reason)) => reason,
                 Err(error) => return Err(self.refuse(Refusal::Raise(error))),
             };
             let reason = format!("it was approved with other arguments, which do not fit: {reason}");
@@ -275,27 +270,6 @@ impl State {
             }
             Err(self.turn_down(py, &frozen.whole, &decided, reason))
         }
-    }
-
-    /// Edited arguments in which a secret that is still hidden is what it was.
-    fn unmasked<'py>(&self, edited: &Bound<'py, PyDict>, frozen: &Frozen) -> PyResult<Bound<'py, PyDict>> {
-        let py = edited.py();
-        let edited = edited.copy()?;
-        // SAFETY: as for `begin_approval`.
-        let tool = unsafe { self.tool() };
-        let shown = frozen.shown(tool);
-        for way in &tool.traits.secrets {
-            let name = way.split('.').next().unwrap_or_default();
-            let Some(original) = frozen.sent.get(name).or_else(|| frozen.whole.get(name)) else { continue };
-            let is_untouched = match (edited.get_item(name)?, shown.get(name)) {
-                (Some(given), Some(shown)) => json::from_python(&given).is_ok_and(|given| Value::from(given) == *shown),
-                _ => false,
-            };
-            if is_untouched {
-                edited.set_item(name, json::to_python(py, original)?)?;
-            }
-        }
-        Ok(edited)
     }
 
     /// The answer for a tool that may not be called any more, since somebody was asked.
@@ -333,6 +307,38 @@ impl State {
             self.refuse(Refusal::Answer(Answer::Cancelled { tool: self.tool().name.to_string() }))
         }
     }
+}
+
+/// Edited arguments as they run, or why they do not fit.
+pub(super) fn checked_edit(
+    tool: &PyTool,
+    edited: &Bound<'_, PyDict>,
+    frozen: &Frozen,
+) -> PyResult<Result<Frozen, String>> {
+    let edited = unmasked(tool, edited, frozen)?;
+    Ok(Frozen::of(edited.py(), &tool.plan, &InDict(&edited))?.map_err(|unfit| match unfit {
+        Unfit::Refused(answer) => answer.text(),
+        Unfit::Unwritable(reason) => reason,
+    }))
+}
+
+/// Edited arguments in which a secret that is still hidden is what it was.
+fn unmasked<'py>(tool: &PyTool, edited: &Bound<'py, PyDict>, frozen: &Frozen) -> PyResult<Bound<'py, PyDict>> {
+    let py = edited.py();
+    let edited = edited.copy()?;
+    let shown = frozen.shown(tool);
+    for way in &tool.traits.secrets {
+        let name = way.split('.').next().unwrap_or_default();
+        let Some(original) = frozen.sent.get(name).or_else(|| frozen.whole.get(name)) else { continue };
+        let is_untouched = match (edited.get_item(name)?, shown.get(name)) {
+            (Some(given), Some(shown)) => json::from_python(&given).is_ok_and(|given| Value::from(given) == *shown),
+            _ => false,
+        };
+        if is_untouched {
+            edited.set_item(name, json::to_python(py, original)?)?;
+        }
+    }
+    Ok(edited)
 }
 
 /// A decision that somebody took.

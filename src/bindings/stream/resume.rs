@@ -8,12 +8,13 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 use serde_json::Value;
 
-use super::approval::{Reply, answered_by};
+use super::approval::{Reply, answered_by, checked_edit};
 use super::case::Case;
 use super::freeze::Frozen;
 use super::object;
 use super::start::{Refusal, block};
 use super::state::{State, Step};
+use crate::Error;
 use crate::bindings::json;
 use crate::bindings::note::Decided;
 use crate::bindings::policy::value_of;
@@ -47,6 +48,24 @@ impl Resumption {
     /// Whether this is what lets a tool run.
     pub(super) fn is_for(&self, tool: &str) -> bool {
         self.stage.load(Ordering::Relaxed) == CLAIMED && self.pending.tool == tool
+    }
+
+    /// The edited arguments as Python objects.
+    fn edited<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        let edited = self.edited.as_ref().map(|edited| json::to_python(py, edited)).transpose()?;
+        Ok(edited.and_then(|edited| edited.cast_into::<PyDict>().ok()))
+    }
+
+    /// Refuses edited arguments that do not fit, while the pending call can still be answered otherwise.
+    fn check_edit(&self, py: Python<'_>, tool: &PyTool) -> PyResult<()> {
+        let Some(edited) = self.edited(py)? else { return Ok(()) };
+        let frozen = Frozen::again(py, &tool.plan, self.pending.arguments.clone());
+        match checked_edit(tool, &edited, &frozen)? {
+            Ok(_) => Ok(()),
+            Err(found) => {
+                Err(Error::InvalidAnswer { expected: "`arguments` that fit the tool's schema", found }.into())
+            }
+        }
     }
 
     fn advance(&self, from: u8, to: u8) -> bool {
@@ -141,6 +160,9 @@ impl State {
                 Ok(approvals) => approvals,
                 Err(error) => return Some(self.refuse(Refusal::Raise(error))),
             };
+            if let Err(error) = resumption.check_edit(py, tool.get()) {
+                return Some(self.refuse(Refusal::Raise(error)));
+            }
             let facts = facts(py, tool.get(), case.caller.as_deref());
             if let Err(error) = approvals.get().claim(py, &resumption.pending, &facts) {
                 return Some(self.refuse(Refusal::Raise(error)));
@@ -193,9 +215,8 @@ impl State {
             let verdict = self.verdict_on(py, &frozen);
             let by = resumption.by.as_deref().unwrap_or("resume");
             let decided = Decided { by: Some(by), ..answered_by(&verdict, resumption.choice) };
-            let edited = resumption.edited.as_ref().map(|edited| json::to_python(py, edited));
-            let edited = match edited.transpose() {
-                Ok(edited) => edited.and_then(|edited| edited.cast_into::<PyDict>().ok()),
+            let edited = match resumption.edited(py) {
+                Ok(edited) => edited,
                 Err(error) => return self.refuse(Refusal::Raise(error)),
             };
             match self.edited(py, frozen, edited.as_ref(), &decided) {

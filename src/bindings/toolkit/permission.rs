@@ -107,7 +107,8 @@ impl PyToolkit {
     ///
     /// Raises:
     ///     InvalidPendingError: If `pending` is no pending value.
-    ///     InvalidAnswerError: If `answer` is none.
+    ///     InvalidAnswerError: If `answer` is none. Edited arguments that do not fit raise it in the first step, before
+    ///         anything is used up.
     #[pyo3(signature = (pending, answer, arguments=None, *, by=None))]
     fn resume<'py>(
         slf: &Bound<'py, Self>,
