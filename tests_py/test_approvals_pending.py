@@ -313,12 +313,16 @@ async def test_presets_take_part_in_what_is_approved() -> None:
 
 
 @pytest.mark.parametrize(
-    "value", [None, 3, "", "null", "[]", "{", [], {}, {"type": "toolcrib.pending"}, {"type": "x", "version": 1}]
+    "value",
+    [
+        *(None, 3, "", "null", "[]", "{", [], {}, "\ud800", "[" * 500, {1: 2}, {"type": object()}, {"type": float("nan")}),
+        *({"type": "toolcrib.pending"}, {"type": "x", "version": 1}),
+    ],
 )
 def test_what_is_no_pending_call_is_refused_at_once(value: Any) -> None:
     shop = Shop()
 
-    with pytest.raises((InvalidPendingError, TypeError, ValueError)):
+    with pytest.raises(InvalidPendingError, match="not a pending call"):
         shop.kit.resume(value, "once")
 
 
@@ -345,7 +349,7 @@ async def test_random_changes_of_the_text_never_run_anything_else() -> None:
             continue
         try:
             response = await last(shop.kit.resume(altered, "once"))
-        except (ApprovalError, ValueError):
+        except ApprovalError:
             continue
         assert response.code == "unknown_tool"
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
+use pyo3::exceptions::PyException;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
@@ -20,6 +21,7 @@ use crate::bindings::note::Decided;
 use crate::bindings::policy::value_of;
 use crate::bindings::response;
 use crate::bindings::tool::PyTool;
+use crate::bindings::value::error_text;
 use crate::call::Answer;
 use crate::policy::{Choice, Facts, Pending, Verdict};
 
@@ -82,7 +84,7 @@ pub(crate) fn resumed<'py>(
     by: Option<&str>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = counter.py();
-    let pending = Pending::from_value(&value_of(pending, "a pending call")?)?;
+    let pending = Pending::from_value(&read_pending(pending)?)?;
     let module = py.import(intern!(py, "toolcrib._approver"))?;
     let reply = module.call_method1(intern!(py, "reply_to_resume"), (answer, arguments, by))?;
     let Reply { choice, edited, by, reason } = Reply::read(&reply)?;
@@ -97,6 +99,21 @@ pub(crate) fn resumed<'py>(
     state.join(Some(Arc::new(Case { id, tool, caller, resumption: Some(resumption) })));
     // SAFETY: the thread is attached; the object is owned or null with an exception set.
     unsafe { Bound::from_owned_ptr_or_err(py, object::new(state)) }
+}
+
+/// The JSON of what should be a pending call; whatever cannot be read is none.
+fn read_pending(pending: &Bound<'_, PyAny>) -> PyResult<Value> {
+    let py = pending.py();
+    value_of(pending, "a pending call").map_err(|cause| {
+        if !cause.is_instance_of::<PyException>(py) {
+            return cause;
+        }
+        let (field, expected) = ("$".to_owned(), "the JSON object that a pending response has");
+        let found = format!("what cannot be read ({})", error_text(py, &cause));
+        let error = PyErr::from(Error::InvalidPending { field, expected, found });
+        error.set_cause(py, Some(cause));
+        error
+    })
 }
 
 /// What an approval of a call of a tool is good for.
