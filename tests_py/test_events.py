@@ -282,6 +282,37 @@ def test_events_reach_the_loop_of_another_thread() -> None:
     assert got == ["call_start", "chunk", "call_end"]
 
 
+async def test_what_one_listener_does_to_an_event_no_other_sees() -> None:
+    def spoil(event: Event) -> None:
+        event.data["arguments"]["text"] = "spoilt"
+        event.data.clear()
+
+    kit = toolkit(echo)
+    kit.subscribe("call_start", spoil)
+    queues = [kit.events(["call_start"]), kit.events(["call_start"])]
+    events = heard(kit)
+
+    response = await kit.call("echo", text="a")
+    spoil((await taken(queues[0], 1))[0])
+
+    assert response.text == "a"
+    told = [events[0], *(await taken(queues[1], 1))]
+    assert [event.data["arguments"] for event in told] == [{"text": "a"}, {"text": "a"}]
+
+
+async def test_arguments_that_hold_themselves_are_heard_as_such() -> None:
+    kit = toolkit(echo)
+    events = heard(kit)
+    endless: dict[str, Any] = {"text": "a"}
+    endless["one"] = endless["other"] = [endless]
+
+    await read(kit.call_tool_function(block("echo", **endless)))
+
+    told = events[0].data["arguments"]
+    assert told["one"] is told["other"]
+    assert told["one"][0]["one"] is told["one"] is not endless["one"]
+
+
 async def test_taking_a_subscription_back_ends_it() -> None:
     kit = toolkit(echo)
     events: list[Event] = []

@@ -11,6 +11,7 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use super::copying::copied;
 use super::stream::LISTENERS;
 use crate::call::{EventHub, EventKind, Kinds, Listener};
 
@@ -23,6 +24,15 @@ pub(crate) struct PyEvent {
     pub(super) caller: Option<Arc<str>>,
     pub(super) time: f64,
     pub(super) data: Py<PyDict>,
+}
+
+impl PyEvent {
+    /// The same event for somebody of their own: what they do to it, nobody else sees.
+    pub(super) fn copy(&self, py: Python<'_>) -> PyResult<Py<Self>> {
+        let data = copied(self.data.bind(py))?.unbind();
+        let (call_id, tool, caller) = (self.call_id.clone(), self.tool.clone(), self.caller.clone());
+        Py::new(py, Self { kind: self.kind, call_id, tool, caller, time: self.time, data })
+    }
 }
 
 #[pymethods]
@@ -128,8 +138,8 @@ impl PyEventQueue {
 #[pymethods]
 impl PyEventQueue {
     /// Take the oldest event, if there is one.
-    fn take(&self, py: Python<'_>) -> Option<Py<PyEvent>> {
-        self.listener.take().map(|event| event.clone_ref(py))
+    fn take(&self, py: Python<'_>) -> PyResult<Option<Py<PyEvent>>> {
+        self.listener.take().map(|event| event.get().copy(py)).transpose()
     }
 
     /// Have a function called when the next event comes or the queue is closed; at once if that is so already.

@@ -7,6 +7,7 @@ mod artifactflow;
 mod background;
 mod call;
 mod callable;
+mod copying;
 mod described;
 mod desk;
 mod dialect;

@@ -10,6 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::PyDesk;
+use crate::bindings::copying::copied;
 use crate::bindings::event::{PyEvent, PyEventQueue};
 use crate::bindings::stream::{Case, LISTENERS};
 use crate::call::{EventKind, Kinds};
@@ -74,7 +75,9 @@ impl PyDesk {
         let event = data().and_then(|data| {
             let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
             let (call_id, tool) = (case.id.clone(), case.tool.clone());
-            Py::new(py, PyEvent { kind, call_id, tool, caller: case.caller.clone(), time, data: data.unbind() })
+            // What was sent may be changed later, by whoever sent it.
+            let data = copied(&data)?.unbind();
+            Py::new(py, PyEvent { kind, call_id, tool, caller: case.caller.clone(), time, data })
         });
         let event = match event {
             Ok(event) => event,
@@ -84,7 +87,7 @@ impl PyDesk {
             self.hub.tell(kind, &Arc::new(event.clone_ref(py)));
         }
         for handler in handlers {
-            if let Err(error) = handler.call1(py, (&event,)) {
+            if let Err(error) = event.get().copy(py).and_then(|event| handler.call1(py, (event,))) {
                 error.write_unraisable(py, Some(handler.bind(py)));
             }
         }
