@@ -207,6 +207,26 @@ def test_through_a_view_the_meta_tool_knows_only_the_groups_of_the_view() -> Non
     }
 
 
+@pytest.mark.parametrize("choice", [{"names": ["reset_equipped_tools", "saw", "look"]}, {"tags": ["switch", "wood"]}])
+async def test_a_view_that_picks_tools_switches_only_the_groups_that_hold_them(choice: dict[str, Any]) -> None:
+    toolkit = workshop()
+    toolkit.register_tool_function(tool("plane"), "machines", tags=["wood"])
+    toolkit.register_tool_function(toolkit.reset_equipped_tools, tags=["switch"])
+    view = toolkit.view(**choice)
+    schemas = {it["function"]["name"]: it["function"]["parameters"] for it in view.get_json_schemas()}
+
+    refused = await view.call("reset_equipped_tools", office=True)
+    chosen = await view.call("reset_equipped_tools")
+
+    assert list(schemas["reset_equipped_tools"]["properties"]) == ["machines"]
+    assert (refused.code, chosen.code) == ("invalid_arguments", None)
+    assert {name: group.active for name, group in toolkit.groups.items()} == {
+        "machines": False,
+        "metal": True,
+        "office": False,
+    }
+
+
 def test_a_view_of_all_groups_has_the_toolkits_own_meta_tool() -> None:
     toolkit = workshop()
     toolkit.register_tool_function(toolkit.reset_equipped_tools)

@@ -55,12 +55,16 @@ impl Filter {
             && self.tags.as_ref().is_none_or(|tags| tool.tags.iter().any(|tag| tags.contains(tag)))
     }
 
+    /// The lists of tools that it picks one by one, and not by their groups.
+    pub(super) fn picks(&self) -> impl Iterator<Item = Candidates<'_>> {
+        let names = self.names.as_ref().map(Candidates::Names);
+        names.into_iter().chain(self.tags.as_ref().map(Candidates::Tags))
+    }
+
     /// The shortest list of tools that all it can choose is on, if any is shorter than all tools.
     pub(super) fn candidates<'a, B>(&'a self, registry: &'a Registry<B>) -> Option<Candidates<'a>> {
         let groups = self.groups.as_ref().map(Candidates::Groups);
-        let names = self.names.as_ref().map(Candidates::Names);
-        let tags = self.tags.as_ref().map(Candidates::Tags);
-        groups.into_iter().chain(names).chain(tags).min_by_key(|candidates| candidates.len(registry))
+        groups.into_iter().chain(self.picks()).min_by_key(|candidates| candidates.len(registry))
     }
 }
 

@@ -34,7 +34,8 @@ impl<B> Registry<B> {
             switch.insert("type".to_owned(), Value::String("boolean".to_owned()));
             Value::Object(switch)
         };
-        view.groups(self).map(|group| (group.name().to_owned(), switch(group.description()))).collect()
+        let groups = view.switched(self).into_iter();
+        groups.map(|group| (group.name().to_owned(), switch(group.description()))).collect()
     }
 
     /// Switches the groups that are wanted on and all others off, and says so.
@@ -52,7 +53,7 @@ impl<B> Registry<B> {
     ///
     /// As for `equip`.
     pub fn equip_in(&mut self, view: &View, wanted: &[(String, Switch)]) -> Result<String, String> {
-        let groups: Vec<&Arc<Group>> = view.groups(self).collect();
+        let groups: Vec<&Arc<Group>> = view.switched(self);
         let is_known = |name: &str| groups.iter().any(|group| group.name() == name);
         let unknown: Vec<&str> = wanted.iter().map(|(name, _)| name.as_str()).filter(|name| !is_known(name)).collect();
         if !unknown.is_empty() {

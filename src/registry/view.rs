@@ -1,5 +1,6 @@
 //! What one who is not shown everything sees of a registry, and may therefore call.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::{Access, Denial, Filter, Group, Registry, Tool, notes_of};
@@ -111,10 +112,25 @@ impl View {
         notes_of(self.groups(registry).filter(|group| group.is_active()))
     }
 
-    /// Whether some groups are not shown by it, be they there or not.
+    /// The groups that somebody who looks through it may switch: those it shows, but where it picks tools by name or tag,
+    /// only those that hold one of these.
+    pub fn switched<'r, B>(&self, registry: &'r Registry<B>) -> Vec<&'r Arc<Group>> {
+        let filters: Vec<Arc<Filter>> = self.layers.iter().map(Layer::filter).collect();
+        let picks = filters.iter().flat_map(|filter| filter.picks());
+        let Some(fewest) = picks.min_by_key(|picks| picks.len(registry)) else {
+            return self.groups(registry).collect();
+        };
+        let tools = fewest.places(registry).into_iter().filter_map(|place| registry.tools.get_index(place));
+        let seen = tools.map(|(_, tool)| tool).filter(|tool| filters.iter().all(|filter| filter.sees(tool)));
+        let held: HashSet<&str> = seen.flat_map(|tool| tool.groups().map(|group| group.name())).collect();
+        self.groups(registry).filter(|group| held.contains(group.name())).collect()
+    }
+
+    /// Whether some groups cannot be switched through it, be they there or not.
     #[must_use]
     pub fn limits_groups(&self) -> bool {
-        self.layers.iter().any(|layer| layer.filter().groups.is_some())
+        let limits = |filter: &Filter| filter.groups.is_some() || filter.picks().next().is_some();
+        self.layers.iter().any(|layer| limits(&layer.filter()))
     }
 
     /// A number that changes whenever what a role may see has changed.
