@@ -26,8 +26,10 @@ fn errors(calls: &[ToolCall]) -> Vec<&str> {
 fn large_texts_are_errors_of_their_own_kind() {
     let too_long = format!("the call has more than {CALL_BYTES} bytes, so that it was not run");
     let deep = "<a>".repeat(100_000);
-    let laughs: String = (0..90_000).map(|n| format!("<!ENTITY l{n} \"&l{};&l{};\">", n + 1, n + 1)).collect();
-    let attributes: String = (0..1_000_000).map(|n| format!(" a{n}='1'")).collect();
+    let laughs: Vec<String> = (0..90_000).map(|n| format!("<!ENTITY l{n} \"&l{};&l{};\">", n + 1, n + 1)).collect();
+    let laughs = laughs.concat();
+    let attributes: Vec<String> = (0..1_000_000).map(|n| format!(" a{n}='1'")).collect();
+    let attributes = attributes.concat();
     for (what, text) in [
         ("deep", call(&(deep + &"<".repeat(TEN_MEGABYTES)))),
         ("open CDATA", format!("<tool_call><name>t</name><params><a><![CDATA[{}", "x".repeat(TEN_MEGABYTES))),
