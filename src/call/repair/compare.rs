@@ -290,8 +290,10 @@ impl Walk<'_, '_> {
     }
 
     fn note(&mut self, what: RepairKind, text: &str) {
-        let place = if self.list.knows(what, text) { String::new() } else { self.place() };
-        self.list.add(what, &place, text);
+        if !self.list.counts(what, text) {
+            let place = self.place();
+            self.list.add(what, &place, text);
+        }
     }
 }
 

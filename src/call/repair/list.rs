@@ -14,19 +14,20 @@ pub(super) struct List {
 
 impl List {
     pub(super) fn add(&mut self, what: RepairKind, at: &str, text: &str) {
-        if let Some((_, count)) = self.entries.iter_mut().find(|(repair, _)| repair.what == what && repair.text == text)
-        {
-            *count += 1;
-        } else if self.entries.len() < MOST {
+        if self.counts(what, text) {
+            return;
+        }
+        if self.entries.len() < MOST {
             self.entries.push((Repair::new(what, text).at(at), 1));
         } else {
             self.left_out += 1;
         }
     }
 
-    /// Whether an entry is there already, so that where else it is need not be told.
-    pub(super) fn knows(&self, what: RepairKind, text: &str) -> bool {
-        self.entries.iter().any(|(repair, _)| repair.what == what && repair.text == text)
+    /// Counts one more of an entry that is there already, so that where else it is need not be told.
+    pub(super) fn counts(&mut self, what: RepairKind, text: &str) -> bool {
+        let known = self.entries.iter_mut().find(|(repair, _)| repair.what == what && repair.text == text);
+        known.map(|(_, count)| *count += 1).is_some()
     }
 
     pub(super) fn is_empty(&self) -> bool {
