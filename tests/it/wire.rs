@@ -5,8 +5,8 @@
 mod render;
 
 use serde_json::{Value, json};
-use toolcrib::call::ToolCall;
 use toolcrib::call::wire::{WireFormat, read, read_all, read_all_text, read_text};
+use toolcrib::call::ToolCall;
 
 fn calls() -> Vec<(&'static str, Value)> {
     let text = "{\"city\": \"Bern\", \"days\": 3}";
@@ -221,4 +221,31 @@ fn a_message_with_too_many_calls_or_too_much_text_is_refused() {
 
     assert!(read_all(&Value::Array(calls)).unwrap_err().what.contains("more than 1000"));
     assert!(read_text(&" ".repeat((1 << 20) + 1), None, &no_texts).unwrap_err().what.contains("bytes"));
+}
+
+#[test]
+fn the_last_call_of_an_answer_that_was_cut_off_is_truncated() {
+    let call = |name: &str| json!({"id": name, "type": "function", "function": {"name": name, "arguments": "{}"}});
+    let block = |name: &str| json!({"type": "tool_use", "id": name, "name": name, "input": {}});
+    let item = |name: &str, status: &str| json!({"type": "function_call", "call_id": name, "name": name, "arguments": "{}", "status": status});
+    let part = |name: &str| json!({"functionCall": {"id": name, "name": name, "args": {}}});
+    let answers = [
+        (json!({"role": "assistant", "content": [block("a"), block("b")], "stop_reason": "max_tokens"}), true),
+        (json!({"role": "assistant", "content": [block("a"), block("b")], "stop_reason": "tool_use"}), false),
+        (json!({"choices": [{"finish_reason": "length", "message": {"tool_calls": [call("a"), call("b")]}}]}), true),
+        (
+            json!({"choices": [{"finish_reason": "tool_calls", "message": {"tool_calls": [call("a"), call("b")]}}]}),
+            false,
+        ),
+        (json!({"candidates": [{"finishReason": "MAX_TOKENS", "content": {"parts": [part("a"), part("b")]}}]}), true),
+        (json!({"candidates": [{"finishReason": "STOP", "content": {"parts": [part("a"), part("b")]}}]}), false),
+        (json!({"status": "incomplete", "output": [item("a", "completed"), item("b", "incomplete")]}), true),
+        (json!({"status": "incomplete", "output": [item("a", "completed"), item("b", "completed")]}), false),
+        (json!({"output": [item("a", "completed"), item("b", "incomplete")]}), true),
+    ];
+    for (answer, is_cut) in answers {
+        let calls = read_all(&answer).expect("an answer");
+
+        assert_eq!(calls.iter().map(|call| call.is_truncated).collect::<Vec<_>>(), [false, is_cut], "{answer}");
+    }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{UNDERSTOOD, detect};
+use super::{Entries, UNDERSTOOD, detect};
 use crate::call::{CallError, ToolCall};
 
 /// Where messages and answers keep what may be calls.
@@ -14,6 +14,12 @@ const DEPTH: usize = 8;
 
 /// The most calls that one message may have.
 const MOST: usize = 1000;
+
+/// Where providers say why an answer ended.
+const REASONS: [&str; 4] = ["stop_reason", "finish_reason", "finishReason", "stopReason"];
+
+/// The reasons that mean that the model was not done.
+const CUT: [&str; 3] = ["max_tokens", "length", "model_context_window_exceeded"];
 
 /// Adds all calls in a value, in the order that they are written in.
 pub(super) fn collect(value: &Value, calls: &mut Vec<ToolCall>, depth: usize) -> Result<(), CallError> {
@@ -30,11 +36,33 @@ pub(super) fn collect(value: &Value, calls: &mut Vec<ToolCall>, depth: usize) ->
                 calls.push(call?);
                 return Ok(());
             }
+            let before = calls.len();
             HOLDERS.iter().filter_map(|key| entries.get(*key)).try_for_each(|held| match held {
                 Value::Array(_) | Value::Object(_) => collect(held, calls, depth + 1),
                 _ => Ok(()),
-            })
+            })?;
+            // What a model writes last is what the end is missing of, even if what there is happens to be whole JSON.
+            if let Some(last) = calls[before..].last_mut().filter(|_| is_cut(entries)) {
+                last.is_truncated = true;
+            }
+            Ok(())
         }
         _ => Ok(()),
     }
+}
+
+/// Whether the provider says that there was no room for the rest.
+fn is_cut(entries: &Entries) -> bool {
+    let is_reason = |reason: &str| CUT.iter().any(|cut| cut.eq_ignore_ascii_case(reason));
+    if REASONS.iter().filter_map(|key| entries.get(*key)?.as_str()).any(is_reason) {
+        return true;
+    }
+    // The items of a response have a status of their own, which says more.
+    let last = entries.get("output").and_then(Value::as_array).and_then(|items| items.last());
+    is_incomplete(entries) && last.is_some_and(|item| item.get("status").is_none())
+}
+
+/// Whether an item or a whole answer of OpenAI's responses is only a part.
+pub(super) fn is_incomplete(entries: &Entries) -> bool {
+    entries.get("status").is_some_and(|status| status == "incomplete")
 }
