@@ -58,6 +58,15 @@ impl ToolCall {
         }
     }
 
+    /// The same with a key that came twice listed among what was mended.
+    #[must_use]
+    pub fn with_duplicates_listed(mut self) -> Self {
+        if self.has_duplicate_keys && !self.repairs.iter().any(|repair| repair.what == RepairKind::Duplicate) {
+            self.repairs.push(Repair::of_duplicates());
+        }
+        self
+    }
+
     /// A call that cannot be read, and therefore never runs.
     #[must_use]
     pub fn unreadable(name: impl Into<String>, error: CallError) -> Self {
@@ -81,6 +90,12 @@ impl Repair {
     #[must_use]
     pub fn new(what: RepairKind, text: impl Into<String>) -> Self {
         Self { what, at: String::new(), text: text.into() }
+    }
+
+    /// What is told of a key that came twice.
+    #[must_use]
+    pub fn of_duplicates() -> Self {
+        Self::new(RepairKind::Duplicate, "a key comes twice in an object; the last of its values counts")
     }
 
     /// The same at a place.
@@ -140,7 +155,7 @@ pub enum RepairKind {
 
 impl RepairKind {
     /// All of them.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 21] = [
         Self::Fence,
         Self::Prose,
         Self::Comma,
@@ -161,6 +176,7 @@ impl RepairKind {
         Self::Alias,
         Self::Coerced,
         Self::Tag,
+        Self::Markup,
     ];
 
     /// Reads the word.

@@ -292,7 +292,7 @@ impl Parser {
         }
         self.report.calls += 1;
         if self.report.calls <= CALLS {
-            pieces.push(Piece::Call(call));
+            pieces.push(Piece::Call(call.with_duplicates_listed()));
             return;
         }
         self.is_full = true;

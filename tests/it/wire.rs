@@ -6,7 +6,8 @@ mod render;
 
 use serde_json::{Value, json};
 use toolcrib::call::wire::{WireFormat, read, read_all, read_all_text, read_text};
-use toolcrib::call::ToolCall;
+use toolcrib::call::{RepairKind, ToolCall};
+use toolcrib::text::{Format, parse};
 
 fn calls() -> Vec<(&'static str, Value)> {
     let text = "{\"city\": \"Bern\", \"days\": 3}";
@@ -247,5 +248,25 @@ fn the_last_call_of_an_answer_that_was_cut_off_is_truncated() {
         let calls = read_all(&answer).expect("an answer");
 
         assert_eq!(calls.iter().map(|call| call.is_truncated).collect::<Vec<_>>(), [false, is_cut], "{answer}");
+    }
+}
+
+#[test]
+fn keys_that_come_twice_are_listed_in_every_kind_of_text() {
+    let texts = [
+        "{\"name\": \"f\", \"arguments\": {\"a\": 1, \"a\": 2}}",
+        "<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": 1, \"a\": 2}}</tool_call>",
+        "<tool_call>{'name': 'f', 'arguments': {'a': 1, 'a': 2}}</tool_call>",
+        "<tool_call><name>f</name><params><a>1</a><a>2</a></params></tool_call>",
+        "<function=f><parameter=a>1</parameter><parameter=a>2</parameter></function>",
+        "<invoke name=\"f\"><parameter name=\"a\">1</parameter><parameter name=\"a\">2</parameter></invoke>",
+        "Action: f\nAction Input: {\"a\": 1, \"a\": 2}",
+    ];
+    for text in texts {
+        let call = read_text(text, None, &|text, _| Some(parse(text, Format::Auto, None))).expect("a call");
+
+        let listed = call.repairs.iter().filter(|repair| repair.what == RepairKind::Duplicate).count();
+        assert!(!call.has_duplicate_keys || listed == 1, "{text}: {call:?}");
+        assert!(call.has_duplicate_keys || text.contains("<params>"), "{text}: {call:?}");
     }
 }

@@ -88,8 +88,7 @@ pub fn read_strictly(text: &str) -> Result<Reading, CallError> {
 impl Reading {
     fn with_duplicates_listed(mut self) -> Self {
         if self.has_duplicate_keys {
-            let text = "a key comes twice in an object; the last of its values counts";
-            self.repairs.push(Repair::new(RepairKind::Duplicate, text));
+            self.repairs.push(Repair::of_duplicates());
         }
         self
     }

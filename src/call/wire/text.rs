@@ -84,6 +84,6 @@ impl repair::Reading {
         call.repairs.splice(0..0, self.repairs);
         call.is_truncated |= self.is_truncated;
         call.has_duplicate_keys |= self.has_duplicate_keys;
-        call
+        call.with_duplicates_listed()
     }
 }
