@@ -49,7 +49,8 @@ fn what_models_write_is_mended_and_listed() {
         ("{\"a\": \"say \"hi\" now\"}", json!({"a": "say \"hi\" now"}), &[Quotes]),
         ("{'a': 'it\\'s', \"b\": 'say \"x\"'}", json!({"a": "it's", "b": "say \"x\""}), &[Quotes, Quotes]),
         ("{\"a\": \"\"\"x\n\"y\"\n\"\"\"}", json!({"a": "x\n\"y\"\n"}), &[Quotes]),
-        ("{\"a\": 1, ...}", json!({"a": 1}), &[Syntax, Comma]),
+        ("{\"a\": \"x\",,\"b\": 2}", json!({"a": "x", "b": 2}), &[Comma]),
+        ("{'a': 1, , , 'b': 2}", json!({"a": 1, "b": 2}), &[Comma, Quotes]),
         ("\u{feff}{\"a\": 1}", json!({"a": 1}), &[Syntax]),
         ("{\"a\": .5}", json!({"a": 0.5}), &[Number]),
     ];
@@ -149,4 +150,14 @@ fn a_repair_tells_where_it_is() {
 
     assert_eq!(reading.repairs[0].at, "filter.tags[1]");
     assert_eq!(reading.repairs[0].text, "True was read as true");
+}
+
+#[test]
+fn an_ellipsis_stands_for_something_that_is_missing() {
+    for text in ["{\"a\": 1, ...}", "{\"a\": [1, 2, ...]}", "{..., \"a\": 1}"] {
+        let reading = read(text).unwrap_or_else(|error| panic!("{text}: {error}"));
+
+        assert!(reading.is_truncated, "{text}: {reading:?}");
+    }
+    assert!(!read("{\"a\": 'wait ...'}").unwrap().is_truncated);
 }

@@ -81,6 +81,8 @@ impl Walk<'_, '_> {
                 self.broken.skip(end);
                 self.note(RepairKind::Comment, "a comment was left out");
             } else if self.broken.take_if("...") {
+                // It stands for something that nobody knows.
+                self.is_partial = true;
                 self.note(RepairKind::Syntax, "an ellipsis was left out");
                 self.broken.take_if(",");
             } else {

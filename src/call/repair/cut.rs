@@ -77,7 +77,7 @@ fn end_of_object(text: &str) -> usize {
 }
 
 /// Where a string ends: after its closing quote, or at the end of the text.
-fn end_of_string(bytes: &[u8], start: usize) -> usize {
+pub(super) fn end_of_string(bytes: &[u8], start: usize) -> usize {
     let quote = bytes[start];
     let mut at = start + 1;
     while let Some(byte) = bytes.get(at) {

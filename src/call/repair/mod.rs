@@ -2,9 +2,10 @@
 //! is listed.
 //!
 //! [`strict`] comes first, so that what is JSON is never changed. Then [`cut`] takes away what stands around the object,
-//! [`prepare`] mends what the crate for the rest would spoil, and [`compare`] finds out what that did. What a tool's schema
+//! [`prepare`] and [`commas`] mend what the crate for the rest would spoil, and [`compare`] finds out what that did. What a tool's schema
 //! says about names and types is looked at afterwards, in [`names`] and [`types`].
 
+mod commas;
 mod compare;
 mod cursor;
 mod cut;
@@ -151,7 +152,7 @@ fn mend(text: &str) -> Option<Result<Reading, CallError>> {
     }
     let mut is_truncated = false;
     let parsed = strict::parse(cut.object).or_else(|_| {
-        let prepared = prepare::prepare(cut.object, &mut list);
+        let prepared = commas::without_doubled(prepare::prepare(cut.object, &mut list), &mut list);
         strict::parse(&prepared).or_else(|error| {
             let Ok(mended) = jsonrepair_rs::jsonrepair(&prepared) else { return Err(error) };
             is_truncated = compare::compare(&prepared, &mended, &mut list);
