@@ -190,6 +190,83 @@ async def test_always_is_about_that_name_and_that_caller_alone() -> None:
     assert [(request.tool, request.caller) for request in asked] == [("x*", "a*"), ("xyz", "a*"), ("x*", "ab")]
 
 
+async def test_always_is_for_a_call_of_nobody_if_it_was_given_for_one() -> None:
+    approve, asked = answering("always")
+    shop = Shop(approver=approve)
+
+    await shop.kit.call("remove", path="a")
+    await shop.kit.call("remove", path="b")
+    await shop.kit.view(caller="eve").call("remove", path="c")
+
+    assert [request.caller for request in asked] == [None, "eve"]
+
+
+async def test_always_never_opens_what_is_denied(tmp_path: Path) -> None:
+    approve, asked = answering("always")
+    file = tmp_path / "user.toml"
+
+    def start() -> Shop:
+        policy = Policy.from_files(user=file, optional=True)
+        for rule in (
+            Rule("deny", tool="remove", arguments={"path": {"prefix": "/"}}),
+            Rule("deny", tool="remove", arguments={"force": True}, tier="user"),
+            Rule("ask", kind="delete"),
+        ):
+            policy.add(rule)
+        return Shop(approver=approve, policy=policy)
+
+    for _ in range(2):
+        shop = start()
+        codes = [(await shop.kit.call("remove", path=path)).code for path in ("a", "/", "b")]
+        codes.append((await shop.kit.call("remove", path="a", force=True)).code)
+
+        assert codes == [None, "denied", None, "denied"]
+    assert len(asked) == 1
+
+
+async def test_always_answers_one_question_and_no_other() -> None:
+    approve, asked = answering("always")
+    policy = Policy([Rule("ask", tool="remove")])
+    shop = Shop(approver=approve, policy=policy)
+
+    await shop.kit.call("remove", path="a")
+    policy.add(Rule("ask", arguments={"path": "secret"}, id="careful"))
+    await shop.kit.call("remove", path="b")
+    await shop.kit.call("remove", path="secret")
+    await shop.kit.call("remove", path="secret")
+
+    assert [request.rule for request in asked] == ["rule-1", "careful"]
+
+
+async def test_always_does_not_silence_an_administrator(caplog: pytest.LogCaptureFixture) -> None:
+    approve, asked = answering("always")
+    policy = Policy([Rule("ask", tool="remove", tier="admin", id="each-time")])
+    shop = Shop(approver=approve, policy=policy)
+
+    with caplog.at_level(logging.WARNING, "toolcrib"):
+        await shop.kit.call("remove", path="a")
+        await shop.kit.call("remove", path="b")
+
+    assert (len(asked), len(policy.rules)) == (2, 1)
+    assert "'remove' runs this once, not always: `each-time` asks each time" in caplog.text
+
+
+async def test_what_was_answered_is_explained_and_can_be_taken_back() -> None:
+    approve, asked = answering("always")
+    shop = Shop(approver=approve)
+    await shop.kit.call("remove", path="a")
+    policy = shop.kit.policy
+    assert policy is not None
+
+    explanation = policy.explain({"name": "remove", "input": {"path": "b"}}, toolkit=shop.kit)
+
+    assert (explanation.decision, explanation.rule) == ("allow", policy.rules[0]["id"])
+    assert "then the tool's own permission: asks, which has been answered" in str(explanation)
+    policy.remove(policy.rules[0]["id"])
+    await shop.kit.call("remove", path="b")
+    assert len(asked) == 2
+
+
 async def test_always_that_cannot_be_saved_runs_and_says_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     approve, _ = answering("always")
     file = tmp_path / "gone" / "user.toml"

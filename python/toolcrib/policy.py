@@ -24,7 +24,7 @@ class Rule:
         group: The same for the groups that hold it, of which one has to fit.
         tag: The same for its tags.
         kind: What it does to the world, or a list of these.
-        caller: The same as `tool` for who calls.
+        caller: The same as `tool` for who calls; `""` is a call that nobody is named for.
         arguments: Conditions on arguments, by their names or paths.
         args_pattern: A regular expression that is looked for in the arguments as JSON text.
         priority: Which rules of its tier it goes before, from 0 to 999.
@@ -32,6 +32,8 @@ class Rule:
         id: Its name; one is made if it has none.
         reason: Why, in words for the model and for whoever is asked.
         shadow: Whether it only records what it would do.
+        answers: What makes it a lasting yes, which counts only where somebody would be asked: `"ask"` for every
+            question about the calls that it is about, or one question as an answer `"always"` has saved it.
     """
 
     decision: Literal["allow", "ask", "deny"]
@@ -48,6 +50,7 @@ class Rule:
     id: str | None = None
     reason: str | None = None
     shadow: bool | None = None
+    answers: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Give what was said, as it would stand in a file."""

@@ -9,7 +9,7 @@ use super::condition::Short;
 use super::pattern::Texts;
 use super::rule::{ArgumentField, Field};
 use super::snapshot::Snapshot;
-use super::{Cause, Decision, Rule, Subject, Verdict};
+use super::{Cause, Decision, Question, Rule, Subject, Verdict};
 
 /// Every rule in the order in which it is tried, and what came of it.
 #[derive(Debug, Clone)]
@@ -20,6 +20,8 @@ pub struct Explanation {
     pub tried: Vec<Tried>,
     /// What is decided in the end.
     pub verdict: Verdict,
+    /// What asks, if that has been answered for good.
+    pub question: Option<Cause>,
     /// What the policy does where no rule says anything.
     pub default: Decision,
 }
@@ -40,6 +42,8 @@ pub enum Outcome {
     Decides,
     /// It is about the call, and would have decided if nothing were in shadow mode.
     WouldDecide,
+    /// It asks, which has been answered for good.
+    Answered,
     /// It is about the call, but another one goes before it, or it is in shadow mode and makes no difference.
     Matches,
     /// It is not about the call.
@@ -59,7 +63,12 @@ pub struct Failure {
 
 pub(super) fn explain(snapshot: &Snapshot, subject: &Subject<'_>, arguments: &Value) -> Explanation {
     let mut texts = Texts::default();
-    let verdict = snapshot.plan(subject).verdict(|rule| rule.misfit_of_arguments(arguments, &mut texts).is_none());
+    let plan = snapshot.plan(subject);
+    let mut is_met = |rule: &Rule| rule.misfit_of_arguments(arguments, &mut texts).is_none();
+    let (unanswered, _) = plan.unanswered(&mut is_met);
+    let verdict = plan.verdict(is_met);
+    let is_answered = verdict.rule().is_some_and(|rule| rule.is_answer());
+    let question = is_answered.then(|| unanswered.cause.clone());
     let is = |cause: Option<&Cause>, rule: &Arc<Rule>| {
         cause.and_then(Cause::rule).is_some_and(|deciding| Arc::ptr_eq(deciding, rule))
     };
@@ -68,7 +77,13 @@ pub(super) fn explain(snapshot: &Snapshot, subject: &Subject<'_>, arguments: &Va
         let outcome = match failure(rule, subject, arguments, &mut texts) {
             Some(failure) => Outcome::Fails(failure),
             None if is(Some(&verdict.cause), rule) => Outcome::Decides,
+            None if is(question.as_ref(), rule) => Outcome::Answered,
             None if is(shadowed, rule) => Outcome::WouldDecide,
+            None if rule.is_answer() && !is_answer_to(rule, &unanswered) => Outcome::Fails(Failure {
+                condition: "answers".to_owned(),
+                wanted: wanted(rule.fields.get("answers")),
+                seen: asked(&unanswered),
+            }),
             None => Outcome::Matches,
         };
         Tried { rule: rule.clone(), outcome }
@@ -78,6 +93,20 @@ pub(super) fn explain(snapshot: &Snapshot, subject: &Subject<'_>, arguments: &Va
         tried: tried.collect(),
         default: snapshot.default,
         verdict: verdict.clone(),
+        question: question.clone(),
+    }
+}
+
+fn is_answer_to(rule: &Rule, verdict: &Verdict) -> bool {
+    verdict.decision == Decision::Ask && rule.answers(&verdict.cause)
+}
+
+/// What somebody would be asked.
+fn asked(verdict: &Verdict) -> String {
+    match (verdict.decision, verdict.rule()) {
+        (Decision::Ask, Some(rule)) => format!("\"{}\" of tier {}", Question::from(&verdict.cause), rule.tier()),
+        (Decision::Ask, None) => format!("\"{}\"", Question::from(&verdict.cause)),
+        (Decision::Allow | Decision::Deny, _) => format!("no question, but {}", verdict.decision),
     }
 }
 
@@ -124,14 +153,15 @@ impl fmt::Display for Explanation {
         for (number, tried) in (1..).zip(&self.tried) {
             writeln!(formatter, "{number:>4}. {tried}")?;
         }
-        let mark = |is_deciding| if is_deciding { ": decides" } else { "" };
-        let (is_permission, is_default) = match self.verdict.cause {
-            Cause::Rule(_) => (false, false),
-            Cause::Permission => (true, false),
-            Cause::Default => (false, true),
+        let mark = |is: fn(&Cause) -> bool| match &self.question {
+            _ if is(&self.verdict.cause) => ": decides",
+            Some(question) if is(question) => ": asks, which has been answered",
+            _ => "",
         };
-        writeln!(formatter, "   then the tool's own permission{}", mark(is_permission))?;
-        write!(formatter, "   then the default, {}{}", self.default, mark(is_default))
+        let of_tool = mark(|cause| matches!(cause, Cause::Permission));
+        let by_default = mark(|cause| matches!(cause, Cause::Default));
+        writeln!(formatter, "   then the tool's own permission{of_tool}")?;
+        write!(formatter, "   then the default, {}{by_default}", self.default)
     }
 }
 
@@ -149,6 +179,7 @@ impl fmt::Display for Tried {
         formatter.write_str("): ")?;
         match &self.outcome {
             Outcome::Decides => formatter.write_str("decides"),
+            Outcome::Answered => formatter.write_str("asks, which has been answered"),
             Outcome::WouldDecide => formatter.write_str("would decide"),
             Outcome::Matches => formatter.write_str("is about this call too"),
             Outcome::Fails(Failure { condition, wanted, seen }) => {

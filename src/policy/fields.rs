@@ -6,10 +6,11 @@ use super::condition::{Condition, Short, type_name};
 use super::fault::{Fault, unknown};
 use super::matcher::Names;
 use super::pattern::ArgumentsPattern;
+use super::question::Answers;
 use super::rule::MAX_PRIORITY;
 use super::{Decision, Kind, test};
 
-const KEYS: [&str; 16] = [
+const KEYS: [&str; 17] = [
     "id",
     "tool",
     "server",
@@ -24,6 +25,7 @@ const KEYS: [&str; 16] = [
     "tier",
     "reason",
     "shadow",
+    "answers",
     "match",
     "not_match",
 ];
@@ -156,6 +158,29 @@ impl Reader<'_> {
                 None
             }
         }
+    }
+
+    pub(super) fn callers(&mut self) -> Option<Names> {
+        let strings = self.strings("caller")?;
+        let names = Names::of_callers(strings.iter().map(String::as_str));
+        names.map_err(|reason| self.faults.push(Fault::at("caller", reason))).ok()
+    }
+
+    /// Which questions it answers, which only a yes can.
+    pub(super) fn answers(&mut self, decision: Option<Decision>, is_shadow: bool) -> Option<Answers> {
+        let word = self.text("answers")?;
+        let answers = Answers::parse(&word);
+        if answers.is_none() {
+            let fault = Fault::at("answers", format!("there is no question `{word}`"));
+            self.faults.push(fault.suggest("write `ask`, or leave it as it was saved"));
+        }
+        if decision.is_some_and(|decision| decision != Decision::Allow) {
+            self.faults.push(Fault::at("answers", "only a rule that allows can be an answer"));
+        }
+        if is_shadow {
+            self.faults.push(Fault::at("answers", "an answer cannot be in shadow mode"));
+        }
+        answers
     }
 
     pub(super) fn kinds(&mut self) -> Option<Box<[Kind]>> {

@@ -188,6 +188,7 @@ fn stand_in(mut partial: Partial, fields: &Map<String, Value>, id: String, origi
         decision: Decision::Deny,
         reason: Some(CLOSED.into()),
         is_shadow: false,
+        answers: None,
         tool,
         server,
         group,

@@ -64,7 +64,7 @@ impl Index {
         let mut found = self.rest.clone();
         self.tools.find(subject.tool, &mut found);
         subject.server.iter().for_each(|name| self.servers.find(name, &mut found));
-        subject.caller.iter().for_each(|name| self.callers.find(name, &mut found));
+        self.callers.find(subject.caller.unwrap_or_default(), &mut found);
         subject.groups.iter().for_each(|name| self.groups.find(name, &mut found));
         subject.tags.iter().for_each(|name| self.tags.find(name, &mut found));
         found.sort_unstable();

@@ -27,6 +27,25 @@ impl Names {
         Ok(Self { exact: exact.into(), globs: globs.into() })
     }
 
+    /// Reads names and globs of callers, among which `""` stands for a call that nobody is named for.
+    pub(super) fn of_callers<'a>(patterns: impl IntoIterator<Item = &'a str>) -> Result<Self, String> {
+        let (nobody, names): (Vec<_>, Vec<_>) = patterns.into_iter().partition(|pattern| pattern.is_empty());
+        let mut read = Self::parse(names)?;
+        if !nobody.is_empty() {
+            // The empty name goes before all others.
+            read.exact = std::iter::once(Box::from("")).chain(read.exact).collect();
+        }
+        Ok(read)
+    }
+
+    /// Whether a caller is one of them; a glob is never about nobody.
+    pub(super) fn fit_caller(&self, caller: Option<&str>) -> bool {
+        match caller {
+            Some(caller) => self.fit(caller),
+            None => self.exact.first().is_some_and(|first| first.is_empty()),
+        }
+    }
+
     /// Whether the name is one of them.
     pub(super) fn fit(&self, name: &str) -> bool {
         let is_exact = match &*self.exact {

@@ -7,6 +7,7 @@ use super::example;
 use super::fields::Reader;
 use super::matcher::Names;
 use super::pattern::ArgumentsPattern;
+use super::question::Answers;
 use super::{Decision, Kind, Rule, Tier};
 
 pub(super) use super::fault::Fault;
@@ -27,6 +28,7 @@ pub(super) struct Partial {
     pub(super) priority: Option<u16>,
     pub(super) reason: Option<String>,
     pub(super) is_shadow: bool,
+    pub(super) answers: Option<Answers>,
     pub(super) tool: Option<Names>,
     pub(super) server: Option<Names>,
     pub(super) group: Option<Names>,
@@ -52,14 +54,16 @@ pub(super) fn rule(fields: &Map<String, Value>, may_say_tier: bool) -> Reading {
         priority: reader.priority(),
         reason: reader.text("reason"),
         is_shadow: reader.flag("shadow"),
+        answers: None,
         tool: reader.names("tool"),
         server: reader.names("server"),
         group: reader.names("group"),
         tag: reader.names("tag"),
-        caller: reader.names("caller"),
+        caller: reader.callers(),
         kind: reader.kinds(),
         is_refuted: false,
     };
+    partial.answers = reader.answers(partial.decision, partial.is_shadow);
     let arguments = reader.arguments();
     let pattern = reader.pattern();
     reader.some_condition();
@@ -85,7 +89,7 @@ fn whole(
     pattern: Option<ArgumentsPattern>,
     fields: &Map<String, Value>,
 ) -> Rule {
-    let Partial { id, tier, reason, is_shadow, tool, server, group, tag, caller, kind, .. } = partial.clone();
+    let Partial { id, tier, reason, is_shadow, answers, tool, server, group, tag, caller, kind, .. } = partial.clone();
     Rule {
         id: id.unwrap_or_default().into(),
         tier,
@@ -93,6 +97,7 @@ fn whole(
         decision,
         reason: reason.map(Into::into),
         is_shadow,
+        answers,
         tool,
         server,
         group,

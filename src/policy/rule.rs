@@ -8,8 +8,9 @@ use serde_json::{Map, Value};
 use super::condition::{Condition, Reach};
 use super::matcher::Names;
 use super::pattern::{ArgumentsPattern, Texts};
+use super::question::Answers;
 use super::read::{self, Fault};
-use super::{Decision, Kind, Subject, Tier};
+use super::{Cause, Decision, Kind, Subject, Tier};
 use crate::{Error, Result};
 
 /// The highest priority in a tier.
@@ -24,6 +25,7 @@ pub struct Rule {
     pub(super) decision: Decision,
     pub(super) reason: Option<Box<str>>,
     pub(super) is_shadow: bool,
+    pub(super) answers: Option<Answers>,
     pub(super) tool: Option<Names>,
     pub(super) server: Option<Names>,
     pub(super) group: Option<Names>,
@@ -140,6 +142,18 @@ impl Rule {
         self.is_shadow
     }
 
+    /// Whether it is somebody's lasting yes: it counts only where somebody would be asked, and never against a rule that
+    /// denies.
+    #[must_use]
+    pub fn is_answer(&self) -> bool {
+        self.answers.is_some()
+    }
+
+    /// Whether it is an answer to what a cause asks. Those of a weaker tier are none.
+    pub(super) fn answers(&self, cause: &Cause) -> bool {
+        cause.rule().is_none_or(|rule| rule.tier <= self.tier) && self.answers.is_some_and(|it| it.fit(cause))
+    }
+
     /// The file and line that it comes from, if it was in a file.
     #[must_use]
     pub fn origin(&self) -> Option<&Origin> {
@@ -171,7 +185,7 @@ impl Rule {
             () if fails_all(&self.group, subject.groups) => Some(Field::Group),
             () if fails_all(&self.tag, subject.tags) => Some(Field::Tag),
             () if self.kind.as_ref().is_some_and(|kinds| !kinds.contains(&subject.kind)) => Some(Field::Kind),
-            () if fails(&self.caller, subject.caller) => Some(Field::Caller),
+            () if self.caller.as_ref().is_some_and(|names| !names.fit_caller(subject.caller)) => Some(Field::Caller),
             () => None,
         }
     }

@@ -28,6 +28,8 @@ pub(super) struct Snapshot {
 pub(super) struct Plan {
     /// The rules that are about it if their arguments say so, up to the first that is about it in any case.
     rules: Box<[Arc<Rule>]>,
+    /// Those that only count where somebody would be asked.
+    answers: Box<[Arc<Rule>]>,
     /// What holds where no rule does.
     without_rule: Verdict,
     /// The same, if the whole policy is in shadow mode: then only the tool's own wish counts.
@@ -73,19 +75,25 @@ impl Snapshot {
 
     /// Finds the rules that are about a subject.
     pub(super) fn plan(&self, subject: &Subject<'_>) -> Plan {
-        let mut rules = Vec::new();
+        let (mut rules, mut answers) = (Vec::new(), Vec::new());
+        let mut is_settled = false;
         for place in self.index.candidates(subject) {
             let rule = &self.rules[place as usize];
-            if rule.misfit(subject).is_none() {
-                rules.push(rule.clone());
-                if !rule.needs_arguments() && (self.is_shadow || !rule.is_shadow) {
-                    break;
-                }
+            // Behind a rule that is about the subject in any case there can only be answers to what it asks.
+            if (is_settled && !rule.is_answer()) || rule.misfit(subject).is_some() {
+                continue;
             }
+            if rule.is_answer() {
+                answers.push(rule.clone());
+                continue;
+            }
+            rules.push(rule.clone());
+            is_settled = !rule.needs_arguments() && (self.is_shadow || !rule.is_shadow);
         }
-        let is_fixed = !rules.iter().any(|rule| rule.needs_arguments());
+        let is_fixed = !rules.iter().chain(&answers).any(|rule| rule.needs_arguments());
         let mut plan = Plan {
             rules: rules.into(),
+            answers: answers.into(),
             without_rule: Verdict::without_rule(subject.permission, self.default),
             in_shadow: self.is_shadow.then(|| Verdict::without_rule(subject.permission, Decision::Allow)),
             fixed: None,
@@ -100,6 +108,17 @@ impl Snapshot {
 impl Plan {
     /// Decides, asking of each rule in turn whether it is about the call.
     pub(super) fn verdict(&self, mut is_met: impl FnMut(&Rule) -> bool) -> Verdict {
+        let (verdict, would_be) = self.unanswered(&mut is_met);
+        let mut verdict = self.answered(verdict, &mut is_met);
+        let would_be = self.answered(would_be, &mut is_met);
+        if would_be.decision != verdict.decision {
+            verdict.shadowed = Some(Arc::new(Shadowed { decision: would_be.decision, cause: would_be.cause }));
+        }
+        verdict
+    }
+
+    /// What is decided, and what would be if nothing were in shadow mode, if nobody had ever been asked.
+    pub(super) fn unanswered(&self, is_met: &mut impl FnMut(&Rule) -> bool) -> (Verdict, Verdict) {
         let (mut first, mut live) = (None, None);
         for rule in self.rules.iter().filter(|rule| is_met(rule)) {
             first = first.or(Some(rule));
@@ -109,11 +128,15 @@ impl Plan {
             }
         }
         let of = |rule: Option<&Arc<Rule>>| rule.map_or_else(|| self.without_rule.clone(), Verdict::of_rule);
-        let mut verdict = self.in_shadow.clone().unwrap_or_else(|| of(live));
-        let would_be = of(first);
-        if would_be.decision != verdict.decision {
-            verdict.shadowed = Some(Arc::new(Shadowed { decision: would_be.decision, cause: would_be.cause }));
+        (self.in_shadow.clone().unwrap_or_else(|| of(live)), of(first))
+    }
+
+    /// A question that somebody has answered for good is none.
+    fn answered(&self, verdict: Verdict, is_met: &mut impl FnMut(&Rule) -> bool) -> Verdict {
+        if verdict.decision != Decision::Ask {
+            return verdict;
         }
-        verdict
+        let answer = self.answers.iter().find(|rule| rule.answers(&verdict.cause) && is_met(rule));
+        answer.map_or(verdict, Verdict::of_rule)
     }
 }

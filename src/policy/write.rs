@@ -31,8 +31,12 @@ impl Rule {
 
     /// Whether both do the same in the same tier, whatever they are called.
     pub(super) fn says_the_same(&self, other: &Self) -> bool {
-        let said = |rule: &Self| without_id(&Value::Object(rule.written()));
-        self.tier == other.tier && is_same(&said(self), &said(other))
+        self.tier == other.tier && is_same(&self.said(), &other.said())
+    }
+
+    /// What it says, whatever it is called.
+    pub(super) fn said(&self) -> Value {
+        without_id(&Value::Object(self.written()))
     }
 
     /// An id that this rule gets wherever it is made, so that a file of such rules never has one twice.

@@ -2,6 +2,7 @@
 
 #![allow(clippy::expect_used)]
 
+mod answers;
 mod arguments;
 mod explained;
 mod files;

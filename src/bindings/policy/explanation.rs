@@ -53,6 +53,7 @@ impl PyExplanation {
             let (outcome, failure) = match &tried.outcome {
                 Outcome::Decides => ("decides", None),
                 Outcome::WouldDecide => ("would_decide", None),
+                Outcome::Answered => ("answered", None),
                 Outcome::Matches => ("matches", None),
                 Outcome::Fails(failure) => ("fails", Some(failure)),
             };

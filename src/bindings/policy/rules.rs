@@ -19,13 +19,10 @@ use crate::bindings::desk::about;
 use crate::bindings::json as bridge;
 use crate::bindings::tool::PyTool;
 use crate::bindings::toolkit::PyToolkit;
-use crate::policy::{Decision, Policy, Problem, Rule, Source, Subject, Tier, Verdict, rfc3339};
+use crate::policy::{Cause, Decision, Policy, Problem, Question, Rule, Source, Subject, Tier, Verdict, rfc3339};
 
 /// How many decisions of shadow mode are kept; the oldest make room.
 const SHADOWED: usize = 1000;
-
-/// Where rules go that people make by their answers, among those of their tier.
-const ANSWERED: u16 = 950;
 
 /// Rules, and what to do where none of them says anything.
 #[pyclass(name = "Policy", module = "toolcrib", frozen, subclass, weakref)]
@@ -58,18 +55,28 @@ impl PyPolicy {
         &self.core
     }
 
-    /// Lets a caller use a tool from now on, also after a restart if there is a file of the user's rules.
-    pub(crate) fn remember(&self, py: Python<'_>, tool: &str, caller: Option<&str>) -> PyResult<()> {
-        let mut fields = json!({
-            "tool": exactly(tool), "decision": "allow", "tier": "user", "priority": ANSWERED,
-            "reason": "it was allowed for always when somebody was asked",
-        });
-        if let (Some(caller), Value::Object(fields)) = (caller, &mut fields) {
-            fields.insert("caller".to_owned(), exactly(caller).into());
+    /// Answers what asks about a caller's use of a tool from now on, also after a restart if there is a file of the
+    /// user's rules. False if it is not for the user to answer that for good.
+    pub(crate) fn remember(
+        &self,
+        py: Python<'_>,
+        tool: &str,
+        caller: Option<&str>,
+        question: &Cause,
+    ) -> PyResult<bool> {
+        if question.rule().is_some_and(|rule| rule.tier() > Tier::User) {
+            return Ok(false);
         }
-        let rule = Rule::from_value(&fields)?;
+        let rule = Rule::from_value(&json!({
+            "tool": exactly(tool),
+            "caller": exactly(caller.unwrap_or_default()),
+            "answers": Question::from(question).to_string(),
+            "decision": "allow",
+            "tier": "user",
+            "reason": "it was allowed for always when somebody was asked",
+        }))?;
         py.detach(|| self.core.remember(rule))?;
-        Ok(())
+        Ok(true)
     }
 
     /// Notes what would have been decided if nothing were in shadow mode.

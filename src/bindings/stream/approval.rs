@@ -195,7 +195,7 @@ impl State {
                     if let Some(step) = self.has_left(py, &frozen, &decided) {
                         return step;
                     }
-                    self.run_approved(py, &frozen, &decided, choice)
+                    self.run_approved(py, &frozen, &decided, choice, &verdict)
                 }
             }
         }
@@ -208,6 +208,7 @@ impl State {
         frozen: &Frozen,
         decided: &Decided<'_>,
         choice: Choice,
+        asked: &Verdict,
     ) -> Step {
         // SAFETY: as for `begin_approval`.
         unsafe {
@@ -218,32 +219,38 @@ impl State {
             if let Err(error) = self.note_decision(py, decided, &frozen.whole) {
                 return self.unaccounted(py, &error);
             }
-            self.remember(py, choice);
+            self.remember(py, choice, asked);
             self.tell_result(py, decided, "");
             self.execute_frozen(py, frozen)
         }
     }
 
     /// Keeps in mind what was allowed beyond this call.
-    unsafe fn remember(&self, py: Python<'_>, choice: Choice) {
-        if !matches!(choice, Choice::Run | Choice::Always) {
+    unsafe fn remember(&self, py: Python<'_>, choice: Choice, asked: &Verdict) {
+        if asked.decision != Decision::Ask {
             return;
         }
         // SAFETY: as for `begin_approval`.
         let tool = unsafe { self.tool() };
         let (desk, caller) = (tool.desk.get(), self.caller(py));
-        desk.grants().allow(&tool.name, tool.schema_hash(), caller.as_deref());
-        if choice == Choice::Always {
-            let kept = desk.policy_to_extend(py);
-            let kept = kept.and_then(|policy| policy.get().remember(py, &tool.name, caller.as_deref()));
-            if let Err(error) = kept {
-                // The person has agreed to this call in any case; the next run asks again.
-                let text =
-                    format!("'{}' may run always, but that cannot be saved: {}", tool.name, error_text(py, &error));
-                if let Err(error) = log::warning(py, &text) {
-                    error.write_unraisable(py, None);
-                }
+        let grant = || desk.grants().allow(&tool.name, tool.schema_hash(), caller.as_deref());
+        let kept = match choice {
+            Choice::Run => return grant(),
+            Choice::Always => desk.policy_to_extend(py),
+            Choice::Once | Choice::No | Choice::CancelAll => return,
+        };
+        let kept = kept.and_then(|policy| policy.get().remember(py, &tool.name, caller.as_deref(), &asked.cause));
+        let text = match kept {
+            Ok(true) => return,
+            Ok(false) => format!("'{}' runs this once, not always: `{}` asks each time", tool.name, asked.cause.name()),
+            Err(error) => {
+                // The next run asks again.
+                grant();
+                format!("'{}' may run always, but that cannot be saved: {}", tool.name, error_text(py, &error))
             }
+        };
+        if let Err(error) = log::warning(py, &text) {
+            error.write_unraisable(py, None);
         }
     }
 

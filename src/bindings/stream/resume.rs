@@ -237,7 +237,7 @@ impl State {
                 Err(error) => return self.refuse(Refusal::Raise(error)),
             };
             match self.edited(py, frozen, edited.as_ref(), &decided) {
-                Ok(frozen) => self.run_approved(py, &frozen, &decided, resumption.choice),
+                Ok(frozen) => self.run_approved(py, &frozen, &decided, resumption.choice, &verdict),
                 Err(step) => step,
             }
         }
