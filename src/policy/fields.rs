@@ -49,12 +49,15 @@ pub(super) struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    pub(super) fn unknown_keys(&mut self, may_say_tier: bool) {
+    /// Whether there is a field that nobody knows.
+    pub(super) fn unknown_keys(&mut self, may_say_tier: bool) -> bool {
+        let mut is_any_unknown = false;
         for key in self.fields.keys() {
             if key == "tier" && !may_say_tier {
                 let fault = Fault::at("tier", "the rules of a file have the tier that the file is loaded for");
                 self.faults.push(fault.suggest("leave it out"));
             } else if !KEYS.contains(&key.as_str()) {
+                is_any_unknown = true;
                 let fault = match FOREIGN.iter().find(|(foreign, _)| foreign == key) {
                     Some((_, ours)) => {
                         Fault::whole(format!("there is no field `{key}`")).suggest(format!("it is `{ours}`"))
@@ -64,6 +67,7 @@ impl Reader<'_> {
                 self.faults.push(fault.under(key));
             }
         }
+        is_any_unknown
     }
 
     fn fault(&mut self, key: &str, wanted: &str, value: &Value) {

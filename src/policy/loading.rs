@@ -26,8 +26,8 @@ impl Policy {
     /// Adds the rules of files, and tells everything that is wrong with them.
     ///
     /// What is wrong opens nothing. A rule that cannot be used and plainly allows is left out. Any other one is
-    /// replaced by a rule that denies, with the same place in the order (the first of its tier, if that is what cannot
-    /// be read) and the conditions that could be read, without those on arguments; if its own examples show that the
+    /// replaced by a rule that denies, with the same place in the order (the first of its tier, if that cannot be read or
+    /// there is a field that nobody knows) and the conditions that could be read, without those on arguments; if its own examples show that the
     /// conditions miss what they are meant for, without any. A file that cannot be read is replaced by a rule that
     /// denies every call, first of its tier.
     pub fn load(&self, sources: Vec<Source>) -> Vec<Problem> {

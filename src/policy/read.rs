@@ -24,7 +24,7 @@ pub(super) struct Partial {
     pub(super) id: Option<String>,
     pub(super) tier: Tier,
     pub(super) decision: Option<Decision>,
-    /// Nothing if it could not be read; a rule that says none has zero.
+    /// Nothing if it could not be read, or may be in a field that nobody knows; a rule that says none has zero.
     pub(super) priority: Option<u16>,
     pub(super) reason: Option<String>,
     pub(super) is_shadow: bool,
@@ -42,7 +42,7 @@ pub(super) struct Partial {
 /// Reads a rule; one from a file does not say its tier.
 pub(super) fn rule(fields: &Map<String, Value>, may_say_tier: bool) -> Reading {
     let mut reader = Reader { fields, faults: Vec::new() };
-    reader.unknown_keys(may_say_tier);
+    let is_any_unknown = reader.unknown_keys(may_say_tier);
     let id = reader.text("id");
     if id.as_deref() == Some("") {
         reader.faults.push(Fault::at("id", "it is empty").suggest("leave it out, and one is made"));
@@ -51,7 +51,8 @@ pub(super) fn rule(fields: &Map<String, Value>, may_say_tier: bool) -> Reading {
         id,
         tier: reader.word("tier", Tier::parse, &Tier::ALL.map(Tier::as_str)).unwrap_or_default(),
         decision: reader.decision(),
-        priority: reader.priority(),
+        // Behind a word that nobody knows there may be its place.
+        priority: reader.priority().filter(|_| !is_any_unknown),
         reason: reader.text("reason"),
         is_shadow: reader.flag("shadow"),
         answers: None,

@@ -410,3 +410,19 @@ proptest! {
         prop_assert_eq!(decided(&policy, &Subject::of("a")).decision, Decision::Deny);
     }
 }
+
+#[test]
+fn a_misspelt_field_never_puts_a_rule_behind_those_it_is_there_to_stop() {
+    let place = Place::new();
+    for wrong in ["priorty = 900", "priority = \"high\"", "priority = 1000", "Priority = 900\nreason = \"no\""] {
+        let deny = format!("[[rule]]\ntool = \"shell\"\ndecision = \"deny\"\n{wrong}\n");
+        let allow = "[[rule]]\ntool = \"shell\"\ndecision = \"allow\"\npriority = 999\n";
+        let path = written(&place, "project.toml", deny + allow);
+
+        let (policy, problems) = Policy::from_files(vec![Source::new(Tier::Project, path)], Decision::Allow);
+
+        assert_eq!(problems.len(), 1, "{problems:?}");
+        assert_eq!(decided(&policy, &Subject::of("shell")).decision, Decision::Deny, "{wrong}");
+        assert_eq!(decided(&policy, &Subject::of("mail")).decision, Decision::Allow);
+    }
+}
