@@ -133,6 +133,24 @@ async def test_a_run_is_for_every_call_of_the_tool_until_it_ends() -> None:
     assert len(shop.ran) == 4
 
 
+async def test_a_run_is_for_the_question_that_was_asked() -> None:
+    approve, asked = answering("run")
+    policy = Policy([Rule("ask", tool="remove", arguments={"path": {"prefix": "/"}}, id="careful")])
+    shop = Shop(approver=approve, policy=policy)
+
+    await shop.kit.call("remove", path="a")
+    await shop.kit.call("remove", path="/etc")
+    policy.add(Rule("ask", tool="remove", arguments={"path": "b"}, id="later"))
+    for path in ("a", "/tmp", "b"):
+        await shop.kit.call("remove", path=path)
+    shop.kit.headless = True
+    policy.add(Rule("ask", tool="remove", arguments={"path": "c"}, id="latest"))
+    codes = [(await shop.kit.call("remove", path=path)).code for path in ("a", "/", "b", "c")]
+
+    assert [request.rule for request in asked] == [None, "careful", "later"]
+    assert codes == [None, None, None, "denied"]
+
+
 async def test_what_is_allowed_for_a_run_is_the_tool_as_it_was() -> None:
     approve, asked = answering("run")
     shop = Shop(approver=approve)

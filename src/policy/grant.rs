@@ -5,26 +5,30 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use indexmap::IndexSet;
 
+use super::Question;
+
 /// How many grants are kept; the oldest makes room for a new one, and is then asked about again.
 const MOST: usize = 10_000;
 
-/// One tool as it was when it was allowed, for one caller.
+/// One tool as it was when it was allowed, for one caller, and what asked about it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Grant {
     tool: Box<str>,
     schema_hash: [u8; 32],
     caller: Option<Box<str>>,
+    question: Question,
 }
 
 impl Grant {
-    fn new(tool: &str, schema_hash: [u8; 32], caller: Option<&str>) -> Self {
-        Self { tool: tool.into(), schema_hash, caller: caller.map(Into::into) }
+    fn new(tool: &str, schema_hash: [u8; 32], caller: Option<&str>, question: Question) -> Self {
+        Self { tool: tool.into(), schema_hash, caller: caller.map(Into::into), question }
     }
 }
 
 /// What was allowed until the run is over, and what waits for an answer.
 ///
-/// It is shared between threads. A tool whose schema changes, or another caller, is asked about anew.
+/// It is shared between threads. A tool whose schema changes, another caller, and what another rule asks, is asked about
+/// anew.
 #[derive(Debug, Default)]
 pub struct Grants {
     allowed: Mutex<IndexSet<Grant, ahash::RandomState>>,
@@ -43,20 +47,20 @@ impl Grants {
         self.allowed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets a caller use a tool without a question until the run is over.
-    pub fn allow(&self, tool: &str, schema_hash: [u8; 32], caller: Option<&str>) {
+    /// Lets a caller use a tool without this question until the run is over.
+    pub fn allow(&self, tool: &str, schema_hash: [u8; 32], caller: Option<&str>, question: Question) {
         let mut allowed = self.allowed();
-        allowed.insert(Grant::new(tool, schema_hash, caller));
+        allowed.insert(Grant::new(tool, schema_hash, caller, question));
         if allowed.len() > MOST {
             allowed.shift_remove_index(0);
         }
     }
 
-    /// Whether a caller may use a tool without a question.
+    /// Whether a caller may use a tool without this question.
     #[must_use]
-    pub fn allows(&self, tool: &str, schema_hash: [u8; 32], caller: Option<&str>) -> bool {
+    pub fn allows(&self, tool: &str, schema_hash: [u8; 32], caller: Option<&str>, question: Question) -> bool {
         let allowed = self.allowed();
-        !allowed.is_empty() && allowed.contains(&Grant::new(tool, schema_hash, caller))
+        !allowed.is_empty() && allowed.contains(&Grant::new(tool, schema_hash, caller, question))
     }
 
     /// Ends the run: everything is asked about again.
@@ -86,19 +90,22 @@ impl Grants {
 mod tests {
     use super::*;
 
+    const ASKED: Question = Question::Permission;
+
     #[test]
-    fn a_grant_is_for_one_tool_as_it_was_and_one_caller() {
+    fn a_grant_is_for_one_tool_as_it_was_and_one_caller_and_one_question() {
         let grants = Grants::default();
 
-        grants.allow("send", [1; 32], Some("ann"));
+        grants.allow("send", [1; 32], Some("ann"), ASKED);
 
-        assert!(grants.allows("send", [1; 32], Some("ann")));
-        assert!(!grants.allows("sеnd", [1; 32], Some("ann")));
-        assert!(!grants.allows("send", [2; 32], Some("ann")));
-        assert!(!grants.allows("send", [1; 32], Some("eve")));
-        assert!(!grants.allows("send", [1; 32], None));
+        assert!(grants.allows("send", [1; 32], Some("ann"), ASKED));
+        assert!(!grants.allows("sеnd", [1; 32], Some("ann"), ASKED));
+        assert!(!grants.allows("send", [2; 32], Some("ann"), ASKED));
+        assert!(!grants.allows("send", [1; 32], Some("eve"), ASKED));
+        assert!(!grants.allows("send", [1; 32], None, ASKED));
+        assert!(!grants.allows("send", [1; 32], Some("ann"), Question::Rule([1; 16])));
         grants.forget();
-        assert!(!grants.allows("send", [1; 32], Some("ann")));
+        assert!(!grants.allows("send", [1; 32], Some("ann"), ASKED));
     }
 
     #[test]
@@ -106,11 +113,11 @@ mod tests {
         let grants = Grants::default();
 
         for number in 0..=MOST {
-            grants.allow(&number.to_string(), [1; 32], None);
+            grants.allow(&number.to_string(), [1; 32], None, ASKED);
         }
 
-        assert!(!grants.allows("0", [1; 32], None));
-        assert!(grants.allows("1", [1; 32], None));
+        assert!(!grants.allows("0", [1; 32], None, ASKED));
+        assert!(grants.allows("1", [1; 32], None, ASKED));
         assert_eq!(grants.allowed().len(), MOST);
     }
 

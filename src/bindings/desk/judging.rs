@@ -10,7 +10,7 @@ use super::PyDesk;
 use super::terms::{AUDITED, RULED};
 use crate::bindings::policy::PyPolicy;
 use crate::bindings::tool::PyTool;
-use crate::policy::{Decision, Grants, Permission, Policy, Quick, Subject, Verdict};
+use crate::policy::{Cause, Decision, Grants, Permission, Policy, Question, Quick, Subject, Verdict};
 
 /// What holds where nobody has set a policy.
 static NO_RULES: LazyLock<Arc<Policy>> = LazyLock::new(Arc::default);
@@ -56,6 +56,16 @@ impl PyDesk {
     /// What was allowed for this run.
     pub(crate) fn grants(&self) -> &Grants {
         &self.grants
+    }
+
+    /// Agrees for this run to what a cause asks about a tool.
+    pub(crate) fn grant(&self, tool: &PyTool, caller: Option<&str>, asked: &Cause) {
+        self.grants.allow(&tool.name, tool.schema_hash(), caller, Question::from(asked));
+    }
+
+    /// Whether somebody has agreed for this run to what a cause asks about a tool.
+    pub(crate) fn is_granted(&self, tool: &PyTool, caller: Option<&str>, asked: &Cause) -> bool {
+        self.grants.allows(&tool.name, tool.schema_hash(), caller, Question::from(asked))
     }
 
     /// Judges a call without looking at its arguments.

@@ -233,7 +233,7 @@ impl State {
         // SAFETY: as for `begin_approval`.
         let tool = unsafe { self.tool() };
         let (desk, caller) = (tool.desk.get(), self.caller(py));
-        let grant = || desk.grants().allow(&tool.name, tool.schema_hash(), caller.as_deref());
+        let grant = || desk.grant(tool, caller.as_deref(), &asked.cause);
         let kept = match choice {
             Choice::Run => return grant(),
             Choice::Always => desk.policy_to_extend(py),

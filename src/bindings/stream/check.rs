@@ -90,11 +90,10 @@ fn outlook(py: Python<'_>, state: &State, name: &str, input: &Bound<'_, PyDict>)
         }
     };
     let asked = desk.asked(py);
-    let is_granted = desk.grants().allows(&tool.get().name, tool.get().schema_hash(), caller.as_deref());
     let would = match verdict.decision {
         Decision::Allow => "run",
         Decision::Deny => "deny",
-        Decision::Ask if is_granted => "run",
+        Decision::Ask if desk.is_granted(tool.get(), caller.as_deref(), &verdict.cause) => "run",
         Decision::Ask if asked.headless => "deny",
         Decision::Ask if asked.approver.is_some() => "ask",
         Decision::Ask => "pending",

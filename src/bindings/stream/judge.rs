@@ -135,7 +135,7 @@ impl State {
         unsafe {
             let tool = self.tool();
             let (desk, caller) = (tool.desk.get(), self.caller(py));
-            if desk.grants().allows(&tool.name, tool.schema_hash(), caller.as_deref()) {
+            if desk.is_granted(tool, caller.as_deref(), &verdict.cause) {
                 return self.run_frozen(py, &frozen, &Decided::before(verdict));
             }
             let asked = desk.asked(py);

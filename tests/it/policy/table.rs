@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use toolcrib::policy::{Approvals, Decision, Draft, Facts, Grants, Key, Kind, Pending, Permission, Policy, Subject};
+use toolcrib::policy::{
+    Approvals, Decision, Draft, Facts, Grants, Key, Kind, Pending, Permission, Policy, Question, Subject,
+};
 use toolcrib::registry::{Filter, Registry, View};
 
 use super::policy;
@@ -95,6 +97,7 @@ enum Approval {
     None,
     ForTheRun,
     ForTheRunOfAnother,
+    ForAnotherQuestion,
     Given,
     Used,
     Late,
@@ -132,14 +135,33 @@ fn oracle(cell: Cell) -> End {
         Decision::Ask => match cell.approval {
             Approval::ForTheRun | Approval::Given => End::Runs,
             Approval::Used | Approval::Late | Approval::OfOtherArguments => End::Denied,
-            Approval::None | Approval::ForTheRunOfAnother if cell.is_headless => End::Denied,
-            Approval::None | Approval::ForTheRunOfAnother => End::Waits,
+            Approval::None | Approval::ForTheRunOfAnother | Approval::ForAnotherQuestion if cell.is_headless => {
+                End::Denied
+            }
+            Approval::None | Approval::ForTheRunOfAnother | Approval::ForAnotherQuestion => End::Waits,
         },
     }
 }
 
 fn at(second: i64) -> Timestamp {
     Timestamp::from_second(second).expect("a time")
+}
+
+fn subject(permission: Permission) -> Subject<'static> {
+    Subject {
+        tool: TOOL,
+        server: Some("post"),
+        groups: &["mail", "work"],
+        tags: &["net"],
+        kind: Kind::Execute,
+        permission,
+        caller: CALLER,
+    }
+}
+
+/// What asks, if anything does.
+fn asked(policy: &Policy, permission: Permission) -> Question {
+    Question::from(&policy.decide(&subject(permission), &json!({"to": "bob"})).cause)
 }
 
 /// The parts of the core in the order in which a call passes them.
@@ -161,21 +183,12 @@ fn through(
         }
     };
     let Ok(tool) = registry.admit(TOOL, view.as_ref()) else { return End::NotAvailable };
-    let subject = Subject {
-        tool: &tool.name,
-        server: Some("post"),
-        groups: &["mail", "work"],
-        tags: &["net"],
-        kind: Kind::Execute,
-        permission: cell.permission,
-        caller: CALLER,
-    };
-    let verdict = policy.decide(&subject, &json!({"to": "bob"}));
+    let verdict = policy.decide(&Subject { tool: &tool.name, ..subject(cell.permission) }, &json!({"to": "bob"}));
     let now = if cell.approval == Approval::Late { at(100) } else { at(1) };
     match verdict.decision {
         Decision::Allow => End::Runs,
         Decision::Deny => End::Denied,
-        Decision::Ask if grants.allows(TOOL, SCHEMA, CALLER) => End::Runs,
+        Decision::Ask if grants.allows(TOOL, SCHEMA, CALLER, Question::from(&verdict.cause)) => End::Runs,
         Decision::Ask => match pending {
             Some(pending) if approvals.claim(pending, &FACTS, now).is_ok() => End::Runs,
             Some(_) => End::Denied,
@@ -189,7 +202,7 @@ fn through(
 }
 
 /// An approval in the state that a cell asks for.
-fn approval(state: Approval, number: u32) -> (Grants, Approvals, Option<Pending>) {
+fn approval(state: Approval, number: u32, question: Question) -> (Grants, Approvals, Option<Pending>) {
     let (grants, approvals) = (Grants::default(), Approvals::in_memory(Key::new([7; 32])));
     let mut nonce = [0; 16];
     nonce[..4].copy_from_slice(&number.to_be_bytes());
@@ -198,11 +211,15 @@ fn approval(state: Approval, number: u32) -> (Grants, Approvals, Option<Pending>
     match state {
         Approval::None => return (grants, approvals, None),
         Approval::ForTheRun => {
-            grants.allow(TOOL, SCHEMA, CALLER);
+            grants.allow(TOOL, SCHEMA, CALLER, question);
             return (grants, approvals, None);
         }
         Approval::ForTheRunOfAnother => {
-            grants.allow(TOOL, SCHEMA, None);
+            grants.allow(TOOL, SCHEMA, None, question);
+            return (grants, approvals, None);
+        }
+        Approval::ForAnotherQuestion => {
+            grants.allow(TOOL, SCHEMA, CALLER, Question::Rule([0; 16]));
             return (grants, approvals, None);
         }
         Approval::Given | Approval::Late => {}
@@ -230,6 +247,7 @@ fn every_cell_of_the_table_is_as_the_oracle_says() {
                                 Approval::None,
                                 Approval::ForTheRun,
                                 Approval::ForTheRunOfAnother,
+                                Approval::ForAnotherQuestion,
                                 Approval::Given,
                                 Approval::Used,
                                 Approval::Late,
@@ -237,7 +255,8 @@ fn every_cell_of_the_table_is_as_the_oracle_says() {
                             ] {
                                 let cell =
                                     Cell { is_on, sight, said, permission, default, is_headless, approval: state };
-                                let (grants, approvals, pending) = approval(state, cells);
+                                let question = asked(&policy, permission);
+                                let (grants, approvals, pending) = approval(state, cells, question);
 
                                 let end = through(&policy, &registry, cell, &grants, &approvals, pending.as_ref());
 
