@@ -15,6 +15,7 @@ from guarded import Shop, answering, last
 from streams import block, read
 from test_events import heard, types
 from toolcrib import Toolkit
+from toolcrib.errors import InvalidAnswerError
 from toolcrib.policy import Approval, ApprovalRequest, Policy, Rule
 
 
@@ -248,7 +249,7 @@ async def test_always_answers_one_question_and_no_other() -> None:
     shop = Shop(approver=approve, policy=policy)
 
     await shop.kit.call("remove", path="a")
-    policy.add(Rule("ask", arguments={"path": "secret"}, id="careful"))
+    policy.add(Rule("ask", arguments={"path": "secret"}, id="careful", priority=1))
     await shop.kit.call("remove", path="b")
     await shop.kit.call("remove", path="secret")
     await shop.kit.call("remove", path="secret")
@@ -608,3 +609,19 @@ def test_what_makes_no_sense_is_refused() -> None:
     with pytest.raises(ValueError, match="approver_timeout"):
         kit.approver_timeout = 0
     assert (kit.approver, kit.approver_timeout) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("answer", "found"),
+    [(None, "not an answer: None; "), (3, "an object of type int; "), ("cancel_all", '"cancel_all"; ')],
+)
+async def test_what_is_no_answer_is_told_as_what_it_is(answer: Any, found: str) -> None:
+    shop = Shop()
+    pending = (await shop.kit.call("remove", path="a")).metadata["pending"]
+
+    with pytest.raises(InvalidAnswerError) as raised:
+        shop.kit.resume(pending, answer)
+
+    assert found in str(raised.value)
+    assert "`no`" in str(raised.value)
+    assert "`cancel`" in str(raised.value)

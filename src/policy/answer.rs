@@ -16,7 +16,7 @@ pub enum Choice {
     /// It may not.
     No,
     /// It may not, and nothing may that waits for an answer now.
-    CancelAll,
+    Cancel,
 }
 
 impl Choice {
@@ -26,7 +26,7 @@ impl Choice {
         (Self::Run, "run"),
         (Self::Always, "always"),
         (Self::No, "no"),
-        (Self::CancelAll, "cancel_all"),
+        (Self::Cancel, "cancel"),
     ];
 
     /// Reads the word for it, to the letter: what is nearly a yes is none.
@@ -47,7 +47,7 @@ impl Choice {
             Self::Run => "run",
             Self::Always => "always",
             Self::No => "no",
-            Self::CancelAll => "cancel_all",
+            Self::Cancel => "cancel",
         }
     }
 
@@ -67,8 +67,8 @@ pub struct Answer {
     pub edited: Option<Map<String, Value>>,
 }
 
-const WORDS: &str = "`once`, `run`, `always`, `no` or `cancel_all`";
-const FORMS: &str = "one of `once`, `run`, `always`, `no` and `cancel_all`, true, false, or an object with such an \
+const WORDS: &str = "`once`, `run`, `always`, `no` or `cancel`";
+const FORMS: &str = "one of `once`, `run`, `always`, `no` and `cancel`, true, false, or an object with such an \
                      `answer` and perhaps `arguments`";
 
 impl Answer {
@@ -115,6 +115,12 @@ impl From<Choice> for Answer {
     fn from(choice: Choice) -> Self {
         Self { choice, edited: None }
     }
+}
+
+/// The error for something that no answer can be read from, by what it is called.
+#[cfg(feature = "python")]
+pub(crate) fn no_answer(found: String) -> Error {
+    Error::InvalidAnswer { expected: "`once`, `run`, `always`, `no`, `cancel`, a boolean or an `Approval`", found }
 }
 
 fn invalid(expected: &'static str, found: &Value) -> Error {
@@ -164,7 +170,7 @@ mod tests {
         }
         assert_eq!(
             Choice::parse("yes").unwrap_err().to_string(),
-            "not an answer: \"yes\"; expected `once`, `run`, `always`, `no` or `cancel_all`"
+            "not an answer: \"yes\"; expected `once`, `run`, `always`, `no` or `cancel`"
         );
     }
 }

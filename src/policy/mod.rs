@@ -41,6 +41,8 @@ mod tier;
 mod toml;
 mod write;
 
+#[cfg(feature = "python")]
+pub(crate) use answer::no_answer;
 pub use answer::{Answer, Choice};
 pub use approval::{Approvals, Draft, Facts};
 pub use audit::{AuditLog, Durability, Record, Sink, mask};

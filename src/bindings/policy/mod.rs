@@ -8,6 +8,6 @@ mod sink;
 
 pub(crate) use approvals::PyApprovals;
 pub(crate) use explanation::PyExplanation;
-pub(crate) use reading::{_read_answer, value_of, word_of};
+pub(crate) use reading::{_read_answer, value_of};
 pub(crate) use rules::PyPolicy;
 pub(crate) use sink::Sink;

@@ -11,7 +11,7 @@ use pyo3::types::{PyBool, PyDict, PyMapping, PyString};
 use serde_json::Value;
 
 use crate::bindings::json;
-use crate::policy::{Answer, Choice};
+use crate::policy::{Answer, no_answer};
 
 /// The JSON that an object stands for: a mapping of plain values, its text, or something that gives one by `to_dict`.
 pub(crate) fn value_of(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Value> {
@@ -55,7 +55,7 @@ pub(crate) fn _read_answer<'py>(
     }
     let answer = Answer::from_value(&Value::Object(said))?;
     let edited = answer.edited.map(|edited| json::to_python(py, &Value::Object(edited))).transpose()?;
-    Ok((word_of(answer.choice), edited))
+    Ok((answer.choice.as_str(), edited))
 }
 
 /// A word or a boolean; anything else is told as what it is.
@@ -64,17 +64,11 @@ fn plain(answer: &Bound<'_, PyAny>) -> PyResult<Value> {
         return Ok(flag.is_true().into());
     }
     if let Ok(word) = answer.cast::<PyString>() {
-        let word = word.to_string_lossy();
-        return Ok(if word == "cancel" { Choice::CancelAll.as_str() } else { &*word }.into());
+        return Ok(word.to_string_lossy().into());
+    }
+    if answer.is_none() {
+        return Err(no_answer("None".to_owned()).into());
     }
     let kind = answer.get_type().qualname()?;
-    Ok(vec![kind.to_string_lossy().into_owned()].into())
-}
-
-/// The word by which Python knows a choice.
-pub(crate) fn word_of(choice: Choice) -> &'static str {
-    match choice {
-        Choice::CancelAll => "cancel",
-        other => other.as_str(),
-    }
+    Err(no_answer(format!("an object of type {}", kind.to_string_lossy())).into())
 }

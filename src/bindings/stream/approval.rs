@@ -14,7 +14,6 @@ use super::state::{Phase, State, Step};
 use crate::bindings::json;
 use crate::bindings::log;
 use crate::bindings::note::Decided;
-use crate::bindings::policy::word_of;
 use crate::bindings::tool::PyTool;
 use crate::bindings::value::error_text;
 use crate::call::{Answer, EventKind};
@@ -40,7 +39,7 @@ impl<'py> Reply<'py> {
     pub(super) fn read(reply: &Bound<'py, PyAny>) -> PyResult<Self> {
         type Fields<'py> = (String, Option<Bound<'py, PyAny>>, Option<String>, Option<String>);
         let (answer, edited, by, reason): Fields<'py> = reply.extract()?;
-        let choice = if answer == "cancel" { Choice::CancelAll } else { Choice::parse(&answer)? };
+        let choice = Choice::parse(&answer)?;
         let edited = edited.map(|edited| edited.cast_into::<PyDict>().map_err(PyErr::from)).transpose()?;
         Ok(Self { choice, edited, by, reason })
     }
@@ -173,11 +172,11 @@ impl State {
         unsafe {
             let desk = self.tool().desk.get();
             let is_cancelled = desk.grants().is_cancelled(ticket);
-            let choice = if is_cancelled { Choice::CancelAll } else { reply.choice };
+            let choice = if is_cancelled { Choice::Cancel } else { reply.choice };
             let by = reply.by.as_deref().unwrap_or("approver");
             let decided = Decided { by: Some(by), ..answered_by(&verdict, choice) };
             match choice {
-                Choice::CancelAll => {
+                Choice::Cancel => {
                     if !is_cancelled {
                         desk.grants().cancel_all();
                     }
@@ -237,7 +236,7 @@ impl State {
         let kept = match choice {
             Choice::Run => return grant(),
             Choice::Always => desk.policy_to_extend(py),
-            Choice::Once | Choice::No | Choice::CancelAll => return,
+            Choice::Once | Choice::No | Choice::Cancel => return,
         };
         let kept = kept.and_then(|policy| policy.get().remember(py, &tool.name, caller.as_deref(), &asked.cause));
         let text = match kept {
@@ -353,7 +352,7 @@ pub(super) fn answered_by(verdict: &Verdict, choice: Choice) -> Decided<'_> {
     let outcome = match choice {
         Choice::Once | Choice::Run | Choice::Always => "run",
         Choice::No => "denied",
-        Choice::CancelAll => "cancelled",
+        Choice::Cancel => "cancelled",
     };
-    Decided { answer: Some(word_of(choice)), outcome, ..Decided::by_rule(verdict) }
+    Decided { answer: Some(choice.as_str()), outcome, ..Decided::by_rule(verdict) }
 }

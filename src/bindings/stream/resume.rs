@@ -201,7 +201,7 @@ impl State {
             let verdict = self.verdict_on(py, &frozen);
             let by = resumption.by.as_deref().unwrap_or("resume");
             let decided = Decided { by: Some(by), ..answered_by(&verdict, resumption.choice) };
-            if resumption.choice != Choice::CancelAll {
+            if resumption.choice != Choice::Cancel {
                 let reason = resumption.reason.clone().unwrap_or_else(|| "whoever was asked did not agree".to_owned());
                 return self.turn_down(py, &frozen.whole, &decided, reason);
             }
