@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 
 from guarded import Shop, last
 from streams import block, read
-from toolcrib import Toolkit, ToolResponse
+from toolcrib import ToolCall, Toolkit, ToolResponse
 from toolcrib.errors import DuplicateRuleError, InvalidRuleError
 from toolcrib.policy import Policy, Rule
 
@@ -393,3 +394,24 @@ async def test_a_stream_that_is_denied_has_one_response() -> None:
     responses = await read(shop.kit.call_tool_function(block("count", to=3)))
 
     assert [response.code for response in responses] == ["denied"]
+
+
+def test_what_is_explained_may_come_in_any_form_and_hides_secrets() -> None:
+    shop = Shop()
+    policy = Policy([Rule("deny", tool="login", arguments={"password": "hunter3"})])
+    arguments = {"user": "ada", "password": "hunter2"}
+    forms: list[Any] = [
+        block("login", **arguments),
+        {"type": "function", "function": {"name": "login", "arguments": json.dumps(arguments)}},
+        ToolCall.read(block("login", **arguments)),
+        json.dumps(block("login", **arguments)),
+    ]
+
+    explanations = [policy.explain(form, toolkit=shop.kit) for form in forms]
+
+    for explanation in explanations:
+        assert explanation.decision == "ask"
+        assert "***" in str(explanation)
+        assert "hunter2" not in str(explanation)
+    with pytest.raises(ValueError, match="cannot be read as a call"):
+        policy.explain({"nothing": 1})

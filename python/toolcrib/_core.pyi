@@ -1781,18 +1781,18 @@ class Policy:
     def shadowed(self) -> list[dict[str, Any]]:
         """What would have been decided without shadow mode: the last thousand times that was something else."""
 
-    def explain(
-        self, call: Mapping[str, Any], *, toolkit: Toolkit | None = None, caller: str | None = None
-    ) -> Explanation:
+    def explain(self, call: object, *, toolkit: Toolkit | None = None, caller: str | None = None) -> Explanation:
         """Say what every rule makes of a call, and which one decides.
 
+        Whether there is such a tool, `Toolkit.check` says.
+
         Args:
-            call: The request, `{"name": ..., "input": {...}}`.
+            call: The request, in any form that `ToolCall.read` understands.
             toolkit: Where the tool is registered, so that its groups, tags, kind and permission are known.
             caller: Who calls.
 
         Raises:
-            ValueError: If the call has no name.
+            ValueError: If it cannot be read as a call.
         """
 
 @final

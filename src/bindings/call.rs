@@ -84,7 +84,7 @@ impl PyToolCall {
     ///     ValueError: If `format` is unknown.
     #[staticmethod]
     #[pyo3(signature = (x, *, format=None))]
-    fn read<'py>(x: &Bound<'py, PyAny>, format: Option<&str>) -> PyResult<Bound<'py, Self>> {
+    pub(crate) fn read<'py>(x: &Bound<'py, PyAny>, format: Option<&str>) -> PyResult<Bound<'py, Self>> {
         if let Ok(call) = x.cast::<Self>() {
             return Ok(call.clone());
         }

@@ -4,6 +4,8 @@ use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
+use serde_json::Value;
+
 use super::explain::{Explanation, explain};
 use super::file::Source;
 use super::pattern::Texts;
@@ -179,7 +181,13 @@ impl Policy {
     /// Tells what every rule makes of a call, and which one decides.
     #[must_use]
     pub fn explain(&self, subject: &Subject<'_>, arguments: &dyn Arguments) -> Explanation {
-        explain(&self.snapshot(), subject, arguments.value())
+        self.explain_with(subject, arguments, arguments.value())
+    }
+
+    /// The same, with other arguments to show than those that are judged: some may be secret.
+    #[must_use]
+    pub fn explain_with(&self, subject: &Subject<'_>, arguments: &dyn Arguments, shown: &Value) -> Explanation {
+        explain(&self.snapshot(), subject, arguments.value(), shown)
     }
 
     pub(super) fn snapshot(&self) -> Arc<Snapshot> {

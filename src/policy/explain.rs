@@ -61,7 +61,7 @@ pub struct Failure {
     pub seen: String,
 }
 
-pub(super) fn explain(snapshot: &Snapshot, subject: &Subject<'_>, arguments: &Value) -> Explanation {
+pub(super) fn explain(snapshot: &Snapshot, subject: &Subject<'_>, arguments: &Value, shown: &Value) -> Explanation {
     let mut texts = Texts::default();
     let plan = snapshot.plan(subject);
     let mut is_met = |rule: &Rule| rule.misfit_of_arguments(arguments, &mut texts).is_none();
@@ -74,7 +74,7 @@ pub(super) fn explain(snapshot: &Snapshot, subject: &Subject<'_>, arguments: &Va
     };
     let shadowed = verdict.shadowed.as_ref().map(|shadowed| &shadowed.cause);
     let tried = snapshot.rules.iter().map(|rule| {
-        let outcome = match failure(rule, subject, arguments, &mut texts) {
+        let outcome = match failure(rule, subject, (arguments, shown), &mut texts) {
             Some(failure) => Outcome::Fails(failure),
             None if is(Some(&verdict.cause), rule) => Outcome::Decides,
             None if is(question.as_ref(), rule) => Outcome::Answered,
@@ -110,7 +110,13 @@ fn asked(verdict: &Verdict) -> String {
     }
 }
 
-fn failure(rule: &Rule, subject: &Subject<'_>, arguments: &Value, texts: &mut Texts) -> Option<Failure> {
+/// The first condition that a call does not fulfil; of its arguments, those are told that may be shown.
+fn failure(
+    rule: &Rule,
+    subject: &Subject<'_>,
+    (arguments, shown): (&Value, &Value),
+    texts: &mut Texts,
+) -> Option<Failure> {
     if let Some(field) = rule.misfit(subject) {
         let one = |name: Option<&str>| name.map_or_else(|| "none".to_owned(), |name| format!("{name:?}"));
         let (condition, seen) = match field {
@@ -128,13 +134,13 @@ fn failure(rule: &Rule, subject: &Subject<'_>, arguments: &Value, texts: &mut Te
             let path = &rule.arguments[at].path;
             let text = path.to_string();
             let conditions = rule.fields.get("arguments").and_then(|conditions| conditions.get(&text));
-            let seen = path.first(arguments).map_or_else(|| "nothing".to_owned(), |value| Short(value).to_string());
+            let seen = path.first(shown).map_or_else(|| "nothing".to_owned(), |value| Short(value).to_string());
             Failure { condition: format!("arguments.{text}"), wanted: wanted(conditions), seen }
         }
         ArgumentField::Pattern => Failure {
             condition: "args_pattern".to_owned(),
             wanted: wanted(rule.fields.get("args_pattern")),
-            seen: Short(arguments).to_string(),
+            seen: Short(shown).to_string(),
         },
     })
 }

@@ -15,11 +15,13 @@ use pyo3::types::{PyDict, PyString};
 use serde_json::{Value, json};
 
 use super::{PyExplanation, value_of};
+use crate::bindings::call::PyToolCall;
 use crate::bindings::desk::about;
 use crate::bindings::json as bridge;
 use crate::bindings::tool::PyTool;
 use crate::bindings::toolkit::PyToolkit;
-use crate::policy::{Cause, Decision, Policy, Problem, Question, Rule, Source, Subject, Tier, Verdict, rfc3339};
+use crate::call::ToolCall;
+use crate::policy::{Cause, Decision, Policy, Problem, Question, Rule, Source, Subject, Tier, Verdict, mask, rfc3339};
 
 /// How many decisions of shadow mode are kept; the oldest make room.
 const SHADOWED: usize = 1000;
@@ -236,13 +238,15 @@ impl PyPolicy {
 
     /// Say what every rule makes of a call, and which one decides.
     ///
+    /// Whether there is such a tool, `Toolkit.check` says.
+    ///
     /// Args:
-    ///     call: The request, `{"name": ..., "input": {...}}`.
+    ///     call: The request, in any form that `ToolCall.read` understands.
     ///     toolkit: Where the tool is registered, so that its groups, tags, kind and permission are known.
     ///     caller: Who calls.
     ///
     /// Raises:
-    ///     ValueError: If the call has no name.
+    ///     ValueError: If it cannot be read as a call.
     #[pyo3(signature = (call, *, toolkit=None, caller=None))]
     fn explain(
         &self,
@@ -251,23 +255,20 @@ impl PyPolicy {
         toolkit: Option<&Bound<'_, PyToolkit>>,
         caller: Option<&str>,
     ) -> PyResult<PyExplanation> {
-        let call = value_of(call, "a call")?;
-        let name = call.get("name").and_then(Value::as_str);
-        let name = name.ok_or_else(|| PyValueError::new_err("a call has a `name`"))?;
-        let arguments = match call.get("input") {
-            Some(Value::String(text)) => serde_json::from_str(text)
-                .map_err(|error| PyValueError::new_err(format!("the `input` of the call is no JSON: {error}")))?,
-            Some(input) => input.clone(),
-            None => json!({}),
-        };
+        let call = PyToolCall::read(call, None)?;
+        let ToolCall { name, arguments, error, .. } = &call.get().call;
+        if let Some(error) = error {
+            return Err(PyValueError::new_err(format!("this cannot be read as a call: {}", error.what)));
+        }
         let tool = toolkit.and_then(|toolkit| toolkit.get().find(py, name));
         if let Some(tool) = tool {
             let tool: &PyTool = tool.get();
-            let whole = tool.plan.completed(py, arguments);
-            return Ok(about(tool, caller, |subject| self.core.explain(subject, &whole)).into());
+            let whole = tool.plan.completed(py, arguments.clone());
+            let shown = mask(&whole, &tool.traits.secrets);
+            return Ok(about(tool, caller, |subject| self.core.explain_with(subject, &whole, &shown)).into());
         }
         let subject = Subject { caller, ..Subject::of(name) };
-        Ok(self.core.explain(&subject, &arguments).into())
+        Ok(self.core.explain(&subject, arguments).into())
     }
 
     fn __repr__(&self) -> String {
