@@ -123,6 +123,27 @@ def test_all_calls_of_a_message_are_read() -> None:
     assert ToolCall.read_all({"role": "user", "content": "hello"}) == []
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"role": "assistant", "content": [CALLS["anthropic"]], "stop_reason": "max_tokens"},
+        {"choices": [{"finish_reason": "length", "message": {"tool_calls": [CALLS["openai"]]}}]},
+        {"candidates": [{"finishReason": "MAX_TOKENS", "content": {"parts": [CALLS["gemini"]]}}]},
+        {"output": [{**CALLS["openai_responses"], "status": "incomplete"}]},
+    ],
+)
+async def test_a_call_that_there_was_no_room_for_does_not_run(answer: dict[str, Any]) -> None:
+    [call] = ToolCall.read_all(answer)
+    reader = Toolkit(run_in="inline")
+    reader.register_tool_function(weather, kind="read")
+
+    [response] = await read(toolkit(weather).call_tool_function(call))
+
+    assert call.is_truncated
+    assert (response.code, "incomplete" in response.text) == ("bad_call", True)
+    assert await texts(reader.call_tool_function(call)) == ["Bern 3"]
+
+
 @pytest.mark.parametrize("unreadable", [{}, {"a": 1}, "hello", {"name": "f", "args": {}, "input": {}}, {"name": {}}])
 async def test_what_is_no_call_is_answered_and_never_runs(unreadable: Any) -> None:
     call = ToolCall.read(unreadable)
