@@ -123,6 +123,57 @@ def test_all_calls_of_a_message_are_read() -> None:
     assert ToolCall.read_all({"role": "user", "content": "hello"}) == []
 
 
+XML = "<tool_call><name>post</name><params><zip>02134</zip></params></tool_call>"
+WRITTEN = [
+    XML,
+    "<function=post><parameter=zip>02134</parameter></function>",
+    '<invoke name="post"><parameter name="zip">02134</parameter></invoke>',
+]
+
+
+def post(zip: str) -> str:
+    return zip
+
+
+@pytest.mark.parametrize("text", WRITTEN)
+async def test_a_call_that_was_read_without_its_tool_runs_with_what_the_text_says(text: str) -> None:
+    kit = toolkit(post)
+    guessed = ToolCall.read(text)
+
+    assert await texts(kit.call_tool_function(guessed)) == ["02134"]
+    assert await texts(kit.call_tool_function(pickle.loads(pickle.dumps(guessed)))) == ["02134"]
+    assert ToolCall.read(text, tools=kit).arguments == ToolCall.read(guessed, tools=kit).arguments == {"zip": "02134"}
+    assert [call.arguments for call in ToolCall.read_all(text, tools=kit)] == [{"zip": "02134"}]
+
+
+async def test_middlewares_are_shown_what_the_text_says() -> None:
+    kit, seen = toolkit(post), list[Any]()
+
+    async def look(kwargs: dict[str, Any], next_handler: Any) -> Any:
+        seen.append(kwargs["tool_call"]["input"])
+        async for response in await next_handler(**kwargs):
+            yield response
+
+    kit.register_middleware(look)
+
+    assert await texts(kit.call_tool_function(ToolCall.read(XML))) == ["02134"]
+    assert seen == [{"zip": "02134"}]
+
+
+async def test_a_call_that_somebody_changed_is_not_read_again() -> None:
+    guessed = ToolCall.read(XML)
+    changed = ToolCall(guessed.name, {"zip": "3000"}, raw=guessed.raw, format=guessed.format)
+
+    assert await texts(toolkit(post).call_tool_function(changed)) == ["3000"]
+
+
+def test_tools_are_a_toolkit_or_a_view() -> None:
+    with pytest.raises(TypeError, match="tools must be a Toolkit"):
+        ToolCall.read(XML, tools=[post])  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="tools must be a Toolkit"):
+        ToolCall.read_all(XML, tools=[post])  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize(
     "answer",
     [

@@ -1333,7 +1333,7 @@ class ToolCall(Mapping[str, Any]):
         has_duplicate_keys: bool = False,
     ) -> ToolCall: ...
     @staticmethod
-    def read(x: object, *, format: str | None = None) -> ToolCall:
+    def read(x: object, *, format: str | None = None, tools: Toolkit | ToolkitView | None = None) -> ToolCall:
         """Read the call that something is, or holds.
 
         What cannot be read gives a call with an `error`, which a toolkit answers with the code `bad_call`.
@@ -1343,22 +1343,27 @@ class ToolCall(Mapping[str, Any]):
                 with a call in it.
             format: Which of the formats it is, where that is known: `"anthropic"`, `"openai"`, `"openai_responses"`,
                 `"gemini"`, `"mcp"` or `"bare"`.
+            tools: The toolkit or view whose tools are called; the values in text are then read by their declared types,
+                and guessed otherwise.
 
         Raises:
-            TypeError: If `x` can be nothing of that kind.
+            TypeError: If `x` can be nothing of that kind, or `tools` is neither a toolkit nor a view.
             ValueError: If `format` is unknown.
         """
 
     @staticmethod
-    def read_all(x: object, *, format: str | None = None) -> list[ToolCall]:
+    def read_all(
+        x: object, *, format: str | None = None, tools: Toolkit | ToolkitView | None = None
+    ) -> list[ToolCall]:
         """Read all calls of a message, of a list of blocks, or of a whole answer. What is no call is passed over.
 
         Args:
             x: As for `read`, or a list of that.
             format: Which of the text formats to look for, where that is known.
+            tools: As for `read`.
 
         Raises:
-            TypeError: If `x` can be nothing of that kind.
+            TypeError: If `x` can be nothing of that kind, or `tools` is neither a toolkit nor a view.
         """
 
     @property

@@ -4,6 +4,7 @@
     reason = "what `help()` shows is Python's documentation, where sections list bare names"
 )]
 
+mod again;
 mod read;
 mod repairs;
 
@@ -15,8 +16,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyIterator, PyList, PyString, PyTuple, PyType};
 use serde_json::{Map, Value};
 
+use super::text::{checked, finding};
 use super::{foreign, json};
 use crate::call::{CallError, ToolCall, wire};
+pub(crate) use again::declared;
 use read::{check_format, read_foreign, read_texts, unreadable};
 pub(crate) use read::{read_object, read_text};
 pub(crate) use repairs::to_python as repairs_to_python;
@@ -78,20 +81,28 @@ impl PyToolCall {
     ///     x: A block or call of any provider, as a dictionary, as JSON text or as the object of a library; or text with a
     ///         call in it.
     ///     format: Which of the formats it is, where that is known.
+    ///     tools: The toolkit or view whose tools are called; the values in text are then read by their declared types, and
+    ///         guessed otherwise.
     ///
     /// Raises:
-    ///     TypeError: If `x` can be nothing of that kind.
+    ///     TypeError: If `x` can be nothing of that kind, or `tools` is neither a toolkit nor a view.
     ///     ValueError: If `format` is unknown.
     #[staticmethod]
-    #[pyo3(signature = (x, *, format=None))]
-    pub(crate) fn read<'py>(x: &Bound<'py, PyAny>, format: Option<&str>) -> PyResult<Bound<'py, Self>> {
+    #[pyo3(signature = (x, *, format=None, tools=None))]
+    pub(crate) fn read<'py>(
+        x: &Bound<'py, PyAny>,
+        format: Option<&str>,
+        tools: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, Self>> {
+        let tools = checked(tools)?;
         if let Ok(call) = x.cast::<Self>() {
-            return Ok(call.clone());
+            return declared(call, tools);
         }
         check_format(format)?;
         if let Ok(text) = x.cast::<PyString>() {
             let text = text.to_string_lossy();
-            return Bound::new(x.py(), Self::of(wire::read_text(&text, format, &read_texts)));
+            let read = finding(tools, |find| wire::read_text(&text, format, &read_texts(find)))?;
+            return Bound::new(x.py(), Self::of(read));
         }
         let value = match read_foreign(x)? {
             Ok(value) => value,
@@ -105,18 +116,25 @@ impl PyToolCall {
     /// Args:
     ///     x: As for `read`, or a list of that.
     ///     format: Which of the text formats to look for, where that is known.
+    ///     tools: As for `read`.
     ///
     /// Raises:
-    ///     TypeError: If `x` can be nothing of that kind.
+    ///     TypeError: If `x` can be nothing of that kind, or `tools` is neither a toolkit nor a view.
     #[staticmethod]
-    #[pyo3(signature = (x, *, format=None))]
-    fn read_all<'py>(x: &Bound<'py, PyAny>, format: Option<&str>) -> PyResult<Vec<Bound<'py, Self>>> {
+    #[pyo3(signature = (x, *, format=None, tools=None))]
+    fn read_all<'py>(
+        x: &Bound<'py, PyAny>,
+        format: Option<&str>,
+        tools: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Vec<Bound<'py, Self>>> {
+        let tools = checked(tools)?;
         if let Ok(call) = x.cast::<Self>() {
-            return Ok(vec![call.clone()]);
+            return Ok(vec![declared(call, tools)?]);
         }
         check_format(format)?;
         let calls = if let Ok(text) = x.cast::<PyString>() {
-            wire::read_all_text(&text.to_string_lossy(), format, &read_texts)
+            let text = text.to_string_lossy();
+            finding(tools, |find| wire::read_all_text(&text, format, &read_texts(find)))?
         } else if x.is_instance_of::<PyList>() || x.is_instance_of::<PyTuple>() {
             foreign::to_value(x).map_err(unreadable(x.py())).and_then(|value| wire::read_all(&value))
         } else {

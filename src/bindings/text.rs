@@ -166,7 +166,8 @@ fn finder(py: Python<'_>) -> &Bound<'_, PyString> {
     intern!(py, "_find_tool")
 }
 
-fn checked<'a, 'py>(tools: Option<&'a Bound<'py, PyAny>>) -> PyResult<Option<&'a Bound<'py, PyAny>>> {
+/// The toolkit or view that somebody gave, if it is one.
+pub(crate) fn checked<'a, 'py>(tools: Option<&'a Bound<'py, PyAny>>) -> PyResult<Option<&'a Bound<'py, PyAny>>> {
     match tools.filter(|tools| !tools.is_none()) {
         Some(tools) if !tools.hasattr(finder(tools.py()))? => {
             let class = tools.get_type().name()?;

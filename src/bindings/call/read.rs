@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::bindings::text::finding;
 use crate::bindings::{foreign, value};
 use crate::call::{CallError, ToolCall, wire};
-use crate::text::Format;
+use crate::text::{Find, Format};
 
 /// The call that an object is, which is no text; a call with an error if it cannot be read.
 pub(crate) fn read_object(object: &Bound<'_, PyAny>) -> ToolCall {
@@ -18,14 +18,14 @@ pub(crate) fn read_object(object: &Bound<'_, PyAny>) -> ToolCall {
 /// The call that a text has; a call with an error if it cannot be read. Values are read as the tools declare them.
 pub(crate) fn read_text(text: &str, tools: Option<&Bound<'_, PyAny>>) -> PyResult<ToolCall> {
     finding(tools, |find| {
-        let read = wire::read_text(text, None, &|text, _| Some(crate::text::parse(text, Format::Auto, find)));
+        let read = wire::read_text(text, None, &read_texts(find));
         read.unwrap_or_else(|error| ToolCall::unreadable("", error))
     })
 }
 
-/// The calls in a text that is no JSON.
-pub(super) fn read_texts(text: &str, format: Option<&str>) -> Option<Vec<ToolCall>> {
-    Some(crate::text::parse(text, format.map_or(Some(Format::Auto), Format::parse)?, None))
+/// What reads the calls in a text that is no JSON.
+pub(super) fn read_texts(find: Option<&Find<'_>>) -> impl Fn(&str, Option<&str>) -> Option<Vec<ToolCall>> {
+    move |text, format| Some(crate::text::parse(text, format.map_or(Some(Format::Auto), Format::parse)?, find))
 }
 
 pub(super) fn check_format(format: Option<&str>) -> PyResult<()> {

@@ -106,7 +106,8 @@ impl State {
     /// What middlewares are shown: a block as it came, and any other format as the call that it is.
     pub(super) fn request_for_layers<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let request = self.call.bound(py).ok_or_else(|| PyRuntimeError::new_err("the request of this call is gone"))?;
-        if is_block(&request)? {
+        // A call that was read from text has values that were guessed, where its reader did not know the tool.
+        if !request.is_instance_of::<PyToolCall>() && is_block(&request)? {
             return Ok(request);
         }
         let call = as_call(&request, self.toolkit.bound(py).as_ref())?.into_any();
@@ -169,7 +170,7 @@ impl State {
 /// The call that a request is.
 fn as_call<'py>(request: &Bound<'py, PyAny>, toolkit: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyToolCall>> {
     let request = match request.cast::<PyToolCall>() {
-        Ok(call) => return Ok(call.clone()),
+        Ok(call) => return call::declared(call, toolkit),
         Err(_) => request,
     };
     let call = match request.cast::<PyString>() {
