@@ -174,6 +174,34 @@ def test_tools_are_a_toolkit_or_a_view() -> None:
         ToolCall.read_all(XML, tools=[post])  # type: ignore[arg-type]
 
 
+async def test_calls_in_the_text_of_a_message_are_read() -> None:
+    message = {"role": "assistant", "content": f"On my way. {XML}"}
+    kit = toolkit(post)
+
+    assert [call.arguments for call in ToolCall.read_all(message, tools=kit)] == [{"zip": "02134"}]
+    assert [call.name for call in ToolCall.read_all({"choices": [{"message": message}]})] == ["post"]
+    assert ToolCall.read(message).name == "post"
+    assert await texts(kit.call_tool_function(message)) == ["02134"]
+
+
+def test_text_beside_calls_and_text_of_others_is_no_call() -> None:
+    native = {"role": "assistant", "content": f"Not {XML}", "tool_calls": [CALLS["openai"]]}
+
+    assert [call.name for call in ToolCall.read_all(native)] == ["weather"]
+    assert ToolCall.read_all({"role": "user", "content": XML}) == []
+    assert ToolCall.read_all({"role": "tool", "content": XML}) == []
+
+
+@pytest.mark.parametrize("prose", ["Hello, I am done.", "", " \n", "a < b [1]", "7"])
+@pytest.mark.parametrize("format", [None, "xml", "openai"])
+def test_there_are_no_calls_in_prose(prose: str, format: str | None) -> None:
+    error = ToolCall.read(prose, format=format).error
+
+    assert ToolCall.read_all(prose, format=format) == []
+    assert error is not None
+    assert "JSON" not in error.split(". ")[0]
+
+
 @pytest.mark.parametrize(
     "answer",
     [

@@ -108,7 +108,9 @@ impl PyToolCall {
             Ok(value) => value,
             Err(error) => return Bound::new(x.py(), Self::of(Err(error))),
         };
-        Bound::new(x.py(), Self::of(wire::read(&value, format.and_then(wire::WireFormat::parse))))
+        let wire = format.and_then(wire::WireFormat::parse);
+        let read = finding(tools, |find| wire::read_with(&value, wire, &|text, _| read_texts(find)(text, format)))?;
+        Bound::new(x.py(), Self::of(read))
     }
 
     /// Read all calls of a message, of a list of blocks, or of a whole answer. What is no call is passed over.
@@ -135,10 +137,12 @@ impl PyToolCall {
         let calls = if let Ok(text) = x.cast::<PyString>() {
             let text = text.to_string_lossy();
             finding(tools, |find| wire::read_all_text(&text, format, &read_texts(find)))?
-        } else if x.is_instance_of::<PyList>() || x.is_instance_of::<PyTuple>() {
-            foreign::to_value(x).map_err(unreadable(x.py())).and_then(|value| wire::read_all(&value))
         } else {
-            read_foreign(x)?.and_then(|value| wire::read_all(&value))
+            let is_list = x.is_instance_of::<PyList>() || x.is_instance_of::<PyTuple>();
+            let value = if is_list { foreign::to_value(x).map_err(unreadable(x.py())) } else { read_foreign(x)? };
+            finding(tools, |find| {
+                value.and_then(|value| wire::read_all_with(&value, &|text, _| read_texts(find)(text, format)))
+            })?
         };
         let calls = calls.unwrap_or_else(|error| vec![ToolCall::unreadable("", error)]);
         calls.into_iter().map(|call| Bound::new(x.py(), Self { call })).collect()

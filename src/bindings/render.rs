@@ -53,7 +53,7 @@ impl Answered {
         let call = if let Ok(call) = call.cast::<PyToolCall>() {
             &call.get().call
         } else if foreign::is_readable(call) {
-            read = read_object(call);
+            read = read_object(call, None)?;
             &read
         } else {
             let class = call.get_type().name()?;

@@ -74,11 +74,15 @@ impl PyToolResponse {
     ///     TypeError: If neither says which tool it was.
     #[pyo3(signature = (call=None, *, name=None))]
     fn to_xml(slf: &Bound<'_, Self>, call: Option<&Bound<'_, PyAny>>, name: Option<String>) -> PyResult<String> {
-        let called = || match call?.cast::<PyToolCall>() {
-            Ok(call) => Some(call.get().call.name.clone()),
-            Err(_) => call.filter(|call| foreign::is_readable(call)).map(|call| read_object(call).name),
+        let called = match (&name, call) {
+            (None, Some(call)) => match call.cast::<PyToolCall>() {
+                Ok(call) => Some(call.get().call.name.clone()),
+                Err(_) if foreign::is_readable(call) => Some(read_object(call, None)?.name),
+                Err(_) => None,
+            },
+            _ => None,
         };
-        let Some(name) = name.or_else(called) else {
+        let Some(name) = name.or(called).filter(|name| !name.is_empty()) else {
             return Err(PyTypeError::new_err("to_xml needs the call that the response answers, or the tool's name"));
         };
         format_tool_result(&name, slf.as_any(), Form::Xml.as_str())

@@ -9,10 +9,14 @@ use crate::bindings::{foreign, value};
 use crate::call::{CallError, ToolCall, wire};
 use crate::text::{Find, Format};
 
-/// The call that an object is, which is no text; a call with an error if it cannot be read.
-pub(crate) fn read_object(object: &Bound<'_, PyAny>) -> ToolCall {
+/// The call that an object is, which is no text; a call with an error if it cannot be read. Values in the text of a message
+/// are read as the tools declare them.
+pub(crate) fn read_object(object: &Bound<'_, PyAny>, tools: Option<&Bound<'_, PyAny>>) -> PyResult<ToolCall> {
     let value = foreign::to_value(object).map_err(unreadable(object.py()));
-    value.and_then(|value| wire::read(&value, None)).unwrap_or_else(|error| ToolCall::unreadable("", error))
+    finding(tools, |find| {
+        let read = value.and_then(|value| wire::read_with(&value, None, &read_texts(find)));
+        read.unwrap_or_else(|error| ToolCall::unreadable("", error))
+    })
 }
 
 /// The call that a text has; a call with an error if it cannot be read. Values are read as the tools declare them.

@@ -175,7 +175,7 @@ fn as_call<'py>(request: &Bound<'py, PyAny>, toolkit: Option<&Bound<'py, PyAny>>
     };
     let call = match request.cast::<PyString>() {
         Ok(text) => call::read_text(&text.to_string_lossy(), toolkit)?,
-        Err(_) => call::read_object(request),
+        Err(_) => call::read_object(request, toolkit)?,
     };
     Bound::new(request.py(), PyToolCall { call })
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Entries, UNDERSTOOD, detect};
+use super::{Entries, TextReader, UNDERSTOOD, detect};
 use crate::call::{CallError, ToolCall};
 
 /// Where messages and answers keep what may be calls.
@@ -22,12 +22,17 @@ const REASONS: [&str; 4] = ["stop_reason", "finish_reason", "finishReason", "sto
 const CUT: [&str; 3] = ["max_tokens", "length", "model_context_window_exceeded"];
 
 /// Adds all calls in a value, in the order that they are written in.
-pub(super) fn collect(value: &Value, calls: &mut Vec<ToolCall>, depth: usize) -> Result<(), CallError> {
+pub(super) fn collect(
+    value: &Value,
+    calls: &mut Vec<ToolCall>,
+    depth: usize,
+    texts: TextReader<'_>,
+) -> Result<(), CallError> {
     if depth > DEPTH {
         return Ok(());
     }
     match value {
-        Value::Array(items) => items.iter().try_for_each(|item| collect(item, calls, depth + 1)),
+        Value::Array(items) => items.iter().try_for_each(|item| collect(item, calls, depth + 1, texts)),
         Value::Object(entries) => {
             if let Some(call) = detect(entries) {
                 if calls.len() == MOST {
@@ -38,9 +43,14 @@ pub(super) fn collect(value: &Value, calls: &mut Vec<ToolCall>, depth: usize) ->
             }
             let before = calls.len();
             HOLDERS.iter().filter_map(|key| entries.get(*key)).try_for_each(|held| match held {
-                Value::Array(_) | Value::Object(_) => collect(held, calls, depth + 1),
+                Value::Array(_) | Value::Object(_) => collect(held, calls, depth + 1, texts),
                 _ => Ok(()),
             })?;
+            if calls.len() == before
+                && let Some(text) = own_text(entries)
+            {
+                calls.extend(texts(text, None).unwrap_or_default().into_iter().take(MOST - before));
+            }
             // What a model writes last is what the end is missing of, even if what there is happens to be whole JSON.
             if let Some(last) = calls[before..].last_mut().filter(|_| is_cut(entries)) {
                 last.is_truncated = true;
@@ -49,6 +59,12 @@ pub(super) fn collect(value: &Value, calls: &mut Vec<ToolCall>, depth: usize) ->
         }
         _ => Ok(()),
     }
+}
+
+/// The text of a message, if it is one that a model wrote: calls in what others wrote are only quoted.
+fn own_text(entries: &Entries) -> Option<&str> {
+    let role = entries.get("role")?.as_str()?;
+    matches!(role, "assistant" | "model").then(|| entries.get("content")?.as_str())?
 }
 
 /// Whether the provider says that there was no room for the rest.

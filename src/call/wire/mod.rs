@@ -42,6 +42,14 @@ type Entries = Map<String, Value>;
 /// # Errors
 /// When it is no call, or more than one, or can be read in more than one way: what was seen, and what is understood.
 pub fn read(value: &Value, format: Option<WireFormat>) -> Result<ToolCall, CallError> {
+    read_with(value, format, &|_, _| None)
+}
+
+/// Reads the one call that a value is, or holds, be it in the text of a message.
+///
+/// # Errors
+/// As for [`read`].
+pub fn read_with(value: &Value, format: Option<WireFormat>, texts: TextReader<'_>) -> Result<ToolCall, CallError> {
     if let Some(format) = format {
         return match value {
             Value::Object(entries) => one(entries, format).unwrap_or_else(|| Err(unknown(value, Some(format)))),
@@ -53,7 +61,7 @@ pub fn read(value: &Value, format: Option<WireFormat>) -> Result<ToolCall, CallE
     {
         return call;
     }
-    let mut calls = read_all(value)?;
+    let mut calls = read_all_with(value, texts)?;
     match (calls.pop(), calls.len()) {
         (Some(call), 0) => Ok(call),
         (Some(_), others) => Err(CallError::new(
@@ -69,9 +77,17 @@ pub fn read(value: &Value, format: Option<WireFormat>) -> Result<ToolCall, CallE
 /// # Errors
 /// When a call can be read in more than one way, or the value is nothing that could hold calls.
 pub fn read_all(value: &Value) -> Result<Vec<ToolCall>, CallError> {
+    read_all_with(value, &|_, _| None)
+}
+
+/// The same with the calls in the text of messages that have no others.
+///
+/// # Errors
+/// As for [`read_all`].
+pub fn read_all_with(value: &Value, texts: TextReader<'_>) -> Result<Vec<ToolCall>, CallError> {
     let mut calls = Vec::new();
     match value {
-        Value::Object(_) | Value::Array(_) => message::collect(value, &mut calls, 0)?,
+        Value::Object(_) | Value::Array(_) => message::collect(value, &mut calls, 0, texts)?,
         _ => return Err(unknown(value, None)),
     }
     Ok(calls)

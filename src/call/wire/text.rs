@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{UNDERSTOOD, WireFormat, read, read_all};
+use super::{UNDERSTOOD, WireFormat, read_all_with, read_with};
 use crate::call::repair::{self, MOST_BYTES};
 use crate::call::{CallError, ToolCall};
 use crate::schema::strict;
@@ -17,7 +17,8 @@ pub type TextReader<'a> = &'a dyn Fn(&str, Option<&str>) -> Option<Vec<ToolCall>
 pub fn read_text(text: &str, format: Option<&str>, texts: TextReader<'_>) -> Result<ToolCall, CallError> {
     let wire = format.and_then(WireFormat::parse);
     match parsed(text, format, wire, texts)? {
-        Parsed::Json(value, mended) => read(&value, wire).map(|call| mended.added_to(call)),
+        Parsed::Json(value, mended) => read_with(&value, wire, texts).map(|call| mended.added_to(call)),
+        Parsed::Nothing => Err(nothing(text, format.filter(|_| wire.is_none()))),
         Parsed::Calls(mut calls) => match (calls.pop(), calls.len()) {
             (Some(call), 0) => Ok(call),
             (_, others) => Err(CallError::new(
@@ -28,23 +29,26 @@ pub fn read_text(text: &str, format: Option<&str>, texts: TextReader<'_>) -> Res
     }
 }
 
-/// Reads all calls of a text.
+/// Reads all calls of a text; of prose there are none.
 ///
 /// # Errors
-/// When nothing in it can be read.
+/// When there is something like a call in it that cannot be read.
 pub fn read_all_text(text: &str, format: Option<&str>, texts: TextReader<'_>) -> Result<Vec<ToolCall>, CallError> {
     let wire = format.and_then(WireFormat::parse);
     match parsed(text, format, wire, texts)? {
         Parsed::Json(value, mended) => {
-            Ok(read_all(&value)?.into_iter().map(|call| mended.clone().added_to(call)).collect())
+            Ok(read_all_with(&value, texts)?.into_iter().map(|call| mended.clone().added_to(call)).collect())
         }
         Parsed::Calls(calls) => Ok(calls),
+        Parsed::Nothing => Ok(Vec::new()),
     }
 }
 
 enum Parsed {
     Json(Value, Box<repair::Reading>),
     Calls(Vec<ToolCall>),
+    /// Neither JSON nor a call.
+    Nothing,
 }
 
 fn parsed(
@@ -68,14 +72,23 @@ fn parsed(
     {
         return Ok(Parsed::Calls(calls));
     }
-    if is_text {
-        let wanted = format.unwrap_or_default();
-        return Err(CallError::new(format!("there is no call of the format `{wanted}` in the text"), UNDERSTOOD));
+    if is_text || !text.contains('{') {
+        return Ok(Parsed::Nothing);
     }
     let mut reading = repair::read(text)
         .map_err(|error| CallError::new(format!("this is no tool call: {}", error.what), UNDERSTOOD))?;
     let value = Value::Object(std::mem::take(&mut reading.arguments));
     Ok(Parsed::Json(value, Box::new(reading)))
+}
+
+/// What is told where one call was expected.
+fn nothing(text: &str, format: Option<&str>) -> CallError {
+    let what = match format {
+        Some(format) => format!("there is no call of the format `{format}` in the text"),
+        None if text.trim().is_empty() => "this is no tool call: the text is empty".to_owned(),
+        None => "this is no tool call: there is none in the text".to_owned(),
+    };
+    CallError::new(what, UNDERSTOOD)
 }
 
 impl repair::Reading {
