@@ -179,8 +179,31 @@ async def test_explaining_says_what_to_send() -> None:
         '- max_results: "2" (a string) was read as 2 (an integer)',
         'If this is what you mean, send it: {"query":"a","max_results":2}',
     ]
+    assert repairs(response) == ["quotes"]
+    assert repairs(named) == ["name", "coerced"]
     assert fine.ok
     assert fine.metadata is None
+
+
+async def test_explaining_tells_everything_at_once() -> None:
+    kit = Toolkit(run_in="inline", repair="explain")
+    kit.register_tool_function(search)
+
+    response = await run("{'query': 'a', 'maxResults': '2'}", kit)
+
+    assert 'If this is what you mean, send it: {"query":"a","max_results":2}' in response.text
+    assert repairs(response) == ["quotes", "name", "coerced"]
+
+
+async def test_explaining_never_says_to_send_what_would_be_refused() -> None:
+    kit = Toolkit(run_in="inline", repair="explain")
+    kit.register_tool_function(search)
+
+    response = await run("{'query': 'a', 'max_results': 'many'}", kit)
+
+    assert "send it" not in response.text
+    assert "max_results: expected an integer" in response.text
+    assert repairs(response) == ["quotes"]
 
 
 async def test_what_is_off_leaves_coercion_on_and_tells_of_it() -> None:

@@ -255,7 +255,7 @@ impl PyPolicy {
         toolkit: Option<&Bound<'_, PyToolkit>>,
         caller: Option<&str>,
     ) -> PyResult<PyExplanation> {
-        let call = PyToolCall::read(call, None)?;
+        let call = PyToolCall::read(call, None, None)?;
         let ToolCall { name, arguments, error, .. } = &call.get().call;
         if let Some(error) = error {
             return Err(PyValueError::new_err(format!("this cannot be read as a call: {}", error.what)));

@@ -349,9 +349,10 @@ impl Plan {
     ) -> PyResult<Result<Bound<'py, PyDict>, Answer>> {
         let text = match self.settled(input)? {
             Ok((input, repairs)) if self.repair() == RepairMode::Explain && !repairs.is_empty() => {
-                let arguments = foreign::to_value(input.as_any()).ok();
-                let arguments = arguments.map(|arguments| mask(&arguments, &self.handling.secrets));
-                explanation(&self.tool, &self.hushed(repairs, Hush::repairs), arguments.as_ref())
+                let repairs = self.hushed(repairs, Hush::repairs);
+                let text = explanation(&self.tool, &repairs, self.masked(&input).as_ref());
+                notes.note(repairs);
+                text
             }
             Ok((input, repairs)) => {
                 notes.note(self.hushed(repairs, Hush::repairs));
@@ -369,6 +370,33 @@ impl Plan {
         }
         let properties = self.parameters.value().get("properties").and_then(Value::as_object);
         hush(&Hush { secrets: &self.handling.secrets, properties }, said)
+    }
+
+    /// Arguments that fit, as far as they may be shown.
+    fn masked(&self, settled: &Bound<'_, PyDict>) -> Option<Value> {
+        let arguments = foreign::to_value(settled.as_any()).ok()?;
+        Some(mask(&arguments, &self.handling.secrets))
+    }
+
+    /// What a model is told about arguments that were mended before, and what else was mended to make them fit. What they
+    /// should be is told only if they do.
+    pub(super) fn explained(
+        &self,
+        input: &Bound<'_, PyDict>,
+        mut repairs: Vec<Repair>,
+    ) -> PyResult<(String, Vec<Repair>)> {
+        Ok(match self.settled(input)? {
+            Ok((settled, more)) => {
+                let more = self.hushed(more, Hush::repairs);
+                repairs.extend(more.iter().cloned());
+                (explanation(&self.tool, &repairs, self.masked(&settled).as_ref()), more)
+            }
+            Err(problems) => {
+                let text = explanation(&self.tool, &repairs, None);
+                let problems = self.hushed(problems, Hush::problems);
+                (format!("{text}\n{}", render(&self.tool, &problems)), Vec::new())
+            }
+        })
     }
 
     fn with_made_defaults<'py>(&self, py: Python<'py>, input: Bound<'py, PyDict>) -> PyResult<Bound<'py, PyDict>> {

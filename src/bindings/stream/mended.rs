@@ -4,12 +4,10 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::freeze::Frozen;
 use super::input::Input;
 use super::rare::Rare;
 use super::state::{State, Step};
 use crate::bindings::call::repairs_to_python;
-use crate::bindings::foreign;
 use crate::bindings::response::PyToolResponse;
 use crate::call::Answer;
 use crate::call::repair::{RepairMode, explanation};
@@ -46,14 +44,11 @@ impl State {
             // Reading text has seen to it that nothing is mended then; a call may have been read by somebody else.
             RepairMode::Off if repairs.iter().all(|repair| repair.what == crate::call::RepairKind::Duplicate) => None,
             RepairMode::Explain | RepairMode::Off => {
-                let arguments = Python::attach(|py| {
-                    let input = input.to_dict(py).ok()?;
-                    if tool.traits.secrets.is_empty() {
-                        return foreign::to_value(input.as_any()).ok();
-                    }
-                    Some(Frozen::glimpse(py, tool, input.as_any()))
-                });
-                Some(Answer::InvalidArguments { text: explanation(&tool.name, &repairs, arguments.as_ref()) })
+                let explained = Python::attach(|py| tool.plan.explained(&input.to_dict(py)?, repairs.clone()));
+                // Without the arguments it can still be told what has to be mended.
+                let (text, more) = explained.unwrap_or_else(|_| (explanation(&tool.name, &repairs, None), Vec::new()));
+                rare.mended.borrow_mut().repairs.extend(more);
+                Some(Answer::InvalidArguments { text })
             }
         }
     }
