@@ -321,9 +321,24 @@ async def test_a_result_goes_back_to_its_call() -> None:
         "functionResponse": {"name": "weather", "response": {"output": "Bern 3"}}
     }
     assert response.to_mcp() == {"content": [{"type": "text", "text": "Bern 3"}], "isError": False}
-    assert "tool_call_id" not in response.to_openai()
     with pytest.raises(TypeError, match="call must be a tool call or its id"):
         response.to_openai(7)
+
+
+@pytest.mark.parametrize("method", ["to_openai", "to_openai_responses", "to_anthropic", "to_gemini", "to_xml"])
+def test_a_result_that_nobody_could_match_with_a_call_is_the_developers_error(method: str) -> None:
+    give = getattr(ToolResponse("plain"), method)  # type: ignore[arg-type]
+
+    with pytest.raises(TypeError, match=rf"{method} needs .*call"):
+        give()
+
+
+@pytest.mark.parametrize("method", ["to_openai", "to_openai_responses", "to_anthropic"])
+def test_a_call_without_an_id_cannot_be_answered_by_id(method: str) -> None:
+    give = getattr(ToolResponse("plain"), method)  # type: ignore[arg-type]
+
+    with pytest.raises(ValueError, match=f"{method} needs the id"):
+        give(ToolCall("weather"))
 
 
 async def test_a_value_goes_back_as_what_it_is() -> None:
@@ -347,5 +362,5 @@ async def test_an_error_goes_back_as_one() -> None:
 def test_content_that_is_no_json_is_shown_as_python_shows_it() -> None:
     response = ToolResponse(["a", {"type": "text", "text": "b"}, {1}])  # type: ignore[list-item]
 
-    assert response.to_openai()["content"] == "a\nb\n{1}"
-    assert ToolResponse("plain").to_openai()["content"] == "plain"  # type: ignore[arg-type]
+    assert response.to_openai("c1")["content"] == "a\nb\n{1}"
+    assert ToolResponse("plain").to_openai("c1")["content"] == "plain"  # type: ignore[arg-type]

@@ -1247,6 +1247,10 @@ class ToolResponse:
 
         Args:
             call: The call that this answers, in any form, or its id.
+
+        Raises:
+            TypeError: If `call` is missing, or can be no call.
+            ValueError: If `call` has no id.
         """
 
     def to_openai_responses(self, call: ToolCall | Mapping[str, Any] | str | object | None = None) -> dict[str, Any]:
@@ -1254,6 +1258,10 @@ class ToolResponse:
 
         Args:
             call: The call that this answers, in any form, or its id.
+
+        Raises:
+            TypeError: If `call` is missing, or can be no call.
+            ValueError: If `call` has no id.
         """
 
     def to_anthropic(self, call: ToolCall | Mapping[str, Any] | str | object | None = None) -> dict[str, Any]:
@@ -1261,6 +1269,10 @@ class ToolResponse:
 
         Args:
             call: The call that this answers, in any form, or its id.
+
+        Raises:
+            TypeError: If `call` is missing, or can be no call.
+            ValueError: If `call` has no id.
         """
 
     def to_gemini(
@@ -1271,6 +1283,9 @@ class ToolResponse:
         Args:
             call: The call that this answers, in any form, or its id.
             name: The tool's name, where `call` does not say it.
+
+        Raises:
+            TypeError: If neither says which tool it was, or `call` can be no call.
         """
 
     def to_mcp(self) -> dict[str, Any]:

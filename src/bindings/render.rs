@@ -4,7 +4,7 @@
     reason = "what `help()` shows is Python's documentation, where sections list bare names"
 )]
 
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
@@ -65,6 +65,19 @@ impl Answered {
         Ok(())
     }
 
+    /// The same, if it is known which call is answered: a provider refuses a message that does not say so.
+    fn with_id(self, method: &str, is_call_given: bool) -> PyResult<Self> {
+        if self.id.is_some() {
+            return Ok(self);
+        }
+        if is_call_given {
+            return Err(PyValueError::new_err(format!(
+                "{method} needs the id of the call that the response answers, and `call` has none; give the id itself"
+            )));
+        }
+        Err(PyTypeError::new_err(format!("{method} needs `call`: the call that the response answers, or its id")))
+    }
+
     fn write<'py>(&self, py: Python<'py>, render: fn(Outcome<'_>) -> Value) -> PyResult<Bound<'py, PyAny>> {
         let written = render(Outcome {
             content: &self.content,
@@ -97,30 +110,43 @@ impl PyToolResponse {
     ///
     /// Args:
     ///     call: The call that this answers, in any form, or its id.
+    ///
+    /// Raises:
+    ///     TypeError: If `call` is missing, or can be no call.
+    ///     ValueError: If `call` has no id.
     #[pyo3(signature = (call=None))]
     fn to_openai<'py>(slf: &Bound<'py, Self>, call: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
-        Answered::new(slf, call)?.write(slf.py(), render::to_openai)
+        Answered::new(slf, call)?.with_id("to_openai", call.is_some())?.write(slf.py(), render::to_openai)
     }
 
     /// Give the item that answers a call of OpenAI's responses.
     ///
     /// Args:
     ///     call: The call that this answers, in any form, or its id.
+    ///
+    /// Raises:
+    ///     TypeError: If `call` is missing, or can be no call.
+    ///     ValueError: If `call` has no id.
     #[pyo3(signature = (call=None))]
     fn to_openai_responses<'py>(
         slf: &Bound<'py, Self>,
         call: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        Answered::new(slf, call)?.write(slf.py(), render::to_openai_responses)
+        let answered = Answered::new(slf, call)?.with_id("to_openai_responses", call.is_some())?;
+        answered.write(slf.py(), render::to_openai_responses)
     }
 
     /// Give Anthropic's `tool_result` block.
     ///
     /// Args:
     ///     call: The call that this answers, in any form, or its id.
+    ///
+    /// Raises:
+    ///     TypeError: If `call` is missing, or can be no call.
+    ///     ValueError: If `call` has no id.
     #[pyo3(signature = (call=None))]
     fn to_anthropic<'py>(slf: &Bound<'py, Self>, call: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
-        Answered::new(slf, call)?.write(slf.py(), render::to_anthropic)
+        Answered::new(slf, call)?.with_id("to_anthropic", call.is_some())?.write(slf.py(), render::to_anthropic)
     }
 
     /// Give Gemini's `functionResponse` part.
@@ -128,6 +154,9 @@ impl PyToolResponse {
     /// Args:
     ///     call: The call that this answers, in any form, or its id.
     ///     name: The tool's name, where `call` does not say it.
+    ///
+    /// Raises:
+    ///     TypeError: If neither says which tool it was, or `call` can be no call.
     #[pyo3(signature = (call=None, *, name=None))]
     fn to_gemini<'py>(
         slf: &Bound<'py, Self>,
@@ -136,6 +165,11 @@ impl PyToolResponse {
     ) -> PyResult<Bound<'py, PyAny>> {
         let mut answered = Answered::new(slf, call)?;
         answered.name = name.or(answered.name);
+        if answered.name.is_none() {
+            return Err(PyTypeError::new_err(
+                "to_gemini needs `name`, or `call`, which says the name: the tool that the response is of",
+            ));
+        }
         answered.write(slf.py(), render::to_gemini)
     }
 
