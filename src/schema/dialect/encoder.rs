@@ -9,6 +9,7 @@ use super::definition::Definitions;
 use super::measure::fits;
 use super::piece::Piece;
 use super::rules::Rules;
+use super::standalone::standalone;
 use super::{Encoded, Loss, words};
 use crate::schema::Document;
 use crate::schema::check::pointer;
@@ -219,7 +220,7 @@ impl<'s> Encoder<'s> {
     /// A part that is told as text.
     pub(super) fn as_text(&mut self, schema: &Value, at: &str, what: &str) -> Piece {
         self.lose(at, what, "JSON text, whose schema is in the description");
-        let schema = words::beginning(schema, SHOWN);
+        let schema = words::beginning(&standalone(schema, self.document, SHOWN), SHOWN);
         self.spend(schema.len() / 64);
         Piece::text(vec![format!("Written as JSON text that fits this JSON Schema: {schema}")], false)
     }

@@ -23,6 +23,7 @@ mod piece;
 mod record;
 mod rules;
 mod scalar;
+mod standalone;
 mod strict;
 mod union;
 mod walk;
