@@ -1367,9 +1367,7 @@ class ToolCall(Mapping[str, Any]):
         """
 
     @staticmethod
-    def read_all(
-        x: object, *, format: str | None = None, tools: Toolkit | ToolkitView | None = None
-    ) -> list[ToolCall]:
+    def read_all(x: object, *, format: str | None = None, tools: Toolkit | ToolkitView | None = None) -> list[ToolCall]:
         """Read all calls of a message, of a list of blocks, or of a whole answer. What is no call is passed over.
 
         Args:
