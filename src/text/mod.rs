@@ -237,8 +237,10 @@ fn boundary(text: &str, byte: usize) -> usize {
 pub enum Reading {
     /// Calls, in their order.
     Calls(Vec<ToolCall>),
-    /// No call, but text that looks like one.
+    /// No call, but text that looks like one; there may be a call in it.
     Prose,
+    /// No call, and none in all that follows.
+    Rest,
 }
 
 /// A way to write calls into text.
@@ -252,6 +254,11 @@ pub trait TextFormat: fmt::Debug + Sync {
     /// Whether text in code and quotes counts as well.
     fn reads_code(&self) -> bool {
         false
+    }
+
+    /// Whether calls may only be so long and so many, beyond which they are errors.
+    fn is_bounded(&self) -> bool {
+        true
     }
 
     /// Whether calls begin at lines, and not only at tags.

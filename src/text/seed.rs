@@ -37,6 +37,10 @@ impl TextFormat for Seed {
         true
     }
 
+    fn is_bounded(&self) -> bool {
+        false
+    }
+
     fn opens(&self, at: At<'_>) -> Opening {
         match tag(at.rest, "tool_call") {
             Tag::Yes(length) if length == OPEN.len() => Opening::Yes("it was asked for"),
@@ -68,7 +72,8 @@ impl TextFormat for Seed {
     }
 
     fn cut_off(&self, _: &Block<'_>) -> Reading {
-        Reading::Prose
+        // Where no closing tag follows the first opening one, none follows the others.
+        Reading::Rest
     }
 
     fn as_dyn(&self) -> &dyn TextFormat {

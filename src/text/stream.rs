@@ -232,7 +232,8 @@ impl Parser {
             self.prose.resume(open.format.ends_lines());
             return true;
         }
-        let readable = &whole[..boundary(whole, CALL_BYTES)];
+        let most = if open.format.is_bounded() { CALL_BYTES } else { whole.len() };
+        let readable = &whole[..boundary(whole, most)];
         let is_whole = readable.len() == whole.len();
         match open.ending.advance(readable, is_last && is_whole) {
             Found::More if is_whole => {
@@ -272,6 +273,7 @@ impl Parser {
     fn settle(&mut self, open: &Open, reading: Reading, length: usize, pieces: &mut Vec<Piece>) {
         match reading {
             Reading::Prose => self.pass_as_prose(open),
+            Reading::Rest => self.release(self.at + length, pieces),
             Reading::Calls(calls) => {
                 if self.chosen.is_none() {
                     self.choose(open.format, open.format.tell_tale());
@@ -291,7 +293,7 @@ impl Parser {
             return;
         }
         self.report.calls += 1;
-        if self.report.calls <= CALLS {
+        if self.report.calls <= CALLS || !open.format.is_bounded() {
             pieces.push(Piece::Call(call.with_duplicates_listed()));
             return;
         }

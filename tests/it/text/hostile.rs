@@ -109,6 +109,31 @@ fn floods_of_what_looks_like_a_call_are_prose() {
 }
 
 #[test]
+fn floods_of_openers_are_one_piece_of_prose_to_the_seed() {
+    for fallback in [true, false] {
+        let text = "<tool_call>".repeat(500_000);
+        let mut parser = Parser::new(Format::Seed { fallback });
+
+        let before = parser.feed(&text, None);
+        let after = parser.finish(None);
+
+        assert_eq!(before, []);
+        assert_eq!(after, [Piece::Text(text)]);
+    }
+}
+
+#[test]
+fn the_seed_reads_calls_of_any_length_and_number() {
+    let format = Format::Seed { fallback: true };
+    let long = call(&format!("<a>{}</a>", "x".repeat(2 * CALL_BYTES)));
+
+    let calls = fed(&(long + &call("<a>1</a>").repeat(CALLS + 100)), format);
+
+    assert_eq!(calls.len(), CALLS + 101);
+    assert!(calls.iter().all(|call| call.name == "t" && call.error.is_none()));
+}
+
+#[test]
 fn a_call_as_long_as_allowed_is_read() {
     let empty = call("<a></a>").len();
 
