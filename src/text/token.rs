@@ -8,6 +8,27 @@ pub(super) const CDATA_END: &str = "]]>";
 /// Tags that say in another place which parameter they hold: `<parameter=city>`, `<param name="city">`.
 const GENERIC: [&str; 5] = ["parameter", "param", "argument", "arg", "parameters"];
 
+/// The attribute that holds a value by its name.
+pub(super) const VALUE: &str = "value";
+
+/// Attributes that say what a value is, and not the value.
+const ABOUT: [&str; 14] = [
+    "name",
+    "type",
+    "id",
+    "format",
+    "encoding",
+    "lang",
+    "language",
+    "mime",
+    "mimetype",
+    "string",
+    "required",
+    "description",
+    "nil",
+    "null",
+];
+
 /// What a token is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -33,6 +54,8 @@ pub(super) struct Token<'t> {
     pub(super) closes_as: &'t str,
     /// What was written behind an equals sign in the tag.
     pub(super) value: Option<&'t str>,
+    /// The attribute that could hold its value: key and text.
+    pub(super) said: Option<(&'t str, &'t str)>,
     /// Whether the tag was not written as tags are.
     pub(super) is_mended: bool,
     pub(super) start: usize,
@@ -41,7 +64,7 @@ pub(super) struct Token<'t> {
 
 impl<'t> Token<'t> {
     fn new(kind: Kind, name: &'t str, start: usize, end: usize) -> Self {
-        Self { kind, name, closes_as: name, value: None, is_mended: false, start, end }
+        Self { kind, name, closes_as: name, value: None, said: None, is_mended: false, start, end }
     }
 }
 
@@ -111,7 +134,7 @@ fn opening(tag: &str, start: usize) -> Option<Token<'_>> {
     if let Some(value) = rest.trim_start().strip_prefix('=') {
         return with_equals(tag, name, value, start);
     }
-    let mut named = None;
+    let (mut named, mut said) = (None, None);
     let (kind, rest) = loop {
         let trimmed = rest.trim_start();
         if let Some(after) = trimmed.strip_prefix('>') {
@@ -127,14 +150,22 @@ fn opening(tag: &str, start: usize) -> Option<Token<'_>> {
         if key == "name" {
             named = Some(value);
         }
+        said = may_be_value(said, key, value);
         rest = after;
     };
     let mut token = Token::new(kind, name, start, start + tag.len() - rest.len());
+    token.said = said;
     if let Some(named) = named.filter(|_| GENERIC.contains(&name)) {
         token.name = named;
         token.is_mended = true;
     }
     Some(token)
+}
+
+/// The attribute that could hold a value: one called so, or else the first that says nothing about it.
+fn may_be_value<'t>(said: Option<(&'t str, &'t str)>, key: &'t str, value: &'t str) -> Option<(&'t str, &'t str)> {
+    let is_about = ABOUT.contains(&key) || key.contains(':') || key.starts_with("xml");
+    if key == VALUE || said.is_none() && !is_about { Some((key, value)) } else { said }
 }
 
 /// The attribute that a text begins with: key, value and what follows.

@@ -5,8 +5,13 @@ use serde_json::{Map, Value};
 use super::declared::{Declared, Types};
 use super::limits::REPAIRS;
 use super::number::guess;
+use super::strict::reference;
+use super::token::VALUE;
 use super::tree::{Flaw, Tree};
 use crate::call::{Repair, RepairKind};
+
+/// What an element is called that stands for an item of a list.
+const ITEM: &str = "item";
 
 /// Reads the values of a tree and notes what was mended on the way.
 pub(super) struct Values<'t, 'r> {
@@ -100,6 +105,18 @@ impl<'t, 'r> Values<'t, 'r> {
             }
             return Ok(if declared.is_some() { Value::from(written) } else { guess(written) });
         }
+        match token.said.filter(|_| held.stripped().is_empty()) {
+            Some((VALUE, written)) => {
+                self.mend(RepairKind::Tag, format!("the value of <{}> stood in an attribute", token.name));
+                let written = unescaped(written);
+                return Ok(if declared.is_some() { Value::from(written) } else { guess(&written) });
+            }
+            Some((key, _)) => {
+                let what = format!("<{}> is empty, and something stands in its attribute {key}", token.name);
+                return Err(Flaw::new(what, token.start));
+            }
+            None => {}
+        }
         let Some(declared) = declared else { return Ok(guess(held.stripped())) };
         let types = declared.types();
         let stripped = held.stripped();
@@ -128,10 +145,25 @@ impl<'t, 'r> Values<'t, 'r> {
         Ok(Value::Array(items))
     }
 
-    /// Elements of one name are a list, of different names an object.
+    /// Several elements of one name are a list, of different names an object; a single one is a list if its name says so.
     fn looks_like_list(&self, children: &[usize]) -> bool {
         let name = |child: &usize| self.tree.open_token(*child).name;
-        let first = children.first().map(name);
-        children.iter().all(|child| Some(name(child)) == first)
+        match children {
+            [only] => name(only) == ITEM,
+            _ => children.windows(2).all(|pair| name(&pair[0]) == name(&pair[1])),
+        }
     }
+}
+
+/// The text of an attribute.
+fn unescaped(written: &str) -> String {
+    let mut text = String::with_capacity(written.len());
+    let mut rest = written;
+    while let Some(at) = rest.find('&') {
+        let (letter, length) = reference(&rest[at..]).unwrap_or(('&', 1));
+        text.push_str(&rest[..at]);
+        text.push(letter);
+        rest = &rest[at + length..];
+    }
+    text + rest
 }

@@ -115,7 +115,7 @@ fn what_loses_arguments_in_the_seed_is_an_error_or_read_in_full() {
         ("unclosed_call", None),
         ("mixed_content", None),
         ("nested_dict_lost", Some(json!({"opts": {"depth": 2, "mode": "fast"}}))),
-        ("nested_two_levels", Some(json!({"rows": [{"a": 1, "b": 2}, [3]]}))),
+        ("nested_two_levels", Some(json!({"rows": [{"a": 1, "b": 2}, {"a": 3}]}))),
         ("fb_raw_lt", Some(json!({"a": "1 < 2"}))),
         ("fb_cdata_not_stripped", Some(json!({"bad": "a & b", "ok": "keep"}))),
         ("fb_trailing_after_cdata", Some(json!({"bad": "a & b", "ok": "mid tail"}))),

@@ -121,3 +121,18 @@ fn nested_text_is_declared_as_well() {
 
     assert_eq!(call.arguments, json!({"o": {"html": "<p>x</p>", "n": 3}}));
 }
+
+#[test]
+fn a_single_element_is_a_list_only_by_its_name_or_its_type() {
+    let find = tool(&json!({"l": {"type": "array"}, "d": {"type": "object"}, "u": {}}));
+    for (written, expected) in [
+        ("<u><x>1</x></u>", json!({"u": {"x": "1"}})),
+        ("<u><item>1</item></u>", json!({"u": ["1"]})),
+        ("<u><x>1</x><x>2</x></u>", json!({"u": ["1", "2"]})),
+        ("<d><item>1</item></d>", json!({"d": {"item": "1"}})),
+        ("<l><x>1</x></l>", json!({"l": ["1"]})),
+    ] {
+        assert_eq!(only(&call(written), Some(&find)).arguments, expected, "{written}");
+    }
+    assert_eq!(only(&call("<u><x>1</x></u>"), None).arguments, json!({"u": {"x": 1}}));
+}

@@ -121,3 +121,24 @@ fn repairs_have_a_kind() {
     let kinds: Vec<RepairKind> = call.repairs.iter().map(|repair| repair.what).collect();
     assert_eq!(kinds, [RepairKind::Markup, RepairKind::Tag]);
 }
+
+#[test]
+fn a_value_in_an_attribute_is_taken_or_told_and_never_dropped() {
+    let find = tool(&strings());
+    for written in
+        ["<a value='x &amp; y'/>", "<a type=\"string\" value=\"x &amp; y\"></a>", "<a text='' value='x & y'/>"]
+    {
+        let read = only(&call(written), Some(&find));
+
+        assert_eq!(read.arguments, json!({"a": "x & y"}), "{written}");
+        assert_eq!(read.repairs[0].text, "the value of <a> stood in an attribute", "{written}");
+    }
+    for written in ["<a text=\"abc\"></a>", "<a content='abc'/>"] {
+        let error = only(&call(written), Some(&find)).error.expect("an error");
+
+        assert!(error.what.starts_with("<a> is empty, and something stands in its attribute"), "{written}");
+    }
+    for (written, value) in [("<a type='string'></a>", ""), ("<a class='x'>1</a>", "1")] {
+        assert_eq!(only(&call(written), Some(&find)).arguments, json!({"a": value}), "{written}");
+    }
+}
