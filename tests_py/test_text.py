@@ -151,13 +151,21 @@ def test_the_report_tells_why_and_where() -> None:
     parser.feed("`<tool_call>`\n" + CALL)
     after = parser.report
 
-    assert before == {"format": None, "why": "no call has been seen", "at": None, "calls": 0, "passed_over": 0}
+    assert before == {
+        "format": None,
+        "why": "no call has been seen",
+        "at": None,
+        "calls": 0,
+        "passed_over": 0,
+        "stopped": None,
+    }
     assert after == {
         "format": "xml",
         "why": "a <tool_call> with tags in it",
         "at": (2, 1),
         "calls": 1,
         "passed_over": 1,
+        "stopped": None,
     }
 
 

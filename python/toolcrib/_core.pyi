@@ -1528,7 +1528,8 @@ class TextParser:
         """What has been found out about the message.
 
         Its `format` and `why` it is that one, `at` which line and column that was seen, how many `calls` there were,
-        and how many were `passed_over` because they stand in code or quotes.
+        and how many were `passed_over` because they stand in code, quotes, thoughts or
+        comments; `stopped` says why no more were looked for, if so.
         """
 
 def parse_tool_calls(

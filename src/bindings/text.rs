@@ -104,7 +104,8 @@ impl PyTextParser {
     /// What has been found out about the message.
     ///
     /// Its `format` and `why` it is that one, `at` which line and column that was seen, how many `calls` there were, and how
-    /// many were `passed_over` because they stand in code or quotes.
+    /// many were `passed_over` because they stand in code, quotes, thoughts or
+    /// comments; `stopped` says why no more were looked for, if so.
     #[getter]
     fn report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let report = self.with(|parser| Ok(parser.report().clone()))?;
@@ -206,6 +207,7 @@ fn report_to_python<'py>(py: Python<'py>, report: &Report) -> PyResult<Bound<'py
     dict.set_item("at", report.at.map(|place| (place.line, place.column)))?;
     dict.set_item("calls", report.calls)?;
     dict.set_item("passed_over", report.passed_over)?;
+    dict.set_item("stopped", report.stopped)?;
     Ok(dict)
 }
 

@@ -8,7 +8,7 @@ use super::opening::{After, after};
 use super::{At, Block, Ending, Find, Found, Opening, Reading, Spot, TextFormat};
 
 /// Words behind the mark of a fence that is a call whatever is in it.
-const WORDS: [&str; 4] = ["tool_call", "tool_use", "function_call", "tool"];
+const WORDS: [&str; 6] = ["tool_call", "tool-call", "tool_code", "tool_use", "function_call", "tool"];
 
 /// JSON in a fence.
 #[derive(Debug)]
@@ -65,7 +65,8 @@ impl TextFormat for Fenced {
             let may_open = b"```".starts_with(start) || b"~~~".starts_with(start);
             return if may_open && at.rest.len() < WINDOW { Opening::Unsure } else { Opening::No };
         };
-        if mark.length < 3 || !(mark.is_call() || mark.word == "json") {
+        // Where nobody asked for it, JSON in a fence is shown.
+        if mark.length < 3 || !(mark.is_call() || mark.word == "json" && at.is_certain) {
             return Opening::No;
         }
         if mark.is_call() {
@@ -87,26 +88,20 @@ impl TextFormat for Fenced {
         !Mark::of(start).is_some_and(|mark| mark.is_call())
     }
 
-    fn read(&self, block: &Block<'_>, find: Option<&Find<'_>>) -> Reading {
+    fn read(&self, block: &Block<'_>, _: Option<&Find<'_>>) -> Reading {
         let Some(mark) = Mark::of(block.text) else { return Reading::Prose };
         let start = block.text.len() - mark.body.len();
         let body = &mark.body[..mark.body.trim_end().rfind('\n').map_or(0, |line| line + 1)];
-        if !mark.is_call() {
-            let name = name_of_call(body);
-            // In a message of unknown format, JSON with a name may be just that.
-            let is_call = match (name, find) {
-                (Some(name), Some(find)) if block.is_guess => find(&name).is_some(),
-                (name, _) => name.is_some() || !block.is_guess && looks_like_call(body),
-            };
-            if !is_call {
-                return Reading::Prose;
-            }
+        let is_meant = || name_of_call(body).is_some() || looks_like_call(body);
+        if !mark.is_call() && (block.is_guess || !is_meant()) {
+            return Reading::Prose;
         }
         Reading::Calls(calls(self, block, start, body))
     }
 
     fn cut_off(&self, block: &Block<'_>) -> Reading {
-        let is_call = Mark::of(block.text).is_some_and(|mark| mark.is_call() || looks_like_call(mark.body));
+        let is_call =
+            Mark::of(block.text).is_some_and(|mark| mark.is_call() || !block.is_guess && looks_like_call(mark.body));
         if !is_call {
             return Reading::Prose;
         }

@@ -271,6 +271,11 @@ pub trait TextFormat: fmt::Debug + Sync {
         false
     }
 
+    /// What a line begins with that only the answer to a call has.
+    fn answer(&self) -> Option<&'static str> {
+        None
+    }
+
     /// What shows that a message is written in this format, where that is seen only at the end of a call.
     fn tell_tale(&self) -> &'static str {
         "a call was written in it"

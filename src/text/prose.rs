@@ -1,4 +1,4 @@
-//! Where in a message a call could begin: not in code fences, not in inline code, not in quotes.
+//! Where in a message a call could begin: not in code fences, not in inline code, not in quotes, not in thoughts or comments.
 //!
 //! Markdown is followed as far as a model writes it, byte by byte, so that it does not matter how the text was cut.
 
@@ -32,6 +32,9 @@ struct Fence {
     length: usize,
 }
 
+/// Quotation marks that a call may stand between, to be shown.
+const MARKS: [(char, &str); 7] = [('"', "\""), ('\'', "'"), ('“', "”"), ('„', "“"), ('‘', "’"), ('«', "»"), ('»', "«")];
+
 /// Follows the text between calls.
 #[derive(Debug)]
 pub(super) struct Prose {
@@ -42,6 +45,12 @@ pub(super) struct Prose {
     /// Whether a call stands in that code, so that it does not end with the line.
     code_goes_on: bool,
     is_quoted: bool,
+    /// The mark that ends a quotation with a call in it.
+    quote: Option<&'static str>,
+    /// What ends the thought or the comment that the text is in.
+    hidden: Option<&'static str>,
+    /// The last two letters before the text at hand, the last of them first.
+    before: [Option<char>; 2],
     /// Whether nothing of this counts.
     is_plain: bool,
 }
@@ -53,12 +62,65 @@ pub(super) struct Candidate {
     pub(super) spot: Spot,
     /// Whether it stands in code or in a quote.
     pub(super) is_code: bool,
+    /// The mark that ends the quotation which began right before it.
+    pub(super) quote: Option<&'static str>,
+}
+
+impl Candidate {
+    /// A place in the open.
+    pub(super) fn plain(at: usize, spot: Spot) -> Self {
+        Self { at, spot, is_code: false, quote: None }
+    }
 }
 
 impl Prose {
     /// Follows a text from its beginning; if it is plain, code and quotes are like any other text.
     pub(super) fn new(is_plain: bool) -> Self {
-        Self { line: Line::Start, fence: None, code: None, code_goes_on: false, is_quoted: false, is_plain }
+        Self {
+            line: Line::Start,
+            fence: None,
+            code: None,
+            code_goes_on: false,
+            is_quoted: false,
+            quote: None,
+            hidden: None,
+            before: [None; 2],
+            is_plain,
+        }
+    }
+
+    /// Keeps what has to be known of a text that is let go of.
+    pub(super) fn remember(&mut self, text: &str) {
+        self.before = self.letters_before(text);
+    }
+
+    fn letters_before(&self, text: &str) -> [Option<char>; 2] {
+        let mut letters = text.chars().rev().map(Some).chain(self.before);
+        [letters.next().flatten(), letters.next().flatten()]
+    }
+
+    /// What ends the thought or the comment that the text is in.
+    pub(super) fn hidden(&self) -> Option<&'static str> {
+        self.hidden
+    }
+
+    /// Begins a thought or a comment, or ends it: then nothing in it matters any more.
+    pub(super) fn hide(&mut self, end: Option<&'static str>) {
+        *self = Self { line: Line::Middle, hidden: end, before: self.before, ..Self::new(self.is_plain) };
+    }
+
+    /// Whether a place is the first of its line.
+    pub(super) fn begins_line(&self, text: &str, at: usize) -> bool {
+        matches!(self.letters_before(&text[..at])[0], None | Some('\n'))
+    }
+
+    /// The mark that ends a quotation which begins right before a place.
+    fn quotation(&self, text: &str, at: usize) -> Option<&'static str> {
+        let [mark, before] = self.letters_before(&text[..at]);
+        let (mark, end) = MARKS.into_iter().find(|(known, _)| Some(*known) == mark)?;
+        // A mark behind a word or a full stop ends a quotation.
+        let is_free = before.is_none_or(|letter| letter.is_whitespace() || "([{:=-–—,;".contains(letter));
+        (is_free || matches!(mark, '“' | '„' | '‘' | '«')).then_some(end)
     }
 
     /// The next place where a call could begin, from a byte on; everything before it has been followed.
@@ -66,22 +128,32 @@ impl Prose {
         let bytes = text.as_bytes();
         if self.is_plain {
             let at = from + memchr(b'<', &bytes[from..])?;
-            return Some(Candidate { at, spot: Spot::Tag, is_code: false });
+            return Some(Candidate::plain(at, Spot::Tag));
+        }
+        if self.hidden.is_some() {
+            let at = from + memchr2(b'<', b'-', &bytes[from..])?;
+            return Some(Candidate { is_code: true, ..Candidate::plain(at, Spot::Tag) });
         }
         let mut at = from;
         while let Some(byte) = bytes.get(at) {
             match self.line {
                 Line::Start if wants_lines && self.is_first_letter(*byte) => {
-                    return Some(Candidate { at, spot: Spot::Line, is_code: false });
+                    return Some(Candidate::plain(at, Spot::Line));
                 }
                 Line::Middle => {
                     at = self.skip(bytes, at);
                     if bytes.get(at) == Some(&b'<') {
                         let is_code = self.fence.is_some() || self.is_quoted || self.code.is_some();
-                        return Some(Candidate { at, spot: Spot::Tag, is_code });
+                        let quote = if is_code { None } else { self.quote.or_else(|| self.quotation(text, at)) };
+                        return Some(Candidate { at, spot: Spot::Tag, is_code: is_code || quote.is_some(), quote });
                     }
                 }
                 _ => {}
+            }
+            if self.quote.is_some_and(|end| bytes[at..].starts_with(end.as_bytes()))
+                && self.letters_before(&text[..at])[0] == Some('>')
+            {
+                self.quote = None;
             }
             at = self.step(bytes, at);
         }
@@ -98,7 +170,8 @@ impl Prose {
     }
 
     /// Goes over a call that is only shown.
-    pub(super) fn pass_shown(&mut self) {
+    pub(super) fn pass_shown(&mut self, candidate: Candidate) {
+        self.quote = candidate.quote;
         self.code_goes_on |= self.code.is_some();
     }
 
@@ -111,12 +184,16 @@ impl Prose {
         self.fence.is_none()
             && self.code.is_none()
             && !self.is_quoted
+            && self.quote.is_none()
             && !matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | b'>')
     }
 
     /// The next byte in the middle of a line that matters.
     fn skip(&self, bytes: &[u8], from: usize) -> usize {
         let rest = &bytes[from..];
+        if self.quote.is_some() {
+            return from;
+        }
         let found = if self.fence.is_some() || self.is_quoted {
             memchr2(b'\n', b'<', rest)
         } else {
@@ -217,6 +294,9 @@ impl Prose {
             Line::Info { mark, length } => self.fence = Some(Fence { mark, length }),
             Line::AfterFence => self.fence = None,
             _ => {}
+        }
+        if is_blank {
+            self.quote = None;
         }
         if is_blank || !self.code_goes_on {
             self.code = None;

@@ -33,6 +33,10 @@ impl TextFormat for React {
         true
     }
 
+    fn answer(&self) -> Option<&'static str> {
+        Some(NEXT[0])
+    }
+
     fn tell_tale(&self) -> &'static str {
         "a line Action: and a line Action Input:"
     }

@@ -13,6 +13,8 @@ pub struct Report {
     pub at: Option<Place>,
     /// How many calls there were, also those that cannot be read.
     pub calls: usize,
-    /// How many calls stood in code or quotes, and were left there.
+    /// How many calls stood in code, quotes, thoughts or comments, and were left there.
     pub passed_over: usize,
+    /// Why no more calls were looked for, if so.
+    pub stopped: Option<&'static str>,
 }

@@ -132,6 +132,7 @@ impl Parser {
             }
         }
         // What was given out is let go of once for each piece that came.
+        self.prose.remember(&self.held[..self.at]);
         self.held.drain(..self.at);
         self.followed -= self.at.min(self.followed);
         self.at = 0;
@@ -182,6 +183,9 @@ impl Parser {
 
     /// Asks the formats whether a call begins.
     fn look(&mut self, candidate: Candidate, is_last: bool) -> Look {
+        if let Some(look) = self.look_aside(candidate, is_last) {
+            return look;
+        }
         let rest = &self.held[candidate.at..];
         if candidate.spot == Spot::Tag && rest.as_bytes().get(1).is_some_and(|byte| !begins_tag(*byte)) {
             return Look::Nothing;
@@ -196,7 +200,7 @@ impl Parser {
                 // Whoever is asked first may still turn out to be right.
                 _ if is_unsure => return Look::Unsure,
                 Opening::Yes(_) | Opening::Wrapper(_) if candidate.is_code => {
-                    self.prose.pass_shown();
+                    self.prose.pass_shown(candidate);
                     self.report.passed_over += 1;
                     return Look::Nothing;
                 }
@@ -205,6 +209,42 @@ impl Parser {
             }
         }
         if is_unsure { Look::Unsure } else { Look::Nothing }
+    }
+
+    /// Sees what no format has to be asked about: thoughts and comments, and an observation that the model made up.
+    fn look_aside(&mut self, candidate: Candidate, is_last: bool) -> Option<Look> {
+        let rest = &self.held[candidate.at..];
+        let begins = |word: &str| word.starts_with(rest) && !is_last;
+        if let Some(end) = self.prose.hidden() {
+            if rest.starts_with(end) {
+                self.prose.hide(None);
+                return Some(Look::Nothing);
+            }
+            return if begins(end) { Some(Look::Unsure) } else { (!rest.starts_with('<')).then_some(Look::Nothing) };
+        }
+        let reads_code = self.chosen.is_some_and(TextFormat::reads_code);
+        if candidate.spot == Spot::Tag && !candidate.is_code && !reads_code {
+            let may_think = self.prose.begins_line(&self.held, candidate.at);
+            for (start, end) in HIDING.into_iter().filter(|(start, _)| may_think || *start == COMMENT) {
+                if rest.starts_with(start) {
+                    self.prose.hide(Some(end));
+                    return Some(Look::Nothing);
+                }
+                if begins(start) {
+                    return Some(Look::Unsure);
+                }
+            }
+        }
+        let may_observe = candidate.spot == Spot::Line && self.report.calls > 0;
+        if let Some(word) = self.chosen.filter(|_| may_observe).and_then(TextFormat::answer) {
+            if rest.starts_with(word) {
+                self.is_full = true;
+                self.report.stopped = Some("the model wrote an answer to its own call; what follows is text");
+                return Some(Look::Nothing);
+            }
+            return begins(word).then_some(Look::Unsure);
+        }
+        None
     }
 
     fn choose(&mut self, format: &'static dyn TextFormat, why: &'static str) {
@@ -282,7 +322,8 @@ impl Parser {
                     self.give(open, call, pieces);
                 }
                 self.consume(self.at + length);
-                self.prose.resume(open.format.ends_lines());
+                let is_new_line = self.held.as_bytes()[..self.at].last() == Some(&b'\n');
+                self.prose.resume(is_new_line || open.format.ends_lines());
             }
         }
     }
@@ -327,7 +368,7 @@ impl Parser {
 
     /// Takes what looked like a call for prose, which is now followed: it may have code in it.
     fn pass_as_prose(&mut self, open: &Open) {
-        let candidate = Candidate { at: self.at, spot: open.candidate, is_code: false };
+        let candidate = Candidate::plain(self.at, open.candidate);
         self.followed = self.prose.pass(&self.held, candidate);
     }
 
@@ -354,6 +395,11 @@ impl Parser {
         self.followed = self.followed.max(to);
     }
 }
+
+const COMMENT: &str = "<!--";
+
+/// What a call never runs in, and its end. A thought begins a line: prose may name its tag.
+const HIDING: [(&str, &str); 3] = [("<think>", "</think>"), ("<thinking>", "</thinking>"), (COMMENT, "-->")];
 
 /// Whether a tag that matters may go on so: a flood of others should cost next to nothing.
 fn begins_tag(byte: u8) -> bool {

@@ -3,7 +3,7 @@
 use toolcrib::text::{Format, Parser, Piece, parse};
 
 use super::call;
-use super::cuts::joined;
+use super::cuts::{cut, every_place, joined};
 
 #[test]
 fn what_stands_in_code_or_quotes_never_runs() {
@@ -82,4 +82,60 @@ fn prose_is_given_out_as_soon_as_it_is_certain() {
 
     assert_eq!(given.concat(), "a <b> <too ");
     assert_eq!(&given[..6], ["a", " ", "", "<b", ">", " "]);
+}
+
+/// A call in every format that has a tag to open it.
+const TAGGED: [&str; 6] = [
+    "<tool_call><name>t</name><params><a>1</a></params></tool_call>",
+    "<tool_call>{\"name\": \"t\", \"arguments\": {\"a\": 1}}</tool_call>",
+    "<function=t><parameter=a>1</parameter></function>",
+    "<tool_call>\n<function=t>\n<parameter=a>1</parameter></function></tool_call>",
+    "<invoke name=\"t\"><parameter name=\"a\">1</parameter></invoke>",
+    "<function_calls>\n<invoke name=\"t\"></invoke>\n</function_calls>",
+];
+
+#[test]
+fn what_stands_between_quotation_marks_thoughts_or_comments_never_runs() {
+    for call in TAGGED {
+        for (open, close) in [
+            ("\"", "\""),
+            ("Write \"", "\"."),
+            ("say '", "'"),
+            ("“", "”"),
+            ("so:„", "“"),
+            ("‘", "’"),
+            ("«", "»"),
+            ("(\"", "\")"),
+            ("<think>I could ", " but\n\n`no</think>"),
+            ("so\n<thinking>\n", "\n</thinking>"),
+            ("see <!-- \n\n", " -- -->"),
+        ] {
+            let text = format!("{open}{call}{close}");
+            let mut parser = Parser::new(Format::Auto);
+
+            let mut pieces = parser.feed(&text, None);
+            pieces.extend(parser.finish(None));
+
+            assert_eq!(joined(pieces), [Piece::Text(text.clone())]);
+            assert!(parser.report().passed_over >= 1, "{text}");
+            assert_eq!(cut(&text, Format::Auto, &every_place(&text)), [Piece::Text(text.clone())]);
+            let both = format!("{text} {call}");
+            assert_eq!(parse(&both, Format::Auto, None).len(), 1, "{both}");
+            let calls = |piece: &Piece| matches!(piece, Piece::Call(_));
+            assert_eq!(cut(&both, Format::Auto, &every_place(&both)).iter().filter(|piece| calls(piece)).count(), 1);
+        }
+    }
+}
+
+#[test]
+fn other_marks_hinder_nothing() {
+    for call in TAGGED {
+        for before in
+            ["It's time. ", "He said \"go.\"", "\"a\" ", "the tag '<tool_call>' is\n", "5\" ", "use <think> as\n"]
+        {
+            let text = format!("{before}{call}");
+
+            assert_eq!(parse(&text, Format::Auto, None).len(), 1, "{text}");
+        }
+    }
 }

@@ -47,7 +47,7 @@ pub(super) fn every_place(text: &str) -> Vec<usize> {
 
 /// Words that matter to the reader, and some that do not.
 #[rustfmt::skip]
-pub(super) const WORDS: [&str; 61] = [
+pub(super) const WORDS: [&str; 70] = [
     "<tool_call>",
     "</tool_call>",
     "<tool_call",
@@ -108,6 +108,15 @@ pub(super) const WORDS: [&str; 61] = [
     "\nObservation:",
     "\nAction: t\nAction Input: {\"a\": 1}",
     "\n\n",
+    "\n<think>",
+    "</think>",
+    "'",
+    "“",
+    "”",
+    "«",
+    "»",
+    " \"",
+    "-",
     "<tool_call><name>t</name><params><a>1</a></params></tool_call>",
 ];
 

@@ -74,6 +74,9 @@ fn every_format_is_read_when_it_is_asked_for() {
 fn every_format_is_found() {
     let find = weather();
     for (word, text) in MESSAGES {
+        if text.starts_with("~~~json") {
+            continue;
+        }
         let mut parser = Parser::new(Format::Auto);
 
         let mut pieces = parser.feed(text, Some(&find));
@@ -113,11 +116,13 @@ fn the_first_certain_call_decides() {
 }
 
 #[test]
-fn json_in_a_fence_is_a_call_only_of_a_tool_that_is_known() {
+fn json_in_a_fence_is_a_call_only_if_that_was_asked_for() {
     let find = weather();
-    let text = "```json\n{\"name\": \"Ada\", \"parameters\": {\"a\": 1}}\n```\n";
+    let text = "```json\n{\"name\": \"t\", \"parameters\": {\"days\": 1}}\n```\n";
+    let both = format!("```tool-call\n{{\"name\": \"t\", \"arguments\": {{}}}}\n```\n{text}");
 
     assert_eq!(parse(text, Format::Auto, Some(&find)), []);
+    assert_eq!(parse(&both, Format::Auto, Some(&find)).len(), 1);
     assert_eq!(parse(text, Format::Fenced, Some(&find)).len(), 1);
     assert_eq!(parse("```json\n{\"a\": 1}\n```\n", Format::Fenced, Some(&find)), []);
 }
@@ -274,4 +279,26 @@ fn duplicate_keys_are_told() {
         assert!(call.has_duplicate_keys, "{text}");
         assert_eq!(call.arguments.get("days"), Some(&Value::from(2)), "{text}");
     }
+}
+
+#[test]
+fn what_follows_an_observation_of_the_models_own_is_text() {
+    for input in ["{\"city\": \"Oslo\"}", "Oslo"] {
+        let text = format!(
+            "Action: t\nAction Input: {input}\nObservation: rain\nAction: t\nAction Input: {{\"city\": \"Rome\"}}\n"
+        );
+        let find = tool(&json!({"city": {"type": "string"}}));
+        for asked in [Format::Auto, Format::React] {
+            let mut parser = Parser::new(asked);
+
+            let mut pieces = parser.feed(&text, Some(&find));
+            pieces.extend(parser.finish(Some(&find)));
+
+            assert_eq!(parser.report().calls, 1, "{text}");
+            assert!(parser.report().stopped.is_some(), "{text}");
+            assert!(text_of(pieces).ends_with("{\"city\": \"Rome\"}\n"), "{text}");
+        }
+    }
+    let before = "Observation: none yet\nAction: t\nAction Input: {}\n";
+    assert_eq!(parse(before, Format::React, None).len(), 1);
 }
