@@ -1898,8 +1898,8 @@ class Event:
 
         `call_start` has `arguments` as the model sent them, with secrets masked, and whether the call goes on with one
         that was pending as `resumed`; `chunk` has the `response`.
-        `permission_request` has `arguments`, `rule`, `reason` and `kind`, and `permission_result` has `decision`,
-        `rule`, `reason` and `by`. `error` has `error` and `message`, and `call_end` has `outcome`, `code`, `chunks`
+        `permission_request` has `arguments`, `rule`, `reason`, `kind` and, if the call is pending, its id in `pending`;
+        `permission_result` has `decision`, `answer`, `rule`, `reason` and `by`. `error` has `error` and `message`, and `call_end` has `outcome`, `code`, `chunks`
         and `seconds`.
         """
 
