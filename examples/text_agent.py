@@ -126,7 +126,7 @@ Now I count.
 <content><![CDATA[all is well]]></params></tool_call>""",
     ),
     ("saved 11 characters", "And now I am cut off: <tool_call><name>save</name><params><name><![CDATA[draft"),
-    ("the text ends before the call does", "Both texts are on the shelf."),
+    ("the text ends inside of the call", "Both texts are on the shelf."),
 ]
 
 

@@ -28,5 +28,5 @@ def test_what_runs_what_is_mended_and_what_is_refused_is_shown() -> None:
         "  find {'word': '007', 'names': ['loop.c']}: ok",
         "  mended: the closing tag of <content> was missing",
         "  save {'name': 'note', 'content': 'all is well'}: ok",
-        "  ? {}: bad_call",
+        "  save {}: bad_call",
     ]

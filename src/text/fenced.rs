@@ -2,7 +2,7 @@
 
 use memchr::memchr;
 
-use super::json::{calls, name_of_call};
+use super::json::{calls, first_name, name_of_call};
 use super::limits::WINDOW;
 use super::opening::{After, after};
 use super::{At, Block, Ending, Find, Found, Opening, Reading, Spot, TextFormat};
@@ -105,8 +105,17 @@ impl TextFormat for Fenced {
         if !is_call {
             return Reading::Prose;
         }
-        let call = block.unreadable(self, "", "the text ends before the call does, so that it was not run", 0);
+        let call = block.unreadable(
+            self,
+            self.name_in(block.text),
+            "it was not run, because the text ends inside of the call",
+            0,
+        );
         Reading::Calls(vec![crate::call::ToolCall { is_truncated: true, ..call }])
+    }
+
+    fn name_in<'t>(&self, block: &'t str) -> &'t str {
+        Mark::of(block).map_or("", |mark| first_name(mark.body))
     }
 
     fn as_dyn(&self) -> &dyn TextFormat {

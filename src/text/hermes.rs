@@ -1,6 +1,6 @@
 //! `<tool_call>{"name": …, "arguments": {…}}</tool_call>`, as Hermes and Qwen write it.
 
-use super::json::{JsonEnd, calls, closed};
+use super::json::{JsonEnd, calls, closed, first_name};
 use super::opening::{After, Tag, after, tag};
 use super::{At, Block, Ending, Find, Opening, Reading, Spot, TextFormat};
 
@@ -27,10 +27,11 @@ impl TextFormat for Hermes {
         match tag(at.rest, NAME) {
             Tag::No => Opening::No,
             Tag::Unsure => Opening::Unsure,
-            Tag::Yes(_) if at.is_certain => Opening::Yes(WHY),
             Tag::Yes(length) => match after(&at.rest[length..]) {
                 After::Nothing => Opening::Unsure,
                 After::Text(rest) if rest.starts_with(['{', '[', '`']) => Opening::Yes(WHY),
+                // Tags are a call in the wrong format; words only speak of one.
+                After::Text(rest) if at.is_certain && rest.starts_with('<') => Opening::Yes(WHY),
                 After::Text(_) => Opening::No,
             },
         }
@@ -48,6 +49,10 @@ impl TextFormat for Hermes {
             return Reading::Prose;
         }
         Reading::Calls(closed(calls(self, block, start, inner), block, NAME))
+    }
+
+    fn name_in<'t>(&self, block: &'t str) -> &'t str {
+        first_name(&block[outer_tag(block)..])
     }
 
     fn as_dyn(&self) -> &dyn TextFormat {

@@ -1,7 +1,7 @@
 //! `<invoke name="…">` with `<parameter name="…">`, inside of `<function_calls>` or without it.
 
 use super::opening::{Tag, tag_with, wrapper};
-use super::parameters::{ParametersEnd, Spelling, read};
+use super::parameters::{ParametersEnd, Spelling, name_in, read};
 use super::{At, Block, Ending, Find, Opening, Reading, Spot, TextFormat};
 
 const SPELLING: Spelling = Spelling { name: "invoke", call: "<invoke ", wrapper: "function_calls" };
@@ -36,6 +36,10 @@ impl TextFormat for Invoke {
 
     fn read(&self, block: &Block<'_>, find: Option<&Find<'_>>) -> Reading {
         Reading::Calls(read(self, SPELLING, block, find))
+    }
+
+    fn name_in<'t>(&self, block: &'t str) -> &'t str {
+        name_in(SPELLING, block)
     }
 
     fn as_dyn(&self) -> &dyn TextFormat {

@@ -8,7 +8,7 @@ use super::{Block, Ending, Found, TextFormat, shifted};
 use crate::call::{CallError, Repair, RepairKind, ToolCall, repair, wire};
 use crate::schema::strict;
 
-const CUT: &str = "the JSON is not complete, so that it was not run";
+const CUT: &str = "it was not run, because the JSON is not complete";
 
 /// What may stand beside the name of a call without being its arguments.
 const BESIDES: [&str; 5] = ["name", "id", "type", "call_id", "tool_call_id"];
@@ -23,7 +23,7 @@ pub(super) fn calls(format: &dyn TextFormat, block: &Block<'_>, start: usize, te
             items.iter().map(|item| whole(format, block, start, item, is_double)).collect()
         }
         Ok((value, is_double)) => vec![whole(format, block, start, &value, is_double)],
-        Err(_) => vec![match mended(format, block, "", start, text) {
+        Err(_) => vec![match mended(format, block, first_name(text), start, text) {
             Ok(mut reading) => {
                 let value = Value::Object(std::mem::take(&mut reading.arguments));
                 let mut call = whole(format, block, start, &value, reading.has_duplicate_keys);
@@ -89,7 +89,10 @@ fn whole(format: &dyn TextFormat, block: &Block<'_>, start: usize, value: &Value
             let has_duplicate_keys = call.has_duplicate_keys || is_double;
             block.call(format, ToolCall { has_duplicate_keys, ..call })
         }
-        Err(error) => refused(format, block, "", start, error),
+        Err(error) => {
+            let name = value.get("name").and_then(Value::as_str).unwrap_or_default();
+            refused(format, block, name, start, error)
+        }
     }
 }
 
@@ -103,6 +106,18 @@ fn loses_arguments(value: &Value) -> Option<&str> {
 
 fn has_arguments(entries: &Map<String, Value>) -> bool {
     ARGUMENTS.iter().any(|word| entries.contains_key(*word))
+}
+
+/// The name that the object of a text begins with, if it is there as a whole.
+pub(super) fn first_name(text: &str) -> &str {
+    let start = text.trim_start_matches(|letter: char| letter.is_whitespace() || matches!(letter, '[' | '{' | '`'));
+    let rest = start.strip_prefix("\"name\"").or_else(|| start.strip_prefix("'name'"));
+    let value = rest.and_then(|rest| rest.trim_start().strip_prefix(':')).map(str::trim_start);
+    let Some((quote @ ('"' | '\''), rest)) = value.and_then(|value| Some((value.chars().next()?, value.get(1..)?)))
+    else {
+        return "";
+    };
+    rest.split_once(quote).map_or("", |(name, _)| if name.contains('\\') { "" } else { name })
 }
 
 /// The name of the call that a text is, if it is nothing but a name with arguments.

@@ -297,9 +297,14 @@ pub trait TextFormat: fmt::Debug + Sync {
 
     /// What becomes of a block that the text ends in.
     fn cut_off(&self, block: &Block<'_>) -> Reading {
-        let what = "the text ends before the call does, so that it was not run";
-        let call = block.unreadable(self.as_dyn(), "", what, 0);
+        let what = "it was not run, because the text ends inside of the call";
+        let call = block.unreadable(self.as_dyn(), self.name_in(block.text), what, 0);
         Reading::Calls(vec![ToolCall { is_truncated: true, ..call }])
+    }
+
+    /// The tool's name in a block that cannot be read, if it is there as a whole; otherwise nothing.
+    fn name_in<'t>(&self, _block: &'t str) -> &'t str {
+        ""
     }
 
     /// The same as an object.

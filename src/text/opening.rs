@@ -87,12 +87,13 @@ pub(super) enum After<'t> {
     Text(&'t str),
 }
 
-/// Looks behind blanks; too many of them are text.
+/// Looks behind blanks; too many of them are text, however much has come behind them.
 pub(super) fn after(rest: &str) -> After<'_> {
-    match rest.trim_start() {
+    let seen = &rest[..super::boundary(rest, WINDOW)];
+    match seen.trim_start() {
         "" if rest.len() < WINDOW => After::Nothing,
         "" => After::Text(rest),
-        text => After::Text(text),
+        text => After::Text(&rest[seen.len() - text.len()..]),
     }
 }
 

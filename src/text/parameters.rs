@@ -41,6 +41,12 @@ pub(super) fn named(tag: &str) -> Option<&str> {
     None
 }
 
+/// The tool's name in the tag that a block begins with.
+pub(super) fn name_in(spelling: Spelling, block: &str) -> &str {
+    let Tag::Yes(length) = tag_with(block, spelling.call) else { return "" };
+    named(&block[..length]).unwrap_or_default()
+}
+
 /// Whether a parameter opens.
 fn opens_parameter(rest: &str) -> Tag {
     match tag_with(rest, "<parameter=") {

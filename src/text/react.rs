@@ -72,6 +72,10 @@ impl TextFormat for React {
         Reading::Calls(vec![call])
     }
 
+    fn name_in<'t>(&self, block: &'t str) -> &'t str {
+        name(block)
+    }
+
     fn as_dyn(&self) -> &dyn TextFormat {
         self
     }

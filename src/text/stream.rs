@@ -339,19 +339,23 @@ impl Parser {
             return;
         }
         self.is_full = true;
-        let what = format!("there are more than {CALLS} calls in one message; this one and all after it were not run");
-        pieces.push(Piece::Call(self.refused(open, what, "Make fewer calls at once, and wait for their results.")));
+        let what =
+            format!("this call and all after it were not run, because one message has more than {CALLS} of them");
+        let how = "Make fewer calls at once, and wait for their results.";
+        pieces.push(Piece::Call(self.refused(open, &call.name, what, how)));
     }
 
     fn give_up(&mut self, open: &Open, pieces: &mut Vec<Piece>) {
-        let what = format!("the call has more than {CALL_BYTES} bytes, so that it was not run");
-        let call = self.refused(open, what, "Make a shorter call.");
+        let what = format!("it was not run, because there are more than {CALL_BYTES} bytes in the call");
+        let start = &self.held[self.at..];
+        let name = open.format.name_in(&start[..boundary(start, CALL_BYTES)]);
+        let call = self.refused(open, name, what, "Make a shorter call.");
         self.give(open, call, pieces);
     }
 
-    fn refused(&self, open: &Open, what: String, how: &str) -> ToolCall {
+    fn refused(&self, open: &Open, name: &str, what: String, how: &str) -> ToolCall {
         let error = CallError::new(what, how).at(self.place);
-        ToolCall { format: open.format.word().into(), ..ToolCall::unreadable("", error) }
+        ToolCall { format: open.format.word().into(), ..ToolCall::unreadable(name, error) }
     }
 
     /// The text ends in a block.

@@ -4,8 +4,8 @@ use serde_json::{Map, Value};
 
 use super::declared::{Declared, converted};
 use super::ending::TagEnd;
-use super::opening::{Tag, tag};
-use super::token::{Kind, OpenData, Token, attribute, tokens};
+use super::opening::{After, Tag, after, tag};
+use super::token::{CDATA, CDATA_END, Kind, OpenData, Token, attribute, tokens};
 use super::tree::{Expect, Flaw, Tree, mates};
 use super::value::Values;
 use super::{At, Block, Ending, Find, Opening, Reading, Spot, TextFormat};
@@ -40,7 +40,12 @@ impl TextFormat for Xml {
         match tag(at.rest, "tool_call") {
             Tag::No => Opening::No,
             Tag::Unsure => Opening::Unsure,
-            Tag::Yes(_) => Opening::Yes("a <tool_call> with tags in it"),
+            Tag::Yes(length) => match after(&at.rest[length..]) {
+                After::Nothing => Opening::Unsure,
+                // Words after it only speak of it; JSON is a call in the wrong format.
+                After::Text(rest) if rest.starts_with(['<', '{', '[']) => Opening::Yes("a <tool_call> with tags in it"),
+                After::Text(_) => Opening::No,
+            },
         }
     }
 
@@ -61,6 +66,14 @@ impl TextFormat for Xml {
             Err(flaw) => block.unreadable(self, &draft.name, flaw.what, start + flaw.at),
         };
         Reading::Calls(vec![finished(call, block.is_closed)])
+    }
+
+    fn name_in<'t>(&self, block: &'t str) -> &'t str {
+        let start = outer_tag(block);
+        let written = block[start..].trim_start().strip_prefix("<name>").and_then(|rest| rest.split_once("</name>"));
+        let written = written.map_or("", |(written, _)| written.trim());
+        let plain = written.strip_prefix(CDATA).and_then(|rest| rest.strip_suffix(CDATA_END)).unwrap_or(written).trim();
+        if plain.contains('<') { "" } else { plain }
     }
 
     fn as_dyn(&self) -> &dyn TextFormat {

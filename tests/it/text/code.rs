@@ -139,3 +139,20 @@ fn other_marks_hinder_nothing() {
         }
     }
 }
+
+#[test]
+fn words_after_an_opening_tag_only_speak_of_it() {
+    let text = "Use <tool_call> tags like <b> to call, or <tool_call>\n\nwords</tool_call>, and";
+    for format in [Format::Auto, Format::Xml, Format::Hermes] {
+        let mut parser = Parser::new(format);
+
+        let mut pieces = parser.feed(text, None);
+        pieces.extend(parser.finish(None));
+
+        assert_eq!(joined(pieces), [Piece::Text(text.to_owned())]);
+        assert!(parser.report().why != "a <tool_call> with tags in it");
+    }
+    let blanks = " ".repeat(600);
+    let far = format!("<tool_call>{blanks}<name>t</name></tool_call>");
+    assert_eq!(cut(&far, Format::Auto, &[]), cut(&far, Format::Auto, &every_place(&far)));
+}

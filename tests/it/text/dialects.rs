@@ -143,7 +143,7 @@ fn what_is_no_call_comes_through() {
 #[test]
 fn what_cannot_be_read_is_an_error_with_its_place() {
     for (word, text, what) in [
-        ("hermes", "<tool_call>look for it</tool_call>", "the arguments are not valid JSON: expected value"),
+        ("hermes", "<tool_call><name>t</name></tool_call>", "the arguments are not valid JSON: expected value"),
         (
             "hermes",
             "<tool_call>{\"name\": \"t\", \"city\": \"Oslo\"}</tool_call>",
@@ -152,14 +152,14 @@ fn what_cannot_be_read_is_an_error_with_its_place() {
         (
             "hermes",
             "<tool_call>{\"name\": \"t\", \"arguments\": {\"city\": \"Os</tool_call>",
-            "the JSON is not complete, so that it was not run",
+            "it was not run, because the JSON is not complete",
         ),
         (
             "hermes",
             "<tool_call>{\"name\": \"t\", \"arguments\": \"{\\\"city\\\": \\\"Os\"}</tool_call>",
-            "the JSON is not complete, so that it was not run",
+            "it was not run, because the JSON is not complete",
         ),
-        ("function", "<function=t>{\"city\": \"Oslo\"</function>", "the JSON is not complete, so that it was not run"),
+        ("function", "<function=t>{\"city\": \"Oslo\"</function>", "it was not run, because the JSON is not complete"),
         ("function", "<function=t>words</function>", "there is text outside of the parameters"),
         ("function", "<function=>{}</function>", "the call has no name"),
         ("invoke", "<invoke id=\"x\"></invoke>", "the call has no name"),
@@ -168,20 +168,20 @@ fn what_cannot_be_read_is_an_error_with_its_place() {
         (
             "react",
             "Action: t\nAction Input: {\"city\": \"Os",
-            "the text ends before the call does, so that it was not run",
+            "it was not run, because the text ends inside of the call",
         ),
-        ("function", "<function=t><parameter=city>Os", "the text ends before the call does, so that it was not run"),
+        ("function", "<function=t><parameter=city>Os", "it was not run, because the text ends inside of the call"),
         (
             "invoke",
             "<invoke name=\"t\"><parameter name=\"city\">Oslo</parameter>",
-            "the text ends before the call does, so that it was not run",
+            "it was not run, because the text ends inside of the call",
         ),
-        ("hermes", "<tool_call>{\"name\": \"t\"}", "the text ends before the call does, so that it was not run"),
-        ("fenced", "```tool_call\n{\"name\": \"t\"}\n", "the text ends before the call does, so that it was not run"),
+        ("hermes", "<tool_call>{\"name\": \"t\"}", "it was not run, because the text ends inside of the call"),
+        ("fenced", "```tool_call\n{\"name\": \"t\"}\n", "it was not run, because the text ends inside of the call"),
         (
             "fenced",
             "```json\n{\"name\": \"t\", \"arguments\": {}}\n",
-            "the text ends before the call does, so that it was not run",
+            "it was not run, because the text ends inside of the call",
         ),
     ] {
         let call = only(&format!("So.\n\n{text}"), word);
@@ -301,4 +301,21 @@ fn what_follows_an_observation_of_the_models_own_is_text() {
     }
     let before = "Observation: none yet\nAction: t\nAction Input: {}\n";
     assert_eq!(parse(before, Format::React, None).len(), 1);
+}
+
+#[test]
+fn a_call_that_is_cut_off_keeps_the_name_that_was_read() {
+    for (word, text) in MESSAGES {
+        let text = if text.starts_with("~~~") { text.trim_end().trim_end_matches('~') } else { text };
+        let Some(cut) = text.rfind("Oslo").filter(|_| !text.contains("[{") && !text.contains("city: '")) else {
+            continue;
+        };
+
+        let call = only(&text[..cut], word);
+
+        assert!(call.error.is_some(), "{text}");
+        assert_eq!(call.name, "t", "{text}");
+    }
+    let unreadable = only("<tool_call>{\"name\": \"t\", \"arguments\": {\"city\": ]]}</tool_call>", "hermes");
+    assert_eq!(unreadable.name, "t");
 }

@@ -24,7 +24,7 @@ fn errors(calls: &[ToolCall]) -> Vec<&str> {
 
 #[test]
 fn large_texts_are_errors_of_their_own_kind() {
-    let too_long = format!("the call has more than {CALL_BYTES} bytes, so that it was not run");
+    let too_long = format!("it was not run, because there are more than {CALL_BYTES} bytes in the call");
     let deep = "<a>".repeat(100_000);
     let laughs: Vec<String> = (0..90_000).map(|n| format!("<!ENTITY l{n} \"&l{};&l{};\">", n + 1, n + 1)).collect();
     let laughs = laughs.concat();
@@ -82,7 +82,7 @@ fn a_message_has_so_many_calls() {
 
     let calls = parse(&text, Format::Auto, None);
 
-    let last = format!("there are more than {CALLS} calls in one message; this one and all after it were not run");
+    let last = format!("this call and all after it were not run, because one message has more than {CALLS} of them");
     assert_eq!(calls.len(), CALLS + 1);
     assert!(errors(&calls)[..CALLS].iter().all(|error| error.is_empty()));
     assert_eq!(errors(&calls)[CALLS], last);
@@ -90,7 +90,7 @@ fn a_message_has_so_many_calls() {
 
 #[test]
 fn floods_of_what_looks_like_a_call_are_prose() {
-    let full = format!("there are more than {CALLS} calls in one message; this one and all after it were not run");
+    let full = format!("this call and all after it were not run, because one message has more than {CALLS} of them");
     for (what, text, format) in [
         ("brackets", "<".repeat(TEN_MEGABYTES), Format::Auto),
         ("openers that stop", "<tool_cal".repeat(100_000), Format::Auto),
@@ -103,7 +103,7 @@ fn floods_of_what_looks_like_a_call_are_prose() {
         assert_eq!(errors(&fed(&text, format)), Vec::<&str>::new(), "{what}");
     }
     let openers = fed(&"<tool_call>".repeat(100_000), Format::Auto);
-    assert_eq!(errors(&openers), ["the text ends before the call does, so that it was not run"]);
+    assert_eq!(errors(&openers), Vec::<&str>::new());
     let calls = fed(&"<tool_call>{\"</tool_call>".repeat(100_000), Format::Hermes);
     assert_eq!(errors(&calls).last(), Some(&full.as_str()));
 }
