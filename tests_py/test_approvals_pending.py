@@ -315,7 +315,21 @@ async def test_presets_take_part_in_what_is_approved() -> None:
 @pytest.mark.parametrize(
     "value",
     [
-        *(None, 3, "", "null", "[]", "{", [], {}, "\ud800", "[" * 500, {1: 2}, {"type": object()}, {"type": float("nan")}),
+        *(
+            None,
+            3,
+            "",
+            "null",
+            "[]",
+            "{",
+            [],
+            {},
+            "\ud800",
+            "[" * 500,
+            {1: 2},
+            {"type": object()},
+            {"type": float("nan")},
+        ),
         *({"type": "toolcrib.pending"}, {"type": "x", "version": 1}),
     ],
 )

@@ -71,7 +71,7 @@ toolkit.register_tool_function(print, namesake_strategy="replace")  # arg-type
 toolkit.register_tool_function(print, run_in="rocket")  # arg-type
 toolkit.tool(groupname="basic")  # call-overload
 toolkit.update_tool_groups("web", True)  # arg-type
-toolkit.call_tool_function("add")  # arg-type
+toolkit.call_tool_function(3)  # arg-type
 toolkit.tools["add"] = toolkit.tools["add"]  # index
 toolkit.tools["add"].name = "plus"  # misc
 ToolGroup("web", "The web.")  # call-arg, arg-type

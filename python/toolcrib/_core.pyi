@@ -20,7 +20,7 @@ from collections.abc import (
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, TypeAlias, final, overload
+from typing import Any, Literal, Protocol, TypeAlias, final, overload, type_check_only
 
 from _typeshed import SupportsWrite
 from typing_extensions import disjoint_base
@@ -56,6 +56,12 @@ __all__ = [
     "format_tool_result",
     "parse_tool_calls",
 ]
+
+@type_check_only
+class _Dumped(Protocol):
+    """An object of a provider's library."""
+
+    def model_dump(self) -> Any: ...
 
 _Dialect: TypeAlias = Literal[
     "openai", "openai_strict", "openai_responses", "openai_responses_strict", "anthropic", "gemini", "mcp"
@@ -616,7 +622,7 @@ class Toolkit:
     @property
     def _middlewares(self) -> list[Middleware]: ...
     def call_tool_function(
-        self, tool_call: Mapping[str, Any] | ToolCall | str | object, *, dialect: _Dialect | None = None
+        self, tool_call: Mapping[str, Any] | ToolCall | str | _Dumped, *, dialect: _Dialect | None = None
     ) -> ToolStream:
         """Call a tool the way a model asks for it, and give its responses as they come.
 
@@ -638,7 +644,7 @@ class Toolkit:
                 print(response.text)
         """
 
-    def check(self, tool_call: Mapping[str, Any] | ToolCall | str | object) -> dict[str, Any]:
+    def check(self, tool_call: Mapping[str, Any] | ToolCall | str | _Dumped) -> dict[str, Any]:
         """Say what would become of a call; nothing runs, nobody is asked, and nothing is noted.
 
         Args:
@@ -899,7 +905,7 @@ class ToolkitView:
         """Whether a tool of this name can be called through it now."""
 
     def call_tool_function(
-        self, tool_call: Mapping[str, Any] | ToolCall | str | object, *, dialect: _Dialect | None = None
+        self, tool_call: Mapping[str, Any] | ToolCall | str | _Dumped, *, dialect: _Dialect | None = None
     ) -> ToolStream:
         """Call a tool the way a model asks for it, and give its responses as they come.
 
@@ -914,7 +920,7 @@ class ToolkitView:
     def run(self, name: str, /, **arguments: Any) -> ToolResponse:
         """Call a tool from synchronous code and return its last response; see `Toolkit.run`."""
 
-    def check(self, tool_call: Mapping[str, Any] | ToolCall | str | object) -> dict[str, Any]:
+    def check(self, tool_call: Mapping[str, Any] | ToolCall | str | _Dumped) -> dict[str, Any]:
         """Say what would become of a call through the view; see `Toolkit.check`."""
 
     def resume(
@@ -1242,7 +1248,7 @@ class ToolResponse:
     def ok(self) -> bool:
         """Whether the call went well: it has no code and was not interrupted."""
 
-    def to_openai(self, call: ToolCall | Mapping[str, Any] | str | object | None = None) -> dict[str, Any]:
+    def to_openai(self, call: ToolCall | Mapping[str, Any] | str | _Dumped | None = None) -> dict[str, Any]:
         """Give the message with the role `tool` of OpenAI's chat completions, which holds text only.
 
         Args:
@@ -1253,7 +1259,7 @@ class ToolResponse:
             ValueError: If `call` has no id.
         """
 
-    def to_openai_responses(self, call: ToolCall | Mapping[str, Any] | str | object | None = None) -> dict[str, Any]:
+    def to_openai_responses(self, call: ToolCall | Mapping[str, Any] | str | _Dumped | None = None) -> dict[str, Any]:
         """Give the item that answers a call of OpenAI's responses.
 
         Args:
@@ -1264,7 +1270,7 @@ class ToolResponse:
             ValueError: If `call` has no id.
         """
 
-    def to_anthropic(self, call: ToolCall | Mapping[str, Any] | str | object | None = None) -> dict[str, Any]:
+    def to_anthropic(self, call: ToolCall | Mapping[str, Any] | str | _Dumped | None = None) -> dict[str, Any]:
         """Give Anthropic's `tool_result` block.
 
         Args:
@@ -1276,7 +1282,7 @@ class ToolResponse:
         """
 
     def to_gemini(
-        self, call: ToolCall | Mapping[str, Any] | str | object | None = None, *, name: str | None = None
+        self, call: ToolCall | Mapping[str, Any] | str | _Dumped | None = None, *, name: str | None = None
     ) -> dict[str, Any]:
         """Give Gemini's `functionResponse` part.
 
@@ -1899,8 +1905,8 @@ class Event:
         `call_start` has `arguments` as the model sent them, with secrets masked, and whether the call goes on with one
         that was pending as `resumed`; `chunk` has the `response`.
         `permission_request` has `arguments`, `rule`, `reason`, `kind` and, if the call is pending, its id in `pending`;
-        `permission_result` has `decision`, `answer`, `rule`, `reason` and `by`. `error` has `error` and `message`, and `call_end` has `outcome`, `code`, `chunks`
-        and `seconds`.
+        `permission_result` has `decision`, `answer`, `rule`, `reason` and `by`. `error` has `error` and `message`, and
+        `call_end` has `outcome`, `code`, `chunks` and `seconds`.
         """
 
 @final

@@ -154,7 +154,7 @@ fn read_format(word: &str, compat: bool, fallback: bool) -> PyResult<Format> {
             let known = Format::WORDS.join(", ");
             Err(PyValueError::new_err(format!("format must be one of {known}, not '{word}'")))
         }
-        Some(Format::Auto | Format::Xml) if compat => Ok(Format::Seed { fallback }),
+        Some(Format::Auto | Format::Xml) if compat => Ok(Format::ArtifactFlow { fallback }),
         Some(_) if compat => {
             Err(PyValueError::new_err(format!("only \"xml\" can be read in the compatible way, not '{word}'")))
         }

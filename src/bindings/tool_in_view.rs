@@ -22,6 +22,7 @@ pub(crate) struct ToolInView {
 #[pymethods]
 impl ToolInView {
     #[getter]
+    #[allow(clippy::unused_self, reason = "the signature that pyo3 asks for")]
     fn __class__<'py>(&self, py: Python<'py>) -> Bound<'py, PyType> {
         py.get_type::<PyTool>()
     }

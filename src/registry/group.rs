@@ -1,7 +1,7 @@
 //! A named set of tools that is on or off.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::Revision;
 
@@ -43,7 +43,7 @@ impl Group {
     }
 
     /// Counts the changes of the registry it belongs to.
-    pub(crate) fn revision(&self) -> &Revision {
+    pub fn revision(&self) -> &Arc<AtomicU64> {
         &self.revision
     }
 

@@ -1,4 +1,4 @@
-//! The seed's way out when a block is not XML: patterns that take what looks like a call and drop the rest.
+//! ArtifactFlow's way out when a block is not XML: patterns that take what looks like a call and drop the rest.
 //!
 //! It loses arguments, and is here because a program may count on what it gives. Nothing but the compatible reading uses it.
 

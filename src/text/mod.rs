@@ -13,6 +13,7 @@
 //! assert_eq!(calls[0].arguments["city"], "Oslo");
 //! ```
 
+mod artifactflow;
 mod declared;
 mod ending;
 mod fenced;
@@ -31,7 +32,6 @@ mod prose;
 mod react;
 mod report;
 pub mod result;
-mod seed;
 mod stream;
 mod strict;
 pub mod tell;
@@ -40,11 +40,11 @@ mod tree;
 mod value;
 mod xml;
 
+pub use artifactflow::parse as parse_like_artifactflow;
 pub use declared::Find;
 pub use limits::{CALL_BYTES, CALLS, DEPTH};
 pub use number::guess;
 pub use report::Report;
-pub use seed::parse as parse_like_seed;
 pub use stream::{Parser, Piece};
 
 use std::fmt;
@@ -68,15 +68,15 @@ pub enum Format {
     Fenced,
     /// `Action:` and `Action Input:`.
     React,
-    /// The same as the seed reads it: code fences do not count, values are guessed, what is wrong is dropped.
-    Seed {
+    /// The same as ArtifactFlow reads it: code fences do not count, values are guessed, what is wrong is dropped.
+    ArtifactFlow {
         /// Whether a block that is not XML is searched for what looks like a call.
         fallback: bool,
     },
 }
 
 impl Format {
-    /// The words for the formats, without the seed's.
+    /// The words for the formats, without ArtifactFlow's.
     pub const WORDS: [&'static str; 7] = ["auto", "xml", "hermes", "function", "invoke", "fenced", "react"];
 
     /// The format of a word.
@@ -107,8 +107,8 @@ impl Format {
             Self::Invoke => &[&invoke::Invoke],
             Self::Fenced => &[&fenced::Fenced],
             Self::React => &[&react::React],
-            Self::Seed { fallback: true } => &[&seed::Seed { fallback: true }],
-            Self::Seed { fallback: false } => &[&seed::Seed { fallback: false }],
+            Self::ArtifactFlow { fallback: true } => &[&artifactflow::ArtifactFlow { fallback: true }],
+            Self::ArtifactFlow { fallback: false } => &[&artifactflow::ArtifactFlow { fallback: false }],
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What the seed takes a text for when nothing is known of its type: Python's own grammar of numbers, to the letter.
+//! What ArtifactFlow takes a text for when nothing is known of its type: Python's own grammar of numbers, to the letter.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! The seed's strict path: a block that is well-formed XML, read as Python's `xml.etree` reads it.
+//! ArtifactFlow's strict path: a block that is well-formed XML, read as Python's `xml.etree` reads it.
 //!
 //! Only what the grammar of calls looks at is kept, so that nothing grows with the depth but the names of what is open.
 

@@ -1,4 +1,4 @@
-//! The seed's format: `<tool_call>` with a `<name>` and `<params>`, one element for each argument.
+//! ArtifactFlow's format: `<tool_call>` with a `<name>` and `<params>`, one element for each argument.
 
 use serde_json::{Map, Value};
 

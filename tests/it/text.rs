@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use toolcrib::call::ToolCall;
 use toolcrib::schema::{Document, Node};
-use toolcrib::text::{Format, parse, parse_like_seed};
+use toolcrib::text::{Format, parse, parse_like_artifactflow};
 
 mod code;
 mod cuts;
@@ -52,7 +52,7 @@ fn the_seeds_cases_are_read_as_the_seed_reads_them() {
     for case in cases() {
         let text = case["text"].as_str().expect("a text");
 
-        let calls = parse_like_seed(text, true);
+        let calls = parse_like_artifactflow(text, true);
 
         assert_eq!(plain(&calls), case["calls"], "{}", case["id"]);
     }
@@ -64,7 +64,7 @@ fn without_the_fallback_what_is_not_xml_is_dropped() {
         let (id, text) = (case["id"].as_str().expect("an id"), case["text"].as_str().expect("a text"));
         let is_strict = !id.starts_with("fb_") || id == "fb_thinking_quote";
 
-        let calls = parse_like_seed(text, false);
+        let calls = parse_like_artifactflow(text, false);
 
         let expected = if is_strict { case["calls"].clone() } else { json!([]) };
         assert_eq!(plain(&calls), expected, "{id}");
@@ -73,7 +73,7 @@ fn without_the_fallback_what_is_not_xml_is_dropped() {
 
 #[test]
 fn a_call_of_the_seed_keeps_its_block_in_lower_case_tags() {
-    let calls = parse_like_seed("x <TOOL_CALL><name>a</name></Tool_Call> y", true);
+    let calls = parse_like_artifactflow("x <TOOL_CALL><name>a</name></Tool_Call> y", true);
 
     assert_eq!(calls[0].raw.as_deref(), Some("<tool_call><name>a</name></tool_call>"));
 }

@@ -14,7 +14,7 @@ fn confirmed(tool: &str) -> Subject<'_> {
     Subject { permission: Permission::Confirm, ..Subject::of(tool) }
 }
 
-fn yes(answers: impl ToString, tier: &str) -> Value {
+fn yes(answers: &(impl ToString + ?Sized), tier: &str) -> Value {
     json!({"tool": "make", "caller": "", "answers": answers.to_string(), "decision": "allow", "tier": tier, "id": "yes"})
 }
 
@@ -59,18 +59,19 @@ fn an_answer_looks_at_what_the_arguments_make_of_the_call() {
 #[test]
 fn an_answer_is_to_one_question() {
     let ask = json!({"tool": "make", "decision": "ask"});
-    let question = Question::from(&decided(&policy(&[ask.clone()], Decision::Allow), &Subject::of("make")).cause);
+    let question =
+        Question::from(&decided(&policy(std::slice::from_ref(&ask), Decision::Allow), &Subject::of("make")).cause);
     let about = |rules: &[Value]| decided(&policy(rules, Decision::Allow), &confirmed("make")).decision;
     let mut named = ask.clone();
     named["id"] = "another-name".into();
     let mut changed = ask.clone();
     changed["priority"] = 1.into();
 
-    assert_eq!(about(&[ask.clone(), yes(question, "user")]), Decision::Allow);
-    assert_eq!(about(&[named, yes(question, "user")]), Decision::Allow);
-    assert_eq!(about(&[ask.clone(), changed, yes(question, "user")]), Decision::Ask);
+    assert_eq!(about(&[ask.clone(), yes(&question, "user")]), Decision::Allow);
+    assert_eq!(about(&[named, yes(&question, "user")]), Decision::Allow);
+    assert_eq!(about(&[ask.clone(), changed, yes(&question, "user")]), Decision::Ask);
     assert_eq!(about(&[ask, yes("permission", "user")]), Decision::Ask);
-    assert_eq!(about(&[yes(question, "user")]), Decision::Ask);
+    assert_eq!(about(&[yes(&question, "user")]), Decision::Ask);
 }
 
 #[test]

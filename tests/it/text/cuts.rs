@@ -13,7 +13,7 @@ pub(super) const FORMATS: [Format; 8] = [
     Format::Invoke,
     Format::Fenced,
     Format::React,
-    Format::Seed { fallback: true },
+    Format::ArtifactFlow { fallback: true },
 ];
 
 /// Neighbouring pieces of prose as one.

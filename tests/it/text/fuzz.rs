@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 
 use toolcrib::schema::docstring;
-use toolcrib::text::{Format, parse_like_seed};
+use toolcrib::text::{Format, parse_like_artifactflow};
 
 use super::cases;
 use super::cuts::{FORMATS, WORDS, cut, every_place};
@@ -80,7 +80,7 @@ fn fuzz(times: usize, seed: u64) {
         let text = mutated(&mut random, &corpus);
         let format = FORMATS[random.next(FORMATS.len())];
         try_out(&text, format, &mut random);
-        drop(parse_like_seed(&text, true));
+        drop(parse_like_artifactflow(&text, true));
         drop(docstring::parse(&text));
     }
 }

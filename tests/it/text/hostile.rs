@@ -112,7 +112,7 @@ fn floods_of_what_looks_like_a_call_are_prose() {
 fn floods_of_openers_are_one_piece_of_prose_to_the_seed() {
     for fallback in [true, false] {
         let text = "<tool_call>".repeat(500_000);
-        let mut parser = Parser::new(Format::Seed { fallback });
+        let mut parser = Parser::new(Format::ArtifactFlow { fallback });
 
         let before = parser.feed(&text, None);
         let after = parser.finish(None);
@@ -124,7 +124,7 @@ fn floods_of_openers_are_one_piece_of_prose_to_the_seed() {
 
 #[test]
 fn the_seed_reads_calls_of_any_length_and_number() {
-    let format = Format::Seed { fallback: true };
+    let format = Format::ArtifactFlow { fallback: true };
     let long = call(&format!("<a>{}</a>", "x".repeat(2 * CALL_BYTES)));
 
     let calls = fed(&(long + &call("<a>1</a>").repeat(CALLS + 100)), format);

@@ -1,4 +1,4 @@
-//! The seed's own reading, for programs that count on it: the first closing tag ends a block, values are guessed, and what
+//! ArtifactFlow's own reading, for programs that count on it: the first closing tag ends a block, values are guessed, and what
 //! cannot be read is dropped or searched for what looks like a call.
 
 use memchr::memchr;
@@ -12,19 +12,19 @@ use crate::call::ToolCall;
 const OPEN: &str = "<tool_call>";
 const CLOSE: &str = "</tool_call>";
 
-/// `<tool_call>` as the seed reads it.
+/// `<tool_call>` as ArtifactFlow reads it.
 #[derive(Debug)]
-pub(super) struct Seed {
+pub(super) struct ArtifactFlow {
     pub(super) fallback: bool,
 }
 
-/// Finds the calls in a whole text as the seed does.
+/// Finds the calls in a whole text as ArtifactFlow does.
 #[must_use]
 pub fn parse(text: &str, fallback: bool) -> Vec<ToolCall> {
-    super::parse(text, Format::Seed { fallback }, None)
+    super::parse(text, Format::ArtifactFlow { fallback }, None)
 }
 
-impl TextFormat for Seed {
+impl TextFormat for ArtifactFlow {
     fn word(&self) -> &'static str {
         "xml"
     }
