@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use toolcrib::call::ToolCall;
+use toolcrib::call::{RepairKind, ToolCall};
 use toolcrib::schema::{Document, Node};
 use toolcrib::text::{Format, parse, parse_like_artifactflow};
 
@@ -48,7 +48,7 @@ fn only(text: &str, find: Option<&toolcrib::text::Find<'_>>) -> ToolCall {
 }
 
 #[test]
-fn the_seeds_cases_are_read_as_the_seed_reads_them() {
+fn the_recorded_cases_are_read_as_artifactflow_reads_them() {
     for case in cases() {
         let text = case["text"].as_str().expect("a text");
 
@@ -72,7 +72,7 @@ fn without_the_fallback_what_is_not_xml_is_dropped() {
 }
 
 #[test]
-fn a_call_of_the_seed_keeps_its_block_in_lower_case_tags() {
+fn a_call_of_artifactflow_keeps_its_block_in_lower_case_tags() {
     let calls = parse_like_artifactflow("x <TOOL_CALL><name>a</name></Tool_Call> y", true);
 
     assert_eq!(calls[0].raw.as_deref(), Some("<tool_call><name>a</name></tool_call>"));
@@ -101,12 +101,15 @@ fn the_strict_cases_are_read_alike_where_nothing_is_lost() {
         let calls = parse(text, Format::Xml, None);
 
         assert_eq!(plain(&calls), case["calls"], "{id}");
-        assert!(calls.iter().all(|call| call.error.is_none() && call.repairs.is_empty()), "{id}: {calls:?}");
+        // That a name comes twice is nothing that was mended, but it is told.
+        let mut repairs = calls.iter().flat_map(|call| &call.repairs);
+        assert!(repairs.all(|repair| repair.what == RepairKind::Duplicate), "{id}: {calls:?}");
+        assert!(calls.iter().all(|call| call.error.is_none()), "{id}: {calls:?}");
     }
 }
 
 #[test]
-fn what_loses_arguments_in_the_seed_is_an_error_or_read_in_full() {
+fn what_loses_arguments_in_artifactflow_is_an_error_or_read_in_full() {
     for (id, expected) in [
         ("no_name", None),
         ("empty_name", None),
@@ -145,7 +148,7 @@ fn what_loses_arguments_in_the_seed_is_an_error_or_read_in_full() {
 }
 
 #[test]
-fn the_calls_with_repair_are_what_the_seed_later_made_of_them() {
+fn the_calls_with_repair_are_what_artifactflow_later_made_of_them() {
     for case in cases().iter().filter(|case| case.get("calls_with_repair").is_some()) {
         let calls = parse(case["text"].as_str().expect("a text"), Format::Auto, None);
 

@@ -62,7 +62,8 @@ impl State {
     }
 
     /// Finds the tool, sees whether it may be called, and calls it.
-    #[inline]
+    #[allow(clippy::inline_always, reason = "all of it is on the path of every call, once for each form of arguments")]
+    #[inline(always)]
     unsafe fn admit(&self, py: Python<'_>, name: &str, input: impl Input) -> Step {
         // SAFETY: as for `start`; the slots are filled as the phases ask for.
         unsafe {
@@ -75,7 +76,8 @@ impl State {
     }
 
     /// Calls the tool that was found, if it may run.
-    #[inline]
+    #[allow(clippy::inline_always, reason = "all of it is on the path of every call, once for each form of arguments")]
+    #[inline(always)]
     pub(super) unsafe fn run(&self, input: impl Input) -> Step {
         // SAFETY: as for `start`; `tool` is filled.
         unsafe {
@@ -87,7 +89,8 @@ impl State {
     }
 
     /// Calls the tool that was found and may run.
-    #[inline]
+    #[allow(clippy::inline_always, reason = "all of it is on the path of every call, once for each form of arguments")]
+    #[inline(always)]
     pub(super) unsafe fn execute(&self, input: impl Input) -> Step {
         // SAFETY: as for `start`; `tool` is filled.
         unsafe {

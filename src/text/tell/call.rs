@@ -20,7 +20,7 @@ pub fn write_call(form: Form, name: &str, arguments: &Map<String, Value>) -> Str
             format!("<function={}>{}</function>", escaped(name), spaced(&Value::Object(arguments.clone())))
         }
         Form::Invoke => invoke(name, arguments),
-        Form::Fenced => format!("```json\n{}\n```", object(name, arguments)),
+        Form::Fenced => format!("```tool_call\n{}\n```", object(name, arguments)),
         Form::React => format!("Action: {}\nAction Input: {}", word(name), spaced(&Value::Object(arguments.clone()))),
     }
 }

@@ -61,7 +61,7 @@ pub(super) fn words(form: Form) -> Words {
             guidelines: [EXACT_NAME, ALL_REQUIRED, "Close every element that you open.", ONE_CALL],
         },
         Form::Fenced => Words {
-            introduction: "You can use tools. To call one, write its name and its arguments as a JSON object in a code fence:",
+            introduction: "You can use tools. To call one, write its name and its arguments as a JSON object in a code fence `tool_call`:",
             warning: STRICT_JSON,
             nested: None,
             guidelines: [EXACT_NAME, ALL_REQUIRED, "Write one JSON object in the fence, and nothing else.", ONE_CALL],

@@ -109,7 +109,7 @@ fn floods_of_what_looks_like_a_call_are_prose() {
 }
 
 #[test]
-fn floods_of_openers_are_one_piece_of_prose_to_the_seed() {
+fn floods_of_openers_are_one_piece_of_prose_to_artifactflow() {
     for fallback in [true, false] {
         let text = "<tool_call>".repeat(500_000);
         let mut parser = Parser::new(Format::ArtifactFlow { fallback });
@@ -123,7 +123,7 @@ fn floods_of_openers_are_one_piece_of_prose_to_the_seed() {
 }
 
 #[test]
-fn the_seed_reads_calls_of_any_length_and_number() {
+fn artifactflow_reads_calls_of_any_length_and_number() {
     let format = Format::ArtifactFlow { fallback: true };
     let long = call(&format!("<a>{}</a>", "x".repeat(2 * CALL_BYTES)));
 
