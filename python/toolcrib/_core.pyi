@@ -20,11 +20,12 @@ from collections.abc import (
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Protocol, TypeAlias, final, overload, type_check_only
+from typing import Any, Literal, TypeAlias, final, overload
 
 from _typeshed import SupportsWrite
 from typing_extensions import disjoint_base
 
+from toolcrib._provider import Dumped
 from toolcrib.blocks import AudioBlock, ImageBlock, TextBlock, ToolUseBlock, VideoBlock
 from toolcrib.dialects import DialectSchemas
 from toolcrib.middleware import Middleware
@@ -56,12 +57,6 @@ __all__ = [
     "format_tool_result",
     "parse_tool_calls",
 ]
-
-@type_check_only
-class _Dumped(Protocol):
-    """An object of a provider's library."""
-
-    def model_dump(self) -> Any: ...
 
 _Dialect: TypeAlias = Literal[
     "openai", "openai_strict", "openai_responses", "openai_responses_strict", "anthropic", "gemini", "mcp"
@@ -622,7 +617,7 @@ class Toolkit:
     @property
     def _middlewares(self) -> list[Middleware]: ...
     def call_tool_function(
-        self, tool_call: Mapping[str, Any] | ToolCall | str | _Dumped, *, dialect: _Dialect | None = None
+        self, tool_call: Mapping[str, Any] | ToolCall | str | Dumped, *, dialect: _Dialect | None = None
     ) -> ToolStream:
         """Call a tool the way a model asks for it, and give its responses as they come.
 
@@ -644,7 +639,7 @@ class Toolkit:
                 print(response.text)
         """
 
-    def check(self, tool_call: Mapping[str, Any] | ToolCall | str | _Dumped) -> dict[str, Any]:
+    def check(self, tool_call: Mapping[str, Any] | ToolCall | str | Dumped) -> dict[str, Any]:
         """Say what would become of a call; nothing runs, nobody is asked, and nothing is noted.
 
         Args:
@@ -905,7 +900,7 @@ class ToolkitView:
         """Whether a tool of this name can be called through it now."""
 
     def call_tool_function(
-        self, tool_call: Mapping[str, Any] | ToolCall | str | _Dumped, *, dialect: _Dialect | None = None
+        self, tool_call: Mapping[str, Any] | ToolCall | str | Dumped, *, dialect: _Dialect | None = None
     ) -> ToolStream:
         """Call a tool the way a model asks for it, and give its responses as they come.
 
@@ -920,7 +915,7 @@ class ToolkitView:
     def run(self, name: str, /, **arguments: Any) -> ToolResponse:
         """Call a tool from synchronous code and return its last response; see `Toolkit.run`."""
 
-    def check(self, tool_call: Mapping[str, Any] | ToolCall | str | _Dumped) -> dict[str, Any]:
+    def check(self, tool_call: Mapping[str, Any] | ToolCall | str | Dumped) -> dict[str, Any]:
         """Say what would become of a call through the view; see `Toolkit.check`."""
 
     def resume(
@@ -1248,7 +1243,7 @@ class ToolResponse:
     def ok(self) -> bool:
         """Whether the call went well: it has no code and was not interrupted."""
 
-    def to_openai(self, call: ToolCall | Mapping[str, Any] | str | _Dumped | None = None) -> dict[str, Any]:
+    def to_openai(self, call: ToolCall | Mapping[str, Any] | str | Dumped | None = None) -> dict[str, Any]:
         """Give the message with the role `tool` of OpenAI's chat completions, which holds text only.
 
         Args:
@@ -1259,7 +1254,7 @@ class ToolResponse:
             ValueError: If `call` has no id.
         """
 
-    def to_openai_responses(self, call: ToolCall | Mapping[str, Any] | str | _Dumped | None = None) -> dict[str, Any]:
+    def to_openai_responses(self, call: ToolCall | Mapping[str, Any] | str | Dumped | None = None) -> dict[str, Any]:
         """Give the item that answers a call of OpenAI's responses.
 
         Args:
@@ -1270,7 +1265,7 @@ class ToolResponse:
             ValueError: If `call` has no id.
         """
 
-    def to_anthropic(self, call: ToolCall | Mapping[str, Any] | str | _Dumped | None = None) -> dict[str, Any]:
+    def to_anthropic(self, call: ToolCall | Mapping[str, Any] | str | Dumped | None = None) -> dict[str, Any]:
         """Give Anthropic's `tool_result` block.
 
         Args:
@@ -1282,7 +1277,7 @@ class ToolResponse:
         """
 
     def to_gemini(
-        self, call: ToolCall | Mapping[str, Any] | str | _Dumped | None = None, *, name: str | None = None
+        self, call: ToolCall | Mapping[str, Any] | str | Dumped | None = None, *, name: str | None = None
     ) -> dict[str, Any]:
         """Give Gemini's `functionResponse` part.
 

@@ -15,6 +15,7 @@ use pyo3::types::{PyDict, PyList, PyString};
 
 use super::call::PyToolCall;
 use super::tool::PyTool;
+use super::tool_in_view::ToolInView;
 use crate::schema::Document;
 use crate::text::{Find, Format, Parser, Piece, Report};
 
@@ -197,7 +198,11 @@ fn parameters(tools: &Bound<'_, PyAny>, name: &str) -> PyResult<Option<Arc<Docum
     if tool.is_none() {
         return Ok(None);
     }
-    Ok(Some(Arc::clone(tool.cast::<PyTool>()?.get().schema.parameters())))
+    let tool = match tool.cast::<ToolInView>() {
+        Ok(shown) => shown.get().tool.bind(tool.py()).clone(),
+        Err(_) => tool.cast_into::<PyTool>()?,
+    };
+    Ok(Some(Arc::clone(tool.get().schema.parameters())))
 }
 
 fn report_to_python<'py>(py: Python<'py>, report: &Report) -> PyResult<Bound<'py, PyDict>> {

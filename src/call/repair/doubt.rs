@@ -14,8 +14,8 @@ const SHOWN: usize = 4000;
 pub const fn doubt(is_truncated: bool, has_duplicate_keys: bool) -> Option<&'static str> {
     match (is_truncated, has_duplicate_keys) {
         (true, _) => Some(
-            "the call is incomplete: the answer was cut off, or a value, a quote or a bracket is missing in the arguments, \
-             or an ellipsis stands for a part of them. Send the whole call again, in smaller parts if it is long.",
+            "the call is incomplete: the answer was cut off, or a value, a quote or a bracket is missing in the JSON of \
+             the arguments, or an ellipsis stands for a part of them. Send the whole call again, in smaller parts if it is long.",
         ),
         (false, true) => Some(
             "an object in the JSON of the arguments has the same key twice, so that it is not clear which value is meant. \
