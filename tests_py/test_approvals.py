@@ -617,7 +617,9 @@ def test_what_makes_no_sense_is_refused() -> None:
 )
 async def test_what_is_no_answer_is_told_as_what_it_is(answer: Any, found: str) -> None:
     shop = Shop()
-    pending = (await shop.kit.call("remove", path="a")).metadata["pending"]
+    metadata = (await shop.kit.call("remove", path="a")).metadata
+    assert metadata is not None
+    pending = metadata["pending"]
 
     with pytest.raises(InvalidAnswerError) as raised:
         shop.kit.resume(pending, answer)

@@ -322,7 +322,7 @@ async def test_a_result_goes_back_to_its_call() -> None:
     }
     assert response.to_mcp() == {"content": [{"type": "text", "text": "Bern 3"}], "isError": False}
     with pytest.raises(TypeError, match="call must be a tool call or its id"):
-        response.to_openai(7)
+        response.to_openai(7)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("method", ["to_openai", "to_openai_responses", "to_anthropic", "to_gemini", "to_xml"])
