@@ -1,9 +1,9 @@
 //! Arguments as models write them, read as JSON: strictly where that is possible, mended where it is not, and every change
 //! is listed.
 //!
-//! [`strict`] comes first, so that what is JSON is never changed. Then [`cut`] takes away what stands around the object,
-//! [`prepare`] and [`commas`] mend what the crate for the rest would spoil, and [`compare`] finds out what that did. What a tool's schema
-//! says about names and types is looked at afterwards, in [`names`] and [`types`].
+//! `strict` comes first, so that what is JSON is never changed. Then `cut` takes away what stands around the object,
+//! `prepare` and `commas` mend what the crate for the rest would spoil, and `compare` finds out what that did. What a tool's schema
+//! says about names and types is looked at afterwards, in `names` and `types`.
 
 mod commas;
 mod compare;

@@ -1,8 +1,8 @@
 //! What a provider accepts of JSON Schema, and the way back: how the arguments of a tool are told in its dialect, and how what a
 //! model sends in that dialect becomes what the tool expects.
 //!
-//! Two families. A *light* dialect takes JSON Schema nearly as it is ([`light`]). A *narrow* one has no word for much of it, so
-//! that maps, tuples, unions and what may be left out are encoded in what it has ([`encoder`]). Both give a [`Codec`], by which
+//! Two families. A *light* dialect takes JSON Schema nearly as it is (`light`). A *narrow* one has no word for much of it, so
+//! that maps, tuples, unions and what may be left out are encoded in what it has (`encoder`). Both give a [`Codec`], by which
 //! arguments come back to their original shape.
 
 mod anthropic;
