@@ -10,8 +10,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use serde_json::Value;
 
-use super::call::PyToolCall;
 use super::json;
+use super::tool_call::PyToolCall;
 use crate::call::ToolCall;
 use crate::call::repair::ArgumentStream;
 

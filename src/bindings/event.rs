@@ -11,8 +11,8 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use super::call::LISTENERS;
 use super::copying::copied;
-use super::stream::LISTENERS;
 use crate::call::{EventHub, EventKind, Kinds, Listener};
 
 /// One thing that happened to a call.

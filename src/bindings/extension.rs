@@ -9,12 +9,12 @@ use pyo3::prelude::*;
 use pyo3::types::{PyFrozenSet, PyType};
 use serde_json::Value;
 
+use super::call::Plan;
 use super::callable::Kind;
 use super::json::schema_from_python;
 use super::meta::open;
 use super::modules::imported;
 use super::signature::{ParameterKind, Signature};
-use super::stream::Plan;
 use super::tool::PyTool;
 use super::value::error_text;
 use crate::schema::extend::{added, extend, loosen};

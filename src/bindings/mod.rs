@@ -31,10 +31,11 @@ mod roles;
 mod roster;
 mod schema;
 mod signature;
-mod stream;
+
 mod tell;
 mod text;
 mod tool;
+mod tool_call;
 mod tool_in_view;
 mod toolkit;
 mod trace;
@@ -69,7 +70,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<event::PyEvent>()?;
     module.add_class::<event::PyEventQueue>()?;
     module.add_class::<dialect::PyDialectTool>()?;
-    call::install(module)?;
+    tool_call::install(module)?;
     module.add_class::<argument_reader::PyArgumentReader>()?;
     text::install(module)?;
     tell::install(module)?;
@@ -79,5 +80,5 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.setattr("_read_answer", wrap_pyfunction!(policy::_read_answer, module)?)?;
     worker::install(module)?;
     trace::install(module)?;
-    stream::init(module, &module.py().get_type::<toolkit::PyToolkit>())
+    call::init(module, &module.py().get_type::<toolkit::PyToolkit>())
 }

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use pyo3::prelude::*;
 use serde_json::Value;
 
-use super::stream::Case;
+use super::call::Case;
 use super::tool::PyTool;
 use crate::policy::{Decision, Record, Verdict, mask};
 

@@ -7,13 +7,13 @@ use pyo3::exceptions::{PyRecursionError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyDict, PyString};
 
+use super::call::{Handling, Plan};
 use super::callable::Callable;
 use super::described::Described;
 use super::desk::{Clearance, PyDesk};
 use super::json as bridge;
 use super::meta::{MetaTool, open};
 use super::schema::{Wanted, describe};
-use super::stream::{Handling, Plan};
 use super::tool::{PyTool, place};
 use super::traits::{Said, Traits};
 use crate::call::repair::RepairMode;

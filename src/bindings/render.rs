@@ -10,8 +10,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 use serde_json::Value;
 
-use super::call::{PyToolCall, read_object};
 use super::response::PyToolResponse;
+use super::tool_call::{PyToolCall, read_object};
 use super::{foreign, json, value};
 use crate::call::render::{self, Outcome};
 

@@ -12,9 +12,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 use serde_json::Value;
 
-use super::call::{PyToolCall, read_object};
 use super::foreign;
 use super::response::PyToolResponse;
+use super::tool_call::{PyToolCall, read_object};
 use super::value::as_json;
 use crate::schema::FunctionSchema;
 use crate::text::result::{self, Outcome};

@@ -13,8 +13,8 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString};
 
-use super::call::PyToolCall;
 use super::tool::PyTool;
+use super::tool_call::PyToolCall;
 use super::tool_in_view::ToolInView;
 use crate::schema::Document;
 use crate::text::{Find, Format, Parser, Piece, Report};

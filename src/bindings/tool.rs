@@ -14,13 +14,13 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{IntoPyDict, PyDict, PyTuple};
 use serde_json::{Map, Value};
 
+use super::call::{Plan, stream_of};
 use super::callable::{Callable, Kind};
 use super::desk::{Clearance, PyDesk};
 use super::dialect::Told;
 use super::extension::Extension;
 use super::json;
 use super::meta::MetaTool;
-use super::stream::{Plan, stream_of};
 use super::traits::Traits;
 use crate::call::{ErrorMode, RunIn};
 use crate::policy::hash;

@@ -7,7 +7,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyType};
 
-use super::stream::stream_through;
+use super::call::stream_through;
 use super::tool::PyTool;
 use super::view::PyToolkitView;
 

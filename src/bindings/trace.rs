@@ -9,8 +9,8 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 
+use super::call;
 use super::modules::imported;
-use super::stream;
 use crate::trace::{Outcome, ToolSpan, key};
 
 /// Who is there to hear of a call.
@@ -96,7 +96,7 @@ fn configure(
         (std::mem::replace(&mut known.given, tracer_provider), known.provider.take())
     };
     drop(old);
-    stream::ask_who_traces();
+    call::ask_who_traces();
 }
 
 /// Adds what `toolcrib.tracing` is made of.

@@ -11,12 +11,12 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCFunction, PyDict, PyList, PyString};
 
+use super::call::{check, resumed};
 use super::dialect::{self, PyDialectTool};
 use super::group::PyToolGroup;
 use super::meta::with_switches;
 use super::names;
 use super::response;
-use super::stream::{check, resumed};
 use super::tell::{form, tell};
 use super::tool::{PyTool, schema_to_python};
 use super::tool_in_view::ToolInView;

@@ -120,10 +120,10 @@ fn the_core_does_not_know_python() {
 }
 
 #[test]
-fn unsafe_code_is_in_the_stream_the_workers_and_the_allocator_only() {
+fn unsafe_code_is_in_calls_workers_and_the_allocator_only() {
     for (path, code) in sources() {
         let is_allowed =
-            ["bindings/stream", "bindings/worker", "bindings/allocator.rs"].iter().any(|place| path.starts_with(place));
+            ["bindings/call", "bindings/worker", "bindings/allocator.rs"].iter().any(|place| path.starts_with(place));
         let words = code.split(|letter: char| !(letter.is_alphanumeric() || letter == '_'));
         let is_unsafe = words.into_iter().any(|word| matches!(word, "unsafe" | "unsafe_code"));
 

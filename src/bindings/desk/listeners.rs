@@ -10,9 +10,9 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::PyDesk;
+use crate::bindings::call::{Case, LISTENERS};
 use crate::bindings::copying::copied;
 use crate::bindings::event::{PyEvent, PyEventQueue};
-use crate::bindings::stream::{Case, LISTENERS};
 use crate::call::{EventKind, Kinds};
 
 #[derive(Default)]

@@ -15,10 +15,10 @@ use pyo3::types::{PyDict, PyString};
 use serde_json::{Value, json};
 
 use super::{PyExplanation, value_of};
-use crate::bindings::call::PyToolCall;
 use crate::bindings::desk::about;
 use crate::bindings::json as bridge;
 use crate::bindings::tool::PyTool;
+use crate::bindings::tool_call::PyToolCall;
 use crate::bindings::toolkit::PyToolkit;
 use crate::call::ToolCall;
 use crate::policy::{Cause, Decision, Policy, Problem, Question, Rule, Source, Subject, Tier, Verdict, mask, rfc3339};

@@ -8,8 +8,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::PyToolkit;
+use crate::bindings::call::{check, resumed};
 use crate::bindings::policy::{PyApprovals, PyPolicy, Sink};
-use crate::bindings::stream::{check, resumed};
 
 #[pymethods]
 impl PyToolkit {

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMapping, PyString};
 
 use super::state::State;
-use crate::bindings::call::PyToolCall;
+use crate::bindings::tool_call::PyToolCall;
 use crate::trace::ToolSpan;
 
 /// What a request says about itself before it is read in earnest.

@@ -10,9 +10,9 @@ use pyo3::ffi::{self, PyObject, PySendResult};
 use pyo3::prelude::*;
 
 use super::gate;
+use super::python::slot::Slot;
+use super::python::stop;
 use super::rare::Rare;
-use super::slot::Slot;
-use super::stop;
 use crate::bindings::tool::PyTool;
 
 /// Where a call stands.

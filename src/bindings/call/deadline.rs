@@ -9,7 +9,7 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
 
-use super::slot::Slot;
+use super::python::slot::Slot;
 use super::task;
 
 /// The clock of one call.

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use super::drive::{await_iter, resume};
 use super::handler::{Core, NextHandler, conduct, keywords};
 use super::input::{InDict, InPairs, Input, Noted};
-use super::object;
+use super::python::object;
 use super::rare::Ending;
 use super::start::block;
 use super::state::{Phase, State, Step};

@@ -9,9 +9,9 @@ use pyo3::ffi::{self, Py_ssize_t, PyObject};
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyType};
 
+use super::super::reading::{NO_CALL, is_readable};
+use super::super::state::State;
 use super::object;
-use super::reading::{NO_CALL, is_readable};
-use super::state::State;
 use crate::bindings::dialect::Named;
 
 const STREAM_DOC: &CStr = c"call_tool_function($self, tool_call, *, dialect=None)
@@ -137,7 +137,7 @@ unsafe extern "C" fn call(
 }
 
 /// Puts the methods into the class.
-pub(super) fn init(toolkit: &Bound<'_, PyType>) -> PyResult<()> {
+pub(crate) fn init(toolkit: &Bound<'_, PyType>) -> PyResult<()> {
     let methods: [(&'static CStr, ffi::PyCFunctionFastWithKeywords, &'static CStr); 2] =
         [(c"call_tool_function", call_tool_function, STREAM_DOC), (c"call", call, SINGLE_DOC)];
     for (name, function, doc) in methods {

@@ -13,7 +13,7 @@ use pyo3::ffi::{self, Py_ssize_t, PyDictObject};
 use pyo3::intern;
 use pyo3::prelude::*;
 
-use super::slot::Slot;
+use super::python::slot::Slot;
 use crate::bindings::trace::{self, Found, PROVIDER, Tracer};
 use crate::bindings::worker::version_of;
 use crate::trace::is_watched;

@@ -12,7 +12,7 @@ use pyo3::types::{PyDict, PyMapping, PyString};
 use super::rare::Mended;
 use super::start::Refusal;
 use super::state::State;
-use crate::bindings::call::{self, PyToolCall};
+use crate::bindings::tool_call::{self, PyToolCall};
 use crate::bindings::{foreign, json, value};
 use crate::call::repair::{RepairMode, read, read_strictly};
 use crate::call::{Answer, ArgumentMode, CallError, ToolCall};
@@ -170,12 +170,12 @@ impl State {
 /// The call that a request is.
 fn as_call<'py>(request: &Bound<'py, PyAny>, toolkit: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyToolCall>> {
     let request = match request.cast::<PyToolCall>() {
-        Ok(call) => return call::declared(call, toolkit),
+        Ok(call) => return tool_call::declared(call, toolkit),
         Err(_) => request,
     };
     let call = match request.cast::<PyString>() {
-        Ok(text) => call::read_text(&text.to_string_lossy(), toolkit)?,
-        Err(_) => call::read_object(request, toolkit)?,
+        Ok(text) => tool_call::read_text(&text.to_string_lossy(), toolkit)?,
+        Err(_) => tool_call::read_object(request, toolkit)?,
     };
     Bound::new(request.py(), PyToolCall { call })
 }

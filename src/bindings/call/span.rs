@@ -13,8 +13,8 @@ use pyo3::types::PyString;
 use tracing::span::EnteredSpan;
 
 use super::ear::Ear;
+use super::python::slot::Slot;
 use super::request::Request;
-use super::slot::Slot;
 use super::state::{Phase, State, Step};
 use super::{gate, task};
 use crate::bindings::trace::Tracer;

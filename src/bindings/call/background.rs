@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use super::input::Input;
-use super::object;
+use super::python::object;
 use super::start::Refusal;
 use super::state::{Phase, State, Step};
 use crate::bindings::background;

@@ -7,7 +7,7 @@ use pyo3::ffi::{self, PyObject, PySendResult};
 use pyo3::prelude::*;
 
 use super::drive::{await_iter, resume};
-use super::object;
+use super::python::object;
 use super::rare::Ending;
 use super::state::{Phase, State, Step};
 use crate::bindings::{response, value};

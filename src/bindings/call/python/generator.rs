@@ -21,7 +21,7 @@ static WRAPPER: Wrapper = Wrapper(Cell::new(ptr::null_mut()));
 
 /// Whether the short way is open.
 #[inline]
-pub(super) fn is_known() -> bool {
+pub(crate) fn is_known() -> bool {
     !WRAPPER.0.get().is_null()
 }
 
@@ -30,7 +30,7 @@ pub(super) fn is_known() -> bool {
 /// # Safety
 /// The thread is attached; `object` is owned by the caller and consumed when a value is returned.
 #[inline]
-pub(super) unsafe fn unwrap(object: *mut PyObject) -> *mut PyObject {
+pub(crate) unsafe fn unwrap(object: *mut PyObject) -> *mut PyObject {
     // SAFETY: the layout behind a wrapper of this type was verified at import.
     unsafe {
         if ffi::Py_TYPE(object) != WRAPPER.0.get() {
@@ -49,7 +49,7 @@ unsafe fn wrapped(object: *mut PyObject) -> *mut *mut PyObject {
 }
 
 /// Learns the wrapper's type and verifies its layout.
-pub(super) fn init(py: Python<'_>) -> PyResult<()> {
+pub(crate) fn init(py: Python<'_>) -> PyResult<()> {
     let scope = PyDict::new(py);
     py.run(c"async def generator():\n    yield scope\n", Some(&scope), None)?;
     scope.set_item("scope", &scope)?;

@@ -7,8 +7,8 @@ use pyo3::types::PyDict;
 use super::input::Input;
 use super::rare::Rare;
 use super::state::{State, Step};
-use crate::bindings::call::repairs_to_python;
 use crate::bindings::response::PyToolResponse;
+use crate::bindings::tool_call::repairs_to_python;
 use crate::call::Answer;
 use crate::call::repair::{RepairMode, explanation};
 

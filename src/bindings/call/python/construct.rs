@@ -104,7 +104,7 @@ unsafe fn construct_slowly(
 }
 
 /// Gives the class its vectorcall. Subclasses do not inherit it, so that their own `__new__` and `__init__` are called.
-pub(super) fn init(py: Python<'_>) {
+pub(crate) fn init(py: Python<'_>) {
     let class = py.get_type::<PyToolResponse>().as_type_ptr();
     // SAFETY: the class is complete and nobody else has used it yet.
     unsafe { (*class).tp_vectorcall = Some(construct) };

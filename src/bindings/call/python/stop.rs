@@ -95,7 +95,7 @@ impl Recycler {
 /// `object` has no references and its memory is intact. The count is the first word of an object in every build that
 /// has a GIL; free-threaded builds are not supported.
 #[inline]
-pub(super) unsafe fn revive(object: *mut PyObject) {
+pub(crate) unsafe fn revive(object: *mut PyObject) {
     // SAFETY: see above.
     unsafe { object.cast::<ffi::Py_ssize_t>().write(1) };
 }
@@ -144,7 +144,7 @@ unsafe extern "C" fn dealloc_stop_async_iteration(object: *mut PyObject) {
 /// # Safety
 /// The thread is attached and `value` is owned by the caller.
 #[inline]
-pub(super) unsafe fn iteration(value: *mut PyObject) {
+pub(crate) unsafe fn iteration(value: *mut PyObject) {
     // SAFETY: the instance is fresh, so that nothing else looks at its value while it is exchanged.
     unsafe {
         let exception = STOP_ITERATION.instance();
@@ -163,7 +163,7 @@ pub(super) unsafe fn iteration(value: *mut PyObject) {
 /// # Safety
 /// The thread is attached.
 #[inline]
-pub(super) unsafe fn async_iteration() {
+pub(crate) unsafe fn async_iteration() {
     // SAFETY: `instance` gives an owned reference, or null with an exception set.
     unsafe {
         let exception = STOP_ASYNC_ITERATION.instance();
@@ -174,7 +174,7 @@ pub(super) unsafe fn async_iteration() {
 }
 
 /// Makes the two classes.
-pub(super) fn init(py: Python<'_>) -> PyResult<()> {
+pub(crate) fn init(py: Python<'_>) -> PyResult<()> {
     type Dealloc = unsafe extern "C" fn(*mut PyObject);
     // SAFETY: the interpreter's exception classes live as long as it does; the specs are leaked on purpose, because a
     // type keeps pointing to its name.

@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::case::Case;
-use super::slot::Slot;
+use super::python::slot::Slot;
 use super::state::State;
 use crate::bindings::desk::PyDesk;
 use crate::call::{Code, EventKind};

@@ -13,8 +13,9 @@ use pyo3::ffi::{self, PyObject, PySendResult, PyTypeObject};
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple, PyType};
 
-use super::state::{ERROR, Out, Phase, State};
-use super::{stop, throw};
+use super::super::state::{ERROR, Out, Phase, State};
+use super::super::throw;
+use super::stop;
 use crate::bindings::errors;
 
 const KEPT: usize = 256;
@@ -43,7 +44,7 @@ static FACTORY: Factory =
 /// # Safety
 /// The thread is attached.
 #[inline]
-pub(super) unsafe fn new(state: State) -> *mut PyObject {
+pub(crate) unsafe fn new(state: State) -> *mut PyObject {
     let count = FACTORY.count.get();
     // SAFETY: objects in the free list are dead and untracked, with their memory intact and no state in them.
     unsafe {
@@ -79,25 +80,25 @@ unsafe fn state<'a>(object: *mut PyObject) -> &'a State {
 ///
 /// # Safety
 /// The object is live.
-pub(super) unsafe fn is_stream(object: *mut PyObject) -> bool {
+pub(crate) unsafe fn is_stream(object: *mut PyObject) -> bool {
     // SAFETY: as for the caller.
     unsafe { ffi::Py_TYPE(object) == FACTORY.class.get() }
 }
 
 /// Whether a stream has come to its end.
-pub(super) fn is_over(stream: &Bound<'_, PyAny>) -> bool {
+pub(crate) fn is_over(stream: &Bound<'_, PyAny>) -> bool {
     // SAFETY: the type is checked before the state is read.
     unsafe { !is_stream(stream.as_ptr()) || state(stream.as_ptr()).phase.get() == Phase::Done }
 }
 
 /// Whether a stream has not come to its end, and nobody waits for it.
-pub(super) fn is_abandoned(stream: &Bound<'_, PyAny>) -> bool {
+pub(crate) fn is_abandoned(stream: &Bound<'_, PyAny>) -> bool {
     // SAFETY: the type is checked before the state is read.
     !is_over(stream) && unsafe { !state(stream.as_ptr()).is_busy() }
 }
 
 /// Takes the cancellation out that a stream would raise next.
-pub(super) fn take_cancellation(stream: &Bound<'_, PyAny>) -> Option<PyErr> {
+pub(crate) fn take_cancellation(stream: &Bound<'_, PyAny>) -> Option<PyErr> {
     // SAFETY: the type is checked before the state is read; the error is owned.
     unsafe {
         if is_over(stream) || state(stream.as_ptr()).phase.get() != Phase::Cancelled {
@@ -112,7 +113,7 @@ pub(super) fn take_cancellation(stream: &Bound<'_, PyAny>) -> Option<PyErr> {
 ///
 /// # Safety
 /// The object is a stream.
-pub(super) unsafe fn aclose<'py>(stream: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+pub(crate) unsafe fn aclose<'py>(stream: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     // SAFETY: as for the caller.
     unsafe { state(stream.as_ptr()).aclose(stream.py(), stream.as_ptr()) }
 }
@@ -332,7 +333,7 @@ Awaiting it gives the stream itself and runs nothing; iterating it runs the call
 generator.";
 
 /// Makes the type.
-pub(super) fn init(py: Python<'_>) -> PyResult<Bound<'_, PyType>> {
+pub(crate) fn init(py: Python<'_>) -> PyResult<Bound<'_, PyType>> {
     let nothing = ffi::PyMethodDef::zeroed();
     let methods = Box::leak(Box::new([
         method(c"send", method_send, ffi::METH_O, c"send($self, value, /)\n--\n\nGo on until the next response or the next wait."),

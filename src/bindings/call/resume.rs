@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::approval::{Reply, answered_by, checked_edit};
 use super::case::Case;
 use super::freeze::Frozen;
-use super::object;
+use super::python::object;
 use super::start::{Refusal, block};
 use super::state::{State, Step};
 use crate::Error;

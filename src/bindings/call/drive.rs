@@ -6,7 +6,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::ffi::{self, PyObject, PySendResult};
 use pyo3::prelude::*;
 
-use super::generator;
+use super::python::generator;
 use super::state::{Phase, State, Step};
 use crate::bindings::worker::{self, guard};
 

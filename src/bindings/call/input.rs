@@ -6,7 +6,7 @@ use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use super::slot::Slot;
+use super::python::slot::Slot;
 use super::state::State;
 use crate::call::Repair;
 

@@ -10,7 +10,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyString, PyTuple};
 
 use super::case::Case;
-use super::object;
+use super::python::object;
 use super::reading::{NO_CALL, is_readable};
 use super::start::block;
 use super::state::State;
