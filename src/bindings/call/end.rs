@@ -1,6 +1,8 @@
 //! The end of a call that does not simply come to its end: errors, cancellation, the deadline.
 
-use pyo3::exceptions::{PyGeneratorExit, PyKeyboardInterrupt, PyRuntimeError, PyStopAsyncIteration, PyStopIteration};
+use pyo3::exceptions::{
+    PyException, PyGeneratorExit, PyKeyboardInterrupt, PyRuntimeError, PyStopAsyncIteration, PyStopIteration,
+};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyNone;
@@ -37,7 +39,7 @@ impl State {
             ErrorMode::Raise => false,
             ErrorMode::Compat => in_background || (!is_postprocess && !is_generator),
         };
-        if !responds || !is_answerable(py, &error) {
+        if !responds || !is_answerable(py, &error, tool.get().errors) {
             return self.finalise_then_end(py, Ending::Raise, None, Some(wrap_stop_iteration(py, error)));
         }
         let answer = match reply_to(py, &error) {
@@ -264,8 +266,15 @@ fn wrap_stop_iteration(py: Python<'_>, error: PyErr) -> PyErr {
     wrapped
 }
 
-/// True for exceptions that may become a response: all but Ctrl-C and the closing of a generator. A tool that calls
-/// `sys.exit()` must not end the agent.
-fn is_answerable(py: Python<'_>, error: &PyErr) -> bool {
-    !error.is_instance_of::<PyKeyboardInterrupt>(py) && !error.is_instance_of::<PyGeneratorExit>(py)
+/// True for exceptions that may become a response: all but Ctrl-C, the closing of a generator and the cancellation of
+/// another event loop. A tool that calls `sys.exit()` must not end the agent, unless AgentScope would let it.
+fn is_answerable(py: Python<'_>, error: &PyErr, mode: ErrorMode) -> bool {
+    let is_named = |name: &str| error.get_type(py).name().is_ok_and(|class| class == name);
+    if error.is_instance_of::<PyException>(py) || is_named("PanicException") {
+        return true;
+    }
+    let asks_to_stop = error.is_instance_of::<PyKeyboardInterrupt>(py)
+        || error.is_instance_of::<PyGeneratorExit>(py)
+        || is_named("Cancelled");
+    mode != ErrorMode::Compat && !asks_to_stop
 }
