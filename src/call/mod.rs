@@ -23,4 +23,4 @@ pub use reply::{Code, Reply};
 /// The former name of [`Reply`].
 pub use reply::Reply as Answer;
 pub use response::ToolResponse;
-pub use tool_call::{CallError, Place, Repair, RepairKind, ToolCall};
+pub use tool_call::{CallError, Change, Place, Repair, RepairKind, ToolCall};

@@ -5,13 +5,11 @@ use pyo3::types::PyDict;
 use serde_json::Value;
 
 use super::bind::Plan;
-use super::hush::Hush;
 use super::input::{InDict, Input};
 use crate::bindings::json;
 use crate::bindings::tool::PyTool;
 use crate::bindings::value::error_text;
 use crate::call::Answer;
-use crate::policy::mask;
 
 /// Arguments that are checked and cannot be changed any more.
 pub(super) struct Frozen {
@@ -64,13 +62,13 @@ impl Frozen {
         if let Ok(input) = came.cast::<PyDict>()
             && let Ok(Ok(frozen)) = Self::of(py, &tool.plan, &InDict(input))
         {
-            return mask(&frozen.sent, &tool.traits.secrets);
+            return tool.plan.redaction().arguments(&frozen.sent);
         }
-        tool.plan.hushed(as_value(), Hush::arguments)
+        tool.plan.redaction().unchecked(as_value())
     }
 
     /// What people are shown.
     pub(super) fn shown(&self, tool: &PyTool) -> Value {
-        mask(&self.whole, &tool.traits.secrets)
+        tool.plan.redaction().arguments(&self.whole)
     }
 }

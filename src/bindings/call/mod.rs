@@ -24,7 +24,6 @@ mod failure;
 mod freeze;
 mod gate;
 mod handler;
-mod hush;
 mod input;
 mod judge;
 mod layer;
