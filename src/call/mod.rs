@@ -3,10 +3,13 @@
 //! Read [`tool_call`](ToolCall) (the request), then `prepare` (the path), then `permission` (its largest stage); the rest are
 //! the types that these use: replies, responses, modes, events, background tasks, repairs.
 
+mod arguments;
 mod background;
 mod event;
 mod modes;
 mod notice;
+mod permission;
+mod prepare;
 mod queue;
 pub mod render;
 pub mod repair;
@@ -15,10 +18,16 @@ mod response;
 mod tool_call;
 pub mod wire;
 
+pub use arguments::{Accepted, ArgumentRules, Presets, ReadRepairs};
 pub use background::{Board, ID_LETTERS, Limits, task_id};
 pub use event::{Event, EventHub, EventKind, Kinds, Listener, Waker};
 pub use modes::{ArgumentMode, Behaviour, ErrorMode, ErrorSource, RepairMode, RunIn};
 pub use notice::Notice;
+pub use permission::{
+    ApprovalRequest, CallInfo, Decided, DecidedBy, Host, JudgedArguments, Next, Outlook, PermissionStage, Permissions, Preview,
+    Resumption, Route, Standing, ToolFacts, Unfit, Waiting,
+};
+pub use prepare::{Path, Prepared, Profile};
 pub use reply::{Code, Reply};
 /// The former name of [`Reply`].
 pub use reply::Reply as Answer;
