@@ -41,7 +41,7 @@ fn lines(schema: &Value, input: &Value, mode: Mode) -> Vec<String> {
     let problems = checker(schema).settle(input, mode, &[]).expect_err("refused");
     problems
         .iter()
-        .map(|Problem { path, expected, found }| format!("{path}: expected {expected}, got {found}"))
+        .map(Problem::to_string)
         .collect()
 }
 
@@ -91,7 +91,7 @@ fn every_problem_is_listed_with_its_path() {
 
 #[test]
 fn an_answer_begins_with_the_tool() {
-    let problems = [Problem { path: "a".into(), expected: "b".into(), found: "c".into() }];
+    let problems = [Problem { path: "a".into(), expected: "b".into(), found: "c".to_owned().into() }];
 
     assert_eq!(render("f", &problems), "Error: Invalid arguments for tool 'f':\n- a: expected b, got c");
 }

@@ -15,7 +15,7 @@ use crate::bindings::note::Decided;
 use crate::bindings::tool::PyTool;
 use crate::bindings::value::error_text;
 use crate::call::{Answer, EventKind};
-use crate::policy::{Choice, Decision, Ticket, Verdict};
+use crate::policy::{Choice, Decision, Ruling, Ticket, Verdict};
 
 /// A question that is being asked.
 pub(super) struct Question {
@@ -222,7 +222,10 @@ impl State {
             Choice::Always => desk.policy_to_extend(py),
             Choice::Once | Choice::No | Choice::Cancel => return,
         };
-        let kept = kept.and_then(|policy| policy.get().remember(py, &tool.name, caller.as_deref(), &asked.cause));
+        let kept = kept.and_then(|policy| {
+            let policy = policy.get().rules().clone();
+            Ok(py.detach(|| policy.allow_always(&tool.name, caller.as_deref(), &asked.cause))?)
+        });
         let text = match kept {
             Ok(true) => return,
             Ok(false) => format!("'{}' runs this once, not always: `{}` asks each time", tool.name, asked.cause.name()),
@@ -247,7 +250,7 @@ impl State {
         decided: &Decided<'_>,
     ) -> Result<Frozen, Early<'py>> {
         let Some(edited) = edited else { return Ok(frozen) };
-        let decided = Decided { outcome: "denied", ..*decided };
+        let decided = Decided { outcome: Ruling::Denied, ..*decided };
         let reason = match checked_edit(tool, edited, &frozen)? {
             Ok(edited) => return Ok(edited),
             Err(reason) => reason,
@@ -270,7 +273,7 @@ impl State {
         if self.toolkit.get(py).is_none() {
             return Ok(());
         }
-        let decided = Decided { outcome: "denied", ..*decided };
+        let decided = Decided { outcome: Ruling::Denied, ..*decided };
         match self.find_admitted(py, &tool.name) {
             // A view makes its own meta tool each time.
             Ok(found) if found.is(&*self.tool(py)) || found.get().meta.is_some() => Ok(()),
@@ -336,9 +339,9 @@ fn unmasked<'py>(tool: &PyTool, edited: &Bound<'py, PyDict>, frozen: &Frozen) ->
 /// A decision that somebody took.
 pub(super) fn answered_by(verdict: &Verdict, choice: Choice) -> Decided<'_> {
     let outcome = match choice {
-        Choice::Once | Choice::Run | Choice::Always => "run",
-        Choice::No => "denied",
-        Choice::Cancel => "cancelled",
+        Choice::Once | Choice::Run | Choice::Always => Ruling::Run,
+        Choice::No => Ruling::Denied,
+        Choice::Cancel => Ruling::Cancelled,
     };
-    Decided { answer: Some(choice.as_str()), outcome, ..Decided::by_rule(verdict) }
+    Decided { answer: Some(choice), outcome, ..Decided::by_rule(verdict) }
 }

@@ -5,12 +5,10 @@ use pyo3::types::PyDict;
 use serde_json::Value;
 
 use super::arguments::{Plan, RecordRepairs};
-use super::hush::Hush;
 use crate::bindings::json;
 use crate::bindings::tool::PyTool;
 use crate::bindings::value::error_text;
 use crate::call::Answer;
-use crate::policy::mask;
 
 /// Arguments that are checked and cannot be changed any more.
 pub(super) struct Frozen {
@@ -68,13 +66,13 @@ impl Frozen {
         if let Ok(input) = came.cast::<PyDict>()
             && let Ok(Ok(frozen)) = Self::of(&tool.plan, input, &())
         {
-            return mask(&frozen.sent, &tool.traits.secrets);
+            return tool.plan.redaction().arguments(&frozen.sent);
         }
-        tool.plan.hushed(as_value(), Hush::arguments)
+        tool.plan.redaction().unchecked(as_value())
     }
 
     /// What people are shown.
     pub(super) fn shown(&self, tool: &PyTool) -> Value {
-        mask(&self.whole, &tool.traits.secrets)
+        tool.plan.redaction().arguments(&self.whole)
     }
 }

@@ -18,7 +18,7 @@ use crate::bindings::note::{Decided, note};
 use crate::bindings::tool::PyTool;
 use crate::bindings::value::error_text;
 use crate::call::{Answer, EventKind};
-use crate::policy::{Cause, Decision, Verdict};
+use crate::policy::{Cause, Choice, Decision, Verdict};
 
 /// The reason where an approval is needed and no approver can be asked.
 const HEADLESS: &str = "it would need somebody's approval, and nobody can be asked here";
@@ -113,7 +113,7 @@ impl State {
         if verdict.shadowed.is_some()
             && let Some(policy) = desk.policy(py)
         {
-            policy.get().note_shadow(&tool.name, caller.as_deref(), &verdict);
+            policy.get().rules().note_shadow(&tool.name, caller.as_deref(), &verdict, jiff::Timestamp::now());
         }
         verdict
     }
@@ -221,7 +221,7 @@ impl State {
         desk.tell(py, EventKind::PermissionResult, &case, || {
             let data = PyDict::new(py);
             data.set_item(intern!(py, "decision"), decided.outcome_word())?;
-            data.set_item(intern!(py, "answer"), decided.answer)?;
+            data.set_item(intern!(py, "answer"), decided.answer.map(Choice::as_str))?;
             data.set_item(intern!(py, "rule"), decided.rule)?;
             data.set_item(intern!(py, "reason"), reason)?;
             data.set_item(intern!(py, "by"), decided.by)?;

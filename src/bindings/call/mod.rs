@@ -15,7 +15,6 @@ mod close;
 mod deadline;
 mod end;
 mod freeze;
-mod hush;
 mod judge;
 mod middleware;
 mod observe;

@@ -23,7 +23,7 @@ use crate::bindings::response;
 use crate::bindings::tool::PyTool;
 use crate::bindings::value::error_text;
 use crate::call::Answer;
-use crate::policy::{Choice, Facts, Pending, Verdict};
+use crate::policy::{ApprovalScope, Choice, Pending, Ruling, Verdict};
 
 /// Nothing has happened.
 const FRESH: u8 = 0;
@@ -116,9 +116,9 @@ fn read_pending(pending: &Bound<'_, PyAny>) -> PyResult<Value> {
 }
 
 /// What an approval of a call of a tool is good for.
-fn facts<'a>(py: Python<'_>, tool: &'a PyTool, caller: Option<&'a str>) -> Facts<'a> {
+fn facts<'a>(py: Python<'_>, tool: &'a PyTool, caller: Option<&'a str>) -> ApprovalScope<'a> {
     let presets_hash = tool.presets_hash(py);
-    Facts { tool: &tool.name, schema_hash: tool.schema_hash(), presets_hash, caller, session: None }
+    ApprovalScope { tool: &tool.name, schema_hash: tool.schema_hash(), presets_hash, caller, session: None }
 }
 
 impl State {
@@ -134,7 +134,7 @@ impl State {
             Ok(made) => made,
             Err(error) => return error.into(),
         };
-        let decided = Decided { outcome: "pending", ..Decided::by_rule(verdict) };
+        let decided = Decided { outcome: Ruling::Pending, ..Decided::by_rule(verdict) };
         if let Err(error) = self.note_decision(py, tool, &decided, &frozen.whole) {
             return self.deny_unaudited(py, tool, &error);
         }

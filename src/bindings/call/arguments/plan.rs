@@ -12,7 +12,6 @@ use serde_json::{Map, Value};
 
 use super::spread::Spread;
 use crate::bindings::arguments::Arguments;
-use crate::bindings::call::hush::Hush;
 use crate::bindings::call::python::attached;
 use crate::bindings::call::python::drive::{CallArguments, MOST_ARGUMENTS};
 use crate::bindings::call::state::State;
@@ -21,7 +20,7 @@ use crate::bindings::signature::{Parameter, ParameterKind, Signature};
 use crate::bindings::{foreign, json};
 use crate::call::repair::{Names, RepairMode, coerced, explanation, mend_names};
 use crate::call::{Answer, ArgumentMode, Repair};
-use crate::policy::mask;
+use crate::policy::Redaction;
 use crate::schema::check::{Mode, Problem, render};
 use crate::schema::{Document, Node};
 
@@ -319,33 +318,37 @@ impl Plan {
     ) -> PyResult<Result<Bound<'py, PyDict>, Answer>> {
         let text = match self.settled(input)? {
             Ok((input, repairs)) if self.repair() == RepairMode::Explain && !repairs.is_empty() => {
-                let repairs = self.hushed(repairs, Hush::repairs);
+                let repairs = self.redacted(repairs);
                 let text = explanation(&self.tool, &repairs, self.masked(&input).as_ref());
                 notes.record(repairs);
                 text
             }
             Ok((input, repairs)) => {
-                notes.record(self.hushed(repairs, Hush::repairs));
+                notes.record(self.redacted(repairs));
                 return Ok(Ok(input));
             }
-            Err(problems) => render(&self.tool, &self.hushed(problems, Hush::problems)),
+            Err(problems) => render(&self.tool, &self.redaction().problems(problems)),
         };
         Ok(Err(Answer::InvalidArguments { text }))
     }
 
-    /// What is said about arguments, without what could be a secret.
-    pub(in crate::bindings::call) fn hushed<'a, T>(&'a self, said: T, hush: impl FnOnce(&Hush<'a>, T) -> T) -> T {
+    /// The redaction of what is said about arguments.
+    pub(crate) fn redaction(&self) -> Redaction<'_> {
+        Redaction::new(&self.handling.secrets, self.parameters.value())
+    }
+
+    fn redacted(&self, repairs: Vec<Repair>) -> Vec<Repair> {
         if self.handling.secrets.is_empty() {
-            return said;
+            return repairs;
         }
-        let properties = self.parameters.value().get("properties").and_then(Value::as_object);
-        hush(&Hush { secrets: &self.handling.secrets, properties }, said)
+        let redaction = self.redaction();
+        repairs.into_iter().map(|repair| repair.redacted(&redaction)).collect()
     }
 
     /// Arguments that fit, as far as they may be shown.
     fn masked(&self, settled: &Bound<'_, PyDict>) -> Option<Value> {
         let arguments = foreign::to_value(settled.as_any()).ok()?;
-        Some(mask(&arguments, &self.handling.secrets))
+        Some(self.redaction().arguments(&arguments))
     }
 
     /// What a model is told about arguments that were mended before, and what else was mended to make them fit. What they
@@ -357,13 +360,13 @@ impl Plan {
     ) -> PyResult<(String, Vec<Repair>)> {
         Ok(match self.settled(input)? {
             Ok((settled, more)) => {
-                let more = self.hushed(more, Hush::repairs);
+                let more = self.redacted(more);
                 repairs.extend(more.iter().cloned());
                 (explanation(&self.tool, &repairs, self.masked(&settled).as_ref()), more)
             }
             Err(problems) => {
                 let text = explanation(&self.tool, &repairs, None);
-                let problems = self.hushed(problems, Hush::problems);
+                let problems = self.redaction().problems(problems);
                 (format!("{text}\n{}", render(&self.tool, &problems)), Vec::new())
             }
         })
@@ -460,9 +463,9 @@ impl Plan {
             if is_hidden || (!is_shown && !self.is_open && is_ours) {
                 let kind = value.get_type().name().map_or_else(|_| "value".to_owned(), |kind| kind.to_string());
                 problems.push(Problem {
-                    path: name,
-                    expected: format!("no such argument (known: {})", shown.join(", ")),
-                    found: format!("a value of type {kind}"),
+                    path: name.into(),
+                    expected: format!("no such argument (known: {})", shown.join(", ")).into(),
+                    found: format!("a value of type {kind}").into(),
                 });
             }
         }
