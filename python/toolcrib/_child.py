@@ -1,25 +1,24 @@
-"""The worker of process mode: reads calls from a socket, runs them, answers. Everything that both sides must know is here.
+"""The worker of process mode: reads calls from a socket, runs them, answers. It defines the protocol for both sides.
 
-The host starts `_supervisor.py`, which forks the worker, and the worker runs `serve`. Both load these files by their
-place (see `_children.py`), before anything else is on the import path than the interpreter's own folders.
+The host starts `_supervisor.py`, which forks the worker, and the worker runs `serve`. Both files are loaded by their
+place (see `_children.py`), while only folders of the interpreter are on the import path.
 
 A message is a header of sixteen bytes and a pickle. The header is the number of the message and the length of the
-pickle, big-endian. The host draws a random number for each call; its first request has this number, each further one the
-next, and an answer has the number of its request. An answer with any other number ends the child: it was made for
-another call, or by something else that has got hold of the socket.
+pickle, big-endian. The host draws a random number for each call. The first request of the call has this number, each
+further request the next one, and an answer has the number of its request. If an answer has any other number, the host
+discards the child: the answer was made for another call, or written by other code that has the socket.
 
-| request | answer |
-|---|---|
-| `("call", surroundings or None, pickle of (function, args, kwargs))` | `("value", result)`, `("stream",)` or `("raise", …)` |
-| `("next",)`, after `("stream",)` | `("chunk", item)`, `("end",)` or `("raise", …)` |
+    request                                                    answers
+    ("call", surroundings, pickle of (function, args, kwargs)) ("value", result), ("stream",), ("raise", ...)
+    ("next",), after ("stream",)                               ("chunk", item), ("end",), ("raise", ...)
 
-`("raise", pickled exception or None, name of its type, text, traceback)` carries whatever a tool has raised. A call
-without surroundings has those of the call before, which are set up anew all the same.
+`("raise", pickled exception or None, name of its type, text, traceback)` carries any exception of a tool. The
+surroundings are `None` if they are those of the call before; the worker restores them before every call.
 """
 
 from __future__ import annotations
 
-import _signal
+import _signal  # type: ignore[import-not-found]
 import asyncio
 import collections.abc
 import contextlib
@@ -38,6 +37,7 @@ import struct
 import sys
 import traceback
 import types
+from collections.abc import Mapping
 from typing import Any, NoReturn, TypedDict
 
 MAIN = "__mp_main__"
@@ -57,7 +57,7 @@ class Surroundings(TypedDict):
     names: dict[str, str]
     """The folders of modules that were in the working folder when the program began, found after all others."""
     folder: str | None
-    environment: dict[str, str]
+    environment: dict[bytes, bytes]
     main: tuple[str, str] | None
     """`("module", name)` or `("file", path)` of the host's script."""
 
@@ -101,7 +101,7 @@ def _read(wire: socket.socket, size: int) -> bytearray:
 
 
 class HostModules:
-    """Finds the modules that the host has loaded from folders that are not on the path here, in the very same files."""
+    """Finder for modules that the host has loaded from folders that are not on the path here, by their files."""
 
     def __init__(self) -> None:
         self.modules: dict[str, tuple[str | None, list[str] | None]] = {}
@@ -119,7 +119,7 @@ class HostModules:
 
 
 class ProgramModules:
-    """Finds modules of the program in the working folder: those that were there before any tool could write to it."""
+    """Finder for modules of the program in the working folder that were there before a tool could write to it."""
 
     def __init__(self) -> None:
         self.names: dict[str, str] = {}
@@ -131,8 +131,8 @@ class ProgramModules:
         return importlib.machinery.PathFinder.find_spec(name, [self.names[name]])
 
 
-class Stage:
-    """Sets up the surroundings of each call, so that it does not see what the calls before it have changed."""
+class ProcessState:
+    """Restores the surroundings before each call, so that no call sees the changes of an earlier one."""
 
     def __init__(self) -> None:
         self.surroundings: Surroundings | None = None
@@ -140,15 +140,15 @@ class Stage:
         self.program_modules = ProgramModules()
         sys.meta_path.insert(0, self.host_modules)
         sys.meta_path.append(self.program_modules)
-        # The functions of `signal` make members of enumerations of everything, which takes a while for all signals.
+        # `signal.getsignal` converts to enumerations, which is too slow to do for every signal in every call.
         self.handlers = {int(number): _signal.getsignal(number) for number in signal.valid_signals()}
         self.mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
         self.streams = (sys.stdin, sys.stdout, sys.stderr)
         self.umask = os.umask(0o077)
         os.umask(self.umask)
 
-    def set(self, surroundings: Surroundings | None) -> Surroundings:
-        """Begin a call in these surroundings, or in the last ones."""
+    def restore(self, surroundings: Surroundings | None) -> Surroundings:
+        """Set up these surroundings, or the last ones again."""
         if surroundings is not None:
             self.surroundings = surroundings
             self.host_modules.modules = surroundings["modules"]
@@ -159,9 +159,9 @@ class Stage:
         if sys.path != surroundings["path"]:
             sys.path[:] = surroundings["path"]
             importlib.invalidate_caches()
-        if dict(os.environ) != surroundings["environment"]:
-            os.environ.clear()
-            os.environ.update(surroundings["environment"])
+        if environment() != surroundings["environment"]:
+            os.environb.clear()
+            os.environb.update(surroundings["environment"])
         self._reset_signals()
         sys.stdin, sys.stdout, sys.stderr = self.streams
         os.umask(self.umask)
@@ -177,6 +177,15 @@ class Stage:
             if handler is not None and _signal.getsignal(number) is not handler:
                 signal.signal(number, handler)
         signal.pthread_sigmask(signal.SIG_SETMASK, self.mask)
+
+
+def environment() -> Mapping[bytes, bytes]:
+    """Give the environment of this process in a form that is quick to compare and to copy.
+
+    `os.environb` encodes and checks every item, which would take a large part of the time of a call.
+    """
+    data: Mapping[bytes, bytes] = getattr(os.environb, "_data", os.environb)
+    return data
 
 
 def _working_folder() -> str | None:
@@ -237,7 +246,7 @@ class Server:
     def __init__(self, wire: socket.socket) -> None:
         self.wire = wire
         self.pid = os.getpid()
-        self.stage = Stage()
+        self.state = ProcessState()
         self.context = contextvars.Context()
         self.stream: Stream | None = None
         self.loop: asyncio.AbstractEventLoop | None = None
@@ -251,7 +260,7 @@ class Server:
                 self.context = contextvars.Context()
             try:
                 reply = self.context.run(self.answer, request)
-            except BaseException as error:  # whatever the function raises is the host's to judge
+            except BaseException as error:  # the host decides what to do with it
                 self.leave_if_forked(error)
                 self.stream = None
                 reply = failure(error)
@@ -269,7 +278,7 @@ class Server:
             send(self.wire, number, message)
 
     def leave_if_forked(self, error: BaseException | None) -> None:
-        """End a process that the tool has forked and that came back here: only the worker itself answers."""
+        """Exit in a process that the tool has forked and that returned to here: only the worker itself answers."""
         if os.getpid() == self.pid:
             return
         code = 0
@@ -295,7 +304,7 @@ class Server:
     def call(self, surroundings: Surroundings | None, payload: bytes) -> tuple[Any, ...]:
         """Run a function to its end, or to the generator that it gives."""
         self.stream = None
-        surroundings = self.stage.set(surroundings)
+        surroundings = self.state.restore(surroundings)
         unpickler = Unpickler(io.BytesIO(payload))
         unpickler.main = surroundings["main"]
         function, args, kwargs = unpickler.load()
@@ -362,7 +371,7 @@ def failure(error: BaseException) -> tuple[Any, ...]:
 
 
 def flush() -> None:
-    """Write out what was printed; outputs that a tool has closed or replaced are its own affair."""
+    """Flush the outputs, unless the tool has closed or replaced them."""
     for output in (sys.stdout, sys.stderr):
         with contextlib.suppress(Exception):
             output.flush()
@@ -372,7 +381,7 @@ def serve(descriptor: int) -> NoReturn:
     """Serve the host at the other end of a socket until it goes."""
     wire = socket.socket(fileno=descriptor)
     sys.argv[:] = [""]
-    # A process that a tool forks must be able neither to answer nor to read what the host sends.
+    # A process that a tool forks must neither answer nor read requests.
     os.register_at_fork(after_in_child=wire.close)
     try:
         Server(wire).serve()

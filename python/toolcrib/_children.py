@@ -1,4 +1,4 @@
-"""Child processes: started, asked, kept for the next call, and killed with all that they started."""
+"""Child processes: started, called, kept for the next call, and killed together with all their descendants."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ main(int(sys.argv[2]), int(sys.argv[3]))
 """
 """The program of a child.
 
-An interpreter that runs `-c` may put an empty entry on the import path, but only after it has imported all it needs for
-itself; so that is taken away before anything else is imported. `toolcrib` itself is not imported by its name, which would
-have to be searched for, and need not be imported at all if the tools do without.
+With `-c` an interpreter without `-P` puts an empty entry, the working folder, on the import path. It does so after all
+its own imports, and the program removes the entry before it imports anything. `toolcrib` is not imported by its name,
+which could find another module, and is not loaded at all unless a tool imports it.
 """
 
 
@@ -86,25 +86,25 @@ class Child:
             reply: tuple[Any, ...] = pickle.loads(answer)
         except KeyboardInterrupt:
             raise
-        except BaseException as error:  # a result may say that it is made by a call of `sys.exit`
+        except BaseException as error:  # unpickling runs code of the result's class
             raise RuntimeError(f"a result cannot be read from its process: {error}") from error
         return reply
 
     def kill(self) -> None:
-        """Wake the thread that waits for an answer, and have the supervisor kill its descendants; `end` does the rest."""
+        """Wake the thread that waits for an answer and have the supervisor kill all its descendants."""
         with self._lock:
             if not self._ended:
                 self._hang_up()
 
     def end(self) -> int:
-        """Have all of it killed, reap it, close the socket; give the exit code."""
+        """Have all descendants killed, reap the supervisor, close the socket; give the exit code."""
         with self._lock:
             first, self._ended = not self._ended, True
             if first:
                 self._hang_up()
         try:
             code = self.process.wait(GRACE)
-        except subprocess.TimeoutExpired:  # the supervisor was stopped, or waits for what cannot be killed
+        except subprocess.TimeoutExpired:  # it was stopped, or a descendant cannot be killed
             self.process.kill()
             code = self.process.wait()
         if first:
@@ -116,7 +116,7 @@ class Child:
             self.wire.shutdown(socket.SHUT_RDWR)
 
     def answers(self) -> bool:
-        """Tell whether an idle child is still there, and has said nothing since its last answer."""
+        """Tell whether an idle child is still there and has sent nothing since its last answer."""
         try:
             self.wire.recv(1, socket.MSG_DONTWAIT | socket.MSG_PEEK)
         except BlockingIOError:
@@ -198,9 +198,9 @@ def _package() -> str:
 
 
 def _environment() -> dict[str, str]:
-    """Give the environment that the interpreter starts in: without folders that depend on where this process works.
+    """Give the environment in which the interpreter starts, without import folders that depend on the working folder.
 
-    Tools see the whole environment of this process, which each call brings with it.
+    Tools see the whole environment of this process, which is sent with the calls.
     """
     environment = dict(os.environ)
     folder = working_folder()
@@ -215,7 +215,7 @@ def _environment() -> dict[str, str]:
 
 
 def _flags() -> list[str]:
-    """Repeat the interpreter's own options, isolation included, and add the one against the working folder."""
+    """Give the options of this interpreter, isolation included, and `-P` where it exists."""
     flags: list[str] = getattr(subprocess, "_args_from_interpreter_flags", list)()
     if sys.version_info >= (3, 11) and not {"-I", "-P"} & set(flags):
         flags.append("-P")

@@ -1,9 +1,9 @@
-"""The state of this process that a call in a child begins with, and above all what may be imported there.
+"""The state of this process that is set up for a call in a child, above all the modules that it may import.
 
-A model may be allowed to write files into the working folder. Nothing that was written there may run, so a child never
-searches the working folder for modules: neither by an empty or relative entry of `sys.path` nor by an absolute one. The
-modules of a program that lies in the working folder are known by name instead: those that this process has loaded, by
-their very files, and those whose files were there when the first process tool was registered.
+A model may be allowed to write files into the working folder, and none of them may run. So a child never searches the
+working folder for modules, neither by an empty or relative entry of `sys.path` nor by an absolute one. The modules of a
+program that lies in the working folder are listed by name instead: those that this process has loaded, with their
+files, and those that were in the folder when the first process tool was registered.
 """
 
 from __future__ import annotations
@@ -13,9 +13,8 @@ import os
 import sys
 import threading
 import types
-from pathlib import Path
 
-from toolcrib._child import MAIN, Surroundings
+from toolcrib._child import MAIN, Surroundings, environment
 
 Imports = tuple[list[str], dict[str, tuple[str | None, list[str] | None]], dict[str, str]]
 """The fields `path`, `modules` and `names` of the surroundings."""
@@ -30,18 +29,18 @@ def surroundings() -> Surroundings:
         "modules": modules,
         "names": names,
         "folder": folder,
-        "environment": dict(os.environ),
+        "environment": dict(environment()),
         "main": main_script(),
     }
 
 
 def remember_program() -> None:
-    """Note which modules lie in the folders of the program, before tools run that might add some."""
+    """List the modules in the folders of the program, before a tool can add any."""
     _imports.remember()
 
 
 def main_script() -> tuple[str, str] | None:
-    """Say how a child can load the script that this process runs."""
+    """Give the name or the file by which a child can load the script of this process."""
     main = sys.modules.get("__main__")
     if main is None:
         return None
@@ -50,9 +49,9 @@ def main_script() -> tuple[str, str] | None:
     if spec is not None and spec.name is not None:
         return ("module", spec.name)
     file = getattr(main, "__file__", None)
-    if file is None or not Path(file).exists():
+    if file is None or not os.path.exists(file):
         return None
-    return ("file", str(Path(file).absolute()))
+    return ("file", os.path.abspath(file))
 
 
 def working_folder() -> str | None:
@@ -71,7 +70,7 @@ def is_safe_entry(entry: object, folder: str | None) -> bool:
 
 
 class _Imports:
-    """What a child may import. Worked out anew only when something has changed."""
+    """The modules that a child may import, computed when `sys.path`, the folder or the loaded modules change."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -84,7 +83,7 @@ class _Imports:
         key = (tuple(sys.path), folder, len(sys.modules))
         with self._lock:
             if key != self._key:
-                self._value = self._work_out(folder)
+                self._value = self._compute(folder)
                 self._key = key
             return self._value
 
@@ -96,7 +95,7 @@ class _Imports:
                 if is_safe_entry(entry, None) and not entry.startswith(installation):
                     self._list(entry)
 
-    def _work_out(self, folder: str | None) -> Imports:
+    def _compute(self, folder: str | None) -> Imports:
         path = [entry for entry in sys.path if is_safe_entry(entry, folder)]
         names: dict[str, str] = {}
         for entry in sys.path:

@@ -147,8 +147,8 @@ def _obstacle(func: Any) -> str | None:
 def _unpack(reply: tuple[Any, ...]) -> Any:
     """Give the value of an answer, or raise its exception.
 
-    What would end this process if it were raised here (`SystemExit` and its like) is raised as an ordinary error with the
-    name of its type: the tool asked for the end of its own process.
+    A `SystemExit`, and any other exception that is not an `Exception`, would end this process. It is raised as a
+    `RuntimeError` that names its type. `KeyboardInterrupt` and `CancelledError` are raised as they are.
     """
     if reply[0] != "raise":
         return reply[1]

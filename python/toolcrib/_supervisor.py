@@ -1,12 +1,12 @@
-"""The supervisor of a child process: ends everything that a tool has started, whatever becomes of the tool or the host.
+"""The supervisor of a child process: kills everything that a tool has started, in every kind of ending.
 
-Process mode runs two processes for each child: this one, which the host starts, and the worker that it forks, which runs
-the tools (`_child.py`). The supervisor never runs a tool, so neither a tool that holds the interpreter lock nor one that
-crashes keeps it from its work. It ends all its descendants when the host closes the socket, when the host dies, and when
-the worker ends; in the last case it ends the way the worker did, so that the host reads the worker's exit code.
+A child of process mode is two processes: the supervisor, which the host starts, and the worker that it forks, which
+runs the tools (`_child.py`). The supervisor runs no tool, so that a tool which holds the interpreter lock or crashes
+cannot stop it. It kills all its descendants when the host closes the socket, when the host dies, and when the worker ends; in
+the last case it exits the way the worker did, so that the host reads the worker's exit code.
 
-On Linux no descendant escapes: processes whose parent has died become children of the supervisor
-(`PR_SET_CHILD_SUBREAPER`), also those with a session of their own. Elsewhere only the worker's process group is killed.
+On Linux no descendant escapes: a process whose parent has died becomes a child of the supervisor
+(`PR_SET_CHILD_SUBREAPER`), also if it has a session of its own. Elsewhere only the worker's process group is killed.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from collections.abc import Iterator
 from typing import NoReturn
 
 SWEEP = 5.0
-"""Seconds after which descendants that cannot be killed (those of another user) are given up."""
+"""Seconds after which the supervisor stops waiting for descendants that it cannot kill (those of another user)."""
 
 _SET_PDEATHSIG = 1
 _SET_CHILD_SUBREAPER = 36
 
 
 def main(descriptor: int, host: int) -> NoReturn:
-    """Fork the worker, wait until it or the host has gone, and leave nothing behind.
+    """Fork the worker, wait until it or the host has ended, and kill all descendants.
 
     Args:
         descriptor: The worker's end of the socket to the host.
@@ -38,14 +38,14 @@ def main(descriptor: int, host: int) -> NoReturn:
     try:
         os.set_inheritable(descriptor, False)
         _prctl(_SET_CHILD_SUBREAPER, 1)
-        bell = _ring_on(signal.SIGCHLD, signal.SIGTERM)
-        poll = _watch(descriptor, host, bell)
+        wakeup = _wakeup_on(signal.SIGCHLD, signal.SIGTERM)
+        poll = _watch(descriptor, host, wakeup)
         if os.getppid() == host and not poll.poll(0):
             supervisor = os.getpid()
             worker = os.fork()
             if worker == 0:
                 _work(descriptor, supervisor)
-            status = _wait(worker, poll, bell)
+            status = _wait(worker, poll, wakeup)
             _sweep(worker)
     finally:
         _end_with(status)
@@ -78,43 +78,43 @@ def _prctl(option: int, value: int) -> None:
         ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 
-def _ring_on(*signals: signal.Signals) -> int:
+def _wakeup_on(*signals: signal.Signals) -> int:
     """Give a descriptor that becomes readable when one of these signals arrives."""
-    bell, rope = os.pipe()
-    for end in (bell, rope):
+    wakeup, write = os.pipe()
+    for end in (wakeup, write):
         os.set_blocking(end, False)
-    signal.set_wakeup_fd(rope, warn_on_full_buffer=False)
+    signal.set_wakeup_fd(write, warn_on_full_buffer=False)
     for number in signals:
         signal.signal(number, lambda *_: None)
-    return bell
+    return wakeup
 
 
-def _watch(descriptor: int, host: int, bell: int) -> select.poll:
-    """Watch the socket for its end, the host for its death, and the bell."""
+def _watch(descriptor: int, host: int, wakeup: int) -> select.poll:
+    """Watch the socket for its end, the host for its death, and the wakeup descriptor for signals."""
     poll = select.poll()
     poll.register(descriptor, 0)
-    poll.register(bell, select.POLLIN)
+    poll.register(wakeup, select.POLLIN)
     if sys.platform == "linux":
         with contextlib.suppress(OSError, AttributeError):  # an old kernel; the socket ends with the host as well
             poll.register(os.pidfd_open(host), select.POLLIN)
     return poll
 
 
-def _wait(worker: int, poll: select.poll, bell: int) -> int:
-    """Wait until the worker has ended, and give its status; or until it is time to end it."""
+def _wait(worker: int, poll: select.poll, wakeup: int) -> int:
+    """Wait until the worker has ended, or until it must be killed; give its status, or 0."""
     while True:
         for pid, status in _reap():
             if pid == worker:
                 return status
-        if any(descriptor != bell for descriptor, _ in poll.poll()):
+        if any(descriptor != wakeup for descriptor, _ in poll.poll()):
             return 0
         with contextlib.suppress(BlockingIOError):
-            if signal.SIGTERM in os.read(bell, 512):
+            if signal.SIGTERM in os.read(wakeup, 512):
                 return 0
 
 
 def _reap() -> Iterator[tuple[int, int]]:
-    """Take note of the children that have ended, adopted ones included."""
+    """Reap the children that have ended, adopted ones included."""
     with contextlib.suppress(ChildProcessError):
         while True:
             pid, status = os.waitpid(-1, os.WNOHANG)
@@ -124,10 +124,10 @@ def _reap() -> Iterator[tuple[int, int]]:
 
 
 def _sweep(worker: int) -> None:
-    """Kill all descendants, and those that become known as their parents die, until none is left."""
+    """Kill all descendants until none is left."""
     with contextlib.suppress(OSError):
         os.killpg(worker, signal.SIGKILL)
-    with contextlib.suppress(ChildProcessError):  # it may be the one whose end was waited for
+    with contextlib.suppress(ChildProcessError):  # it may have been reaped already
         os.waitpid(worker, 0)
     deadline = time.monotonic() + SWEEP
     pause = 0.0005
@@ -145,7 +145,7 @@ def _sweep(worker: int) -> None:
 
 
 def _descendants() -> list[int]:
-    """List what descends from this process, where the system tells."""
+    """List the descendants of this process, on systems with `/proc`."""
     try:
         os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
     except ChildProcessError:
@@ -176,7 +176,7 @@ def _end_with(status: int) -> NoReturn:
         with contextlib.suppress(Exception):
             import resource
 
-            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # the worker has dumped what there is to see
+            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # the worker has made its core dump already
         with contextlib.suppress(OSError, ValueError):  # SIGKILL has no handler to reset
             signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)
