@@ -1,17 +1,24 @@
 """Imports of child processes: the modules of the program, and never a file written into the working folder."""
 
 import os
+import site
 import subprocess
 import sys
+import venv
 from pathlib import Path
 
 import pytest
+
+import toolcrib
 
 PLANTED = [
     *(name for name in sorted(sys.stdlib_module_names) if name.isidentifier() and name != "__future__"),
     *("toolcrib", "toolcrib_child", "sitecustomize", "usercustomize", "org", "pydantic", "simplejson", "not_installed"),
 ]
 """Names that somebody imports: the interpreter, toolcrib, the standard library's attempts, tools."""
+
+OUTPUT = ["12 16", "", ""]
+"""Both tools have answered, and no planted file has run in another process than the host."""
 
 SAFE_PATH = ["-P"] if sys.version_info >= (3, 11) else []
 
@@ -75,10 +82,10 @@ def work(tmp_path: Path) -> Path:
     return folder
 
 
-def python(*arguments: object, cwd: Path, **environment: str) -> list[str]:
-    command = [sys.executable, *map(str, arguments)]
+def python(*arguments: object, cwd: Path, executable: object = sys.executable, **variables: str) -> list[str]:
+    command = list(map(str, (executable, *arguments)))
     done = subprocess.run(
-        command, cwd=cwd, env={**os.environ, **environment}, capture_output=True, text=True, timeout=120, check=False
+        command, cwd=cwd, env={**os.environ, **variables}, capture_output=True, text=True, timeout=120, check=False
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.split("\n")
@@ -89,19 +96,19 @@ def python(*arguments: object, cwd: Path, **environment: str) -> list[str]:
 
 @pytest.mark.parametrize("flags", [[], ["-E"], ["-s"], ["-B", "-O"], SAFE_PATH], ids=" ".join)
 def test_a_file_in_the_working_folder_is_not_imported(flags: list[str], project: Path, work: Path) -> None:
-    environment = {"PYTHONPATH": str(project)} if flags and flags == SAFE_PATH else {}
+    variables = {"PYTHONPATH": str(project)} if flags and flags == SAFE_PATH else {}
 
-    assert python(*flags, project / "agent.py", work, *PLANTED, cwd=project, **environment) == ["12 16", "", ""]
+    assert python(*flags, project / "agent.py", work, *PLANTED, cwd=project, **variables) == OUTPUT
 
 
 def test_a_file_in_the_working_folder_is_not_imported_for_an_isolated_host(project: Path, work: Path) -> None:
     program = f"import sys; sys.path.append({str(project)!r}); import agent; agent.main(sys.argv[1], sys.argv[2:])"
 
-    assert python("-I", "-c", program, work, *PLANTED, cwd=project) == ["12 16", "", ""]
+    assert python("-I", "-c", program, work, *PLANTED, cwd=project) == OUTPUT
 
 
 def test_a_file_in_the_working_folder_is_not_imported_for_a_module(project: Path, work: Path) -> None:
-    assert python("-m", "agent", work, *PLANTED, cwd=project) == ["12 16", "", ""]
+    assert python("-m", "agent", work, *PLANTED, cwd=project) == OUTPUT
 
 
 @pytest.mark.parametrize("path", ["", ":", ".:", ":{project}", "{work}", "{work}:{project}", "../work:../project"])
@@ -110,17 +117,37 @@ def test_a_file_in_the_working_folder_is_not_imported_by_way_of_the_environment(
 ) -> None:
     path = path.format(project=project, work=work)
 
-    assert python(project / "agent.py", work, *PLANTED, cwd=project, PYTHONPATH=path) == ["12 16", "", ""]
+    assert python(project / "agent.py", work, *PLANTED, cwd=project, PYTHONPATH=path) == OUTPUT
 
 
-def test_a_user_site_in_the_working_folder_is_not_imported(project: Path, work: Path) -> None:
-    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
-    site = work / "lib" / version / "site-packages"
-    site.mkdir(parents=True)
-    planted = "import os; os.getcwd().endswith('work') and open('ran.0.pth', 'w').close()"
-    (site / "planted.pth").write_text(planted + "\n")
+@pytest.fixture
+def environment(tmp_path: Path) -> Path:
+    """A virtual environment that also has the packages of this one and the user's."""
+    folder = tmp_path / "environment"
+    venv.create(folder, system_site_packages=True, symlinks=True)
+    installed = [str(Path(toolcrib.__file__).parent.parent), *site.getsitepackages()]
+    (site_packages(folder) / "installed.pth").write_text("\n".join(installed) + "\n")
+    return folder
 
-    assert python(project / "agent.py", work, cwd=project, PYTHONUSERBASE=".") == ["12 16", "", ""]
+
+def site_packages(prefix: Path) -> Path:
+    folder = prefix / "lib" / f"python{sys.version_info.major}.{sys.version_info.minor}" / "site-packages"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def test_a_user_site_in_the_working_folder_is_not_imported(project: Path, work: Path, environment: Path) -> None:
+    (site_packages(work) / "planted.pth").write_text(f"import os; open({str(work / 'ran.0.pth')!r}, 'w').close()\n")
+
+    arguments = (project / "agent.py", work)
+    assert python(*arguments, cwd=project, executable=environment / "bin" / "python", PYTHONUSERBASE=".") == OUTPUT
+
+
+def test_a_working_folder_that_is_installed_is_not_imported(project: Path, environment: Path) -> None:
+    (site_packages(environment) / "project.pth").write_text(f"{project}\n")
+
+    arguments = (*SAFE_PATH, project / "agent.py", project, *PLANTED)
+    assert python(*arguments, cwd=project, executable=environment / "bin" / "python") == OUTPUT
 
 
 # Hosts whose own folder is the working folder
@@ -131,14 +158,14 @@ def test_a_user_site_in_the_working_folder_is_not_imported(project: Path, work: 
     [["agent.py"], ["./agent.py"], ["-m", "agent"], ["-c", "import sys, agent; agent.main('.', sys.argv[2:])"]],
 )
 def test_a_file_that_is_added_to_the_folder_of_the_program_is_not_imported(arguments: list[str], project: Path) -> None:
-    assert python(*arguments, ".", *PLANTED, cwd=project) == ["12 16", "", ""]
+    assert python(*arguments, ".", *PLANTED, cwd=project) == OUTPUT
 
 
 def test_a_link_to_the_working_folder_is_the_working_folder(project: Path, tmp_path: Path) -> None:
     link = tmp_path / "link"
     link.symlink_to(project)
 
-    assert python(link / "agent.py", project, *PLANTED, cwd=tmp_path) == ["12 16", "", ""]
+    assert python(link / "agent.py", project, *PLANTED, cwd=tmp_path) == OUTPUT
 
 
 # The modules of the program

@@ -25,6 +25,9 @@ GRACE = 10.0
 _START = """
 import sys
 sys.path[:] = [entry for entry in sys.path if entry[:1] == "/"]
+import os
+folder = os.path.realpath(".")
+sys.path[:] = [entry for entry in sys.path if os.path.realpath(entry) != folder]
 package = type(sys)("toolcrib_child")
 package.__path__ = [sys.argv[1]]
 sys.modules["toolcrib_child"] = package
@@ -34,8 +37,9 @@ main(int(sys.argv[2]), int(sys.argv[3]))
 """The program of a child.
 
 With `-c` an interpreter without `-P` puts an empty entry, the working folder, on the import path. It does so after all
-its own imports, and the program removes the entry before it imports anything. `toolcrib` is not imported by its name,
-which could find another module, and is not loaded at all unless a tool imports it.
+its own imports, and the program removes the entry before it imports anything. An absolute entry of the working folder,
+which a `.pth` file may have added behind the standard library, is removed as well. `toolcrib` is not imported by its
+name, which could find another module, and is not loaded at all unless a tool imports it.
 """
 
 
@@ -219,7 +223,23 @@ def _flags() -> list[str]:
     flags: list[str] = getattr(subprocess, "_args_from_interpreter_flags", list)()
     if sys.version_info >= (3, 11) and not {"-I", "-P"} & set(flags):
         flags.append("-P")
+    if "-S" not in flags and _site_would_import_from_working_folder():
+        flags.append("-S")
     return flags
+
+
+def _site_would_import_from_working_folder() -> bool:
+    """Tell whether a start of the interpreter might import `sitecustomize` or `usercustomize` from the working folder.
+
+    That needs a `.pth` file with the working folder, as of a project that is installed in editable form.
+    """
+    folder = working_folder()
+    if folder is None or all(is_safe_entry(entry, folder) for entry in sys.path if os.path.isabs(entry)):
+        return False
+    try:
+        return any(name.startswith(("sitecustomize", "usercustomize")) for name in os.listdir(folder))
+    except OSError:
+        return False
 
 
 def _outlet() -> int:

@@ -2,8 +2,8 @@
 
 A child of process mode is two processes: the supervisor, which the host starts, and the worker that it forks, which
 runs the tools (`_child.py`). The supervisor runs no tool, so that a tool which holds the interpreter lock or crashes
-cannot stop it. It kills all its descendants when the host closes the socket, when the host dies, and when the worker ends; in
-the last case it exits the way the worker did, so that the host reads the worker's exit code.
+cannot stop it. It kills all its descendants when the host closes the socket, when the host dies, and when the worker
+ends; in the last case it exits the way the worker did, so that the host reads the worker's exit code.
 
 On Linux no descendant escapes: a process whose parent has died becomes a child of the supervisor
 (`PR_SET_CHILD_SUBREAPER`), also if it has a session of its own. Elsewhere only the worker's process group is killed.
