@@ -27,8 +27,6 @@ mod run;
 mod state;
 mod task;
 
-use std::sync::atomic::{AtomicI64, Ordering};
-
 use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
@@ -43,7 +41,6 @@ pub(crate) use resume::resumed;
 /// Makes the types, adds the public one to the module, and gives `Toolkit` the methods that begin a call.
 pub(crate) fn init(module: &Bound<'_, PyModule>, toolkit: &Bound<'_, PyType>) -> PyResult<()> {
     let py = module.py();
-    refuse_second_interpreter(py)?;
     observe::gate::init(py)?;
     python::stop::init(py)?;
     python::drive::init(py)?;
@@ -51,15 +48,12 @@ pub(crate) fn init(module: &Bound<'_, PyModule>, toolkit: &Bound<'_, PyType>) ->
     module.add("ToolStream", python::object::init(py)?)
 }
 
-/// Types, free lists and worker threads belong to the process, so only one of its interpreters may have them. pyo3 checks
-/// this for modules inside of modules only, and CPython asks for no such promise before 3.12.
-fn refuse_second_interpreter(py: Python<'_>) -> PyResult<()> {
-    static FIRST: AtomicI64 = AtomicI64::new(-1);
-    let id = python::interpreter_id(py);
-    match FIRST.compare_exchange(-1, id, Ordering::Relaxed, Ordering::Relaxed) {
-        Err(first) if first != id => {
-            Err(PyImportError::new_err("toolcrib runs in one interpreter of a process, and another one has it already"))
-        }
-        _ => Ok(()),
+/// Refuses to be imported by any but the main interpreter: types, free lists and worker threads belong to the process, and a
+/// lock of the main interpreter is what they rely on. pyo3 checks this for modules inside of modules only, and CPython asks
+/// for no such promise before 3.12.
+pub(crate) fn refuse_second_interpreter(py: Python<'_>) -> PyResult<()> {
+    if python::is_main_interpreter(py) {
+        return Ok(());
     }
+    Err(PyImportError::new_err("toolcrib can be imported in the main interpreter only, not in a subinterpreter"))
 }

@@ -19,8 +19,8 @@ pub(super) fn attached<'py, T>(py: Python<'py>, body: impl FnOnce(Python<'py>) -
     Python::attach(|_| body(py))
 }
 
-/// The number of the interpreter that this thread is attached to.
-pub(super) fn interpreter_id(_py: Python<'_>) -> i64 {
-    // SAFETY: the token proves that the thread is attached, so that it has an interpreter.
-    unsafe { ffi::PyInterpreterState_GetID(ffi::PyInterpreterState_Get()) }
+/// True if the thread is attached to the main interpreter of the process.
+pub(super) fn is_main_interpreter(_py: Python<'_>) -> bool {
+    // SAFETY: the token proves that the thread is attached; both only return a pointer, which is not followed.
+    unsafe { ffi::PyInterpreterState_Get() == ffi::PyInterpreterState_Main() }
 }
