@@ -24,12 +24,12 @@ pub use event::{Event, EventHub, EventKind, Kinds, Listener, Waker};
 pub use modes::{ArgumentMode, Behaviour, ErrorMode, ErrorSource, RepairMode, RunIn};
 pub use notice::Notice;
 pub use permission::{
-    ApprovalRequest, CallInfo, Decided, DecidedBy, Host, JudgedArguments, Next, Outlook, PermissionStage, Permissions, Preview,
-    Resumption, Route, Standing, ToolFacts, Unfit, Waiting,
+    ApprovalRequest, CallInfo, Decided, DecidedBy, Host, JudgedArguments, Next, Outlook, PermissionStage, Permissions,
+    Preview, Resumption, Route, Standing, ToolFacts, Unfit, Waiting,
 };
 pub use prepare::{Path, Prepared, Profile};
-pub use reply::{Code, Reply};
 /// The former name of [`Reply`].
 pub use reply::Reply as Answer;
+pub use reply::{Code, Reply};
 pub use response::ToolResponse;
 pub use tool_call::{CallError, Change, Place, Repair, RepairKind, ToolCall};

@@ -13,7 +13,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use toolcrib::policy::{Approvals, Draft, ApprovalScope, Key, Pending};
+use toolcrib::policy::{ApprovalScope, Approvals, Draft, Key, Pending};
 use toolcrib::store::Fs;
 use toolcrib::{Error, Result};
 
@@ -127,7 +127,10 @@ fn each_other_fact_is_a_refusal_of_its_own_that_uses_nothing_up() {
     let tool = || "send_mail".to_owned();
 
     for (facts, error) in [
-        (ApprovalScope { tool: "send_maiI", ..FACTS }, Error::OtherTool { asked: tool(), tool: "send_maiI".to_owned() }),
+        (
+            ApprovalScope { tool: "send_maiI", ..FACTS },
+            Error::OtherTool { asked: tool(), tool: "send_maiI".to_owned() },
+        ),
         (ApprovalScope { schema_hash: [5; 32], ..FACTS }, Error::OtherSchema { tool: tool() }),
         (ApprovalScope { presets_hash: [5; 32], ..FACTS }, Error::OtherPresets { tool: tool() }),
         (ApprovalScope { caller: Some("eve"), ..FACTS }, Error::OtherCaller { tool: tool() }),

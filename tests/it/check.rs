@@ -39,10 +39,7 @@ fn definitions() -> Value {
 
 fn lines(schema: &Value, input: &Value, mode: Mode) -> Vec<String> {
     let problems = checker(schema).settle(input, mode, &[]).expect_err("refused");
-    problems
-        .iter()
-        .map(Problem::to_string)
-        .collect()
+    problems.iter().map(Problem::to_string).collect()
 }
 
 #[test]

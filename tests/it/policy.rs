@@ -12,7 +12,7 @@ mod table;
 
 use serde_json::{Value, json};
 use toolcrib::Error;
-use toolcrib::policy::{Cause, Decision, Kind, Permission, Policy, Quick, Rule, CallFacts, Tier, Verdict};
+use toolcrib::policy::{CallFacts, Cause, Decision, Kind, Permission, Policy, Quick, Rule, Tier, Verdict};
 
 /// A rule that is right.
 fn rule(fields: &Value) -> Rule {

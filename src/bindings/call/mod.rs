@@ -19,7 +19,7 @@ mod judge;
 mod middleware;
 mod observe;
 mod path;
-mod python;
+pub(super) mod python;
 mod request;
 mod respond;
 mod resume;
@@ -52,7 +52,7 @@ pub(crate) fn init(module: &Bound<'_, PyModule>, toolkit: &Bound<'_, PyType>) ->
 /// lock of the main interpreter is what they rely on. pyo3 checks this for modules inside of modules only, and CPython asks
 /// for no such promise before 3.12.
 pub(crate) fn refuse_second_interpreter(py: Python<'_>) -> PyResult<()> {
-    if python::is_main_interpreter(py) {
+    if python::interpreter::is_main(py) {
         return Ok(());
     }
     Err(PyImportError::new_err("toolcrib can be imported in the main interpreter only, not in a subinterpreter"))

@@ -10,7 +10,7 @@ use super::PyDesk;
 use super::terms::{AUDITED, RULED};
 use crate::bindings::policy::PyPolicy;
 use crate::bindings::tool::PyTool;
-use crate::policy::{Cause, Decision, Grants, Permission, Policy, Question, Quick, CallFacts, Stamp, Verdict};
+use crate::policy::{CallFacts, Cause, Decision, Grants, Permission, Policy, Question, Quick, Stamp, Verdict};
 
 /// What holds where nobody has set a policy.
 static NO_RULES: LazyLock<Arc<Policy>> = LazyLock::new(Arc::default);

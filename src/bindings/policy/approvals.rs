@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 
-use crate::policy::{Approvals, Draft, ApprovalScope, Key, Pending};
+use crate::policy::{ApprovalScope, Approvals, Draft, Key, Pending};
 
 /// How long an answer counts if nobody says otherwise, in seconds.
 const HOUR: f64 = 3600.0;

@@ -10,8 +10,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyMapping, PyString};
 use serde_json::Value;
 
-use crate::bindings::json;
 use crate::Error;
+use crate::bindings::json;
 use crate::policy::Answer;
 
 /// The JSON that an object stands for: a mapping of plain values, its text, or something that gives one by `to_dict`.

@@ -32,8 +32,8 @@ pub use quick::{Field, Fields, Items, Limits, Quick, Scalar, Size};
 pub use subject::{Integer, Kind, Subject};
 
 pub(in crate::schema) use judge::options;
-pub(in crate::schema) use phrase::pointer;
 pub(crate) use names::is_near;
+pub(in crate::schema) use phrase::pointer;
 pub(crate) use problem::At;
 
 use compile::Compiler;
@@ -219,7 +219,7 @@ impl<F: Json> Checker<F> {
             match name {
                 None => {
                     explainer.add(&At::Root, "names that are plain strings".into(), Found::Fixed("another name"));
-                },
+                }
                 Some(name) if hidden.contains(&name) || !self.knows(name) => {
                     let names = properties.into_iter().flatten().map(|(name, _)| name.as_str());
                     let known: Vec<&str> = names.filter(|name| !hidden.contains(name)).collect();

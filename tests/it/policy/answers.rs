@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 use toolcrib::policy::{
-    Cause, Decision, Failure, Outcome, Permission, Policy, Question, Quick, Rule, Source, CallFacts, Tier,
+    CallFacts, Cause, Decision, Failure, Outcome, Permission, Policy, Question, Quick, Rule, Source, Tier,
 };
 
 use super::{decided, decision, policy, rule};

@@ -1,7 +1,7 @@
 //! Conditions on arguments, and what a model could try to get around them.
 
 use serde_json::{Value, json};
-use toolcrib::policy::{Decision, CallFacts};
+use toolcrib::policy::{CallFacts, Decision};
 
 use super::decision;
 

@@ -1,7 +1,7 @@
 //! What a policy says about its decisions, and what its rules would do in shadow mode.
 
 use serde_json::json;
-use toolcrib::policy::{Cause, Decision, Failure, Outcome, Permission, CallFacts};
+use toolcrib::policy::{CallFacts, Cause, Decision, Failure, Outcome, Permission};
 
 use super::{decided, policy};
 

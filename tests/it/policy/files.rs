@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use proptest::prelude::*;
 use serde_json::json;
 use toolcrib::Error;
-use toolcrib::policy::{Decision, Effect, Policy, Problem, Rule, Source, CallFacts, Tier, append, canonical};
+use toolcrib::policy::{CallFacts, Decision, Effect, Policy, Problem, Rule, Source, Tier, append, canonical};
 use toolcrib::store::Disk;
 
 use super::{decided, rule};

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use toolcrib::policy::{Cause, Decision, Permission, Policy, Quick, CallFacts, Tier};
+use toolcrib::policy::{CallFacts, Cause, Decision, Permission, Policy, Quick, Tier};
 
 use super::{decided, policy, rule};
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use toolcrib::policy::{
-    Approvals, Decision, Draft, ApprovalScope, Grants, Key, Kind, Pending, Permission, Policy, Question, CallFacts,
+    ApprovalScope, Approvals, CallFacts, Decision, Draft, Grants, Key, Kind, Pending, Permission, Policy, Question,
 };
 use toolcrib::registry::{Filter, Registry, View};
 

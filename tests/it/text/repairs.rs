@@ -81,7 +81,8 @@ fn what_was_mended_is_listed() {
     ] {
         let call = only(&text, Some(&find));
 
-        let listed: Vec<String> = call.repairs.iter().map(|repair| format!("{}: {}", repair.at, repair.text())).collect();
+        let listed: Vec<String> =
+            call.repairs.iter().map(|repair| format!("{}: {}", repair.at, repair.text())).collect();
         assert_eq!(call.error, None, "{text}");
         assert_eq!(call.arguments, arguments, "{text}");
         assert_eq!(listed, repairs, "{text}");

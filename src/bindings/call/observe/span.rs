@@ -15,13 +15,13 @@ use tracing::span::EnteredSpan;
 use super::events::Events;
 use super::gate;
 use crate::bindings::call::python::attached;
+use crate::bindings::call::python::interpreter::Pending;
 use crate::bindings::call::python::slot::{GilGuarded, Slot};
 use crate::bindings::call::request::Peeked;
 use crate::bindings::call::state::{Phase, State, Step};
 use crate::bindings::call::task;
 use crate::bindings::trace::Tracer;
 use crate::bindings::value;
-use crate::bindings::worker::guard::Pending;
 use crate::trace::{Outcome, Watch, is_watched};
 
 /// The span of one call, for whoever listens: OpenTelemetry in Python, `tracing` in Rust, listeners of the toolkit.

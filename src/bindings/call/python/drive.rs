@@ -14,7 +14,7 @@ use pyo3::ffi::{self, PyObject, PySendResult, PyTypeObject};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use crate::bindings::worker::guard;
+use super::interpreter;
 
 /// The longest list of arguments that is passed in an array.
 pub(crate) const MOST_ARGUMENTS: usize = 24;
@@ -36,7 +36,7 @@ pub(crate) fn send<'py>(target: &Bound<'py, PyAny>, value: &Bound<'py, PyAny>) -
     let mut result = ptr::null_mut();
     // SAFETY: both objects are alive for the call, and a result is owned unless the outcome is an error.
     unsafe {
-        match guard::iter_send(target.as_ptr(), value.as_ptr(), &raw mut result) {
+        match interpreter::iter_send(target.as_ptr(), value.as_ptr(), &raw mut result) {
             PySendResult::PYGEN_NEXT => Sent::Yielded(Bound::from_owned_ptr(py, result)),
             PySendResult::PYGEN_RETURN => Sent::Returned(Bound::from_owned_ptr(py, result)),
             PySendResult::PYGEN_ERROR => Sent::Raised(PyErr::fetch(py)),
@@ -142,7 +142,7 @@ impl<'py> CallArguments<'py> {
         // flag says; the pointer is derived from the whole array. The result is owned, or null with an exception.
         unsafe {
             let arguments = self.values.as_mut_ptr().add(1).cast::<*mut PyObject>();
-            let result = guard::vectorcall(
+            let result = interpreter::vectorcall(
                 callable.as_ptr(),
                 arguments,
                 by_position | ffi::PY_VECTORCALL_ARGUMENTS_OFFSET,

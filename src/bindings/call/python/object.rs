@@ -220,7 +220,7 @@ unsafe extern "C" fn traverse(object: *mut PyObject, visit: ffi::visitproc, arg:
                 return result;
             }
         }
-        state.job().map_or(0, |job| job.visit(&mut |object| visit(object, arg)))
+        state.job().map_or(0, |job| job.visit(py, &mut |object| visit(object, arg)))
     }
 }
 
