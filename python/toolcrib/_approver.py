@@ -63,13 +63,13 @@ async def ask(
     if cancelled.done():
         return Reply("cancel")
     if not question.done():
-        _log.warning("nobody answered within %s seconds whether '%s' may run: it may not", timeout, request.tool)
+        _log.warning("approver for '%s' did not answer within %s seconds; denying the call", request.tool, timeout)
         return Reply("no", reason="nobody answered in time")
     try:
         reply = read(question.result())
     except (Exception, asyncio.CancelledError) as error:
         # The question is a task of its own: this is its approver's doing, whoever else may be cancelled.
-        _log.warning("who was asked whether '%s' may run failed: it may not", request.tool, exc_info=error)
+        _log.warning("approver for '%s' failed; denying the call", request.tool, exc_info=error)
         return Reply("no", reason="whoever was asked could not answer")
     if reply.answer == "cancel":
         cancel_all(desk)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, overload
 
+from toolcrib import _core
 from toolcrib._background import BackgroundTasks
 from toolcrib._mapping import LiveMapping
 
@@ -43,6 +44,11 @@ class Toolkit(BackgroundTasks):
         repair: What is done about arguments that have to be mended: `"on"` mends them and tells so in the response's
             metadata, `"explain"` answers with what would have to be mended, `"off"` mends nothing.
     """
+
+    # The path of a call begins here. It is read in src/bindings/call/path.rs; the methods are made in
+    # src/bindings/call/python/methods.rs, because a wrapper would cost a tenth of a call.
+    call_tool_function = _core.Toolkit.call_tool_function
+    call = _core.Toolkit.call
 
     @property
     def tools(self) -> Mapping[str, RegisteredToolFunction]:

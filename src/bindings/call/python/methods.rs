@@ -262,7 +262,7 @@ unsafe fn place(
     names: *mut PyObject,
     keywords: ffi::Py_ssize_t,
 ) -> bool {
-    // SAFETY: as for `construct`.
+    // SAFETY: `arguments` holds `positional` objects and then one for each of the `keywords` names in the tuple.
     unsafe {
         for (index, place) in given.iter_mut().take(positional.unsigned_abs()).enumerate() {
             *place = *arguments.add(index);
@@ -286,7 +286,8 @@ unsafe fn construct_slowly(
     names: *mut PyObject,
     keywords: ffi::Py_ssize_t,
 ) -> *mut PyObject {
-    // SAFETY: as for `construct`; `tp_call` of a class makes its instances.
+    // SAFETY: `arguments` holds `positional` objects and then one for each name; the tuple and the dict take references of
+    // their own, and `tp_call` of a class makes its instances from them.
     unsafe {
         let tuple = ffi::PyTuple_New(positional);
         let dict = ffi::PyDict_New();

@@ -143,7 +143,7 @@ fn given(py: Python<'_>, result: PyResult<Bound<'_, PyAny>>) -> *mut PyObject {
 /// `object` is alive while the slot runs.
 #[inline]
 unsafe fn bound(py: Python<'_>, object: *mut PyObject) -> Bound<'_, PyAny> {
-    // SAFETY: as for the caller.
+    // SAFETY: the caller says that the object is alive, and the new reference keeps it so.
     unsafe { Bound::from_borrowed_ptr(py, object) }
 }
 
@@ -287,10 +287,9 @@ unsafe fn method_body(
 ) -> *mut PyObject {
     guarded(ptr::null_mut(), |py| {
         attached(py, |py| {
-            // SAFETY: as for the caller.
-            let (me, state) = unsafe { (bound(py, object), state(object)) };
-            // SAFETY: as for the caller.
-            let argument = unsafe { Bound::from_borrowed_ptr_or_opt(py, argument) };
+            // SAFETY: the caller says that `object` is a live stream, and `argument` a live object or null.
+            let (me, state, argument) =
+                unsafe { (bound(py, object), state(object), Bound::from_borrowed_ptr_or_opt(py, argument)) };
             body(state, &me, argument)
         })
     })

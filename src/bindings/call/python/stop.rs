@@ -59,7 +59,7 @@ impl Recycler {
     /// `object` is an untracked instance of the class without references.
     unsafe fn recycle(&self, object: *mut PyObject) {
         let count = self.count.get();
-        // SAFETY: as above; what does not fit is freed as `object`'s own type would do it.
+        // SAFETY: the caller gives up an untracked object; one that does not fit is freed as its own type would do it.
         unsafe {
             if count < KEPT {
                 (*self.free.get())[count] = object;
