@@ -13,6 +13,7 @@ mod python {
     #![allow(missing_docs, reason = "the classes are documented where they are defined, in errors.py")]
     pyo3::import_exception!(toolcrib.errors, DuplicateToolError);
     pyo3::import_exception!(toolcrib.errors, UnknownToolError);
+    pyo3::import_exception!(toolcrib.errors, InvalidToolNameError);
     pyo3::import_exception!(toolcrib.errors, NoFreeNameError);
     pyo3::import_exception!(toolcrib.errors, DuplicateGroupError);
     pyo3::import_exception!(toolcrib.errors, UnknownGroupError);
@@ -61,6 +62,7 @@ impl From<Error> for PyErr {
         match error {
             Error::DuplicateTool { .. } => python::DuplicateToolError::new_err(text),
             Error::UnknownTool { .. } | Error::ToolNotFound { .. } => python::UnknownToolError::new_err(text),
+            Error::InvalidToolName { .. } => python::InvalidToolNameError::new_err(text),
             Error::NoFreeName { .. } => python::NoFreeNameError::new_err(text),
             Error::DuplicateGroup { .. } => python::DuplicateGroupError::new_err(text),
             Error::UnknownGroup { .. } => python::UnknownGroupError::new_err(text),
