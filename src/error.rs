@@ -29,6 +29,14 @@ pub enum Error {
         /// The name that was asked for.
         name: String,
     },
+    /// A name that no tool may have.
+    #[error("invalid tool name {name:?}: {reason}")]
+    InvalidToolName {
+        /// The name.
+        name: String,
+        /// The rule that it breaks.
+        reason: &'static str,
+    },
     /// No free name was found for a renamed tool.
     #[error("no free name was found for tool `{name}` in {tries} tries")]
     NoFreeName {

@@ -11,6 +11,7 @@ REFERENCE = Path(__file__).parent.parent / "docs" / "reference.md"
 BUILTINS: dict[str, set[type[Exception]]] = {
     "DuplicateToolError": {ValueError},
     "UnknownToolError": {ValueError},
+    "InvalidToolNameError": {ValueError},
     "NoFreeNameError": {RuntimeError},
     "DuplicateGroupError": {ValueError},
     "UnknownDialectError": {ValueError},

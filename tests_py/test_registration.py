@@ -263,3 +263,53 @@ def test_preset_names_are_text() -> None:
         toolkit.register_tool_function(search, preset_kwargs=presets)
 
     assert dict(toolkit.tools) == {}
+
+
+def named(name: str) -> Any:
+    def tool() -> None: ...
+
+    tool.__name__ = name
+    return tool
+
+
+BAD_NAMES = ["a\x00b", "a\nb", "\r", "tab\there", "\x1b[31mred", "del\x7f", "next\x85line", "line\u2028break"]
+
+
+@pytest.mark.parametrize("name", BAD_NAMES)
+def test_a_name_with_a_control_character_is_refused(name: str) -> None:
+    toolkit = Toolkit()
+
+    with pytest.raises(errors.InvalidToolNameError, match="control character"):
+        toolkit.register_tool_function(search, func_name=name)
+    with pytest.raises(errors.InvalidToolNameError) as raised:
+        toolkit.register_tool_function(named(name))
+
+    assert len(str(raised.value).splitlines()) == 1
+    assert dict(toolkit.tools) == {}
+
+
+def test_the_empty_name_is_refused() -> None:
+    toolkit = Toolkit()
+
+    with pytest.raises(errors.InvalidToolNameError, match="it is empty"):
+        toolkit.register_tool_function(named(""))
+
+    assert dict(toolkit.tools) == {}
+
+
+def test_a_group_is_not_registered_with_a_tool_of_a_bad_name() -> None:
+    toolkit = Toolkit()
+
+    with pytest.raises(errors.InvalidToolNameError):
+        toolkit.register_group("web", tools=[named("a\nb")])
+
+    assert (dict(toolkit.tools), dict(toolkit.groups)) == ({}, {})
+
+
+@pytest.mark.parametrize("name", ["<lambda>", "web.search", "naïve", "with blank", "搜索", "a/b:c", "x" * 300])
+def test_any_other_name_is_accepted(name: str) -> None:
+    toolkit = Toolkit()
+
+    toolkit.register_tool_function(named(name))
+
+    assert list(toolkit.tools) == [name]

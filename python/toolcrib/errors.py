@@ -30,6 +30,7 @@ __all__ = [
     "InvalidRuleError",
     "InvalidSchemaError",
     "InvalidStateError",
+    "InvalidToolNameError",
     "MisplacedPendingError",
     "MissingFileError",
     "NewerFileError",
@@ -66,6 +67,10 @@ class DuplicateToolError(ToolcribError, ValueError):
 
 class UnknownToolError(ToolcribError, ValueError):
     """No tool of that name is registered."""
+
+
+class InvalidToolNameError(ToolcribError, ValueError):
+    """The name is empty, or has a control character or a line break in it."""
 
 
 class NoFreeNameError(ToolcribError, RuntimeError):

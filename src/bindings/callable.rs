@@ -7,6 +7,7 @@ use pyo3::types::{PyDict, PyFunction, PyString, PyTuple, PyType};
 
 use super::imported::PARTIAL;
 use super::json::entries_of;
+use super::register::no_presets;
 use super::signature::{ParameterKind, Signature, attributes_of, has_any};
 
 /// What calling a tool's function gives.
@@ -29,7 +30,7 @@ pub(crate) struct Callable<'py> {
     pub(crate) name: String,
     pub(crate) kind: Kind,
     pub(crate) signature: Signature,
-    /// The arguments that a partial has bound, by name.
+    /// The arguments that a partial has bound, by name; not to be written to.
     pub(crate) bound: Bound<'py, PyDict>,
 }
 
@@ -41,7 +42,7 @@ impl<'py> Callable<'py> {
             let message = format!("a tool must be callable, not {}", callable.get_type().qualname()?);
             return Err(PyTypeError::new_err(message));
         }
-        let bound = PyDict::new(py);
+        let mut bound = no_presets(py).clone();
         let mut function = callable.clone();
         let mut positional: Vec<Bound<'py, PyAny>> = Vec::new();
         // CPython flattens a partial of a partial, but not one of a subclass.
@@ -49,6 +50,9 @@ impl<'py> Callable<'py> {
             let earlier = function.getattr(intern!(py, "args"))?.cast_into::<PyTuple>()?;
             positional = earlier.iter().chain(positional).collect();
             let keywords = function.getattr(intern!(py, "keywords"))?.cast_into::<PyDict>()?;
+            if bound.is(no_presets(py)) {
+                bound = PyDict::new(py);
+            }
             for (name, value) in entries_of(&keywords) {
                 if !bound.contains(&name)? {
                     bound.set_item(name, value)?;

@@ -34,6 +34,7 @@ macro_rules! exceptions {
 exceptions! {
     DuplicateToolError,
     UnknownToolError,
+    InvalidToolNameError,
     NoFreeNameError,
     DuplicateGroupError,
     UnknownGroupError,
@@ -98,6 +99,7 @@ impl From<Error> for PyErr {
         match error {
             Error::DuplicateTool { .. } => python::DuplicateToolError::new_err(text),
             Error::UnknownTool { .. } | Error::ToolNotFound { .. } => python::UnknownToolError::new_err(text),
+            Error::InvalidToolName { .. } => python::InvalidToolNameError::new_err(text),
             Error::NoFreeName { .. } => python::NoFreeNameError::new_err(text),
             Error::DuplicateGroup { .. } => python::DuplicateGroupError::new_err(text),
             Error::UnknownGroup { .. } => python::UnknownGroupError::new_err(text),

@@ -144,7 +144,7 @@ impl PyTool {
         }
         let document = Arc::new(Document::new(&parameters));
         let handling = self.plan.handling().clone();
-        Plan::new(py, &self.name, signature, self.presets.bind(py), &parameters, &document, false, handling)
+        Plan::new(py, &self.name, signature, self.presets(py), &parameters, &document, false, handling)
     }
 
     /// The schema of the model, in pydantic's words.
@@ -160,7 +160,7 @@ impl PyTool {
 
     fn merge(&self, py: Python<'_>, original: &Value, described: Value) -> Result<Value> {
         let merged = extend(original, &self.name, described)?;
-        let presets = self.presets.bind(py);
+        let presets = self.presets(py);
         let preset = added(&merged, original).find(|field| presets.contains(*field).unwrap_or(false));
         match preset.map(str::to_owned) {
             Some(field) => Err(Error::PresetConflict { tool: self.name.to_string(), field }),

@@ -54,13 +54,13 @@ static STANDARD: [&Imported; 5] = [&MODULES, &PARTIAL, &METHOD, &LOCAL_TIME, &FO
 objects! {
     LIVE_MAPPING = "toolcrib._mapping", "LiveMapping";
     BEGIN_TASK = "toolcrib._background", "begin";
-    DIALECT_SCHEMAS = "toolcrib.dialects", "DialectSchemas";
-    TRACED_TEXT = "toolcrib.tracing", "_text";
 }
-static PACKAGE: [&Imported; 4] = [&LIVE_MAPPING, &BEGIN_TASK, &DIALECT_SCHEMAS, &TRACED_TEXT];
+static PACKAGE: [&Imported; 2] = [&LIVE_MAPPING, &BEGIN_TASK];
 
 // Imported at first use: most programs do without these, and each brings a slow part of the standard library.
 objects! {
+    DIALECT_SCHEMAS = "toolcrib.dialects", "DialectSchemas";
+    TRACED_TEXT = "toolcrib.tracing", "_text";
     ASK_APPROVER = "toolcrib._approver", "ask";
     CANCEL_APPROVALS = "toolcrib._approver", "cancel_all";
     REPLY_TO_RESUME = "toolcrib._approver", "reply_to_resume";

@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use pyo3::exceptions::{PyRecursionError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyCFunction, PyDict, PyString};
 
 use super::call::{Handling, Plan};
@@ -12,14 +13,14 @@ use super::callable::Callable;
 use super::described::Described;
 use super::desk::PyDesk;
 use super::json as bridge;
-use super::meta::{MetaTool, open};
+use super::meta::open;
 use super::schema::{Wanted, describe};
 use super::tool::{PyTool, place};
-use super::traits::{Said, Traits};
+use super::traits::{Said, Tags, Traits};
 use crate::call::repair::RepairMode;
 use crate::call::{ArgumentMode, ErrorMode, ID_LETTERS, RunIn};
 use crate::policy::AllowCache;
-use crate::registry::{Group, Namesake, Seat};
+use crate::registry::{Namesake, Seat, check_name};
 use crate::schema::{Document, Entries, FunctionSchema, Node};
 use crate::{Error, Result};
 
@@ -53,15 +54,15 @@ pub(crate) struct Wishes<'py> {
 /// A tool that only lacks its place in the registry.
 pub(crate) struct Draft<'py> {
     callable: Callable<'py>,
+    /// With `name` only if that is another one than the callable's own.
     wishes: Wishes<'py>,
     presets: Bound<'py, PyDict>,
     function: Entries,
     is_supplied: bool,
+    tags: Tags,
     traits: Traits,
     /// The MCP server it comes from.
     server: Option<String>,
-    /// The name it would like to have.
-    pub(crate) name: String,
 }
 
 impl<'py> Draft<'py> {
@@ -85,32 +86,33 @@ impl<'py> Draft<'py> {
             }
             None => (supplied, None),
         };
-        let presets = callable.bound.clone();
-        for (name, value) in wishes.presets.iter().flat_map(bridge::entries_of) {
-            presets.set_item(preset_name(&name)?, value)?;
-        }
+        let presets = presets_of(&callable, wishes.presets.as_ref())?;
         if let Some(postprocess) = wishes.postprocess.as_ref().filter(|function| !function.bind(py).is_callable()) {
             let class = postprocess.bind(py).get_type().qualname()?;
             return Err(PyTypeError::new_err(format!("postprocess_func must be callable, not {class}")));
         }
-        let name = match &wishes.name {
-            Some(name) if !name.is_empty() => name.clone(),
-            _ => callable.name.clone(),
-        };
+        wishes.name = wishes.name.filter(|name| !name.is_empty());
+        let name = wishes.name.as_deref().unwrap_or(&callable.name);
+        check_name(name)?;
         let is_supplied = supplied.is_some();
         let mut function = match supplied {
             Some(mut function) => {
-                hide(&mut function, &name, &presets)?;
+                hide(&mut function, name, &presets)?;
                 function
             }
-            None => derive(py, &callable, &name, &wishes, &presets)?,
+            None => derive(py, &callable, name, &wishes, &presets)?,
         };
         if let Some(description) = wishes.description.as_deref().filter(|text| !text.is_empty()) {
             function.insert("description", description.to_owned().into());
         }
-        let traits = std::mem::take(&mut wishes.said).read(&name)?;
-        traits.check(&name, &callable.signature, function.get("parameters").unwrap_or(&Node::Null))?;
-        Ok(Self { callable, wishes, presets, function, is_supplied, traits, server, name })
+        let (tags, traits) = std::mem::take(&mut wishes.said).read(name)?;
+        traits.check(name, &callable.signature, function.get("parameters").unwrap_or(&Node::Null))?;
+        Ok(Self { callable, wishes, presets, function, is_supplied, tags, traits, server })
+    }
+
+    /// The name it would like to have.
+    pub(crate) fn name(&self) -> &str {
+        self.wishes.name.as_deref().unwrap_or(&self.callable.name)
     }
 
     /// What would be called.
@@ -122,15 +124,17 @@ impl<'py> Draft<'py> {
     pub(crate) fn finish(
         self,
         py: Python<'py>,
-        name: &str,
-        group: Arc<Group>,
+        name: impl Into<Arc<str>>,
+        seat: impl Into<Seat>,
         behaviour: Behaviour,
         desk: Py<PyDesk>,
         is_meta: bool,
     ) -> PyResult<PyTool> {
-        let Self { callable, wishes, presets, function, is_supplied, traits, server, name: wanted } = self;
-        let schema = Arc::new(FunctionSchema::new(&function, name));
-        let meta = is_meta.then(MetaTool::default);
+        let (name, seat): (Arc<str>, Seat) = (name.into(), seat.into());
+        let is_renamed = self.wishes.name.is_some() || *name != *self.callable.name;
+        let Self { callable, wishes, presets, function, is_supplied, tags, traits, server } = self;
+        let schema = Arc::new(FunctionSchema::new(&function, &name));
+        let meta = is_meta.then(Box::default);
         let mut parameters = Cow::Borrowed(function.get("parameters").unwrap_or(&Node::Null));
         let mut document = Cow::Borrowed(schema.parameters());
         if is_meta {
@@ -139,7 +143,7 @@ impl<'py> Draft<'py> {
         }
         let plan = Plan::new(
             py,
-            name,
+            &name,
             &callable.signature,
             &presets,
             &parameters,
@@ -148,29 +152,28 @@ impl<'py> Draft<'py> {
             Handling {
                 arguments: behaviour.arguments,
                 repair: behaviour.repair,
-                aliases: traits.aliases.iter().cloned().collect(),
-                secrets: traits.secrets.iter().cloned().collect(),
+                aliases: shared(&traits.aliases),
+                secrets: shared(&traits.secrets),
             },
         )?;
         // The meta tool is quick and has no business in a thread, unless somebody wrote it anew.
         let is_quick = is_meta && wishes.timeout.is_none() && callable.function.is_instance_of::<PyCFunction>();
         let usual = if is_quick { RunIn::Inline } else { behaviour.run_in };
         let run_in = place(&callable, wishes.run_in.unwrap_or(usual), wishes.timeout)?;
-        let is_named = wishes.name.is_some_and(|name| !name.is_empty());
-        let clearance = AllowCache::new(group.revision().clone());
+        let clearance = AllowCache::new(seat.group().revision().clone());
         Ok(PyTool {
-            name: name.into(),
-            seat: Arc::new(Seat::new(group)),
-            tags: traits.tags.clone(),
+            name,
+            seat: Arc::new(seat),
+            tags,
             schema,
-            traits: Arc::new(traits),
+            traits: traits.shared(),
             desk,
             clearance,
             schema_hash: OnceLock::new(),
-            original_name: (is_named || name != wanted).then_some(callable.name),
-            server,
+            original_name: is_renamed.then(|| callable.name.into()),
+            server: server.map(Into::into),
             function: callable.function.unbind(),
-            presets: presets.unbind(),
+            presets: (!presets.is_empty()).then(|| presets.unbind()),
             postprocess: wishes.postprocess,
             kind: callable.kind,
             run_in,
@@ -178,12 +181,33 @@ impl<'py> Draft<'py> {
             async_execution: wishes.async_execution,
             errors: behaviour.errors,
             plan,
-            listed: pyo3::sync::PyOnceLock::new(),
+            listed: PyOnceLock::new(),
             told: super::dialect::Told::default(),
             extension: None,
             meta,
         })
     }
+}
+
+/// A list that the plan of a tool shares; the empty one is no memory of its own.
+fn shared<T: Clone>(list: &[T]) -> Arc<[T]> {
+    if list.is_empty() { Arc::default() } else { list.into() }
+}
+
+/// What a partial has bound, and over it what the developer presets.
+fn presets_of<'py>(callable: &Callable<'py>, given: Option<&Bound<'py, PyDict>>) -> PyResult<Bound<'py, PyDict>> {
+    let Some(given) = given.filter(|given| !given.is_empty()) else { return Ok(callable.bound.clone()) };
+    let presets = callable.bound.copy()?;
+    for (name, value) in bridge::entries_of(given) {
+        presets.set_item(preset_name(&name)?, value)?;
+    }
+    Ok(presets)
+}
+
+/// The dict of a tool without presets: the same for all of them, and never written to.
+pub(crate) fn no_presets(py: Python<'_>) -> &Bound<'_, PyDict> {
+    static NONE: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
+    NONE.get_or_init(py, || PyDict::new(py).unbind()).bind(py)
 }
 
 /// The name of a preset as plain text, so that comparing it with what a model sends runs nobody's code.
@@ -220,10 +244,11 @@ fn derive(
         },
     )?;
     let mut function = Entries::with_capacity(3);
-    function.insert("name", name.to_owned().into());
-    function.insert("parameters", described.parameters);
+    // Only its place: the tool may get another name.
+    function.push("name", Node::Null);
+    function.push("parameters", described.parameters);
     if let Some(description) = described.description {
-        function.insert("description", description.into());
+        function.push("description", description.into());
     }
     Ok(function)
 }

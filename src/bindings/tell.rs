@@ -34,7 +34,7 @@ pub(crate) fn form(word: &str) -> PyResult<Form> {
 }
 
 /// Writes the instructions for tools with these names and schemas.
-pub(crate) fn tell(form: Form, tools: &[(Box<str>, Arc<FunctionSchema>)]) -> String {
+pub(crate) fn tell(form: Form, tools: &[(Arc<str>, Arc<FunctionSchema>)]) -> String {
     let descriptions: Vec<String> = tools.iter().map(|(_, schema)| schema.description().unwrap_or_default()).collect();
     let facts: Vec<ToolFacts<'_>> = tools
         .iter()

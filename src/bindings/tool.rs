@@ -22,6 +22,7 @@ use super::extension::Extension;
 use super::imported::{TAP, import_module};
 use super::json;
 use super::meta::MetaTool;
+use super::register::no_presets;
 use super::traits::Traits;
 use crate::call::{ErrorMode, RunIn};
 use crate::policy::{AllowCache, hash};
@@ -33,7 +34,8 @@ use crate::schema::FunctionSchema;
 /// It is made by registering and cannot be changed; register it anew with `"override"` instead.
 #[pyclass(name = "RegisteredToolFunction", module = "toolcrib", frozen, weakref)]
 pub(crate) struct PyTool {
-    pub(crate) name: Box<str>,
+    /// The registry has the same.
+    pub(crate) name: Arc<str>,
     /// The groups that hold it, which the registry keeps up to date.
     pub(crate) seat: Arc<Seat>,
     pub(crate) tags: Arc<[Box<str>]>,
@@ -44,11 +46,12 @@ pub(crate) struct PyTool {
     /// Whether it may run without a question.
     pub(crate) clearance: AllowCache,
     /// What the schema sums up to, once somebody was to approve a call.
-    pub(crate) schema_hash: OnceLock<[u8; 32]>,
-    pub(crate) original_name: Option<String>,
+    pub(crate) schema_hash: OnceLock<Box<[u8; 32]>>,
+    pub(crate) original_name: Option<Box<str>>,
     /// The MCP server it comes from.
-    pub(crate) server: Option<String>,
-    pub(crate) presets: Py<PyDict>,
+    pub(crate) server: Option<Box<str>>,
+    /// If there are any.
+    pub(crate) presets: Option<Py<PyDict>>,
     pub(crate) postprocess: Option<Py<PyAny>>,
     /// What is called: what the developer registered, without a partial around it; a structured finish is around it.
     pub(crate) function: Py<PyAny>,
@@ -66,7 +69,7 @@ pub(crate) struct PyTool {
     /// What a model adds to the schema, if there is one.
     pub(crate) extension: Option<Box<Extension>>,
     /// Whether its schema follows the groups of its toolkit.
-    pub(crate) meta: Option<MetaTool>,
+    pub(crate) meta: Option<Box<MetaTool>>,
 }
 
 impl PyTool {
@@ -97,13 +100,21 @@ impl PyTool {
 
     /// What the schema sums up to.
     pub(crate) fn schema_hash(&self) -> [u8; 32] {
-        *self.schema_hash.get_or_init(|| hash(&self.schema.value()))
+        **self.schema_hash.get_or_init(|| Box::new(hash(&self.schema.value())))
+    }
+
+    /// The presets, which are only to be read.
+    pub(crate) fn presets<'a, 'py>(&'a self, py: Python<'py>) -> &'a Bound<'py, PyDict>
+    where
+        'py: 'a,
+    {
+        self.presets.as_ref().map_or_else(|| no_presets(py), |presets| presets.bind(py))
     }
 
     /// What the presets sum up to that JSON can hold.
     pub(crate) fn presets_hash(&self, py: Python<'_>) -> [u8; 32] {
         let mut presets = Map::new();
-        for (name, value) in json::entries_of(self.presets.bind(py)) {
+        for (name, value) in json::entries_of(self.presets(py)) {
             if let (Ok(name), Ok(value)) = (name.extract::<String>(), json::from_python(&value)) {
                 presets.insert(name, value.into());
             }
@@ -139,7 +150,7 @@ impl PyTool {
             schema_hash: OnceLock::new(),
             original_name: self.original_name.clone(),
             server: self.server.clone(),
-            presets: self.presets.clone_ref(py),
+            presets: self.presets.as_ref().map(|presets| presets.clone_ref(py)),
             postprocess: self.postprocess.as_ref().map(|function| function.clone_ref(py)),
             function,
             kind: self.kind,
@@ -151,7 +162,7 @@ impl PyTool {
             listed: PyOnceLock::new(),
             told: Told::default(),
             extension,
-            meta: self.meta.as_ref().map(|_| MetaTool::default()),
+            meta: self.meta.as_ref().map(|_| Box::default()),
         }
     }
 
@@ -266,7 +277,7 @@ impl PyTool {
     /// The arguments that the model cannot see, what a partial has bound included, as a copy.
     #[getter]
     fn preset_kwargs<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        self.presets.bind(py).copy()
+        self.presets(py).copy()
     }
 
     /// The callable's own name, if the tool has another one.

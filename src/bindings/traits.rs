@@ -1,7 +1,7 @@
 //! What a developer says about a tool beside how it is called: tags, kind, permission, secrets, other names.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -20,11 +20,12 @@ pub(crate) struct Said {
     pub(crate) aliases: Option<HashMap<String, String>>,
 }
 
-/// The same, understood.
-#[derive(Debug, Clone, Default)]
+/// The words that views and rules choose a tool by: each once, in the order they were given.
+pub(crate) type Tags = Arc<[Box<str>]>;
+
+/// The same without the tags, understood.
+#[derive(Debug, Default, PartialEq)]
 pub(crate) struct Traits {
-    /// Each once, in the order they were given.
-    pub(crate) tags: Arc<[Box<str>]>,
     pub(crate) kind: Kind,
     pub(crate) permission: Permission,
     /// The parameters whose values nobody but the tool sees.
@@ -35,7 +36,7 @@ pub(crate) struct Traits {
 
 impl Said {
     /// Reads the words; what does not fit is told with the tool's name.
-    pub(crate) fn read(self, tool: &str) -> PyResult<Traits> {
+    pub(crate) fn read(self, tool: &str) -> PyResult<(Tags, Traits)> {
         let kind = match self.kind {
             None => Kind::default(),
             Some(word) => Kind::parse(&word).ok_or_else(|| {
@@ -55,19 +56,23 @@ impl Said {
         let mut aliases: Vec<(Box<str>, Box<str>)> =
             self.aliases.into_iter().flatten().map(|(other, name)| (other.into(), name.into())).collect();
         aliases.sort();
-        Ok(Traits {
-            tags: each_once(self.tags).into(),
-            kind,
-            permission,
-            secrets: each_once(self.secrets),
-            aliases: aliases.into(),
-        })
+        let tags = if self.tags.is_empty() { Tags::default() } else { each_once(self.tags).into() };
+        Ok((tags, Traits { kind, permission, secrets: each_once(self.secrets), aliases: aliases.into() }))
     }
 }
 
 impl Traits {
+    /// To be shared. Nothing is said about most tools, and these have one and the same.
+    pub(crate) fn shared(self) -> Arc<Self> {
+        static NOTHING: LazyLock<Arc<Traits>> = LazyLock::new(Arc::default);
+        if self == **NOTHING { NOTHING.clone() } else { Arc::new(self) }
+    }
+
     /// Sees whether the names are those of parameters: a secret that is misspelt would be shown to everybody.
     pub(crate) fn check(&self, tool: &str, signature: &Signature, parameters: &Node) -> PyResult<()> {
+        if self.secrets.is_empty() && self.aliases.is_empty() {
+            return Ok(());
+        }
         let properties = parameters.get("properties").and_then(Node::as_object);
         let is_shown = |name: &str| properties.is_some_and(|properties| properties.contains_key(name));
         let is_declared =

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::{Entry, Group, Registry, Tool};
+use super::{Group, Registry, Tool};
 
 /// Names that are looked up, byte for byte.
 pub type Names = HashSet<Box<str>, ahash::RandomState>;
@@ -80,7 +80,7 @@ impl<'a> Candidates<'a> {
     pub(super) fn len<B>(self, registry: &Registry<B>) -> usize {
         match self {
             Self::Groups(ids) => {
-                ids.iter().filter_map(|id| registry.active_members(id)).map(|entry| entry.tools().len()).sum()
+                ids.iter().filter_map(|id| registry.active_group(id)).map(|held| held.tools.len()).sum()
             }
             Self::Names(names) => names.len(),
             Self::Tags(tags) => tags.iter().map(|tag| registry.tags.tools(tag).len()).sum(),
@@ -92,8 +92,8 @@ impl<'a> Candidates<'a> {
         let place = |name: &str| registry.tools.get_index_of(name);
         match self {
             Self::Groups(ids) => {
-                let members = ids.iter().filter_map(|id| registry.active_members(id)).flat_map(Entry::tools);
-                members.filter_map(|(name, ())| place(name)).collect()
+                let groups = ids.iter().filter_map(|id| registry.active_group(id));
+                groups.flat_map(|held| &held.tools).filter_map(|name| place(name)).collect()
             }
             Self::Names(names) => names.iter().filter_map(|name| place(name)).collect(),
             Self::Tags(tags) => tags.iter().flat_map(|tag| registry.tags.tools(tag)).filter_map(place).collect(),

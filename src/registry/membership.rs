@@ -3,6 +3,8 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use indexmap::IndexSet;
+
 use super::{Group, GroupState, Registry, Tool};
 use crate::{Error, Result};
 
@@ -37,9 +39,9 @@ impl<B> Registry<B> {
     /// tool has the name of one that another group holds.
     pub fn register_group(&mut self, state: GroupState, members: &mut Vec<Member<B>>) -> Result<Registered<B>> {
         let GroupState { name: id, description, notes, active } = state;
-        self.roster.may_register(&id)?;
+        self.groups.may_register(&id)?;
         self.check_members(&id, members)?;
-        let is_replaced = self.roster.get(&id).is_some();
+        let is_replaced = self.groups.get(&id).is_some();
         let group = match self.group(&id) {
             Ok(group) => {
                 group.set_description(description);
@@ -49,24 +51,34 @@ impl<B> Registry<B> {
             }
             Err(_) => Arc::new(Group::new(&id, active, &description, notes, self.revision.clone())),
         };
-        self.roster.open(&id, group.clone());
-        let mut names = Vec::with_capacity(members.len());
+        self.groups.open(&id, group.clone());
+        let mut names: IndexSet<Arc<str>> = IndexSet::with_capacity(members.len());
         let mut gone = Vec::new();
         for member in members.drain(..) {
             match member {
-                Member::Known(name) => names.push(name),
-                Member::New(tool) => {
-                    names.push(tool.name.clone().into());
-                    let tags = tool.tags.clone();
-                    let replaced = self.tools.insert(tool.name.clone(), tool);
+                Member::Known(name) => _ = names.insert(name.into()),
+                Member::New(mut tool) => {
+                    tool.place(vec![group.clone()]);
+                    names.insert(tool.name.clone());
+                    let (name, tags) = (tool.name.clone(), tool.tags.clone());
+                    let replaced = self.tools.insert(name.clone(), tool);
                     gone.extend(replaced.inspect(|old| self.tags.take(&old.name, &old.tags)));
-                    self.tags.put(names.last().map_or("", |name| name), &tags);
+                    self.tags.put(&name, &tags);
                 }
             }
         }
-        let mut touched: Vec<Arc<str>> = self.roster.refill(&id, names.iter().map(|name| (name, ())));
-        touched.extend(names.into_iter().map(Arc::from));
-        gone.extend(self.settle(touched));
+        let mut held = Vec::with_capacity(names.len());
+        for name in &names {
+            if let Some(tool) = self.tools.get_mut(name) {
+                // The group becomes the latest to hold each of its tools.
+                let others = tool.groups().filter(|other| other.name() != id).cloned();
+                let groups = others.chain([group.clone()]).collect();
+                tool.place(groups);
+                held.push(tool.name.clone());
+            }
+        }
+        let before = self.groups.refill(&id, held).into_iter().filter(|name| !names.contains(name)).collect();
+        gone.extend(self.release(before, &[&id]));
         Ok(Registered { is_replaced, gone })
     }
 
@@ -76,7 +88,7 @@ impl<B> Registry<B> {
     ///
     /// [`Error::ReservedGroup`].
     pub fn may_register(&self, id: &str) -> Result<()> {
-        self.roster.may_register(id)
+        self.groups.may_register(id)
     }
 
     /// Takes a group out, and hands back the tools that no other group holds.
@@ -85,9 +97,8 @@ impl<B> Registry<B> {
     ///
     /// [`Error::ReservedGroupStays`] and [`Error::UnknownGroup`].
     pub fn unregister_group(&mut self, id: &str) -> Result<Vec<Tool<B>>> {
-        self.roster.may_unregister(id)?;
-        let touched = self.roster.close(id);
-        Ok(self.settle(touched))
+        self.groups.may_unregister(id)?;
+        Ok(self.close_groups([id]))
     }
 
     /// Keeps the id of a group from being registered or removed from now on.
@@ -96,55 +107,52 @@ impl<B> Registry<B> {
     ///
     /// [`Error::UnknownGroup`] if there is no such group.
     pub fn reserve_group(&mut self, id: &str) -> Result<()> {
-        self.roster.reserve(id)
+        self.groups.reserve(id)
     }
 
     /// Whether a group's id is reserved, as that of the basic group always is.
     #[must_use]
     pub fn is_reserved(&self, id: &str) -> bool {
-        self.roster.get(id).is_some_and(super::Entry::is_reserved)
+        self.groups.is_reserved(id)
     }
 
     /// The ids of all groups, first the basic one, then the others in the order they were created.
     #[must_use]
     pub fn group_ids(&self) -> impl ExactSizeIterator<Item = &str> {
-        self.roster.ids()
+        self.groups.iter().map(|(id, _)| id)
     }
 
     /// The names of the tools that a group holds, in the order it took them in.
     pub fn members(&self, id: &str) -> impl Iterator<Item = &str> {
-        self.roster.get(id).into_iter().flat_map(|entry| entry.tools().map(|(name, ())| name))
+        self.groups.get(id).into_iter().flat_map(|held| &held.tools).map(|name| &**name)
     }
 
     /// The group that was the latest to take a tool in, of those that hold it.
     #[must_use]
     pub fn holder(&self, name: &str) -> Option<&str> {
-        self.roster.holder(name)
+        self.holders(name).next_back()
     }
 
     /// All groups that hold a tool, the latest to take it in last.
     #[must_use]
     pub fn holders(&self, name: &str) -> impl DoubleEndedIterator<Item = &str> {
-        self.roster.holders(name)
+        self.find(name).into_iter().flat_map(Tool::groups).map(|group| group.name())
     }
 
     /// Whether one of these groups holds a tool, be they on or off.
     pub fn is_in<'a>(&self, name: &str, ids: impl IntoIterator<Item = &'a str>) -> bool {
-        self.roster.is_in(name, ids)
+        {
+            let Some(tool) = self.find(name) else { return false };
+            ids.into_iter().any(|id| tool.groups().any(|group| group.name() == id))
+        }
     }
 
     /// Puts a tool that is told and called in another way in the place of one; its groups and tags stay.
     pub fn exchange(&mut self, name: &str, make: impl FnOnce(&Tool<B>) -> Tool<B>) -> Option<Tool<B>> {
         let place = self.tools.get_mut(name)?;
         let new = make(place);
-        let new = Tool {
-            name: place.name.clone(),
-            group: place.group.clone(),
-            more: place.more.clone(),
-            tags: place.tags.clone(),
-            ..new
-        };
-        new.seat.set(new.group.clone(), new.more.clone());
+        let mut new = Tool { name: place.name.clone(), tags: place.tags.clone(), ..new };
+        new.place(place.groups().cloned().collect());
         let old = std::mem::replace(place, new);
         self.touch();
         Some(old)
@@ -156,7 +164,7 @@ impl<B> Registry<B> {
             if let Member::New(tool) = member {
                 let is_taken = self.find(&tool.name).is_some() && self.holders(&tool.name).any(|holder| holder != id);
                 if is_taken || !new.insert(&*tool.name) {
-                    return Err(Error::DuplicateTool { name: tool.name.clone().into() });
+                    return Err(Error::DuplicateTool { name: tool.name.to_string() });
                 }
             }
         }
@@ -172,35 +180,32 @@ impl<B> Registry<B> {
         Ok(())
     }
 
-    /// Tells the tools of these names which groups hold them, and takes out those that none does.
-    pub(super) fn settle(&mut self, names: Vec<Arc<str>>) -> Vec<Tool<B>> {
+    /// Takes groups out, reserved or not, and hands back the tools that no other group holds.
+    pub(super) fn close_groups<'a>(&mut self, ids: impl IntoIterator<Item = &'a str>) -> Vec<Tool<B>> {
+        let ids: Vec<&str> = ids.into_iter().collect();
+        let held = ids.iter().flat_map(|id| self.groups.close(id)).collect();
+        self.release(held, &ids)
+    }
+
+    /// Tells tools that these groups no longer hold them, and takes out those that no group holds.
+    fn release(&mut self, names: Vec<Arc<str>>, ids: &[&str]) -> Vec<Tool<B>> {
         self.touch();
-        let (kept, gone): (Vec<_>, HashSet<_>) = {
-            let (kept, gone): (Vec<_>, Vec<_>) = names.into_iter().partition(|name| self.roster.holder(name).is_some());
-            (kept, gone.into_iter().collect())
-        };
-        for name in kept {
-            self.reseat(&name);
+        let mut gone = HashSet::new();
+        for name in names {
+            let Some(tool) = self.tools.get_mut(&name) else { continue };
+            let others: Vec<_> = tool.groups().filter(|group| !ids.contains(&group.name())).cloned().collect();
+            if !tool.place(others) {
+                gone.insert(name);
+            }
         }
         if gone.is_empty() {
             return Vec::new();
         }
         let gone: Vec<Tool<B>> =
-            self.tools.extract_if(.., |name, _| gone.contains(&**name)).map(|(_, tool)| tool).collect();
+            self.tools.extract_if(.., |name, _| gone.contains(name)).map(|(_, tool)| tool).collect();
         for tool in &gone {
             self.tags.take(&tool.name, &tool.tags);
         }
         gone
-    }
-
-    /// Tells a tool which groups hold it.
-    pub(super) fn reseat(&mut self, name: &str) {
-        let Some(tool) = self.tools.get_mut(name) else { return };
-        let mut groups = self.roster.holders(name).filter_map(|id| self.roster.get(id)).map(|it| it.about().clone());
-        if let Some(first) = groups.next() {
-            tool.group = first;
-            tool.more = groups.collect();
-            tool.seat.set(tool.group.clone(), tool.more.clone());
-        }
     }
 }

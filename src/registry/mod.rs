@@ -3,6 +3,7 @@
 mod admit;
 mod filter;
 mod group;
+mod groups;
 mod membership;
 mod meta;
 mod namesake;
@@ -31,14 +32,15 @@ pub use roles::{Roles, Stamp};
 pub use roles_file::{Problem, ROLES_LIMIT, RolesFile};
 pub use roster::{Entry, Roster};
 pub use saved::{FORMAT, GroupState};
-pub use tool::{Seat, Tool};
+pub use tool::{Seat, Tool, check_name};
 pub use view::View;
 
+use groups::{Groups, Held};
 use tags::Tags;
 
 use crate::{Error, Result};
 
-type Tools<B> = IndexMap<Box<str>, Tool<B>, ahash::RandomState>;
+type Tools<B> = IndexMap<Arc<str>, Tool<B>, ahash::RandomState>;
 
 /// Counts the changes that a listing of tools would show; shared with the groups, which can be switched directly.
 pub(crate) type Revision = Arc<AtomicU64>;
@@ -51,8 +53,8 @@ pub(crate) type Revision = Arc<AtomicU64>;
 #[derive(Debug)]
 pub struct Registry<B> {
     tools: Tools<B>,
-    /// The groups and who is in them; the basic group is the first.
-    roster: Roster<(), Arc<Group>>,
+    /// The basic group is the first.
+    groups: Groups,
     tags: Tags,
     revision: Revision,
 }
@@ -60,7 +62,7 @@ pub struct Registry<B> {
 impl<B> Default for Registry<B> {
     fn default() -> Self {
         let revision = Revision::default();
-        let mut registry = Self { tools: Tools::default(), roster: Roster::default(), tags: Tags::default(), revision };
+        let mut registry = Self { tools: Tools::default(), groups: Groups::default(), tags: Tags::default(), revision };
         registry.found(Arc::new(Group::basic(registry.revision.clone())));
         registry
     }
@@ -69,9 +71,9 @@ impl<B> Default for Registry<B> {
 impl<B> Registry<B> {
     /// Makes the basic group the first and reserves its name.
     fn found(&mut self, basic: Arc<Group>) {
-        self.roster.open(BASIC, basic);
+        self.groups.open(BASIC, basic);
         // It is there, so that this succeeds.
-        let _ = self.roster.reserve(BASIC);
+        let _ = self.groups.reserve(BASIC);
     }
 
     /// Adds a group.
@@ -80,11 +82,11 @@ impl<B> Registry<B> {
     ///
     /// [`Error::DuplicateGroup`] if the name is taken or the reserved one.
     pub fn create_group(&mut self, name: &str, description: &str, active: bool, notes: Option<String>) -> Result<()> {
-        if self.roster.get(name).is_some() {
+        if self.groups.get(name).is_some() {
             return Err(Error::DuplicateGroup { name: name.to_owned() });
         }
         let group = Group::new(name, active, description, notes, self.revision.clone());
-        self.roster.open(name, Arc::new(group));
+        self.groups.open(name, Arc::new(group));
         self.touch();
         Ok(())
     }
@@ -92,8 +94,8 @@ impl<B> Registry<B> {
     /// Switches groups on or off; names that no group has are ignored, and the basic group is always on.
     pub fn set_active<'a>(&mut self, names: impl IntoIterator<Item = &'a str>, active: bool) {
         for name in names.into_iter().filter(|name| *name != BASIC) {
-            if let Some(entry) = self.roster.get(name) {
-                entry.about().set_active(active);
+            if let Some(held) = self.groups.get(name) {
+                held.group.set_active(active);
             }
         }
     }
@@ -112,8 +114,7 @@ impl<B> Registry<B> {
         if let Some(id) = names.iter().find(|name| self.is_reserved(name)) {
             return Err(Error::ReservedGroupStays { id: id.clone() });
         }
-        let touched = names.iter().flat_map(|name| self.roster.close(name)).collect();
-        Ok(self.settle(touched))
+        Ok(self.close_groups(names.iter().map(String::as_str)))
     }
 
     /// Finds a group by name, the basic one included.
@@ -122,14 +123,14 @@ impl<B> Registry<B> {
     ///
     /// [`Error::UnknownGroup`] if there is none.
     pub fn group(&self, name: &str) -> Result<Arc<Group>> {
-        let found = self.roster.get(name).map(|entry| entry.about().clone());
+        let found = self.groups.get(name).map(|held| held.group.clone());
         found.ok_or_else(|| Error::UnknownGroup { name: name.to_owned() })
     }
 
     /// The groups in the order they were created, without the basic one.
     #[must_use]
     pub fn groups(&self) -> impl ExactSizeIterator<Item = &Arc<Group>> {
-        self.roster.list().map(|(_, entry)| entry.about()).skip(1)
+        self.groups.iter().map(|(_, held)| &held.group).skip(1)
     }
 
     /// Decides under which name a new tool is kept, if at all: `None` means that the tool that has the name stays.
@@ -138,13 +139,15 @@ impl<B> Registry<B> {
     ///
     /// # Errors
     ///
-    /// [`Error::DuplicateTool`] if the name is taken and that is to be refused, [`Error::NoFreeName`] if no new one is found.
+    /// [`Error::InvalidToolName`] if no tool may have the name, [`Error::DuplicateTool`] if it is taken and that is to be
+    /// refused, [`Error::NoFreeName`] if no new one is found.
     pub fn name_for(
         &self,
         name: &str,
         namesake: Namesake,
         mut suffix: impl FnMut() -> String,
     ) -> Result<Option<String>> {
+        check_name(name)?;
         if !self.tools.contains_key(name) {
             return Ok(Some(name.to_owned()));
         }
@@ -162,17 +165,27 @@ impl<B> Registry<B> {
 
     /// Keeps a tool under its name and in its groups, which must be this registry's; a tool that had the name is replaced in
     /// its place and handed back, and leaves the groups that the new one does not name.
-    pub fn insert(&mut self, tool: Tool<B>) -> Option<Tool<B>> {
+    pub fn insert(&mut self, mut tool: Tool<B>) -> Option<Tool<B>> {
         self.touch();
-        let name = tool.name.clone();
-        self.roster.assign(&name, &tool.groups().map(|group| group.name()).collect::<Vec<_>>());
-        let tags = tool.tags.clone();
+        let (name, tags) = (tool.name.clone(), tool.tags.clone());
+        // The registry's own groups, should those that the tool came with be others of the same names.
+        let groups: Vec<Arc<Group>> = tool.groups().filter_map(|group| self.group(group.name()).ok()).collect();
+        tool.place(groups);
         let replaced = self.tools.insert(name.clone(), tool);
+        let Some(tool) = self.tools.get(&name) else { return replaced };
+        let held_by = |tool: Option<&Tool<B>>, group: &Group| {
+            tool.is_some_and(|tool| tool.groups().any(|other| other.name() == group.name()))
+        };
+        for group in tool.groups().filter(|group| !held_by(replaced.as_ref(), group)) {
+            self.groups.add(group.name(), name.clone());
+        }
         if let Some(old) = &replaced {
+            for group in old.groups().filter(|group| !held_by(Some(tool), group)) {
+                self.groups.take(group.name(), &name);
+            }
             self.tags.take(&name, &old.tags);
         }
         self.tags.put(&name, &tags);
-        self.reseat(&name);
         replaced
     }
 
@@ -180,7 +193,9 @@ impl<B> Registry<B> {
     pub fn remove(&mut self, name: &str) -> Option<Tool<B>> {
         self.touch();
         let removed = self.tools.shift_remove(name)?;
-        self.roster.leave_all(name);
+        for group in removed.groups() {
+            self.groups.take(group.name(), name);
+        }
         self.tags.take(name, &removed.tags);
         Some(removed)
     }
@@ -188,7 +203,7 @@ impl<B> Registry<B> {
     /// Takes everything out: tools and groups, also those whose ids are reserved.
     pub fn clear(&mut self) -> Vec<Tool<B>> {
         let basic = self.group(BASIC);
-        self.roster = Roster::default();
+        self.groups = Groups::default();
         if let Ok(basic) = basic {
             self.found(basic);
         }
@@ -215,9 +230,9 @@ impl<B> Registry<B> {
         self.tools.values().filter(|tool| tool.is_on())
     }
 
-    /// The tools of a group that is on.
-    fn active_members(&self, id: &str) -> Option<&Entry<(), Arc<Group>>> {
-        self.roster.get(id).filter(|entry| entry.about().is_active())
+    /// A group that is on, with the tools it holds.
+    fn active_group(&self, id: &str) -> Option<&Held> {
+        self.groups.get(id).filter(|held| held.group.is_active())
     }
 
     /// The tools of the basic group and of the groups of these names, whether they are on or off.

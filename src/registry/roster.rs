@@ -162,14 +162,14 @@ impl<D, A> Roster<D, A> {
             .flat_map(move |(id, entry)| entry.tools.keys().filter(move |name| is_first(id, name)).map(|name| &**name))
     }
 
-    pub(super) fn may_register(&self, id: &str) -> Result<()> {
+    fn may_register(&self, id: &str) -> Result<()> {
         match self.get(id) {
             Some(entry) if entry.is_reserved => Err(Error::ReservedGroup { id: id.to_owned() }),
             _ => Ok(()),
         }
     }
 
-    pub(super) fn may_unregister(&self, id: &str) -> Result<()> {
+    fn may_unregister(&self, id: &str) -> Result<()> {
         match self.get(id) {
             Some(entry) if entry.is_reserved => Err(Error::ReservedGroupStays { id: id.to_owned() }),
             Some(_) => Ok(()),
@@ -182,7 +182,7 @@ impl<D, A> Roster<D, A> {
     }
 
     /// Adds a group without tools, or says something else about the one that has the id; says whether there was one.
-    pub(super) fn open(&mut self, id: &str, about: A) -> bool {
+    fn open(&mut self, id: &str, about: A) -> bool {
         if let Some(entry) = self.groups.get_mut(id) {
             entry.about = about;
             return true;
@@ -192,7 +192,7 @@ impl<D, A> Roster<D, A> {
     }
 
     /// Takes a group out, whether it is reserved or not, and names the tools it held.
-    pub(super) fn close(&mut self, id: &str) -> Vec<Arc<str>> {
+    fn close(&mut self, id: &str) -> Vec<Arc<str>> {
         let Some(entry) = self.groups.shift_remove(id) else { return Vec::new() };
         let names: Vec<Arc<str>> = entry.tools.into_keys().collect();
         for name in &names {
@@ -202,7 +202,7 @@ impl<D, A> Roster<D, A> {
     }
 
     /// Gives a group other tools and names those it held; it becomes the latest to hold the new ones.
-    pub(super) fn refill<N: AsRef<str>>(&mut self, id: &str, tools: impl IntoIterator<Item = (N, D)>) -> Vec<Arc<str>> {
+    fn refill<N: AsRef<str>>(&mut self, id: &str, tools: impl IntoIterator<Item = (N, D)>) -> Vec<Arc<str>> {
         let old = self.groups.get_mut(id).map(|entry| std::mem::take(&mut entry.tools)).unwrap_or_default();
         let names: Vec<Arc<str>> = old.into_keys().collect();
         for name in &names {
@@ -215,7 +215,7 @@ impl<D, A> Roster<D, A> {
     }
 
     /// Puts a tool into a group, which becomes the latest to hold it unless it holds it already.
-    pub(super) fn join(&mut self, id: &str, name: &str, said: D) {
+    fn join(&mut self, id: &str, name: &str, said: D) {
         let Some((_, id, entry)) = self.groups.get_full_mut(id) else { return };
         if let Some(old) = entry.tools.get_mut(name) {
             *old = said;
@@ -226,43 +226,6 @@ impl<D, A> Roster<D, A> {
         entry.tools.insert(name.clone(), said);
         // Most tools are in one group.
         self.holders.entry(name).or_insert_with(|| Vec::with_capacity(1)).push(id.clone());
-    }
-
-    /// Puts a tool into these groups, in that order, and takes it out of all others.
-    pub(super) fn assign(&mut self, name: &str, ids: &[&str])
-    where
-        D: Default,
-    {
-        for id in self.holders.get(name).cloned().unwrap_or_default().iter().filter(|id| !ids.contains(&&***id)) {
-            if let Some(entry) = self.groups.get_mut(id) {
-                entry.tools.shift_remove(name);
-            }
-            self.forget(name, id);
-        }
-        for id in ids {
-            self.join(id, name, D::default());
-        }
-        if let Some(holders) = self.holders.get_mut(name) {
-            holders.sort_by_key(|holder| ids.iter().position(|id| **holder == **id));
-        }
-    }
-
-    /// Takes a tool out of every group.
-    pub(super) fn leave_all(&mut self, name: &str) {
-        for id in self.holders.remove(name).unwrap_or_default() {
-            if let Some(entry) = self.groups.get_mut(&id) {
-                entry.tools.shift_remove(name);
-            }
-        }
-    }
-
-    /// Brings groups into an order: those named first, then the others as they were.
-    pub(super) fn arrange<'a>(&mut self, ids: impl IntoIterator<Item = &'a str>) {
-        for (place, id) in ids.into_iter().enumerate() {
-            if let Some(from) = self.groups.get_index_of(id) {
-                self.groups.move_index(from, place);
-            }
-        }
     }
 
     /// Takes a group from those that hold a tool.

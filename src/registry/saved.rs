@@ -121,10 +121,10 @@ impl<B> Registry<B> {
                 group.set_active(active);
             } else {
                 let group = Group::new(&name, active, &description, notes, self.revision.clone());
-                self.roster.open(&name, Arc::new(group));
+                self.groups.open(&name, Arc::new(group));
             }
         }
-        self.roster.arrange(order.iter().map(String::as_str));
+        self.groups.arrange(order.iter().map(String::as_str));
         self.touch();
     }
 }

@@ -5,12 +5,31 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::Group;
 use crate::schema::FunctionSchema;
+use crate::{Error, Result};
+
+/// Refuses a name that no tool may have: the empty one, and any with a control character or a line break, which would break
+/// the lines of logs and prompts. What else a provider does not accept is changed for that provider alone.
+///
+/// # Errors
+///
+/// [`Error::InvalidToolName`].
+pub fn check_name(name: &str) -> Result<()> {
+    let is_control = |letter: char| letter.is_control() || matches!(letter, '\u{2028}' | '\u{2029}');
+    let reason = if name.is_empty() {
+        "it is empty"
+    } else if name.contains(is_control) {
+        "it has a control character or a line break in it"
+    } else {
+        return Ok(());
+    };
+    Err(Error::InvalidToolName { name: name.to_owned(), reason })
+}
 
 /// A tool as the registry keeps it.
 #[derive(Debug)]
 pub struct Tool<B> {
     /// The name a model calls it by, unique in its toolkit.
-    pub name: Box<str>,
+    pub name: Arc<str>,
     /// The first of the groups that hold it.
     pub group: Arc<Group>,
     /// The other groups that hold it, in the order they took it in.
@@ -33,8 +52,18 @@ impl<B> Tool<B> {
     }
 
     /// Its groups, in the order they took it in.
-    pub fn groups(&self) -> impl Iterator<Item = &Arc<Group>> {
+    pub fn groups(&self) -> impl DoubleEndedIterator<Item = &Arc<Group>> {
         iter::once(&self.group).chain(&self.more)
+    }
+
+    /// Notes the groups that hold it, here and in its seat; false, and nothing is changed, if there are none.
+    pub(super) fn place(&mut self, groups: Vec<Arc<Group>>) -> bool {
+        let mut groups = groups.into_iter();
+        let Some(first) = groups.next() else { return false };
+        self.group = first;
+        self.more = groups.collect();
+        self.seat.set(self.group.clone(), self.more.clone());
+        true
     }
 
     /// Whether one of its groups is on.
@@ -49,6 +78,12 @@ impl<B> Tool<B> {
 pub struct Seat(Mutex<FirstAndMore>);
 
 type FirstAndMore = (Arc<Group>, Box<[Arc<Group>]>);
+
+impl From<Arc<Group>> for Seat {
+    fn from(group: Arc<Group>) -> Self {
+        Self::new(group)
+    }
+}
 
 impl Seat {
     /// The seat of a tool in one group.

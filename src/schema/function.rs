@@ -11,24 +11,17 @@ const PARAMETERS: &str = "parameters";
 
 /// A function in the form that model providers read: `{"type": "function", "function": {"name", "parameters", …}}`.
 ///
-/// It is kept as text. The parameters are shared with whatever checks arguments against them.
+/// It is one text. The part of it that is the parameters is shared with whatever checks arguments against them.
 #[derive(Debug)]
-pub struct FunctionSchema {
-    /// The text up to the parameters.
-    before: Box<str>,
-    parameters: Arc<Document>,
-    /// The text from there on.
-    after: Box<str>,
-}
+pub struct FunctionSchema(Arc<Document>);
 
 impl FunctionSchema {
     /// Writes the `function` part of a schema, under a new name.
     #[must_use]
     pub fn new(function: &Entries, name: &str) -> Self {
-        let mut text = String::with_capacity(256);
+        let mut text = String::with_capacity(1280);
         text.push_str(r#"{"type":"function","function":{"#);
-        let mut before = None;
-        let mut parameters = Document::default();
+        let mut parameters = 0..0;
         if !function.contains_key("name") {
             push_key(&mut text, "name");
             push_string(&mut text, name);
@@ -38,40 +31,46 @@ impl FunctionSchema {
             match key {
                 "name" => push_string(&mut text, name),
                 PARAMETERS => {
-                    before = Some(text.as_str().into());
-                    text.clear();
-                    parameters = Document::new(value);
+                    let start = text.len();
+                    push(&mut text, value);
+                    parameters = start..text.len();
                 }
                 _ => push(&mut text, value),
             }
         }
         text.push_str("}}");
-        Self { before: before.unwrap_or_default(), parameters: Arc::new(parameters), after: text.into() }
+        Self(Arc::new(Document::within(&text, parameters)))
     }
 
     /// The same function with other parameters.
     #[must_use]
     pub fn with_parameters(&self, parameters: &Node) -> Self {
-        let parameters = Arc::new(Document::new(parameters));
-        Self { before: self.before.clone(), parameters, after: self.after.clone() }
+        let [before, _, after] = self.text();
+        let mut text = before.to_owned();
+        push(&mut text, parameters);
+        let own = before.len()..text.len();
+        text.push_str(after);
+        Self(Arc::new(Document::within(&text, own)))
     }
 
     /// The JSON Schema of the arguments.
     #[must_use]
     pub fn parameters(&self) -> &Arc<Document> {
-        &self.parameters
+        &self.0
     }
 
-    /// The pieces that make up the whole as JSON text.
+    /// The pieces that make up the whole as JSON text: the second is the parameters.
     #[must_use]
     pub fn text(&self) -> [&str; 3] {
-        [&self.before, self.parameters.text(), &self.after]
+        self.0.parts()
     }
 
     /// What the tool does, in words.
     #[must_use]
     pub fn description(&self) -> Option<String> {
-        let mut function = read(&[&self.before, "null", &self.after].concat());
+        let [before, parameters, after] = self.text();
+        let parameters = if parameters.is_empty() { "" } else { "null" };
+        let mut function = read(&[before, parameters, after].concat());
         match function["function"]["description"].take() {
             Value::String(description) => Some(description),
             _ => None,
@@ -122,6 +121,34 @@ mod tests {
         let text = text(json!({"parameters": {}, "name": "old"}), "new");
 
         assert_eq!(text, r#"{"type":"function","function":{"parameters":{},"name":"new"}}"#);
+    }
+
+    #[test]
+    fn other_parameters_take_the_place_of_the_first() {
+        let Node::Object(entries) = Node::from(json!({"parameters": {"a": 1}, "description": "d"})) else {
+            panic!("an object was written");
+        };
+        let schema = FunctionSchema::new(&entries, "tool");
+
+        let other = schema.with_parameters(&Node::from(json!({"b": [2]})));
+
+        assert_eq!(
+            other.text().concat(),
+            r#"{"type":"function","function":{"name":"tool","parameters":{"b":[2]},"description":"d"}}"#
+        );
+        assert_eq!((other.parameters().text(), other.parameters().value()), (r#"{"b":[2]}"#, &json!({"b": [2]})));
+        assert_eq!(other.description().as_deref(), Some("d"));
+    }
+
+    #[test]
+    fn a_function_without_parameters_has_a_description() {
+        let mut entries = Entries::new();
+        entries.insert("description", Node::from("d"));
+
+        let schema = FunctionSchema::new(&entries, "tool");
+
+        assert_eq!(schema.description().as_deref(), Some("d"));
+        assert_eq!(schema.parameters().text(), "");
     }
 
     #[test]

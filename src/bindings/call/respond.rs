@@ -8,6 +8,7 @@ use super::python::attached;
 use super::python::drive::{Sent, await_iter, is_awaitable, send};
 use super::run::{Runnable, runnable};
 use super::state::{Cold, Early, Ending, Phase, State, Step};
+use crate::bindings::imported::COPY;
 use crate::bindings::modules::imported;
 use crate::bindings::response::{self, PyToolResponse};
 use crate::bindings::tool::PyTool;
@@ -220,7 +221,7 @@ fn with_repairs<'py>(response: &Bound<'py, PyAny>, repairs: &Bound<'py, PyAny>) 
     if !response.is_instance_of::<PyToolResponse>() {
         return Ok(response.clone());
     }
-    let copy = py.import(intern!(py, "copy"))?.call_method1(intern!(py, "copy"), (response,))?;
+    let copy = COPY.get(py)?.call1((response,))?;
     let before = response.getattr(intern!(py, "metadata"))?;
     let metadata = if let Ok(metadata) = before.cast::<PyDict>() {
         metadata.copy()?

@@ -13,6 +13,7 @@ use super::known::Known;
 use super::pydantic;
 use super::refusal::{first_line, refuse, reject};
 use super::scope::{self, Home};
+use super::size::{TOO_DEEP, is_too_large, too_large};
 use crate::bindings::json::DEEPEST;
 use crate::schema::{Definitions, Type};
 
@@ -70,7 +71,9 @@ pub(super) struct Reader<'py> {
     /// Arguments of generic types, kept so that no other object takes over their identity.
     pub(super) kept: Vec<Bound<'py, PyAny>>,
     pub(super) foreign: Foreign,
-    depth: usize,
+    pub(super) depth: usize,
+    /// How many parts of the parameter at hand have been read.
+    pub(super) parts: usize,
 }
 
 impl<'py> Reader<'py> {
@@ -86,11 +89,15 @@ impl<'py> Reader<'py> {
             kept: Vec::new(),
             foreign,
             depth: 0,
+            parts: 0,
         }
     }
 
     /// Reads any annotation.
     pub(super) fn read(&mut self, annotation: &Bound<'py, PyAny>) -> Reading<Type> {
+        if let Some(refused) = self.count_part(annotation) {
+            return Ok(refused);
+        }
         if let Ok(class) = annotation.cast::<PyType>() {
             if let Some(plain) = plain_class(class) {
                 return Ok(plain);
@@ -99,7 +106,7 @@ impl<'py> Reader<'py> {
             return Ok(Type::Null);
         }
         if self.depth >= DEEPEST {
-            return Ok(reject(annotation, "it is nested too deeply, or contains itself without a name"));
+            return Ok(reject(annotation, TOO_DEEP));
         }
         self.depth += 1;
         let read = self.read_any(annotation);
@@ -161,6 +168,10 @@ impl<'py> Reader<'py> {
         }
         if asks_for_pydantic(class.as_any())? {
             return self.read_foreign(alias);
+        }
+        // Its arguments are a part of its name.
+        if is_too_large(alias) {
+            return Ok(reject(alias, &too_large()));
         }
         match self.read_record(alias, class, &arguments)? {
             Some(record) => Ok(record),

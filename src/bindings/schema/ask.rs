@@ -1,5 +1,6 @@
 //! A signature with types that only pydantic knows: ask about all of it, or about as much as pydantic can answer.
 
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyType};
 
@@ -10,6 +11,7 @@ use super::generic::{arguments_of, form_name, origin_of};
 use super::metadata::Metadata;
 use super::pydantic::{Answer, Question, ask};
 use super::refusal::refusal;
+use super::size::{is_too_large, too_large};
 use super::{Shown, read, unsupported};
 use crate::bindings::signature::ParameterKind;
 use crate::schema::build::{Built, build};
@@ -28,6 +30,7 @@ pub(super) fn describe(callable: &Bound<'_, PyAny>, shown: &[Shown<'_, '_>], too
     let mut reader = Reader::new(callable, Foreign::AskEach);
     let mut prepared = Vec::with_capacity(shown.len());
     for each in shown {
+        reader.parts = 0;
         prepared.push(prepare(&mut reader, each)?);
     }
     // Together, so that definitions get the names they would get in one model.
@@ -114,6 +117,9 @@ fn resolved<'py>(reader: &mut Reader<'py>, annotation: &Bound<'py, PyAny>) -> Py
 }
 
 fn deeply<'py>(reader: &mut Reader<'py>, annotation: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    if is_too_large(annotation) {
+        return Err(PyValueError::new_err(too_large()));
+    }
     if annotation.cast::<PyType>().is_ok() || origin_of(annotation)?.is_none() {
         return Ok(annotation.clone());
     }

@@ -104,6 +104,14 @@ impl<'py> Reader<'py> {
     }
 
     fn rewrite(&mut self, object: &Bound<'py, PyAny>, variables: &Variables<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.count_rewritten()?;
+        self.depth += 1;
+        let rewritten = self.rewrite_parts(object, variables);
+        self.depth -= 1;
+        rewritten
+    }
+
+    fn rewrite_parts(&mut self, object: &Bound<'py, PyAny>, variables: &Variables<'py>) -> PyResult<Bound<'py, PyAny>> {
         let object = match self.forward(object)? {
             Some(resolved) => resolved,
             None => object.clone(),

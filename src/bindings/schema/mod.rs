@@ -15,6 +15,7 @@ mod model;
 mod pydantic;
 mod refusal;
 mod scope;
+mod size;
 mod typed_dict;
 mod value;
 
@@ -155,6 +156,7 @@ fn read<'py>(
     let mut reader = Reader::new(callable, foreign);
     let mut parameters = Vec::with_capacity(shown.len());
     for each in shown {
+        reader.parts = 0;
         let field = each.read(&mut reader)?;
         parameters.push(Parameter { field, hidden: each.hidden });
     }

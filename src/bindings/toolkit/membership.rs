@@ -4,6 +4,8 @@
     reason = "what `help()` shows is Python's documentation, where sections list bare names"
 )]
 
+use std::sync::Arc;
+
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 
@@ -50,13 +52,11 @@ impl PyToolkit {
     ) -> PyResult<crate::registry::Tool<Py<PyTool>>> {
         let draft = Draft::new(function, Wishes { include_long_description: true, ..Wishes::default() })?;
         let is_meta = self.is_own_reset(draft.function())?;
-        let name = draft.name.clone();
+        let name: Arc<str> = draft.name().into();
         // The registry puts it into its group.
         let basic = self.registry().group(BASIC)?;
-        Ok(PyTool::entry(Py::new(
-            py,
-            draft.finish(py, &name, basic, self.behaviour(), self.desk(py).clone().unbind(), is_meta)?,
-        )?))
+        let tool = draft.finish(py, name, basic, self.behaviour(), self.desk(py).clone().unbind(), is_meta)?;
+        Ok(PyTool::entry(Py::new(py, tool)?))
     }
 }
 

@@ -17,13 +17,19 @@ use crate::bindings::register::{Draft, Wishes, namesake, suffix};
 use crate::bindings::tool::PyTool;
 use crate::bindings::traits::Said;
 use crate::call::RunIn;
-use crate::registry::{Group, Namesake, Registry, Seat};
+use crate::registry::{Group, Registry, Seat};
 
 /// The name for a new tool, or none if the old one stays. The word for the strategy is read only if it is needed.
-fn name_for(registry: &Registry<Py<PyTool>>, wanted: &str, strategy: &str) -> PyResult<Option<String>> {
-    let is_taken = registry.find(wanted).is_some();
-    let strategy = if is_taken { namesake(strategy)? } else { Namesake::default() };
-    Ok(registry.name_for(wanted, strategy, suffix)?)
+fn name_for(registry: &Registry<Py<PyTool>>, wanted: &str, strategy: &str) -> PyResult<Option<Arc<str>>> {
+    if registry.find(wanted).is_none() {
+        return Ok(Some(wanted.into()));
+    }
+    Ok(registry.name_for(wanted, namesake(strategy)?, suffix)?.map(Into::into))
+}
+
+/// The permission, if it is another one than that of a tool of which nothing is said.
+fn said_otherwise(permission: &str) -> Option<String> {
+    (permission != "auto").then(|| permission.to_owned())
 }
 
 impl PyToolkit {
@@ -78,7 +84,7 @@ impl PyToolkit {
         tool_func, group_name="basic", preset_kwargs=None, func_name=None, func_description=None, json_schema=None,
         include_long_description=true, include_var_positional=false, include_var_keyword=false,
         postprocess_func=None, namesake_strategy="raise", async_execution=false, *, run_in=None, timeout=None,
-        groups=Vec::new(), tags=Vec::new(), kind=None, permission="auto".to_owned(), secrets=Vec::new(), aliases=None
+        groups=Vec::new(), tags=Vec::new(), kind=None, permission="auto", secrets=Vec::new(), aliases=None
     ),
     text_signature = "($self, tool_func, group_name='basic', preset_kwargs=None, func_name=None, func_description=None, \
                       json_schema=None, include_long_description=True, include_var_positional=False, \
@@ -110,7 +116,7 @@ impl PyToolkit {
         groups: Vec<String>,
         tags: Vec<String>,
         kind: Option<String>,
-        permission: String,
+        permission: &str,
         secrets: Vec<String>,
         aliases: Option<HashMap<String, String>>,
     ) -> PyResult<()> {
@@ -133,16 +139,18 @@ impl PyToolkit {
                 run_in,
                 timeout,
                 async_execution,
-                said: Said { tags, kind, permission: Some(permission), secrets, aliases },
+                said: Said { tags, kind, permission: said_otherwise(permission), secrets, aliases },
             },
         )?;
         let is_meta = self.is_own_reset(draft.function())?;
-        let wanted = draft.name.clone();
-        let skipped = || log::warning(py, &format!("tool '{wanted}' is already registered, the new one is skipped"));
-        let Some(name) = name_for(&self.registry(), &wanted, namesake_strategy)? else { return skipped() };
-        let mut tool =
-            draft.finish(py, &name, group.clone(), self.behaviour(), self.desk(py).clone().unbind(), is_meta)?;
-        tool.seat = Arc::new(Seat::among(group.clone(), more.clone().into()));
+        let skipped = |wanted: &str| {
+            log::warning(py, &format!("tool '{wanted}' is already registered, the new one is skipped"))
+        };
+        let Some(name) = name_for(&self.registry(), draft.name(), namesake_strategy)? else {
+            return skipped(draft.name());
+        };
+        let seat = Seat::among(group.clone(), more.clone().into());
+        let tool = draft.finish(py, name.clone(), seat, self.behaviour(), self.desk(py).clone().unbind(), is_meta)?;
         let body = Py::new(py, tool)?;
         let replaced = {
             let mut registry = self.registry();
@@ -152,17 +160,20 @@ impl PyToolkit {
                     return Err(Error::UnknownGroup { name: group.name().to_owned() }.into());
                 }
             }
-            match name_for(&registry, &name, namesake_strategy)? {
-                None => {
-                    drop(registry);
-                    return skipped();
+            if registry.find(&name).is_some() {
+                match name_for(&registry, &name, namesake_strategy)? {
+                    None => {
+                        drop(registry);
+                        return skipped(&name);
+                    }
+                    Some(still) if still != name => return Err(Error::DuplicateTool { name: name.to_string() }.into()),
+                    Some(_) => {}
                 }
-                Some(still) if still != name => return Err(Error::DuplicateTool { name }.into()),
-                Some(_) => registry.insert(PyTool::entry(body)),
             }
+            registry.insert(PyTool::entry(body))
         };
         if replaced.is_some() {
-            log::warning(py, &format!("tool '{wanted}' was registered before and is replaced"))?;
+            log::warning(py, &format!("tool '{name}' was registered before and is replaced"))?;
         }
         Ok(())
     }

@@ -27,7 +27,7 @@ impl PyToolkit {
     #[pyo3(signature = (format="xml"))]
     fn instructions(&self, format: &str) -> PyResult<String> {
         let form = form(format)?;
-        let mut tools: Vec<(Box<str>, Arc<FunctionSchema>)> = Vec::new();
+        let mut tools: Vec<(Arc<str>, Arc<FunctionSchema>)> = Vec::new();
         {
             let registry = self.registry();
             for tool in registry.listed() {

@@ -1,6 +1,7 @@
 //! Schemas as text: written once, read again only by what needs more than to send it.
 
 use std::fmt::{self, Write};
+use std::ops::Range;
 use std::sync::OnceLock;
 
 use serde::de::Deserialize;
@@ -11,8 +12,10 @@ use super::Node;
 /// A schema that is kept as text, the smallest form there is, and as a value once somebody asks for one.
 #[derive(Debug, Default)]
 pub struct Document {
-    text: Box<str>,
-    value: OnceLock<Value>,
+    /// The schema with what stands around it.
+    whole: Box<str>,
+    own: Range<usize>,
+    value: OnceLock<Box<Value>>,
 }
 
 impl Document {
@@ -21,19 +24,28 @@ impl Document {
     pub fn new(schema: &Node) -> Self {
         let mut text = String::with_capacity(1024);
         push(&mut text, schema);
-        // A copy, because an allocator may leave a text that shrinks where it is.
-        Self { text: text.as_str().into(), value: OnceLock::new() }
+        Self::within(&text, 0..text.len())
+    }
+
+    /// The schema that is a part of a text, which is copied.
+    pub(in crate::schema) fn within(whole: &str, own: Range<usize>) -> Self {
+        Self { whole: whole.into(), own, value: OnceLock::new() }
     }
 
     /// The schema as compact JSON.
     #[must_use]
     pub fn text(&self) -> &str {
-        &self.text
+        &self.whole[self.own.clone()]
+    }
+
+    /// The text before the schema, the schema, and the text after it.
+    pub(in crate::schema) fn parts(&self) -> [&str; 3] {
+        [&self.whole[..self.own.start], self.text(), &self.whole[self.own.end..]]
     }
 
     /// The schema as a value.
     pub fn value(&self) -> &Value {
-        self.value.get_or_init(|| read(&self.text))
+        self.value.get_or_init(|| Box::new(read(self.text())))
     }
 }
 

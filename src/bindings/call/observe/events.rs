@@ -15,6 +15,7 @@ use crate::bindings::call::python::slot::Slot;
 use crate::bindings::call::request::Peeked;
 use crate::bindings::call::state::State;
 use crate::bindings::desk::PyDesk;
+use crate::bindings::imported::COPY;
 use crate::bindings::json;
 use crate::bindings::tool::PyTool;
 use crate::call::{Code, EventKind};
@@ -125,7 +126,7 @@ fn without_arguments<'py>(response: &Bound<'py, PyAny>) -> PyResult<Bound<'py, P
     let shown = PyDict::new(py);
     shown.set_item(intern!(py, "id"), pending.get_item(intern!(py, "id"))?)?;
     metadata.set_item(name, shown)?;
-    let copy = py.import(intern!(py, "copy"))?.call_method1(intern!(py, "copy"), (response,))?;
+    let copy = COPY.get(py)?.call1((response,))?;
     copy.setattr(intern!(py, "metadata"), metadata)?;
     Ok(copy)
 }
