@@ -2,7 +2,6 @@
 
 mod allocator;
 mod argument_reader;
-mod arguments;
 mod artifactflow;
 mod background;
 mod call;

@@ -12,7 +12,6 @@ mod arguments;
 mod case;
 mod check;
 mod close;
-mod deadline;
 mod end;
 mod freeze;
 mod judge;

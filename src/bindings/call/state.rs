@@ -13,11 +13,11 @@ use pyo3::types::{PyDict, PyNone, PyString, PyTuple};
 
 use super::approval::Question;
 use super::case::Case;
-use super::deadline::Deadline;
 use super::middleware::NextHandler;
 use super::observe::span::SharedSpan;
 use super::python::slot::{OnceSlot, Slot};
 use super::resume::Resumption;
+use super::task::Deadline;
 use crate::bindings::tool::PyTool;
 use crate::bindings::toolkit::PyToolkit;
 use crate::bindings::view::PyToolkitView;

@@ -11,7 +11,7 @@ use pyo3::types::{PyDict, PyString, PyTuple};
 use serde_json::{Map, Value};
 
 use super::spread::Spread;
-use crate::bindings::arguments::Arguments;
+use super::value::Arguments;
 use crate::bindings::call::python::attached;
 use crate::bindings::call::python::drive::{CallArguments, MOST_ARGUMENTS};
 use crate::bindings::call::state::State;
