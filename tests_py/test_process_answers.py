@@ -7,22 +7,11 @@ from typing import Any
 import pytest
 
 import process_tools
+from test_process import kit, texts
 from toolcrib import Toolkit
 from toolcrib.errors import ToolcribError
 
 ROUNDS = 15
-
-
-def kit(*tools: Callable[..., Any], **options: Any) -> Toolkit:
-    toolkit = Toolkit()
-    for tool in tools:
-        toolkit.register_tool_function(tool, run_in="process", timeout=60, **options)
-    return toolkit
-
-
-async def texts(toolkit: Toolkit, name: str, **arguments: Any) -> list[str]:
-    block: Any = {"type": "tool_use", "id": "1", "name": name, "input": arguments}
-    return [response.text async for response in toolkit.call_tool_function(block)]
 
 
 # Endings

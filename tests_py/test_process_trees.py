@@ -220,3 +220,26 @@ def test_a_supervisor_that_is_told_to_end_takes_its_tool_along(file: Path) -> No
         return str(response.code)
 
     assert asyncio.run(main()) == "failed"
+
+
+def test_a_fork_of_the_program_has_children_of_its_own() -> None:
+    program = f"""
+import asyncio, os, sys, warnings
+warnings.simplefilter("ignore")  # Python warns about forking with threads
+sys.path.insert(0, {os.path.dirname(process_tools.__file__)!r})
+import process_tools
+from toolcrib import Toolkit
+toolkit = Toolkit()
+toolkit.register_tool_function(process_tools.whereabouts, run_in="process")
+def worker():
+    return asyncio.run(toolkit.call("whereabouts")).text
+first = worker()
+fork = os.fork()
+if fork == 0:
+    os._exit(0 if worker() != first and worker() != first else 1)
+print(os.waitstatus_to_exitcode(os.waitpid(fork, 0)[1]), worker() == first)
+"""
+
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+
+    assert (done.stdout, done.stderr) == ("0 True\n", "")

@@ -11,7 +11,6 @@ from __future__ import annotations
 import importlib.machinery
 import os
 import sys
-import threading
 import types
 
 from toolcrib._child import MAIN, Surroundings, environment
@@ -70,30 +69,30 @@ def is_safe_entry(entry: object, folder: str | None) -> bool:
 
 
 class _Imports:
-    """The modules that a child may import, computed when `sys.path`, the folder or the loaded modules change."""
+    """The modules that a child may import, computed when `sys.path`, the folder or the loaded modules change.
+
+    It has no lock, which a fork might copy while it is held: threads that compute at the same time find the same.
+    """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._key: object = None
-        self._value: Imports = ([], {}, {})
+        self._latest: tuple[object, Imports] = (None, ([], {}, {}))
         self._listed: dict[str, dict[str, str]] = {}
 
     def of(self, folder: str | None) -> Imports:
         """Give the import path without a folder, and the modules to be found besides."""
         key = (tuple(sys.path), folder, len(sys.modules))
-        with self._lock:
-            if key != self._key:
-                self._value = self._compute(folder)
-                self._key = key
-            return self._value
+        latest, imports = self._latest
+        if key != latest:
+            imports = self._compute(folder)
+            self._latest = (key, imports)
+        return imports
 
     def remember(self) -> None:
         """List the folders on the path that do not belong to the installation."""
         installation = tuple(os.path.join(prefix, "") for prefix in {sys.prefix, sys.base_prefix, sys.exec_prefix})
-        with self._lock:
-            for entry in sys.path:
-                if is_safe_entry(entry, None) and not entry.startswith(installation):
-                    self._list(entry)
+        for entry in list(sys.path):
+            if is_safe_entry(entry, None) and not entry.startswith(installation):
+                self._list(entry)
 
     def _compute(self, folder: str | None) -> Imports:
         path = [entry for entry in sys.path if is_safe_entry(entry, folder)]
@@ -110,7 +109,7 @@ class _Imports:
             except OSError:
                 entries = []
             names = (_module_name(folder, entry) for entry in entries)
-            self._listed[folder] = {name: folder for name in names if name is not None}
+            self._listed.setdefault(folder, {name: folder for name in names if name is not None})
         return self._listed[folder]
 
 
