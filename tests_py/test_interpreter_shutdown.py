@@ -195,7 +195,7 @@ def provoke(builtins=None, say=say, kits=kits, requests=requests, drive=drive, r
 """
 
 
-@pytest.mark.parametrize("moment", [moment for moment in MOMENTS if "builtins" not in moment and "die" not in moment])
+@pytest.mark.parametrize("moment", [moment for moment in MOMENTS if "builtins" not in moment])
 def test_a_first_call_ends_in_an_answer_or_an_exception_at_any_moment(moment: str) -> None:
     result = python(CALLS + textwrap.dedent(MOMENTS[moment]))
 

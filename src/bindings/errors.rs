@@ -170,6 +170,7 @@ pub(crate) fn internal(panic: &(dyn Any + Send)) -> PyErr {
     internal_error(&what)
 }
 
-fn internal_error(what: &str) -> PyErr {
+/// The exception for a defect of toolcrib itself.
+pub(crate) fn internal_error(what: &str) -> PyErr {
     python::InternalError::new_err(format!("toolcrib failed internally, please report this: {what}"))
 }
