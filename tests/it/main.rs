@@ -9,6 +9,7 @@ mod dialect;
 mod docstring;
 mod event;
 mod extend;
+mod invisible;
 mod layers;
 mod membership;
 mod meta;

@@ -3,12 +3,31 @@
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use serde_json::Value;
 
+use super::hush::Hush;
 use super::start::{Refusal, block};
 use super::state::{State, Step};
 use crate::bindings::dialect;
+use crate::bindings::tool::PyTool;
 use crate::call::Answer;
+use crate::schema::check::Problem;
 use crate::schema::dialect::Dialect;
+
+/// The path of the arguments as a whole, which could also be the name of a parameter.
+const WHOLE: &str = "arguments";
+
+/// A problem without the value of a secret. A path that does not begin with a parameter shows nothing.
+fn redacted(tool: &PyTool, mut problem: Problem) -> Problem {
+    let secrets = &*tool.traits.secrets;
+    if !secrets.is_empty() {
+        let properties = tool.schema.parameters().value().get("properties").and_then(Value::as_object);
+        let properties = properties.filter(|_| problem.path != WHOLE);
+        let problems = Hush { secrets, properties }.problems(vec![problem.clone()]);
+        problem = problems.into_iter().next().unwrap_or(problem);
+    }
+    problem
+}
 
 impl State {
     /// The same call, to be translated when it starts.
@@ -51,7 +70,7 @@ impl State {
         }
         let told = tool.in_dialect(py, dialect, toolkit.get())?;
         let input = told.get().decoded(input.as_any())?.map_err(|problem| {
-            let text = dialect::refusal(&tool.name, &problem);
+            let text = dialect::refusal(&tool.name, &redacted(tool, problem));
             Refusal::Answer(Answer::InvalidArguments { text })
         })?;
         let name = &*tool.name;
