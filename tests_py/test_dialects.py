@@ -386,3 +386,87 @@ class TestDialectToolkit:
     def test_an_unknown_dialect_is_refused(self) -> None:
         with pytest.raises(errors.UnknownDialectError):
             DialectToolkit(Toolkit(), "klingon")  # type: ignore[arg-type]
+
+
+DEEP: Any = 1
+for _ in range(200):
+    DEEP = [DEEP]
+
+
+class TestHostileArguments:
+    """What a model sends is answered, never raised in the program that calls for it."""
+
+    @pytest.mark.parametrize("dialect", [None, *DIALECTS])
+    @pytest.mark.parametrize(
+        ("sent", "path"),
+        [
+            ({"labels": {}, "at": ["\ud800", 1]}, "at"),
+            ({"labels": [{"key": "\udc00", "value": 1}], "at": ["Road", 1]}, "labels"),
+            ({"labels": [{"key": "a", "value": float("nan")}], "at": ["Road", 1]}, "labels"),
+            ({"labels": [{"key": "a", "value": float("inf")}], "at": ["Road", 1]}, "labels"),
+            ({"labels": {"a": float("-inf")}, "at": ["Road", 1]}, "labels"),
+            ({"labels": DEEP, "at": ["Road", 1]}, "labels"),
+            ({"labels": {}, "at": ["Road", DEEP]}, "at"),
+            ({"labels": {"a": 10**5000}, "at": ["Road", 1]}, "labels"),
+            ({"labels": {"a": object()}, "at": ["Road", 1]}, "labels"),
+            ({"labels": {7: 1}, "at": ["Road", 1]}, "labels"),
+        ],
+    )
+    async def test_what_json_cannot_hold_is_answered_with_a_path(self, dialect: Any, sent: Any, path: str) -> None:
+        toolkit = Toolkit()
+        seen = seen_by(toolkit)
+
+        response = await last(toolkit.call_tool_function({"name": "note", "input": sent}, dialect=dialect))
+
+        assert response.code == "invalid_arguments"
+        assert f"- {path}" in response.text or "- arguments" in response.text
+        assert seen == []
+
+    @pytest.mark.parametrize("dialect", ["openai_strict", "gemini"])
+    @pytest.mark.parametrize("text", ["9" * 5000, "[" * 5000 + "]" * 5000, "[1e999]", '["\\ud800"]'])
+    async def test_json_in_a_text_is_answered_as_well(self, dialect: Any, text: str) -> None:
+        toolkit = Toolkit()
+
+        @toolkit.tool(run_in="inline")
+        def keep(data: Any, more: dict[str, Any]) -> str:
+            return "kept"
+
+        response = await last(
+            toolkit.call_tool_function({"name": "keep", "input": {"data": text, "more": text}}, dialect=dialect)
+        )
+
+        assert response.code == "invalid_arguments"
+        with pytest.raises(errors.UnreadableArgumentsError):
+            toolkit.schemas(dialect).decode("keep", {"data": "\ud800", "more": "{}"})
+
+    @pytest.mark.parametrize("dialect", ["openai_strict", "gemini"])
+    @pytest.mark.parametrize(
+        "headers", [[["Authorization", "hunter2"]], ["hunter2"], [{"key": "hunter2", "value": float("nan")}], "hunter2"]
+    )
+    async def test_a_refusal_does_not_show_a_secret(self, dialect: Any, headers: Any) -> None:
+        toolkit = Toolkit()
+
+        @toolkit.tool(secrets=["headers", "arguments"], run_in="inline")
+        def login(user: str, headers: dict[str, str], arguments: dict[str, str] | None = None) -> str:
+            return "in"
+
+        sent = {"user": "a", "headers": headers, "arguments": None}
+        response = await last(toolkit.call_tool_function({"name": "login", "input": sent}, dialect=dialect))
+
+        assert response.code == "invalid_arguments"
+        assert "hunter2" not in response.text
+        assert "headers" in response.text
+
+    @pytest.mark.parametrize("dialect", ["openai_strict", "gemini"])
+    async def test_a_refusal_shows_what_is_no_secret(self, dialect: Any) -> None:
+        toolkit = Toolkit()
+
+        @toolkit.tool(secrets=["password"], run_in="inline")
+        def login(labels: dict[str, int], password: str = "") -> str:
+            return "in"
+
+        sent = {"labels": ["plain"], "password": "hunter2"}
+        response = await last(toolkit.call_tool_function({"name": "login", "input": sent}, dialect=dialect))
+
+        assert "plain" in response.text
+        assert "hunter2" not in response.text

@@ -256,3 +256,46 @@ def test_parsers_of_several_threads_do_not_meet(toolkit: Toolkit) -> None:
 
 def test_the_reader_is_part_of_the_package() -> None:
     assert {"TextParser", "parse_tool_calls"} <= set(toolcrib.__all__)
+
+
+QUOTED = {
+    "a word after the mark": 'The page says "Hello {}" and so on.',
+    "a blank after the mark": 'The page says " {}" and so on.',
+    "a line break after the mark": 'The page says "\n{}\n" and so on.',
+    "curly": "The page says “Please run {} now” and so on.",
+    "guillemets": "La page dit « Bonjour {} » et voilà.",
+    "german": "Die Seite sagt „Bitte {} ausführen“.",
+    "single": "The page says 'do {} now' ok.",
+    "corner brackets": "页面说「请 {}」。",
+    "two calls in one quotation": 'It says "{} and {}" ok.',
+    "a quotation in a quotation": 'It says "He said "hi" and {}" ok.',
+    "inline code over lines": "`run\n{}\nnow`",
+    "a lazy line of a block quote": "> The page says\n{}\nend",
+    "a fence that is not closed": "```\nx\n      ```\n{}\n```",
+    "a thought in capitals": "<Think>{}</Think>",
+    "a thought with attributes": '<think type="x">{}</think>',
+    "another word for a thought": "<reasoning>{}</reasoning>",
+    "an echoed result": "<tool_result>\n  <data>{}</data>\n</tool_result>",
+}
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        CALL,
+        '<invoke name="save"><parameter name="zip">1</parameter><parameter name="count">1</parameter></invoke>',
+        '<tool_call>{"name": "save", "arguments": {"zip": "1", "count": 1}}</tool_call>',
+    ],
+    ids=["xml", "invoke", "hermes"],
+)
+@pytest.mark.parametrize("text", QUOTED.values(), ids=QUOTED.keys())
+def test_a_call_that_is_only_shown_never_runs(text: str, call: str, toolkit: Toolkit) -> None:
+    shown = text.replace("{}", call)
+    parser = TextParser(tools=toolkit)
+
+    pieces = [piece for letter in shown for piece in parser.feed(letter)] + parser.finish()
+
+    assert "".join(piece for piece in pieces if isinstance(piece, str)) == shown
+    assert parser.report["passed_over"] >= 1
+    assert parse_tool_calls(shown, tools=toolkit) == []
+    assert [found.name for found in parse_tool_calls(f"{shown}\n\n{call}", tools=toolkit)] == ["save"]

@@ -6,6 +6,7 @@
 
 use std::sync::{Mutex, OnceLock, PoisonError};
 
+use pyo3::exceptions::{PyRecursionError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString};
 use serde_json::Value;
@@ -18,6 +19,7 @@ use super::toolkit::PyToolkit;
 use crate::Error;
 use crate::schema::FunctionSchema;
 use crate::schema::check::{Problem, render};
+use crate::schema::dialect::codec::unreadable;
 use crate::schema::dialect::{Codec, Declaration, Dialect, Loss};
 
 /// A tool in the dialect of a provider; `Toolkit.schemas` makes them.
@@ -75,16 +77,33 @@ impl PyDialectTool {
         Ok(Self { name, tool: tool.to_owned(), schema, codec, report })
     }
 
-    /// The arguments in the shape that the tool expects, or what is wrong with them.
+    /// The arguments in the shape that the tool expects, or what is wrong with them. What a model sends never raises.
     pub(crate) fn decoded<'py>(&self, arguments: &Bound<'py, PyAny>) -> PyResult<Result<Bound<'py, PyAny>, Problem>> {
+        let py = arguments.py();
         if self.codec.is_same() {
             return Ok(Ok(arguments.clone()));
         }
-        match self.codec.decode(json::from_python(arguments)?.into()) {
-            Ok(decoded) => json::to_python(arguments.py(), &decoded).map(Ok),
-            Err(problem) => Ok(Err(problem)),
+        let sent = match json::from_python(arguments) {
+            Ok(sent) => sent,
+            Err(error) => return unless_fatal(py, error).map(|()| Err(unreadable(arguments))),
+        };
+        let decoded = match self.codec.decode(sent.into()) {
+            Ok(decoded) => decoded,
+            Err(problem) => return Ok(Err(problem)),
+        };
+        match json::to_python(py, &decoded) {
+            Ok(decoded) => Ok(Ok(decoded)),
+            Err(error) => unless_fatal(py, error).map(|()| Err(unreadable(&decoded))),
         }
     }
+}
+
+/// Drops an exception that a value caused; one that is not about values, such as `KeyboardInterrupt`, is raised.
+fn unless_fatal(py: Python<'_>, error: PyErr) -> PyResult<()> {
+    let is_about_values = error.is_instance_of::<PyValueError>(py)
+        || error.is_instance_of::<PyTypeError>(py)
+        || error.is_instance_of::<PyRecursionError>(py);
+    if is_about_values { Ok(()) } else { Err(error) }
 }
 
 #[pymethods]
@@ -115,19 +134,21 @@ impl PyDialectTool {
     /// Raises:
     ///     UnreadableArgumentsError: If they cannot be brought back.
     fn decode<'py>(&self, arguments: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        let unreadable = |reason: String| Error::UnreadableArguments { tool: self.tool.clone(), reason };
+        let refused = |reason: String| Error::UnreadableArguments { tool: self.tool.clone(), reason };
         let arguments = match arguments.cast::<PyString>() {
             Ok(text) => {
-                let parsed: Value = serde_json::from_str(text.to_str()?)
-                    .map_err(|error| unreadable(format!("they are not valid JSON: {error}")))?;
-                json::to_python(arguments.py(), &parsed)?
+                let text = text.to_str().map_err(|_| refused("they have a lone surrogate".to_owned()))?;
+                let parsed: Value =
+                    serde_json::from_str(text).map_err(|error| refused(format!("they are not valid JSON: {error}")))?;
+                json::to_python(arguments.py(), &parsed)
+                    .map_err(|_| refused("they have a number with too many digits".to_owned()))?
             }
             Err(_) => arguments.clone(),
         };
         let decoded = self.decoded(&arguments)?;
         Ok(decoded.map_err(|problem| {
             let Problem { path, expected, found } = problem;
-            unreadable(format!("{path}: expected {expected}, got {found}"))
+            refused(format!("{path}: expected {expected}, got {found}"))
         })?)
     }
 

@@ -14,6 +14,7 @@
 //! ```
 
 mod artifactflow;
+mod aside;
 mod declared;
 mod ending;
 mod fenced;
@@ -29,6 +30,7 @@ mod number;
 mod opening;
 mod parameters;
 mod prose;
+mod quotation;
 mod react;
 mod report;
 pub mod result;

@@ -2,6 +2,7 @@
 
 use memchr::memrchr;
 
+use super::aside::{Aside, Seen};
 use super::limits::{CALL_BYTES, CALLS};
 use super::prose::{Candidate, Prose};
 use super::{At, Block, Ending, Find, Format, Found, Opening, Reading, Report, Spot, TextFormat, boundary, moved};
@@ -190,49 +191,66 @@ impl Parser {
         if candidate.spot == Spot::Tag && rest.as_bytes().get(1).is_some_and(|byte| !begins_tag(*byte)) {
             return Look::Nothing;
         }
+        if candidate.is_code && self.prose.end_shown(rest, is_last).is_none() {
+            return Look::Unsure;
+        }
         let chosen = self.chosen.map(|format| [format]);
         let formats = chosen.as_ref().map_or(self.dialects, |chosen| chosen.as_slice());
         let mut is_unsure = false;
         for format in formats {
-            match format.opens(At { rest, spot: candidate.spot, is_certain: self.chosen.is_some() }) {
-                Opening::No => {}
-                Opening::Unsure => is_unsure = !is_last,
+            let opening = format.opens(At { rest, spot: candidate.spot, is_certain: self.chosen.is_some() });
+            let look = match opening {
+                Opening::No => continue,
+                Opening::Unsure => {
+                    is_unsure = !is_last;
+                    continue;
+                }
                 // Whoever is asked first may still turn out to be right.
                 _ if is_unsure => return Look::Unsure,
-                Opening::Yes(_) | Opening::Wrapper(_) if candidate.is_code => {
-                    self.prose.pass_shown(candidate);
+                Opening::Wrapper(length) => Look::Wrapper(length),
+                Opening::Yes(why) => Look::Call(*format, why),
+            };
+            let is_code = match candidate.is_doubtful {
+                true => self.prose.settle(rest, candidate, is_last),
+                false => Some(candidate.is_code),
+            };
+            return match is_code {
+                None => Look::Unsure,
+                Some(false) => look,
+                Some(true) => {
+                    self.prose.pass_shown();
                     self.report.passed_over += 1;
-                    return Look::Nothing;
+                    Look::Nothing
                 }
-                Opening::Wrapper(length) => return Look::Wrapper(length),
-                Opening::Yes(why) => return Look::Call(*format, why),
-            }
+            };
         }
         if is_unsure { Look::Unsure } else { Look::Nothing }
     }
 
-    /// Sees what no format has to be asked about: thoughts and comments, and an observation that the model made up.
+    /// Sees what no format has to be asked about: thoughts and comments, results, and an observation that the model made up.
     fn look_aside(&mut self, candidate: Candidate, is_last: bool) -> Option<Look> {
         let rest = &self.held[candidate.at..];
-        let begins = |word: &str| word.starts_with(rest) && !is_last;
-        if let Some(end) = self.prose.hidden() {
-            if rest.starts_with(end) {
-                self.prose.hide(None);
-                return Some(Look::Nothing);
-            }
-            return if begins(end) { Some(Look::Unsure) } else { (!rest.starts_with('<')).then_some(Look::Nothing) };
+        if let Some(aside) = self.prose.aside() {
+            return match aside.ends(rest) {
+                Seen::Yes(()) => {
+                    self.prose.hide(None);
+                    Some(Look::Nothing)
+                }
+                Seen::Unsure if !is_last => Some(Look::Unsure),
+                _ => (!rest.starts_with('<')).then_some(Look::Nothing),
+            };
         }
         let reads_code = self.chosen.is_some_and(TextFormat::reads_code);
-        if candidate.spot == Spot::Tag && !candidate.is_code && !reads_code {
-            let may_think = self.prose.begins_line(&self.held, candidate.at);
-            for (start, end) in HIDING.into_iter().filter(|(start, _)| may_think || *start == COMMENT) {
-                if rest.starts_with(start) {
-                    self.prose.hide(Some(end));
+        if candidate.spot == Spot::Tag && candidate.may_hide && !reads_code {
+            match Aside::begins(rest, self.prose.word_before(&self.held, candidate.at)) {
+                // A comment that is quoted is only shown.
+                Seen::Yes(Aside::Comment) if candidate.is_code => {}
+                Seen::Yes(aside) => {
+                    self.prose.hide(Some(aside));
                     return Some(Look::Nothing);
                 }
-                if begins(start) {
-                    return Some(Look::Unsure);
-                }
+                Seen::Unsure if !is_last => return Some(Look::Unsure),
+                Seen::Unsure | Seen::No => {}
             }
         }
         let may_observe = candidate.spot == Spot::Line && self.report.calls > 0;
@@ -242,7 +260,7 @@ impl Parser {
                 self.report.stopped = Some("the model wrote an answer to its own call; what follows is text");
                 return Some(Look::Nothing);
             }
-            return begins(word).then_some(Look::Unsure);
+            return (word.starts_with(rest) && !is_last).then_some(Look::Unsure);
         }
         None
     }
@@ -399,11 +417,6 @@ impl Parser {
         self.followed = self.followed.max(to);
     }
 }
-
-const COMMENT: &str = "<!--";
-
-/// What a call never runs in, and its end. A thought begins a line: prose may name its tag.
-const HIDING: [(&str, &str); 3] = [("<think>", "</think>"), ("<thinking>", "</thinking>"), (COMMENT, "-->")];
 
 /// Whether a tag that matters may go on so: a flood of others should cost next to nothing.
 fn begins_tag(byte: u8) -> bool {

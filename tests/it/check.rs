@@ -276,3 +276,72 @@ fn problems_are_bounded_whatever_comes() {
     assert_eq!(problems.len(), 10_000);
     assert!(text.len() < 20_000, "{}", text.len());
 }
+
+/// As many integers beyond 64 bits, all with the same `f64`, as a model can send in a megabyte and more: to compare each with each
+/// would take hours.
+fn large(count: u32) -> Vec<Value> {
+    (0..count).map(|index| serde_json::from_str(&format!("1{index:0>40}")).expect("a number")).collect()
+}
+
+#[test]
+fn items_of_any_kind_and_number_are_told_apart() {
+    const COUNT: u32 = 60_000;
+    let strings = |count: u32| (0..count).map(|index| json!(format!("{:0>40}", index))).collect::<Vec<_>>();
+    let arrays = |items: Vec<Value>| items.into_iter().map(|item| json!([item])).collect::<Vec<_>>();
+    let objects = |items: Vec<Value>| items.into_iter().map(|item| json!({"a": item, "b": 1})).collect::<Vec<_>>();
+    let fractions: Vec<Value> =
+        (0..COUNT).map(|index| serde_json::from_str(&format!("0.{index:0>40}")).expect("a number")).collect();
+    let mut mixed = large(COUNT / 4);
+    mixed.extend(strings(COUNT / 4));
+    mixed.extend(arrays(large(COUNT / 4)));
+    mixed.extend(objects(large(COUNT / 4)));
+    for items in [large(COUNT), fractions, strings(COUNT), arrays(large(COUNT)), objects(large(COUNT)), mixed] {
+        for item in [json!({}), json!(true), json!({"type": ["number", "string", "array", "object"]})] {
+            let schema = json!({"type": "object", "properties": {
+                "all": {"type": "array", "items": item, "uniqueItems": true},
+            }});
+            let checker = Checker::compile(&schema).expect("a schema");
+            let mut doubled = items.clone();
+            doubled.push(items[0].clone());
+
+            assert!(checker.settle(&json!({"all": items}), Mode::Check, &[]).is_ok());
+            let problems =
+                checker.settle(&json!({"all": doubled}), Mode::Check, &[]).expect_err("one item comes twice");
+            assert_eq!(problems[0].path, "all");
+        }
+    }
+}
+
+#[test]
+fn equal_numbers_are_the_same_item_however_they_are_written() {
+    let large = "1000000000000000000000000000000000000000";
+    for filler in [0, 40] {
+        for (one, other) in [
+            ("1", "1.0"),
+            ("0", "-0.0"),
+            ("100", "1e2"),
+            (large, "1e39"),
+            ("[1]", "[1.0]"),
+            (r#"{"a": 1, "b": 2}"#, r#"{"b": 2.0, "a": 1}"#),
+        ] {
+            let mut items: Vec<Value> = (0..filler).map(|index| json!(format!("filler {index}"))).collect();
+            items.extend([one, other].map(|text| serde_json::from_str::<Value>(text).expect("a value")));
+            let checker = Checker::compile(&json!({"properties": {"all": {"uniqueItems": true}}})).expect("a schema");
+
+            assert!(checker.settle(&json!({"all": items}), Mode::Check, &[]).is_err(), "{one} {other}");
+        }
+        for (one, other) in [
+            ("1", "\"1\""),
+            ("1", "true"),
+            ("0", "false"),
+            ("0", "null"),
+            (large, "1000000000000000000000000000000000000001"),
+        ] {
+            let mut items: Vec<Value> = (0..filler).map(|index| json!(format!("filler {index}"))).collect();
+            items.extend([one, other].map(|text| serde_json::from_str::<Value>(text).expect("a value")));
+            let checker = Checker::compile(&json!({"properties": {"all": {"uniqueItems": true}}})).expect("a schema");
+
+            assert!(checker.settle(&json!({"all": items}), Mode::Check, &[]).is_ok(), "{one} {other}");
+        }
+    }
+}

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The modules of the core; each may use those before it.
-const LAYERS: [&str; 9] = ["error", "store", "skill", "schema", "policy", "registry", "call", "trace", "text"];
+const LAYERS: [&str; 10] = ["error", "json", "store", "skill", "schema", "policy", "registry", "call", "trace", "text"];
 
 fn sources() -> Vec<(PathBuf, String)> {
     fn collect(folder: &Path, found: &mut Vec<PathBuf>) {
@@ -116,6 +116,8 @@ fn the_core_does_not_know_python() {
     for (path, code) in sources().iter().filter(|(path, _)| !is_binding(path) && path != Path::new("lib.rs")) {
         assert!(!code.contains("pyo3"), "{} names pyo3", path.display());
         assert!(!code.contains("bindings"), "{} names the bindings", path.display());
+        let words = code.replace(char::is_whitespace, "");
+        assert!(!words.contains("feature=\"python\""), "{} asks for the feature of the bindings", path.display());
     }
 }
 

@@ -8,6 +8,7 @@ mod dialect;
 mod docstring;
 mod event;
 mod extend;
+mod invisible;
 mod layers;
 mod membership;
 mod meta;

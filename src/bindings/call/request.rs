@@ -210,7 +210,8 @@ impl State {
         }
         let told = tool.in_dialect(py, dialect, toolkit.get())?;
         let input = told.get().decoded(request.arguments.as_any())?.map_err(|problem| {
-            let text = dialect::refusal(&tool.name, &problem);
+            let problems = tool.plan.redaction().problems(vec![problem]);
+            let text = problems.iter().map(|problem| dialect::refusal(&tool.name, problem)).collect();
             Early::Reply(Answer::InvalidArguments { text })
         })?;
         let name = PyString::new(py, &tool.name).into_any();

@@ -14,6 +14,7 @@ use pyo3::types::PyType;
 
 use super::python::attached;
 use super::python::slot::Slot;
+use crate::bindings::imported::import_module;
 
 struct Asyncio {
     cancelled_error: Py<PyType>,
@@ -24,7 +25,7 @@ struct Asyncio {
 fn asyncio(py: Python<'_>) -> PyResult<&Asyncio> {
     static ASYNCIO: PyOnceLock<Asyncio> = PyOnceLock::new();
     ASYNCIO.get_or_try_init(py, || {
-        let module = py.import("asyncio")?;
+        let module = import_module(py, "asyncio")?;
         Ok(Asyncio {
             cancelled_error: module.getattr("CancelledError")?.cast_into::<PyType>()?.unbind(),
             current_task: module.getattr("current_task")?.unbind(),

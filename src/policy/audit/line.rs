@@ -6,32 +6,25 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::ser::{Formatter, Serializer};
 
+use crate::json::invisible::{Escaped, is_invisible};
+
 /// Compact JSON, in which letters are escaped that do something else than stand there.
 struct OneLine;
 
 impl Formatter for OneLine {
     fn write_string_fragment<W: ?Sized + io::Write>(&mut self, writer: &mut W, fragment: &str) -> io::Result<()> {
         let mut rest = fragment;
-        while let Some(at) = rest.find(is_disguised) {
+        while let Some(at) = rest.find(is_invisible) {
             let (plain, from) = rest.split_at(at);
             writer.write_all(plain.as_bytes())?;
             let mut letters = from.chars();
-            let mut units = [0; 2];
-            for unit in letters.next().map_or(&mut [][..], |letter| letter.encode_utf16(&mut units)) {
-                write!(writer, "\\u{unit:04x}")?;
+            if let Some(letter) = letters.next() {
+                write!(writer, "{}", Escaped(letter))?;
             }
             rest = letters.as_str();
         }
         writer.write_all(rest.as_bytes())
     }
-}
-
-/// Control characters, and those that break lines, turn the direction of writing, or take no room.
-fn is_disguised(letter: char) -> bool {
-    letter.is_control()
-        || matches!(letter,
-            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
 pub(super) fn one_line(value: &Value) -> String {
@@ -62,7 +55,7 @@ mod tests {
 
             let line = one_line(&value);
 
-            prop_assert!(!line.contains(is_disguised));
+            prop_assert!(!line.contains(is_invisible));
             prop_assert_eq!(serde_json::from_str::<Value>(&line).unwrap(), value);
         }
     }

@@ -12,7 +12,7 @@ use std::{
 use jsonschema::{Draft, PatternOptions, Registry, ValidationOptions, Validator, json::Json};
 use serde_json::{Value, json};
 
-use super::{compile::Compiler, expansion::is_excessive, quick::Quick, subject::Subject};
+use super::{compile::Compiler, expansion::is_excessive, quick::Quick, subject::Subject, unique::UniqueItems};
 use crate::schema::{Document, Node};
 use crate::{Error, Result};
 
@@ -140,11 +140,12 @@ fn names_itself(value: &Value) -> bool {
 /// How many steps back a pattern may take, if it is one that looks around; all others take linear time.
 const STEPS_BACK: usize = 100_000;
 
-/// How every schema is read: nothing fetched, formats as annotations, patterns in bounded time.
+/// How every schema is read: nothing fetched, formats as annotations, patterns and `uniqueItems` in bounded time.
 pub(in crate::schema) fn options<'i, F: Json>() -> ValidationOptions<'i, Arc<dyn jsonschema::Retrieve>, F> {
     jsonschema::options_for::<F>()
         .offline()
         .should_validate_formats(false)
+        .with_keyword("uniqueItems", UniqueItems::make::<F>)
         .with_pattern_options(PatternOptions::fancy_regex().backtrack_limit(STEPS_BACK))
 }
 

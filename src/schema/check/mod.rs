@@ -17,6 +17,7 @@ mod phrase;
 mod problem;
 mod quick;
 mod subject;
+mod unique;
 mod work;
 
 use std::sync::{Arc, OnceLock};

@@ -3,6 +3,7 @@
 use std::{borrow::Cow, fmt, fmt::Write as _};
 
 use super::subject::{Kind, Subject};
+use crate::json::invisible::{Escaped, is_invisible};
 
 /// How many problems are listed.
 pub(super) const LISTED: usize = 50;
@@ -271,11 +272,8 @@ fn escape(character: char, out: &mut String) {
         '\n' => out.push_str("\\n"),
         '\r' => out.push_str("\\r"),
         '\t' => out.push_str("\\t"),
-        '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' => {
-            let _ = write!(out, "\\u{:04x}", u32::from(character));
-        }
-        _ if character.is_control() => {
-            let _ = write!(out, "\\u{:04x}", u32::from(character));
+        _ if is_invisible(character) => {
+            let _ = write!(out, "{}", Escaped(character));
         }
         _ => out.push(character),
     }

@@ -8,6 +8,7 @@ use super::{
     bounds::Bounds,
     kinds::Kinds,
     subject::{Integer, Kind, Subject},
+    unique::are_unique_scalars,
 };
 
 /// How many containers and references deep a test may go before it declines.
@@ -226,7 +227,7 @@ impl Limits {
 }
 
 impl Items {
-    /// Up to how many items are compared with one another before it is left to the judge.
+    /// Up to how many items are compared with one another, which is quicker than to make a set of a few.
     const COMPARED: usize = 32;
 
     fn accepts<S: Subject>(&self, value: &S, depth: u32, budget: &mut u32) -> bool {
@@ -239,18 +240,20 @@ impl Items {
     }
 
     fn are_unique<S: Subject>(value: &S) -> bool {
+        if value.length() > Items::COMPARED {
+            return are_unique_scalars(value);
+        }
         let mut position = 0;
-        value.length() <= Items::COMPARED
-            && value.every_item(|item| {
-                let mut before = position;
-                position += 1;
-                let fresh = value.every_item(|other| {
-                    let earlier = before > 0;
-                    before = usize::saturating_sub(before, 1);
-                    !earlier || certainly_differ(item, other)
-                });
-                fresh && matches!(item.kind(), Kind::Int | Kind::String)
-            })
+        value.every_item(|item| {
+            let mut before = position;
+            position += 1;
+            let fresh = value.every_item(|other| {
+                let earlier = before > 0;
+                before = usize::saturating_sub(before, 1);
+                !earlier || certainly_differ(item, other)
+            });
+            fresh && matches!(item.kind(), Kind::Int | Kind::String)
+        })
     }
 }
 

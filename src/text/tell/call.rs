@@ -7,7 +7,8 @@ use serde_json::{Map, Value};
 
 use super::Form;
 use super::json::spaced;
-use super::safe::{is_hidden, word};
+use super::safe::word;
+use crate::json::invisible::is_invisible;
 use crate::text::name::element_name;
 
 /// Writes a call the way that its reader expects it.
@@ -59,7 +60,7 @@ fn xml(name: &str, arguments: &Map<String, Value>) -> String {
 /// The tags around an argument: its key, or one that has the key as an attribute where it cannot be the name of an element.
 fn tags(key: &str) -> (String, String) {
     let name = element_name(key);
-    let is_attribute = !key.contains(['<', '>', '&', '"']) && !key.chars().any(is_hidden);
+    let is_attribute = !key.contains(['<', '>', '&', '"']) && !key.chars().any(is_invisible);
     if name != key && is_attribute {
         return (format!("<param name=\"{key}\">"), "</param>".to_owned());
     }
@@ -113,7 +114,7 @@ fn escaped(text: &str) -> String {
             '<' => escaped.push_str("&lt;"),
             '>' => escaped.push_str("&gt;"),
             '"' => escaped.push_str("&quot;"),
-            _ if is_hidden(character) => {
+            _ if is_invisible(character) => {
                 // A string takes all that is written to it.
                 let _ = write!(escaped, "&#{};", u32::from(character));
             }

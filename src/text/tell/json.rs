@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::safe::{is_hidden, opens_markup};
+use super::safe::opens_markup;
+use crate::json::invisible::{Escaped, is_invisible};
 
 /// A value as JSON with a blank after commas and colons. Markup, fences and hidden characters in strings are escaped, so that
 /// the text may stand in any of them and still says the same.
@@ -66,10 +67,8 @@ fn push_string(text: &mut String, string: &str) {
             '<' if opens_markup(after) => text.push_str("\\u003c"),
             '`' if after.starts_with("``") => text.push_str("\\u0060"),
             ']' if after.starts_with("]>") => text.push_str("\\u005d"),
-            _ if is_hidden(character) => {
-                for unit in character.encode_utf16(&mut [0; 2]) {
-                    let _ = write!(text, "\\u{unit:04x}");
-                }
+            _ if is_invisible(character) => {
+                let _ = write!(text, "{}", Escaped(character));
             }
             _ => text.push(character),
         }

@@ -3,18 +3,11 @@
 use std::borrow::Cow;
 
 use super::json;
+use crate::json::invisible::is_invisible;
 
 /// Whether what follows a `<` makes it the beginning of a tag, a comment, or a token that a model takes for control.
 pub(super) fn opens_markup(after: &str) -> bool {
     after.chars().next().is_some_and(|next| matches!(next, '/' | '!' | '?' | '|' | '_') || next.is_alphabetic())
-}
-
-/// Whether a character is not seen where it stands: controls, marks of direction, and the tags that can hide whole texts.
-pub(super) fn is_hidden(character: char) -> bool {
-    character.is_control()
-        || matches!(character,
-            '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}'
-            | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
 }
 
 /// A name or a short value: as it is where nothing in it could mislead, as JSON otherwise.
@@ -23,7 +16,7 @@ pub(in crate::text) fn word(text: &str) -> Cow<'_, str> {
         && text.trim() == text
         && !text.starts_with(['"', '#', '-'])
         && !text.contains("```")
-        && !text.chars().any(is_hidden)
+        && !text.chars().any(is_invisible)
         && text.match_indices('<').all(|(at, _)| !opens_markup(&text[at + 1..]));
     if is_plain { Cow::Borrowed(text) } else { Cow::Owned(json::quoted(text)) }
 }
@@ -72,7 +65,7 @@ fn push(prose: &mut String, text: &str) {
                 continue;
             }
             '\t' => prose.push(next),
-            _ if is_hidden(next) => {}
+            _ if is_invisible(next) => {}
             _ => prose.push(next),
         }
         rest = after;

@@ -17,6 +17,7 @@ use crate::bindings::call::python::drive::{CallArguments, MOST_ARGUMENTS};
 use crate::bindings::call::state::State;
 use crate::bindings::schema::{Fallback, fallback_of};
 use crate::bindings::signature::{Parameter, ParameterKind, Signature};
+use crate::bindings::json::entries_of;
 use crate::bindings::{foreign, json};
 use crate::call::repair::{Names, RepairMode, coerced, explanation, mend_names};
 use crate::call::{Answer, ArgumentMode, Repair};
@@ -163,7 +164,7 @@ impl Plan {
         let mut is_short = places.len() <= MOST_ARGUMENTS
             && !is_open
             && properties.is_none_or(|properties| properties.keys().all(|name| names.contains(&name)));
-        for (name, _) in presets.iter() {
+        for (name, _) in entries_of(presets) {
             let name = name.cast_into::<PyString>()?;
             let name = name.to_str()?;
             if !names.contains(&name) {
@@ -453,7 +454,7 @@ impl Plan {
         let properties = self.parameters.value().get("properties").and_then(Value::as_object);
         let shown: Vec<&str> = properties.into_iter().flatten().map(|(name, _)| name.as_str()).collect();
         let mut problems = Vec::new();
-        for (name, value) in input {
+        for (name, value) in entries_of(input) {
             let text = name.cast::<PyString>().ok().and_then(|name| name.to_str().ok().map(str::to_owned));
             let Some(name) = text else { continue };
             let is_hidden = self.hidden.iter().any(|hidden| **hidden == *name);
@@ -501,7 +502,7 @@ fn with_plain_names<'py>(input: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyDi
         return Ok(input.clone());
     }
     let plain = PyDict::new(input.py());
-    for (name, value) in input {
+    for (name, value) in entries_of(input) {
         match name.cast::<PyString>() {
             Ok(text) => plain.set_item(PyString::new(input.py(), text.to_str()?), value)?,
             Err(_) => plain.set_item(name, value)?,

@@ -15,6 +15,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
 
 use crate::bindings::call::python::drive::dict_version;
+use crate::bindings::imported;
 use crate::bindings::trace::{self, Found, PROVIDER, Tracer};
 use crate::trace::is_watched;
 
@@ -107,7 +108,7 @@ pub(crate) fn ask_who_traces() {
 
 /// Remembers where the interpreter keeps its modules.
 pub(in crate::bindings::call) fn init(py: Python<'_>) -> PyResult<()> {
-    let modules = py.import("sys")?.getattr("modules")?.cast_into::<PyDict>()?;
-    MODULES.get_or_init(py, || modules.unbind());
+    let modules = imported::MODULES.get(py)?.cast::<PyDict>()?;
+    MODULES.get_or_init(py, || modules.clone().unbind());
     Ok(())
 }

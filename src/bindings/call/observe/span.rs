@@ -47,6 +47,7 @@ pub(in crate::bindings::call) type SharedSpan = Arc<GilGuarded<Span>>;
 
 /// The span is the current one until this is dropped.
 struct Inside<'a> {
+    py: Python<'a>,
     span: &'a Span,
     token: Slot,
     _watch: Option<EnteredSpan>,
@@ -55,7 +56,7 @@ struct Inside<'a> {
 impl Drop for Inside<'_> {
     fn drop(&mut self) {
         self.span.is_inside.set(false);
-        Python::attach(|py| {
+        attached(self.py, |py| {
             let (Some(tracer), Some(token)) = (&self.span.tracer, self.token.get(py)) else { return };
             match tracer.detach(&token) {
                 Ok(context) => self.span.context.set(context),
@@ -109,7 +110,7 @@ impl Span {
             (Some(tracer), Some(context)) => unless_failed(py, tracer.attach(&context)),
             _ => None,
         };
-        let inside = Inside { span: self, token: slot(token), _watch: self.watch.borrow().as_ref().map(Watch::enter) };
+        let inside = Inside { py, span: self, token: slot(token), _watch: self.watch.borrow().as_ref().map(Watch::enter) };
         let result = part();
         let pending = Pending::set_aside(py);
         drop(inside);

@@ -288,3 +288,11 @@ pub(crate) fn is_main(_py: Python<'_>) -> bool {
     // SAFETY: the token proves that the thread is attached; both only return a pointer, which is not followed.
     unsafe { ffi::PyInterpreterState_Get() == ffi::PyInterpreterState_Main() }
 }
+
+/// Runs code that drops `Py<T>` or `PyErr` in a thread that is attached. The interpreter enters the stream's slots
+/// directly, and pyo3 puts decrements off until it is told.
+pub(crate) fn attached<'py, T>(py: Python<'py>, body: impl FnOnce(Python<'py>) -> T) -> T {
+    // SAFETY: the thread is attached, as `py` proves. The plain form also asks for the state of the interpreter, and panics
+    // in slots that run while it shuts down, where threads are still attached.
+    unsafe { Python::attach_unchecked(|_| body(py)) }
+}

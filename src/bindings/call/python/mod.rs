@@ -12,12 +12,4 @@ pub(super) mod object;
 pub(super) mod slot;
 pub(super) mod stop;
 
-use pyo3::prelude::*;
-
-/// Runs code that drops `Py<T>` or `PyErr` in a thread that is attached. The interpreter enters the stream's slots
-/// directly, and pyo3 puts decrements off until it is told.
-pub(super) fn attached<'py, T>(py: Python<'py>, body: impl FnOnce(Python<'py>) -> T) -> T {
-    // SAFETY: the thread is attached, as `py` proves. The plain form also asks for the state of the interpreter, and panics
-    // in slots that run while it shuts down, where threads are still attached.
-    unsafe { Python::attach_unchecked(|_| body(py)) }
-}
+pub(super) use interpreter::attached;

@@ -3,12 +3,14 @@
 mod decode;
 mod encode;
 mod pick;
+mod readable;
 
 use std::sync::Arc;
 
 use serde_json::Value;
 
 pub(super) use pick::Pick;
+pub use readable::unreadable;
 
 use super::form::Form;
 use crate::schema::Document;

@@ -1,0 +1,204 @@
+//! `uniqueItems` in linear time, whatever the items are.
+//!
+//! Every item is written in one canonical form, so that items are equal exactly if their forms are: numbers by value (`1`, `1.0` and `1e0` are
+//! one number, `-0.0` is `0`, and integers of any length keep all their digits), objects without regard to the order of their keys. Sets
+//! of these forms need no comparison of items with one another. `jsonschema` hashes numbers by their `f64`, which integers beyond 64 bits share.
+
+use std::collections::HashSet;
+
+use jsonschema::{
+    JsonType, Keyword, ValidationError,
+    json::{Array as _, Json, JsonNumber as _, Node, Object as _},
+};
+use serde_json::{Map, Value};
+
+use super::subject::{Kind, Subject};
+
+/// The depth beyond which values are not compared; arguments that are deeper are refused before.
+const DEPTH: usize = 256;
+
+/// True if all items of an array are scalars and no two of them are equal. Only scalars, because arguments have not been measured where this is asked.
+pub(super) fn are_unique_scalars<S: Subject>(value: &S) -> bool {
+    let mut seen = HashSet::with_capacity(value.length());
+    value.every_item(|item| {
+        let is_scalar = !matches!(item.kind(), Kind::Array | Kind::Object | Kind::Other);
+        is_scalar && form::<S::Form>(&item.node()).is_some_and(|form| seen.insert(form))
+    })
+}
+
+/// The keyword for one schema.
+pub(super) struct UniqueItems {
+    is_asked: bool,
+}
+
+impl UniqueItems {
+    /// The keyword, as `jsonschema` makes it for a schema that has it.
+    #[allow(clippy::unnecessary_wraps, reason = "the signature is that of a factory, which may fail")]
+    pub(super) fn make<'a, F: Json>(
+        _: &'a Map<String, Value>,
+        value: &'a Value,
+        _: jsonschema::paths::Location,
+    ) -> Result<Box<dyn for<'i> Keyword<'i, F>>, ValidationError<'a>> {
+        Ok(Box::new(Self { is_asked: *value == Value::Bool(true) }))
+    }
+}
+
+impl<'i, F: Json> Keyword<'i, F> for UniqueItems {
+    fn validate(&self, instance: F::Node<'i>) -> Result<(), ValidationError<'i>> {
+        let is_valid = Keyword::<F>::is_valid(self, instance);
+        if is_valid { Ok(()) } else { Err(ValidationError::custom("the items are not unique")) }
+    }
+
+    fn is_valid(&self, instance: F::Node<'i>) -> bool {
+        let Some(items) = instance.as_array().filter(|_| self.is_asked) else { return true };
+        let mut seen = HashSet::with_capacity(items.len());
+        items.elements().all(|item| form::<F>(&item).is_some_and(|form| seen.insert(form)))
+    }
+}
+
+/// The canonical form of a value; `None` if it is too deep.
+fn form<F: Json>(value: &F::Node<'_>) -> Option<Box<[u8]>> {
+    let mut form = Vec::new();
+    write::<F>(value, DEPTH, &mut form)?;
+    Some(form.into_boxed_slice())
+}
+
+fn write<'i, F: Json>(value: &F::Node<'i>, depth: usize, form: &mut Vec<u8>) -> Option<()> {
+    match value.json_type() {
+        JsonType::Null => form.push(b'n'),
+        JsonType::Boolean => form.push(if value.as_boolean()? { b't' } else { b'f' }),
+        JsonType::Integer | JsonType::Number => write_number(&value.as_number()?.as_str(), form),
+        JsonType::String => write_text(&value.as_string()?, form),
+        JsonType::Array => {
+            let depth = depth.checked_sub(1)?;
+            let items = value.as_array()?;
+            form.push(b'[');
+            for item in items.elements() {
+                write::<F>(&item, depth, form)?;
+            }
+            form.push(b']');
+        }
+        JsonType::Object => {
+            let depth = depth.checked_sub(1)?;
+            let members = value.as_object()?.members();
+            let mut members: Vec<_> = members.map(|(name, value)| (name.as_ref().to_owned(), value)).collect();
+            members.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+            form.push(b'{');
+            for (name, value) in &members {
+                write_text(name, form);
+                write::<F>(value, depth, form)?;
+            }
+            form.push(b'}');
+        }
+    }
+    Some(())
+}
+
+/// A text behind its length, so that no text goes on in what follows.
+fn write_text(text: &str, form: &mut Vec<u8>) {
+    form.push(b'"');
+    form.extend_from_slice(&text.len().to_le_bytes());
+    form.extend_from_slice(text.as_bytes());
+}
+
+/// A number as its sign, its digits without zeros at either end, and the power of ten of the last of them.
+fn write_number(text: &str, form: &mut Vec<u8>) {
+    let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
+    let (sign, mantissa) = match mantissa.strip_prefix('-') {
+        Some(mantissa) => (b'-', mantissa),
+        None => (b'+', mantissa),
+    };
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let digits = || whole.bytes().chain(fraction.bytes());
+    let zeros_before = digits().take_while(|digit| *digit == b'0').count();
+    let length = whole.len() + fraction.len();
+    if zeros_before == length {
+        form.extend_from_slice(b"0;");
+        return;
+    }
+    let zeros_behind = digits().rev().take_while(|digit| *digit == b'0').count();
+    form.push(sign);
+    form.extend(digits().take(length - zeros_behind).skip(zeros_before));
+    form.push(b'e');
+    let shift = i128::try_from(zeros_behind).unwrap_or_default() - i128::try_from(fraction.len()).unwrap_or_default();
+    match exponent.parse::<i64>() {
+        Ok(exponent) => form.extend_from_slice((i128::from(exponent) + shift).to_string().as_bytes()),
+        // Such numbers have no value to compute with: they are what is written.
+        Err(_) => form.extend_from_slice(text.as_bytes()),
+    }
+    form.push(b';');
+}
+
+#[cfg(test)]
+mod tests {
+    use jsonschema::json::SerdeJson;
+    use serde_json::Value;
+
+    use super::form;
+
+    fn of(text: &str) -> Box<[u8]> {
+        let value: Value = serde_json::from_str(text).unwrap();
+        form::<SerdeJson>(&&value).unwrap()
+    }
+
+    #[test]
+    fn equal_numbers_have_one_form() {
+        for (one, other) in [
+            ("1", "1.0"),
+            ("1", "10e-1"),
+            ("100", "1e2"),
+            ("100", "1E+2"),
+            ("0", "-0.0"),
+            ("0", "0e99999999999999999999999999"),
+            ("0.5", "5e-1"),
+            ("1000000000000000000000000000000", "1e30"),
+            ("-120", "-1.2e2"),
+            (r#"{"a": [1, "x"], "b": 2}"#, r#"{"b": 2.0, "a": [1e0, "x"]}"#),
+        ] {
+            assert_eq!(of(one), of(other), "{one} {other}");
+        }
+    }
+
+    #[test]
+    fn different_values_have_different_forms() {
+        let values = [
+            "0",
+            "1",
+            "-1",
+            "10",
+            "0.1",
+            "11",
+            "1e1000",
+            "1e99999999999999999999999999",
+            "null",
+            "true",
+            "false",
+            "\"\"",
+            "\"1\"",
+            "\"null\"",
+            "[]",
+            "[1]",
+            "[[]]",
+            "[1, 2]",
+            "[12]",
+            "{}",
+            "[{}]",
+            r#"{"a": 1}"#,
+            r#"{"a": "1"}"#,
+            r#"{"a": 1, "b": 1}"#,
+            r#"["a", "b"]"#,
+            r#"["ab", ""]"#,
+            r#"["a\"b"]"#,
+            "1000000000000000000000000000001",
+            "1000000000000000000000000000002",
+            "9007199254740993",
+            "9007199254740992",
+            "0.1000000000000000055511151231257827",
+        ];
+        for (index, one) in values.iter().enumerate() {
+            for other in &values[index + 1..] {
+                assert_ne!(of(one), of(other), "{one} {other}");
+            }
+        }
+    }
+}
