@@ -200,6 +200,14 @@ pub(crate) fn call_method(
     outcome(py, result)
 }
 
+/// Calls `callable(argument)`.
+pub(crate) fn call_one(py: Python<'_>, callable: &Py<PyAny>, argument: &Py<PyAny>) -> Result<Py<PyAny>, Py<PyAny>> {
+    let args = [argument.as_ptr()];
+    // SAFETY: a callable and an array of one live object, without keywords.
+    let result = unsafe { vectorcall(callable.as_ptr(), args.as_ptr(), 1, ptr::null_mut()) };
+    outcome(py, result)
+}
+
 /// Resumes a generator until it yields, returns or raises.
 pub(crate) fn send(py: Python<'_>, generator: &Py<PyAny>) -> Sent {
     let (none, mut result) = (py.None(), ptr::null_mut());
@@ -281,6 +289,29 @@ fn raised(py: Python<'_>) -> Py<PyAny> {
         Bound::from_owned_ptr_or_opt(py, value)
     }
     .map_or_else(|| py.None(), Bound::unbind)
+}
+
+/// A number that changes when another event loop runs in this thread, if [`has_running_loop_version`]: the version of
+/// the dict of the thread's state, in which asyncio keeps the running loop up to 3.11.
+#[inline]
+pub(crate) fn running_loop_version(_py: Python<'_>) -> Option<u64> {
+    // Newer versions have no such number, and need none: asking asyncio is cheap there.
+    if cfg!(Py_3_12) {
+        return None;
+    }
+    // SAFETY: the thread is attached, so it has a state; its dict is borrowed, or null if it cannot be made.
+    unsafe {
+        let dict = ffi::PyThreadState_GetDict();
+        if dict.is_null() { None } else { dict_version(dict) }
+    }
+}
+
+/// True if asyncio keeps the running loop in the dict of the thread's state: the asyncio written in Python does not.
+pub(crate) fn has_running_loop_version(py: Python<'_>) -> bool {
+    // SAFETY: the thread is attached, so it has a state; its dict is borrowed, or null if it cannot be made.
+    let dict = unsafe { Bound::from_borrowed_ptr_or_opt(py, ffi::PyThreadState_GetDict()) };
+    let key = pyo3::intern!(py, "__asyncio_running_event_loop__");
+    dict.is_some_and(|dict| dict.cast::<PyDict>().is_ok_and(|dict| dict.contains(key).unwrap_or(false)))
 }
 
 /// The version number of a dict, which CPython kept up to 3.11: changed whenever the dict is, and never used again.
