@@ -31,8 +31,8 @@ use std::sync::{Arc, Mutex};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
+use super::lock;
 use super::wakeup::{Notifier, Ticket};
-use super::{lock, waiter};
 
 /// The sending end, for any thread. Dropping it ends the queue.
 pub(crate) struct Completer<T> {
@@ -125,8 +125,8 @@ impl<T> Completions<T> {
             self.ticket.withdraw(py);
             return Ok(next);
         }
-        waiter::mark_awaited(&waiter)?;
-        Ok(Next::Wait(waiter.unbind()))
+        waiter.get().mark_awaited();
+        Ok(Next::Wait(waiter.into_any().unbind()))
     }
 
     fn next(&self) -> Option<Next<T>> {
@@ -150,5 +150,142 @@ impl<T> Drop for Completions<T> {
         };
         drop(values);
         Python::try_attach(|py| self.ticket.withdraw(py));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::CString;
+    use std::thread;
+
+    use pyo3::types::{PyDict, PyModule};
+
+    use super::*;
+
+    /// Awaits all values of a queue, and gives their sum.
+    #[pyclass(frozen)]
+    struct Sum {
+        completions: Completions<u64>,
+        sum: Mutex<u64>,
+    }
+
+    #[pymethods]
+    impl Sum {
+        fn __await__(slf: Py<Self>) -> Py<Self> {
+            slf
+        }
+
+        fn __iter__(slf: Py<Self>) -> Py<Self> {
+            slf
+        }
+
+        fn __next__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+            loop {
+                match self.completions.poll(py)? {
+                    Next::Value(value) => *lock(&self.sum) += value,
+                    Next::Ended => return Err(pyo3::exceptions::PyStopIteration::new_err(*lock(&self.sum))),
+                    Next::Wait(waiter) => return Ok(waiter),
+                }
+            }
+        }
+    }
+
+    /// Sends `count` ones from a thread that never attaches.
+    #[pyfunction]
+    fn count_in_thread(py: Python<'_>, count: u64) -> PyResult<Sum> {
+        let (completer, completions) = completions(py)?;
+        thread::spawn(move || (0..count).for_each(|_| completer.complete(1)));
+        Ok(Sum { completions, sum: Mutex::new(0) })
+    }
+
+    /// Runs Python code that has `count_in_thread` and returns its `result`.
+    fn run(code: &str) -> PyResult<u64> {
+        Python::initialize();
+        Python::attach(|py| {
+            let modules = py.import("sys")?.getattr("modules")?;
+            if !modules.contains("toolcrib._worker")? {
+                let source = CString::new(include_str!("../../../python/toolcrib/_worker.py"))?;
+                let worker = PyModule::from_code(py, &source, c"_worker.py", c"toolcrib._worker")?;
+                modules.set_item("toolcrib", PyModule::new(py, "toolcrib")?)?;
+                modules.set_item("toolcrib._worker", worker)?;
+            }
+            let names = PyDict::new(py);
+            names.set_item("count_in_thread", wrap_pyfunction!(count_in_thread, py)?)?;
+            py.run(&CString::new(code)?, Some(&names), None)?;
+            names.as_any().get_item("result")?.extract()
+        })
+    }
+
+    #[test]
+    fn values_of_threads_without_the_gil_reach_their_tasks() -> PyResult<()> {
+        let sum = run("\
+import asyncio
+async def main():
+    async def one(count): return await count_in_thread(count)
+    return sum(await asyncio.gather(*(one(count) for count in range(200))))
+result = asyncio.run(main())
+")?;
+
+        assert_eq!(sum, (0..200).sum::<u64>());
+        Ok(())
+    }
+
+    #[test]
+    fn a_loop_without_readers_is_woken_by_a_worker() -> PyResult<()> {
+        let sum = run("\
+import asyncio
+class Loop(asyncio.SelectorEventLoop):
+    def add_reader(self, *arguments): raise NotImplementedError
+async def main():
+    async def one(count): return await count_in_thread(count)
+    return sum(await asyncio.gather(*(one(count) for count in range(50))))
+loop = Loop()
+result = loop.run_until_complete(main())
+loop.close()
+")?;
+
+        assert_eq!(sum, (0..50).sum::<u64>());
+        Ok(())
+    }
+
+    #[test]
+    fn a_loop_may_be_closed_while_values_arrive() -> PyResult<()> {
+        let rounds = run("\
+import asyncio
+async def main():
+    async def one(): return await count_in_thread(100_000)
+    tasks = [asyncio.ensure_future(one()) for _ in range(4)]
+    await asyncio.sleep(0)
+    for task in tasks: task.cancel()
+    await asyncio.wait(tasks)
+result = 0
+for _ in range(20):
+    asyncio.run(main())
+    result += 1
+")?;
+
+        assert_eq!(rounds, 20);
+        Ok(())
+    }
+
+    #[test]
+    fn a_completer_without_a_reader_can_see_that() -> PyResult<()> {
+        run("result = 0")?;
+        Python::attach(|py| {
+            let asyncio = py.import("asyncio")?;
+            let event_loop = asyncio.call_method0("new_event_loop")?;
+            asyncio.getattr("_set_running_loop")?.call1((&event_loop,))?;
+            let ends = completions::<u64>(py);
+            asyncio.getattr("_set_running_loop")?.call1((py.None(),))?;
+            let (completer, reader) = ends?;
+            assert!(!completer.is_abandoned());
+
+            drop(reader);
+            event_loop.call_method0("close")?;
+
+            assert!(completer.is_abandoned());
+            completer.complete(1);
+            Ok(())
+        })
     }
 }

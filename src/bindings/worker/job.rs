@@ -19,8 +19,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use super::pool::{Refused, Work};
+use super::waiter::Waiter;
 use super::wakeup::LoopInbox;
-use super::{Shared, lock, waiter};
+use super::{Shared, lock};
 use crate::bindings::call::python::interpreter::{self, Context, GilCell, Pending, Sent};
 
 /// A piece of blocking work under way in a worker thread: one function call, or a generator's chunks.
@@ -62,7 +63,7 @@ struct State {
     chunks: VecDeque<Py<PyAny>>,
     outcome: Option<Outcome>,
     /// What the reader waits on, until the loop is asked to wake it.
-    waiter: Option<Py<PyAny>>,
+    waiter: Option<Py<Waiter>>,
     /// True while a worker iterates a generator.
     is_iterating: bool,
     /// True while that worker waits for its reader.
@@ -207,7 +208,8 @@ impl State {
         if let Some(Outcome::Value(object) | Outcome::Raised(object)) = &self.outcome {
             visit(object)?;
         }
-        self.chunks.iter().chain(&self.waiter).chain(&self.on_abandon).try_for_each(visit)
+        self.waiter.iter().try_for_each(|waiter| visit(waiter.as_any()))?;
+        self.chunks.iter().chain(&self.on_abandon).try_for_each(visit)
     }
 }
 
@@ -229,8 +231,8 @@ impl Inner {
         if let Some(step) = self.next(py) {
             return Ok(step);
         }
-        waiter::mark_awaited(&waiter)?;
-        Ok(Step::Wait(waiter.unbind()))
+        waiter.get().mark_awaited();
+        Ok(Step::Wait(waiter.into_any().unbind()))
     }
 
     /// The next thing for the reader, if there is one.
@@ -259,9 +261,9 @@ impl Inner {
     }
 
     /// The waiter that is handed out already, or a new one.
-    fn pending_waiter<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+    fn pending_waiter<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, Waiter>> {
         if let Some(waiter) = self.state.with(py, |state| state.waiter.as_ref().map(|waiter| waiter.clone_ref(py)))
-            && waiter::is_pending(waiter.bind(py))?
+            && waiter.get().is_pending(py)
         {
             return Ok(waiter.into_bound(py));
         }
@@ -538,6 +540,25 @@ impl JobEnd {
         }
     }
 
+    /// Waits no longer, and raises the exception; `throw(class, value, traceback)` is accepted as generators do.
+    #[pyo3(signature = (error, value=None, _traceback=None))]
+    fn throw(
+        &self,
+        error: Bound<'_, PyAny>,
+        value: Option<Bound<'_, PyAny>>,
+        _traceback: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        self.close(error.py());
+        Err(PyErr::from_value(value.unwrap_or(error)))
+    }
+
+    /// Waits no longer; the generator is closed all the same.
+    fn close(&self, py: Python<'_>) {
+        if !self.0.is_read.load(Ordering::Relaxed) && self.0.shared.is_current() {
+            self.0.leave(py, Reader::Gone);
+        }
+    }
+
     #[allow(clippy::needless_pass_by_value, reason = "the signature that pyo3 asks for")]
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         self.0.visit_with(&visit)
@@ -546,9 +567,7 @@ impl JobEnd {
 
 impl Drop for JobEnd {
     fn drop(&mut self) {
-        if !self.0.is_read.load(Ordering::Relaxed) && self.0.shared.is_current() {
-            Python::try_attach(|py| self.0.leave(py, Reader::Gone));
-        }
+        Python::try_attach(|py| self.close(py));
     }
 }
 

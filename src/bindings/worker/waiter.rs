@@ -1,26 +1,300 @@
-//! The future that a task waits on while a worker is busy.
+//! The object that a task waits on until its result has arrived: compatible with `asyncio.Future`, woken at less than
+//! its cost.
+//!
+//! A future that is done has the loop call each of its callbacks later, which costs a handle and a turn of the loop's
+//! Python code each. Results are handed out by the loop itself, at a moment when it might as well make that call, so a
+//! waiter makes it right there. Everything else is as asyncio's protocol for foreign futures wants it: a class with
+//! `_asyncio_future_blocking`, of which tasks use `get_loop`, `add_done_callback`, `cancel` and `result`.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::types::{PyCFunction, PyDict};
 
-/// A new future of an event loop.
-pub(super) fn create<'py>(event_loop: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    event_loop.call_method0(intern!(event_loop.py(), "create_future"))
+use crate::bindings::call::python::interpreter::{self, Context, GilCell};
+
+/// A future without a result: it is pending, done or cancelled.
+#[pyclass(name = "_Waiter", module = "toolcrib._core", frozen, weakref)]
+pub(super) struct Waiter {
+    event_loop: Py<PyAny>,
+    /// `_asyncio_future_blocking`: it was yielded by `await`, and the task has not taken it yet.
+    is_awaited: AtomicBool,
+    state: GilCell<State>,
 }
 
-pub(super) fn is_pending(future: &Bound<'_, PyAny>) -> PyResult<bool> {
-    Ok(!future.call_method0(intern!(future.py(), "done"))?.is_truthy()?)
+#[derive(Default)]
+struct State {
+    end: Option<End>,
+    callbacks: Callbacks,
 }
 
-/// Marks a future as awaited, so that it can be yielded to the loop as it is.
-pub(super) fn mark_awaited(future: &Bound<'_, PyAny>) -> PyResult<()> {
-    future.setattr(intern!(future.py(), "_asyncio_future_blocking"), true)
+enum End {
+    Done,
+    /// With the message that `cancel` was given.
+    Cancelled(Option<Py<PyAny>>),
 }
 
-/// Wakes what waits for the future; to be called by the loop itself.
-pub(super) fn wake(future: Bound<'_, PyAny>) -> PyResult<()> {
-    if is_pending(&future)? {
-        future.call_method1(intern!(future.py(), "set_result"), (future.py().None(),))?;
+/// The first callback is nearly always the only one, a task's.
+#[derive(Default)]
+struct Callbacks {
+    first: Option<Callback>,
+    others: Vec<Callback>,
+}
+
+struct Callback {
+    function: Py<PyAny>,
+    context: Context,
+}
+
+impl Waiter {
+    /// A pending waiter of an event loop.
+    pub(super) fn new<'py>(event_loop: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Self>> {
+        let waiter = Waiter {
+            event_loop: event_loop.clone().unbind(),
+            is_awaited: AtomicBool::new(false),
+            state: GilCell::default(),
+        };
+        Bound::new(event_loop.py(), waiter)
     }
-    Ok(())
+
+    pub(super) fn is_pending(&self, py: Python<'_>) -> bool {
+        self.state.with(py, |state| state.end.is_none())
+    }
+
+    /// Marks the waiter as awaited, so that it can be yielded to the loop as it is.
+    pub(super) fn mark_awaited(&self) {
+        self.is_awaited.store(true, Ordering::Relaxed);
+    }
+
+    /// Resumes what waits; to be called by the loop itself, outside of any task.
+    pub(super) fn wake(slf: &Bound<'_, Self>) -> PyResult<()> {
+        let py = slf.py();
+        let Some(callbacks) = slf.get().end(py, End::Done) else { return Ok(()) };
+        if let Some(callback) = &callbacks.first
+            && callbacks.others.is_empty()
+            // The step of a task, or another function written in C: nothing that would rather be called later.
+            && callback.function.bind(py).is_exact_instance_of::<PyCFunction>()
+            // A context that is in use cannot be entered; the loop's own way reports that.
+            && let Ok(_entered) = callback.context.enter(py)
+        {
+            return match interpreter::call_one(py, &callback.function, slf.as_any().as_unbound()) {
+                Ok(nothing) => {
+                    interpreter::release(py, nothing);
+                    Ok(())
+                }
+                Err(exception) => Err(PyErr::from_value(exception.into_bound(py))),
+            };
+        }
+        Self::call_soon(slf, &callbacks)
+    }
+
+    /// Takes the callbacks of a waiter that was pending until now.
+    fn end(&self, py: Python<'_>, end: End) -> Option<Callbacks> {
+        let mut end = Some(end);
+        self.state.with(py, |state| {
+            if state.end.is_some() {
+                return None;
+            }
+            state.end = end.take();
+            Some(std::mem::take(&mut state.callbacks))
+        })
+    }
+
+    /// Has the loop call the callbacks.
+    fn call_soon(slf: &Bound<'_, Self>, callbacks: &Callbacks) -> PyResult<()> {
+        let py = slf.py();
+        let event_loop = slf.get().event_loop.bind(py);
+        for callback in callbacks.first.iter().chain(&callbacks.others) {
+            let options = PyDict::new(py);
+            options.set_item(intern!(py, "context"), callback.context.object())?;
+            event_loop.call_method(intern!(py, "call_soon"), (&callback.function, slf), Some(&options))?;
+        }
+        Ok(())
+    }
+}
+
+#[pymethods]
+impl Waiter {
+    #[getter(_asyncio_future_blocking)]
+    fn blocking(&self) -> bool {
+        self.is_awaited.load(Ordering::Relaxed)
+    }
+
+    #[setter(_asyncio_future_blocking)]
+    fn set_blocking(&self, is_awaited: bool) {
+        self.is_awaited.store(is_awaited, Ordering::Relaxed);
+    }
+
+    fn get_loop(&self, py: Python<'_>) -> Py<PyAny> {
+        self.event_loop.clone_ref(py)
+    }
+
+    #[pyo3(signature = (callback, *, context=None))]
+    fn add_done_callback(
+        slf: &Bound<'_, Self>,
+        callback: Bound<'_, PyAny>,
+        context: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let py = slf.py();
+        let context = match context {
+            Some(context) => Context::from(context.unbind()),
+            None => Context::copy(py)?,
+        };
+        let mut callback = Some(Callback { function: callback.unbind(), context });
+        slf.get().state.with(py, |state| {
+            if state.end.is_none() {
+                state.callbacks.add(callback.take());
+            }
+        });
+        match callback {
+            None => Ok(()),
+            late => Self::call_soon(slf, &Callbacks { first: late, others: Vec::new() }),
+        }
+    }
+
+    /// Removes every callback that is equal to this one, and returns their number.
+    fn remove_done_callback(&self, py: Python<'_>, callback: &Bound<'_, PyAny>) -> PyResult<usize> {
+        // Comparing runs Python code, so the callbacks are taken out meanwhile.
+        let callbacks = self.state.with(py, |state| std::mem::take(&mut state.callbacks));
+        let (mut kept, mut removed, mut compared) = (Callbacks::default(), Vec::new(), Ok(()));
+        for it in callbacks.first.into_iter().chain(callbacks.others) {
+            match compared.and_then(|()| it.function.bind(py).eq(callback)) {
+                Ok(true) => {
+                    removed.push(it);
+                    compared = Ok(());
+                }
+                Ok(false) => {
+                    kept.add(Some(it));
+                    compared = Ok(());
+                }
+                Err(error) => {
+                    kept.add(Some(it));
+                    compared = Err(error);
+                }
+            }
+        }
+        self.state.with(py, |state| {
+            let added = std::mem::replace(&mut state.callbacks, kept);
+            added.first.into_iter().chain(added.others).for_each(|it| state.callbacks.add(Some(it)));
+        });
+        compared.map(|()| removed.len())
+    }
+
+    #[pyo3(signature = (msg=None))]
+    fn cancel(slf: &Bound<'_, Self>, msg: Option<Py<PyAny>>) -> PyResult<bool> {
+        slf.get().is_awaited.store(false, Ordering::Relaxed);
+        match slf.get().end(slf.py(), End::Cancelled(msg)) {
+            Some(callbacks) => Self::call_soon(slf, &callbacks).map(|()| true),
+            None => Ok(false),
+        }
+    }
+
+    fn cancelled(&self, py: Python<'_>) -> bool {
+        self.state.with(py, |state| matches!(state.end, Some(End::Cancelled(_))))
+    }
+
+    fn done(&self, py: Python<'_>) -> bool {
+        !self.is_pending(py)
+    }
+
+    /// Raises if the waiter is pending or cancelled.
+    fn result(&self, py: Python<'_>) -> PyResult<()> {
+        let end = self.state.with(py, |state| match &state.end {
+            None => Err(None),
+            Some(End::Done) => Ok(()),
+            Some(End::Cancelled(message)) => Err(Some(message.as_ref().map(|message| message.clone_ref(py)))),
+        });
+        let Err(end) = end else { return Ok(()) };
+        let asyncio = py.import(intern!(py, "asyncio"))?;
+        let error = match end {
+            None => asyncio.getattr(intern!(py, "InvalidStateError"))?.call1(("Result is not set.",))?,
+            Some(None) => asyncio.getattr(intern!(py, "CancelledError"))?.call0()?,
+            Some(Some(message)) => asyncio.getattr(intern!(py, "CancelledError"))?.call1((message,))?,
+        };
+        Err(PyErr::from_value(error))
+    }
+
+    fn exception(&self, py: Python<'_>) -> PyResult<()> {
+        self.result(py)
+    }
+
+    fn __await__(slf: Py<Self>) -> Awaiting {
+        Awaiting { waiter: slf, has_yielded: AtomicBool::new(false) }
+    }
+
+    fn __iter__(slf: Py<Self>) -> Awaiting {
+        Self::__await__(slf)
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> &'static str {
+        self.state.with(py, |state| match state.end {
+            None => "<toolcrib waiter, pending>",
+            Some(End::Done) => "<toolcrib waiter, done>",
+            Some(End::Cancelled(_)) => "<toolcrib waiter, cancelled>",
+        })
+    }
+
+    #[allow(clippy::needless_pass_by_value, reason = "the signature that pyo3 asks for")]
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.event_loop)?;
+        let state = |state: &State| {
+            if let Some(End::Cancelled(message)) = &state.end {
+                visit.call(message)?;
+            }
+            state.callbacks.first.iter().chain(&state.callbacks.others).try_for_each(|it| {
+                visit.call(&it.function)?;
+                visit.call(it.context.object())
+            })
+        };
+        self.state.visit(&visit, state).unwrap_or(Ok(()))
+    }
+
+    fn __clear__(&self, py: Python<'_>) {
+        let callbacks = self.state.with(py, |state| std::mem::take(&mut state.callbacks));
+        drop(callbacks);
+    }
+}
+
+impl Callbacks {
+    fn add(&mut self, callback: Option<Callback>) {
+        if self.first.is_none() && self.others.is_empty() {
+            self.first = callback;
+        } else {
+            self.others.extend(callback);
+        }
+    }
+}
+
+/// `await waiter`: yields it once, unless it is done.
+#[pyclass(name = "_Awaiting", module = "toolcrib._core", frozen)]
+struct Awaiting {
+    waiter: Py<Waiter>,
+    has_yielded: AtomicBool,
+}
+
+#[pymethods]
+impl Awaiting {
+    fn __iter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Py<Waiter>>> {
+        let waiter = self.waiter.get();
+        if !waiter.is_pending(py) {
+            return waiter.result(py).map(|()| None);
+        }
+        if self.has_yielded.swap(true, Ordering::Relaxed) {
+            return Err(PyRuntimeError::new_err("await wasn't used with future"));
+        }
+        waiter.mark_awaited();
+        Ok(Some(self.waiter.clone_ref(py)))
+    }
+
+    #[allow(clippy::needless_pass_by_value, reason = "the signature that pyo3 asks for")]
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.waiter)
+    }
 }

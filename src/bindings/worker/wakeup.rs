@@ -18,12 +18,21 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyWeakrefMethods, PyWeakrefReference};
 
 use super::pool::Work;
-use super::{Shared, lock, waiter};
+use super::waiter::Waiter;
+use super::{Shared, lock};
 use crate::bindings::call::python::interpreter::{self, Context, GilCell};
 
 /// The inboxes of all event loops, found by the loop's address.
 #[derive(Default)]
-pub(super) struct LoopInboxes(GilCell<HashMap<usize, Weak<LoopInbox>, ahash::RandomState>>);
+pub(super) struct LoopInboxes(GilCell<Known>);
+
+#[derive(Default)]
+struct Known {
+    all: HashMap<usize, Weak<LoopInbox>, ahash::RandomState>,
+    /// The inbox that was used last, and the version of the thread's state then. Up to Python 3.11 asking asyncio for the
+    /// running loop is a system call (for the process id), which costs as much as starting a job does.
+    recent: Option<(u64, Arc<LoopInbox>)>,
+}
 
 /// The results that one event loop has to be woken for.
 pub(super) struct LoopInbox {
@@ -39,9 +48,9 @@ pub(super) struct LoopInbox {
 #[derive(Default)]
 struct Posted {
     /// Waiters to be woken.
-    ready: Vec<Py<PyAny>>,
+    ready: Vec<Py<Waiter>>,
     /// Waiters that a ticket will be reported for.
-    expected: HashMap<u64, Py<PyAny>, ahash::RandomState>,
+    expected: HashMap<u64, Py<Waiter>, ahash::RandomState>,
     signal: Signal,
 }
 
@@ -106,9 +115,27 @@ struct Drain(Arc<LoopInbox>);
 impl LoopInboxes {
     /// The inbox of the loop that runs in this thread.
     pub(super) fn running(&self, py: Python<'_>, shared: &'static Shared) -> PyResult<Arc<LoopInbox>> {
+        if let Some(version) = interpreter::running_loop_version(py)
+            && let Some(inbox) = self.0.with(py, |known| match &known.recent {
+                Some((seen, inbox)) if *seen == version => Some(inbox.clone()),
+                _ => None,
+            })
+            && inbox.is_open(py)
+        {
+            return Ok(inbox);
+        }
+        let inbox = self.of_running_loop(py, shared)?;
+        let version = interpreter::running_loop_version(py).filter(|_| interpreter::has_running_loop_version(py));
+        let recent = version.map(|version| (version, inbox.clone()));
+        let old = self.0.with(py, |known| std::mem::replace(&mut known.recent, recent));
+        drop(old);
+        Ok(inbox)
+    }
+
+    fn of_running_loop(&self, py: Python<'_>, shared: &'static Shared) -> PyResult<Arc<LoopInbox>> {
         let target = shared.names.get_running_loop.bind(py).call0()?;
         let key = target.as_ptr() as usize;
-        let known = self.0.with(py, |known| known.get(&key).and_then(Weak::upgrade));
+        let known = self.0.with(py, |known| known.all.get(&key).and_then(Weak::upgrade));
         if let Some(inbox) = known
             && inbox.is_open(py)
             && inbox.target(py).is_some_and(|it| it.is(&target))
@@ -116,15 +143,16 @@ impl LoopInboxes {
             return Ok(inbox);
         }
         let inbox = LoopInbox::open(shared, key, &target)?;
-        let old = self.0.with(py, |known| known.insert(key, Arc::downgrade(&inbox)));
+        let old = self.0.with(py, |known| known.all.insert(key, Arc::downgrade(&inbox)));
         drop(old);
         Ok(inbox)
     }
 
     fn forget(&self, py: Python<'_>, inbox: &LoopInbox) {
         let old = self.0.with(py, |known| {
-            let is_known = known.get(&inbox.key).is_some_and(|it| std::ptr::eq(it.as_ptr(), inbox));
-            if is_known { known.remove(&inbox.key) } else { None }
+            let recent = known.recent.take_if(|(_, it)| std::ptr::eq(Arc::as_ptr(it), inbox));
+            let is_known = known.all.get(&inbox.key).is_some_and(|it| std::ptr::eq(it.as_ptr(), inbox));
+            (recent, if is_known { known.all.remove(&inbox.key) } else { None })
         });
         drop(old);
     }
@@ -175,11 +203,11 @@ impl LoopInbox {
     }
 
     /// A new waiter of the loop.
-    pub(super) fn waiter<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+    pub(super) fn waiter<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, Waiter>> {
         let Some(target) = self.target(py) else {
             return Err(PyRuntimeError::new_err("the event loop of a running tool is gone"));
         };
-        waiter::create(&target)
+        Waiter::new(&target)
     }
 
     fn is_open(&self, py: Python<'_>) -> bool {
@@ -187,7 +215,7 @@ impl LoopInbox {
     }
 
     /// Has the loop wake a waiter; called by worker threads.
-    pub(super) fn post(&self, py: Python<'_>, waiter: Py<PyAny>) {
+    pub(super) fn post(&self, py: Python<'_>, waiter: Py<Waiter>) {
         let mut waiter = Some(waiter);
         self.deliver(py, |ready| {
             ready.extend(waiter.take());
@@ -199,7 +227,7 @@ impl LoopInbox {
     }
 
     /// Has the loop wake the rest of a batch that was interrupted.
-    fn post_again(&self, py: Python<'_>, rest: &mut impl Iterator<Item = Py<PyAny>>) {
+    fn post_again(&self, py: Python<'_>, rest: &mut impl Iterator<Item = Py<Waiter>>) {
         self.deliver(py, |ready| {
             ready.extend(rest);
             !ready.is_empty()
@@ -207,7 +235,7 @@ impl LoopInbox {
     }
 
     /// Changes the list of waiters to wake, and wakes the loop if the change asks for that.
-    fn deliver(&self, py: Python<'_>, change: impl FnOnce(&mut Vec<Py<PyAny>>) -> bool) {
+    fn deliver(&self, py: Python<'_>, change: impl FnOnce(&mut Vec<Py<Waiter>>) -> bool) {
         let is_call = self.posted.with(py, |posted| {
             if matches!(posted.signal, Signal::Gone) || !change(&mut posted.ready) {
                 return false;
@@ -248,7 +276,7 @@ impl LoopInbox {
     }
 
     /// Takes the waiters to wake. The descriptor is silenced first: a report that comes in between wakes the loop again.
-    fn collect(&self, py: Python<'_>) -> Vec<Py<PyAny>> {
+    fn collect(&self, py: Python<'_>) -> Vec<Py<Waiter>> {
         self.posted.with(py, |posted| {
             #[cfg(unix)]
             if let Signal::Fd(fd) = &posted.signal {
@@ -282,7 +310,7 @@ impl Drain {
         }
         let mut ready = inbox.collect(py).into_iter();
         while let Some(waiter) = ready.next() {
-            let woken = waiter::wake(waiter.into_bound(py));
+            let woken = Waiter::wake(waiter.bind(py));
             if !inbox.shared.is_current() {
                 return woken; // the task forked, and this is the child
             }
@@ -346,10 +374,10 @@ impl Ticket {
 
     /// A waiter that the next notification wakes. A notification from before this call does not: look for its cause
     /// once more after this call, and [`withdraw`](Self::withdraw) if it is there.
-    pub(super) fn expect<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+    pub(super) fn expect<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, Waiter>> {
         let posted = &self.inbox.posted;
         if let Some(waiter) = posted.with(py, |it| it.expected.get(&self.number).map(|waiter| waiter.clone_ref(py)))
-            && waiter::is_pending(waiter.bind(py))?
+            && waiter.get().is_pending(py)
         {
             return Ok(waiter.into_bound(py));
         }

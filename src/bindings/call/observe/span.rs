@@ -110,7 +110,8 @@ impl Span {
             (Some(tracer), Some(context)) => unless_failed(py, tracer.attach(&context)),
             _ => None,
         };
-        let inside = Inside { py, span: self, token: slot(token), _watch: self.watch.borrow().as_ref().map(Watch::enter) };
+        let inside =
+            Inside { py, span: self, token: slot(token), _watch: self.watch.borrow().as_ref().map(Watch::enter) };
         let result = part();
         let pending = Pending::set_aside(py);
         drop(inside);

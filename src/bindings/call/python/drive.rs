@@ -62,21 +62,18 @@ pub(crate) fn is_async_iterator(object: &Bound<'_, PyAny>) -> bool {
 
 /// True for the generators of `def` functions.
 pub(crate) fn is_generator(object: &Bound<'_, PyAny>) -> bool {
-    // SAFETY: looks at the type of a live object.
-    unsafe { ffi::PyGen_CheckExact(object.as_ptr()) != 0 }
+    object.get_type_ptr() == &raw mut ffi::PyGen_Type
 }
 
 /// True if an async generator can be resumed by [`send`], with its items unwrapped by [`unwrap`].
 pub(crate) fn has_short_way(object: &Bound<'_, PyAny>) -> bool {
-    // SAFETY: looks at the type of a live object.
-    !WRAPPER.0.get().is_null() && unsafe { ffi::PyAsyncGen_CheckExact(object.as_ptr()) != 0 }
+    !WRAPPER.0.get().is_null() && object.get_type_ptr() == &raw mut ffi::PyAsyncGen_Type
 }
 
 /// The iterator that drives an awaitable, as `await` would take it.
 #[inline]
 pub(crate) fn await_iter(awaitable: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyAny>> {
-    // SAFETY: looks at the type of a live object.
-    if unsafe { ffi::PyCoro_CheckExact(awaitable.as_ptr()) } != 0 {
+    if awaitable.get_type_ptr() == &raw mut ffi::PyCoro_Type {
         return Ok(awaitable);
     }
     let Some(am_await) = async_slots(&awaitable).and_then(|slots| slots.am_await) else {

@@ -18,6 +18,8 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 
+use super::drive::dict_version;
+
 type Object = *mut ffi::PyObject;
 
 /// A value that attached threads share, guarded by the GIL: the module declares that it needs the GIL, so only one
@@ -200,6 +202,14 @@ pub(crate) fn call_method(
     outcome(py, result)
 }
 
+/// Calls `callable(argument)`.
+pub(crate) fn call_one(py: Python<'_>, callable: &Py<PyAny>, argument: &Py<PyAny>) -> Result<Py<PyAny>, Py<PyAny>> {
+    let args = [argument.as_ptr()];
+    // SAFETY: a callable and an array of one live object, without keywords.
+    let result = unsafe { vectorcall(callable.as_ptr(), args.as_ptr(), 1, ptr::null_mut()) };
+    outcome(py, result)
+}
+
 /// Resumes a generator until it yields, returns or raises.
 pub(crate) fn send(py: Python<'_>, generator: &Py<PyAny>) -> Sent {
     let (none, mut result) = (py.None(), ptr::null_mut());
@@ -295,4 +305,25 @@ pub(crate) fn attached<'py, T>(py: Python<'py>, body: impl FnOnce(Python<'py>) -
     // SAFETY: the thread is attached, as `py` proves. The plain form also asks for the state of the interpreter, and panics
     // in slots that run while it shuts down, where threads are still attached.
     unsafe { Python::attach_unchecked(|_| body(py)) }
+}
+
+/// A number that changes when another event loop runs in this thread, if [`has_running_loop_version`]: the version of
+/// the dict of the thread's state, in which asyncio keeps the running loop up to 3.11.
+#[inline]
+pub(crate) fn running_loop_version(py: Python<'_>) -> Option<u64> {
+    // Newer versions have no such number, and need none: asking asyncio is cheap there.
+    if cfg!(Py_3_12) { None } else { thread_dict(py).and_then(|dict| dict_version(&dict)) }
+}
+
+/// True if asyncio keeps the running loop in the dict of the thread's state: the asyncio written in Python does not.
+pub(crate) fn has_running_loop_version(py: Python<'_>) -> bool {
+    let key = pyo3::intern!(py, "__asyncio_running_event_loop__");
+    thread_dict(py).is_some_and(|dict| dict.contains(key).unwrap_or(false))
+}
+
+/// The dict of the thread's state.
+fn thread_dict(py: Python<'_>) -> Option<Bound<'_, PyDict>> {
+    // SAFETY: the thread is attached, so it has a state; its dict is borrowed, or null if it cannot be made.
+    let dict = unsafe { Bound::from_borrowed_ptr_or_opt(py, ffi::PyThreadState_GetDict()) };
+    dict?.cast_into::<PyDict>().ok()
 }

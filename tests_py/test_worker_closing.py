@@ -1,0 +1,261 @@
+"""`aclose()` of a stream whose generator runs in a thread is done when the generator's `finally` has run there."""
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from toolcrib import Toolkit
+
+UNBOUNDED_HANG = 30.0
+
+
+def stream_of(tool: Callable[..., Any], run_in: Any = "thread") -> Any:
+    toolkit = Toolkit()
+    toolkit.register_tool_function(tool, func_name="tool", run_in=run_in)
+    return toolkit.call_tool_function({"type": "tool_use", "id": "1", "name": "tool", "input": {}})
+
+
+async def turns(count: int = 20) -> None:
+    """Let the loop and the worker threads do what they would do."""
+    for _ in range(count):
+        await asyncio.sleep(0.001)
+
+
+@pytest.mark.parametrize("read", [1, 40])
+def test_the_finally_block_has_run_when_aclose_returns(read: int) -> None:
+    async def main() -> None:
+        for _ in range(200):
+            ended: list[bool] = []
+
+            def forever(ended: list[bool] = ended) -> Iterator[str]:
+                try:
+                    while True:
+                        yield "more"
+                finally:
+                    ended.append(threading.current_thread() is not threading.main_thread())
+
+            stream = stream_of(lambda forever=forever: forever())
+            for _ in range(read):
+                await stream.__anext__()
+
+            await stream.aclose()
+
+            assert ended == [True]
+
+    asyncio.run(main())
+
+
+def test_aclose_waits_for_a_finally_block_that_blocks() -> None:
+    entered, release, ended = threading.Event(), threading.Event(), threading.Event()
+
+    def slow() -> Iterator[str]:
+        try:
+            while True:
+                yield "more"
+        finally:
+            entered.set()
+            release.wait(UNBOUNDED_HANG)
+            ended.set()
+
+    async def main() -> None:
+        stream = stream_of(slow)
+        await stream.__anext__()
+        closing = asyncio.ensure_future(stream.aclose())
+        while not entered.is_set():
+            await asyncio.sleep(0.001)
+        await turns()
+        assert not closing.done()
+
+        release.set()
+        await asyncio.wait_for(closing, UNBOUNDED_HANG)
+
+        assert ended.is_set()
+
+    try:
+        asyncio.run(main())
+    finally:
+        release.set()
+
+
+def test_aclose_waits_for_a_generator_that_is_busy() -> None:
+    release, ended = threading.Event(), threading.Event()
+
+    def busy() -> Iterator[str]:
+        try:
+            yield "first"
+            release.wait(UNBOUNDED_HANG)
+            yield "second"
+        finally:
+            ended.set()
+
+    async def main() -> None:
+        stream = stream_of(busy)
+        await stream.__anext__()
+        closing = asyncio.ensure_future(stream.aclose())
+        await turns()
+        assert not closing.done()
+
+        release.set()
+        await asyncio.wait_for(closing, UNBOUNDED_HANG)
+
+        assert ended.is_set()
+        with pytest.raises(StopAsyncIteration):
+            await stream.__anext__()
+
+    try:
+        asyncio.run(main())
+    finally:
+        release.set()
+
+
+def test_a_busy_generator_that_fails_before_it_is_closed_has_ended() -> None:
+    release = threading.Event()
+
+    def busy() -> Iterator[str]:
+        yield "first"
+        release.wait(UNBOUNDED_HANG)
+        raise ValueError("too late for an answer")
+
+    async def main() -> None:
+        stream = stream_of(busy)
+        await stream.__anext__()
+        closing = asyncio.ensure_future(stream.aclose())
+        await turns(3)
+
+        release.set()
+
+        assert await asyncio.wait_for(closing, UNBOUNDED_HANG) is None
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("run_in", ["thread", "inline"])
+def test_a_generator_that_was_never_read_never_starts(run_in: str) -> None:
+    ran: list[bool] = []
+
+    def tool() -> Iterator[str]:
+        ran.append(True)
+        yield "more"
+
+    async def main() -> None:
+        stream = stream_of(tool, run_in)
+
+        await stream.aclose()
+        await turns(3)
+
+    asyncio.run(main())
+    assert ran == []
+
+
+@pytest.mark.parametrize("run_in", ["thread", "inline"])
+def test_a_generator_that_yields_while_it_is_closed_is_reported_to_aclose(run_in: str) -> None:
+    def stubborn() -> Iterator[str]:
+        try:
+            while True:
+                yield "more"
+        finally:
+            yield "one more"
+
+    async def main() -> None:
+        stream = stream_of(stubborn, run_in)
+        await stream.__anext__()
+
+        with pytest.raises(RuntimeError, match="ignored GeneratorExit"):
+            await stream.aclose()
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("run_in", ["thread", "inline"])
+def test_what_a_finally_block_raises_is_raised_by_aclose(run_in: str) -> None:
+    def broken() -> Iterator[str]:
+        try:
+            while True:
+                yield "more"
+        finally:
+            raise LookupError("no cleaning here")
+
+    async def main() -> None:
+        stream = stream_of(broken, run_in)
+        await stream.__anext__()
+
+        with pytest.raises(LookupError, match="no cleaning here"):
+            await stream.aclose()
+
+    asyncio.run(main())
+
+
+def test_a_task_that_waits_in_aclose_can_be_cancelled() -> None:
+    entered, release, ended = threading.Event(), threading.Event(), threading.Event()
+
+    def slow() -> Iterator[str]:
+        try:
+            while True:
+                yield "more"
+        finally:
+            entered.set()
+            release.wait(UNBOUNDED_HANG)
+            ended.set()
+
+    async def main() -> None:
+        stream = stream_of(slow)
+        await stream.__anext__()
+        closing = asyncio.ensure_future(stream.aclose())
+        while not entered.is_set():
+            await asyncio.sleep(0.001)
+
+        closing.cancel()
+
+        with pytest.raises(asyncio.CancelledError):
+            await asyncio.wait_for(closing, UNBOUNDED_HANG)
+        assert not ended.is_set()
+        release.set()
+        while not ended.is_set():
+            await asyncio.sleep(0.001)
+
+    try:
+        asyncio.run(main())
+    finally:
+        release.set()
+
+
+def test_aclose_that_is_not_awaited_closes_the_generator_all_the_same() -> None:
+    ended = threading.Event()
+
+    def forever() -> Iterator[str]:
+        try:
+            while True:
+                yield "more"
+        finally:
+            ended.set()
+
+    async def main() -> None:
+        stream = stream_of(forever)
+        await stream.__anext__()
+
+        stream.aclose()
+
+        while not ended.is_set():
+            await asyncio.sleep(0.001)
+
+    asyncio.run(main())
+
+
+def test_a_closed_stream_can_be_closed_again() -> None:
+    def forever() -> Iterator[str]:
+        while True:
+            yield "more"
+
+    async def main() -> None:
+        stream = stream_of(forever)
+        await stream.__anext__()
+        await stream.aclose()
+
+        await stream.aclose()
+
+        assert [response async for response in stream] == []
+
+    asyncio.run(main())
