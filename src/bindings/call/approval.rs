@@ -123,7 +123,7 @@ impl State {
         match send(&question, value) {
             Sent::Yielded(future) => Err(Early::Step(Step::Suspend(future))),
             Sent::Returned(reply) => self.answered(py, &reply),
-            Sent::Raised(error) => Err(Early::Step(self.fail(py, error))),
+            Sent::Raised(error) => Err(Early::Step(self.fail(py, *error))),
         }
     }
 
@@ -300,7 +300,7 @@ impl State {
             error.write_unraisable(py, None);
         }
         self.tell_result(py, tool, decided, "everything that waited was cancelled");
-        Early::Reply(Answer::Cancelled { tool: tool.name.to_string() })
+        Answer::Cancelled { tool: tool.name.to_string() }.into()
     }
 }
 

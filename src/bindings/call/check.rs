@@ -54,8 +54,8 @@ pub(crate) fn check<'py>(origin: &Bound<'py, PyAny>, call: &Bound<'py, PyAny>) -
     let mut name = None;
     let outlook = match outlook(py, &state, &mut name) {
         Ok(outlook) => outlook,
-        Err(Early::Reply(answer)) => Outlook::refused(answer),
-        Err(Early::Raise(error)) => return Err(error),
+        Err(Early::Reply(answer)) => Outlook::refused(*answer),
+        Err(Early::Raise(error)) => return Err(*error),
         Err(Early::Step(_)) => return Err(PyTypeError::new_err(NO_CALL)),
     };
     outlook.to_dict(py, name.as_deref())

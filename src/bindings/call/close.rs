@@ -16,7 +16,7 @@ impl State {
     /// `throw`: the event loop (or another driver of the stream) raises an exception at the point where the call waits.
     pub(crate) fn throw<'py>(&self, py: Python<'py>, error: PyErr) -> Resumed<'py> {
         if self.running.get() {
-            return Resumed::Raise(PyValueError::new_err("the tool call is already executing"));
+            return Resumed::Raise(PyValueError::new_err("the tool call is already executing").into());
         }
         if self.phase.get() == Phase::Job && self.cancelling.get().is_none() {
             // Only the task knows the future that a job is waited for with, so that the task was asked to cancel.
@@ -56,7 +56,7 @@ impl State {
         }
         let Some(target) = self.waiting(py) else {
             self.finish(py);
-            return Step::Raise(error);
+            return Step::Raise(error.into());
         };
         let thrown = match target.getattr_opt(intern!(py, "throw")) {
             Ok(Some(throw)) => throw.call1((error.value(py),)),
@@ -216,7 +216,7 @@ impl State {
 
 /// The outcome of an exception that came out of the tool in a phase.
 fn end_or_error<'py>(py: Python<'py>, phase: Phase, error: PyErr) -> Given<'py> {
-    if phase == Phase::AsyncGenerator { super::run::end_or_error(py, error) } else { Given::Error(error) }
+    if phase == Phase::AsyncGenerator { super::run::end_or_error(py, error) } else { Given::Error(error.into()) }
 }
 
 /// The exception that `throw(type, value, traceback)` means, in all of its historical forms.
@@ -318,7 +318,7 @@ impl Closing {
         match self.span.get(py).run(py, || send(self.iterator.bind(py), value)) {
             Sent::Yielded(future) => Ok(future.unbind()),
             Sent::Returned(result) => Err(self.over(py, PyStopIteration::new_err((result.unbind(),)))),
-            Sent::Raised(error) => Err(self.over(py, error)),
+            Sent::Raised(error) => Err(self.over(py, *error)),
         }
     }
 

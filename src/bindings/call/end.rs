@@ -169,7 +169,7 @@ impl State {
             match send(&awaited, value) {
                 Sent::Yielded(future) => return Step::Suspend(future),
                 Sent::Returned(_) => {}
-                Sent::Raised(error) => self.note_closing_error(py, error),
+                Sent::Raised(error) => self.note_closing_error(py, *error),
             }
             self.end(py)
         })
@@ -210,7 +210,7 @@ impl State {
     /// Ends the call with an exception.
     pub(super) fn raise<'py>(&self, py: Python<'py>, error: PyErr) -> Step<'py> {
         self.finish(py);
-        Step::Raise(error)
+        Step::Raise(error.into())
     }
 
     /// Raises the cancellation that was held back until the interrupted response was delivered.
@@ -225,7 +225,7 @@ impl State {
     fn raise_stored<'py>(&self, py: Python<'py>) -> Step<'py> {
         let error = self.cold().error.take(py);
         let gone = || PyRuntimeError::new_err("the exception of this tool call is gone");
-        Step::Raise(error.map_or_else(gone, PyErr::from_value))
+        Step::Raise(error.map_or_else(gone, PyErr::from_value).into())
     }
 
     /// The call gives way to the event loop for the first time in this step.

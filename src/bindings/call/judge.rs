@@ -170,7 +170,7 @@ impl State {
         reason: String,
     ) -> Early<'py> {
         self.tell_refusal(py, tool, arguments, decided, &reason);
-        Early::Reply(Answer::Denied { tool: tool.name.to_string(), reason })
+        Answer::Denied { tool: tool.name.to_string(), reason }.into()
     }
 
     /// Notes that a call does not run, and emits it.
@@ -194,7 +194,7 @@ impl State {
         warn_audit_failed(py, tool, error);
         let reason = "the decision about it could not be recorded".to_owned();
         self.tell_result(py, tool, &Decided::refused("audit"), &reason);
-        Early::Reply(Answer::Denied { tool: tool.name.to_string(), reason })
+        Answer::Denied { tool: tool.name.to_string(), reason }.into()
     }
 
     /// Notes a decision in the audit log.

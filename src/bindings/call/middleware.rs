@@ -46,7 +46,7 @@ impl State {
             let handler = NextHandler::new(Core::Named(origin.unbind()), stack, 0, stub, self.known_case());
             self.begin_layer(py, &handler, keywords.as_any())
         });
-        Ok(Some(begun.unwrap_or_else(Given::Error)))
+        Ok(Some(begun.unwrap_or_else(Given::error)))
     }
 
     /// Goes on where a handler points to: the next middleware, or the tool.
@@ -59,7 +59,7 @@ impl State {
         if handler.middleware(py).is_some() {
             self.tool.set(handler.stub.bind(py).clone());
             let keywords = self.request.get(py).unwrap_or_else(|| PyDict::new(py).into_any());
-            return Ok(Some(self.begin_layer(py, handler, &keywords).unwrap_or_else(Given::Error)));
+            return Ok(Some(self.begin_layer(py, handler, &keywords).unwrap_or_else(Given::error)));
         }
         match &handler.core {
             Core::Named(origin) => self.set_origin(Origin::of(origin.bind(py))?),
@@ -138,7 +138,7 @@ impl State {
             match send(&iterator, PyNone::get(py).as_any()) {
                 Sent::Yielded(future) => return Some(future),
                 Sent::Returned(_) => {}
-                Sent::Raised(error) => self.note_closing_error(py, error),
+                Sent::Raised(error) => self.note_closing_error(py, *error),
             }
         }
         None

@@ -118,7 +118,7 @@ impl State {
                 },
                 Given::Item(item) => return self.respond_item(py, item),
                 Given::End => return self.end_of_stream(py),
-                Given::Error(error) => return self.fail(py, error),
+                Given::Error(error) => return self.fail(py, *error),
             };
         }
     }
@@ -130,10 +130,10 @@ impl State {
             let response = match early {
                 Early::Step(step) => return step,
                 Early::Reply(answer) => response::answer(py, &answer),
-                Early::Raise(error) => Err(error),
+                Early::Raise(error) => Err(*error),
             };
             self.finish(py);
-            response.map_or_else(Step::Raise, Step::Chunk)
+            response.map_or_else(Step::raise, Step::Chunk)
         })
     }
 

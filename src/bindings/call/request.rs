@@ -212,7 +212,7 @@ impl State {
         let input = told.get().decoded(request.arguments.as_any())?.map_err(|problem| {
             let problems = tool.plan.redaction().problems(vec![problem]);
             let text = problems.iter().map(|problem| dialect::refusal(&tool.name, problem)).collect();
-            Early::Reply(Answer::InvalidArguments { text })
+            Early::from(Answer::InvalidArguments { text })
         })?;
         let name = PyString::new(py, &tool.name).into_any();
         let translated = match self.request.get(py).and_then(|call| call.cast_into::<PyDict>().ok()) {
@@ -335,7 +335,7 @@ fn reason(call: &ToolCall, error: &CallError) -> String {
 }
 
 fn bad<'py>(reason: String) -> Early<'py> {
-    Early::Reply(Answer::BadCall { reason })
+    Answer::BadCall { reason }.into()
 }
 
 #[cold]

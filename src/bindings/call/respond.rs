@@ -112,7 +112,7 @@ impl State {
         match send(&awaited, value) {
             Sent::Yielded(future) => Step::Suspend(future),
             Sent::Returned(replacement) => self.postprocessed(py, &replacement),
-            Sent::Raised(error) => self.fail(py, error),
+            Sent::Raised(error) => self.fail(py, *error),
         }
     }
 
@@ -197,7 +197,7 @@ fn refuse_uncertain<'py>(cold: &Cold, tool: &PyTool, arguments: &Bound<'py, PyDi
         let doubt = if tool.is_read_only() { None } else { doubt(repaired.is_truncated, repaired.has_duplicate_keys) };
         if let Some(doubt) = doubt {
             let reason = format!("{doubt} The tool '{}' has not run.", tool.name);
-            return Err(Early::Reply(Answer::BadCall { reason }));
+            return Err(Answer::BadCall { reason }.into());
         }
         repaired.repairs.clone()
     };
@@ -210,7 +210,7 @@ fn refuse_uncertain<'py>(cold: &Cold, tool: &PyTool, arguments: &Bound<'py, PyDi
             // Without the arguments, the repairs can still be listed.
             let (text, more) = explained.unwrap_or_else(|_| (explanation(&tool.name, &repairs, None), Vec::new()));
             cold.repaired.borrow_mut().repairs.extend(more);
-            Err(Early::Reply(Answer::InvalidArguments { text }))
+            Err(Answer::InvalidArguments { text }.into())
         }
     }
 }

@@ -145,7 +145,7 @@ impl State {
             .set_item(intern!(py, "pending"), pending)
             .and_then(|()| response::answer_with(py, &answer, Some(metadata.into_any())));
         self.finish(py);
-        Early::Step(response.map_or_else(Step::Raise, Step::Chunk))
+        Early::Step(response.map_or_else(Step::raise, Step::Chunk))
     }
 
     /// Uses the pending value of a resumed call up before anything runs.

@@ -31,7 +31,15 @@ pub(super) enum Given<'py> {
     /// A generator has come to its end.
     End,
     /// The tool raised this.
-    Error(PyErr),
+    Error(Box<PyErr>),
+}
+
+impl Given<'_> {
+    /// An exception, in a box: what every step returns should fit into two registers.
+    #[cold]
+    pub(super) fn error(error: PyErr) -> Self {
+        Self::Error(Box::new(error))
+    }
 }
 
 impl State {
@@ -66,7 +74,7 @@ impl State {
             Kind::Function => return Given::Result(result),
             Kind::Coroutine => match await_iter(result) {
                 Ok(iterator) => (Phase::Coroutine, iterator),
-                Err(error) => return Given::Error(error),
+                Err(error) => return Given::error(error),
             },
             Kind::AsyncGenerator => (Phase::AsyncGenerator, result),
             Kind::Generator => (Phase::Generator, result),
@@ -86,7 +94,7 @@ impl State {
                 // Streams that are nested deeper than the first step can go, no later step can reach.
                 let Some(_deeper) = Nested::enter() else {
                     let message = "too many tool calls that give the stream of another";
-                    return Given::Error(PyRecursionError::new_err(message));
+                    return Given::error(PyRecursionError::new_err(message));
                 };
                 self.resume_tool(py, PyNone::get(py).as_any())
             }
@@ -121,7 +129,7 @@ impl State {
                     Err(future) => Given::Wait(future),
                 },
                 Sent::Returned(_) => Given::End,
-                Sent::Raised(error) => end_or_error(py, error),
+                Sent::Raised(error) => end_or_error(py, *error),
             },
             _ => self.resume_public(&inner, value),
         }
@@ -157,7 +165,7 @@ impl State {
             }
             Sent::Raised(error) => {
                 self.awaited.clear(py);
-                end_or_error(py, error)
+                end_or_error(py, *error)
             }
         }
     }
@@ -169,7 +177,7 @@ impl State {
             Some(Ok(worker::Step::Done(Some(result)))) => Given::Result(result.into_bound(py)),
             Some(Ok(worker::Step::Done(None))) | None => Given::End,
             Some(Ok(worker::Step::Wait(waiter))) => Given::Wait(waiter.into_bound(py)),
-            Some(Ok(worker::Step::Raised(error)) | Err(error)) => Given::Error(error),
+            Some(Ok(worker::Step::Raised(error)) | Err(error)) => Given::error(error),
         }
     }
 
@@ -183,8 +191,8 @@ impl State {
     ) -> Result<Given<'py>, Early<'py>> {
         match tool.plan.bind(arguments, self) {
             Ok(Bind::Ready(arguments, keywords)) => Ok(self.submit(py, tool, arguments, keywords)),
-            Ok(Bind::Refused(answer)) => Err(Early::Reply(answer)),
-            Err(error) => Ok(Given::Error(error)),
+            Ok(Bind::Refused(answer)) => Err(answer.into()),
+            Err(error) => Ok(Given::error(error)),
         }
     }
 
@@ -202,12 +210,12 @@ impl State {
         match started {
             Ok(job) => {
                 if self.cold().job.set(job).is_err() {
-                    return Given::Error(PyRuntimeError::new_err("a tool call runs one job"));
+                    return Given::error(PyRuntimeError::new_err("a tool call runs one job"));
                 }
                 self.phase.set(Phase::Job);
                 self.poll_job(py)
             }
-            Err(error) => Given::Error(error),
+            Err(error) => Given::error(error),
         }
     }
 
@@ -222,8 +230,8 @@ impl State {
     ) -> Result<Given<'py>, Early<'py>> {
         let (arguments, keywords) = match tool.plan.bind(arguments, self) {
             Ok(Bind::Ready(arguments, keywords)) => (arguments, keywords),
-            Ok(Bind::Refused(answer)) => return Err(Early::Reply(answer)),
-            Err(error) => return Ok(Given::Error(error)),
+            Ok(Bind::Refused(answer)) => return Err(answer.into()),
+            Err(error) => return Ok(Given::error(error)),
         };
         let Some(toolkit) = self.toolkit.get(py) else {
             return Err(PyRuntimeError::new_err("a background call needs a toolkit").into());
@@ -247,7 +255,7 @@ impl State {
             }
             match tool.function.bind(py).call(arguments, keywords.as_ref()) {
                 Ok(result) => self.begin(py, tool.kind, result),
-                Err(error) => Given::Error(error),
+                Err(error) => Given::error(error),
             }
         })
     }
@@ -279,7 +287,7 @@ pub(super) fn runnable(result: Bound<'_, PyAny>) -> Result<Runnable<'_>, Bound<'
 
 /// An exception out of an async generator, among which one is its end.
 pub(super) fn end_or_error<'py>(py: Python<'py>, error: PyErr) -> Given<'py> {
-    if error.is_instance_of::<PyStopAsyncIteration>(py) { Given::End } else { Given::Error(error) }
+    if error.is_instance_of::<PyStopAsyncIteration>(py) { Given::End } else { Given::error(error) }
 }
 
 /// Counts the streams inside of streams that this thread is in. There is no Python code between them, so that the

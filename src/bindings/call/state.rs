@@ -62,29 +62,36 @@ pub(super) enum Step<'py> {
     Chunk(Bound<'py, PyAny>),
     /// There are no more responses.
     End,
-    /// The step raises this.
-    Raise(PyErr),
+    /// The step raises this. In a box, so that a step fits into two registers.
+    Raise(Box<PyErr>),
+}
+
+impl Step<'_> {
+    #[cold]
+    pub(super) fn raise(error: PyErr) -> Self {
+        Self::Raise(Box::new(error))
+    }
 }
 
 /// The end of a call before its tool has given anything.
 pub(super) enum Early<'py> {
     /// The model is answered.
-    Reply(Answer),
+    Reply(Box<Answer>),
     /// The developer gets an exception.
-    Raise(PyErr),
+    Raise(Box<PyErr>),
     /// The stage has ended the call itself.
     Step(Step<'py>),
 }
 
 impl From<PyErr> for Early<'_> {
     fn from(error: PyErr) -> Self {
-        Self::Raise(error)
+        Self::Raise(Box::new(error))
     }
 }
 
 impl From<Answer> for Early<'_> {
     fn from(answer: Answer) -> Self {
-        Self::Reply(answer)
+        Self::Reply(Box::new(answer))
     }
 }
 
@@ -99,7 +106,7 @@ pub(crate) enum Resumed<'py> {
     /// The iteration is over.
     Stop,
     /// An exception.
-    Raise(PyErr),
+    Raise(Box<PyErr>),
 }
 
 /// The way that a call ends once its tool's generator is finalised.
@@ -367,14 +374,14 @@ impl State {
     #[inline]
     pub(crate) fn send<'py>(&self, py: Python<'py>, value: &Bound<'py, PyAny>) -> Resumed<'py> {
         if self.running.get() {
-            return Resumed::Raise(PyValueError::new_err("the tool call is already executing"));
+            return Resumed::Raise(PyValueError::new_err("the tool call is already executing").into());
         }
         if self.phase.get() == Phase::Fresh {
             self.phase.set(Phase::Ready);
             return Resumed::Itself;
         }
         if !self.requested.get() {
-            return Resumed::Raise(PyRuntimeError::new_err("cannot reuse already awaited tool call"));
+            return Resumed::Raise(PyRuntimeError::new_err("cannot reuse already awaited tool call").into());
         }
         let step = self.guarded_step(py, value);
         self.conclude(py, step)

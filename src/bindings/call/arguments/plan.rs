@@ -71,9 +71,16 @@ struct Place {
 /// The outcome of calling.
 pub(in crate::bindings::call) enum Called<'py> {
     Returned(Bound<'py, PyAny>),
-    Raised(PyErr),
+    Raised(Box<PyErr>),
     /// The arguments do not fit.
-    Refused(Answer),
+    Refused(Box<Answer>),
+}
+
+impl Called<'_> {
+    #[cold]
+    fn raised(error: PyErr) -> Self {
+        Self::Raised(Box::new(error))
+    }
 }
 
 /// A record of the repairs that were made in the arguments of a call.
@@ -214,33 +221,33 @@ impl Plan {
         input: &Bound<'py, PyDict>,
         notes: &impl RecordRepairs,
     ) -> Called<'py> {
-        let returned = match self.fill(input, self.handling.arguments != ArgumentMode::Pass) {
-            Ok(Some(values)) => {
+        let mut values = CallArguments::new(callable.py());
+        let returned = match self.fill(input, self.handling.arguments != ArgumentMode::Pass, &mut values) {
+            Ok(true) => {
                 let names = self.keywords.as_ref().map(|names| names.bind_borrowed(callable.py()));
                 values.call(callable, self.by_position, names.as_deref())
             }
-            Ok(None) => return self.call_slowly(callable, input, notes),
+            Ok(false) => return self.call_slowly(callable, input, notes),
             Err(error) => Err(error),
         };
-        returned.map_or_else(Called::Raised, Called::Returned)
+        returned.map_or_else(Called::raised, Called::Returned)
     }
 
-    /// Fetches the arguments in the order of the places. `None` when anything is out of the ordinary: the slow way finds
+    /// Fetches the arguments in the order of the places. False when anything is out of the ordinary: the slow way finds
     /// out what.
     #[inline]
-    fn fill<'py>(&self, input: &Bound<'py, PyDict>, check: bool) -> PyResult<Option<CallArguments<'py>>> {
+    fn fill<'py>(&self, input: &Bound<'py, PyDict>, check: bool, values: &mut CallArguments<'py>) -> PyResult<bool> {
         if self.spread.is_some() {
-            return Ok(None);
+            return Ok(false);
         }
         let py = input.py();
-        let mut values = CallArguments::new(py);
         let mut found = 0;
         for place in &self.places {
             if place.is_shown
                 && let Some(value) = input.get_item(place.name.bind_borrowed(py))?
             {
                 if check && !self.arguments.accepts(place.check, value.as_borrowed()) {
-                    return Ok(None);
+                    return Ok(false);
                 }
                 found += 1;
                 values.push(value);
@@ -248,10 +255,10 @@ impl Plan {
             }
             match &place.fallback {
                 Some(fallback) => values.push(fallback.bind(py).clone()),
-                None => return Ok(None),
+                None => return Ok(false),
             }
         }
-        Ok((found == input.len()).then_some(values))
+        Ok(found == input.len())
     }
 
     #[cold]
@@ -263,10 +270,10 @@ impl Plan {
     ) -> Called<'py> {
         attached(input.py(), |_| match self.bind_slowly(input, notes) {
             Ok(Bind::Ready(arguments, keywords)) => {
-                callable.call(arguments, keywords.as_ref()).map_or_else(Called::Raised, Called::Returned)
+                callable.call(arguments, keywords.as_ref()).map_or_else(Called::raised, Called::Returned)
             }
-            Ok(Bind::Refused(answer)) => Called::Refused(answer),
-            Err(error) => Called::Raised(error),
+            Ok(Bind::Refused(answer)) => Called::Refused(Box::new(answer)),
+            Err(error) => Called::raised(error),
         })
     }
 
@@ -276,10 +283,9 @@ impl Plan {
         input: &Bound<'py, PyDict>,
         notes: &impl RecordRepairs,
     ) -> PyResult<Bind<'py>> {
-        if self.keywords.is_none()
-            && let Some(values) = self.fill(input, self.handling.arguments != ArgumentMode::Pass)?
-        {
-            return Ok(Bind::Ready(values.into_tuple()?, None));
+        let mut values = CallArguments::new(input.py());
+        if self.keywords.is_none() && self.fill(input, self.handling.arguments != ArgumentMode::Pass, &mut values)? {
+            return Ok(Bind::Ready(values.take_tuple()?, None));
         }
         self.bind_slowly(input, notes)
     }
@@ -298,12 +304,13 @@ impl Plan {
                 Err(problems) => Bind::Refused(Answer::InvalidArguments { text: render(&self.tool, &problems) }),
             });
         }
-        let Some(values) = self.fill(&input, false)? else {
+        let mut values = CallArguments::new(py);
+        if !self.fill(&input, false, &mut values)? {
             // Something is missing or too much: Python itself says what, in its own words.
             return Ok(Bind::Ready(PyTuple::empty(py), Some(self.as_keywords(py, &input)?)));
-        };
-        let Some(names) = &self.keywords else { return Ok(Bind::Ready(values.into_tuple()?, None)) };
-        let values = values.into_vec();
+        }
+        let Some(names) = &self.keywords else { return Ok(Bind::Ready(values.take_tuple()?, None)) };
+        let values = values.take_vec();
         let keywords = PyDict::new(py);
         for (name, value) in names.bind(py).iter().zip(&values[self.by_position..]) {
             keywords.set_item(name, value)?;

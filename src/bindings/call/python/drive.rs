@@ -25,8 +25,8 @@ pub(crate) enum Sent<'py> {
     Yielded(Bound<'py, PyAny>),
     /// It returned this.
     Returned(Bound<'py, PyAny>),
-    /// It raised this.
-    Raised(PyErr),
+    /// It raised this. In a box, so that the common outcomes fit into two registers.
+    Raised(Box<PyErr>),
 }
 
 /// Resumes a generator, a coroutine or the iterator of an awaitable.
@@ -39,7 +39,7 @@ pub(crate) fn send<'py>(target: &Bound<'py, PyAny>, value: &Bound<'py, PyAny>) -
         match interpreter::iter_send(target.as_ptr(), value.as_ptr(), &raw mut result) {
             PySendResult::PYGEN_NEXT => Sent::Yielded(Bound::from_owned_ptr(py, result)),
             PySendResult::PYGEN_RETURN => Sent::Returned(Bound::from_owned_ptr(py, result)),
-            PySendResult::PYGEN_ERROR => Sent::Raised(PyErr::fetch(py)),
+            PySendResult::PYGEN_ERROR => Sent::Raised(Box::new(PyErr::fetch(py))),
         }
     }
 }
@@ -130,7 +130,7 @@ impl<'py> CallArguments<'py> {
     /// Calls a function with the first `by_position` arguments by position and the rest by the names given.
     #[inline]
     pub(crate) fn call(
-        mut self,
+        &mut self,
         callable: &Bound<'py, PyAny>,
         by_position: usize,
         names: Option<&Bound<'py, PyTuple>>,
@@ -150,7 +150,7 @@ impl<'py> CallArguments<'py> {
     }
 
     /// The arguments as a tuple.
-    pub(crate) fn into_tuple(mut self) -> PyResult<Bound<'py, PyTuple>> {
+    pub(crate) fn take_tuple(&mut self) -> PyResult<Bound<'py, PyTuple>> {
         let py = self.py;
         // SAFETY: a new tuple of the right size is filled before anyone sees it; each reference moves from the list to
         // the tuple, and the list forgets it.
@@ -165,7 +165,7 @@ impl<'py> CallArguments<'py> {
     }
 
     /// The arguments as objects, in their order.
-    pub(crate) fn into_vec(mut self) -> Vec<Bound<'py, PyAny>> {
+    pub(crate) fn take_vec(&mut self) -> Vec<Bound<'py, PyAny>> {
         let py = self.py;
         // SAFETY: each reference moves from the list to the vector, and the list forgets it.
         let values = self.filled().iter().map(|value| unsafe { Bound::from_owned_ptr(py, *value) }).collect();

@@ -306,7 +306,10 @@ unsafe extern "C" fn method_throw(object: *mut PyObject, arguments: *mut PyObjec
     unsafe {
         method_body(object, arguments, |state, me, arguments| {
             let py = me.py();
-            let resumed = exception(py, arguments).map_or_else(Resumed::Raise, |error| state.throw(py, error));
+            let resumed = match exception(py, arguments) {
+                Ok(error) => state.throw(py, error),
+                Err(error) => Resumed::Raise(error.into()),
+            };
             returned(py, out(py, me, resumed))
         })
     }
