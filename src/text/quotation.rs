@@ -62,6 +62,11 @@ impl Place {
         opens && !self.after.is_whitespace() && !is_closing(self.after)
     }
 
+    /// Where a mark opens a quotation in one of the same marks. Between ideographs there are no blanks to tell: there it closes.
+    fn is_nested(self) -> bool {
+        self.is_left() && !self.before.is_some_and(is_ideograph)
+    }
+
     /// Where a mark can only be the end of a quotation that began elsewhere.
     fn is_right(self) -> bool {
         let closes = self.before.is_some_and(|letter| !letter.is_whitespace() && !is_opening(letter));
@@ -93,7 +98,7 @@ fn is_opening(letter: char) -> bool {
 }
 
 fn is_closing(letter: char) -> bool {
-    matches!(letter, '.' | ',' | ';' | ':' | '!' | '?' | ')' | ']' | '}' | '…')
+    ".,;:!?)]}…。，、；：！？）】》」』".contains(letter)
 }
 
 /// The quotations that are open, and what is not known yet.
@@ -117,11 +122,9 @@ struct Word {
 impl Word {
     /// Whether the mark before it stands for letters that are left out.
     fn is_elision(&self) -> bool {
-        match self.letters.get(..self.length) {
-            Some([tens, ones] | [tens, ones, b's']) => tens.is_ascii_digit() && ones.is_ascii_digit(),
-            Some(word) => ELISIONS.iter().any(|known| known.as_bytes().eq_ignore_ascii_case(word)),
-            None => false,
-        }
+        let word = &self.letters[..self.length];
+        let is_decade = matches!(word, [b'0'..=b'9', b'0'..=b'9'] | [b'0'..=b'9', b'0'..=b'9', b's']);
+        is_decade || ELISIONS.iter().any(|known| known.as_bytes().eq_ignore_ascii_case(word))
     }
 }
 
@@ -232,7 +235,7 @@ impl Quotations {
 
     fn single(&mut self, place: Place) {
         if self.has(Kind::Single) {
-            if place.is_left() { self.push_single(Kind::Single) } else { _ = self.close(&[Kind::Single]) }
+            if place.is_nested() { self.push_single(Kind::Single) } else { _ = self.close(&[Kind::Single]) }
         } else if !place.is_measure() && !place.is_right() && !place.before.is_some_and(is_word) {
             self.push_single(Kind::Single);
         }

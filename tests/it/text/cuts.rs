@@ -47,7 +47,7 @@ pub(super) fn every_place(text: &str) -> Vec<usize> {
 
 /// Words that matter to the reader, and some that do not.
 #[rustfmt::skip]
-pub(super) const WORDS: [&str; 70] = [
+pub(super) const WORDS: [&str; 90] = [
     "<tool_call>",
     "</tool_call>",
     "<tool_call",
@@ -117,6 +117,26 @@ pub(super) const WORDS: [&str; 70] = [
     "»",
     " \"",
     "-",
+    " '",
+    "„",
+    "‘",
+    "’",
+    "「",
+    "90s",
+    "5",
+    "` ",
+    "\n    ```\n",
+    "\n> a\n",
+    "\n---\n",
+    "\n- ",
+    "<Think>",
+    "<think x>",
+    " <think> ",
+    "</think >",
+    "<tool_result>",
+    "</tool_result>",
+    "\\\"",
+    "<tool_call><name>t</name>\n\n</tool_call>",
     "<tool_call><name>t</name><params><a>1</a></params></tool_call>",
 ];
 

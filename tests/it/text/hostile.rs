@@ -99,6 +99,11 @@ fn floods_of_what_looks_like_a_call_are_prose() {
         ("actions", "Action: a\n".repeat(100_000), Format::React),
         ("blanks", " ".repeat(CALL_BYTES), Format::Auto),
         ("closings", "</tool_call>".repeat(100_000), Format::Auto),
+        ("quotation marks", "\" 'a".repeat(200_000), Format::Auto),
+        ("inline code over lines", "`a\n<tool_call><name>\n` ".repeat(50_000), Format::Auto),
+        ("thoughts", "a <think> b\n<thinking>".repeat(50_000), Format::Auto),
+        ("results", "<tool_result>".repeat(100_000), Format::Auto),
+        ("lines of block quotes", "> a\nb\n".repeat(100_000), Format::Auto),
     ] {
         assert_eq!(errors(&fed(&text, format)), Vec::<&str>::new(), "{what}");
     }
