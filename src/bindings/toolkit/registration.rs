@@ -143,9 +143,8 @@ impl PyToolkit {
             },
         )?;
         let is_meta = self.is_own_reset(draft.function())?;
-        let skipped = |wanted: &str| {
-            log::warning(py, &format!("tool '{wanted}' is already registered, the new one is skipped"))
-        };
+        let skipped =
+            |wanted: &str| log::warning(py, &format!("tool '{wanted}' is already registered, the new one is skipped"));
         let Some(name) = name_for(&self.registry(), draft.name(), namesake_strategy)? else {
             return skipped(draft.name());
         };
