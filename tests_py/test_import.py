@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 import toolcrib
 
 HEAVY = {"asyncio", "concurrent", "dataclasses", "inspect", "json", "logging", "multiprocessing", "subprocess"}
@@ -34,6 +36,32 @@ def test_import_is_quick() -> None:
     fastest = min(float(run_fresh(script)) for _ in range(5))
 
     assert fastest < 0.05
+
+
+def test_what_only_describes_is_imported_when_it_is_first_used() -> None:
+    script = """
+import toolcrib
+lazy = ["toolcrib.blocks", "toolcrib.dialects", "toolcrib.skill", "toolcrib.tracing"]
+print([name for name in lazy if name in sys.modules])
+print(toolcrib.TextBlock.__module__, toolcrib.Loss.__module__, toolcrib.tracing.__name__)
+"""
+
+    assert run_fresh(script).splitlines() == ["[]", "toolcrib.blocks toolcrib.dialects toolcrib.tracing"]
+
+
+def test_every_exported_name_comes_with_a_star() -> None:
+    script = "from toolcrib import *; import toolcrib; print(set(toolcrib.__all__) - set(globals()))"
+
+    assert run_fresh(script).strip() == "set()"
+
+
+def test_every_exported_name_is_listed_before_it_is_used() -> None:
+    assert run_fresh("import toolcrib; print(set(toolcrib.__all__) - set(dir(toolcrib)))").strip() == "set()"
+
+
+def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="module 'toolcrib' has no attribute 'Nothing'"):
+        _ = toolcrib.Nothing  # type: ignore[attr-defined]
 
 
 def test_every_exported_name_is_there() -> None:

@@ -31,24 +31,36 @@ class Model(pydantic.BaseModel):
     n: int
 
 
+def new_type(inner: Any) -> Any:
+    make: Any = NewType
+    return make("N", inner)
+
+
 @dataclass
 class Grown(Generic[T]):
     value: T
     more: "Grown[tuple[T, T]] | None" = None
 
 
+# Types that are put together here, not by a type checker.
+TUPLE: Any = tuple
+LIST: Any = list
+DICT: Any = dict
+TYPING_LIST: Any = List
+ANNOTATED: Any = Annotated
+
 DOUBLES: dict[str, Any] = {
-    "tuple": doubled(lambda inner: tuple[inner, inner]),
-    "dict": doubled(lambda inner: dict[str, tuple[inner, inner]]),
-    "list_of_tuples": doubled(lambda inner: list[tuple[inner, inner]]),
+    "tuple": doubled(lambda inner: TUPLE[inner, inner]),
+    "dict": doubled(lambda inner: DICT[str, TUPLE[inner, inner]]),
+    "list_of_tuples": doubled(lambda inner: LIST[TUPLE[inner, inner]]),
     # `typing` itself takes as long as there are parts.
-    "typing": doubled(lambda inner: tuple[List[inner], inner], levels=17),
-    "annotated": doubled(lambda inner: tuple[Annotated[inner, "text"], inner], levels=17),
-    "new_type": doubled(lambda inner: NewType("N", tuple[inner, inner])),
-    "pydantic_inside": doubled(lambda inner: tuple[inner, inner], Model),
-    "string_inside": doubled(lambda inner: tuple[inner, inner], "Model"),
-    "unsupported_inside": doubled(lambda inner: tuple[inner, inner], Callable[..., Any]),
-    "deep": doubled(lambda inner: tuple[inner, inner], doubled(lambda inner: list[tuple[list[inner], inner]])),
+    "typing": doubled(lambda inner: TUPLE[TYPING_LIST[inner], inner], levels=17),
+    "annotated": doubled(lambda inner: TUPLE[ANNOTATED[inner, "text"], inner], levels=17),
+    "new_type": doubled(lambda inner: new_type(TUPLE[inner, inner])),
+    "pydantic_inside": doubled(lambda inner: TUPLE[inner, inner], Model),
+    "string_inside": doubled(lambda inner: TUPLE[inner, inner], "Model"),
+    "unsupported_inside": doubled(lambda inner: TUPLE[inner, inner], Callable[..., Any]),
+    "deep": doubled(lambda inner: TUPLE[inner, inner], doubled(lambda inner: LIST[TUPLE[LIST[inner], inner]])),
     "generic": Grown[int],
 }
 

@@ -70,6 +70,7 @@ else:
         """Name the lazy parts as well."""
         return sorted({*globals(), *_LAZY, *__all__})
 
+
 __all__ = [
     "AgentSkill",
     "Approvals",

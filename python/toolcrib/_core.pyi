@@ -205,11 +205,12 @@ class Toolkit:
             TypeError: If `tool_func` cannot be called, or an option has the wrong type.
             ValueError: If an option has a value that is not listed here, or the callable has no signature to read.
             UnknownGroupError: If there is no such group.
+            InvalidToolNameError: If the name is empty, or has a control character in it.
             DuplicateToolError: If the name is taken and the strategy is `"raise"`.
             NoFreeNameError: If every new name that was tried is taken.
             InvalidSchemaError: If `json_schema` does not describe a function.
             IncompleteSchemaError: If `json_schema` has no `parameters`, or no `properties` to take presets out of.
-            UnsupportedTypeError: If a parameter's annotation has no JSON Schema.
+            UnsupportedTypeError: If a parameter's annotation has no JSON Schema, or one that no model could read.
 
         Example:
             toolkit.register_tool_function(search, preset_kwargs={"api_key": key}, timeout=10)

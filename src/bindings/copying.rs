@@ -1,10 +1,11 @@
-//! Copies of what may be anything: dicts and lists are copied, however they hold each other, and all else is shared.
+//! Copies of dicts and lists, all the way down: of what may be anything and may hold itself, and of JSON that is copied often.
+//! Everything but dicts and lists is shared.
 
 use std::collections::HashMap;
 
 use pyo3::ffi::PyObject;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList};
+use pyo3::types::{PyDict, PyList, PyString};
 
 /// How deep is copied; what is further in is shared.
 const DEEPEST: usize = 100;
@@ -52,4 +53,66 @@ fn copy_container<'py>(
         }
     }
     Ok(Some(copy.into_any()))
+}
+
+/// A dict of JSON values that is copied often: where its dicts and lists are is found out once.
+pub(crate) struct Template {
+    dict: Py<PyDict>,
+    nested: Box<[(Py<PyString>, Nested)]>,
+}
+
+/// A dict or a list inside of a template; everything else is shared by all copies.
+enum Nested {
+    Dict(Template),
+    List(Py<PyList>, Box<[(usize, Nested)]>),
+}
+
+impl Template {
+    /// The template of a dict that nobody changes any more.
+    pub(crate) fn new(dict: &Bound<'_, PyDict>) -> PyResult<Self> {
+        let mut nested = Vec::new();
+        for (key, value) in dict {
+            if let Some(value) = Nested::new(&value)? {
+                nested.push((key.cast_into::<PyString>()?.unbind(), value));
+            }
+        }
+        Ok(Self { dict: dict.clone().unbind(), nested: nested.into() })
+    }
+
+    /// A copy, all the way down.
+    pub(crate) fn copy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let copy = self.dict.bind(py).copy()?;
+        for (key, nested) in &self.nested {
+            copy.set_item(key.bind(py), nested.copy(py)?)?;
+        }
+        Ok(copy)
+    }
+}
+
+impl Nested {
+    fn new(value: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
+        if let Ok(dict) = value.cast_exact::<PyDict>() {
+            return Ok(Some(Self::Dict(Template::new(dict)?)));
+        }
+        let Ok(list) = value.cast_exact::<PyList>() else { return Ok(None) };
+        let mut nested = Vec::new();
+        for (index, item) in list.iter().enumerate() {
+            nested.extend(Self::new(&item)?.map(|item| (index, item)));
+        }
+        Ok(Some(Self::List(list.clone().unbind(), nested.into())))
+    }
+
+    fn copy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        match self {
+            Self::Dict(template) => template.copy(py).map(Bound::into_any),
+            Self::List(list, nested) => {
+                let list = list.bind(py);
+                let copy = list.get_slice(0, list.len());
+                for (index, item) in nested {
+                    copy.set_item(*index, item.copy(py)?)?;
+                }
+                Ok(copy.into_any())
+            }
+        }
+    }
 }

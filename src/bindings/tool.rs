@@ -16,6 +16,7 @@ use serde_json::{Map, Value};
 
 use super::call::{Plan, stream_of};
 use super::callable::{Callable, Kind};
+use super::copying::Template;
 use super::desk::PyDesk;
 use super::dialect::Told;
 use super::extension::Extension;
@@ -63,7 +64,7 @@ pub(crate) struct PyTool {
     pub(crate) errors: ErrorMode,
     pub(crate) plan: Plan,
     /// The schema as Python objects, made when it is first listed.
-    pub(crate) listed: PyOnceLock<Py<PyDict>>,
+    pub(crate) listed: PyOnceLock<Box<Template>>,
     /// The same in the dialects of providers.
     pub(crate) told: Told,
     /// What a model adds to the schema, if there is one.
@@ -84,8 +85,8 @@ impl PyTool {
 
     /// The schema for a caller to keep: a copy.
     pub(crate) fn schema_copy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let dict = self.listed.get_or_try_init(py, || schema_to_python(py, &self.schema).map(Bound::unbind))?;
-        json::copy_dict(dict.bind(py))
+        let make = || schema_to_python(py, &self.schema).and_then(|schema| Template::new(&schema)).map(Box::new);
+        self.listed.get_or_try_init(py, make)?.copy(py)
     }
 
     /// Whether it is known to change nothing, so that arguments which may not be complete do no harm.

@@ -17,8 +17,11 @@ fn sort_below(value: &mut Node, parent: &str) {
             if !matches!(parent, "properties" | "default") {
                 node.sort_keys();
             }
-            for (key, inner) in node.iter_mut() {
-                sort_below(inner, key);
+            for (key, inner) in node.as_mut_slice() {
+                // Most values have nothing below them.
+                if matches!(inner, Node::Object(_) | Node::Array(_)) {
+                    sort_below(inner, key);
+                }
             }
         }
         Node::Array(items) => items.iter_mut().for_each(|item| sort_below(item, parent)),

@@ -217,3 +217,15 @@ fn a_group_that_is_held_still_switches() {
     assert_eq!(listed(&registry), ["browse", "read", "think"]);
     assert_ne!(registry.revision(), before);
 }
+
+#[test]
+fn a_name_that_is_empty_or_has_a_control_character_is_refused() {
+    let registry = Registry::<u8>::default();
+
+    for name in ["", "a\0", "a\nb", "\u{7f}", "\u{85}", "a\u{2028}b"] {
+        let refused = registry.name_for(name, Namesake::Rename, String::new);
+
+        assert!(matches!(refused, Err(Error::InvalidToolName { .. })), "{name:?} gave {refused:?}");
+    }
+    assert_eq!(registry.name_for("naïve <tool>", Namesake::Raise, String::new), Ok(Some("naïve <tool>".to_owned())));
+}

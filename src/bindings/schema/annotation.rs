@@ -124,11 +124,11 @@ impl<'py> Reader<'py> {
             let origin = annotation.getattr(intern!(py, "__origin__"))?;
             return self.read_generic(annotation, &origin);
         }
-        if is_forward(annotation)? {
-            return self.read_forward(annotation);
-        }
         if annotation.get_type().is(typing.union_type.bind(py)) {
             return self.read_union(annotation);
+        }
+        if is_forward(annotation)? {
+            return self.read_forward(annotation);
         }
         if annotation.is(typing.any.bind(py)) {
             return Ok(Type::Any);

@@ -97,8 +97,7 @@ impl<'py> Reader<'py> {
 
     /// Parts `Annotated[…]` and `Final[…]` into the type and what is said about it.
     fn split(&mut self, annotation: &Bound<'py, PyAny>) -> Reading<(Bound<'py, PyAny>, Metadata<'py>)> {
-        let is_alias = annotation.get_type().is(Typing::get(self.py)?.generic_alias.bind(self.py));
-        if is_alias || annotation.cast::<pyo3::types::PyType>().is_ok() {
+        if annotation.cast::<pyo3::types::PyType>().is_ok() || Typing::get(self.py)?.is_builtin_alias(annotation) {
             return Ok((annotation.clone(), Metadata::default()));
         }
         let mut annotation = annotation.clone();

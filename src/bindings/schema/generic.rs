@@ -39,6 +39,14 @@ impl Typing {
     }
 }
 
+impl Typing {
+    /// True for `list[int]` and `int | str`, which the interpreter itself makes and which hold their arguments as they are.
+    pub(super) fn is_builtin_alias(&self, annotation: &Bound<'_, PyAny>) -> bool {
+        let (py, kind) = (annotation.py(), annotation.get_type());
+        kind.is(self.generic_alias.bind(py)) || kind.is(self.union_type.bind(py))
+    }
+}
+
 /// The arguments a generic class was given, by its variables.
 pub(super) type Variables<'py> = Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)>;
 
@@ -46,8 +54,12 @@ pub(super) type Variables<'py> = Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)>;
 pub(super) fn origin_of<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     let py = object.py();
     let typing = Typing::get(py)?;
-    if object.get_type().is(typing.generic_alias.bind(py)) {
+    let kind = object.get_type();
+    if kind.is(typing.generic_alias.bind(py)) {
         return object.getattr(intern!(py, "__origin__")).map(Some);
+    }
+    if kind.is(typing.union_type.bind(py)) {
+        return Ok(Some(kind.into_any()));
     }
     let origin = typing.get_origin.bind(py).call1((object,))?;
     Ok((!origin.is_none()).then_some(origin))
@@ -57,7 +69,7 @@ pub(super) fn origin_of<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Boun
 pub(super) fn arguments_of<'py>(object: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
     let py = object.py();
     let typing = Typing::get(py)?;
-    let arguments = if object.get_type().is(typing.generic_alias.bind(py)) {
+    let arguments = if typing.is_builtin_alias(object) {
         object.getattr(intern!(py, "__args__"))?
     } else {
         typing.get_args.bind(py).call1((object,))?
@@ -95,7 +107,14 @@ impl<'py> Reader<'py> {
         object: &Bound<'py, PyAny>,
         variables: &Variables<'py>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        if variables.is_empty() { Ok(object.clone()) } else { self.rewrite(object, variables) }
+        if variables.is_empty() {
+            return Ok(object.clone());
+        }
+        match self.rewrite(object, variables) {
+            // Reading it says what is wrong with it.
+            Err(_) if self.is_over() => Ok(object.clone()),
+            rewritten => rewritten,
+        }
     }
 
     /// Resolves the strings in an annotation, however deep they are.

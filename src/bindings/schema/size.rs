@@ -71,7 +71,7 @@ impl<'py> Reader<'py> {
         if self.depth % LEVELS == LEVELS - 1 && is_too_large(annotation) {
             self.parts = MOST_PARTS + 1;
         }
-        (self.parts > MOST_PARTS).then(|| super::refusal::reject(annotation, &too_large()))
+        self.is_over().then(|| super::refusal::reject(annotation, &too_large()))
     }
 
     /// The same where Python's types are put together anew.
@@ -81,8 +81,14 @@ impl<'py> Reader<'py> {
             return Err(PyValueError::new_err(too_large()));
         }
         if self.depth > DEEPEST {
+            self.parts = MOST_PARTS + 1;
             return Err(PyValueError::new_err(TOO_DEEP));
         }
         Ok(())
+    }
+
+    /// True if no further part of the parameter at hand is read.
+    pub(super) fn is_over(&self) -> bool {
+        self.parts > MOST_PARTS
     }
 }

@@ -2,15 +2,18 @@
 
 use std::iter;
 
+use memchr::{Memchr, memchr, memchr_iter};
+
 /// The lines of a text with their offsets. Only `\n` ends a line; whatever else looks like a line break is content.
 pub(super) struct Lines<'a> {
     text: &'a str,
+    breaks: Memchr<'a>,
     next: Option<usize>,
 }
 
 impl<'a> Lines<'a> {
     pub(super) fn of(text: &'a str) -> Self {
-        Self { text, next: Some(0) }
+        Self { text, breaks: memchr_iter(b'\n', text.as_bytes()), next: Some(0) }
     }
 }
 
@@ -19,10 +22,9 @@ impl<'a> Iterator for Lines<'a> {
 
     fn next(&mut self) -> Option<Self::Item> {
         let at = self.next?;
-        let rest = &self.text[at..];
-        let length = find(rest, b'\n');
-        self.next = length.map(|length| at + length + 1);
-        Some((at, &rest[..length.unwrap_or(rest.len())]))
+        let end = self.breaks.next();
+        self.next = end.map(|end| end + 1);
+        Some((at, &self.text[at..end.unwrap_or(self.text.len())]))
     }
 }
 
@@ -35,22 +37,8 @@ pub(super) fn cut(text: &str, wanted: u8) -> Option<(&str, &str)> {
 /// line endings, and `str::find` is made for any character in longer texts.
 #[inline]
 pub(super) fn find(text: &str, wanted: u8) -> Option<usize> {
-    const ONES: u64 = u64::from_le_bytes([1; 8]);
-    const HIGHS: u64 = u64::from_le_bytes([0x80; 8]);
     debug_assert!(wanted.is_ascii());
-
-    let (words, tail) = text.as_bytes().as_chunks::<8>();
-    let mut at = 0;
-    for word in words {
-        // What is wanted becomes zero, and only a zero borrows from its high bit; above it the answer may be wrong.
-        let differing = u64::from_le_bytes(*word) ^ (ONES * u64::from(wanted));
-        let found = differing.wrapping_sub(ONES) & !differing & HIGHS;
-        if found != 0 {
-            return Some(at + found.trailing_zeros() as usize / 8);
-        }
-        at += 8;
-    }
-    tail.iter().position(|byte| *byte == wanted).map(|rest| at + rest)
+    memchr(wanted, text.as_bytes())
 }
 
 /// Cuts a text into fields, each from a line that begins with `marker` to the next such line.

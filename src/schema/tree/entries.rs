@@ -87,6 +87,15 @@ impl Entries {
         }
     }
 
+    pub(in crate::schema) fn as_slice(&self) -> &[Entry] {
+        &self.0
+    }
+
+    /// The entries in order, to be changed in any way that leaves the keys what they are.
+    pub(in crate::schema) fn as_mut_slice(&mut self) -> &mut [Entry] {
+        &mut self.0
+    }
+
     /// The entries in order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Node)> {
         self.0.iter().map(|(key, value)| (key.as_ref(), value))

@@ -51,98 +51,92 @@ impl Document {
 
 impl fmt::Display for Node {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write(formatter, self)
+        let mut text = String::new();
+        push(&mut text, self);
+        formatter.write_str(&text)
     }
 }
 
 /// Adds a value to a text, as compact JSON.
 pub(in crate::schema) fn push(text: &mut String, value: &Node) {
-    // A string takes all that is written to it.
-    let _ = write(text, value);
+    match value {
+        Node::Null => text.push_str("null"),
+        Node::Bool(flag) => text.push_str(if *flag { "true" } else { "false" }),
+        Node::Number(number) => text.push_str(number.as_str()),
+        Node::String(string) => push_quoted(text, string, "\""),
+        Node::Array(items) => {
+            text.push('[');
+            for (index, item) in items.iter().enumerate() {
+                if index > 0 {
+                    text.push(',');
+                }
+                push(text, item);
+            }
+            text.push(']');
+        }
+        Node::Object(entries) => {
+            text.push('{');
+            for (index, (key, value)) in entries.as_slice().iter().enumerate() {
+                if index > 0 {
+                    text.push(',');
+                }
+                push_quoted(text, key, "\":");
+                push(text, value);
+            }
+            text.push('}');
+        }
+    }
 }
 
 /// Adds a string to a text, as JSON.
 pub(in crate::schema) fn push_string(text: &mut String, string: &str) {
-    let _ = write_quoted(text, "\"", string, "\"");
+    push_quoted(text, string, "\"");
 }
 
-fn write<W: Write>(out: &mut W, value: &Node) -> fmt::Result {
-    match value {
-        Node::Null => out.write_str("null"),
-        Node::Bool(flag) => out.write_str(if *flag { "true" } else { "false" }),
-        Node::Number(number) => out.write_str(number.as_str()),
-        Node::String(string) => write_quoted(out, "\"", string, "\""),
-        Node::Array(items) => {
-            let mut before = "[";
-            for item in items {
-                out.write_str(before)?;
-                write(out, item)?;
-                before = ",";
-            }
-            out.write_str(if items.is_empty() { "[]" } else { "]" })
-        }
-        Node::Object(entries) => {
-            out.write_char('{')?;
-            for (index, (key, value)) in entries.iter().enumerate() {
-                if index > 0 {
-                    out.write_char(',')?;
-                }
-                write_quoted(out, "\"", key, "\":")?;
-                write(out, value)?;
-            }
-            out.write_char('}')
-        }
-    }
-}
-
-/// Writes a string between what opens and what closes it; where it is inlined, those two are known.
+/// Adds a string with its quotation marks, of which the second is in `close`.
 #[inline]
-fn write_quoted<W: Write>(out: &mut W, open: &str, string: &str, close: &str) -> fmt::Result {
-    out.write_str(open)?;
+fn push_quoted(text: &mut String, string: &str, close: &str) {
+    text.reserve(string.len() + 3);
+    text.push('"');
     match special(string.as_bytes()) {
-        None => out.write_str(string)?,
-        Some(_) => write_escaped(out, string)?,
+        None => text.push_str(string),
+        Some(at) => push_escaped(text, string, at),
     }
-    out.write_str(close)
+    text.push_str(close);
 }
 
-fn write_escaped<W: Write>(out: &mut W, string: &str) -> fmt::Result {
-    let mut rest = string;
-    while let Some(at) = special(rest.as_bytes()) {
-        out.write_str(&rest[..at])?;
+#[cold]
+fn push_escaped(text: &mut String, string: &str, first: usize) {
+    let (mut rest, mut found) = (string, Some(first));
+    while let Some(at) = found {
+        text.push_str(&rest[..at]);
         match rest.as_bytes()[at] {
-            b'"' => out.write_str("\\\"")?,
-            b'\\' => out.write_str("\\\\")?,
-            b'\n' => out.write_str("\\n")?,
-            b'\r' => out.write_str("\\r")?,
-            b'\t' => out.write_str("\\t")?,
-            0x08 => out.write_str("\\b")?,
-            0x0c => out.write_str("\\f")?,
-            control => write!(out, "\\u{control:04x}")?,
+            b'"' => text.push_str("\\\""),
+            b'\\' => text.push_str("\\\\"),
+            b'\n' => text.push_str("\\n"),
+            b'\r' => text.push_str("\\r"),
+            b'\t' => text.push_str("\\t"),
+            0x08 => text.push_str("\\b"),
+            0x0c => text.push_str("\\f"),
+            control => _ = write!(text, "\\u{control:04x}"),
         }
         rest = &rest[at + 1..];
+        found = special(rest.as_bytes());
     }
-    out.write_str(rest)
+    text.push_str(rest);
 }
 
-/// Finds the first byte that JSON has to escape, eight bytes at a time.
+/// Finds the first byte that JSON has to escape.
 fn special(bytes: &[u8]) -> Option<usize> {
-    const ONES: u64 = u64::from_le_bytes([1; 8]);
-    const HIGHS: u64 = u64::from_le_bytes([0x80; 8]);
-
-    let (words, tail) = bytes.as_chunks::<8>();
-    for (index, word) in words.iter().enumerate() {
-        let word = u64::from_le_bytes(*word);
-        // A byte less than what is taken away borrows from its high bit; above the first such byte the answer may be wrong.
-        let less = |word: u64, than: u8| word.wrapping_sub(ONES * u64::from(than)) & !word & HIGHS;
-        let is = |byte: u8| less(word ^ (ONES * u64::from(byte)), 1);
-        let found = less(word, 0x20) | is(b'"') | is(b'\\');
-        if found != 0 {
-            return Some(index * 8 + found.trailing_zeros() as usize / 8);
-        }
-    }
-    let at = tail.iter().position(|byte| *byte < 0x20 || *byte == b'"' || *byte == b'\\')?;
-    Some(words.len() * 8 + at)
+    let is_special = |byte: &u8| *byte < 0x20 || *byte == b'"' || *byte == b'\\';
+    // A block is looked at as a whole, which the compiler does in one step, and byte by byte only if there is one.
+    let (blocks, tail) = bytes.as_chunks::<16>();
+    let any = |block: &[u8; 16]| block.iter().fold(false, |any, byte| any | is_special(byte));
+    let start = match blocks.iter().position(any) {
+        Some(block) => block * 16,
+        None => bytes.len() - tail.len(),
+    };
+    bytes[start..].iter().position(is_special).map(|at| start + at)
 }
 
 /// Reads what was written here.
