@@ -16,6 +16,7 @@
 mod bindings;
 pub mod call;
 pub mod error;
+pub mod native;
 pub mod policy;
 pub mod registry;
 pub mod schema;

@@ -1,0 +1,162 @@
+//! One execution of a native tool: its responses, or why there are no more of them.
+
+use std::any::Any;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use futures_core::Stream;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::call::{Answer, ToolResponse};
+
+/// The responses of a tool's own code.
+pub(super) type Responses = Pin<Box<dyn Stream<Item = Result<ToolResponse, ToolError>> + Send>>;
+
+/// An error that a native tool returns: a text that the model reads.
+///
+/// Every [`std::error::Error`] becomes one with `?`; its sources are part of the text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolError {
+    message: String,
+}
+
+impl ToolError {
+    /// An error that says this to the model.
+    #[must_use]
+    pub fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into() }
+    }
+
+    /// The text.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+}
+
+/// Not `std::error::Error` itself, so that everything that is one can become a `ToolError`.
+impl fmt::Display for ToolError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.message)
+    }
+}
+
+impl<E: std::error::Error> From<E> for ToolError {
+    fn from(error: E) -> Self {
+        let mut message = error.to_string();
+        let mut source = error.source();
+        while let Some(cause) = source {
+            let text = cause.to_string();
+            // Many errors quote their source.
+            if !message.contains(&text) {
+                message.push_str(": ");
+                message.push_str(&text);
+            }
+            source = cause.source();
+        }
+        Self { message }
+    }
+}
+
+/// The reason for which a tool gives no more responses.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Failure {
+    /// The arguments fit the schema, but not the type that they are read into.
+    Arguments(String),
+    /// The tool returned an error.
+    Returned(ToolError),
+    /// The tool panicked, with this message.
+    Panicked(String),
+}
+
+impl Failure {
+    /// The answer to the model.
+    #[must_use]
+    pub fn answer(&self, tool: &str) -> Answer {
+        match self {
+            Self::Arguments(reason) => {
+                Answer::InvalidArguments { text: format!("Error: Invalid arguments for tool '{tool}': {reason}") }
+            }
+            Self::Returned(error) => Answer::Failed { message: error.message.clone() },
+            Self::Panicked(message) => Answer::Failed { message: format!("the tool failed internally: {message}") },
+        }
+    }
+}
+
+/// A tool under way: the stream of its responses.
+///
+/// It ends after the first failure. A panic of the tool is caught and is such a failure. Dropping it drops the tool's
+/// future and cancels the token of its context.
+#[must_use = "a tool does nothing unless its responses are polled"]
+pub struct Run {
+    state: State,
+    _cancel: DropGuard,
+}
+
+enum State {
+    Refused(Failure),
+    Running(Responses),
+    Over,
+}
+
+impl Run {
+    /// A run that makes its responses with `begin`.
+    pub(super) fn new(token: CancellationToken, begin: impl FnOnce() -> Result<Responses, Failure>) -> Self {
+        let state = match catch_unwind(AssertUnwindSafe(begin)) {
+            Ok(Ok(responses)) => State::Running(responses),
+            Ok(Err(failure)) => State::Refused(failure),
+            Err(panic) => State::Refused(Failure::Panicked(panic_text(&*panic))),
+        };
+        Self { state, _cancel: token.drop_guard() }
+    }
+}
+
+impl Stream for Run {
+    type Item = Result<ToolResponse, Failure>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let polled = match &mut self.state {
+            // What a panic leaves behind is dropped, and never polled again.
+            State::Running(responses) => catch_unwind(AssertUnwindSafe(|| responses.as_mut().poll_next(context))),
+            State::Refused(failure) => {
+                let failure = failure.clone();
+                self.state = State::Over;
+                return Poll::Ready(Some(Err(failure)));
+            }
+            State::Over => return Poll::Ready(None),
+        };
+        let failure = match polled {
+            Ok(Poll::Pending) => return Poll::Pending,
+            Ok(Poll::Ready(Some(Ok(response)))) => return Poll::Ready(Some(Ok(response))),
+            Ok(Poll::Ready(None)) => None,
+            Ok(Poll::Ready(Some(Err(error)))) => Some(Failure::Returned(error)),
+            Err(panic) => Some(Failure::Panicked(panic_text(&*panic))),
+        };
+        // A destructor of the tool may panic as well; the run is over in any case.
+        let over = std::mem::replace(&mut self.state, State::Over);
+        let dropped = catch_unwind(AssertUnwindSafe(|| drop(over)));
+        let failure = failure.or_else(|| dropped.err().map(|panic| Failure::Panicked(panic_text(&*panic))));
+        Poll::Ready(failure.map(Err))
+    }
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        let state = std::mem::replace(&mut self.state, State::Over);
+        let _ = catch_unwind(AssertUnwindSafe(|| drop(state)));
+    }
+}
+
+impl fmt::Debug for Run {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Run").finish_non_exhaustive()
+    }
+}
+
+/// The message of a panic.
+fn panic_text(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".to_owned())
+}
