@@ -1,21 +1,26 @@
-//! What happens between a model's request and the answers to it.
+//! The path of a call, from a model's request to the responses to it, as decisions without I/O.
+//!
+//! Read [`tool_call`](ToolCall) (the request), then `prepare` (the path), then `permission` (its largest stage); the rest are
+//! the types that these use: replies, responses, modes, events, background tasks, repairs.
 
-mod answer;
 mod background;
-mod behaviour;
 mod event;
-mod hub;
+mod modes;
 mod notice;
 mod queue;
 pub mod render;
 pub mod repair;
+mod reply;
+mod response;
 mod tool_call;
 pub mod wire;
 
-pub use answer::{Answer, Code};
 pub use background::{Board, ID_LETTERS, Limits, task_id};
-pub use behaviour::{ArgumentMode, ErrorMode, RunIn};
-pub use event::{Event, EventKind, Kinds};
-pub use hub::{EventHub, Listener, Waker};
+pub use event::{Event, EventHub, EventKind, Kinds, Listener, Waker};
+pub use modes::{ArgumentMode, Behaviour, ErrorMode, ErrorSource, RepairMode, RunIn};
 pub use notice::Notice;
+pub use reply::{Code, Reply};
+/// The former name of [`Reply`].
+pub use reply::Reply as Answer;
+pub use response::ToolResponse;
 pub use tool_call::{CallError, Place, Repair, RepairKind, ToolCall};

@@ -1,6 +1,6 @@
 //! The core as a Rust program sees it, without Python.
 
-mod answer;
+mod reply;
 mod approval;
 mod audit;
 mod background;

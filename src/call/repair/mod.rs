@@ -12,7 +12,6 @@ mod cut;
 mod delta;
 mod doubt;
 mod list;
-mod mode;
 mod names;
 mod prepare;
 mod types;
@@ -21,7 +20,7 @@ use serde_json::{Map, Value};
 
 pub use delta::ArgumentStream;
 pub use doubt::{doubt, explanation};
-pub use mode::RepairMode;
+pub use super::modes::RepairMode;
 pub use names::{Names, mend_names};
 pub use types::coerced;
 

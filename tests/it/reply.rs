@@ -1,7 +1,7 @@
 //! The texts that models and developers read, to the letter, and the words that users write.
 
 use toolcrib::Error;
-use toolcrib::call::{Answer, ArgumentMode, Code, ErrorMode, RunIn};
+use toolcrib::call::{ArgumentMode, Code, ErrorMode, Reply, RunIn};
 use toolcrib::registry::Namesake;
 
 #[test]
@@ -9,33 +9,33 @@ fn an_answer_has_a_code_and_a_fixed_text() {
     let name = || "look".to_owned();
     let table = [
         (
-            Answer::BadCall { reason: "it has no `name`".to_owned() },
+            Reply::BadCall { reason: "it has no `name`".to_owned() },
             "bad_call",
             "Error: Invalid tool call: it has no `name`",
         ),
         (
-            Answer::UnknownTool { name: name() },
+            Reply::UnknownTool { name: name() },
             "unknown_tool",
             "FunctionNotFoundError: Cannot find the function named look",
         ),
         (
-            Answer::InactiveGroup { tool: name(), group: "web".to_owned() },
+            Reply::InactiveGroup { tool: name(), group: "web".to_owned() },
             "inactive_group",
             "FunctionInactiveError: The function 'look' is in the inactive group 'web'. \
              Activate the tool group by calling 'reset_equipped_tools' first to use this tool.",
         ),
-        (Answer::NotAvailable { tool: name() }, "tool_not_available", "Error: The tool 'look' is not available."),
-        (Answer::InvalidArguments { text: "the whole text".to_owned() }, "invalid_arguments", "the whole text"),
-        (Answer::Failed { message: "'k'".to_owned() }, "failed", "Error: 'k'"),
-        (Answer::Failed { message: String::new() }, "failed", "Error: "),
-        (Answer::FailedInBackground { message: "no".to_owned() }, "failed", "Error during async execution: no"),
+        (Reply::NotAvailable { tool: name() }, "tool_not_available", "Error: The tool 'look' is not available."),
+        (Reply::InvalidArguments { text: "the whole text".to_owned() }, "invalid_arguments", "the whole text"),
+        (Reply::Failed { message: "'k'".to_owned() }, "failed", "Error: 'k'"),
+        (Reply::Failed { message: String::new() }, "failed", "Error: "),
+        (Reply::FailedInBackground { message: "no".to_owned() }, "failed", "Error during async execution: no"),
         (
-            Answer::Interrupted,
+            Reply::Interrupted,
             "interrupted",
             "<system-info>The tool call has been interrupted by the user.</system-info>",
         ),
         (
-            Answer::Timeout { tool: name(), seconds: 1.5 },
+            Reply::Timeout { tool: name(), seconds: 1.5 },
             "timeout",
             "Error: The tool 'look' did not finish within 1.5 seconds.",
         ),
@@ -48,7 +48,7 @@ fn an_answer_has_a_code_and_a_fixed_text() {
 
 #[test]
 fn whole_seconds_are_told_without_a_fraction() {
-    let answer = Answer::Timeout { tool: "look".to_owned(), seconds: 2.0 };
+    let answer = Reply::Timeout { tool: "look".to_owned(), seconds: 2.0 };
 
     assert_eq!(answer.text(), "Error: The tool 'look' did not finish within 2 seconds.");
 }

@@ -1,8 +1,12 @@
-//! The answers that toolcrib itself gives in the stream, with their fixed texts: one table.
+//! The replies that toolcrib itself gives in the stream, with their fixed texts: one table.
 
+use super::modes::ErrorSource;
 use crate::registry::Denial;
 
-/// Why a call did not go well, as a word that programs compare.
+/// The longest name of a tool that a reply repeats, in characters: the model made it up.
+const LONGEST_NAME: usize = 100;
+
+/// The reason why a call did not go well, as a word that programs compare.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Code {
     /// The request itself cannot be read.
@@ -21,11 +25,11 @@ pub enum Code {
     Interrupted,
     /// The tool took longer than it may.
     Timeout,
-    /// A rule or a person is against it.
+    /// A rule or an approver denied the call.
     Denied,
-    /// Somebody has to agree first.
+    /// The call waits for approval.
     Pending,
-    /// Whoever was asked has given up everything that waited.
+    /// The approver cancelled every call that waited for approval.
     Cancelled,
     /// No task has the id.
     UnknownTask,
@@ -58,9 +62,9 @@ impl Code {
     }
 }
 
-/// An answer that does not come from the tool.
+/// A reply that does not come from the tool.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Answer {
+pub enum Reply {
     /// The request itself cannot be read.
     BadCall {
         /// What is wrong with it and how to write it.
@@ -112,30 +116,30 @@ pub enum Answer {
         /// How long it may take.
         seconds: f64,
     },
-    /// A rule or a person is against it.
+    /// A rule or an approver denied the call.
     Denied {
         /// The tool's name.
         tool: String,
         /// Why; empty where there is no more to say.
         reason: String,
     },
-    /// Somebody has to agree first.
+    /// The call waits for approval.
     Pending {
         /// The tool's name.
         tool: String,
     },
-    /// Whoever was asked has given up everything that waited.
+    /// The approver cancelled every call that waited for approval.
     Cancelled {
         /// The tool's name.
         tool: String,
     },
 }
 
-impl Answer {
-    /// Why a call may not go to the tool of a name.
+impl Reply {
+    /// The reply to a call that the registry does not admit.
     #[must_use]
     pub fn refusing(tool: &str, denial: &Denial) -> Self {
-        let tool = tool.to_owned();
+        let tool = short(tool);
         match denial {
             Denial::Unknown => Self::UnknownTool { name: tool },
             Denial::Inactive(group) => Self::InactiveGroup { tool, group: group.name().to_owned() },
@@ -143,7 +147,16 @@ impl Answer {
         }
     }
 
-    /// The word for it.
+    /// The reply to an error of a tool, or of what works on its responses.
+    #[must_use]
+    pub fn failed(message: String, source: ErrorSource, in_background: bool) -> Self {
+        match source {
+            ErrorSource::Stream | ErrorSource::Postprocess if in_background => Self::FailedInBackground { message },
+            ErrorSource::Function | ErrorSource::Stream | ErrorSource::Postprocess => Self::Failed { message },
+        }
+    }
+
+    /// The code of the reply.
     #[must_use]
     pub fn code(&self) -> Code {
         match self {
@@ -167,13 +180,13 @@ impl Answer {
         match self {
             Self::BadCall { reason } => format!("Error: Invalid tool call: {reason}"),
             Self::UnknownTool { name } => {
-                format!("FunctionNotFoundError: Cannot find the function named {name}")
+                format!("FunctionNotFoundError: Cannot find the function named {}", short(name))
             }
             Self::InactiveGroup { tool, group } => format!(
                 "FunctionInactiveError: The function '{tool}' is in the inactive group '{group}'. \
                  Activate the tool group by calling 'reset_equipped_tools' first to use this tool."
             ),
-            Self::NotAvailable { tool } => format!("Error: The tool '{tool}' is not available."),
+            Self::NotAvailable { tool } => format!("Error: The tool '{}' is not available.", short(tool)),
             Self::InvalidArguments { text } => text.clone(),
             Self::Failed { message } => format!("Error: {message}"),
             Self::McpFailed { message } => format!("Error occurred when calling MCP tool: {message}"),
@@ -199,5 +212,38 @@ impl Answer {
                 )
             }
         }
+    }
+}
+
+/// A name that is long enough to be recognised.
+fn short(name: &str) -> String {
+    match name.char_indices().nth(LONGEST_NAME) {
+        Some((end, _)) => format!("{}…", &name[..end]),
+        None => name.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_a_model_made_up_is_repeated_in_part() {
+        let name = "é".repeat(1_000_000);
+
+        for denial in [Denial::Unknown, Denial::OutOfView] {
+            let reply = Reply::refusing(&name, &denial);
+
+            assert!(reply.text().chars().count() < 200, "{}", reply.text().len());
+        }
+        assert!(Reply::UnknownTool { name }.text().ends_with(&format!("{}…", "é".repeat(100))));
+    }
+
+    #[test]
+    fn a_shortened_name_is_not_shortened_again() {
+        let once = Reply::refusing(&"x".repeat(101), &Denial::Unknown);
+
+        assert_eq!(once.text().matches('…').count(), 1);
+        assert!(Reply::refusing(&"x".repeat(100), &Denial::Unknown).text().ends_with("xx"));
     }
 }
