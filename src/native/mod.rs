@@ -5,7 +5,6 @@
 //! [`Runtime`] is the tokio runtime of a host that has none, such as a Python process.
 
 mod context;
-mod response;
 mod run;
 mod runtime;
 mod schema;
@@ -13,7 +12,6 @@ mod tool;
 pub mod tools;
 
 pub use context::ToolContext;
-pub use response::{IntoResponse, Json};
 pub use run::{Failure, Run, ToolError};
 pub use runtime::{Receiver, Runtime, ShutDown};
-pub use tool::NativeTool;
+pub use tool::{Json, NativeTool};

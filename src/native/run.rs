@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use futures_core::Stream;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::call::{Answer, ToolResponse};
+use crate::call::{Reply, ToolResponse};
 
 /// The responses of a tool's own code.
 pub(super) type Responses = Pin<Box<dyn Stream<Item = Result<ToolResponse, ToolError>> + Send>>;
@@ -72,15 +72,15 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// The answer to the model.
+    /// The reply to the model.
     #[must_use]
-    pub fn answer(&self, tool: &str) -> Answer {
+    pub fn reply(&self, tool: &str) -> Reply {
         match self {
             Self::Arguments(reason) => {
-                Answer::InvalidArguments { text: format!("Error: Invalid arguments for tool '{tool}': {reason}") }
+                Reply::InvalidArguments { text: format!("Error: Invalid arguments for tool '{tool}': {reason}") }
             }
-            Self::Returned(error) => Answer::Failed { message: error.message.clone() },
-            Self::Panicked(message) => Answer::Failed { message: format!("the tool failed internally: {message}") },
+            Self::Returned(error) => Reply::Failed { message: error.message.clone() },
+            Self::Panicked(message) => Reply::Failed { message: format!("the tool failed internally: {message}") },
         }
     }
 }

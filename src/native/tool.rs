@@ -8,11 +8,13 @@ use std::time::Duration;
 use futures_core::Stream;
 use futures_util::{FutureExt, StreamExt, stream};
 use schemars::JsonSchema;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::run::{Failure, Responses, Run, ToolError};
-use super::{IntoResponse, ToolContext, schema};
+use super::{ToolContext, schema};
+use crate::call::{Reply, ToolResponse};
 use crate::policy::{Kind, Permission};
 use crate::schema::check::Checker;
 use crate::schema::{Entries, FunctionSchema, Node};
@@ -54,18 +56,19 @@ pub struct NativeTool {
 impl NativeTool {
     /// A tool that gives one response.
     ///
-    /// What the function returns becomes a response by [`IntoResponse`]; an error becomes a response with the code
-    /// `failed`, and so does a panic.
+    /// The result becomes a response as it does in a Python tool: text stays text, other values become JSON text and keep
+    /// their value in the metadata; [`Json`] is for types of your own. An error becomes a response with the code `failed`,
+    /// and so does a panic.
     pub fn new<P, R, F, Fut>(name: &str, description: &str, function: F) -> Self
     where
         P: JsonSchema + DeserializeOwned,
-        R: IntoResponse,
+        R: Into<ToolResponse>,
         F: Fn(ToolContext, P) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<R, ToolError>> + Send + 'static,
     {
         Self::with::<P>(name, description, false, move |context, arguments| {
             let result = function(context, read(arguments)?);
-            Ok(Box::pin(stream::once(result.map(|result| result.map(IntoResponse::into_response)))))
+            Ok(Box::pin(stream::once(result.map(|result| result.map(Into::into)))))
         })
     }
 
@@ -73,13 +76,13 @@ impl NativeTool {
     pub fn streaming<P, R, F, S>(name: &str, description: &str, function: F) -> Self
     where
         P: JsonSchema + DeserializeOwned,
-        R: IntoResponse,
+        R: Into<ToolResponse>,
         F: Fn(ToolContext, P) -> S + Send + Sync + 'static,
         S: Stream<Item = Result<R, ToolError>> + Send + 'static,
     {
         Self::with::<P>(name, description, true, move |context, arguments| {
             let results = function(context, read(arguments)?);
-            Ok(Box::pin(results.map(|result| result.map(IntoResponse::into_response))))
+            Ok(Box::pin(results.map(|result| result.map(Into::into))))
         })
     }
 
@@ -199,5 +202,21 @@ fn read<P: DeserializeOwned>(arguments: Value) -> Result<P, Failure> {
             serde_json::from_value(Value::Null).map_err(|error| Failure::Arguments(error.to_string()))
         }
         Err(error) => Err(Failure::Arguments(error.to_string())),
+    }
+}
+
+/// A result of any type that serde can write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Json<T>(pub T);
+
+impl<T: Serialize> From<Json<T>> for ToolResponse {
+    fn from(Json(value): Json<T>) -> Self {
+        match serde_json::to_value(value) {
+            Ok(value) => Self::from(value),
+            // A map whose keys are no text, or a `Serialize` that fails.
+            Err(error) => {
+                Self::replying(&Reply::Failed { message: format!("the result cannot be written as JSON: {error}") })
+            }
+        }
     }
 }

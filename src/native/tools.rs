@@ -72,11 +72,9 @@ async fn step(
     let at = next.unwrap_or(waiting.seconds);
     sleep_until(waiting.began + Duration::from_secs_f64(at)).await;
     if next.is_none() {
-        return Some((Ok(ToolResponse::text(format!("Waited {} seconds.", waiting.seconds))), None));
+        return Some((Ok(ToolResponse::of_text(format!("Waited {} seconds.", waiting.seconds))), None));
     }
     waiting.reports += 1;
-    let mut report = ToolResponse::text(format!("Waited {at} of {} seconds.", waiting.seconds));
-    report.stream = true;
-    report.is_last = false;
-    Some((Ok(report), Some(Ok(waiting))))
+    let report = ToolResponse::of_text(format!("Waited {at} of {} seconds.", waiting.seconds));
+    Some((Ok(ToolResponse { stream: true, is_last: false, ..report }), Some(Ok(waiting))))
 }
