@@ -13,5 +13,5 @@ pub mod tools;
 
 pub use context::ToolContext;
 pub use run::{Failure, Run, ToolError};
-pub use runtime::{Receiver, Runtime, ShutDown};
+pub use runtime::{Delivery, Room, Runtime, ShutDown, Task};
 pub use tool::{Json, NativeTool};

@@ -87,29 +87,50 @@ impl Failure {
 
 /// A tool under way: the stream of its responses.
 ///
-/// It ends after the first failure. A panic of the tool is caught and is such a failure. Dropping it drops the tool's
-/// future and cancels the token of its context.
+/// The tool starts with the first poll. The run ends after the first failure; a panic of the tool is caught and is such
+/// a failure. Dropping the run drops the tool's future and cancels the token of its context.
 #[must_use = "a tool does nothing unless its responses are polled"]
 pub struct Run {
     state: State,
     _cancel: DropGuard,
 }
 
+type Begin = Box<dyn FnOnce() -> Result<Responses, Failure> + Send>;
+
 enum State {
-    Refused(Failure),
+    Fresh(Begin),
     Running(Responses),
     Over,
 }
 
 impl Run {
     /// A run that makes its responses with `begin`.
-    pub(super) fn new(token: CancellationToken, begin: impl FnOnce() -> Result<Responses, Failure>) -> Self {
-        let state = match catch_unwind(AssertUnwindSafe(begin)) {
-            Ok(Ok(responses)) => State::Running(responses),
-            Ok(Err(failure)) => State::Refused(failure),
-            Err(panic) => State::Refused(Failure::Panicked(panic_text(&*panic))),
-        };
-        Self { state, _cancel: token.drop_guard() }
+    pub(super) fn new(
+        token: CancellationToken,
+        begin: impl FnOnce() -> Result<Responses, Failure> + Send + 'static,
+    ) -> Self {
+        Self { state: State::Fresh(Box::new(begin)), _cancel: token.drop_guard() }
+    }
+
+    /// One step of the tool's own code; an error is why it ended.
+    fn step(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<ToolResponse>, Failure>> {
+        if let State::Fresh(_) = self.state
+            && let State::Fresh(begin) = std::mem::replace(&mut self.state, State::Over)
+        {
+            self.state = State::Running(caught(begin)??);
+        }
+        let State::Running(responses) = &mut self.state else { return Poll::Ready(Ok(None)) };
+        // What a panic leaves behind is dropped, and never polled again.
+        match caught(|| responses.as_mut().poll_next(context))? {
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(response) => Poll::Ready(response.transpose().map_err(Failure::Returned)),
+        }
+    }
+
+    /// Drops the tool's code, whose destructors may panic as well.
+    fn end(&mut self) -> Result<(), Failure> {
+        let state = std::mem::replace(&mut self.state, State::Over);
+        caught(|| drop(state))
     }
 }
 
@@ -117,35 +138,18 @@ impl Stream for Run {
     type Item = Result<ToolResponse, Failure>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let polled = match &mut self.state {
-            // What a panic leaves behind is dropped, and never polled again.
-            State::Running(responses) => catch_unwind(AssertUnwindSafe(|| responses.as_mut().poll_next(context))),
-            State::Refused(failure) => {
-                let failure = failure.clone();
-                self.state = State::Over;
-                return Poll::Ready(Some(Err(failure)));
-            }
-            State::Over => return Poll::Ready(None),
-        };
-        let failure = match polled {
-            Ok(Poll::Pending) => return Poll::Pending,
-            Ok(Poll::Ready(Some(Ok(response)))) => return Poll::Ready(Some(Ok(response))),
-            Ok(Poll::Ready(None)) => None,
-            Ok(Poll::Ready(Some(Err(error)))) => Some(Failure::Returned(error)),
-            Err(panic) => Some(Failure::Panicked(panic_text(&*panic))),
-        };
-        // A destructor of the tool may panic as well; the run is over in any case.
-        let over = std::mem::replace(&mut self.state, State::Over);
-        let dropped = catch_unwind(AssertUnwindSafe(|| drop(over)));
-        let failure = failure.or_else(|| dropped.err().map(|panic| Failure::Panicked(panic_text(&*panic))));
-        Poll::Ready(failure.map(Err))
+        let step = std::task::ready!(self.step(context)).transpose();
+        if matches!(step, Some(Ok(_))) {
+            return Poll::Ready(step);
+        }
+        let ended = self.end();
+        Poll::Ready(step.or_else(|| ended.err().map(Err)))
     }
 }
 
 impl Drop for Run {
     fn drop(&mut self) {
-        let state = std::mem::replace(&mut self.state, State::Over);
-        let _ = catch_unwind(AssertUnwindSafe(|| drop(state)));
+        let _ = self.end();
     }
 }
 
@@ -153,6 +157,11 @@ impl fmt::Debug for Run {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Run").finish_non_exhaustive()
     }
+}
+
+/// Calls code of a tool; its panic is a failure.
+fn caught<T>(code: impl FnOnce() -> T) -> Result<T, Failure> {
+    catch_unwind(AssertUnwindSafe(code)).map_err(|panic| Failure::Panicked(panic_text(&*panic)))
 }
 
 /// The message of a panic.

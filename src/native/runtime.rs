@@ -1,19 +1,16 @@
-//! The tokio runtime of a host that has none of its own: runs native tools, hands their responses over through bounded
-//! queues, and can be joined.
+//! The tokio runtime of a host that has none of its own: runs native tools, hands their responses to the host through
+//! bounded queues, and can be joined.
 //!
-//! Its threads call nothing of the host but the [`std::task::Waker`] of whoever reads a queue.
+//! Its threads call nothing of the host but the function that delivers a response.
 
 use std::fmt;
 use std::io;
-use std::pin::Pin;
-use std::sync::{Mutex, PoisonError};
-use std::task::{Context, Poll};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use futures_core::Stream;
 use futures_util::StreamExt;
 use tokio::runtime::{Builder, Handle};
-use tokio::sync::mpsc;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::AbortHandle;
 
 use super::run::{Failure, Run};
@@ -47,24 +44,35 @@ impl Runtime {
         Ok(Self { handle: inner.handle().clone(), inner: Mutex::new(Some(inner)) })
     }
 
-    /// Runs a tool here. It runs at most `ahead` responses ahead of its reader.
+    /// Runs a tool here and calls `deliver` with everything it gives, the end included. At most `ahead` responses are
+    /// delivered and not dropped; a tool that has more waits.
+    ///
+    /// `deliver` is called in a thread of this runtime and must not block. It is dropped when the tool has ended, however
+    /// that came; if no [`Delivery::End`] was delivered, the tool was aborted.
     ///
     /// # Errors
     ///
     /// [`ShutDown`] after [`shut_down`](Self::shut_down).
-    pub fn spawn(&self, mut run: Run, ahead: usize) -> Result<Receiver, ShutDown> {
+    pub fn spawn(
+        &self,
+        mut run: Run,
+        ahead: usize,
+        deliver: impl Fn(Delivery) + Send + 'static,
+    ) -> Result<Task, ShutDown> {
         if self.lock().is_none() {
             return Err(ShutDown);
         }
-        let (sender, items) = mpsc::channel(ahead.max(1));
+        let room = Arc::new(Semaphore::new(ahead.max(1)));
         let task = self.handle.spawn(async move {
             while let Some(item) = run.next().await {
-                if sender.send(Box::new(item)).await.is_err() {
-                    return;
-                }
+                // The semaphore is never closed.
+                let Ok(room) = room.clone().acquire_owned().await else { return };
+                deliver(Delivery::Item(item, Room(room)));
             }
+            drop(run);
+            deliver(Delivery::End);
         });
-        Ok(Receiver { items, task: task.abort_handle() })
+        Ok(Task(task.abort_handle()))
     }
 
     /// Ends all tools, drops their futures and joins the threads, but waits for no longer than `patience`: a tool that
@@ -76,12 +84,12 @@ impl Runtime {
         }
     }
 
-    /// Lets go of the threads without a look at them: in a forked child they are not there.
+    /// Lets go of the threads without touching them: in a forked child they do not exist.
     pub fn abandon(&self) {
         std::mem::forget(self.lock().take());
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Option<tokio::runtime::Runtime>> {
+    fn lock(&self) -> MutexGuard<'_, Option<tokio::runtime::Runtime>> {
         // It is taken out in one step, so it is whole after any panic.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -93,24 +101,25 @@ impl fmt::Debug for Runtime {
     }
 }
 
-/// The responses of a tool that runs on a [`Runtime`], in the order they come. Dropping it ends the tool.
+/// A result of a tool on its way to the host.
 #[derive(Debug)]
-pub struct Receiver {
-    /// Boxed, because the queue sets aside room for many of them.
-    items: mpsc::Receiver<Box<Result<ToolResponse, Failure>>>,
-    task: AbortHandle,
+pub enum Delivery {
+    /// A response, or the failure that is the last result. The tool may go on when its [`Room`] is dropped.
+    Item(Result<ToolResponse, Failure>, Room),
+    /// The tool has ended by itself.
+    End,
 }
 
-impl Stream for Receiver {
-    type Item = Result<ToolResponse, Failure>;
+/// A place in the queue between a tool and its host.
+#[derive(Debug)]
+pub struct Room(#[allow(dead_code, reason = "given back by being dropped")] OwnedSemaphorePermit);
 
-    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        self.items.poll_recv(context).map(|item| item.map(|item| *item))
-    }
-}
+/// A tool that runs on a [`Runtime`]. Dropping it aborts the tool.
+#[derive(Debug)]
+pub struct Task(AbortHandle);
 
-impl Drop for Receiver {
+impl Drop for Task {
     fn drop(&mut self) {
-        self.task.abort();
+        self.0.abort();
     }
 }

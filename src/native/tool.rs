@@ -171,10 +171,10 @@ impl NativeTool {
     /// Runs the tool with arguments that fit its schema.
     ///
     /// This is the end of the path of a call, without what comes before: nothing is checked against the schema, and nobody
-    /// is asked. The run has to be polled inside a tokio runtime if the tool needs one.
+    /// is asked. The run has to be polled inside a tokio runtime if the tool needs one; nothing of the tool runs before.
     pub fn run(&self, context: ToolContext, arguments: Value) -> Run {
-        let token = context.cancellation.clone();
-        Run::new(token, || (self.body)(context, arguments))
+        let (token, body) = (context.cancellation.clone(), self.body.clone());
+        Run::new(token, move || body(context, arguments))
     }
 }
 
