@@ -47,10 +47,10 @@ pub struct NativeTool {
     checker: Arc<Checker>,
     body: Arc<dyn Fn(ToolContext, Value) -> Result<Responses, Failure> + Send + Sync>,
     is_streaming: bool,
-    pub(super) kind: Kind,
-    pub(super) permission: Permission,
-    pub(super) timeout: Option<Duration>,
-    pub(super) tags: Arc<[Box<str>]>,
+    kind: Kind,
+    permission: Permission,
+    timeout: Option<Duration>,
+    tags: Arc<[Box<str>]>,
 }
 
 impl NativeTool {
@@ -116,25 +116,25 @@ impl NativeTool {
 
     /// The same tool of a kind, which rules can be about.
     #[must_use]
-    pub fn kind(self, kind: Kind) -> Self {
+    pub fn with_kind(self, kind: Kind) -> Self {
         Self { kind, ..self }
     }
 
     /// The same tool that has to be confirmed, or not, where no rule says otherwise.
     #[must_use]
-    pub fn permission(self, permission: Permission) -> Self {
+    pub fn with_permission(self, permission: Permission) -> Self {
         Self { permission, ..self }
     }
 
     /// The same tool whose calls end after this time.
     #[must_use]
-    pub fn timeout(self, timeout: Duration) -> Self {
+    pub fn with_timeout(self, timeout: Duration) -> Self {
         Self { timeout: Some(timeout), ..self }
     }
 
     /// The same tool with tags, which views can choose it by and rules can be about.
     #[must_use]
-    pub fn tags<T: Into<Box<str>>>(self, tags: impl IntoIterator<Item = T>) -> Self {
+    pub fn with_tags<T: Into<Box<str>>>(self, tags: impl IntoIterator<Item = T>) -> Self {
         Self { tags: tags.into_iter().map(Into::into).collect(), ..self }
     }
 
@@ -162,10 +162,28 @@ impl NativeTool {
         &self.checker
     }
 
+    /// Its effect on the world.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// The permission it needs where no rule says otherwise.
+    #[must_use]
+    pub fn permission(&self) -> Permission {
+        self.permission
+    }
+
     /// The time after which its calls end.
     #[must_use]
-    pub fn time_limit(&self) -> Option<Duration> {
+    pub fn timeout(&self) -> Option<Duration> {
         self.timeout
+    }
+
+    /// The tags that views and rules can choose it by.
+    #[must_use]
+    pub fn tags(&self) -> &Arc<[Box<str>]> {
+        &self.tags
     }
 
     /// Runs the tool with arguments that fit its schema.

@@ -35,7 +35,7 @@ pub fn wait() -> NativeTool {
     let description = "Wait for a number of seconds before going on, for example until a job has made progress and can be \
                        looked at again. Reports the progress if `every` is given.";
     NativeTool::streaming("wait", description, |_: ToolContext, wait: Wait| stream::unfold(Some(Waiting::new(&wait)), step))
-        .kind(Kind::Think)
+        .with_kind(Kind::Think)
 }
 
 /// A wait under way.
