@@ -1,6 +1,6 @@
 """Keep the tools of LLM agents, tell models about them, decide who may call them, and run them."""
 
-from toolcrib import errors, tracing
+from toolcrib import _core, errors, tracing
 from toolcrib._core import (
     Approvals,
     ArgumentReader,
@@ -64,3 +64,6 @@ __all__ = [
     "parse_tool_calls",
     "tracing",
 ]
+
+# Now rather than at first use, which may come when nothing can be imported any more.
+_core._resolve()

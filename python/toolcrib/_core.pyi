@@ -2002,3 +2002,6 @@ def _configure_tracing(
     limit: int,
 ) -> None:
     """Set how calls are traced; `toolcrib.tracing.configure` says what each of these means."""
+
+def _resolve() -> None:
+    """Look up what the core uses of the package, which is imported by now."""

@@ -45,7 +45,9 @@ fn taken_apart(value: &Bound<'_, PyAny>, depth: usize) -> PyResult<Shown> {
         return text_of(value).map(Shown::Text);
     }
     if let Ok(dict) = value.cast::<PyDict>() {
-        let entries = dict.iter().map(|(key, value)| Ok((text_of(&key)?, taken_apart(&value, depth - 1)?)));
+        let entries = json::entries_of(dict)
+            .into_iter()
+            .map(|(key, value)| Ok((text_of(&key)?, taken_apart(&value, depth - 1)?)));
         return entries.collect::<PyResult<_>>().map(Shown::Entries);
     }
     if let Ok(list) = value.cast::<PyList>() {

@@ -6,10 +6,10 @@ use std::time::{Duration, Instant, SystemTime};
 
 use pyo3::exceptions::PyValueError;
 use pyo3::gc::{PyTraverseError, PyVisit};
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use super::imported::BEGIN_TASK;
 use super::response;
 use crate::call::{Board, Limits, Notice, task_id};
 
@@ -61,8 +61,7 @@ pub(crate) fn begin<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = board.py();
     let id = task_id(random_bits());
-    let module = py.import(intern!(py, "toolcrib._background"))?;
-    module.call_method1(intern!(py, "begin"), (board, &id, tool, stream))?;
+    BEGIN_TASK.get(py)?.call1((board, &id, tool, stream))?;
     response::notice(py, &Notice::Started { tool: tool.to_owned() }, &id)
 }
 

@@ -3,9 +3,10 @@
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyFunction, PyString, PyTuple, PyType};
 
+use super::imported::PARTIAL;
+use super::json::entries_of;
 use super::signature::{ParameterKind, Signature, attributes_of, has_any};
 
 /// What calling a tool's function gives.
@@ -48,7 +49,7 @@ impl<'py> Callable<'py> {
             let earlier = function.getattr(intern!(py, "args"))?.cast_into::<PyTuple>()?;
             positional = earlier.iter().chain(positional).collect();
             let keywords = function.getattr(intern!(py, "keywords"))?.cast_into::<PyDict>()?;
-            for (name, value) in keywords {
+            for (name, value) in entries_of(&keywords) {
                 if !bound.contains(&name)? {
                     bound.set_item(name, value)?;
                 }
@@ -88,8 +89,7 @@ impl<'py> Callable<'py> {
 }
 
 fn partial_class(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
-    static PARTIAL: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-    PARTIAL.import(py, "functools", "partial")
+    Ok(PARTIAL.get(py)?.cast::<PyType>()?)
 }
 
 fn is_partial(callable: &Bound<'_, PyAny>) -> PyResult<bool> {

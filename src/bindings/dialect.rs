@@ -6,11 +6,11 @@
 
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString};
 use serde_json::Value;
 
+use super::imported::DIALECT_SCHEMAS;
 use super::json;
 use super::meta::with_switches;
 use super::tool::PyTool;
@@ -153,8 +153,7 @@ pub(crate) fn listing(
         schemas.append(json::copy_dict(tool.get().schema.bind(py))?)?;
         told.append(tool)?;
     }
-    let module = py.import(intern!(py, "toolcrib.dialects"))?;
-    module.call_method1(intern!(py, "DialectSchemas"), (schemas, dialect.name(), told))
+    DIALECT_SCHEMAS.get(py)?.call1((schemas, dialect.name(), told))
 }
 
 /// The dialect of a name.

@@ -2,57 +2,94 @@
 
 use std::any::Any;
 
+use pyo3::panic::PanicException;
 use pyo3::prelude::*;
+use pyo3::types::PyType;
 
 use crate::Error;
 
 /// The number that every system has for a missing file.
 const ENOENT: i32 = 2;
 
-mod python {
-    #![allow(missing_docs, reason = "the classes are documented where they are defined, in errors.py")]
-    pyo3::import_exception!(toolcrib.errors, DuplicateToolError);
-    pyo3::import_exception!(toolcrib.errors, UnknownToolError);
-    pyo3::import_exception!(toolcrib.errors, NoFreeNameError);
-    pyo3::import_exception!(toolcrib.errors, DuplicateGroupError);
-    pyo3::import_exception!(toolcrib.errors, UnknownGroupError);
-    pyo3::import_exception!(toolcrib.errors, BasicGroupError);
-    pyo3::import_exception!(toolcrib.errors, ReservedGroupError);
-    pyo3::import_exception!(toolcrib.errors, ReservedGroupRemovalError);
-    pyo3::import_exception!(toolcrib.errors, InvalidGroupError);
-    pyo3::import_exception!(toolcrib.errors, DuplicateRoleError);
-    pyo3::import_exception!(toolcrib.errors, UnknownRoleError);
-    pyo3::import_exception!(toolcrib.errors, SystemRoleError);
-    pyo3::import_exception!(toolcrib.errors, InvalidRoleError);
-    pyo3::import_exception!(toolcrib.errors, RoleFileError);
-    pyo3::import_exception!(toolcrib.errors, InvalidSchemaError);
-    pyo3::import_exception!(toolcrib.errors, IncompleteSchemaError);
-    pyo3::import_exception!(toolcrib.errors, UnsupportedTypeError);
-    pyo3::import_exception!(toolcrib.errors, ExtendedModelError);
-    pyo3::import_exception!(toolcrib.errors, UnknownDialectError);
-    pyo3::import_exception!(toolcrib.errors, UnreadableArgumentsError);
-    pyo3::import_exception!(toolcrib.errors, SkillDirectoryError);
-    pyo3::import_exception!(toolcrib.errors, SkillFileError);
-    pyo3::import_exception!(toolcrib.errors, SkillFrontMatterError);
-    pyo3::import_exception!(toolcrib.errors, DuplicateSkillError);
-    pyo3::import_exception!(toolcrib.errors, SkillTemplateError);
-    pyo3::import_exception!(toolcrib.errors, InvalidStateError);
-    pyo3::import_exception!(toolcrib.errors, InvalidPendingError);
-    pyo3::import_exception!(toolcrib.errors, AlteredPendingError);
-    pyo3::import_exception!(toolcrib.errors, ExpiredPendingError);
-    pyo3::import_exception!(toolcrib.errors, UsedPendingError);
-    pyo3::import_exception!(toolcrib.errors, MisplacedPendingError);
-    pyo3::import_exception!(toolcrib.errors, InvalidAnswerError);
-    pyo3::import_exception!(toolcrib.errors, FileAccessError);
-    pyo3::import_exception!(toolcrib.errors, MissingFileError);
-    pyo3::import_exception!(toolcrib.errors, ForeignFileError);
-    pyo3::import_exception!(toolcrib.errors, DamagedFileError);
-    pyo3::import_exception!(toolcrib.errors, NewerFileError);
-    pyo3::import_exception!(toolcrib.errors, FileTooLargeError);
-    pyo3::import_exception!(toolcrib.errors, InvalidRuleError);
-    pyo3::import_exception!(toolcrib.errors, DuplicateRuleError);
-    pyo3::import_exception!(toolcrib.errors, InvalidPolicyFileError);
-    pyo3::import_exception!(toolcrib.errors, InternalError);
+/// Declares the exceptions, and the function that resolves all of them.
+macro_rules! exceptions {
+    ($($name:ident,)*) => {
+        mod python {
+            #![allow(missing_docs, reason = "the classes are documented where they are defined, in errors.py")]
+            $(pyo3::import_exception!(toolcrib.errors, $name);)*
+        }
+
+        fn resolve(py: Python<'_>) -> PyResult<()> {
+            let module = py.import("toolcrib.errors")?;
+            $(
+                module.getattr(stringify!($name))?.cast_into::<PyType>()?;
+                // It is there, so pyo3 finds it too, and keeps it.
+                let _ = py.get_type::<python::$name>();
+            )*
+            Ok(())
+        }
+    };
+}
+
+exceptions! {
+    DuplicateToolError,
+    UnknownToolError,
+    NoFreeNameError,
+    DuplicateGroupError,
+    UnknownGroupError,
+    BasicGroupError,
+    ReservedGroupError,
+    ReservedGroupRemovalError,
+    InvalidGroupError,
+    DuplicateRoleError,
+    UnknownRoleError,
+    SystemRoleError,
+    InvalidRoleError,
+    RoleFileError,
+    InvalidSchemaError,
+    IncompleteSchemaError,
+    UnsupportedTypeError,
+    ExtendedModelError,
+    UnknownDialectError,
+    UnreadableArgumentsError,
+    SkillDirectoryError,
+    SkillFileError,
+    SkillFrontMatterError,
+    DuplicateSkillError,
+    SkillTemplateError,
+    InvalidStateError,
+    InvalidPendingError,
+    AlteredPendingError,
+    ExpiredPendingError,
+    UsedPendingError,
+    MisplacedPendingError,
+    InvalidAnswerError,
+    FileAccessError,
+    MissingFileError,
+    ForeignFileError,
+    DamagedFileError,
+    NewerFileError,
+    FileTooLargeError,
+    InvalidRuleError,
+    DuplicateRuleError,
+    InvalidPolicyFileError,
+    InternalError,
+}
+
+/// Resolves the exceptions. pyo3 makes an exception when Rust returns to Python, where it can only abort the process if the
+/// class cannot be imported: while the interpreter shuts down, say, or for a frame without builtins.
+pub(crate) fn init(py: Python<'_>) -> PyResult<()> {
+    resolve(py)?;
+    // A panic that pyo3 catches is raised as `PanicException`, which `except Exception` lets pass. Making one raises our own
+    // exception instead, and what is raised while an exception is made takes its place.
+    py.get_type::<PanicException>().setattr("__new__", wrap_pyfunction!(raise_internal, py)?)
+}
+
+/// Raise an `InternalError` in place of the exception that was to be made.
+#[pyfunction]
+#[pyo3(signature = (_class, what="an unknown panic"))]
+fn raise_internal(_class: &Bound<'_, PyAny>, what: &str) -> PyResult<()> {
+    Err(internal_error(what))
 }
 
 impl From<Error> for PyErr {
@@ -127,5 +164,9 @@ pub(crate) fn internal(panic: &(dyn Any + Send)) -> PyErr {
         .map(|text| (*text).to_owned())
         .or_else(|| panic.downcast_ref::<String>().cloned())
         .unwrap_or_else(|| "an unknown panic".to_owned());
+    internal_error(&what)
+}
+
+fn internal_error(what: &str) -> PyErr {
     python::InternalError::new_err(format!("toolcrib failed internally, please report this: {what}"))
 }

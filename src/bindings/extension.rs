@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::call::Plan;
 use super::callable::Kind;
+use super::imported::FINISH;
 use super::json::schema_from_python;
 use super::meta::open;
 use super::modules::imported;
@@ -116,9 +117,8 @@ impl PyTool {
             signature.by_name = true;
             let is_passed = |field: &&String| takes_any || signature.takes(py, field);
             let passed = PyFrozenSet::new(py, fields.iter().filter(is_passed))?;
-            let module = py.import(intern!(py, "toolcrib._finish"))?;
             let names = PyFrozenSet::new(py, &fields)?;
-            let checker = module.call_method1(intern!(py, "Finish"), (model, names, passed))?.unbind();
+            let checker = FINISH.get(py)?.call1((model, names, passed))?.unbind();
             let made = Finish { checker, function: function.clone_ref(py) };
             function = made.around(function.bind(py), self.kind)?.unbind();
             finish = Some(made);

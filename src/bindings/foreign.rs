@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyMapping, PyString, PyTuple};
 use serde_json::{Map, Number, Value};
 
-use super::json::{DEEPEST, integer_from_python};
+use super::json::{DEEPEST, entries_of, integer_from_python};
 
 /// The attributes by which an object is known to be a call, or to hold some.
 const ATTRIBUTES: [&str; 19] = [
@@ -89,7 +89,7 @@ fn read(object: &Bound<'_, PyAny>, depth: usize) -> PyResult<Value> {
 
 fn entries(dict: &Bound<'_, PyDict>, depth: usize) -> PyResult<Value> {
     let mut entries = Map::with_capacity(dict.len());
-    for (key, item) in dict.iter() {
+    for (key, item) in entries_of(dict) {
         let key = key.cast::<PyString>().map_err(|_| PyTypeError::new_err("a key is not text"))?;
         entries.insert(key.to_str()?.to_owned(), read(&item, depth + 1)?);
     }

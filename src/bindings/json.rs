@@ -122,7 +122,7 @@ impl Reading {
         }
         if let Ok(dict) = object.cast::<PyDict>() {
             let mut entries = Entries::with_capacity(dict.len());
-            for (key, item) in dict.iter() {
+            for (key, item) in entries_of(dict) {
                 let key = key.cast::<PyString>().map_err(|_| {
                     PyTypeError::new_err(format!("{place}: key {} is {}, not str", shown(&key), kind(&key)))
                 })?;
@@ -148,6 +148,12 @@ impl Reading {
     }
 }
 
+/// The entries of a dict, taken before any of them is read: reading one may run Python code, and another thread may run
+/// meanwhile, so that the dict may change.
+pub(crate) fn entries_of<'py>(dict: &Bound<'py, PyDict>) -> Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+    dict.iter().collect()
+}
+
 /// Reads an integer of any size, digit by digit.
 pub(crate) fn integer_from_python(integer: &Bound<'_, PyInt>) -> PyResult<Number> {
     if let Ok(small) = integer.extract::<i64>() {
@@ -169,7 +175,7 @@ fn kind(object: &Bound<'_, PyAny>) -> String {
 /// Copies a dict of JSON values all the way down; strings and numbers are shared.
 pub(crate) fn copy_dict<'py>(dict: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyDict>> {
     let copy = dict.copy()?;
-    for (key, value) in dict.iter() {
+    for (key, value) in entries_of(&copy) {
         if let Some(value) = copy_container(&value)? {
             copy.set_item(key, value)?;
         }
@@ -183,8 +189,8 @@ fn copy_container<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, 
     }
     if let Ok(list) = value.cast_exact::<PyList>() {
         let copy = list.get_slice(0, list.len());
-        for (index, item) in list.iter().enumerate() {
-            if let Some(item) = copy_container(&item)? {
+        for index in 0..copy.len() {
+            if let Some(item) = copy_container(&copy.get_item(index)?)? {
                 copy.set_item(index, item)?;
             }
         }

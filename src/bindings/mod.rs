@@ -16,6 +16,7 @@ mod event;
 mod extension;
 mod foreign;
 mod group;
+mod imported;
 mod json;
 mod log;
 mod meta;
@@ -31,7 +32,6 @@ mod roles;
 mod roster;
 mod schema;
 mod signature;
-
 mod tell;
 mod text;
 mod tool;
@@ -46,13 +46,26 @@ mod worker;
 
 use pyo3::prelude::*;
 
+#[cfg(Py_GIL_DISABLED)]
+compile_error!(
+    "toolcrib cannot be built for a free-threaded Python: its types rely on the global interpreter lock. \
+     Use a build of CPython without the `t` in its version"
+);
+
 /// The module's own allocations; the interpreter keeps its allocator.
 #[global_allocator]
 static ALLOCATOR: allocator::Allocator = allocator::Allocator;
 
 /// The extension module behind the package `toolcrib`.
+///
+/// It is initialised in two phases, as pyo3 makes every module, which CPython takes for leave to load it into any
+/// interpreter that shares the lock of the main one; so the first line asks. An interpreter with a lock of its own is refused
+/// by CPython itself, because the slot that would allow it is not set. `gil_used` has a free-threaded Python switch its lock
+/// on, but `PYTHON_GIL=0` overrules that, so such builds are refused at compile time above.
 #[pymodule(gil_used = true)]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    call::refuse_second_interpreter()?;
+    imported::init(module)?;
     module.add_class::<toolkit::PyToolkit>()?;
     module.add_class::<tool::PyTool>()?;
     module.add_class::<group::PyToolGroup>()?;

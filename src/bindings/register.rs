@@ -85,7 +85,7 @@ impl<'py> Draft<'py> {
             None => (supplied, None),
         };
         let presets = callable.bound.clone();
-        for (name, value) in wishes.presets.iter().flatten() {
+        for (name, value) in wishes.presets.iter().flat_map(bridge::entries_of) {
             presets.set_item(preset_name(&name)?, value)?;
         }
         if let Some(postprocess) = wishes.postprocess.as_ref().filter(|function| !function.bind(py).is_callable()) {

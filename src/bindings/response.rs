@@ -6,10 +6,12 @@ use pyo3::ffi::PyTypeObject;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 use pyo3::{IntoPyObjectExt, PyTypeInfo};
 
+use super::imported::{FORMAT_TIME, LOCAL_TIME};
+use super::json::entries_of;
+use super::value::unicode;
 use crate::call::{Answer, Code, Notice};
 
 /// One chunk of what a tool call gives.
@@ -91,8 +93,8 @@ impl PyToolResponse {
             Id::Given(id) => return Ok(id.bind(py).clone()),
             Id::Made { at, salt } => (*at, *salt),
         };
-        let local = datetime(py)?.call_method1(intern!(py, "fromtimestamp"), (at.as_secs(),))?;
-        let second: String = local.call_method1(intern!(py, "strftime"), ("%Y-%m-%d %H:%M:%S",))?.extract()?;
+        let local = LOCAL_TIME.get(py)?.call1((at.as_secs(),))?;
+        let second: String = FORMAT_TIME.get(py)?.call1(("%Y-%m-%d %H:%M:%S", local))?.extract()?;
         let id = format!("{second}.{:03}_{salt:06x}", at.subsec_millis()).into_bound_py_any(py)?;
         slf.borrow_mut().id = Id::Given(id.clone().unbind());
         Ok(id)
@@ -108,7 +110,7 @@ impl PyToolResponse {
     fn text(&self, py: Python<'_>) -> PyResult<String> {
         let content = self.content.bind(py);
         if let Ok(text) = content.cast::<PyString>() {
-            return Ok(text.to_string());
+            return Ok(unicode(text).into_owned());
         }
         let mut texts = Vec::new();
         for block in content.try_iter()? {
@@ -117,7 +119,7 @@ impl PyToolResponse {
                 && let Some(text) = block.get_item(intern!(py, "text"))?
                 && let Ok(text) = text.cast::<PyString>()
             {
-                texts.push(text.to_string());
+                texts.push(unicode(text).into_owned());
             }
         }
         Ok(texts.join("\n"))
@@ -163,7 +165,7 @@ impl PyToolResponse {
     }
 
     fn __setstate__(slf: &Bound<'_, Self>, state: &Bound<'_, PyDict>) -> PyResult<()> {
-        for (name, value) in state {
+        for (name, value) in entries_of(state) {
             slf.setattr(name.cast::<PyString>()?, value)?;
         }
         Ok(())
@@ -209,11 +211,6 @@ impl PyToolResponse {
 #[inline]
 pub(crate) fn exact_type(py: Python<'_>) -> *mut PyTypeObject {
     PyToolResponse::type_object_raw(py)
-}
-
-fn datetime(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
-    static DATETIME: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    Ok(DATETIME.get_or_try_init(py, || py.import("datetime")?.getattr("datetime").map(Bound::unbind))?.bind(py))
 }
 
 fn text_block<'py>(py: Python<'py>, text: Bound<'py, PyString>) -> PyResult<Bound<'py, PyDict>> {

@@ -2,8 +2,9 @@
 
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyFunction, PyString, PyTuple, PyType};
+
+use super::imported::{METHOD, import_module};
 
 /// How an argument reaches its parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,8 +64,7 @@ impl Signature {
 }
 
 fn method_type(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
-    static METHOD: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-    METHOD.import(py, "types", "MethodType")
+    Ok(METHOD.get(py)?.cast::<PyType>()?)
 }
 
 /// What somebody has said about a function. Nearly always that is nothing, and then asking for one attribute would make an
@@ -150,7 +150,7 @@ fn is_receiver(name: &Bound<'_, PyAny>) -> bool {
 }
 
 fn inspect(py: Python<'_>, callable: &Bound<'_, PyAny>) -> PyResult<Signature> {
-    let inspect = py.import(intern!(py, "inspect"))?;
+    let inspect = import_module(py, "inspect")?;
     let empty = inspect.getattr(intern!(py, "_empty"))?;
     let given = |object: Bound<'_, PyAny>| {
         if object.is(&empty) { None } else { Some(object.unbind()) }

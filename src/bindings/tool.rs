@@ -19,6 +19,7 @@ use super::callable::{Callable, Kind};
 use super::desk::{Clearance, PyDesk};
 use super::dialect::Told;
 use super::extension::Extension;
+use super::imported::{TAP, import_module};
 use super::json;
 use super::meta::MetaTool;
 use super::traits::Traits;
@@ -102,7 +103,7 @@ impl PyTool {
     /// What the presets sum up to that JSON can hold.
     pub(crate) fn presets_hash(&self, py: Python<'_>) -> [u8; 32] {
         let mut presets = Map::new();
-        for (name, value) in self.presets.bind(py) {
+        for (name, value) in json::entries_of(self.presets.bind(py)) {
             if let (Ok(name), Ok(value)) = (name.extract::<String>(), json::from_python(&value)) {
                 presets.insert(name, value.into());
             }
@@ -173,8 +174,8 @@ pub(crate) fn schema_to_python<'py>(py: Python<'py>, schema: &FunctionSchema) ->
 }
 
 /// The module that runs functions in child processes.
-fn process(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
-    py.import(intern!(py, "toolcrib._process"))
+fn process(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+    import_module(py, "toolcrib._process")
 }
 
 /// Where a tool runs: what was asked for, as far as it makes a difference to this kind of function.
@@ -350,7 +351,7 @@ impl PyTool {
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
         let shown = match stream_print {
-            Some(function) => Some(py.import(intern!(py, "toolcrib.middleware"))?.call_method1("tap", (function,))?),
+            Some(function) => Some(TAP.get(py)?.call1((function,))?),
             None => None,
         };
         stream_of(slf, arguments, shown.as_ref())

@@ -3,11 +3,11 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use pyo3::gc::{PyTraverseError, PyVisit};
-use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyString, PyType};
+use pyo3::types::{PyDict, PyString, PyType};
 
 use super::call::stream_through;
+use super::imported::TAP;
 use super::tool::PyTool;
 use super::view::PyToolkitView;
 
@@ -27,6 +27,12 @@ impl ToolInView {
         py.get_type::<PyTool>()
     }
 
+    /// What the model is told of it through the view: the meta tool names the groups of the view only.
+    #[getter]
+    fn extended_json_schema<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        self.view.get().schema_copy(py, self.tool.get())
+    }
+
     fn __getattr__<'py>(&self, py: Python<'py>, name: &Bound<'py, PyString>) -> PyResult<Bound<'py, PyAny>> {
         self.tool.bind(py).getattr(name)
     }
@@ -40,7 +46,7 @@ impl ToolInView {
         stream_print: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let shown = match stream_print {
-            Some(function) => Some(py.import(intern!(py, "toolcrib.middleware"))?.call_method1("tap", (function,))?),
+            Some(function) => Some(TAP.get(py)?.call1((function,))?),
             None => None,
         };
         stream_through(self.view.bind(py), self.tool.bind(py), arguments, shown.as_ref())

@@ -10,6 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 
 use super::call;
+use super::imported::{TRACED_TEXT, import_module};
 use super::modules::imported;
 use crate::trace::{Outcome, ToolSpan, key};
 
@@ -152,14 +153,14 @@ impl Api {
     fn find(py: Python<'_>, import: bool) -> PyResult<Option<Arc<Self>>> {
         let name = intern!(py, "opentelemetry.trace");
         let module = if import {
-            py.import(name)?.into_any()
+            import_module(py, "opentelemetry.trace")?
         } else {
             let Some(module) = imported(py, name)? else { return Ok(None) };
             module
         };
         // Loads the provider that the environment names, as it does for whoever asks first.
         module.call_method0(intern!(py, "get_tracer_provider"))?;
-        let context = py.import(intern!(py, "opentelemetry.context"))?;
+        let context = import_module(py, "opentelemetry.context")?;
         let api = Arc::new(Self {
             globals: module.getattr(intern!(py, "__dict__"))?.cast_into::<PyDict>()?.unbind(),
             internal: module.getattr("SpanKind")?.getattr("INTERNAL")?.unbind(),
@@ -258,8 +259,7 @@ impl Tracer {
 
     fn record(&self, span: &Bound<'_, PyAny>, key: &'static str, value: &Bound<'_, PyAny>) -> PyResult<()> {
         let py = span.py();
-        let tracing = py.import(intern!(py, "toolcrib.tracing"))?;
-        let text = tracing.call_method1(intern!(py, "_text"), (value, self.settings.limit))?;
+        let text = TRACED_TEXT.get(py)?.call1((value, self.settings.limit))?;
         set(span, key, text)
     }
 

@@ -1,11 +1,14 @@
 //! From whatever a tool gives to a response: text stays text, other values become JSON text and keep their value.
 
+use std::borrow::Cow;
+
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyFloat, PyFrozenSet, PyInt, PyList, PySet, PyString, PyTuple};
+use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyFrozenSet, PyInt, PyList, PySet, PyString, PyTuple};
 use serde_json::Value;
 
+use super::json::entries_of;
 use super::response::{self, PyToolResponse};
 
 /// Deeper values are written as Python prints them, so that no value can exhaust the stack.
@@ -18,9 +21,10 @@ pub(crate) fn into_response(value: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyAny
         return Ok(value);
     }
     if let Ok(text) = value.cast::<PyString>() {
-        // The text of a subclass (of an enum, say) without the class: what goes to a model is plain.
-        let is_plain = text.is_exact_instance_of::<PyString>();
-        let text = if is_plain { text.clone() } else { PyString::new(py, &text.to_string_lossy()) };
+        // The text of a subclass (of an enum, say) without the class, and without lone surrogates: what goes to a model is
+        // plain and can be encoded.
+        let is_plain = text.is_exact_instance_of::<PyString>() && text.to_str().is_ok();
+        let text = if is_plain { text.clone() } else { PyString::new(py, &unicode(text)) };
         return response::text(py, text, None);
     }
     if is_plain(&value) {
@@ -52,16 +56,28 @@ pub(crate) fn _as_response<'py>(py: Python<'py>, value: &Bound<'py, PyTuple>) ->
 
 /// What an exception says. One that cannot even say that is named by its type.
 pub(crate) fn error_text(py: Python<'_>, error: &PyErr) -> String {
-    error
-        .value(py)
-        .str()
-        .map_or_else(|_| type_name(error.value(py).as_any()), |text| text.to_string_lossy().into_owned())
+    error.value(py).str().map_or_else(|_| type_name(error.value(py).as_any()), |text| unicode(&text).into_owned())
+}
+
+/// The text as Unicode, which Python's `str` need not be: the two halves of a character that were taken for two are joined,
+/// and a half that stands alone is replaced.
+pub(crate) fn unicode<'a>(text: &'a Bound<'_, PyString>) -> Cow<'a, str> {
+    if let Ok(text) = text.to_str() {
+        return Cow::Borrowed(text);
+    }
+    // With a byte order mark, and in the order of the machine: this form is part of the interpreter, and no module.
+    let halves = text
+        .call_method1(intern!(text.py(), "encode"), ("utf-16", "surrogatepass"))
+        .and_then(|bytes| Ok(bytes.cast_into::<PyBytes>()?));
+    let Ok(halves) = halves else { return text.to_string_lossy() };
+    let units = halves.as_bytes().chunks_exact(2).skip(1).map(|pair| u16::from_ne_bytes([pair[0], pair[1]]));
+    Cow::Owned(char::decode_utf16(units).map(|letter| letter.unwrap_or(char::REPLACEMENT_CHARACTER)).collect())
 }
 
 /// Any value as JSON: text stays text, and what JSON cannot hold is shown as Python shows it.
 pub(crate) fn as_json(value: &Bound<'_, PyAny>) -> Value {
     if let Ok(text) = value.cast::<PyString>() {
-        return Value::String(text.to_string_lossy().into_owned());
+        return Value::String(unicode(text).into_owned());
     }
     let text = json_text(value);
     serde_json::from_str(&text).unwrap_or(Value::String(text))
@@ -87,7 +103,7 @@ fn json_text(value: &Bound<'_, PyAny>) -> String {
 }
 
 pub(crate) fn shown(value: &Bound<'_, PyAny>) -> String {
-    value.str().map_or_else(|_| type_name(value), |text| text.to_string_lossy().into_owned())
+    value.str().map_or_else(|_| type_name(value), |text| unicode(&text).into_owned())
 }
 
 fn type_name(value: &Bound<'_, PyAny>) -> String {
@@ -110,9 +126,9 @@ fn write(text: &mut String, value: &Bound<'_, PyAny>, depth: usize) -> PyResult<
             text.push_str("null");
         }
     } else if let Ok(string) = value.cast::<PyString>() {
-        write_string(text, &string.to_string_lossy());
+        write_string(text, &unicode(string));
     } else if let Ok(dict) = value.cast::<PyDict>() {
-        write_object(text, dict.iter(), depth)?;
+        write_object(text, entries_of(dict).into_iter(), depth)?;
     } else if value.is_instance_of::<PyList>()
         || value.is_instance_of::<PyTuple>()
         || value.is_instance_of::<PySet>()
@@ -153,7 +169,7 @@ fn write_object_of_a_class(text: &mut String, value: &Bound<'_, PyAny>, depth: u
         return write(text, &value.getattr(intern!(py, "value"))?, depth - 1);
     }
     if value.is_instance_of::<PyInt>() || value.is_instance_of::<PyFloat>() {
-        text.push_str(&value.str()?.to_string_lossy());
+        text.push_str(&unicode(&value.str()?));
         return Ok(());
     }
     write_string(text, &shown(value));
@@ -171,7 +187,7 @@ fn write_object<'py>(
             text.push_str(", ");
         }
         match key.cast::<PyString>() {
-            Ok(key) => write_string(text, &key.to_string_lossy()),
+            Ok(key) => write_string(text, &unicode(key)),
             Err(_) => write_string(text, &shown(&key)),
         }
         text.push_str(": ");

@@ -14,6 +14,7 @@ use pyo3::types::{PyBytes, PyCFunction, PyDict, PyList, PyString};
 use super::call::{check, resumed};
 use super::dialect::{self, PyDialectTool};
 use super::group::PyToolGroup;
+use super::imported::{LIVE_MAPPING, RUN};
 use super::meta::with_switches;
 use super::names;
 use super::response;
@@ -107,6 +108,16 @@ impl PyToolkitView {
         ((revision, own), tools)
     }
 
+    /// The schema of a tool as the view tells it, which names no group that the view does not show: a copy.
+    pub(super) fn schema_copy<'py>(&self, py: Python<'py>, tool: &PyTool) -> PyResult<Bound<'py, PyDict>> {
+        tool.check_extension()?;
+        if tool.meta.is_none() {
+            return tool.schema_copy(py);
+        }
+        let switches = self.toolkit.get().switches_in(&self.view);
+        schema_to_python(py, &with_switches(&tool.schema, &switches))
+    }
+
     fn find<'py>(&self, py: Python<'py>, name: &str) -> Option<Bound<'py, PyTool>> {
         let tool = self.toolkit.get().admit_in(py, name, &self.view).ok()?;
         (!self.hides(py, tool.get())).then_some(tool)
@@ -133,15 +144,7 @@ impl PyToolkitView {
     ///     One `{"type": "function", "function": {...}}` for each tool. They are copies, yours to change.
     fn get_json_schemas<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let (_, tools) = self.listed(py);
-        let schemas = tools.iter().map(|tool| {
-            let tool = tool.get();
-            tool.check_extension()?;
-            if tool.meta.is_none() {
-                return tool.schema_copy(py);
-            }
-            let switches = self.toolkit.get().switches_in(&self.view);
-            schema_to_python(py, &with_switches(&tool.schema, &switches))
-        });
+        let schemas = tools.iter().map(|tool| self.schema_copy(py, tool.get()));
         PyList::new(py, schemas.collect::<PyResult<Vec<_>>>()?)
     }
 
@@ -330,7 +333,7 @@ impl PyToolkitView {
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
         let arguments = arguments.unwrap_or_else(|| PyDict::new(py));
-        py.import(intern!(py, "toolcrib._run"))?.call_method1(intern!(py, "run"), (slf, name, arguments))
+        RUN.get(py)?.call1((slf, name, arguments))
     }
 
     /// Say what would become of a call through the view; see `Toolkit.check`.
@@ -369,6 +372,5 @@ fn live<'py>(
     all: &Bound<'py, PyString>,
     find: &Bound<'py, PyString>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let module = view.py().import(intern!(view.py(), "toolcrib._mapping"))?;
-    module.call_method1(intern!(view.py(), "LiveMapping"), (view.getattr(all)?, view.getattr(find)?))
+    LIVE_MAPPING.get(view.py())?.call1((view.getattr(all)?, view.getattr(find)?))
 }

@@ -9,6 +9,7 @@ use pyo3::{
 use serde_json::{Number, Value};
 
 use super::form::PyForm;
+use crate::bindings::json::entries_of;
 use crate::schema::check::{Integer, Kind, Rebuild, Subject};
 
 impl Subject for Bound<'_, PyAny> {
@@ -104,7 +105,8 @@ impl Subject for Bound<'_, PyAny> {
     #[inline]
     fn every_entry(&self, mut test: impl FnMut(Option<&str>, &Self) -> bool) -> bool {
         self.cast::<PyDict>().map_or(true, |dict| {
-            dict.iter().all(|(key, value)| {
+            // Not the dict itself, which a test may change: keys further in may run Python code when they are compared.
+            entries_of(dict).into_iter().all(|(key, value)| {
                 // Only an exact `str` is compared and hashed without running anybody's code.
                 let key = key.cast_exact::<PyString>().ok().and_then(|key| key.to_str().ok());
                 test(key, &value)

@@ -43,8 +43,6 @@ mod task;
 mod telling;
 mod throw;
 
-use std::sync::atomic::{AtomicI64, Ordering};
-
 use pyo3::exceptions::PyImportError;
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -64,7 +62,6 @@ pub(crate) use resume::resumed;
 /// Makes the types, adds the public one to the module, and gives `Toolkit` the methods that begin a call.
 pub(crate) fn init(module: &Bound<'_, PyModule>, toolkit: &Bound<'_, PyType>) -> PyResult<()> {
     let py = module.py();
-    refuse_second_interpreter()?;
     gate::init(py);
     stop::init(py)?;
     generator::init(py)?;
@@ -75,16 +72,14 @@ pub(crate) fn init(module: &Bound<'_, PyModule>, toolkit: &Bound<'_, PyType>) ->
     module.add("ToolStream", object::init(py)?)
 }
 
-/// Types, free lists and worker threads belong to the process, so only one of its interpreters may have them. pyo3 checks
-/// this for modules inside of modules only, and CPython asks for no such promise before 3.12.
-fn refuse_second_interpreter() -> PyResult<()> {
-    static FIRST: AtomicI64 = AtomicI64::new(-1);
-    // SAFETY: the thread is attached, so that it has an interpreter.
-    let id = unsafe { ffi::PyInterpreterState_GetID(ffi::PyInterpreterState_Get()) };
-    match FIRST.compare_exchange(-1, id, Ordering::Relaxed, Ordering::Relaxed) {
-        Err(first) if first != id => {
-            Err(PyImportError::new_err("toolcrib runs in one interpreter of a process, and another one has it already"))
-        }
-        _ => Ok(()),
+/// Refuses to be imported by any but the main interpreter: types, free lists and worker threads belong to the process, and a
+/// lock of the main interpreter is what they rely on. pyo3 checks this for modules inside of modules only, and CPython asks
+/// for no such promise before 3.12.
+pub(crate) fn refuse_second_interpreter() -> PyResult<()> {
+    // SAFETY: the thread is attached, so that it has an interpreter; both only return a pointer, which is not followed.
+    let is_main = unsafe { ffi::PyInterpreterState_Get() == ffi::PyInterpreterState_Main() };
+    if is_main {
+        return Ok(());
     }
+    Err(PyImportError::new_err("toolcrib can be imported in the main interpreter only, not in a subinterpreter"))
 }

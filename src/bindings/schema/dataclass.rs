@@ -11,6 +11,7 @@ use super::field_info::is_field_info;
 use super::generic::{Variables, form_name, origin_of};
 use super::model::{Kind, description_of, own_annotations};
 use super::scope::Home;
+use crate::bindings::json::entries_of;
 use crate::schema::{Field, Others, Record, Type};
 
 impl<'py> Reader<'py> {
@@ -25,7 +26,7 @@ impl<'py> Reader<'py> {
             }
             let own = own_annotations(ancestor)?;
             self.homes.push(Home::of_type(ancestor.as_any().clone()));
-            for (name, field) in all.iter() {
+            for (name, field) in entries_of(&all) {
                 if own.as_ref().is_some_and(|own| own.contains(&name).unwrap_or(false))
                     && let Some(field) = self.read_dataclass_field(&name, &field, variables)?
                 {

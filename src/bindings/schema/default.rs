@@ -9,7 +9,8 @@ use pyo3::types::{
 use serde_json::Number;
 
 use super::value::{is_pure_path, named, origin};
-use crate::bindings::json::{DEEPEST, from_python, integer_from_python};
+use crate::bindings::imported::import_module;
+use crate::bindings::json::{DEEPEST, entries_of, from_python, integer_from_python};
 use crate::schema::{Entries, Node};
 
 /// The JSON of a default, or nothing where JSON has none.
@@ -140,7 +141,7 @@ pub(super) fn array(items: &Bound<'_, PyAny>, depth: usize) -> Option<Node> {
 pub(super) fn mapping(dict: &Bound<'_, PyDict>, depth: usize) -> Option<Node> {
     let mut entries = Entries::with_capacity(dict.len());
     let mut are_texts = true;
-    for (key, value) in dict.iter() {
+    for (key, value) in entries_of(dict) {
         are_texts &= key.is_exact_instance_of::<PyString>();
         let (key, value) = (key_to_text(&key, depth + 1)?, to_json(&value, depth + 1)?);
         if are_texts {
@@ -175,7 +176,7 @@ fn key_to_text(key: &Bound<'_, PyAny>, depth: usize) -> Option<String> {
 
 fn dataclass(value: &Bound<'_, PyAny>, fields: &Bound<'_, PyDict>, depth: usize) -> Option<Node> {
     let mut entries = Entries::with_capacity(fields.len());
-    for (name, field) in fields.iter() {
+    for (name, field) in entries_of(fields) {
         // `_FIELD`, as opposed to class variables and arguments of the constructor.
         let kind = field.getattr("_field_type").ok()?.getattr("name").ok()?.extract::<String>().ok()?;
         if kind == "_FIELD" {
@@ -196,6 +197,6 @@ pub(super) fn shown(value: &Bound<'_, PyAny>) -> Option<Node> {
 
 /// A model writes itself.
 fn ask_pydantic(value: &Bound<'_, PyAny>) -> Option<Node> {
-    let module = value.py().import("pydantic_core").ok()?;
+    let module = import_module(value.py(), "pydantic_core").ok()?;
     from_python(&module.call_method1("to_jsonable_python", (value,)).ok()?).ok()
 }

@@ -8,6 +8,7 @@ use super::default::{default_to_json, value_to_json};
 use super::field_info::is_field_info;
 use super::generic::{Typing, arguments_of, form_name, origin_of};
 use super::metadata::{FieldDefault, Metadata};
+use crate::bindings::json::entries_of;
 use crate::schema::{Entries, Field, Limit, Presence, Type};
 
 /// The default a field was given.
@@ -136,7 +137,7 @@ fn add_settings(
     }
     let copy = PyDict::new(settings.py());
     copy.update(settings.cast::<pyo3::types::PyMapping>()?)?;
-    for (key, value) in copy.iter() {
+    for (key, value) in entries_of(&copy) {
         let Ok(key) = key.extract::<String>() else {
             continue;
         };

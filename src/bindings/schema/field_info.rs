@@ -6,6 +6,7 @@ use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString};
 
 use super::default::value_to_json;
 use super::metadata::{FieldDefault, Metadata};
+use crate::bindings::json::entries_of;
 use crate::bindings::modules::imported;
 use crate::schema::Node;
 
@@ -71,7 +72,7 @@ impl<'py> Metadata<'py> {
         let settings = item.getattr("__dict__")?;
         let settings = settings.cast::<PyDict>()?;
         let mut known = true;
-        for (name, value) in settings.iter() {
+        for (name, value) in entries_of(settings) {
             known &= name.extract::<String>()? == "pattern" && self.add_limit("pattern", &value);
         }
         Ok(known)

@@ -11,6 +11,7 @@ use super::generic::{Typing, arguments_of, form_name, origin_of};
 use super::metadata::Metadata;
 use super::refusal::reject;
 use super::scope::Home;
+use crate::bindings::imported::import_module;
 use crate::schema::{ArrayKind, Type};
 
 impl<'py> Reader<'py> {
@@ -87,7 +88,7 @@ impl<'py> Reader<'py> {
         let constraints = constraints.cast_into::<PyTuple>()?;
         if !constraints.is_empty() {
             // One of them may be a union itself.
-            let union = py.import(intern!(py, "typing"))?.getattr(intern!(py, "Union"))?;
+            let union = import_module(py, "typing")?.getattr(intern!(py, "Union"))?;
             return self.read(&union.get_item(constraints)?);
         }
         let bound = variable.getattr(intern!(py, "__bound__"))?;

@@ -6,6 +6,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyCFunction, PyFunction, PyList, PyString, PyTuple, PyType};
 
 use super::annotation::Reader;
+use crate::bindings::imported::import_module;
 
 /// The objects of `typing` that annotations are compared with.
 pub(super) struct Typing {
@@ -23,8 +24,8 @@ impl Typing {
     pub(super) fn get(py: Python<'_>) -> PyResult<&Self> {
         static TYPING: PyOnceLock<Typing> = PyOnceLock::new();
         TYPING.get_or_try_init(py, || {
-            let typing = py.import("typing")?;
-            let types = py.import("types")?;
+            let typing = import_module(py, "typing")?;
+            let types = import_module(py, "types")?;
             Ok(Self {
                 generic_alias: types.getattr("GenericAlias")?.unbind(),
                 union_type: types.getattr("UnionType")?.unbind(),
@@ -140,7 +141,7 @@ impl<'py> Reader<'py> {
         mut arguments: Vec<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = self.py;
-        let typing = py.import(intern!(py, "typing"))?;
+        let typing = import_module(py, "typing")?;
         let mut origin = origin.clone();
         let form = form_name(&origin);
         if matches!(form.as_deref(), Some("Union" | "UnionType")) {

@@ -11,6 +11,7 @@ use super::field_info::is_field_info;
 use super::generic::{Typing, Variables, arguments_of, reference_of, variables_of};
 use super::refusal::reject;
 use super::scope::Home;
+use crate::bindings::imported::import_module;
 use crate::schema::{Definition, Node, Type};
 
 /// The kinds of class that have fields or members.
@@ -168,7 +169,7 @@ pub(super) fn description_of(class: &Bound<'_, PyType>, kind: Kind) -> PyResult<
     if text.is_empty() || (kind == Kind::Dataclass && text.starts_with(&format!("{}(", class.name()?))) {
         return Ok(None);
     }
-    let clean: String = py.import(intern!(py, "inspect"))?.call_method1(intern!(py, "cleandoc"), (&doc,))?.extract()?;
+    let clean: String = import_module(py, "inspect")?.call_method1(intern!(py, "cleandoc"), (&doc,))?.extract()?;
     Ok((kind != Kind::Enumeration || clean != "An enumeration.").then_some(clean))
 }
 

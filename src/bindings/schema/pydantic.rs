@@ -4,6 +4,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
+use crate::bindings::imported::import_module;
 use crate::bindings::json::schema_from_python;
 use crate::schema::{Entries, Node, remove_titles};
 
@@ -23,7 +24,7 @@ pub(super) struct Answer {
 /// Asks about all of `questions` at once, so that they share their definitions.
 pub(super) fn ask(py: Python<'_>, questions: &[Question<'_>]) -> PyResult<Answer> {
     // The warnings are about models that the developer never wrote.
-    let quiet = py.import(intern!(py, "warnings"))?.call_method0(intern!(py, "catch_warnings"))?;
+    let quiet = import_module(py, "warnings")?.call_method0(intern!(py, "catch_warnings"))?;
     quiet.call_method0(intern!(py, "__enter__"))?;
     let schema = ask_aloud(py, questions);
     quiet.call_method1(intern!(py, "__exit__"), (py.None(), py.None(), py.None()))?;
@@ -31,7 +32,7 @@ pub(super) fn ask(py: Python<'_>, questions: &[Question<'_>]) -> PyResult<Answer
 }
 
 fn ask_aloud(py: Python<'_>, questions: &[Question<'_>]) -> PyResult<Node> {
-    py.import(intern!(py, "warnings"))?.call_method1(intern!(py, "simplefilter"), (intern!(py, "ignore"),))?;
+    import_module(py, "warnings")?.call_method1(intern!(py, "simplefilter"), (intern!(py, "ignore"),))?;
     let mut model = model(py, questions, &[])?;
     let aliased = aliased(&model)?;
     if !aliased.is_empty() {
@@ -86,7 +87,7 @@ fn without_titles(mut schema: Node) -> Node {
 }
 
 fn model<'py>(py: Python<'py>, questions: &[Question<'py>], aliased: &[String]) -> PyResult<Bound<'py, PyAny>> {
-    let pydantic = py.import(intern!(py, "pydantic"))?;
+    let pydantic = import_module(py, "pydantic")?;
     let config = PyDict::new(py);
     config.set_item("arbitrary_types_allowed", true)?;
     config.set_item("protected_namespaces", PyTuple::empty(py))?;
@@ -108,7 +109,7 @@ fn model<'py>(py: Python<'py>, questions: &[Question<'py>], aliased: &[String]) 
             let mut parts = vec![annotation];
             parts.extend(question.field.clone());
             parts.push(plain);
-            annotation = py.import("typing")?.getattr("Annotated")?.get_item(PyTuple::new(py, parts)?)?;
+            annotation = import_module(py, "typing")?.getattr("Annotated")?.get_item(PyTuple::new(py, parts)?)?;
             default = py.Ellipsis().into_bound(py);
         }
         fields.set_item(name(index), (annotation, default))?;

@@ -5,6 +5,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFunction, PyString, PyTuple, PyType};
 
+use crate::bindings::imported::import_module;
 use crate::bindings::modules::imported;
 
 /// What an annotation was written in.
@@ -195,7 +196,7 @@ fn evaluate<'py>(
     locals: &Bound<'py, PyDict>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = text.py();
-    let builtins = py.import(intern!(py, "builtins"))?;
+    let builtins = import_module(py, "builtins")?;
     // Most annotations are a name, and a name needs no compiler.
     if text.to_str().is_ok_and(is_name) {
         for names in [locals, globals] {

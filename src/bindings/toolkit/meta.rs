@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyString};
 
 use super::PyToolkit;
+use crate::bindings::json::entries_of;
 use crate::bindings::meta::is_method_of;
 use crate::bindings::response;
 use crate::bindings::tool::PyTool;
@@ -36,7 +37,7 @@ impl PyToolkit {
 /// What a model wants of each group that it names.
 pub(crate) fn wanted(kwargs: Option<&Bound<'_, PyDict>>) -> PyResult<Vec<(String, Switch)>> {
     let mut wanted = Vec::new();
-    for (name, value) in kwargs.into_iter().flatten() {
+    for (name, value) in kwargs.into_iter().flat_map(entries_of) {
         let name = name.cast::<PyString>()?.to_string_lossy().into_owned();
         let switch = match value.cast::<PyBool>() {
             Ok(flag) if flag.is_true() => Switch::On,
