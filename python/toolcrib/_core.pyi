@@ -35,9 +35,9 @@ from toolcrib.skill import AgentSkill
 __all__ = [
     "Approvals",
     "ArgumentReader",
+    "AwaitableJob",
     "Desk",
     "DialectTool",
-    "Errand",
     "Event",
     "EventQueue",
     "Explanation",
@@ -1840,10 +1840,10 @@ class Explanation:
         """Every rule in the order in which it is tried, and what came of it."""
 
 @final
-class Errand(Awaitable[Any]):
-    """One call in a worker thread, to be awaited once. Giving it up gives the work up."""
+class AwaitableJob(Awaitable[Any]):
+    """One call in a worker thread, to be awaited once. Dropping it abandons the work."""
 
-    def __new__(cls, function: Callable[[Any], Any], argument: object) -> Errand: ...
+    def __new__(cls, function: Callable[[Any], Any], argument: object) -> AwaitableJob: ...
     def __await__(self) -> Generator[Any, None, Any]: ...
     def __iter__(self) -> Iterator[Any]: ...
     def __next__(self) -> Any: ...

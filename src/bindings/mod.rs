@@ -76,7 +76,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<response::PyToolResponse>()?;
     module.add_class::<background::PyTaskBoard>()?;
     module.add_class::<desk::PyDesk>()?;
-    module.add_class::<worker::Errand>()?;
+    module.add_class::<worker::AwaitableJob>()?;
     module.add_class::<policy::PyPolicy>()?;
     module.add_class::<policy::PyApprovals>()?;
     module.add_class::<policy::PyExplanation>()?;

@@ -29,7 +29,7 @@ mod input;
 mod judge;
 mod layer;
 mod mended;
-mod python;
+pub(super) mod python;
 mod rare;
 mod reading;
 mod request;

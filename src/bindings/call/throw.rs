@@ -205,6 +205,9 @@ impl State {
 
     /// Asks what the tool left open to close: an awaitable if that takes time.
     pub(super) fn close_inner<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        if self.phase.get() == Phase::Job {
+            return self.rare.get().and_then(|rare| rare.job.get()).map_or(Ok(None), |job| job.close(py));
+        }
         let Some(inner) = self.inner.bound(py) else { return Ok(None) };
         match self.phase.get() {
             Phase::AsyncGenerator => inner.getattr_opt(intern!(py, "aclose"))?.map(|aclose| aclose.call0()).transpose(),

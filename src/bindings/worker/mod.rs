@@ -1,108 +1,98 @@
 //! Blocking Python code in threads of our own, its results brought to the event loop in batches.
 //!
-//! `pool` owns the queue and `thread` takes from it, `growth` decides on more of them, `job` is one piece of work
-//! as the loop sees it and `run` as the worker does, `room` is where a generator waits for its reader and `waiter` what a
-//! task waits on, `port` is where an event loop hears of what is ready and `running` which loop that is, `guard` is how a
-//! worker calls Python, `context` carries context variables over, `held` is what the GIL guards.
+//! Read it in this order: [`job`] is one piece of work, as the loop starts and reads it and as a worker runs it;
+//! [`pool`] owns the queue and the threads that take from it, and decides when a thread is added; [`wakeup`] is where an
+//! event loop learns that results have arrived; [`waiter`] is what a task waits on until then; [`completion`] carries
+//! results of threads that never attach to Python. The interpreter calls that need `unsafe` are in
+//! `call::python::interpreter`.
+//!
+//! This file has what all of them share, and the two moments at which that ends: the exit of the process, and a fork.
 
-#![allow(unsafe_code, reason = "calls that may end the thread, contexts, descriptors: see the SAFETY lines")]
-
-mod context;
-mod errand;
-mod growth;
-pub(crate) mod guard;
-mod held;
+#[allow(dead_code, reason = "the queue of native tools")]
+mod completion;
 mod job;
 mod pool;
-mod port;
-mod room;
-mod run;
-mod running;
-mod thread;
-mod version;
 mod waiter;
-mod wake;
+#[allow(dead_code, reason = "notifiers are for native tools")]
+mod wakeup;
 
-use std::ptr;
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
-pub(crate) use errand::Errand;
-pub(crate) use job::{Job, Step};
-pub(crate) use version::version_of;
+use super::call::python::interpreter::GilCell;
 
-/// What workers, jobs and ports share, and what a forked child has to do without.
+pub(crate) use super::call::python::interpreter as guard;
+pub(crate) use super::call::python::interpreter::dict_version as version_of;
+#[allow(unused_imports, reason = "the queue of native tools")]
+pub(crate) use completion::{Completer, Completions, Next, completions};
+pub(crate) use job::{AwaitableJob, Job, Step};
+
+/// The state that workers, jobs and inboxes share. A forked child makes its own.
 struct Shared {
+    /// The fork that it belongs to.
+    generation: u64,
     pool: pool::Pool,
-    ports: port::Ports,
+    inboxes: wakeup::LoopInboxes,
     names: Names,
 }
 
-/// The Python functions that are looked up once.
+/// Python objects that are looked up once.
 struct Names {
     get_running_loop: Py<PyAny>,
-    future: Py<PyAny>,
-    /// `Future.remove_done_callback`.
-    remove: Py<PyAny>,
-    task: Py<PyAny>,
-    /// The address of the function by which asyncio's tasks go on, once it is known.
-    wakeup: held::Held<usize>,
+    /// `types.GeneratorType`.
+    generator: Py<PyAny>,
     begin: Py<PyAny>,
     end: Py<PyAny>,
 }
 
-/// Null before the first use and in a forked child; never freed, so that a reference to it lasts.
-static CURRENT: AtomicPtr<Shared> = AtomicPtr::new(ptr::null_mut());
+/// Empty before the first use and in a forked child; the state is never freed, so that a reference to it lasts.
+static CURRENT: GilCell<Option<&'static Shared>> = GilCell::new(None);
+
+/// The number of forks between the process that loaded the module and this one.
+static GENERATION: AtomicU64 = AtomicU64::new(0);
 
 impl Shared {
     fn current(py: Python<'_>) -> PyResult<&'static Shared> {
-        // SAFETY: null, or a leaked box.
-        if let Some(shared) = unsafe { CURRENT.load(Ordering::Acquire).as_ref() } {
+        if let Some(shared) = CURRENT.with(py, |current| *current) {
             return Ok(shared);
         }
         let threads = py.import("toolcrib._worker")?;
-        let asyncio = py.import("asyncio")?;
-        let fresh = Box::into_raw(Box::new(Shared {
+        let fresh = Shared {
+            generation: GENERATION.load(Ordering::Acquire),
             pool: pool::Pool::default(),
-            ports: port::Ports::default(),
+            inboxes: wakeup::LoopInboxes::default(),
             names: Names {
-                get_running_loop: asyncio.getattr("get_running_loop")?.unbind(),
-                remove: asyncio.getattr("Future")?.getattr("remove_done_callback")?.unbind(),
-                future: asyncio.getattr("Future")?.unbind(),
-                task: asyncio.getattr("Task")?.unbind(),
-                wakeup: held::Held::default(),
+                get_running_loop: py.import("asyncio")?.getattr("get_running_loop")?.unbind(),
+                generator: py.import("types")?.getattr("GeneratorType")?.unbind(),
                 begin: threads.getattr("begin")?.unbind(),
                 end: threads.getattr("end")?.unbind(),
             },
-        }));
+        };
         // An import lets other threads run, and one of them may have been here before.
-        let winner = CURRENT
-            .compare_exchange(ptr::null_mut(), fresh, Ordering::AcqRel, Ordering::Acquire)
-            .map_or_else(|there| there, |_| fresh);
-        // SAFETY: whichever it is, it is a leaked box; the loser's few bytes stay leaked too.
-        Ok(unsafe { &*winner })
+        Ok(CURRENT.with(py, |current| *current.get_or_insert_with(|| Box::leak(Box::new(fresh)))))
     }
 
     /// False in a child that was forked after this was made: the threads are not there, and any lock may be held by one
     /// of them.
     fn is_current(&self) -> bool {
-        ptr::eq(CURRENT.load(Ordering::Acquire), self)
+        self.generation == GENERATION.load(Ordering::Acquire)
     }
 }
 
-/// Locks, whatever became of the thread that held the lock before: no state here is left half changed.
+/// Locks, even if the thread that held the lock before panicked: no state here is left half changed.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Sees to it that workers are stopped before the interpreter is, and forgotten in a forked child.
+/// Registers the functions that stop workers before the interpreter ends, and forget them in a forked child.
 pub(crate) fn install(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
     let close = wrap_pyfunction!(close, module)?;
     py.import("atexit")?.call_method1("register", (close,))?;
-    let options = pyo3::types::PyDict::new(py);
+    let options = PyDict::new(py);
     options.set_item("after_in_child", wrap_pyfunction!(forget, module)?)?;
     if let Ok(register) = py.import("os")?.getattr("register_at_fork") {
         register.call((), Some(&options))?;
@@ -110,19 +100,19 @@ pub(crate) fn install(module: &Bound<'_, PyModule>) -> PyResult<()> {
     Ok(())
 }
 
-/// Lets idle workers go and waits for the busy ones, but not for long.
+/// Lets idle workers end and waits for the busy ones, but not for long.
 #[pyfunction]
 #[pyo3(name = "_close_workers")]
 fn close(py: Python<'_>) {
-    // SAFETY: null, or a leaked box.
-    if let Some(shared) = unsafe { CURRENT.load(Ordering::Acquire).as_ref() } {
+    if let Some(shared) = CURRENT.with(py, |current| *current) {
         shared.pool.close(py);
     }
 }
 
-/// Starts anew in a forked child, without a look at what the parent's threads may have left locked.
+/// Starts anew in a forked child, without touching what the parent's threads may have left locked.
 #[pyfunction]
 #[pyo3(name = "_forget_workers")]
-fn forget() {
-    CURRENT.store(ptr::null_mut(), Ordering::Release);
+fn forget(py: Python<'_>) {
+    GENERATION.fetch_add(1, Ordering::AcqRel);
+    CURRENT.with(py, |current| *current = None);
 }

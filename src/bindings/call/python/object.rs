@@ -177,7 +177,7 @@ unsafe extern "C" fn traverse(object: *mut PyObject, visit: ffi::visitproc, arg:
             }
         }
         match state.rare.get().and_then(|rare| rare.job.get()) {
-            Some(job) => job.visit(&mut |object| visit(object, arg)),
+            Some(job) => job.visit(Python::assume_attached(), &mut |object| visit(object, arg)),
             None => 0,
         }
     }

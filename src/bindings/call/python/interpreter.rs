@@ -1,19 +1,102 @@
-//! Calls into Python from worker threads that survive the end of the interpreter.
+//! Interpreter calls that worker threads need, as safe functions.
+//!
+//! Three subjects: [`GilCell`] is state that the GIL guards, [`Context`] carries context variables to another thread, and
+//! the rest calls Python from threads that may be ended by the interpreter.
 //!
 //! Before 3.14 Python ends a daemon thread with `pthread_exit` when the thread asks for the GIL of an interpreter that
-//! is going away. With glibc that unwinds the stack, and a Rust frame that meets such an unwinding where none was
-//! declared aborts the whole process. So everything a worker asks of Python that may run Python code goes through
-//! this file: the call is declared as one that unwinds, and the guard beneath it stops the thread for good instead.
-//! Other Rust code that may be on a worker's stack beneath Python code can use the raw functions to the same end.
+//! is shutting down. With glibc that unwinds the stack, and a Rust frame that meets such an unwinding where none was
+//! declared aborts the whole process. So every call of a worker that may run Python code goes through this file: the
+//! function is declared as one that unwinds, and a guard beneath it parks the thread for good instead. Other Rust code
+//! that may be on a worker's stack beneath Python code uses the raw functions to the same end.
 
+use std::cell::RefCell;
 use std::marker::PhantomData;
 use std::ptr;
 
+use pyo3::PyVisit;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 
 type Object = *mut ffi::PyObject;
+
+/// A value that attached threads share, guarded by the GIL: the module declares that it needs the GIL, so only one
+/// attached thread runs at a time. A lock would cost each call more than all that is done under it.
+#[derive(Default)]
+pub(crate) struct GilCell<T>(RefCell<T>);
+
+// SAFETY: a reference to the value lives only as long as a call of `with` or `visit`, each of which takes a proof that the
+// thread is attached; the GIL orders what attached threads do, and free-threaded builds are refused at compile time.
+unsafe impl<T: Send> Sync for GilCell<T> {}
+
+impl<T> GilCell<T> {
+    pub(crate) const fn new(value: T) -> Self {
+        GilCell(RefCell::new(value))
+    }
+
+    /// Reads or changes the value. `change` must not run Python code nor release the GIL, not even by dropping an
+    /// object: another thread that arrived meanwhile would panic.
+    #[inline]
+    pub(crate) fn with<R>(&self, _py: Python<'_>, change: impl FnOnce(&mut T) -> R) -> R {
+        change(&mut self.0.borrow_mut())
+    }
+
+    /// Reads the value for the garbage collector, which calls from an attached thread but cannot pass a token.
+    pub(crate) fn visit<R>(&self, _visit: &PyVisit<'_>, read: impl FnOnce(&T) -> R) -> Option<R> {
+        self.0.try_borrow().ok().map(|value| read(&value))
+    }
+}
+
+/// A `contextvars.Context`.
+pub(crate) struct Context(Py<PyAny>);
+
+/// Keeps a context current until it is dropped.
+pub(crate) struct Entered<'a>(&'a Context, PhantomData<*const ()>);
+
+impl Context {
+    /// A copy of the caller's context.
+    pub(crate) fn copy(py: Python<'_>) -> PyResult<Self> {
+        // SAFETY: the function returns a new reference, or null with an exception set.
+        unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyContext_CopyCurrent()) }.map(|it| Context(it.unbind()))
+    }
+
+    /// A context in which no variable is set.
+    pub(crate) fn empty(py: Python<'_>) -> PyResult<Self> {
+        Ok(Context(py.import("contextvars")?.getattr("Context")?.call0()?.unbind()))
+    }
+
+    /// Makes the context the current one of this thread; fails if it is entered already, or not a context.
+    pub(crate) fn enter(&self, py: Python<'_>) -> PyResult<Entered<'_>> {
+        // SAFETY: a live object, whose type the function checks, and the thread is attached.
+        match unsafe { ffi::PyContext_Enter(self.0.as_ptr()) } {
+            0 => Ok(Entered(self, PhantomData)),
+            _ => Err(PyErr::fetch(py)),
+        }
+    }
+
+    pub(crate) fn object(&self) -> &Py<PyAny> {
+        &self.0
+    }
+
+    pub(crate) fn into_object(self) -> Py<PyAny> {
+        self.0
+    }
+}
+
+impl From<Py<PyAny>> for Context {
+    /// Takes any object; entering checks that it is a context.
+    fn from(context: Py<PyAny>) -> Self {
+        Context(context)
+    }
+}
+
+impl Drop for Entered<'_> {
+    fn drop(&mut self) {
+        // SAFETY: the thread that entered the context is still attached (this type does not cross threads), and leaving
+        // what this thread entered cannot fail, so an exception that is set stays as it is.
+        unsafe { ffi::PyContext_Exit(self.0.0.as_ptr()) };
+    }
+}
 
 /// Parks the thread for ever when it is dropped.
 struct Park;
@@ -26,14 +109,14 @@ impl Drop for Park {
     }
 }
 
-/// Defines a function of Python's as one that may unwind, and parks the thread if it does.
+/// Defines a C function of Python's as one that may unwind, and parks the thread if it does.
 ///
-/// The address is read as volatile, for pyo3 declares the same functions as ones that never unwind: seeing through
+/// The address is read as volatile, because pyo3 declares the same functions as ones that never unwind: seeing through
 /// to that declaration, the optimiser would leave the guard out.
 macro_rules! guarded {
     ($(fn $name:ident = $function:path: ($($argument:ident: $type:ty),*) $(-> $result:ty)?;)*) => {$(
         /// # Safety
-        /// As for the C function of that name; the thread is attached.
+        /// The requirements of the C function of that name; the thread is attached.
         pub(crate) unsafe fn $name($($argument: $type),*) $(-> $result)? {
             static FUNCTION: unsafe extern "C" fn($($type),*) $(-> $result)? = $function;
             let guard = Park;
@@ -65,14 +148,15 @@ guarded! {
 /// Calls `callable` with arguments in an array, as `PyObject_Vectorcall` does.
 ///
 /// # Safety
-/// As for the C function of that name; the thread is attached.
+/// The requirements of the C function of that name; the thread is attached.
 #[inline]
 pub(crate) unsafe fn vectorcall(callable: Object, args: *const Object, count: usize, names: Object) -> Object {
     type Unwinding = unsafe extern "C-unwind" fn(Object, *const Object, usize, Object) -> Object;
-    // SAFETY: as for the caller; the two pointer types differ in what the compiler may assume of unwinding only.
+    // SAFETY: the arguments are the caller's promise; the two pointer types differ in what the compiler may assume of
+    // unwinding only.
     unsafe {
         let Some(function) = ffi::PyVectorcall_Function(callable) else {
-            // Only classes and objects with a `__call__` have none; what those run is Python's own business.
+            // Only classes and objects with a `__call__` have none; Python itself guards the frames of those.
             return ffi::PyObject_Vectorcall(callable, args, count, names);
         };
         let guard = Park;
@@ -82,28 +166,28 @@ pub(crate) unsafe fn vectorcall(callable: Object, args: *const Object, count: us
     }
 }
 
-/// What a generator did when it was asked to go on.
-pub(super) enum Sent {
+/// The result of resuming a generator.
+pub(crate) enum Sent {
     Yielded(Py<PyAny>),
     Returned,
     Raised(Py<PyAny>),
 }
 
-/// Calls `callable(*args, **kwargs)`; an exception comes back as the object it is.
-pub(super) fn call(
+/// Calls `callable(*args, **kwargs)`; an exception comes back as an object.
+pub(crate) fn call(
     py: Python<'_>,
     callable: &Py<PyAny>,
     args: &Py<PyTuple>,
     kwargs: Option<&Py<PyDict>>,
 ) -> Result<Py<PyAny>, Py<PyAny>> {
     let kwargs = kwargs.map_or(ptr::null_mut(), Py::as_ptr);
-    // SAFETY: three live objects (or no keywords) of the types that the function asks for.
+    // SAFETY: a callable, a tuple and a dict (or null for no keywords), all alive during the call.
     let result = unsafe { object_call(callable.as_ptr(), args.as_ptr(), kwargs) };
     outcome(py, result)
 }
 
 /// Calls `object.name(argument)`, or without the argument.
-pub(super) fn call_method(
+pub(crate) fn call_method(
     py: Python<'_>,
     object: &Py<PyAny>,
     name: &Bound<'_, PyString>,
@@ -116,11 +200,11 @@ pub(super) fn call_method(
     outcome(py, result)
 }
 
-/// Lets a generator go on to its next chunk.
-pub(super) fn send(py: Python<'_>, generator: &Py<PyAny>) -> Sent {
-    let mut result = ptr::null_mut();
-    // SAFETY: the generator is live, None is immortal enough, and `result` is written before the function returns.
-    let how = unsafe { iter_send(generator.as_ptr(), ffi::Py_None(), &raw mut result) };
+/// Resumes a generator until it yields, returns or raises.
+pub(crate) fn send(py: Python<'_>, generator: &Py<PyAny>) -> Sent {
+    let (none, mut result) = (py.None(), ptr::null_mut());
+    // SAFETY: the iterator and the value are alive during the call, which writes `result` before it returns.
+    let how = unsafe { iter_send(generator.as_ptr(), none.as_ptr(), &raw mut result) };
     match (how, outcome(py, result)) {
         (_, Err(exception)) => Sent::Raised(exception),
         (ffi::PySendResult::PYGEN_NEXT, Ok(chunk)) => Sent::Yielded(chunk),
@@ -132,14 +216,14 @@ pub(super) fn send(py: Python<'_>, generator: &Py<PyAny>) -> Sent {
 }
 
 /// Gives a reference back, which may run the object's destructor.
-pub(super) fn release<T>(_py: Python<'_>, object: Py<T>) {
+pub(crate) fn release<T>(_py: Python<'_>, object: Py<T>) {
     // SAFETY: the reference is owned and not used again.
     unsafe { decref(object.into_ptr()) }
 }
 
-/// Shows an exception that nobody can be given, as Python does with those of destructors.
-pub(super) fn report(py: Python<'_>, exception: Py<PyAny>, context: &Py<PyAny>) {
-    // SAFETY: the exception is an instance, and restoring takes over one reference each to class and value.
+/// Reports an exception that no caller can receive, as Python does with those of destructors.
+pub(crate) fn report(_py: Python<'_>, exception: Py<PyAny>, context: &Py<PyAny>) {
+    // SAFETY: the exception is an instance, and restoring takes over one reference each to class, value and traceback.
     unsafe {
         let value = exception.into_ptr();
         let class = ffi::Py_NewRef(ffi::Py_TYPE(value).cast());
@@ -147,10 +231,9 @@ pub(super) fn report(py: Python<'_>, exception: Py<PyAny>, context: &Py<PyAny>) 
         ffi::PyErr_Restore(class, value, ffi::PyException_GetTraceback(value));
         write_unraisable(context.as_ptr());
     }
-    let _ = py;
 }
 
-/// An exception that was on its way when other code had to run; not looked at, so that nothing comes of it here.
+/// The exception that is set while other code has to run, kept unnormalised so that nothing runs on its account.
 pub(crate) struct Pending<'py> {
     class: Object,
     value: Object,
@@ -181,7 +264,7 @@ fn outcome(py: Python<'_>, result: Object) -> Result<Py<PyAny>, Py<PyAny>> {
     }
 }
 
-/// Takes the exception that is set, made whole.
+/// Takes the exception that is set, normalised.
 #[allow(deprecated, reason = "the replacement is not there before Python 3.12")]
 fn raised(py: Python<'_>) -> Py<PyAny> {
     let (mut class, mut value, mut traceback) = (ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
@@ -198,4 +281,23 @@ fn raised(py: Python<'_>) -> Py<PyAny> {
         Bound::from_owned_ptr_or_opt(py, value)
     }
     .map_or_else(|| py.None(), Bound::unbind)
+}
+
+/// The version number of a dict, which CPython kept up to 3.11: changed whenever the dict is, and never used again.
+///
+/// # Safety
+/// The thread is attached; `dict` is a live dict.
+#[inline]
+#[allow(clippy::unnecessary_wraps, reason = "newer versions of CPython keep no such number")]
+pub(crate) unsafe fn dict_version(dict: Object) -> Option<u64> {
+    #[cfg(not(Py_3_12))]
+    {
+        // SAFETY: the caller's promise makes this a `PyDictObject`.
+        Some(unsafe { (*dict.cast::<ffi::PyDictObject>()).ma_version_tag })
+    }
+    #[cfg(Py_3_12)]
+    {
+        let _ = dict;
+        None
+    }
 }
