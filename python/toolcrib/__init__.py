@@ -4,6 +4,7 @@ from toolcrib import _core, errors, tracing
 from toolcrib._core import (
     Approvals,
     ArgumentReader,
+    NativeTool,
     Policy,
     RegisteredToolFunction,
     Role,
@@ -42,6 +43,7 @@ __all__ = [
     "DialectToolkit",
     "ImageBlock",
     "Loss",
+    "NativeTool",
     "Policy",
     "RegisteredToolFunction",
     "Role",

@@ -1,7 +1,9 @@
 //! Native tools: what one is, and what one run of it gives.
 
+mod example;
 mod runs;
 mod runtime;
+mod toolkit;
 mod wait;
 
 use schemars::JsonSchema;

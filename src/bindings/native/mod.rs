@@ -14,13 +14,10 @@ use pyo3::prelude::*;
 
 pub(crate) use tool::PyNativeTool;
 
-use awaitable::{PyNativeResponses, PyNativeStep};
-
 /// Adds the classes, and what stops the runtime before the interpreter ends and forgets it in a forked child.
 pub(crate) fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyNativeTool>()?;
-    module.add_class::<PyNativeResponses>()?;
-    module.add_class::<PyNativeStep>()?;
-    module.add_function(wrap_pyfunction!(tool::_native_tool, module)?)?;
+    // Not by `add_function`, which would make it a public name.
+    module.setattr("_native_tool", wrap_pyfunction!(tool::_native_tool, module)?)?;
     runtime::install(module)
 }

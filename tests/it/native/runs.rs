@@ -131,7 +131,7 @@ async fn arguments_that_only_the_schema_takes_are_refused() {
 
     let [Err(failure @ Failure::Arguments(_))] = &items[..] else { panic!("{items:?}") };
     assert_eq!(failure.reply("count").code(), Code::InvalidArguments);
-    assert!(failure.reply("count").text().contains("5000000000"), "{}", failure.reply("count").text());
+    assert!(failure.reply("count").text().starts_with("Error: Invalid arguments for tool 'count': "));
     assert!(!ran.load(Ordering::SeqCst));
 }
 
