@@ -292,6 +292,15 @@ pub enum Error {
         /// The tool's name, as the call says.
         tool: String,
     },
+    /// A pending call was made in the memory of another process.
+    #[error(
+        "the pending call of tool `{tool}` belongs to the process that this one was forked from: approvals in memory are \
+         for one process, use `Approvals` with a folder to share them"
+    )]
+    OtherProcess {
+        /// The tool's name, as the call says.
+        tool: String,
+    },
     /// An answer that is none.
     #[error("not an answer: {found}; expected {expected}")]
     InvalidAnswer {

@@ -31,13 +31,13 @@ def run(coroutine):
 """
 
 
-def survives(case: str) -> None:
-    """Run a program after the prelude; it has to come to its end."""
+def survives(case: str, prelude: str = "", **environment: str) -> None:
+    """Run a program after the prelude, and one more prelude; it has to come to its end."""
     lines = case.strip("\n").splitlines()
     indent = len(lines[0]) - len(lines[0].lstrip())
-    program = PRELUDE + "\n".join(line[indent:] for line in lines) + "\nprint('alive')\n"
+    program = PRELUDE + prelude + "\n".join(line[indent:] for line in lines) + "\nprint('alive')\n"
 
-    result = python(program, seconds=55)
+    result = python(program, seconds=55, **environment)
 
     assert result.returncode == 0, result.stderr[-3000:]
     assert result.stdout.endswith("alive\n")

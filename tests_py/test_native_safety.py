@@ -3,7 +3,6 @@
 import pytest
 
 from hostile import survives
-from streams import python
 
 CASES = {
     "deep input": """
@@ -142,32 +141,3 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 def test_no_hostile_value_harms_the_interpreter(case: str) -> None:
     survives(CASES[case])
-
-
-def test_a_second_interpreter_is_refused_cleanly() -> None:
-    program = """
-        import toolcrib
-
-        try:
-            import _interpreters as interpreters
-        except ImportError:
-            import _xxsubinterpreters as interpreters
-        other = interpreters.create()
-        code = '''
-        try:
-            import toolcrib
-        except ImportError as error:
-            pass
-        else:
-            raise SystemError("imported twice")
-        '''
-        import textwrap
-        failed = interpreters.run_string(other, textwrap.dedent(code))
-        assert failed is None, failed
-        interpreters.destroy(other)
-        print("alive")
-    """
-
-    result = python(program)
-
-    assert (result.returncode, result.stdout) == (0, "alive\n"), result.stderr

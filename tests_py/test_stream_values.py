@@ -269,3 +269,44 @@ async def test_a_chunk_that_cannot_be_read_is_an_error_and_ends_the_generator() 
 
     assert [response.code for response in responses] == [None, "failed"]
     assert log == ["finalised"]
+
+
+class Half(str):
+    """Text that is not exactly a `str`."""
+
+
+UNENCODABLE: dict[str, tuple[Any, str]] = {
+    "a lone half": ("a\ud800b", "a\ufffdb"),
+    "the other half": ("\udfff", "\ufffd"),
+    "halves in the wrong order": ("\ude00\ud83d", "\ufffd\ufffd"),
+    "two halves that belong together": ("\ud83d\ude00!", "\U0001f600!"),
+    "beside other letters": ("ü€😀\ud800", "ü€😀\ufffd"),
+    "in a subclass of text": (Half("x\ud800"), "x\ufffd"),
+    "in a list": (["\ud800"], '["\ufffd"]'),
+    "in a key": ({"\udfff": "\ud83d\ude00"}, '{"\ufffd": "\U0001f600"}'),
+    "in a tuple of anything": ((Half("\ud800"), 1), '["\ufffd", 1]'),
+}
+
+
+@EVERY_KIND
+@pytest.mark.parametrize("name", UNENCODABLE)
+async def test_the_text_of_a_response_can_be_encoded(name: str, kind: str) -> None:
+    value, text = UNENCODABLE[name]
+    kit = toolkit(give(value, kind), func_name="tool")
+
+    [response] = await read(kit.call_tool_function(block("tool")))
+
+    assert response.content == [{"type": "text", "text": text}]
+    assert response.text == text
+    assert response.text.encode()
+
+
+async def test_the_text_of_an_error_can_be_encoded() -> None:
+    def fails() -> None:
+        raise ValueError("no \ud800 here")
+
+    [response] = await read(toolkit(fails).call_tool_function(block("fails")))
+
+    assert response.code == "failed"
+    assert "no \ufffd here" in response.text
+    assert json.dumps(response.content, ensure_ascii=False).encode()

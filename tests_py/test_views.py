@@ -353,3 +353,26 @@ async def test_through_a_view_a_model_switches_only_what_the_view_shows() -> Non
     assert (refused.code, chosen.code) == ("invalid_arguments", None)
     assert list(toolkit.state_dict()["active_groups"]) == ["machines", "office"]
     assert listed(view) == ["look", "plan", "reset_equipped_tools"]
+
+
+def test_the_meta_tool_that_a_view_hands_out_names_only_the_groups_of_the_view() -> None:
+    toolkit = workshop()
+    toolkit.register_tool_function(toolkit.reset_equipped_tools)
+    view = toolkit.view(groups=["basic", "metal", "office"])
+
+    handed_out = [view.tools["reset_equipped_tools"], dict(view.tools)["reset_equipped_tools"]]
+
+    for meta in handed_out:
+        assert list(meta.extended_json_schema["function"]["parameters"]["properties"]) == ["metal", "office"]
+        assert "machines" not in str(meta.extended_json_schema)
+        assert "machines" not in str(meta.json_schema)
+    assert "machines" in str(toolkit.tools["reset_equipped_tools"].extended_json_schema)
+
+
+def test_a_tool_of_a_view_has_the_schema_that_the_view_lists() -> None:
+    toolkit = workshop()
+    view = toolkit.view(groups=["basic", "metal"])
+
+    schemas = [tool.extended_json_schema for tool in view.tools.values()]
+
+    assert schemas == view.get_json_schemas()

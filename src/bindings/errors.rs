@@ -136,6 +136,7 @@ impl From<Error> for PyErr {
             | Error::OtherPresets { .. }
             | Error::OtherCaller { .. }
             | Error::OtherSession { .. }
+            | Error::OtherProcess { .. }
             | Error::OtherKey { .. } => python::MisplacedPendingError::new_err(text),
             Error::InvalidAnswer { .. } => python::InvalidAnswerError::new_err(text),
             // The form of an `OSError`: number, reason, file.

@@ -120,7 +120,8 @@ impl PyEventQueue {
     pub(super) fn new(hub: &EventHub<Told>, kinds: Kinds, size: usize) -> Self {
         let wakers = Arc::<Wakers>::default();
         let told = wakers.clone();
-        let waker = Box::new(move || Python::attach(|py| told.wake(py)));
+        // While the interpreter shuts down nothing can be called, and nothing waits any more.
+        let waker = Box::new(move || Python::try_attach(|py| told.wake(py)).unwrap_or_default());
         LISTENERS.fetch_add(1, Ordering::Relaxed);
         Self { listener: hub.listen(kinds, size, Some(waker)), wakers, is_closed: AtomicBool::new(false) }
     }

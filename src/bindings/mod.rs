@@ -65,7 +65,7 @@ static ALLOCATOR: allocator::Allocator = allocator::Allocator;
 /// on, but `PYTHON_GIL=0` overrules that, so such builds are refused at compile time above.
 #[pymodule(gil_used = true)]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    call::refuse_second_interpreter()?;
+    call::refuse_second_interpreter(module.py())?;
     imported::init(module)?;
     module.add_class::<toolkit::PyToolkit>()?;
     module.add_class::<tool::PyTool>()?;

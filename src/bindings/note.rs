@@ -6,37 +6,36 @@ use serde_json::Value;
 
 use super::call::Case;
 use super::tool::PyTool;
-use crate::policy::{Decision, Record, Verdict, mask};
+use crate::policy::{Choice, Decision, Record, Ruling, Verdict};
 
 /// A decision, and how it came about.
 #[derive(Clone, Copy)]
 pub(crate) struct Decided<'a> {
-    pub(crate) decision: &'a str,
+    pub(crate) decision: Decision,
     pub(crate) rule: Option<&'a str>,
     /// Who answered, if somebody was asked.
     pub(crate) by: Option<&'a str>,
-    pub(crate) answer: Option<&'a str>,
-    pub(crate) shadow: Option<&'a str>,
-    /// What comes of it: `run`, `denied`, `pending` or `cancelled`.
-    pub(crate) outcome: &'a str,
+    pub(crate) answer: Option<Choice>,
+    pub(crate) shadow: Option<Decision>,
+    pub(crate) outcome: Ruling,
 }
 
 impl<'a> Decided<'a> {
     /// A rule, the tool itself or the default has decided.
     pub(crate) fn by_rule(verdict: &'a Verdict) -> Self {
         Self {
-            decision: verdict.decision.as_str(),
+            decision: verdict.decision,
             rule: verdict.rule().map(|rule| rule.id()),
             by: None,
             answer: None,
-            shadow: verdict.shadowed.as_ref().map(|shadowed| shadowed.decision.as_str()),
-            outcome: if verdict.decision == Decision::Allow { "run" } else { "denied" },
+            shadow: verdict.shadowed.as_ref().map(|shadowed| shadowed.decision),
+            outcome: if verdict.decision == Decision::Allow { Ruling::Run } else { Ruling::Denied },
         }
     }
 
     /// Somebody has agreed to all such calls of this run.
     pub(crate) fn before(verdict: &'a Verdict) -> Self {
-        Self { answer: Some("run"), by: Some("grant"), outcome: "run", ..Self::by_rule(verdict) }
+        Self { answer: Some(Choice::Run), by: Some("grant"), outcome: Ruling::Run, ..Self::by_rule(verdict) }
     }
 
     /// Nobody can be asked.
@@ -46,12 +45,12 @@ impl<'a> Decided<'a> {
 
     /// Toolcrib itself refuses, for want of what a decision needs.
     pub(crate) fn refused(by: &'a str) -> Self {
-        Self { decision: "deny", rule: None, by: Some(by), answer: None, shadow: None, outcome: "denied" }
+        Self { decision: Decision::Deny, rule: None, by: Some(by), answer: None, shadow: None, outcome: Ruling::Denied }
     }
 
     /// What listeners are told: whether it may run.
     pub(crate) fn outcome_word(&self) -> &'static str {
-        if self.outcome == "run" { "allow" } else { "deny" }
+        if self.outcome == Ruling::Run { "allow" } else { "deny" }
     }
 }
 
@@ -64,15 +63,15 @@ pub(crate) fn note(
     arguments: &Value,
 ) -> PyResult<()> {
     let Some(sink) = tool.desk.get().audit(py) else { return Ok(()) };
-    let secrets = &tool.traits.secrets;
-    let shown = mask(arguments, secrets);
+    let redaction = tool.plan.redaction();
+    let shown = redaction.arguments(arguments);
     sink.note(
         py,
         &Record {
             time: Timestamp::now(),
             call: &case.id,
             tool: &tool.name,
-            arguments_hash: Record::sum_of(arguments, secrets),
+            arguments_hash: Record::sum_of(arguments, &redaction),
             arguments: Some(&shown),
             caller: case.caller.as_deref(),
             rule: decided.rule,

@@ -10,7 +10,7 @@ use pyo3::types::{PyCFunction, PyDict, PyString};
 use super::call::{Handling, Plan};
 use super::callable::Callable;
 use super::described::Described;
-use super::desk::{Clearance, PyDesk};
+use super::desk::PyDesk;
 use super::json as bridge;
 use super::meta::{MetaTool, open};
 use super::native::PyNativeTool;
@@ -19,6 +19,7 @@ use super::tool::{PyTool, place};
 use super::traits::{Said, Traits};
 use crate::call::repair::RepairMode;
 use crate::call::{ArgumentMode, ErrorMode, ID_LETTERS, RunIn};
+use crate::policy::AllowCache;
 use crate::registry::{Group, Namesake, Seat};
 use crate::schema::{Document, Entries, FunctionSchema, Node};
 use crate::{Error, Result};
@@ -163,7 +164,7 @@ impl<'py> Draft<'py> {
         let usual = if is_quick { RunIn::Inline } else { behaviour.run_in };
         let run_in = place(&callable, wishes.run_in.unwrap_or(usual), wishes.timeout)?;
         let is_named = wishes.name.is_some_and(|name| !name.is_empty());
-        let clearance = Clearance::new(group.revision().clone());
+        let clearance = AllowCache::new(group.revision().clone());
         Ok(PyTool {
             name: name.into(),
             seat: Arc::new(Seat::new(group)),

@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 
 use super::call::{Plan, stream_of};
 use super::callable::{Callable, Kind};
-use super::desk::{Clearance, PyDesk};
+use super::desk::PyDesk;
 use super::dialect::Told;
 use super::extension::Extension;
 use super::imported::{TAP, import_module};
@@ -24,7 +24,7 @@ use super::json;
 use super::meta::MetaTool;
 use super::traits::Traits;
 use crate::call::{ErrorMode, RunIn};
-use crate::policy::hash;
+use crate::policy::{AllowCache, hash};
 use crate::registry::{Seat, Tool};
 use crate::schema::FunctionSchema;
 
@@ -42,7 +42,7 @@ pub(crate) struct PyTool {
     /// What it shares with its toolkit.
     pub(crate) desk: Py<PyDesk>,
     /// Whether it may run without a question.
-    pub(crate) clearance: Clearance,
+    pub(crate) clearance: AllowCache,
     /// What the schema sums up to, once somebody was to approve a call.
     pub(crate) schema_hash: OnceLock<[u8; 32]>,
     pub(crate) original_name: Option<String>,

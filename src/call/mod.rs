@@ -3,10 +3,13 @@
 //! Read [`tool_call`](ToolCall) (the request), then `prepare` (the path), then `permission` (its largest stage); the rest are
 //! the types that these use: replies, responses, modes, events, background tasks, repairs.
 
+mod arguments;
 mod background;
 mod event;
 mod modes;
 mod notice;
+mod permission;
+mod prepare;
 mod queue;
 pub mod render;
 pub mod repair;
@@ -15,12 +18,18 @@ mod response;
 mod tool_call;
 pub mod wire;
 
+pub use arguments::{Accepted, ArgumentRules, Presets, ReadRepairs};
 pub use background::{Board, ID_LETTERS, Limits, task_id};
 pub use event::{Event, EventHub, EventKind, Kinds, Listener, Waker};
 pub use modes::{ArgumentMode, Behaviour, ErrorMode, ErrorSource, RepairMode, RunIn};
 pub use notice::Notice;
-pub use reply::{Code, Reply};
+pub use permission::{
+    ApprovalRequest, CallInfo, Decided, DecidedBy, Host, JudgedArguments, Next, Outlook, PermissionStage, Permissions,
+    Preview, Resumption, Route, Standing, ToolFacts, Unfit, Waiting,
+};
+pub use prepare::{Path, Prepared, Profile};
 /// The former name of [`Reply`].
 pub use reply::Reply as Answer;
+pub use reply::{Code, Reply};
 pub use response::ToolResponse;
-pub use tool_call::{CallError, Place, Repair, RepairKind, ToolCall};
+pub use tool_call::{CallError, Change, Place, Repair, RepairKind, ToolCall};

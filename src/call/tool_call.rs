@@ -6,6 +6,8 @@ use std::fmt;
 use serde_json::{Map, Value};
 
 use super::repair::Reading;
+use crate::policy::Redaction;
+use crate::schema::check::ValuePath;
 
 /// One call that a model asked for.
 #[derive(Debug, Clone, PartialEq)]
@@ -74,25 +76,62 @@ impl ToolCall {
     }
 }
 
-/// One thing that was mended.
+/// One repair of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Repair {
-    /// What kind of thing.
+    /// The kind of repair.
     pub what: RepairKind,
-    /// Where: a path into the arguments such as `filter.tags[0]`, or empty for the text as a whole.
-    pub at: String,
-    /// What was done, for people and models to read.
-    pub text: String,
+    /// Where: a path into the arguments such as `filter.tags[0]`, or the root for the text as a whole.
+    pub at: ValuePath,
+    /// What was changed.
+    pub change: Change,
+    /// How often the same was repaired.
+    pub times: usize,
+}
+
+/// The change that a repair made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Change {
+    /// A sentence of toolcrib's own that shows no value.
+    Said(Cow<'static, str>),
+    /// Something in the request was read as something else; both are shown.
+    ReadAs {
+        /// What the request has.
+        before: String,
+        /// What it was taken for.
+        after: String,
+    },
+    /// A sentence that came with a call from elsewhere, which may show a value.
+    Reported(String),
+    /// A change of which nothing may be shown.
+    Hidden,
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Said(text) => formatter.write_str(text),
+            Self::ReadAs { before, after } => write!(formatter, "{before} was read as {after}"),
+            Self::Reported(text) => formatter.write_str(text),
+            Self::Hidden => formatter.write_str("it was read as a value of another kind"),
+        }
+    }
 }
 
 impl Repair {
-    /// A repair of the text as a whole.
+    /// A repair of the text as a whole, in a sentence that shows no value.
     #[must_use]
-    pub fn new(what: RepairKind, text: impl Into<String>) -> Self {
-        Self { what, at: String::new(), text: text.into() }
+    pub fn new(what: RepairKind, text: impl Into<Cow<'static, str>>) -> Self {
+        Self::of(what, Change::Said(text.into()))
     }
 
-    /// What is told of a key that came twice.
+    /// A repair of the text as a whole.
+    #[must_use]
+    pub fn of(what: RepairKind, change: Change) -> Self {
+        Self { what, at: ValuePath::default(), change, times: 1 }
+    }
+
+    /// The repair of a key that came twice.
     #[must_use]
     pub fn of_duplicates() -> Self {
         Self::new(RepairKind::Duplicate, "a key comes twice in an object; the last of its values counts")
@@ -100,8 +139,27 @@ impl Repair {
 
     /// The same at a place.
     #[must_use]
-    pub fn at(mut self, at: impl Into<String>) -> Self {
+    pub fn at(mut self, at: impl Into<ValuePath>) -> Self {
         self.at = at.into();
+        self
+    }
+
+    /// The change as text.
+    #[must_use]
+    pub fn text(&self) -> String {
+        match self.times {
+            0 | 1 => self.change.to_string(),
+            times => format!("{} ({times} times)", self.change),
+        }
+    }
+
+    /// The same without a value that is not public.
+    #[must_use]
+    pub fn redacted(mut self, redaction: &Redaction<'_>) -> Self {
+        let shows_value = matches!(self.change, Change::ReadAs { .. } | Change::Reported(_));
+        if shows_value && !redaction.is_public(&self.at) {
+            self.change = Change::Hidden;
+        }
         self
     }
 }

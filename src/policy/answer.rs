@@ -58,13 +58,17 @@ impl Choice {
     }
 }
 
-/// A choice, and the arguments to run the call with if they are others than it was asked about with.
+/// The answer of an approver: a choice, and the arguments to run the call with if they are others than it was asked about with.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answer {
-    /// What was decided.
+    /// The choice.
     pub choice: Choice,
     /// Arguments in place of those that were shown; they are checked as if a model had sent them.
     pub edited: Option<Map<String, Value>>,
+    /// The name of the approver, for the audit.
+    pub by: Option<String>,
+    /// The reason, for the model.
+    pub reason: Option<String>,
 }
 
 const WORDS: &str = "`once`, `run`, `always`, `no` or `cancel`";
@@ -107,20 +111,22 @@ impl Answer {
             Some(Value::Object(arguments)) => Some(arguments.clone()),
             Some(other) => return Err(invalid("an object of `arguments`", other)),
         };
-        Ok(Self { choice, edited })
+        Ok(Self { edited, ..choice.into() })
+    }
+}
+
+impl Answer {
+    /// A no, for this reason.
+    #[must_use]
+    pub fn no(reason: &str) -> Self {
+        Self { reason: Some(reason.to_owned()), ..Choice::No.into() }
     }
 }
 
 impl From<Choice> for Answer {
     fn from(choice: Choice) -> Self {
-        Self { choice, edited: None }
+        Self { choice, edited: None, by: None, reason: None }
     }
-}
-
-/// The error for something that no answer can be read from, by what it is called.
-#[cfg(feature = "python")]
-pub(crate) fn no_answer(found: String) -> Error {
-    Error::InvalidAnswer { expected: "`once`, `run`, `always`, `no`, `cancel`, a boolean or an `Approval`", found }
 }
 
 fn invalid(expected: &'static str, found: &Value) -> Error {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::key::Key;
+use super::key::{Key, KeyId};
 use super::ledger::{Claim, Folder, Ledger, Memory};
 use super::moment::{after, rfc3339, to_millisecond};
 use super::pending::{Pending, check_arguments};
@@ -18,7 +18,7 @@ const PRESETS: &str = "presets";
 
 /// What an approval is good for; an approval that was asked for with some of these is refused with any others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Facts<'a> {
+pub struct ApprovalScope<'a> {
     /// The tool's name.
     pub tool: &'a str,
     /// What the tool's schema sums up to.
@@ -39,7 +39,7 @@ pub struct Draft<'a> {
     /// The arguments, without presets.
     pub arguments: &'a Value,
     /// What the approval is to be good for.
-    pub facts: Facts<'a>,
+    pub facts: ApprovalScope<'a>,
     /// How long an answer counts.
     pub life: Duration,
 }
@@ -52,13 +52,32 @@ pub struct Approvals<F = Disk> {
     /// Never empty; the first one signs.
     keys: RwLock<Vec<Key>>,
     ledger: Ledger<F>,
+    /// The process that a ledger in memory is for: a copy in a forked process would count every use anew.
+    process: Option<u32>,
+    /// The keys of the processes that this one was forked from.
+    inherited: Vec<KeyId>,
 }
 
 impl Approvals {
-    /// Approvals that end with the process, as everything does that was asked with them.
+    /// Approvals that end with the process, as everything does that was asked with them. A forked process has to
+    /// [renew](Self::renewed) them.
     #[must_use]
     pub fn in_memory(key: Key) -> Self {
-        Self { keys: RwLock::new(vec![key]), ledger: Ledger::Memory(Mutex::new(Memory::default())) }
+        Self {
+            keys: RwLock::new(vec![key]),
+            ledger: Ledger::Memory(Mutex::new(Memory::default())),
+            process: Some(std::process::id()),
+            inherited: Vec::new(),
+        }
+    }
+
+    /// Approvals in memory for this process, with a key of its own, in place of those that it was forked with. Pending calls
+    /// of the other process are refused.
+    #[must_use]
+    pub fn renewed(&self, key: Key) -> Self {
+        let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
+        let inherited = self.inherited.iter().copied().chain(keys.iter().map(Key::id)).collect();
+        Self { inherited, ..Self::in_memory(key) }
     }
 
     /// Approvals that survive a restart, in a folder that is made if its parent is there.
@@ -86,16 +105,26 @@ impl<F: Fs> Approvals<F> {
             key.save_in(folder.fs(), path)?;
             keys.push(key);
         }
-        Ok(Self { keys: RwLock::new(keys), ledger: Ledger::Folder(folder) })
+        Ok(Self { keys: RwLock::new(keys), ledger: Ledger::Folder(folder), process: None, inherited: Vec::new() })
+    }
+
+    /// True in a process that was forked after approvals in memory were made: they are another process's.
+    #[must_use]
+    pub fn is_forked(&self) -> bool {
+        self.process.is_some_and(|process| process != std::process::id())
     }
 
     /// Makes a pending call of 128 random bits.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidPending`] if the arguments are no object, or too deep to be read again.
+    /// [`Error::InvalidPending`] if the arguments are no object, or too deep to be read again; [`Error::OtherProcess`] if
+    /// these are the approvals of the process that this one was forked from.
     pub fn ask(&self, draft: &Draft<'_>, now: Timestamp, nonce: [u8; 16]) -> Result<Pending> {
         check_arguments(draft.arguments)?;
+        if self.is_forked() {
+            return Err(Error::OtherProcess { tool: draft.facts.tool.to_owned() });
+        }
         let Draft { id, arguments, facts, life } = draft;
         let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
         let key = &keys[0];
@@ -124,11 +153,14 @@ impl<F: Fs> Approvals<F> {
     ///
     /// # Errors
     ///
-    /// One for each reason: another key, a changed field, the time, another tool, schema, presets, caller or session, an
+    /// One for each reason: another process or key, a changed field, the time, another tool, schema, presets, caller or session, an
     /// earlier use; and [`Error::FileAccess`] if the use cannot be made durable.
-    pub fn claim(&self, pending: &Pending, facts: &Facts<'_>, now: Timestamp) -> Result<()> {
+    pub fn claim(&self, pending: &Pending, facts: &ApprovalScope<'_>, now: Timestamp) -> Result<()> {
         let tool = || pending.tool.clone();
         let expired = || Error::ExpiredPending { tool: tool(), expires: rfc3339(pending.expires) };
+        if self.is_forked() || self.inherited.contains(&pending.key) {
+            return Err(Error::OtherProcess { tool: tool() });
+        }
         let key = self.key_of(pending)?.ok_or_else(|| Error::OtherKey { tool: tool() })?;
         if !pending.is_signed_by(&key) {
             return Err(Error::AlteredPending { id: pending.id.clone() });

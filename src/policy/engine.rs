@@ -1,16 +1,17 @@
 //! The policy: rules that can change at any time, and decisions that always follow one whole state of them.
 
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
-use serde_json::Value;
+use jiff::Timestamp;
+use serde_json::{Value, json};
 
 use super::explain::{Explanation, explain};
 use super::file::Source;
 use super::pattern::Texts;
 use super::snapshot::Snapshot;
-use super::{Arguments, Decision, Quick, Rule, Subject, Tier, Verdict};
+use super::{Arguments, CallFacts, Cause, Decision, Question, Quick, Rule, Tier, Verdict, rfc3339};
 use crate::{Error, Result};
 
 /// Rules, and what to do where none of them says anything.
@@ -26,6 +27,40 @@ pub struct Policy {
     /// The files that were loaded. Whoever changes anything holds this.
     sources: Mutex<Vec<Source>>,
     revision: AtomicU64,
+    shadowed: Mutex<VecDeque<ShadowNote>>,
+}
+
+/// How many decisions of shadow mode are kept; the oldest make room.
+const SHADOWED: usize = 1000;
+
+/// A decision that shadow mode kept from taking effect.
+#[derive(Debug, Clone)]
+pub struct ShadowNote {
+    /// When it was taken.
+    pub time: Timestamp,
+    /// The tool's name.
+    pub tool: Box<str>,
+    /// The caller.
+    pub caller: Option<Box<str>>,
+    /// The decision that was taken, and the one that shadow mode kept back.
+    pub verdict: Verdict,
+}
+
+impl ShadowNote {
+    /// The note as a JSON object; `None` if both decisions are the same.
+    #[must_use]
+    pub fn to_value(&self) -> Option<Value> {
+        let shadowed = self.verdict.shadowed.as_ref()?;
+        Some(json!({
+            "time": rfc3339(self.time),
+            "tool": self.tool,
+            "caller": self.caller,
+            "decision": shadowed.decision.as_str(),
+            "rule": shadowed.cause.rule().map(|rule| rule.id()),
+            "reason": shadowed.reason(),
+            "instead": self.verdict.decision.as_str(),
+        }))
+    }
 }
 
 /// What a change may change.
@@ -38,7 +73,8 @@ pub(super) struct State {
 impl Default for Policy {
     fn default() -> Self {
         let snapshot = Snapshot::new(Vec::new(), Decision::Allow, false);
-        Self { snapshot: RwLock::new(Arc::new(snapshot)), sources: Mutex::default(), revision: AtomicU64::new(0) }
+        let snapshot = RwLock::new(Arc::new(snapshot));
+        Self { snapshot, sources: Mutex::default(), revision: AtomicU64::new(0), shadowed: Mutex::default() }
     }
 }
 
@@ -151,7 +187,7 @@ impl Policy {
 
     /// Decides without looking at the arguments, if that can be done.
     #[must_use]
-    pub fn quick(&self, subject: &Subject<'_>) -> Quick {
+    pub fn quick(&self, subject: &CallFacts<'_>) -> Quick {
         let snapshot = self.snapshot.read().unwrap_or_else(PoisonError::into_inner);
         snapshot.with_plan(subject, |plan| match &plan.fixed {
             Some(verdict) => Quick::Fixed(verdict.clone()),
@@ -161,7 +197,7 @@ impl Policy {
 
     /// Decides about a call.
     #[must_use]
-    pub fn decide(&self, subject: &Subject<'_>, arguments: &dyn Arguments) -> Verdict {
+    pub fn decide(&self, subject: &CallFacts<'_>, arguments: &dyn Arguments) -> Verdict {
         let snapshot = self.snapshot.read().unwrap_or_else(PoisonError::into_inner);
         let plan = snapshot.with_plan(subject, |plan| match &plan.fixed {
             Some(verdict) => Err(verdict.clone()),
@@ -180,14 +216,55 @@ impl Policy {
 
     /// Tells what every rule makes of a call, and which one decides.
     #[must_use]
-    pub fn explain(&self, subject: &Subject<'_>, arguments: &dyn Arguments) -> Explanation {
+    pub fn explain(&self, subject: &CallFacts<'_>, arguments: &dyn Arguments) -> Explanation {
         self.explain_with(subject, arguments, arguments.value())
     }
 
     /// The same, with other arguments to show than those that are judged: some may be secret.
     #[must_use]
-    pub fn explain_with(&self, subject: &Subject<'_>, arguments: &dyn Arguments, shown: &Value) -> Explanation {
+    pub fn explain_with(&self, subject: &CallFacts<'_>, arguments: &dyn Arguments, shown: &Value) -> Explanation {
         explain(&self.snapshot(), subject, arguments.value(), shown)
+    }
+
+    /// Answers what a cause asks about a caller's use of a tool from now on, also after a restart if there is a file of the
+    /// user's rules. False if it is not for the user to answer that for good.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`remember`](Self::remember); then nothing changes.
+    pub fn allow_always(&self, tool: &str, caller: Option<&str>, asked: &Cause) -> Result<bool> {
+        if asked.rule().is_some_and(|rule| rule.tier() > Tier::User) {
+            return Ok(false);
+        }
+        let rule = Rule::from_value(&json!({
+            "tool": exactly(tool),
+            "caller": exactly(caller.unwrap_or_default()),
+            "answers": Question::from(asked).to_string(),
+            "decision": "allow",
+            "tier": "user",
+            "reason": "it was allowed for always when somebody was asked",
+        }))?;
+        self.remember(rule)?;
+        Ok(true)
+    }
+
+    /// Keeps what would have been decided if nothing were in shadow mode, if that is something else.
+    pub fn note_shadow(&self, tool: &str, caller: Option<&str>, verdict: &Verdict, time: Timestamp) {
+        if verdict.shadowed.is_none() {
+            return;
+        }
+        let note = ShadowNote { time, tool: tool.into(), caller: caller.map(Box::from), verdict: verdict.clone() };
+        let mut shadowed = self.shadowed.lock().unwrap_or_else(PoisonError::into_inner);
+        if shadowed.len() >= SHADOWED {
+            shadowed.pop_front();
+        }
+        shadowed.push_back(note);
+    }
+
+    /// The last decisions that shadow mode kept from taking effect, oldest first.
+    #[must_use]
+    pub fn shadowed(&self) -> Vec<ShadowNote> {
+        self.shadowed.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
     }
 
     pub(super) fn snapshot(&self) -> Arc<Snapshot> {
@@ -249,4 +326,75 @@ pub(super) fn insert(rules: &mut Vec<Arc<Rule>>, new: Vec<Rule>) -> Result<()> {
         rules.push(Arc::new(rule));
     }
     Ok(())
+}
+
+/// The glob that only this name fits.
+fn exactly(name: &str) -> String {
+    let mut glob = String::with_capacity(name.len());
+    for letter in name.chars() {
+        if matches!(letter, '*' | '?' | '[' | ']' | '{' | '}' | '\\') {
+            glob.push('\\');
+        }
+        glob.push(letter);
+    }
+    glob
+}
+
+/// One state of the rules of a toolkit: which policy, and its revision.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stamp(u64);
+
+impl Stamp {
+    /// The stamp of a policy's revision; `epoch` counts how often another policy was put in place.
+    #[must_use]
+    pub const fn new(epoch: u64, revision: u64) -> Self {
+        Self(epoch << 32 | revision & 0xFFFF_FFFF)
+    }
+}
+
+/// Never a stamp.
+const NEVER: u64 = u64::MAX;
+
+/// Remembers that a tool may run whatever its arguments are, for a call without a caller, until rules or groups change.
+#[derive(Debug)]
+pub struct AllowCache {
+    /// Counts the changes of the groups of its toolkit, which rules may name.
+    groups: Arc<AtomicU64>,
+    rules_at: AtomicU64,
+    groups_at: AtomicU64,
+}
+
+impl AllowCache {
+    /// A cache that remembers nothing yet.
+    #[must_use]
+    pub fn new(groups: Arc<AtomicU64>) -> Self {
+        Self { groups, rules_at: AtomicU64::new(NEVER), groups_at: AtomicU64::new(NEVER) }
+    }
+
+    /// The cache for another form of the same tool, which is decided about anew.
+    #[must_use]
+    pub fn renewed(&self) -> Self {
+        Self::new(self.groups.clone())
+    }
+
+    /// The state of the groups; to be read before the rules are.
+    #[must_use]
+    pub fn groups(&self) -> u64 {
+        self.groups.load(Ordering::Relaxed)
+    }
+
+    /// True if the tool may run by this state of the rules.
+    #[inline]
+    #[must_use]
+    pub fn holds(&self, rules: Stamp) -> bool {
+        self.rules_at.load(Ordering::Acquire) == rules.0 && self.groups_at.load(Ordering::Relaxed) == self.groups()
+    }
+
+    /// Remembers that the tool may run, by the state of rules and groups at which that was found.
+    pub fn allow(&self, rules: Stamp, groups: u64) {
+        // Never both new halves of two different answers: between the stores the cache holds for nothing.
+        self.rules_at.store(NEVER, Ordering::Relaxed);
+        self.groups_at.store(groups, Ordering::Relaxed);
+        self.rules_at.store(rules.0, Ordering::Release);
+    }
 }

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::condition::{Short, type_name};
 use super::fault::{Fault, unknown};
 use super::matcher::Names;
-use super::{Kind, Rule, Subject};
+use super::{CallFacts, Kind, Rule};
 
 const KEYS: [&str; 7] = ["tool", "server", "group", "tag", "kind", "caller", "arguments"];
 
@@ -79,13 +79,13 @@ fn is_about(rule: &Rule, example: &Value) -> Result<bool, Fault> {
         Some(word) => Kind::parse(word).ok_or_else(|| unknown("kind", word, &Kind::ALL.map(|(_, word)| word)))?,
         None => rule.kind.as_ref().and_then(|kinds| kinds.first().copied()).unwrap_or_default(),
     };
-    let subject = Subject {
+    let subject = CallFacts {
         server: text("server")?.or_else(|| only(rule.server.as_ref())),
         groups: &groups.iter().map(String::as_str).collect::<Vec<_>>(),
         tags: &tags.iter().map(String::as_str).collect::<Vec<_>>(),
         kind,
         caller: text("caller")?.or_else(|| only(rule.caller.as_ref())),
-        ..Subject::of(tool.ok_or_else(|| Fault::whole("it has to say which `tool` is called"))?)
+        ..CallFacts::of(tool.ok_or_else(|| Fault::whole("it has to say which `tool` is called"))?)
     };
     Ok(rule.matches(&subject, fields.get("arguments").unwrap_or(&Value::Null)))
 }

@@ -9,7 +9,7 @@ use super::condition::Short;
 use super::pattern::Texts;
 use super::rule::{ArgumentField, Field};
 use super::snapshot::Snapshot;
-use super::{Cause, Decision, Question, Rule, Subject, Verdict};
+use super::{CallFacts, Cause, Decision, Question, Rule, Verdict};
 
 /// Every rule in the order in which it is tried, and what came of it.
 #[derive(Debug, Clone)]
@@ -61,7 +61,7 @@ pub struct Failure {
     pub seen: String,
 }
 
-pub(super) fn explain(snapshot: &Snapshot, subject: &Subject<'_>, arguments: &Value, shown: &Value) -> Explanation {
+pub(super) fn explain(snapshot: &Snapshot, subject: &CallFacts<'_>, arguments: &Value, shown: &Value) -> Explanation {
     let mut texts = Texts::default();
     let plan = snapshot.plan(subject);
     let mut is_met = |rule: &Rule| rule.misfit_of_arguments(arguments, &mut texts).is_none();
@@ -113,7 +113,7 @@ fn asked(verdict: &Verdict) -> String {
 /// The first condition that a call does not fulfil; of its arguments, those are told that may be shown.
 fn failure(
     rule: &Rule,
-    subject: &Subject<'_>,
+    subject: &CallFacts<'_>,
     (arguments, shown): (&Value, &Value),
     texts: &mut Texts,
 ) -> Option<Failure> {

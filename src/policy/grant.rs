@@ -59,8 +59,13 @@ impl Grants {
     /// Whether a caller may use a tool without this question.
     #[must_use]
     pub fn allows(&self, tool: &str, schema_hash: [u8; 32], caller: Option<&str>, question: Question) -> bool {
-        let allowed = self.allowed();
-        !allowed.is_empty() && allowed.contains(&Grant::new(tool, schema_hash, caller, question))
+        self.allowed().contains(&Grant::new(tool, schema_hash, caller, question))
+    }
+
+    /// True if nothing is allowed.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.allowed().is_empty()
     }
 
     /// Ends the run: everything is asked about again.

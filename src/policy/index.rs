@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::matcher::Names;
-use super::{Rule, Subject};
+use super::{CallFacts, Rule};
 
 type Places = HashMap<Box<[u8]>, Vec<u32>, ahash::RandomState>;
 
@@ -60,7 +60,7 @@ impl Index {
     }
 
     /// The places of all rules that may be about a call, and of some that are not, in order.
-    pub(super) fn candidates(&self, subject: &Subject<'_>) -> Vec<u32> {
+    pub(super) fn candidates(&self, subject: &CallFacts<'_>) -> Vec<u32> {
         let mut found = self.rest.clone();
         self.tools.find(subject.tool, &mut found);
         subject.server.iter().for_each(|name| self.servers.find(name, &mut found));

@@ -1,6 +1,6 @@
 //! Who may do what: rules that allow a call, ask somebody about it, or deny it.
 //!
-//! A [`Policy`] decides about a [`Subject`], and looks at its [`Arguments`] only where a rule does. What opens is read
+//! A [`Policy`] decides about a [`CallFacts`], and looks at its [`Arguments`] only where a rule does. What opens is read
 //! narrowly, what closes is read widely, and what cannot be read opens nothing.
 
 mod answer;
@@ -33,6 +33,7 @@ mod pending;
 mod problem;
 mod question;
 mod read;
+mod redact;
 mod rule;
 mod snapshot;
 mod subject;
@@ -41,14 +42,12 @@ mod tier;
 mod toml;
 mod write;
 
-#[cfg(feature = "python")]
-pub(crate) use answer::no_answer;
 pub use answer::{Answer, Choice};
-pub use approval::{Approvals, Draft, Facts};
-pub use audit::{AuditLog, Durability, Record, Sink, mask};
+pub use approval::{ApprovalScope, Approvals, Draft};
+pub use audit::{AuditLog, Durability, Record, Ruling, Sink};
 pub use canonical::{canonical, hash};
 pub use decision::{Cause, Decision, Quick, Shadowed, Verdict};
-pub use engine::Policy;
+pub use engine::{AllowCache, Policy, ShadowNote, Stamp};
 pub use explain::{Explanation, Failure, Outcome, Tried};
 pub use file::Source;
 pub use grant::{Grants, Ticket};
@@ -59,7 +58,8 @@ pub use moment::rfc3339;
 pub use pending::Pending;
 pub use problem::{Effect, Problem};
 pub use question::Question;
+pub use redact::Redaction;
 pub use rule::{MAX_PRIORITY, Origin, Rule};
-pub use subject::{Arguments, Subject};
+pub use subject::{Arguments, CallFacts};
 pub use tier::Tier;
 pub use write::append;

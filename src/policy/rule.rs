@@ -10,7 +10,7 @@ use super::matcher::Names;
 use super::pattern::{ArgumentsPattern, Texts};
 use super::question::Answers;
 use super::read::{self, Fault};
-use super::{Cause, Decision, Kind, Subject, Tier};
+use super::{CallFacts, Cause, Decision, Kind, Tier};
 use crate::{Error, Result};
 
 /// The highest priority in a tier.
@@ -168,12 +168,12 @@ impl Rule {
 
     /// Whether it is about a call.
     #[must_use]
-    pub fn matches(&self, subject: &Subject<'_>, arguments: &Value) -> bool {
+    pub fn matches(&self, subject: &CallFacts<'_>, arguments: &Value) -> bool {
         self.misfit(subject).is_none() && self.misfit_of_arguments(arguments, &mut Texts::default()).is_none()
     }
 
     /// The first condition that a call does not fulfil, its arguments aside.
-    pub(super) fn misfit(&self, subject: &Subject<'_>) -> Option<Field> {
+    pub(super) fn misfit(&self, subject: &CallFacts<'_>) -> Option<Field> {
         let fails = |names: &Option<Names>, name: Option<&str>| {
             names.as_ref().is_some_and(|names| !name.is_some_and(|name| names.fit(name)))
         };

@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use super::index::Index;
 use super::subject::Known;
-use super::{Decision, Rule, Shadowed, Subject, Verdict};
+use super::{CallFacts, Decision, Rule, Shadowed, Verdict};
 
 /// How many calls are remembered; beyond that all are forgotten.
 const REMEMBERED: usize = 4096;
@@ -53,7 +53,7 @@ impl Snapshot {
     }
 
     /// The plan for a subject, which is made once.
-    pub(super) fn with_plan<T>(&self, subject: &Subject<'_>, read: impl FnOnce(&Arc<Plan>) -> T) -> T {
+    pub(super) fn with_plan<T>(&self, subject: &CallFacts<'_>, read: impl FnOnce(&Arc<Plan>) -> T) -> T {
         let hash = self.hasher.hash_one(subject);
         // A plan is inserted whole or not at all, so a panic elsewhere leaves nothing half done.
         let plans = self.plans.read().unwrap_or_else(PoisonError::into_inner);
@@ -74,7 +74,7 @@ impl Snapshot {
     }
 
     /// Finds the rules that are about a subject.
-    pub(super) fn plan(&self, subject: &Subject<'_>) -> Plan {
+    pub(super) fn plan(&self, subject: &CallFacts<'_>) -> Plan {
         let (mut rules, mut answers) = (Vec::new(), Vec::new());
         let mut is_settled = false;
         for place in self.index.candidates(subject) {

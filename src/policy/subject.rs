@@ -1,4 +1,4 @@
-//! What is known about a call when it is judged.
+//! The facts about a call that rules can look at.
 
 use std::cell::LazyCell;
 
@@ -6,9 +6,9 @@ use serde_json::Value;
 
 use super::{Kind, Permission};
 
-/// A call without its arguments.
+/// The facts about a call, without its arguments, that rules can look at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Subject<'a> {
+pub struct CallFacts<'a> {
     /// The name of the tool.
     pub tool: &'a str,
     /// The MCP server that it belongs to, by the name that this program has for it and never by what the server says.
@@ -19,13 +19,13 @@ pub struct Subject<'a> {
     pub tags: &'a [&'a str],
     /// What it does to the world.
     pub kind: Kind,
-    /// Whether it asks by itself.
+    /// True if the tool itself asks for confirmation.
     pub permission: Permission,
-    /// Who calls it, if anybody is named.
+    /// The caller, if one is named.
     pub caller: Option<&'a str>,
 }
 
-impl<'a> Subject<'a> {
+impl<'a> CallFacts<'a> {
     /// A call of a tool of which nothing more is known.
     #[must_use]
     pub const fn of(tool: &'a str) -> Self {
@@ -75,7 +75,7 @@ pub(super) struct Known {
 }
 
 impl Known {
-    pub(super) fn new(subject: &Subject<'_>) -> Self {
+    pub(super) fn new(subject: &CallFacts<'_>) -> Self {
         let owned = |names: &[&str]| names.iter().map(|name| Box::from(*name)).collect();
         Self {
             tool: subject.tool.into(),
@@ -88,7 +88,7 @@ impl Known {
         }
     }
 
-    pub(super) fn is(&self, subject: &Subject<'_>) -> bool {
+    pub(super) fn is(&self, subject: &CallFacts<'_>) -> bool {
         let same = |ours: &[Box<str>], theirs: &[&str]| ours.iter().map(AsRef::as_ref).eq(theirs.iter().copied());
         *self.tool == *subject.tool
             && self.server.as_deref() == subject.server

@@ -28,7 +28,7 @@ impl<'t, 'r> Values<'t, 'r> {
 
     /// Lists a repair, once for each place.
     pub(super) fn mend(&mut self, what: RepairKind, text: impl Into<String>) {
-        let repair = Repair::new(what, text).at(self.path.join("."));
+        let repair = Repair::new(what, Into::<String>::into(text)).at(self.path.join("."));
         if self.repairs.len() < REPAIRS && !self.repairs.contains(&repair) {
             self.repairs.push(repair);
         }

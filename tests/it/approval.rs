@@ -13,13 +13,13 @@ use std::time::Duration;
 use jiff::Timestamp;
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use toolcrib::policy::{Approvals, Draft, Facts, Key, Pending};
+use toolcrib::policy::{ApprovalScope, Approvals, Draft, Key, Pending};
 use toolcrib::store::Fs;
 use toolcrib::{Error, Result};
 
 const LIFE: Duration = Duration::from_secs(60);
 
-const FACTS: Facts<'static> = Facts {
+const FACTS: ApprovalScope<'static> = ApprovalScope {
     tool: "send_mail",
     schema_hash: [3; 32],
     presets_hash: [4; 32],
@@ -127,13 +127,16 @@ fn each_other_fact_is_a_refusal_of_its_own_that_uses_nothing_up() {
     let tool = || "send_mail".to_owned();
 
     for (facts, error) in [
-        (Facts { tool: "send_maiI", ..FACTS }, Error::OtherTool { asked: tool(), tool: "send_maiI".to_owned() }),
-        (Facts { schema_hash: [5; 32], ..FACTS }, Error::OtherSchema { tool: tool() }),
-        (Facts { presets_hash: [5; 32], ..FACTS }, Error::OtherPresets { tool: tool() }),
-        (Facts { caller: Some("eve"), ..FACTS }, Error::OtherCaller { tool: tool() }),
-        (Facts { caller: None, ..FACTS }, Error::OtherCaller { tool: tool() }),
-        (Facts { session: Some("run 2"), ..FACTS }, Error::OtherSession { tool: tool() }),
-        (Facts { session: None, ..FACTS }, Error::OtherSession { tool: tool() }),
+        (
+            ApprovalScope { tool: "send_maiI", ..FACTS },
+            Error::OtherTool { asked: tool(), tool: "send_maiI".to_owned() },
+        ),
+        (ApprovalScope { schema_hash: [5; 32], ..FACTS }, Error::OtherSchema { tool: tool() }),
+        (ApprovalScope { presets_hash: [5; 32], ..FACTS }, Error::OtherPresets { tool: tool() }),
+        (ApprovalScope { caller: Some("eve"), ..FACTS }, Error::OtherCaller { tool: tool() }),
+        (ApprovalScope { caller: None, ..FACTS }, Error::OtherCaller { tool: tool() }),
+        (ApprovalScope { session: Some("run 2"), ..FACTS }, Error::OtherSession { tool: tool() }),
+        (ApprovalScope { session: None, ..FACTS }, Error::OtherSession { tool: tool() }),
     ] {
         assert_eq!(approvals.claim(&pending, &facts, at(1)), Err(error));
     }
@@ -335,7 +338,7 @@ proptest! {
         secret: [u8; 32], nonce: [u8; 16], id: String, tool: String, caller: Option<String>, text: String, number: f64,
     ) {
         let approvals = Approvals::in_memory(Key::new(secret));
-        let facts = Facts { tool: &tool, caller: caller.as_deref(), ..FACTS };
+        let facts = ApprovalScope { tool: &tool, caller: caller.as_deref(), ..FACTS };
         let arguments = json!({ text.clone(): [text, number] });
 
         let draft = Draft { id: &id, arguments: &arguments, facts, life: LIFE };

@@ -9,7 +9,7 @@ use std::thread;
 use jiff::Timestamp;
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use toolcrib::policy::{AuditLog, Durability, Record, Sink, hash, mask};
+use toolcrib::policy::{AuditLog, Choice, Decision, Durability, Record, Redaction, Sink, hash};
 use toolcrib::store::{Fs, whole};
 use toolcrib::{Error, Result};
 
@@ -29,17 +29,18 @@ fn record(call: &str) -> Record<'_> {
         arguments: None,
         caller: Some("ann"),
         rule: Some("mail"),
-        decision: "ask",
+        decision: Decision::Ask,
         shadow: None,
         answered_by: Some("bob"),
-        answer: Some("once"),
+        answer: Some(Choice::Once),
         outcome: None,
     }
 }
 
 #[test]
 fn a_record_is_a_line_with_its_fields_in_order() {
-    let arguments = mask(&json!({"to": "ann", "token": 7}), &["token"]);
+    let secrets = ["token".into()];
+    let arguments = Redaction::new(&secrets, &json!({})).arguments(&json!({"to": "ann", "token": 7}));
 
     let line = Record { arguments: Some(&arguments), ..record("call_1") }.to_line();
 
@@ -59,9 +60,12 @@ fn a_record_is_a_line_with_its_fields_in_order() {
 fn a_secret_is_not_in_the_sum_of_arguments() {
     let (one, other) = (json!({"to": "ann", "pin": "1234"}), json!({"to": "ann", "pin": "1235"}));
 
-    assert_eq!(Record::sum_of(&one, &["pin"]), Record::sum_of(&other, &["pin"]));
-    assert_ne!(Record::sum_of(&one, &["pin"]), Record::sum_of(&json!({"to": "bob", "pin": "1234"}), &["pin"]));
-    assert_eq!(Record::sum_of(&one, &[] as &[&str]), hash(&one));
+    let (secrets, parameters) = (["pin".into()], json!({}));
+    let redaction = Redaction::new(&secrets, &parameters);
+
+    assert_eq!(Record::sum_of(&one, &redaction), Record::sum_of(&other, &redaction));
+    assert_ne!(Record::sum_of(&one, &redaction), Record::sum_of(&json!({"to": "bob", "pin": "1234"}), &redaction));
+    assert_eq!(Record::sum_of(&one, &Redaction::new(&[], &parameters)), hash(&one));
 }
 
 proptest! {

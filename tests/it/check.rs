@@ -39,10 +39,7 @@ fn definitions() -> Value {
 
 fn lines(schema: &Value, input: &Value, mode: Mode) -> Vec<String> {
     let problems = checker(schema).settle(input, mode, &[]).expect_err("refused");
-    problems
-        .iter()
-        .map(|Problem { path, expected, found }| format!("{path}: expected {expected}, got {found}"))
-        .collect()
+    problems.iter().map(Problem::to_string).collect()
 }
 
 #[test]
@@ -91,7 +88,7 @@ fn every_problem_is_listed_with_its_path() {
 
 #[test]
 fn an_answer_begins_with_the_tool() {
-    let problems = [Problem { path: "a".into(), expected: "b".into(), found: "c".into() }];
+    let problems = [Problem { path: "a".into(), expected: "b".into(), found: "c".to_owned().into() }];
 
     assert_eq!(render("f", &problems), "Error: Invalid arguments for tool 'f':\n- a: expected b, got c");
 }

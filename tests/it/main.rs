@@ -1,6 +1,5 @@
 //! The core as a Rust program sees it, without Python.
 
-mod reply;
 mod approval;
 mod audit;
 mod background;
@@ -18,6 +17,7 @@ mod properties;
 mod registry;
 mod registry_history;
 mod repair;
+mod reply;
 mod roles;
 mod roster;
 mod schema;

@@ -12,7 +12,7 @@ mod table;
 
 use serde_json::{Value, json};
 use toolcrib::Error;
-use toolcrib::policy::{Cause, Decision, Kind, Permission, Policy, Quick, Rule, Subject, Tier, Verdict};
+use toolcrib::policy::{CallFacts, Cause, Decision, Kind, Permission, Policy, Quick, Rule, Tier, Verdict};
 
 /// A rule that is right.
 fn rule(fields: &Value) -> Rule {
@@ -24,18 +24,18 @@ fn policy(rules: &[Value], default: Decision) -> Policy {
 }
 
 /// What a policy decides about a call without arguments.
-fn decided(policy: &Policy, subject: &Subject<'_>) -> Verdict {
+fn decided(policy: &Policy, subject: &CallFacts<'_>) -> Verdict {
     policy.decide(subject, &json!({}))
 }
 
-fn decision(rules: &[Value], subject: &Subject<'_>, arguments: &Value) -> Decision {
+fn decision(rules: &[Value], subject: &CallFacts<'_>, arguments: &Value) -> Decision {
     policy(rules, Decision::Allow).decide(subject, arguments).decision
 }
 
 #[test]
 fn a_policy_without_rules_does_what_its_default_says() {
     for default in Decision::ALL {
-        let verdict = decided(&policy(&[], default), &Subject::of("shell"));
+        let verdict = decided(&policy(&[], default), &CallFacts::of("shell"));
 
         assert_eq!(verdict.decision, default);
         assert!(matches!(verdict.cause, Cause::Default));
@@ -44,7 +44,7 @@ fn a_policy_without_rules_does_what_its_default_says() {
 
 #[test]
 fn a_tool_that_wants_to_be_confirmed_asks_unless_a_rule_says_otherwise() {
-    let subject = Subject { permission: Permission::Confirm, ..Subject::of("mail") };
+    let subject = CallFacts { permission: Permission::Confirm, ..CallFacts::of("mail") };
     let allowed = json!({"tool": "mail", "decision": "allow"});
 
     assert_eq!(decision(&[], &subject, &json!({})), Decision::Ask);
@@ -58,7 +58,7 @@ fn every_condition_of_a_rule_has_to_be_met() {
         "tool": ["git__*", "shell"], "server": "git", "group": "dev*", "tag": ["danger", "slow"],
         "kind": ["execute", "edit"], "caller": "agent-?", "decision": "deny",
     });
-    let subject = Subject {
+    let subject = CallFacts {
         tool: "git__push",
         server: Some("git"),
         groups: &["basic", "devops"],
@@ -68,15 +68,15 @@ fn every_condition_of_a_rule_has_to_be_met() {
         caller: Some("agent-7"),
     };
     let others = [
-        Subject { tool: "git_push", ..subject },
-        Subject { server: None, ..subject },
-        Subject { server: Some("git2"), ..subject },
-        Subject { groups: &["basic"], ..subject },
-        Subject { groups: &[], ..subject },
-        Subject { tags: &["quick"], ..subject },
-        Subject { kind: Kind::Read, ..subject },
-        Subject { caller: None, ..subject },
-        Subject { caller: Some("agent-77"), ..subject },
+        CallFacts { tool: "git_push", ..subject },
+        CallFacts { server: None, ..subject },
+        CallFacts { server: Some("git2"), ..subject },
+        CallFacts { groups: &["basic"], ..subject },
+        CallFacts { groups: &[], ..subject },
+        CallFacts { tags: &["quick"], ..subject },
+        CallFacts { kind: Kind::Read, ..subject },
+        CallFacts { caller: None, ..subject },
+        CallFacts { caller: Some("agent-77"), ..subject },
     ];
 
     assert_eq!(decision(std::slice::from_ref(&fields), &subject, &json!({})), Decision::Deny);
@@ -88,13 +88,13 @@ fn every_condition_of_a_rule_has_to_be_met() {
 #[test]
 fn a_rule_about_a_server_is_not_about_tools_that_are_named_like_its_tools() {
     let by_server = json!({"server": "github", "decision": "allow"});
-    let spoofed = Subject { server: Some("evil"), ..Subject::of("github__push") };
-    let local = Subject::of("github__push");
+    let spoofed = CallFacts { server: Some("evil"), ..CallFacts::of("github__push") };
+    let local = CallFacts::of("github__push");
     let policy = policy(&[by_server], Decision::Deny);
 
     assert_eq!(decided(&policy, &spoofed).decision, Decision::Deny);
     assert_eq!(decided(&policy, &local).decision, Decision::Deny);
-    assert_eq!(decided(&policy, &Subject { server: Some("github"), ..local }).decision, Decision::Allow);
+    assert_eq!(decided(&policy, &CallFacts { server: Some("github"), ..local }).decision, Decision::Allow);
 }
 
 #[test]
@@ -120,9 +120,9 @@ fn a_name_that_only_looks_the_same_is_another_one() {
         "",
     ];
 
-    assert_eq!(decided(&named, &Subject::of("café")).decision, Decision::Allow);
+    assert_eq!(decided(&named, &CallFacts::of("café")).decision, Decision::Allow);
     for name in alike {
-        assert_eq!(decided(&named, &Subject::of(name)).decision, Decision::Deny, "{name:?}");
+        assert_eq!(decided(&named, &CallFacts::of(name)).decision, Decision::Deny, "{name:?}");
     }
 }
 
@@ -137,9 +137,9 @@ fn what_is_decided_without_arguments_is_what_is_decided_with_them() {
         Decision::Allow,
     );
 
-    assert!(matches!(policy.quick(&Subject::of("shell")), Quick::NeedsArguments));
-    assert!(matches!(policy.quick(&Subject::of("read")), Quick::Fixed(verdict) if verdict.decision == Decision::Ask));
-    assert!(matches!(policy.quick(&Subject::of("x")), Quick::Fixed(verdict) if verdict.decision == Decision::Allow));
+    assert!(matches!(policy.quick(&CallFacts::of("shell")), Quick::NeedsArguments));
+    assert!(matches!(policy.quick(&CallFacts::of("read")), Quick::Fixed(verdict) if verdict.decision == Decision::Ask));
+    assert!(matches!(policy.quick(&CallFacts::of("x")), Quick::Fixed(verdict) if verdict.decision == Decision::Allow));
 }
 
 #[test]
@@ -159,16 +159,16 @@ fn arguments_are_asked_for_only_when_a_rule_looks_at_them() {
         })
     };
 
-    assert_eq!(policy.decide(&Subject::of("shell"), &arguments()).decision, Decision::Deny);
+    assert_eq!(policy.decide(&CallFacts::of("shell"), &arguments()).decision, Decision::Deny);
     assert_eq!(asked.get(), 0);
-    assert_eq!(policy.decide(&Subject::of("other"), &arguments()).decision, Decision::Deny);
+    assert_eq!(policy.decide(&CallFacts::of("other"), &arguments()).decision, Decision::Deny);
     assert_eq!(asked.get(), 1);
 }
 
 #[test]
 fn a_change_is_seen_by_the_next_decision() {
     let policy = policy(&[], Decision::Allow);
-    let subject = Subject::of("shell");
+    let subject = CallFacts::of("shell");
     let before = policy.revision();
     assert_eq!(decided(&policy, &subject).decision, Decision::Allow);
 
@@ -189,7 +189,7 @@ fn more_calls_than_are_remembered_are_decided_right() {
         for number in 0..10_000 {
             let name = format!("t{number}");
             let expected = if name.ends_with('7') { Decision::Deny } else { Decision::Allow };
-            assert_eq!(decided(&policy, &Subject::of(&name)).decision, expected, "{name} {round}");
+            assert_eq!(decided(&policy, &CallFacts::of(&name)).decision, expected, "{name} {round}");
         }
     }
 }
@@ -224,11 +224,11 @@ fn replacing_a_tier_leaves_the_others_and_is_done_whole_or_not_at_all() {
     ];
 
     assert!(policy.replace_tier(Tier::User, twins).is_err());
-    assert_eq!(decided(&policy, &Subject::of("a")).decision, Decision::Deny);
+    assert_eq!(decided(&policy, &CallFacts::of("a")).decision, Decision::Deny);
     policy
         .replace_tier(Tier::User, vec![rule(&json!({"id": "u", "tool": "b", "decision": "deny"}))])
         .expect("new rules");
-    assert_eq!(decided(&policy, &Subject::of("a")).decision, Decision::Ask);
+    assert_eq!(decided(&policy, &CallFacts::of("a")).decision, Decision::Ask);
     assert_eq!(policy.rule("u").map(|rule| rule.tier()), Some(Tier::User));
 }
 
@@ -247,8 +247,8 @@ fn a_reason_is_the_rules_own_or_says_who_decided() {
         Decision::Allow,
     );
 
-    assert_eq!(decided(&policy, &Subject::of("rm")).reason(), "use the trash tool");
-    assert_eq!(decided(&policy, &Subject::of("mv")).reason(), "rule `no-mv` denies it");
+    assert_eq!(decided(&policy, &CallFacts::of("rm")).reason(), "use the trash tool");
+    assert_eq!(decided(&policy, &CallFacts::of("mv")).reason(), "rule `no-mv` denies it");
 }
 
 #[test]
@@ -265,8 +265,8 @@ fn threads_decide_while_others_change_the_rules() {
                         policy.add(rule(&json!({"id": id, "tool": "closed", "decision": "deny"}))).expect("a new id");
                         policy.remove(&id);
                     }
-                    assert_eq!(decided(policy, &Subject::of("open")).decision, Decision::Allow);
-                    assert_eq!(decided(policy, &Subject::of("closed")).decision, Decision::Deny);
+                    assert_eq!(decided(policy, &CallFacts::of("open")).decision, Decision::Allow);
+                    assert_eq!(decided(policy, &CallFacts::of("closed")).decision, Decision::Deny);
                 }
             });
         }

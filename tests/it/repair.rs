@@ -141,7 +141,7 @@ fn the_same_mistake_at_many_places_is_one_entry() {
     let reading = read("{'a': ['b', 'c', 'd']}").expect("it can be mended");
 
     let [repair] = &reading.repairs[..] else { panic!("{:?}", reading.repairs) };
-    assert_eq!(repair.text, "other quotes were exchanged for those of JSON (4 times)");
+    assert_eq!(repair.text(), "other quotes were exchanged for those of JSON (4 times)");
 }
 
 #[test]
@@ -149,7 +149,7 @@ fn a_repair_tells_where_it_is() {
     let reading = read("{\"filter\": {\"tags\": [1, True]}}").expect("it can be mended");
 
     assert_eq!(reading.repairs[0].at, "filter.tags[1]");
-    assert_eq!(reading.repairs[0].text, "True was read as true");
+    assert_eq!(reading.repairs[0].text(), "True was read as true");
 }
 
 #[test]

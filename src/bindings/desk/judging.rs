@@ -10,7 +10,7 @@ use super::PyDesk;
 use super::terms::{AUDITED, RULED};
 use crate::bindings::policy::PyPolicy;
 use crate::bindings::tool::PyTool;
-use crate::policy::{Cause, Decision, Grants, Permission, Policy, Question, Quick, Subject, Verdict};
+use crate::policy::{CallFacts, Cause, Decision, Grants, Permission, Policy, Question, Quick, Stamp, Verdict};
 
 /// What holds where nobody has set a policy.
 static NO_RULES: LazyLock<Arc<Policy>> = LazyLock::new(Arc::default);
@@ -38,9 +38,9 @@ impl PyDesk {
     }
 
     /// Names one state of the rules.
-    fn stamp(&self) -> Option<u64> {
+    fn stamp(&self) -> Option<Stamp> {
         let revision = self.terms().policy_revision()?;
-        Some((self.epoch.load(Ordering::Relaxed) << 32) | (revision & 0xFFFF_FFFF))
+        Some(Stamp::new(self.epoch.load(Ordering::Relaxed), revision))
     }
 
     /// Whether there are rules.
@@ -80,7 +80,7 @@ impl PyDesk {
                     return Ruling::Weigh;
                 }
                 if let (None, Some(stamp)) = (caller, stamp) {
-                    tool.clearance.note(stamp, groups);
+                    tool.clearance.allow(stamp, groups);
                 }
                 Ruling::Pass
             }
@@ -107,11 +107,11 @@ impl PyDesk {
 }
 
 /// What rules can know about a call of a tool.
-pub(crate) fn about<T>(tool: &PyTool, caller: Option<&str>, ask: impl FnOnce(&Subject<'_>) -> T) -> T {
+pub(crate) fn about<T>(tool: &PyTool, caller: Option<&str>, ask: impl FnOnce(&CallFacts<'_>) -> T) -> T {
     let tags: Vec<&str> = tool.tags.iter().map(AsRef::as_ref).collect();
     tool.seat.with(|first, more| {
         let groups: Vec<&str> = std::iter::once(first).chain(more).map(|group| group.name()).collect();
-        ask(&Subject {
+        ask(&CallFacts {
             tool: &tool.name,
             server: tool.server.as_deref(),
             groups: &groups,

@@ -4,7 +4,6 @@
     reason = "what `help()` shows is Python's documentation, where sections list bare names"
 )]
 
-mod clearance;
 mod judging;
 mod listeners;
 mod terms;
@@ -15,7 +14,6 @@ use std::sync::{Mutex, PoisonError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
-pub(crate) use clearance::Clearance;
 pub(crate) use judging::{Ruling, about};
 
 use crate::bindings::event::Told;

@@ -5,13 +5,14 @@
 )]
 
 use std::path::PathBuf;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use jiff::Timestamp;
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 
-use crate::policy::{Approvals, Draft, Facts, Key, Pending};
+use crate::policy::{ApprovalScope, Approvals, Draft, Key, Pending};
 
 /// How long an answer counts if nobody says otherwise, in seconds.
 const HOUR: f64 = 3600.0;
@@ -19,7 +20,7 @@ const HOUR: f64 = 3600.0;
 /// Make pending calls, and let each of them be answered once.
 #[pyclass(name = "Approvals", module = "toolcrib", frozen, weakref)]
 pub(crate) struct PyApprovals {
-    core: Approvals,
+    core: RwLock<Arc<Approvals>>,
     life: Duration,
     path: Option<PathBuf>,
 }
@@ -35,18 +36,33 @@ impl PyApprovals {
     /// Approvals that end with the process.
     pub(crate) fn in_memory() -> PyResult<Self> {
         let core = Approvals::in_memory(Key::new(random()?));
-        Ok(Self { core, life: Duration::from_secs_f64(HOUR), path: None })
+        Ok(Self { core: RwLock::new(Arc::new(core)), life: Duration::from_secs_f64(HOUR), path: None })
+    }
+
+    /// The approvals of this process: those in memory do not survive a fork.
+    pub(crate) fn core(&self) -> PyResult<Arc<Approvals>> {
+        let core = self.core.read().unwrap_or_else(PoisonError::into_inner).clone();
+        if !core.is_forked() {
+            return Ok(core);
+        }
+        let key = Key::new(random()?);
+        let mut core = self.core.write().unwrap_or_else(PoisonError::into_inner);
+        if core.is_forked() {
+            *core = Arc::new(core.renewed(key));
+        }
+        Ok(core.clone())
     }
 
     /// Makes a pending call.
-    pub(crate) fn ask(&self, id: &str, arguments: &serde_json::Value, facts: Facts<'_>) -> PyResult<Pending> {
+    pub(crate) fn ask(&self, id: &str, arguments: &serde_json::Value, facts: ApprovalScope<'_>) -> PyResult<Pending> {
         let draft = Draft { id, arguments, facts, life: self.life };
-        Ok(self.core.ask(&draft, Timestamp::now(), random()?)?)
+        Ok(self.core()?.ask(&draft, Timestamp::now(), random()?)?)
     }
 
     /// Uses a pending call up, durably.
-    pub(crate) fn claim(&self, py: Python<'_>, pending: &Pending, facts: &Facts<'_>) -> PyResult<()> {
-        Ok(py.detach(|| self.core.claim(pending, facts, Timestamp::now()))?)
+    pub(crate) fn claim(&self, py: Python<'_>, pending: &Pending, facts: &ApprovalScope<'_>) -> PyResult<()> {
+        let core = self.core()?;
+        Ok(py.detach(|| core.claim(pending, facts, Timestamp::now()))?)
     }
 }
 
@@ -62,7 +78,7 @@ impl PyApprovals {
             None => Approvals::in_memory(key),
             Some(path) => py.detach(|| Approvals::open(path, key))?,
         };
-        Ok(Self { core, life, path })
+        Ok(Self { core: RwLock::new(Arc::new(core)), life, path })
     }
 
     /// The folder that survives a restart; None if nothing does.

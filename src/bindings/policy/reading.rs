@@ -10,8 +10,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyMapping, PyString};
 use serde_json::Value;
 
+use crate::Error;
 use crate::bindings::json;
-use crate::policy::{Answer, no_answer};
+use crate::policy::Answer;
 
 /// The JSON that an object stands for: a mapping of plain values, its text, or something that gives one by `to_dict`.
 pub(crate) fn value_of(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Value> {
@@ -71,4 +72,9 @@ fn plain(answer: &Bound<'_, PyAny>) -> PyResult<Value> {
     }
     let kind = answer.get_type().qualname()?;
     Err(no_answer(format!("an object of type {}", kind.to_string_lossy())).into())
+}
+
+/// The error for something that no answer can be read from, by what it is called.
+fn no_answer(found: String) -> Error {
+    Error::InvalidAnswer { expected: "`once`, `run`, `always`, `no`, `cancel`, a boolean or an `Approval`", found }
 }

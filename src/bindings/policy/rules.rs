@@ -4,15 +4,13 @@
     reason = "what `help()` shows is Python's documentation, where sections list bare names"
 )]
 
-use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use jiff::Timestamp;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{PyExplanation, value_of};
 use crate::bindings::desk::about;
@@ -21,10 +19,7 @@ use crate::bindings::tool::PyTool;
 use crate::bindings::tool_call::PyToolCall;
 use crate::bindings::toolkit::PyToolkit;
 use crate::call::ToolCall;
-use crate::policy::{Cause, Decision, Policy, Problem, Question, Rule, Source, Subject, Tier, Verdict, mask, rfc3339};
-
-/// How many decisions of shadow mode are kept; the oldest make room.
-const SHADOWED: usize = 1000;
+use crate::policy::{CallFacts, Decision, Policy, Problem, Rule, ShadowNote, Source, Tier};
 
 /// Rules, and what to do where none of them says anything.
 #[pyclass(name = "Policy", module = "toolcrib", frozen, subclass, weakref)]
@@ -32,7 +27,6 @@ const SHADOWED: usize = 1000;
 pub(crate) struct PyPolicy {
     core: Arc<Policy>,
     problems: Mutex<Vec<Problem>>,
-    shadowed: Mutex<VecDeque<Value>>,
 }
 
 fn decision_of(word: &str) -> PyResult<Decision> {
@@ -56,61 +50,6 @@ impl PyPolicy {
     pub(crate) fn rules(&self) -> &Arc<Policy> {
         &self.core
     }
-
-    /// Answers what asks about a caller's use of a tool from now on, also after a restart if there is a file of the
-    /// user's rules. False if it is not for the user to answer that for good.
-    pub(crate) fn remember(
-        &self,
-        py: Python<'_>,
-        tool: &str,
-        caller: Option<&str>,
-        question: &Cause,
-    ) -> PyResult<bool> {
-        if question.rule().is_some_and(|rule| rule.tier() > Tier::User) {
-            return Ok(false);
-        }
-        let rule = Rule::from_value(&json!({
-            "tool": exactly(tool),
-            "caller": exactly(caller.unwrap_or_default()),
-            "answers": Question::from(question).to_string(),
-            "decision": "allow",
-            "tier": "user",
-            "reason": "it was allowed for always when somebody was asked",
-        }))?;
-        py.detach(|| self.core.remember(rule))?;
-        Ok(true)
-    }
-
-    /// Notes what would have been decided if nothing were in shadow mode.
-    pub(crate) fn note_shadow(&self, tool: &str, caller: Option<&str>, verdict: &Verdict) {
-        let Some(shadow) = &verdict.shadowed else { return };
-        let note = json!({
-            "time": rfc3339(Timestamp::now()),
-            "tool": tool,
-            "caller": caller,
-            "decision": shadow.decision.as_str(),
-            "rule": shadow.cause.rule().map(|rule| rule.id()),
-            "reason": shadow.reason(),
-            "instead": verdict.decision.as_str(),
-        });
-        let mut shadowed = self.shadowed.lock().unwrap_or_else(PoisonError::into_inner);
-        if shadowed.len() >= SHADOWED {
-            shadowed.pop_front();
-        }
-        shadowed.push_back(note);
-    }
-}
-
-/// The glob that only this name fits.
-fn exactly(name: &str) -> String {
-    let mut glob = String::with_capacity(name.len());
-    for letter in name.chars() {
-        if matches!(letter, '*' | '?' | '[' | ']' | '{' | '}' | '\\') {
-            glob.push('\\');
-        }
-        glob.push(letter);
-    }
-    glob
 }
 
 #[pymethods]
@@ -225,8 +164,7 @@ impl PyPolicy {
     /// What would have been decided without shadow mode: the last thousand times that was something else.
     #[getter]
     fn shadowed<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let shadowed: Vec<Value> =
-            self.shadowed.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect();
+        let shadowed = self.core.shadowed().iter().filter_map(ShadowNote::to_value).collect();
         bridge::to_python(py, &Value::Array(shadowed))
     }
 
@@ -264,10 +202,10 @@ impl PyPolicy {
         if let Some(tool) = tool {
             let tool: &PyTool = tool.get();
             let whole = tool.plan.completed(py, arguments.clone());
-            let shown = mask(&whole, &tool.traits.secrets);
+            let shown = tool.plan.redaction().arguments(&whole);
             return Ok(about(tool, caller, |subject| self.core.explain_with(subject, &whole, &shown)).into());
         }
-        let subject = Subject { caller, ..Subject::of(name) };
+        let subject = CallFacts { caller, ..CallFacts::of(name) };
         Ok(self.core.explain(&subject, arguments).into())
     }
 

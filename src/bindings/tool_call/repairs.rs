@@ -4,16 +4,16 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString};
 
-use crate::call::{Repair, RepairKind};
+use crate::call::{Change, Repair, RepairKind};
 
 /// Repairs as programs read them.
 pub(crate) fn to_python<'py>(py: Python<'py>, repairs: &[Repair]) -> PyResult<Bound<'py, PyList>> {
     let list = PyList::empty(py);
-    for Repair { what, at, text } in repairs {
+    for repair in repairs {
         let entry = PyDict::new(py);
-        entry.set_item("what", PyString::intern(py, what.as_str()))?;
-        entry.set_item("at", at)?;
-        entry.set_item("text", text)?;
+        entry.set_item("what", PyString::intern(py, repair.what.as_str()))?;
+        entry.set_item("at", repair.at.to_string())?;
+        entry.set_item("text", repair.text())?;
         list.append(entry)?;
     }
     Ok(list)
@@ -32,5 +32,5 @@ fn one_from_python(entry: &Bound<'_, PyDict>) -> PyResult<Repair> {
     let Some(kind) = RepairKind::parse(&what) else {
         return Err(PyValueError::new_err(format!("'{what}' is no kind of repair")));
     };
-    Ok(Repair::new(kind, text("text")?).at(text("at")?))
+    Ok(Repair::of(kind, Change::Reported(text("text")?)).at(text("at")?))
 }

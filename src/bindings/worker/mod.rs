@@ -24,8 +24,6 @@ use pyo3::types::PyDict;
 
 use super::call::python::interpreter::GilCell;
 
-pub(crate) use super::call::python::interpreter as guard;
-pub(crate) use super::call::python::interpreter::dict_version as version_of;
 #[allow(unused_imports, reason = "the queue of native tools")]
 pub(crate) use completion::{Completer, Completions, Next, completions};
 pub(crate) use job::{AwaitableJob, Job, Step};

@@ -6,16 +6,16 @@
 use super::cursor::Cursor;
 use super::cut::end_of_comment;
 use super::list::List;
-use crate::call::RepairKind;
-use crate::schema::check::{entry_path, item_path};
+use crate::call::{Change, RepairKind};
+use crate::schema::check::{PathStep, ValuePath};
 
 /// Compares a text with its mended form, and adds the differences to the list. True if a bracket, a closing quote or a value
 /// is missing, so that the text may be only a part of what was meant.
 pub(super) fn compare(broken: &str, mended: &str, list: &mut List) -> bool {
     let mut walk = Walk { broken: Cursor(broken), mended: Cursor(mended), list, path: Vec::new(), is_partial: false };
     if walk.run().is_none() {
-        let note = format!("the text from here on was read as {}", shortened(walk.mended.0.trim()));
-        walk.list.add(RepairKind::Syntax, &walk.place(), &note);
+        let (before, after) = ("the text from here on".to_owned(), shortened(walk.mended.0.trim()));
+        walk.list.push(RepairKind::Syntax, walk.place(), Change::ReadAs { before, after });
         walk.is_partial |= !is_balanced(broken);
     }
     walk.is_partial
@@ -249,23 +249,24 @@ impl Walk<'_, '_> {
             return Some(());
         }
         let folded = found.to_ascii_lowercase();
-        let (what, text) = match folded.trim_start_matches(['-', '+']) {
+        let read = |before: String| Change::ReadAs { before, after: wanted.to_owned() };
+        let (what, change) = match folded.trim_start_matches(['-', '+']) {
             "" if wanted == "null" => {
                 self.broken = before;
                 self.is_partial = true;
-                (RepairKind::Syntax, "a missing value was read as null".to_owned())
+                (RepairKind::Syntax, Change::Said("a missing value was read as null".into()))
             }
-            "nan" | "inf" | "infinity" => (RepairKind::NotANumber, format!("{found} became {wanted}")),
-            "true" | "false" | "none" | "null" | "undefined" | "nil" => {
-                (RepairKind::Literal, format!("{found} was read as {wanted}"))
+            "nan" | "inf" | "infinity" => {
+                (RepairKind::NotANumber, Change::Said(format!("{found} became {wanted}").into()))
             }
+            "true" | "false" | "none" | "null" | "undefined" | "nil" => (RepairKind::Literal, read(found.to_owned())),
             word if word.starts_with(|first: char| first.is_ascii_digit() || first == '.') || found == "-" => {
                 self.is_partial |= self.broken.0.is_empty();
-                (RepairKind::Number, format!("{} was read as {wanted}", shortened(found)))
+                (RepairKind::Number, read(shortened(found)))
             }
             _ => return None,
         };
-        self.note(what, &text);
+        self.note_change(what, change);
         Some(())
     }
 
@@ -283,18 +284,24 @@ impl Walk<'_, '_> {
         }
     }
 
-    fn place(&self) -> String {
-        self.path.iter().fold(String::new(), |path, step| match step {
-            Step::Key(key) if key.is_empty() => path,
-            Step::Key(key) => entry_path(&path, key),
-            Step::Index(index) => item_path(&path, *index),
-        })
+    fn place(&self) -> ValuePath {
+        let named = self.path.iter().filter(|step| !matches!(step, Step::Key(key) if key.is_empty()));
+        named
+            .map(|step| match step {
+                Step::Key(key) => PathStep::Key(key.as_str().into()),
+                Step::Index(index) => PathStep::Index(*index),
+            })
+            .collect()
     }
 
-    fn note(&mut self, what: RepairKind, text: &str) {
-        if !self.list.counts(what, text) {
+    fn note(&mut self, what: RepairKind, text: &'static str) {
+        self.note_change(what, Change::Said(text.into()));
+    }
+
+    fn note_change(&mut self, what: RepairKind, change: Change) {
+        if !self.list.counts(what, &change) {
             let place = self.place();
-            self.list.add(what, &place, text);
+            self.list.push(what, place, change);
         }
     }
 }

@@ -29,8 +29,9 @@ pub const fn doubt(is_truncated: bool, has_duplicate_keys: bool) -> Option<&'sta
 #[must_use]
 pub fn explanation(tool: &str, repairs: &[Repair], arguments: Option<&Value>) -> String {
     let mut text = format!("Error: The arguments for tool '{tool}' have to be mended, and the tool has not run:");
-    for Repair { at, text: what, .. } in repairs {
-        let _ = if at.is_empty() { write!(text, "\n- {what}") } else { write!(text, "\n- {at}: {what}") };
+    for repair in repairs {
+        let (at, what) = (&repair.at, repair.text());
+        let _ = if at.is_root() { write!(text, "\n- {what}") } else { write!(text, "\n- {at}: {what}") };
     }
     if let Some(arguments) = arguments.map(Value::to_string).filter(|arguments| arguments.len() <= SHOWN) {
         let _ = write!(text, "\nIf this is what you mean, send it: {arguments}");

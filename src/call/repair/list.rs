@@ -1,33 +1,39 @@
-//! The list of what was mended, short enough to be read.
+//! The list of repairs, short enough to be read.
 
-use crate::call::{Repair, RepairKind};
+use crate::call::{Change, Repair, RepairKind};
+use crate::schema::check::ValuePath;
 
-/// How many different things are listed.
+/// How many different repairs are listed.
 const MOST: usize = 50;
 
-/// What was mended so far; the same thing at many places is one entry with a count.
+/// The repairs so far; the same repair at many places is one entry with a count.
 #[derive(Debug, Default)]
 pub(super) struct List {
-    entries: Vec<(Repair, usize)>,
+    entries: Vec<Repair>,
     left_out: usize,
 }
 
 impl List {
-    pub(super) fn add(&mut self, what: RepairKind, at: &str, text: &str) {
-        if self.counts(what, text) {
+    /// Adds a repair that shows no value.
+    pub(super) fn add(&mut self, what: RepairKind, at: impl Into<ValuePath>, text: &'static str) {
+        self.push(what, at, Change::Said(text.into()));
+    }
+
+    pub(super) fn push(&mut self, what: RepairKind, at: impl Into<ValuePath>, change: Change) {
+        if self.counts(what, &change) {
             return;
         }
         if self.entries.len() < MOST {
-            self.entries.push((Repair::new(what, text).at(at), 1));
+            self.entries.push(Repair::of(what, change).at(at));
         } else {
             self.left_out += 1;
         }
     }
 
-    /// Counts one more of an entry that is there already, so that where else it is need not be told.
-    pub(super) fn counts(&mut self, what: RepairKind, text: &str) -> bool {
-        let known = self.entries.iter_mut().find(|(repair, _)| repair.what == what && repair.text == text);
-        known.map(|(_, count)| *count += 1).is_some()
+    /// Counts one more of an entry that is there already, so that its other places need not be listed.
+    pub(super) fn counts(&mut self, what: RepairKind, change: &Change) -> bool {
+        let known = self.entries.iter_mut().find(|repair| repair.what == what && repair.change == *change);
+        known.map(|repair| repair.times += 1).is_some()
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -35,13 +41,7 @@ impl List {
     }
 
     pub(super) fn into_repairs(self) -> Vec<Repair> {
-        let counted = self.entries.into_iter().map(|(mut repair, count)| {
-            if count > 1 {
-                repair.text = format!("{} ({count} times)", repair.text);
-            }
-            repair
-        });
-        let mut repairs: Vec<Repair> = counted.collect();
+        let mut repairs = self.entries;
         if self.left_out > 0 {
             repairs.push(Repair::new(RepairKind::Syntax, format!("and {} more", self.left_out)));
         }

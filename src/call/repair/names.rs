@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use serde_json::{Map, Value};
 
 use crate::call::{Repair, RepairKind};
-use crate::schema::check::{entry_path, item_path};
+use crate::schema::check::At;
 
 /// How deep values are followed.
 const DEPTH: usize = 128;
@@ -29,9 +29,9 @@ pub fn mend_names(arguments: &Value, parameters: &Value, names: Names<'_>) -> Op
     let mut mending = Mending { root: parameters, repairs: Vec::new() };
     let mut value = arguments.clone();
     if let Value::Object(entries) = &mut value {
-        mending.rename(entries, parameters, "", names);
+        mending.rename(entries, parameters, &At::Root, names);
     }
-    mending.walk(&mut value, parameters, "", DEPTH);
+    mending.walk(&mut value, parameters, &At::Root, DEPTH);
     let count = mending.repairs.len();
     (count > 0 && count <= MOST).then_some((value, mending.repairs))
 }
@@ -43,28 +43,28 @@ struct Mending<'a> {
 
 impl<'a> Mending<'a> {
     /// Follows a value and its schema; the names of the top are mended already.
-    fn walk(&mut self, value: &mut Value, schema: &'a Value, path: &str, depth: usize) {
+    fn walk(&mut self, value: &mut Value, schema: &'a Value, at: &At<'_>, depth: usize) {
         if depth == 0 || self.repairs.len() > MOST {
             return;
         }
         let schema = self.resolved(schema);
-        self.decode(value, schema, path);
+        self.decode(value, schema, at);
         match value {
             Value::Object(entries) => {
-                if !path.is_empty() {
-                    self.rename(entries, schema, path, Names::default());
+                if !at.is_root() {
+                    self.rename(entries, schema, at, Names::default());
                 }
                 let Some(properties) = schema.get("properties") else { return };
                 for (key, entry) in entries {
                     if let Some(schema) = properties.get(key) {
-                        self.walk(entry, schema, &entry_path(path, key), depth - 1);
+                        self.walk(entry, schema, &at.key(key), depth - 1);
                     }
                 }
             }
             Value::Array(items) => {
                 let Some(schema) = schema.get("items").filter(|items| items.is_object()) else { return };
                 for (index, item) in items.iter_mut().enumerate() {
-                    self.walk(item, schema, &item_path(path, index), depth - 1);
+                    self.walk(item, schema, &at.index(index), depth - 1);
                 }
             }
             _ => {}
@@ -94,7 +94,7 @@ impl<'a> Mending<'a> {
     }
 
     /// Gives entries the names that the schema has for them.
-    fn rename(&mut self, entries: &mut Map<String, Value>, schema: &Value, path: &str, names: Names<'_>) {
+    fn rename(&mut self, entries: &mut Map<String, Value>, schema: &Value, at: &At<'_>, names: Names<'_>) {
         let Some(properties) = schema.get("properties").and_then(Value::as_object) else { return };
         let is_open = schema.get("additionalProperties").is_some_and(|rest| *rest != Value::Bool(false))
             || schema.get("patternProperties").is_some();
@@ -144,13 +144,13 @@ impl<'a> Mending<'a> {
                 continue;
             };
             let text = format!("the argument `{}` was read as `{name}`", shown(&key));
-            self.repairs.push(Repair::new(what, text).at(entry_path(path, &name)));
+            self.repairs.push(Repair::new(what, text).at(at.key(&name)));
             entries.insert(name, value);
         }
     }
 
     /// Reads JSON text where only a list or an object may be, if it has to be mended: what is strict is coerced later.
-    fn decode(&mut self, value: &mut Value, schema: &Value, path: &str) {
+    fn decode(&mut self, value: &mut Value, schema: &Value, at: &At<'_>) {
         let Value::String(text) = &*value else { return };
         let text = text.trim();
         // A fence around it hides what it begins with.
@@ -158,7 +158,7 @@ impl<'a> Mending<'a> {
             (schema.get("type").and_then(Value::as_str), text.as_bytes().first()),
             (Some("array"), Some(b'[' | b'`')) | (Some("object"), Some(b'{' | b'`'))
         );
-        if !is_container || path.is_empty() || crate::schema::strict::parse(text).is_ok() {
+        if !is_container || at.is_root() || crate::schema::strict::parse(text).is_ok() {
             return;
         }
         let is_array = schema["type"] == "array";
@@ -183,8 +183,8 @@ impl<'a> Mending<'a> {
         };
         *value = mended;
         let text = "JSON text in a string was read as what it says";
-        self.repairs.push(Repair::new(RepairKind::Encoding, text).at(path));
-        self.repairs.extend(reading.repairs.into_iter().map(|repair| repair.at(path)));
+        self.repairs.push(Repair::new(RepairKind::Encoding, text).at(at));
+        self.repairs.extend(reading.repairs.into_iter().map(|repair| repair.at(at)));
     }
 }
 

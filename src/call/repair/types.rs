@@ -1,7 +1,7 @@
-//! Which values were brought to their declared type.
+//! The list of values that were coerced to their declared type.
 
-use crate::call::{Repair, RepairKind};
-use crate::schema::check::{Kind, Subject, entry_path, found, item_path};
+use crate::call::{Change, Repair, RepairKind};
+use crate::schema::check::{At, Found, Kind, Subject};
 
 /// How many are listed.
 const MOST: usize = 50;
@@ -12,11 +12,11 @@ const DEPTH: usize = 128;
 #[must_use]
 pub fn coerced<S: Subject + Clone>(before: &S, after: &S) -> Vec<Repair> {
     let mut repairs = Vec::new();
-    walk("", before, after, DEPTH, &mut repairs);
+    walk(&At::Root, before, after, DEPTH, &mut repairs);
     repairs
 }
 
-fn walk<S: Subject + Clone>(path: &str, before: &S, after: &S, depth: usize, repairs: &mut Vec<Repair>) {
+fn walk<S: Subject + Clone>(at: &At<'_>, before: &S, after: &S, depth: usize, repairs: &mut Vec<Repair>) {
     if repairs.len() >= MOST || depth == 0 {
         return;
     }
@@ -24,7 +24,7 @@ fn walk<S: Subject + Clone>(path: &str, before: &S, after: &S, depth: usize, rep
         (Kind::Object, Kind::Object) => {
             before.every_entry(|key, entry| {
                 if let Some(key) = key {
-                    after.at_key(key, |other| walk(&entry_path(path, key), entry, other, depth - 1, repairs));
+                    after.at_key(key, |other| walk(&at.key(key), entry, other, depth - 1, repairs));
                 }
                 repairs.len() < MOST
             });
@@ -38,7 +38,7 @@ fn walk<S: Subject + Clone>(path: &str, before: &S, after: &S, depth: usize, rep
             let mut index = 0;
             before.every_item(|item| {
                 if let Some(other) = items.get(index) {
-                    walk(&item_path(path, index), item, other, depth - 1, repairs);
+                    walk(&at.index(index), item, other, depth - 1, repairs);
                 }
                 index += 1;
                 repairs.len() < MOST
@@ -46,8 +46,8 @@ fn walk<S: Subject + Clone>(path: &str, before: &S, after: &S, depth: usize, rep
         }
         (one, other) if one == other => {}
         _ => {
-            let text = format!("{} was read as {}", found(before), found(after));
-            repairs.push(Repair::new(RepairKind::Coerced, text).at(path));
+            let (before, after) = (Found::of(before).to_string(), Found::of(after).to_string());
+            repairs.push(Repair::of(RepairKind::Coerced, Change::ReadAs { before, after }).at(at));
         }
     }
 }

@@ -1,19 +1,44 @@
-//! What is noted of every decision: one line of JSON, to a file that keeps it or to anything else.
+//! The audit: a record of every decision, one line of JSON, in a file that keeps it or anywhere else.
 
 mod line;
 mod log;
-mod mask;
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 pub use log::{AuditLog, Durability};
-pub use mask::mask;
 
 use super::canonical::hash;
 use super::hex::hex;
 use super::moment::rfc3339;
+use super::{Choice, Decision, Redaction};
 use crate::Result;
+
+/// The result of a decision for the call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Ruling {
+    /// The call runs.
+    Run,
+    /// The call does not run.
+    Denied,
+    /// The call waits for an answer.
+    Pending,
+    /// The call does not run, like every other that waited for approval.
+    Cancelled,
+}
+
+impl Ruling {
+    /// The word for it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Run => "run",
+            Self::Denied => "denied",
+            Self::Pending => "pending",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
 
 /// One decision about one call.
 #[derive(Debug, Clone, Copy)]
@@ -24,33 +49,33 @@ pub struct Record<'a> {
     pub call: &'a str,
     /// The tool's name, as the model wrote it.
     pub tool: &'a str,
-    /// What the arguments sum up to; see [`Record::sum_of`].
+    /// The hash of the arguments; see [`Record::sum_of`].
     pub arguments_hash: [u8; 32],
-    /// The arguments themselves, where they are wanted, as [`mask`] left them.
+    /// The arguments themselves, where they are wanted, redacted.
     pub arguments: Option<&'a Value>,
     /// Who calls.
     pub caller: Option<&'a str>,
     /// The id of the rule that decided; none for a default.
     pub rule: Option<&'a str>,
     /// What was decided.
-    pub decision: &'a str,
-    /// What would have been decided by a rule that only watches.
-    pub shadow: Option<&'a str>,
-    /// Who was asked, if somebody was.
+    pub decision: Decision,
+    /// What would have been decided without shadow mode, if that is something else.
+    pub shadow: Option<Decision>,
+    /// The approver that answered, or the part of toolcrib that decided in its place.
     pub answered_by: Option<&'a str>,
-    /// What they said.
-    pub answer: Option<&'a str>,
-    /// What came of the call; none while it has not ended.
-    pub outcome: Option<&'a str>,
+    /// The answer.
+    pub answer: Option<Choice>,
+    /// The result for the call; none while it is not known.
+    pub outcome: Option<Ruling>,
 }
 
 impl Record<'_> {
-    /// What arguments sum up to for a record: the hash of their one text, with the secrets hidden.
+    /// The hash of arguments for a record: that of their canonical text, redacted.
     ///
-    /// Two calls that differ in a secret only have the same sum: a short secret could be found from another one by trying.
+    /// Two calls that differ in a secret only have the same hash: a short secret could be found from another one by trying.
     #[must_use]
-    pub fn sum_of(arguments: &Value, secrets: &[impl AsRef<str>]) -> [u8; 32] {
-        if secrets.is_empty() { hash(arguments) } else { hash(&mask(arguments, secrets)) }
+    pub fn sum_of(arguments: &Value, redaction: &Redaction<'_>) -> [u8; 32] {
+        if redaction.is_empty() { hash(arguments) } else { hash(&redaction.arguments(arguments)) }
     }
 
     /// The record as a JSON object. Every field is always there, but the arguments, which are so only if they are wanted.
@@ -64,11 +89,11 @@ impl Record<'_> {
             ("arguments_hash", format!("sha256:{}", hex(&self.arguments_hash)).into()),
             ("caller", text(self.caller)),
             ("rule", text(self.rule)),
-            ("decision", self.decision.into()),
-            ("shadow", text(self.shadow)),
+            ("decision", self.decision.as_str().into()),
+            ("shadow", text(self.shadow.map(Decision::as_str))),
             ("answered_by", text(self.answered_by)),
-            ("answer", text(self.answer)),
-            ("outcome", text(self.outcome)),
+            ("answer", text(self.answer.map(Choice::as_str))),
+            ("outcome", text(self.outcome.map(Ruling::as_str))),
         ];
         let mut object: Map<String, Value> = fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
         object.extend(self.arguments.map(|arguments| ("arguments".to_owned(), arguments.clone())));

@@ -8,7 +8,7 @@ use super::{
     kinds::Kinds,
     names::no_such,
     phrase::{phrase, pointer},
-    problem::{Problem, entry_path, found, item_path},
+    problem::{At, Expected, Found, Problem},
     subject::{Kind, Subject},
     work::Work,
 };
@@ -26,7 +26,7 @@ pub(super) struct Explainer<'s, S: Subject> {
 
 impl<S: Subject> Explainer<'_, S> {
     /// Adds the problems of a value that is held to the schema at a JSON pointer.
-    pub(super) fn explain(&mut self, at: &str, path: &str, value: &S, depth: usize) {
+    pub(super) fn explain(&mut self, at: &str, path: &At<'_>, value: &S, depth: usize) {
         if !self.has_room() || self.admits(at, value) {
             return;
         }
@@ -38,8 +38,8 @@ impl<S: Subject> Explainer<'_, S> {
         }
         if self.problems.len() == before {
             let expected =
-                root.pointer(at).map_or_else(|| "a value that fits the schema".to_owned(), |at| phrase(root, at));
-            self.add(path, expected, found(value));
+                root.pointer(at).map_or_else(|| "a value that fits the schema".into(), |at| phrase(root, at));
+            self.add(path, expected, Found::of(value));
         }
     }
 
@@ -54,13 +54,12 @@ impl<S: Subject> Explainer<'_, S> {
     }
 
     /// Adds a problem.
-    pub(super) fn add(&mut self, path: &str, expected: String, found: String) {
-        let path = if path.is_empty() { "arguments" } else { path };
-        self.problems.push(Problem { path: path.to_owned(), expected, found });
+    pub(super) fn add(&mut self, path: &At<'_>, expected: Expected, found: Found) {
+        self.problems.push(Problem { path: path.into(), expected, found });
     }
 
     /// Adds what is wrong further inside. Adds nothing where the value as a whole is the problem.
-    fn look_inside(&mut self, at: &str, schema: &Map<String, Value>, path: &str, value: &S, depth: usize) {
+    fn look_inside(&mut self, at: &str, schema: &Map<String, Value>, path: &At<'_>, value: &S, depth: usize) {
         if let Some(target) = pointer(schema) {
             self.explain(&target, path, value, depth + 1);
         }
@@ -148,7 +147,7 @@ impl<S: Subject> Explainer<'_, S> {
         carries
     }
 
-    fn items(&mut self, at: &str, schema: &Map<String, Value>, path: &str, value: &S, depth: usize) {
+    fn items(&mut self, at: &str, schema: &Map<String, Value>, path: &At<'_>, value: &S, depth: usize) {
         let old = schema.get("items").is_some_and(Value::is_array);
         let (first, rest) = if old { ("items", "additionalItems") } else { ("prefixItems", "items") };
         let places = schema.get(first).and_then(Value::as_array).map_or(0, Vec::len);
@@ -159,7 +158,7 @@ impl<S: Subject> Explainer<'_, S> {
             if let Some(place) = place {
                 // The judge's word first: a path for each of many good items would be for nothing.
                 if !self.admits(&place, item) {
-                    self.explain(&place, &item_path(path, index), item, depth + 1);
+                    self.explain(&place, &path.index(index), item, depth + 1);
                 }
             }
             index += 1;
@@ -167,39 +166,39 @@ impl<S: Subject> Explainer<'_, S> {
         });
     }
 
-    fn entries(&mut self, at: &str, schema: &Map<String, Value>, path: &str, value: &S, depth: usize) {
+    fn entries(&mut self, at: &str, schema: &Map<String, Value>, path: &At<'_>, value: &S, depth: usize) {
         let properties = schema.get("properties").and_then(Value::as_object);
         self.missing(at, schema, path, value);
         let patterns = schema.contains_key("patternProperties");
         let rest = if patterns { None } else { schema.get("additionalProperties") };
         value.every_entry(|key, entry| {
             let Some(key) = key else {
-                self.add(path, "keys that are plain strings".to_owned(), "another key".to_owned());
+                self.add(path, "keys that are plain strings".into(), Found::Fixed("another key"));
                 return self.has_room();
             };
             if properties.is_some_and(|properties| properties.contains_key(key)) {
-                self.explain(&format!("{at}/properties/{}", escaped(key)), &entry_path(path, key), entry, depth + 1);
+                self.explain(&format!("{at}/properties/{}", escaped(key)), &path.key(key), entry, depth + 1);
             } else if rest == Some(&Value::Bool(false)) {
                 if at.is_empty() {
                     return true;
                 }
                 let known: Vec<&str> = properties.into_iter().flatten().map(|(name, _)| name.as_str()).collect();
-                self.add(&entry_path(path, key), no_such("key", key, &known), found(entry));
+                self.add(&path.key(key), no_such("key", key, &known), Found::of(entry));
             } else if rest.is_some() {
-                self.explain(&format!("{at}/additionalProperties"), &entry_path(path, key), entry, depth + 1);
+                self.explain(&format!("{at}/additionalProperties"), &path.key(key), entry, depth + 1);
             }
             self.has_room()
         });
     }
 
     /// Adds the entries that are required and not there.
-    pub(super) fn missing(&mut self, at: &str, schema: &Map<String, Value>, path: &str, value: &S) {
+    pub(super) fn missing(&mut self, at: &str, schema: &Map<String, Value>, path: &At<'_>, value: &S) {
         for name in schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str) {
             if self.has_room() && value.at_key(name, |_| ()).is_none() {
                 let place = format!("{at}/properties/{}", escaped(name));
                 let expected = self.root.pointer(&place).map(|property| phrase(self.root, property));
-                let expected = expected.unwrap_or_else(|| "a value".to_owned());
-                self.add(&entry_path(path, name), expected, "nothing".to_owned());
+                let expected = expected.unwrap_or_else(|| "a value".into());
+                self.add(&path.key(name), expected, Found::NOTHING);
             }
         }
     }

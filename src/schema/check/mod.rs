@@ -27,13 +27,14 @@ use serde_json::{Value, json};
 pub use coerce::Rebuild;
 pub use judge::Judge;
 pub use kinds::Kinds;
-pub use problem::{Problem, render};
+pub use problem::{Expected, Found, HIDDEN, PathStep, Problem, ValuePath, render};
 pub use quick::{Field, Fields, Items, Limits, Quick, Scalar, Size};
 pub use subject::{Integer, Kind, Subject};
 
 pub(in crate::schema) use judge::options;
+pub(crate) use names::is_near;
 pub(in crate::schema) use phrase::pointer;
-pub(crate) use problem::{entry_path, found, item_path};
+pub(crate) use problem::At;
 
 use compile::Compiler;
 use explain::Explainer;
@@ -216,34 +217,36 @@ impl<F: Json> Checker<F> {
         let properties = self.root.value().get("properties").and_then(Value::as_object);
         value.every_entry(|name, entry| {
             match name {
-                None => explainer.add("", "names that are plain strings".to_owned(), "another name".to_owned()),
+                None => {
+                    explainer.add(&At::Root, "names that are plain strings".into(), Found::Fixed("another name"));
+                }
                 Some(name) if hidden.contains(&name) || !self.knows(name) => {
                     let names = properties.into_iter().flatten().map(|(name, _)| name.as_str());
                     let known: Vec<&str> = names.filter(|name| !hidden.contains(name)).collect();
-                    explainer.add(&entry_path("", name), no_such("argument", name, &known), found(entry));
+                    explainer.add(&At::Root.key(name), no_such("argument", name, &known), Found::of(entry));
                 }
                 Some(_) => {}
             }
             explainer.has_room()
         });
-        explainer.explain("", "", value, 0);
+        explainer.explain("", &At::Root, value, 0);
         if explainer.problems.is_empty() {
-            let (path, found) = foreign(value, "").unwrap_or_else(|| (String::new(), found(value)));
-            explainer.add(&path, "a value that JSON has a word for".to_owned(), found);
+            let (path, found) = foreign(value, &At::Root).unwrap_or_else(|| (ValuePath::default(), Found::of(value)));
+            explainer.problems.push(Problem { path, expected: "a value that JSON has a word for".into(), found });
         }
         explainer.problems
     }
 }
 
-/// Where the first value is that JSON has no word for, and what it is.
-fn foreign<S: Subject>(value: &S, path: &str) -> Option<(String, String)> {
+/// The first value that JSON cannot hold, and its place.
+fn foreign<S: Subject>(value: &S, at: &At<'_>) -> Option<(ValuePath, Found)> {
     let mut place = None;
     match value.kind() {
-        Kind::Other => return Some((path.to_owned(), found(value))),
+        Kind::Other => return Some((at.into(), Found::of(value))),
         Kind::Array => {
             let mut index = 0;
             value.every_item(|item| {
-                place = foreign(item, &item_path(path, index));
+                place = foreign(item, &at.index(index));
                 index += 1;
                 place.is_none()
             });
@@ -251,8 +254,8 @@ fn foreign<S: Subject>(value: &S, path: &str) -> Option<(String, String)> {
         Kind::Object => {
             value.every_entry(|key, entry| {
                 place = match key {
-                    Some(key) => foreign(entry, &entry_path(path, key)),
-                    None => Some((path.to_owned(), "a key that is not plain text".to_owned())),
+                    Some(key) => foreign(entry, &at.key(key)),
+                    None => Some((at.into(), Found::Fixed("a key that is not plain text"))),
                 };
                 place.is_none()
             });

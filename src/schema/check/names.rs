@@ -1,25 +1,20 @@
-//! What to say about a name that nobody asked for.
+//! Suggestions for a name that is not known.
 
-use super::problem::clean;
+use super::problem::{Expected, clean};
 
 /// How many known names are told.
 const KNOWN: usize = 10;
 
-/// What is expected in the place of a name that is not known.
-pub(super) fn no_such(noun: &str, key: &str, known: &[&str]) -> String {
-    let near = known.iter().find(|name| is_near(key, name)).map(|name| format!("did you mean {}? ", clean(name, 64)));
-    let mut names: Vec<String> = known.iter().take(KNOWN).map(|name| clean(name, 64).into_owned()).collect();
-    if known.len() > KNOWN {
-        names.push(format!("… ({} more)", known.len() - KNOWN));
-    }
-    if names.is_empty() {
-        return format!("no such {noun} (there are none)");
-    }
-    format!("no such {noun} ({}known: {})", near.unwrap_or_default(), names.join(", "))
+/// The known names that are expected in the place of one that is not known.
+pub(super) fn no_such(noun: &'static str, key: &str, known: &[&str]) -> Expected {
+    let shown = |name: &&str| clean(name, 64).into_owned();
+    let near = known.iter().find(|name| is_near(key, name)).map(shown);
+    let names = known.iter().take(KNOWN).map(shown).collect();
+    Expected::Name { noun, near, known: names, more: known.len().saturating_sub(KNOWN) }
 }
 
-/// Whether two names differ by a slip: case, separators, or up to two letters of a longer one.
-fn is_near(one: &str, other: &str) -> bool {
+/// True if two names differ by a slip: case, separators, or up to two letters of a longer one.
+pub(crate) fn is_near(one: &str, other: &str) -> bool {
     let fold = |name: &str| -> Vec<char> {
         name.chars().filter(|character| character.is_alphanumeric()).flat_map(char::to_lowercase).take(65).collect()
     };
@@ -54,15 +49,15 @@ mod tests {
     #[test]
     fn a_slip_is_recognised() {
         assert_eq!(
-            no_such("argument", "querry", &["limit", "query"]),
+            no_such("argument", "querry", &["limit", "query"]).to_string(),
             "no such argument (did you mean query? known: limit, query)"
         );
         assert_eq!(
-            no_such("argument", "maxResults", &["max_results"]),
+            no_such("argument", "maxResults", &["max_results"]).to_string(),
             "no such argument (did you mean max_results? known: max_results)"
         );
-        assert_eq!(no_such("key", "foo", &["a", "b"]), "no such key (known: a, b)");
-        assert_eq!(no_such("key", "foo", &[]), "no such key (there are none)");
+        assert_eq!(no_such("key", "foo", &["a", "b"]).to_string(), "no such key (known: a, b)");
+        assert_eq!(no_such("key", "foo", &[]).to_string(), "no such key (there are none)");
     }
 
     #[test]
@@ -70,7 +65,7 @@ mod tests {
         let names: Vec<String> = (0..200).map(|index| format!("parameter{index}")).collect();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
 
-        let text = no_such("argument", "x", &names);
+        let text = no_such("argument", "x", &names).to_string();
 
         assert!(text.ends_with("parameter9, … (190 more))"), "{text}");
     }

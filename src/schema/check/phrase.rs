@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::problem::{clean, quoted};
+use super::problem::{Expected, clean, quoted};
 
 /// How many members of an enumeration are named.
 const NAMED: usize = 20;
@@ -15,8 +15,8 @@ const KEYS: usize = 8;
 const LENGTH: usize = 400;
 
 /// Says what a schema of the document asks for: `an integer >= 1`, `a string or null`.
-pub(super) fn phrase(root: &Value, schema: &Value) -> String {
-    clean(&describe(root, schema, 0), LENGTH).into_owned()
+pub(super) fn phrase(root: &Value, schema: &Value) -> Expected {
+    clean(&describe(root, schema, 0), LENGTH).into_owned().into()
 }
 
 fn describe(root: &Value, schema: &Value, depth: usize) -> String {
@@ -227,7 +227,7 @@ mod tests {
             (json!(false), "nothing"),
         ];
         for (schema, text) in cases {
-            assert_eq!(phrase(&json!({}), &schema), text);
+            assert_eq!(phrase(&json!({}), &schema).to_string(), text);
         }
     }
 
@@ -235,14 +235,14 @@ mod tests {
     fn references_are_followed_and_end() {
         let root = json!({"$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"type": "string"}, "c": {"$ref": "#/$defs/c"}}});
 
-        assert_eq!(phrase(&root, &json!({"$ref": "#/$defs/a"})), "a string");
-        assert_eq!(phrase(&root, &json!({"$ref": "#/$defs/c"})), "any value");
+        assert_eq!(phrase(&root, &json!({"$ref": "#/$defs/a"})).to_string(), "a string");
+        assert_eq!(phrase(&root, &json!({"$ref": "#/$defs/c"})).to_string(), "any value");
     }
 
     #[test]
     fn phrases_are_bounded() {
         let members: Vec<String> = (0..1000).map(|index| format!("{index}{}", "x".repeat(1000))).collect();
 
-        assert!(phrase(&json!({}), &json!({"enum": members})).chars().count() <= LENGTH + 1);
+        assert!(phrase(&json!({}), &json!({"enum": members})).to_string().chars().count() <= LENGTH + 1);
     }
 }

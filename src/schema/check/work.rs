@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use super::{
-    problem::Problem,
+    problem::{Found, Problem, ValuePath},
     subject::{Kind, Subject},
 };
 
@@ -41,7 +41,7 @@ pub(super) fn excess<S: Subject>(value: &S) -> Option<Problem> {
         Err(Excess::Deep) => format!("at most {DEPTH} levels of nesting"),
         Err(Excess::Many) => format!("at most {VALUES} values"),
     };
-    Some(Problem { path: "arguments".to_owned(), expected, found: "more".to_owned() })
+    Some(Problem { path: ValuePath::default(), expected: expected.into(), found: Found::Fixed("more") })
 }
 
 /// How many values there are inside, itself included.

@@ -4,14 +4,14 @@ use std::fs;
 
 use serde_json::{Value, json};
 use toolcrib::policy::{
-    Cause, Decision, Failure, Outcome, Permission, Policy, Question, Quick, Rule, Source, Subject, Tier,
+    CallFacts, Cause, Decision, Failure, Outcome, Permission, Policy, Question, Quick, Rule, Source, Tier,
 };
 
 use super::{decided, decision, policy, rule};
 use crate::approval::Place;
 
-fn confirmed(tool: &str) -> Subject<'_> {
-    Subject { permission: Permission::Confirm, ..Subject::of(tool) }
+fn confirmed(tool: &str) -> CallFacts<'_> {
+    CallFacts { permission: Permission::Confirm, ..CallFacts::of(tool) }
 }
 
 fn yes(answers: &(impl ToString + ?Sized), tier: &str) -> Value {
@@ -51,16 +51,16 @@ fn an_answer_looks_at_what_the_arguments_make_of_the_call() {
         json!({"tool": "make", "decision": "ask"}),
     ];
 
-    assert_eq!(decision(&rules, &Subject::of("make"), &json!({"what": "love"})), Decision::Allow);
-    assert_eq!(decision(&rules, &Subject::of("make"), &json!({"what": "war"})), Decision::Deny);
-    assert!(matches!(policy(&rules, Decision::Allow).quick(&Subject::of("make")), Quick::NeedsArguments));
+    assert_eq!(decision(&rules, &CallFacts::of("make"), &json!({"what": "love"})), Decision::Allow);
+    assert_eq!(decision(&rules, &CallFacts::of("make"), &json!({"what": "war"})), Decision::Deny);
+    assert!(matches!(policy(&rules, Decision::Allow).quick(&CallFacts::of("make")), Quick::NeedsArguments));
 }
 
 #[test]
 fn an_answer_is_to_one_question() {
     let ask = json!({"tool": "make", "decision": "ask"});
     let question =
-        Question::from(&decided(&policy(std::slice::from_ref(&ask), Decision::Allow), &Subject::of("make")).cause);
+        Question::from(&decided(&policy(std::slice::from_ref(&ask), Decision::Allow), &CallFacts::of("make")).cause);
     let about = |rules: &[Value]| decided(&policy(rules, Decision::Allow), &confirmed("make")).decision;
     let mut named = ask.clone();
     named["id"] = "another-name".into();
@@ -77,7 +77,7 @@ fn an_answer_is_to_one_question() {
 #[test]
 fn an_answer_is_for_one_caller_and_for_nobody_if_nobody_is_named() {
     let policy = policy(&[yes("permission", "user")], Decision::Allow);
-    let of_ann = Subject { caller: Some("ann"), ..confirmed("make") };
+    let of_ann = CallFacts { caller: Some("ann"), ..confirmed("make") };
 
     assert_eq!(decided(&policy, &confirmed("make")).decision, Decision::Allow);
     assert_eq!(decided(&policy, &of_ann).decision, Decision::Ask);
@@ -92,8 +92,8 @@ fn a_rule_can_be_about_calls_that_nobody_is_named_for() {
     ] {
         let rules = [json!({"caller": caller, "decision": "deny"})];
 
-        assert_eq!(decision(&rules, &Subject::of("make"), &json!({})), of_nobody);
-        assert_eq!(decision(&rules, &Subject { caller: Some("ann"), ..Subject::of("make") }, &json!({})), of_ann);
+        assert_eq!(decision(&rules, &CallFacts::of("make"), &json!({})), of_nobody);
+        assert_eq!(decision(&rules, &CallFacts { caller: Some("ann"), ..CallFacts::of("make") }, &json!({})), of_ann);
     }
 }
 
@@ -104,7 +104,7 @@ fn an_answer_of_a_weaker_tier_is_none() {
             let ask = json!({"tool": "make", "decision": "ask", "tier": asking.as_str()});
             let policy = policy(&[ask, yes("ask", tier.as_str())], Decision::Allow);
 
-            let is_silenced = decided(&policy, &Subject::of("make")).decision == Decision::Allow;
+            let is_silenced = decided(&policy, &CallFacts::of("make")).decision == Decision::Allow;
 
             assert_eq!(is_silenced, place >= other, "{tier} {asking}");
         }
@@ -145,8 +145,8 @@ fn an_answer_is_read_back_from_the_file_it_was_saved_in() {
     let again = start();
 
     assert!(fs::read_to_string(&path).expect("the file").contains("answers = \"default\""));
-    assert_eq!(again.decide(&Subject::of("make"), &json!({"what": "love"})).decision, Decision::Allow);
-    assert_eq!(again.decide(&Subject::of("make"), &json!({"what": "war"})).decision, Decision::Deny);
+    assert_eq!(again.decide(&CallFacts::of("make"), &json!({"what": "love"})).decision, Decision::Allow);
+    assert_eq!(again.decide(&CallFacts::of("make"), &json!({"what": "war"})).decision, Decision::Deny);
 }
 
 #[test]
@@ -155,7 +155,7 @@ fn an_answer_is_explained() {
     let deny = json!({"tool": "make", "decision": "deny", "arguments": {"what": "war"}, "id": "never"});
     let policy = policy(&[ask, deny, yes("ask", "user")], Decision::Allow);
     let outcomes = |what: &str| {
-        let explanation = policy.explain(&Subject::of("make"), &json!({"what": what}));
+        let explanation = policy.explain(&CallFacts::of("make"), &json!({"what": what}));
         explanation.tried.into_iter().map(|tried| tried.outcome).collect::<Vec<_>>()
     };
 
@@ -169,6 +169,6 @@ fn an_answer_is_explained() {
         seen: "no question, but deny".to_owned(),
     };
     assert_eq!((no, never), (Outcome::Fails(failure), Outcome::Decides));
-    let explanation = policy.explain(&Subject::of("make"), &json!({}));
+    let explanation = policy.explain(&CallFacts::of("make"), &json!({}));
     assert!(matches!(explanation.question, Some(Cause::Rule(rule)) if rule.id() == "careful"));
 }

@@ -1,21 +1,21 @@
 //! Conditions on arguments, and what a model could try to get around them.
 
 use serde_json::{Value, json};
-use toolcrib::policy::{Decision, Subject};
+use toolcrib::policy::{CallFacts, Decision};
 
 use super::decision;
 
 /// Whether a rule that denies is about a call of its tool.
 fn denies(conditions: &Value, arguments: &Value) -> bool {
     let rule = json!({"tool": "t", "arguments": conditions, "decision": "deny"});
-    decision(&[rule], &Subject::of("t"), arguments) == Decision::Deny
+    decision(&[rule], &CallFacts::of("t"), arguments) == Decision::Deny
 }
 
 /// Whether a rule that allows is about a call of its tool.
 fn allows(conditions: &Value, arguments: &Value) -> bool {
     let allowing = json!({"tool": "t", "arguments": conditions, "decision": "allow", "priority": 1});
     let closing = json!({"tool": "t", "decision": "deny"});
-    decision(&[allowing, closing], &Subject::of("t"), arguments) == Decision::Allow
+    decision(&[allowing, closing], &CallFacts::of("t"), arguments) == Decision::Allow
 }
 
 #[test]
@@ -149,7 +149,7 @@ fn text_that_looks_like_json_does_not_pass_for_an_argument() {
 fn a_pattern_over_all_arguments_is_searched_in_their_canonical_text() {
     let matches = |pattern: &str, arguments: &Value| {
         let rule = json!({"tool": "t", "args_pattern": pattern, "decision": "deny"});
-        decision(&[rule], &Subject::of("t"), arguments) == Decision::Deny
+        decision(&[rule], &CallFacts::of("t"), arguments) == Decision::Deny
     };
 
     assert!(matches("\"a\":1,\"b\":2", &json!({"b": 2, "a": 1})));

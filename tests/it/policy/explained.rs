@@ -1,7 +1,7 @@
 //! What a policy says about its decisions, and what its rules would do in shadow mode.
 
 use serde_json::json;
-use toolcrib::policy::{Cause, Decision, Failure, Outcome, Permission, Subject};
+use toolcrib::policy::{CallFacts, Cause, Decision, Failure, Outcome, Permission};
 
 use super::{decided, policy};
 
@@ -18,7 +18,7 @@ fn every_rule_is_told_in_the_order_tried_with_what_came_of_it() {
         Decision::Allow,
     );
 
-    let explanation = policy.explain(&Subject::of("shell"), &json!({"command": "rm -rf /"}));
+    let explanation = policy.explain(&CallFacts::of("shell"), &json!({"command": "rm -rf /"}));
 
     let told: Vec<_> = explanation.tried.iter().map(|tried| (tried.rule.id(), tried.outcome.clone())).collect();
     let fails = |condition: &str, wanted: &str, seen: &str| {
@@ -51,10 +51,10 @@ fn every_rule_is_told_in_the_order_tried_with_what_came_of_it() {
 #[test]
 fn what_holds_without_a_rule_is_told_too() {
     let policy = policy(&[json!({"tool": "other", "decision": "deny"})], Decision::Allow);
-    let confirmed = Subject { permission: Permission::Confirm, ..Subject::of("mail") };
+    let confirmed = CallFacts { permission: Permission::Confirm, ..CallFacts::of("mail") };
 
     let asked = policy.explain(&confirmed, &json!({}));
-    let allowed = policy.explain(&Subject::of("mail"), &json!({}));
+    let allowed = policy.explain(&CallFacts::of("mail"), &json!({}));
 
     assert!(asked.to_string().contains("then the tool's own permission: decides"));
     assert!(allowed.to_string().ends_with("then the default, allow: decides"));
@@ -64,7 +64,7 @@ fn what_holds_without_a_rule_is_told_too() {
 fn a_long_value_is_cut_where_it_is_told() {
     let policy = policy(&[json!({"tool": "t", "arguments": {"x": 1}, "decision": "deny"})], Decision::Allow);
 
-    let explanation = policy.explain(&Subject::of("t"), &json!({"x": "é".repeat(10_000)}));
+    let explanation = policy.explain(&CallFacts::of("t"), &json!({"x": "é".repeat(10_000)}));
 
     assert!(explanation.to_string().len() < 500);
 }
@@ -79,8 +79,8 @@ fn a_rule_in_shadow_mode_only_tells_what_it_would_do() {
         Decision::Allow,
     );
 
-    let caught = policy.decide(&Subject::of("shell"), &json!({"command": "rm x"}));
-    let passed = policy.decide(&Subject::of("shell"), &json!({"command": "ls"}));
+    let caught = policy.decide(&CallFacts::of("shell"), &json!({"command": "rm x"}));
+    let passed = policy.decide(&CallFacts::of("shell"), &json!({"command": "ls"}));
 
     assert_eq!(caught.decision, Decision::Ask);
     let shadowed = caught.shadowed.expect("what it would do");
@@ -93,11 +93,11 @@ fn a_rule_in_shadow_mode_only_tells_what_it_would_do() {
 #[test]
 fn a_policy_in_shadow_mode_allows_what_no_tool_wants_to_be_confirmed() {
     let policy = policy(&[json!({"id": "no", "tool": "rm", "decision": "deny"})], Decision::Deny);
-    let confirmed = Subject { permission: Permission::Confirm, ..Subject::of("mail") };
+    let confirmed = CallFacts { permission: Permission::Confirm, ..CallFacts::of("mail") };
     policy.set_shadow(true);
 
-    let by_rule = decided(&policy, &Subject::of("rm"));
-    let by_default = decided(&policy, &Subject::of("ls"));
+    let by_rule = decided(&policy, &CallFacts::of("rm"));
+    let by_default = decided(&policy, &CallFacts::of("ls"));
     let asked = decided(&policy, &confirmed);
 
     assert_eq!(
@@ -107,6 +107,6 @@ fn a_policy_in_shadow_mode_allows_what_no_tool_wants_to_be_confirmed() {
     assert_eq!(by_rule.shadowed.expect("a rule in shadow").cause.name(), "no");
     assert!(matches!(by_default.shadowed.expect("a default in shadow").cause, Cause::Default));
     assert_eq!(asked.shadowed.expect("a default in shadow").decision, Decision::Deny);
-    let text = policy.explain(&Subject::of("rm"), &json!({})).to_string();
+    let text = policy.explain(&CallFacts::of("rm"), &json!({})).to_string();
     assert!(text.contains("in shadow mode: it would be deny by `no`") && text.contains("would decide"), "{text}");
 }

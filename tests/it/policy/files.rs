@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use proptest::prelude::*;
 use serde_json::json;
 use toolcrib::Error;
-use toolcrib::policy::{Decision, Effect, Policy, Problem, Rule, Source, Subject, Tier, append, canonical};
+use toolcrib::policy::{CallFacts, Decision, Effect, Policy, Problem, Rule, Source, Tier, append, canonical};
 use toolcrib::store::Disk;
 
 use super::{decided, rule};
@@ -64,7 +64,7 @@ fn rules_are_read_with_their_tier_and_place() {
     let lines: Vec<_> =
         rules.iter().filter_map(|rule| rule.origin()).map(|origin| (origin.line, origin.index)).collect();
     assert_eq!(lines, [(3, 1), (13, 2)]);
-    let subject = Subject { server: Some("github"), kind: toolcrib::policy::Kind::Read, ..Subject::of("list") };
+    let subject = CallFacts { server: Some("github"), kind: toolcrib::policy::Kind::Read, ..CallFacts::of("list") };
     assert!(rules[1].matches(&subject, &json!({"limit": 100, "since": "today"})));
     assert!(!rules[1].matches(&subject, &json!({"limit": 101, "since": "today"})));
 }
@@ -86,7 +86,7 @@ fn tiers_go_before_each_other_whatever_order_the_files_come_in() {
     assert!(problems.is_empty());
     let tiers: Vec<_> = policy.rules().iter().map(|rule| rule.tier()).collect();
     assert_eq!(tiers, [Tier::Admin, Tier::User, Tier::Default]);
-    assert_eq!(decided(&policy, &Subject::of("x")).decision, Decision::Ask);
+    assert_eq!(decided(&policy, &CallFacts::of("x")).decision, Decision::Ask);
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn a_mistake_is_told_with_file_line_rule_field_reason_and_what_to_do() {
 fn open(text: &str) -> (bool, bool) {
     let (policy, problems) = loaded(text);
     assert!(!problems.is_empty(), "{text}");
-    let is_open = |tool: &str| decided(&policy, &Subject::of(tool)).decision == Decision::Allow;
+    let is_open = |tool: &str| decided(&policy, &CallFacts::of(tool)).decision == Decision::Allow;
     (is_open("a"), is_open("b"))
 }
 
@@ -152,7 +152,7 @@ fn what_stands_in_for_a_rule_has_its_place_in_the_order() {
         let text =
             format!("[[rule]]\ntool = \"a\"\ndecision = \"allow\"\npriority = 500\n[[rule]]\ntool = \"a\"\n{broken}\n");
         let (policy, _) = loaded(text);
-        decided(&policy, &Subject::of("a")).decision
+        decided(&policy, &CallFacts::of("a")).decision
     };
 
     assert_eq!(with("decision = \"dny\"\npriority = 100"), Decision::Allow);
@@ -180,9 +180,9 @@ fn a_file_that_cannot_be_read_closes_its_tier() {
         let told = told(&problems);
         assert!(told[0].starts_with(expected), "{told:?}");
         assert!(told[0].ends_with("; every call is denied, unless a stronger tier allows it"), "{told:?}");
-        assert_eq!(decided(&policy, &Subject::of("a")).decision, Decision::Deny);
+        assert_eq!(decided(&policy, &CallFacts::of("a")).decision, Decision::Deny);
         policy.add(rule(&json!({"tool": "a", "decision": "allow", "tier": "user"}))).expect("a new rule");
-        assert_eq!(decided(&policy, &Subject::of("a")).decision, Decision::Allow);
+        assert_eq!(decided(&policy, &CallFacts::of("a")).decision, Decision::Allow);
     }
 }
 
@@ -196,11 +196,11 @@ fn a_missing_file_closes_its_tier_unless_it_may_be_missing() {
     let (folder, refused) = Policy::from_files(vec![Source::new(Tier::User, place.path())], Decision::Allow);
 
     assert!(problems[0].to_string().contains("there is no such file"));
-    assert_eq!(decided(&closed, &Subject::of("a")).decision, Decision::Deny);
+    assert_eq!(decided(&closed, &CallFacts::of("a")).decision, Decision::Deny);
     assert!(none.is_empty());
-    assert_eq!(decided(&open, &Subject::of("a")).decision, Decision::Allow);
+    assert_eq!(decided(&open, &CallFacts::of("a")).decision, Decision::Allow);
     assert_eq!(refused.len(), 1);
-    assert_eq!(decided(&folder, &Subject::of("a")).decision, Decision::Deny);
+    assert_eq!(decided(&folder, &CallFacts::of("a")).decision, Decision::Deny);
 }
 
 #[test]
@@ -210,7 +210,7 @@ fn a_rule_whose_id_is_taken_is_used_under_another_one() {
     let (policy, problems) = loaded(text);
 
     assert_eq!(told(&problems), [":5: rule 2 (`x`): `id`: another rule has this id (it is used as `x-2`)"]);
-    assert_eq!(decided(&policy, &Subject::of("b")).rule().map(|rule| rule.id().to_owned()), Some("x-2".to_owned()));
+    assert_eq!(decided(&policy, &CallFacts::of("b")).rule().map(|rule| rule.id().to_owned()), Some("x-2".to_owned()));
 }
 
 #[test]
@@ -219,7 +219,7 @@ fn reading_files_again_changes_everything_or_nothing() {
     let path = written(&place, "policy.toml", "[[rule]]\ntool = \"a\"\ndecision = \"deny\"\n");
     let (policy, _) = Policy::from_files(vec![Source::new(Tier::Project, &path)], Decision::Allow);
     policy.add(rule(&json!({"id": "mine", "tool": "c", "decision": "deny"}))).expect("a new rule");
-    let state = |policy: &Policy| ["a", "b", "c"].map(|tool| decided(policy, &Subject::of(tool)).decision);
+    let state = |policy: &Policy| ["a", "b", "c"].map(|tool| decided(policy, &CallFacts::of(tool)).decision);
 
     fs::write(&path, "[[rule]]\ntool = \"b\"\ndecision = \"deny\"\n[[rule]]\n").expect("a bad file");
     let problems = policy.reload().expect_err("what is wrong");
@@ -276,7 +276,7 @@ fn a_rule_that_is_added_to_a_file_leaves_what_is_there() {
     let text = fs::read_to_string(&path).expect("the file");
     assert!(text.starts_with(GOOD.trim_end()));
     assert_eq!(text.matches("[[rule]]").count(), 3);
-    assert_eq!(decided(&policy, &Subject::of("mail")).decision, Decision::Allow);
+    assert_eq!(decided(&policy, &CallFacts::of("mail")).decision, Decision::Allow);
     policy.reload().expect("good files");
     assert_eq!(policy.rules().len(), 3);
     assert_eq!(policy.rule("always-mail").expect("the rule").tier(), Tier::User);
@@ -317,7 +317,7 @@ fn a_rule_is_remembered_in_the_file_of_its_tier() {
     policy.reload().expect("good files");
     for policy in [policy, other] {
         assert_eq!(policy.rules().len(), 1);
-        assert_eq!(decided(&policy, &Subject::of("mail")).decision, Decision::Allow);
+        assert_eq!(decided(&policy, &CallFacts::of("mail")).decision, Decision::Allow);
     }
 }
 
@@ -407,7 +407,7 @@ proptest! {
         let (policy, _) = loaded(text);
         policy.add(rule(&json!({"tool": "a", "decision": "deny", "tier": "user"}))).expect("a new rule");
 
-        prop_assert_eq!(decided(&policy, &Subject::of("a")).decision, Decision::Deny);
+        prop_assert_eq!(decided(&policy, &CallFacts::of("a")).decision, Decision::Deny);
     }
 }
 
@@ -422,7 +422,7 @@ fn a_misspelt_field_never_puts_a_rule_behind_those_it_is_there_to_stop() {
         let (policy, problems) = Policy::from_files(vec![Source::new(Tier::Project, path)], Decision::Allow);
 
         assert_eq!(problems.len(), 1, "{problems:?}");
-        assert_eq!(decided(&policy, &Subject::of("shell")).decision, Decision::Deny, "{wrong}");
-        assert_eq!(decided(&policy, &Subject::of("mail")).decision, Decision::Allow);
+        assert_eq!(decided(&policy, &CallFacts::of("shell")).decision, Decision::Deny, "{wrong}");
+        assert_eq!(decided(&policy, &CallFacts::of("mail")).decision, Decision::Allow);
     }
 }

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use toolcrib::policy::{Cause, Decision, Permission, Policy, Quick, Subject, Tier};
+use toolcrib::policy::{CallFacts, Cause, Decision, Permission, Policy, Quick, Tier};
 
 use super::{decided, policy, rule};
 
@@ -70,7 +70,7 @@ proptest! {
         let fields: Vec<_> = rules.iter().map(Drawn::fields).collect();
         let policy = policy(&fields, default);
         let permission = if confirm { Permission::Confirm } else { Permission::Auto };
-        let subject = Subject { permission, ..Subject::of(tool) };
+        let subject = CallFacts { permission, ..CallFacts::of(tool) };
 
         let verdict = decided(&policy, &subject);
         let again = policy.quick(&subject);
@@ -99,9 +99,9 @@ proptest! {
         }
 
         for tool in ["git_push", "hg_push", "ls"] {
-            let expected = decided(&of(&one), &Subject::of(tool)).decision;
-            prop_assert_eq!(decided(&of(&other), &Subject::of(tool)).decision, expected);
-            prop_assert_eq!(decided(&added, &Subject::of(tool)).decision, expected);
+            let expected = decided(&of(&one), &CallFacts::of(tool)).decision;
+            prop_assert_eq!(decided(&of(&other), &CallFacts::of(tool)).decision, expected);
+            prop_assert_eq!(decided(&added, &CallFacts::of(tool)).decision, expected);
         }
     }
 }
@@ -118,7 +118,7 @@ fn a_stronger_tier_goes_before_any_priority_of_a_weaker_one() {
             Decision::Deny,
         );
 
-        assert_eq!(decided(&policy, &Subject::of("x")).decision, Decision::Allow);
+        assert_eq!(decided(&policy, &CallFacts::of("x")).decision, Decision::Allow);
     }
 }
 
@@ -129,7 +129,7 @@ fn of_equal_rules_the_first_that_came_is_named() {
         Decision::Allow,
     );
 
-    let verdict = decided(&policy, &Subject::of("x"));
+    let verdict = decided(&policy, &CallFacts::of("x"));
 
     assert!(matches!(verdict.cause, Cause::Rule(rule) if rule.id() == "one"));
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use toolcrib::policy::{
-    Approvals, Decision, Draft, Facts, Grants, Key, Kind, Pending, Permission, Policy, Question, Subject,
+    ApprovalScope, Approvals, CallFacts, Decision, Draft, Grants, Key, Kind, Pending, Permission, Policy, Question,
 };
 use toolcrib::registry::{Filter, Registry, View};
 
@@ -16,8 +16,8 @@ const TOOL: &str = "send";
 const SCHEMA: [u8; 32] = [1; 32];
 const CALLER: Option<&str> = Some("ann");
 
-const FACTS: Facts<'static> =
-    Facts { tool: TOOL, schema_hash: SCHEMA, presets_hash: [2; 32], caller: CALLER, session: None };
+const FACTS: ApprovalScope<'static> =
+    ApprovalScope { tool: TOOL, schema_hash: SCHEMA, presets_hash: [2; 32], caller: CALLER, session: None };
 
 /// Sets of rules, and what each says about the call if it says anything. The call is of the tool `send` of server `post`,
 /// in the groups `mail` and `work`, with tag `net` and kind `execute`, by caller `ann`, with the argument `to = "bob"`.
@@ -147,8 +147,8 @@ fn at(second: i64) -> Timestamp {
     Timestamp::from_second(second).expect("a time")
 }
 
-fn subject(permission: Permission) -> Subject<'static> {
-    Subject {
+fn subject(permission: Permission) -> CallFacts<'static> {
+    CallFacts {
         tool: TOOL,
         server: Some("post"),
         groups: &["mail", "work"],
@@ -183,7 +183,7 @@ fn through(
         }
     };
     let Ok(tool) = registry.admit(TOOL, view.as_ref()) else { return End::NotAvailable };
-    let verdict = policy.decide(&Subject { tool: &tool.name, ..subject(cell.permission) }, &json!({"to": "bob"}));
+    let verdict = policy.decide(&CallFacts { tool: &tool.name, ..subject(cell.permission) }, &json!({"to": "bob"}));
     let now = if cell.approval == Approval::Late { at(100) } else { at(1) };
     match verdict.decision {
         Decision::Allow => End::Runs,

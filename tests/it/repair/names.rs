@@ -50,7 +50,7 @@ fn an_alias_stands_for_its_parameter() {
     let (value, repairs) = mend_names(&json!({"town": "Bern"}), &schema(), names).unwrap();
 
     assert_eq!(value, json!({"city_name": "Bern"}));
-    assert_eq!((repairs[0].what, repairs[0].at.as_str()), (RepairKind::Alias, "city_name"));
+    assert_eq!((repairs[0].what, repairs[0].at.to_string()), (RepairKind::Alias, "city_name".to_owned()));
     assert_eq!(mend_names(&json!({"key": "x"}), &schema(), names), None);
 }
 

@@ -81,7 +81,8 @@ fn what_was_mended_is_listed() {
     ] {
         let call = only(&text, Some(&find));
 
-        let listed: Vec<String> = call.repairs.iter().map(|repair| format!("{}: {}", repair.at, repair.text)).collect();
+        let listed: Vec<String> =
+            call.repairs.iter().map(|repair| format!("{}: {}", repair.at, repair.text())).collect();
         assert_eq!(call.error, None, "{text}");
         assert_eq!(call.arguments, arguments, "{text}");
         assert_eq!(listed, repairs, "{text}");
@@ -130,7 +131,7 @@ fn a_value_in_an_attribute_is_taken_or_told_and_never_dropped() {
         let read = only(&call(written), Some(&find));
 
         assert_eq!(read.arguments, json!({"a": "x & y"}), "{written}");
-        assert_eq!(read.repairs[0].text, "the value of <a> stood in an attribute", "{written}");
+        assert_eq!(read.repairs[0].text(), "the value of <a> stood in an attribute", "{written}");
     }
     for written in ["<a text=\"abc\"></a>", "<a content='abc'/>"] {
         let error = only(&call(written), Some(&find)).error.expect("an error");

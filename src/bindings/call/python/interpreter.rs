@@ -283,21 +283,8 @@ fn raised(py: Python<'_>) -> Py<PyAny> {
     .map_or_else(|| py.None(), Bound::unbind)
 }
 
-/// The version number of a dict, which CPython kept up to 3.11: changed whenever the dict is, and never used again.
-///
-/// # Safety
-/// The thread is attached; `dict` is a live dict.
-#[inline]
-#[allow(clippy::unnecessary_wraps, reason = "newer versions of CPython keep no such number")]
-pub(crate) unsafe fn dict_version(dict: Object) -> Option<u64> {
-    #[cfg(not(Py_3_12))]
-    {
-        // SAFETY: the caller's promise makes this a `PyDictObject`.
-        Some(unsafe { (*dict.cast::<ffi::PyDictObject>()).ma_version_tag })
-    }
-    #[cfg(Py_3_12)]
-    {
-        let _ = dict;
-        None
-    }
+/// True if the thread is attached to the main interpreter of the process.
+pub(crate) fn is_main(_py: Python<'_>) -> bool {
+    // SAFETY: the token proves that the thread is attached; both only return a pointer, which is not followed.
+    unsafe { ffi::PyInterpreterState_Get() == ffi::PyInterpreterState_Main() }
 }

@@ -1,47 +1,18 @@
 //! From the shape of a dialect to the one that a tool expects.
 
-use std::fmt;
-
 use serde_json::{Map, Value};
 
 use super::{Absence, Branch, CHOICE, Codec, Field, Fields, KEY, Op, Places, VALUE};
-use crate::schema::check::{Problem, Subject, found};
+use crate::schema::check::{At, Expected, Found, Problem, Subject};
 
 /// How many steps into a value and its schema are taken.
 const DEEPEST: usize = 600;
 
 type Decoded = Result<Value, Problem>;
 
-/// Where in the arguments we are; written out only if something is wrong there.
-#[derive(Clone, Copy)]
-enum Place<'a> {
-    Root,
-    Key(&'a Place<'a>, &'a str),
-    Index(&'a Place<'a>, usize),
-}
-
-impl fmt::Display for Place<'_> {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Root => Ok(()),
-            Self::Key(Place::Root, key) => formatter.write_str(key),
-            Self::Key(parent, key) => write!(formatter, "{parent}.{key}"),
-            Self::Index(parent, index) => write!(formatter, "{parent}[{index}]"),
-        }
-    }
-}
-
-impl Place<'_> {
-    #[cold]
-    fn problem(&self, expected: impl Into<String>, value: &Value) -> Problem {
-        self.found(expected, found(value))
-    }
-
-    #[cold]
-    fn found(&self, expected: impl Into<String>, found: String) -> Problem {
-        let path = if matches!(self, Place::Root) { "arguments".to_owned() } else { self.to_string() };
-        Problem { path, expected: expected.into(), found }
-    }
+#[cold]
+fn problem(at: &At<'_>, expected: impl Into<Expected>, value: &Value) -> Problem {
+    Problem { path: at.into(), expected: expected.into(), found: Found::of(value) }
 }
 
 impl Codec {
@@ -52,12 +23,13 @@ impl Codec {
     ///
     /// What cannot be brought back, in words for the model.
     pub fn decode(&self, arguments: Value) -> Result<Value, Problem> {
-        self.value(&self.op, arguments, &Place::Root, 0)
+        self.value(&self.op, arguments, &At::Root, 0)
     }
 
-    fn value(&self, op: &Op, value: Value, place: &Place<'_>, depth: usize) -> Decoded {
+    fn value(&self, op: &Op, value: Value, place: &At<'_>, depth: usize) -> Decoded {
         if depth > DEEPEST {
-            return Err(place.found("a value that is not nested so deep", "a deeper one".to_owned()));
+            let expected = "a value that is not nested so deep".into();
+            return Err(Problem { path: place.into(), expected, found: Found::Fixed("a deeper one") });
         }
         let next = depth + 1;
         match (op, value) {
@@ -67,7 +39,7 @@ impl Codec {
             (Op::Fields(fields), Value::Object(entries)) => self.fields(fields, entries, place, next),
             (Op::List(op), Value::Array(items)) => {
                 let items = items.into_iter().enumerate();
-                let items = items.map(|(index, item)| self.value(op, item, &Place::Index(place, index), next));
+                let items = items.map(|(index, item)| self.value(op, item, &At::Index(place, index), next));
                 items.collect::<Result<Vec<_>, _>>().map(Value::Array)
             }
             (Op::Pairs(op), Value::Array(items)) => {
@@ -78,7 +50,7 @@ impl Codec {
             (Op::Pairs(op), Value::Object(entries)) => {
                 let mut decoded = Map::new();
                 for (key, value) in entries {
-                    let value = self.value(op, value, &Place::Key(place, &key), next)?;
+                    let value = self.value(op, value, &At::Key(place, &key), next)?;
                     decoded.insert(key, value);
                 }
                 Ok(Value::Object(decoded))
@@ -88,7 +60,7 @@ impl Codec {
             (Op::Text { plain }, Value::String(text)) => match serde_json::from_str(&text) {
                 Ok(value) => Ok(value),
                 Err(_) if *plain => Ok(Value::String(text)),
-                Err(error) => Err(place.problem(format!("JSON text ({error})"), &Value::String(text))),
+                Err(error) => Err(problem(place, format!("JSON text ({error})"), &Value::String(text))),
             },
             (Op::Listed(listed), Value::String(text)) => {
                 let value = listed.iter().find(|(own, _)| **own == *text).map(|(_, value)| value.clone());
@@ -115,7 +87,7 @@ impl Codec {
         }
     }
 
-    fn fields(&self, fields: &Fields, entries: Map<String, Value>, place: &Place<'_>, depth: usize) -> Decoded {
+    fn fields(&self, fields: &Fields, entries: Map<String, Value>, place: &At<'_>, depth: usize) -> Decoded {
         let mut decoded = Map::new();
         let mut others = None;
         for (position, (key, value)) in entries.into_iter().enumerate() {
@@ -136,14 +108,16 @@ impl Codec {
             }
         }
         if let Some((key, (_, op), value)) = others {
-            let place = Place::Key(place, key.as_str());
+            let place = At::Key(place, key.as_str());
             match self.value(op, value, &place, depth)? {
                 Value::Object(entries) => {
                     for (key, value) in entries {
                         if decoded.contains_key(&key) {
-                            return Err(
-                                place.problem("only entries that have no field of their own", &Value::String(key))
-                            );
+                            return Err(problem(
+                                &place,
+                                "only entries that have no field of their own",
+                                &Value::String(key),
+                            ));
                         }
                         decoded.insert(key, value);
                     }
@@ -156,8 +130,8 @@ impl Codec {
     }
 
     /// The value of a field, or nothing if it says that it is left out.
-    fn field(&self, field: &Field, value: Value, place: &Place<'_>, depth: usize) -> Result<Option<Value>, Problem> {
-        let place = Place::Key(place, &field.outer);
+    fn field(&self, field: &Field, value: Value, place: &At<'_>, depth: usize) -> Result<Option<Value>, Problem> {
+        let place = At::Key(place, &field.outer);
         let value = match (field.absence, value) {
             (Absence::Missing, value) => value,
             (_, Value::Null) => return Ok(None),
@@ -174,33 +148,33 @@ impl Codec {
         op: &Op,
         items: Vec<Value>,
         entries: &mut Map<String, Value>,
-        place: &Place<'_>,
+        place: &At<'_>,
         depth: usize,
     ) -> Result<(), Problem> {
         for (index, item) in items.into_iter().enumerate() {
-            let place = Place::Index(place, index);
+            let place = At::Index(place, index);
             let mut item = match item {
                 Value::Object(item) => item,
-                other => return Err(place.problem(ENTRY, &other)),
+                other => return Err(problem(&place, ENTRY, &other)),
             };
             let (key, value) = match (item.shift_remove(KEY), item.shift_remove(VALUE)) {
                 (Some(Value::String(key)), Some(value)) if item.is_empty() => (key, value),
                 (key, value) => {
                     item.extend(key.map(|key| (KEY.to_owned(), key)));
                     item.extend(value.map(|value| (VALUE.to_owned(), value)));
-                    return Err(place.problem(ENTRY, &Value::Object(item)));
+                    return Err(problem(&place, ENTRY, &Value::Object(item)));
                 }
             };
             if entries.contains_key(&key) {
-                return Err(place.problem("a key that has not been given before", &Value::String(key)));
+                return Err(problem(&place, "a key that has not been given before", &Value::String(key)));
             }
-            let value = self.value(op, value, &Place::Key(&place, VALUE), depth)?;
+            let value = self.value(op, value, &At::Key(&place, VALUE), depth)?;
             entries.insert(key, value);
         }
         Ok(())
     }
 
-    fn places(&self, places: &Places, mut entries: Map<String, Value>, place: &Place<'_>, depth: usize) -> Decoded {
+    fn places(&self, places: &Places, mut entries: Map<String, Value>, place: &At<'_>, depth: usize) -> Decoded {
         let mut items = Vec::with_capacity(places.fixed.len());
         let mut gap: Option<&Field> = None;
         for field in &places.fixed {
@@ -211,8 +185,11 @@ impl Codec {
             match (value, gap) {
                 (Some(value), None) => items.push(value),
                 (Some(value), Some(gap)) => {
-                    return Err(Place::Key(place, &gap.outer)
-                        .problem(format!("a value, because `{}` after it has one", field.outer), &value));
+                    return Err(problem(
+                        &place.key(&gap.outer),
+                        format!("a value, because `{}` after it has one", field.outer),
+                        &value,
+                    ));
                 }
                 (None, _) => gap = gap.or(Some(field)),
             }
@@ -220,35 +197,35 @@ impl Codec {
         if let Some((outer, op)) = &places.rest
             && let Some(rest) = entries.shift_remove(&**outer)
         {
-            let place = Place::Key(place, outer);
+            let place = At::Key(place, outer);
             match (self.value(op, rest, &place, depth)?, gap) {
                 (Value::Array(rest), None) => items.extend(rest),
                 (Value::Array(rest), Some(_)) if rest.is_empty() => {}
                 (Value::Null, _) => {}
-                (other, _) => return Err(place.problem("nothing, unless all fields before it have a value", &other)),
+                (other, _) => return Err(problem(&place, "nothing, unless all fields before it have a value", &other)),
             }
         }
         if let Some((key, value)) = entries.into_iter().next() {
             let known: Vec<&str> = places.fixed.iter().map(|field| &*field.outer).collect();
             let expected = format!("no such field; there are {}", known.join(", "));
-            return Err(Place::Key(place, &key).problem(expected, &value));
+            return Err(problem(&place.key(&key), expected, &value));
         }
         Ok(Value::Array(items))
     }
 
     /// A list that came as one.
-    fn items(&self, places: &Places, items: Vec<Value>, place: &Place<'_>, depth: usize) -> Decoded {
+    fn items(&self, places: &Places, items: Vec<Value>, place: &At<'_>, depth: usize) -> Decoded {
         let items = items.into_iter().enumerate().map(|(index, item)| {
             let rest = places.rest.as_ref().and_then(|(_, op)| if let Op::List(op) = op { Some(&**op) } else { None });
             match places.fixed.get(index).map(|field| &field.op).or(rest) {
-                Some(op) => self.value(op, item, &Place::Index(place, index), depth),
+                Some(op) => self.value(op, item, &At::Index(place, index), depth),
                 None => Ok(item),
             }
         });
         items.collect::<Result<Vec<_>, _>>().map(Value::Array)
     }
 
-    fn tagged(&self, branches: &[Branch], mut entries: Map<String, Value>, place: &Place<'_>, depth: usize) -> Decoded {
+    fn tagged(&self, branches: &[Branch], mut entries: Map<String, Value>, place: &At<'_>, depth: usize) -> Decoded {
         let label = match entries.get(CHOICE) {
             Some(Value::String(label)) if entries.len() == 2 && entries.contains_key(VALUE) => label,
             _ => return Ok(Value::Object(entries)),
@@ -256,10 +233,10 @@ impl Codec {
         let Some(branch) = branches.iter().find(|branch| *branch.label == **label) else {
             let labels: Vec<String> = branches.iter().map(|branch| format!("\"{}\"", branch.label)).collect();
             let expected = format!("one of {}", labels.join(", "));
-            return Err(Place::Key(place, CHOICE).problem(expected, &Value::from(label.as_str())));
+            return Err(problem(&place.key(CHOICE), expected, &Value::from(label.as_str())));
         };
         let value = entries.shift_remove(VALUE).unwrap_or_default();
-        self.value(&branch.op, value, &Place::Key(place, VALUE), depth)
+        self.value(&branch.op, value, &At::Key(place, VALUE), depth)
     }
 }
 

@@ -130,9 +130,9 @@ impl Spread {
             }
             if is_taken {
                 problems.push(Problem {
-                    path: format!("{owner}.{name}"),
-                    expected: "a name that no other parameter has".to_owned(),
-                    found: format!("`{name}`"),
+                    path: format!("{owner}.{name}").into(),
+                    expected: "a name that no other parameter has".into(),
+                    found: format!("`{name}`").into(),
                 });
             }
         }

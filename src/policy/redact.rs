@@ -1,0 +1,267 @@
+//! Redaction: arguments, and what is said about them, without their secrets.
+//!
+//! A secret is named by its parameter, or by the way to it inside of one with dots between: `token` or `login.password`. The
+//! way leads through arrays, to each of their items, and a name may have dots of its own.
+
+use serde_json::{Map, Value};
+
+use crate::schema::check::{HIDDEN, Problem, ValuePath, is_near};
+
+/// The secrets of a tool, and the parameters that certainly are none.
+///
+/// ```
+/// use serde_json::json;
+/// use toolcrib::policy::Redaction;
+///
+/// let parameters = json!({"properties": {"user": {}, "password": {}}});
+/// let secrets = ["password".into()];
+/// let redaction = Redaction::new(&secrets, &parameters);
+///
+/// let shown = redaction.arguments(&json!({"user": "ann", "Password": "x"}));
+/// assert_eq!(shown, json!({"user": "ann", "Password": "***"}));
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub struct Redaction<'a> {
+    secrets: &'a [Box<str>],
+    /// The parameters that the model was shown.
+    parameters: Option<&'a Map<String, Value>>,
+    /// True if the tool takes other names, too.
+    is_open: bool,
+}
+
+impl<'a> Redaction<'a> {
+    /// Redacts the secrets of a tool that has the schema `parameters`.
+    #[must_use]
+    pub fn new(secrets: &'a [Box<str>], parameters: &'a Value) -> Self {
+        let is_open = parameters.get("additionalProperties").is_some_and(|rest| *rest != Value::Bool(false))
+            || parameters.get("patternProperties").is_some();
+        let parameters = parameters.get("properties").and_then(Value::as_object);
+        Self { secrets, parameters, is_open: is_open || parameters.is_none() }
+    }
+
+    /// True if the tool has no secrets, so that everything may be shown.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.secrets.is_empty()
+    }
+
+    /// Arguments that the tool may run with, with every secret hidden.
+    ///
+    /// A name that is almost that of a secret is taken for it, and a name that the tool does not have for one: a model that
+    /// misspells a name has sent the secret all the same.
+    #[must_use]
+    pub fn arguments(&self, arguments: &Value) -> Value {
+        let mut shown = arguments.clone();
+        if self.is_empty() {
+            return shown;
+        }
+        if let Value::Object(entries) = &mut shown {
+            for (name, value) in entries {
+                if !self.is_open && !self.is_parameter(name) {
+                    *value = HIDDEN.into();
+                }
+            }
+        }
+        for secret in self.secrets {
+            self.hide(&mut shown, secret, true);
+        }
+        shown
+    }
+
+    /// Arguments that may not fit the tool, of which only parameters without a secret are shown.
+    #[must_use]
+    pub fn unchecked(&self, sent: Value) -> Value {
+        if self.is_empty() {
+            return sent;
+        }
+        let Value::Object(mut entries) = sent else { return HIDDEN.into() };
+        for (name, value) in &mut entries {
+            let is_secret = self.secrets.iter().any(|way| touches(way, std::iter::once(name.as_str())));
+            if is_secret || !self.is_parameter(name) {
+                *value = HIDDEN.into();
+            }
+        }
+        Value::Object(entries)
+    }
+
+    /// Problems that say what was expected, but not what a secret was.
+    #[must_use]
+    pub fn problems(&self, problems: Vec<Problem>) -> Vec<Problem> {
+        if self.is_empty() {
+            return problems;
+        }
+        let redact = |mut problem: Problem| {
+            if !self.is_public(&problem.path) {
+                problem.found = problem.found.hidden();
+            }
+            problem
+        };
+        problems.into_iter().map(redact).collect()
+    }
+
+    /// True if the value at a place may be shown. A place that is not known exactly has something that may not.
+    #[must_use]
+    pub fn is_public(&self, path: &ValuePath) -> bool {
+        if self.is_empty() {
+            return true;
+        }
+        let first = path.keys().and_then(|mut keys| keys.next());
+        first.is_some_and(|first| self.is_parameter(first))
+            && !self.secrets.iter().any(|way| path.keys().is_none_or(|keys| touches(way, keys)))
+    }
+
+    fn is_parameter(&self, name: &str) -> bool {
+        self.parameters.is_some_and(|parameters| parameters.contains_key(name))
+    }
+
+    /// Hides what a way leads to, also under a name that is almost the one meant.
+    fn hide(&self, value: &mut Value, way: &str, is_top: bool) {
+        match value {
+            Value::Object(entries) => {
+                let wanted = way.split('.').next().unwrap_or_default();
+                let has_wanted = entries.contains_key(way) || entries.contains_key(wanted);
+                for (name, entry) in entries {
+                    // A name may have dots of its own.
+                    if name == way {
+                        *entry = HIDDEN.into();
+                    } else if let Some(rest) = way.strip_prefix(name.as_str()).and_then(|rest| rest.strip_prefix('.')) {
+                        self.hide(entry, rest, false);
+                    } else if is_near(name, wanted) && !(is_top && self.is_parameter(name)) && (is_top || !has_wanted) {
+                        *entry = HIDDEN.into();
+                    }
+                }
+            }
+            Value::Array(items) => items.iter_mut().for_each(|item| self.hide(item, way, is_top)),
+            _ => {}
+        }
+    }
+}
+
+/// True if a way leads to what is at the keys, into it, or around it.
+fn touches<'k>(way: &str, keys: impl Iterator<Item = &'k str>) -> bool {
+    let mut rest = way;
+    for key in keys {
+        if rest == key {
+            return true;
+        }
+        match rest.strip_prefix(key).and_then(|rest| rest.strip_prefix('.')) {
+            Some(inside) => rest = inside,
+            None => return false,
+        }
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::schema::check::Found;
+
+    fn names(names: &[&str]) -> Vec<Box<str>> {
+        names.iter().map(|name| Box::from(*name)).collect()
+    }
+
+    fn shown(arguments: &Value, secrets: &[&str]) -> Value {
+        Redaction::new(&names(secrets), &json!({})).arguments(arguments)
+    }
+
+    #[test]
+    fn secrets_are_hidden_by_name_and_by_way() {
+        let arguments = json!({
+            "token": {"a": 1}, "to": "ann", "login": {"password": "x", "name": "bob"},
+            "hosts": [{"key": 1, "at": "h"}, [{"key": null}], "key"], "dotted.name": "x",
+        });
+
+        let shown = shown(&arguments, &["token", "login.password", "hosts.key", "dotted.name", "missing", "to.x", ""]);
+
+        assert_eq!(
+            shown,
+            json!({
+                "token": "***", "to": "ann", "login": {"password": "***", "name": "bob"},
+                "hosts": [{"key": "***", "at": "h"}, [{"key": "***"}], "key"], "dotted.name": "***",
+            })
+        );
+    }
+
+    #[test]
+    fn a_name_is_that_of_a_parameter_and_of_nothing_inside() {
+        let shown = shown(&json!({"key": 1, "inner": {"key": 2}}), &["key"]);
+
+        assert_eq!(shown, json!({"key": "***", "inner": {"key": 2}}));
+    }
+
+    #[test]
+    fn a_misspelt_secret_is_a_secret() {
+        let parameters = json!({"properties": {"user": {}, "password": {}, "login": {}, "pass_word": {}}});
+        let secrets = names(&["password", "login.api_key"]);
+        let redaction = Redaction::new(&secrets, &parameters);
+
+        let shown = redaction.arguments(&json!({
+            "user": "ann", "Password": "x", "pw": "x", "pass_word": "declared", "login": {"apiKey": "x", "host": "h"},
+        }));
+
+        assert_eq!(
+            shown,
+            json!({"user": "ann", "Password": "***", "pw": "***", "pass_word": "declared",
+                   "login": {"apiKey": "***", "host": "h"}})
+        );
+    }
+
+    #[test]
+    fn other_names_of_an_open_tool_are_shown_unless_they_are_almost_a_secret() {
+        let parameters = json!({"properties": {"token": {}}, "additionalProperties": true});
+        let secrets = names(&["token"]);
+
+        let shown = Redaction::new(&secrets, &parameters).arguments(&json!({"tokn": 1, "query": 2}));
+
+        assert_eq!(shown, json!({"tokn": "***", "query": 2}));
+    }
+
+    #[test]
+    fn arguments_that_do_not_fit_show_plain_parameters_only() {
+        let parameters = json!({"properties": {"user": {}, "login": {}}, "additionalProperties": true});
+        let secrets = names(&["login.password"]);
+        let redaction = Redaction::new(&secrets, &parameters);
+
+        assert_eq!(
+            redaction.unchecked(json!({"user": 1, "login": {"name": 2}, "more": 3})),
+            json!({"user": 1, "login": "***", "more": "***"})
+        );
+        assert_eq!(redaction.unchecked(json!("text")), json!("***"));
+    }
+
+    #[test]
+    fn a_problem_at_a_secret_does_not_show_it() {
+        let parameters = json!({"properties": {"user": {}, "login": {}, "hosts": {}}});
+        let secrets = names(&["login.password", "hosts"]);
+        let redaction = Redaction::new(&secrets, &parameters);
+        let problem = |path: &str, found: Found| Problem { path: path.into(), expected: "x".into(), found };
+        let text = || Found::of(&json!("hunter2"));
+
+        let said: Vec<String> = redaction
+            .problems(vec![
+                problem("user", text()),
+                problem("login.name", text()),
+                problem("login.password", text()),
+                problem("login", text()),
+                problem("hosts[3].key", text()),
+                problem("other", text()),
+                problem("user", Found::Other("an object of type X".to_owned())),
+                problem("hosts", Found::Other("an object of type X".to_owned())),
+                problem("hosts", Found::NOTHING),
+                problem("", text()),
+                problem("user[\"a b\"]", text()),
+            ])
+            .into_iter()
+            .map(|problem| problem.found.to_string())
+            .collect();
+
+        let (open, hidden) = ("\"hunter2\" (a string)", "*** (a string)");
+        assert_eq!(
+            said,
+            [open, open, hidden, hidden, hidden, hidden, "an object of type X", "***", "nothing", hidden, hidden]
+        );
+    }
+}
