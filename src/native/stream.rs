@@ -266,13 +266,14 @@ enum Stepped {
 
 /// Waits for the next response of a tool, a cancellation or the deadline.
 async fn step(run: &mut Run, cancellation: &CancellationToken, deadline: Option<Instant>) -> Stepped {
-    let late = async {
+    let late = pin!(async {
         match deadline {
             Some(at) => sleep_until(at).await,
             None => std::future::pending().await,
         }
-    };
-    let stopped = select(pin!(cancellation.cancelled()), pin!(late));
+    });
+    let cancelled = pin!(cancellation.cancelled());
+    let stopped = select(cancelled, late);
     // The cancellation goes first: a tool that always has a response must not outrun it.
     match select(stopped, run.next()).await {
         Either::Left((Either::Left(_), _)) => Stepped::Cancelled,
@@ -299,7 +300,7 @@ fn with_repairs(response: ToolResponse, repairs: Vec<Repair>) -> ToolResponse {
     if repairs.is_empty() {
         return response;
     }
-    let entry = |repair: &Repair| json!({"what": repair.what.as_str(), "at": repair.at, "text": repair.text});
+    let entry = |repair: &Repair| json!({"what": repair.what.as_str(), "at": repair.at.to_string(), "text": repair.text()});
     let list = repairs.iter().map(entry).collect();
     response.with_metadata("repairs", Value::Array(list))
 }
