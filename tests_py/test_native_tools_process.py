@@ -146,7 +146,7 @@ def test_a_forked_child_has_a_runtime_of_its_own() -> None:
         for _ in range(20):
             child = os.fork()
             if child == 0:
-                # What the parent has under way is refused, dropped without harm, and does not keep new calls from running.
+                # What the parent has under way is refused, and dropped without harm.
                 try:
                     asyncio.run(stream.__anext__())
                     os._exit(3)

@@ -19,8 +19,8 @@ use super::run::Run;
 use super::{NativeTool, ToolContext, Toolkit};
 use crate::Result;
 use crate::call::{
-    ApprovalRequest, CallInfo, EventKind, JudgedArguments, Next, Path, PermissionStage, Prepared, Repair, Reply, ToolCall,
-    ToolResponse, Waiting,
+    ApprovalRequest, CallInfo, EventKind, JudgedArguments, Next, Path, PermissionStage, Prepared, Repair, Reply,
+    ToolCall, ToolResponse, Waiting,
 };
 use crate::policy::{Answer, Choice};
 use crate::registry::Tool;
@@ -148,8 +148,7 @@ impl Call {
             Err(reply) => return respond(Next::Respond(reply)),
         };
         let Some(resumption) = &self.info.resumption else { return path.prepare(&self.request, &self.info) };
-        let stage =
-            PermissionStage { tool, call: &self.info, permissions: path.permissions, host: path.host };
+        let stage = PermissionStage { tool, call: &self.info, permissions: path.permissions, host: path.host };
         let next = match stage.claim(resumption)? {
             Some(next) => next,
             None => stage.resume(resumption).unwrap_or_else(|| {
@@ -199,12 +198,7 @@ struct Responding {
 
 enum Source {
     Early(Option<Early>),
-    Running {
-        run: Run,
-        tool: Arc<str>,
-        cancellation: CancellationToken,
-        deadline: Option<(Instant, Duration)>,
-    },
+    Running { run: Run, tool: Arc<str>, cancellation: CancellationToken, deadline: Option<(Instant, Duration)> },
     Over,
 }
 
@@ -213,7 +207,13 @@ impl Responding {
         Self { source: Source::Early(Some(Box::new(response))), last: None, repairs: Vec::new(), report }
     }
 
-    fn running(call: Call, tool: &NativeTool, arguments: JudgedArguments, repairs: Vec<Repair>, report: Report) -> Self {
+    fn running(
+        call: Call,
+        tool: &NativeTool,
+        arguments: JudgedArguments,
+        repairs: Vec<Repair>,
+        report: Report,
+    ) -> Self {
         let deadline = tool.timeout().map(|limit| (Instant::now() + limit, limit));
         let context = ToolContext {
             tool: tool.name().into(),
@@ -300,7 +300,8 @@ fn with_repairs(response: ToolResponse, repairs: Vec<Repair>) -> ToolResponse {
     if repairs.is_empty() {
         return response;
     }
-    let entry = |repair: &Repair| json!({"what": repair.what.as_str(), "at": repair.at.to_string(), "text": repair.text()});
+    let entry =
+        |repair: &Repair| json!({"what": repair.what.as_str(), "at": repair.at.to_string(), "text": repair.text()});
     let list = repairs.iter().map(entry).collect();
     response.with_metadata("repairs", Value::Array(list))
 }

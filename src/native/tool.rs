@@ -216,9 +216,7 @@ fn read<P: DeserializeOwned>(arguments: Value) -> Result<P, Failure> {
     let is_unit = size_of::<P>() == 0 && arguments.as_object().is_some_and(serde_json::Map::is_empty);
     match serde_json::from_value(arguments) {
         Ok(parameters) => Ok(parameters),
-        Err(_) if is_unit => {
-            serde_json::from_value(Value::Null).map_err(|error| Failure::Arguments(error.to_string()))
-        }
+        Err(_) if is_unit => serde_json::from_value(Value::Null).map_err(|error| Failure::Arguments(error.to_string())),
         Err(error) => Err(Failure::Arguments(error.to_string())),
     }
 }

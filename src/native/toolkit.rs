@@ -9,9 +9,9 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use super::NativeTool;
 use super::host::random_key;
 use super::stream::ToolStream;
-use super::NativeTool;
 use crate::call::{ApprovalRequest, CallInfo, EventHub, Permissions, Profile, ToolCall};
 use crate::policy::{Answer, Approvals, Kind, Pending, Permission, Policy, Sink};
 use crate::registry::{BASIC, Filter, Registry, Tool, View};

@@ -34,8 +34,10 @@ struct Wait {
 pub fn wait() -> NativeTool {
     let description = "Wait for a number of seconds before going on, for example until a job has made progress and can be \
                        looked at again. Reports the progress if `every` is given.";
-    NativeTool::streaming("wait", description, |_: ToolContext, wait: Wait| stream::unfold(Some(Waiting::new(&wait)), step))
-        .with_kind(Kind::Think)
+    NativeTool::streaming("wait", description, |_: ToolContext, wait: Wait| {
+        stream::unfold(Some(Waiting::new(&wait)), step)
+    })
+    .with_kind(Kind::Think)
 }
 
 /// A wait under way.
@@ -54,7 +56,9 @@ impl Waiting {
             return Err(ToolError::new(format!("`seconds` must be between 0 and {LONGEST}")));
         }
         if every.is_some_and(|every| !(every > 0.0 && seconds / every <= MOST_REPORTS)) {
-            return Err(ToolError::new(format!("`every` must be greater than 0 and at least `seconds` / {MOST_REPORTS}")));
+            return Err(ToolError::new(format!(
+                "`every` must be greater than 0 and at least `seconds` / {MOST_REPORTS}"
+            )));
         }
         Ok(Self { seconds, every, began: Instant::now(), reports: 0 })
     }

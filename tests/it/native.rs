@@ -34,9 +34,8 @@ struct Inner {
 
 #[test]
 fn the_schema_of_a_tool_comes_from_its_parameter_type() {
-    let tool = NativeTool::new("count", "Counts.", |_: ToolContext, count: Count| async move {
-        Ok(count.to.to_string())
-    });
+    let tool =
+        NativeTool::new("count", "Counts.", |_: ToolContext, count: Count| async move { Ok(count.to.to_string()) });
 
     assert_eq!(
         tool.schema().value(),

@@ -84,11 +84,7 @@ impl PyNativeTool {
     }
 
     #[pyo3(signature = (**arguments))]
-    fn __call__<'py>(
-        &self,
-        py: Python<'py>,
-        arguments: Option<&Bound<'py, PyDict>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    fn __call__<'py>(&self, py: Python<'py>, arguments: Option<&Bound<'py, PyDict>>) -> PyResult<Bound<'py, PyAny>> {
         let arguments = match arguments {
             Some(arguments) => Value::from(json::from_python(arguments.as_any())?),
             None => Value::Object(Map::new()),

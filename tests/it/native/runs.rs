@@ -30,7 +30,8 @@ struct Weather {
 #[tokio::test]
 async fn text_stays_text_and_a_value_is_kept_beside_its_text() {
     let text = NativeTool::new("text", "", |_: ToolContext, _: Value| async move { Ok("plain") });
-    let value = NativeTool::new("value", "", |_: ToolContext, _: Value| async move { Ok(Json(Weather { degrees: 21 })) });
+    let value =
+        NativeTool::new("value", "", |_: ToolContext, _: Value| async move { Ok(Json(Weather { degrees: 21 })) });
     let nothing = NativeTool::new("nothing", "", |_: ToolContext, (): ()| async move { Ok(()) });
 
     assert_eq!(texts(&all(&text, json!({})).await), ["plain"]);
@@ -66,10 +67,10 @@ async fn an_error_is_a_failure_with_its_sources_and_ends_the_run() {
 
     let failure = Failure::Returned(ToolError::new("cannot count: invalid digit found in string"));
     assert_eq!(all(&returned, json!({})).await, [Err(failure.clone())]);
-    assert_eq!((failure.reply("returned").code(), failure.reply("returned").text()), (
-        Code::Failed,
-        "Error: cannot count: invalid digit found in string".to_owned()
-    ));
+    assert_eq!(
+        (failure.reply("returned").code(), failure.reply("returned").text()),
+        (Code::Failed, "Error: cannot count: invalid digit found in string".to_owned())
+    );
     let items = all(&streamed, json!({})).await;
     assert_eq!(items.len(), 2);
     assert_eq!(items[1], Err(Failure::Returned(ToolError::new("broken"))));

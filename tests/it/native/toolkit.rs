@@ -49,7 +49,10 @@ fn counting(permission: Permission) -> (Toolkit, Arc<AtomicUsize>) {
 async fn a_call_streams_its_responses() {
     let (toolkit, ran) = counting(Permission::Auto);
 
-    assert_eq!(read(toolkit.call(call("count", json!({"to": 3})))).await, (vec!["1".into(), "2".into(), "3".into()], None));
+    assert_eq!(
+        read(toolkit.call(call("count", json!({"to": 3})))).await,
+        (vec!["1".into(), "2".into(), "3".into()], None)
+    );
     assert_eq!(ran.load(Ordering::SeqCst), 1);
 }
 
@@ -128,7 +131,9 @@ async fn errors_and_panics_are_responses() {
 
 #[tokio::test]
 async fn an_approver_is_asked_and_its_answer_counts() {
-    for (choice, code, runs) in [(Choice::Once, None, 1), (Choice::No, Some(Code::Denied), 0), (Choice::Cancel, Some(Code::Cancelled), 0)] {
+    for (choice, code, runs) in
+        [(Choice::Once, None, 1), (Choice::No, Some(Code::Denied), 0), (Choice::Cancel, Some(Code::Cancelled), 0)]
+    {
         let (toolkit, ran) = counting(Permission::Confirm);
         let asked: Arc<Mutex<Vec<ApprovalRequest>>> = Arc::default();
         let toolkit = {

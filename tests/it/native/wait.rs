@@ -30,7 +30,8 @@ async fn it_waits_as_long_as_it_is_told() {
 async fn it_reports_on_the_way() {
     let (said, took) = wait(json!({"seconds": 2.5, "every": 1})).await;
 
-    let expected = [("Waited 1 of 2.5 seconds.", false), ("Waited 2 of 2.5 seconds.", false), ("Waited 2.5 seconds.", true)];
+    let expected =
+        [("Waited 1 of 2.5 seconds.", false), ("Waited 2 of 2.5 seconds.", false), ("Waited 2.5 seconds.", true)];
     assert_eq!(said, expected.map(|(text, is_last)| (text.to_owned(), is_last)));
     assert!((2.5..2.6).contains(&took.as_secs_f64()), "{took:?}");
 }
