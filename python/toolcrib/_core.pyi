@@ -710,9 +710,9 @@ class Toolkit:
 class NativeTool:
     """A tool that is Rust code.
 
-    Register it like a function: `toolkit.register_tool_function(tools.wait)`. Its parameters have a schema of their own,
-    so that it is listed, checked, decided about, cancelled and traced like any other tool. It runs on a runtime of its own,
-    in threads that never hold Python's lock, and its responses reach the event loop in batches.
+    Register it like a function: `toolkit.register_tool_function(tools.wait)`. Its parameters have a schema of their
+    own, so that it is listed, checked, decided about, cancelled and traced like any other tool. It runs on a runtime of
+    its own, in threads that never hold Python's lock, and its responses reach the event loop in batches.
 
     Native tools come with toolcrib, in `toolcrib.tools`; Rust programs write their own with the crate.
     """
