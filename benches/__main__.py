@@ -20,6 +20,7 @@ THEMES = (
     "middleware",
     "concurrency",
     "threads",
+    "native",
     "arguments",
     "repair",
     "listing",

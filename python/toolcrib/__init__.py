@@ -6,6 +6,7 @@ from toolcrib import _core, errors
 from toolcrib._core import (
     Approvals,
     ArgumentReader,
+    NativeTool,
     Policy,
     RegisteredToolFunction,
     Role,
@@ -81,6 +82,7 @@ __all__ = [
     "DialectToolkit",
     "ImageBlock",
     "Loss",
+    "NativeTool",
     "Policy",
     "RegisteredToolFunction",
     "Role",

@@ -41,6 +41,7 @@ __all__ = [
     "Event",
     "EventQueue",
     "Explanation",
+    "NativeTool",
     "Policy",
     "RegisteredToolFunction",
     "Role",
@@ -706,6 +707,50 @@ class Toolkit:
     def _find_skill(self, name: str) -> AgentSkill | None: ...
     def _all_skills(self) -> dict[str, AgentSkill]: ...
 
+@final
+class NativeTool:
+    """A tool that is Rust code.
+
+    Register it like a function: `toolkit.register_tool_function(tools.wait)`. Its parameters have a schema of their
+    own, so that it is listed, checked, decided about, cancelled and traced like any other tool. It runs on a runtime of
+    its own, in threads that never hold Python's lock, and its responses reach the event loop in batches.
+
+    Native tools come with toolcrib, in `toolcrib.tools`; Rust programs write their own with the crate.
+    """
+
+    @property
+    def name(self) -> str:
+        """The name that it is registered under if no other is given."""
+    @property
+    def description(self) -> str | None:
+        """What the model is told about it."""
+    @property
+    def json_schema(self) -> dict[str, Any]:
+        """The schema that the model is told, as a copy."""
+    @property
+    def permission(self) -> Literal["auto", "confirm"]:
+        """Whether each call must be confirmed if no rule says otherwise."""
+    @property
+    def is_streaming(self) -> bool:
+        """Whether it gives a stream of responses, or one."""
+    def __call__(self, /, **arguments: Any) -> Any:
+        """Call the tool without a toolkit: nothing is checked against its schema, and nobody is asked.
+
+        Args:
+            **arguments: JSON values, by the names in the schema.
+
+        Returns:
+            An async iterator of responses if the tool streams, otherwise an awaitable of its one response. Nothing runs
+            before that is awaited; closing or dropping it ends the tool.
+
+        Raises:
+            NativeToolError: If the tool returns an error; raised where its responses are awaited.
+        """
+    def __copy__(self) -> NativeTool: ...
+    def __deepcopy__(self, _memo: Any) -> NativeTool: ...
+    def __reduce__(self) -> tuple[Any, ...]: ...
+
+def _native_tool(name: str) -> NativeTool: ...
 @final
 class RegisteredToolFunction:
     """A tool in a toolkit.

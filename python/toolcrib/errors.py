@@ -33,6 +33,7 @@ __all__ = [
     "InvalidToolNameError",
     "MisplacedPendingError",
     "MissingFileError",
+    "NativeToolError",
     "NewerFileError",
     "NoFreeNameError",
     "ReservedGroupError",
@@ -258,6 +259,10 @@ class DuplicateRuleError(ToolcribError, ValueError):
 
 class InvalidPolicyFileError(ToolcribError, ValueError):
     """A file is no file of rules, or cannot be added to; the text says in which line and why."""
+
+
+class NativeToolError(ToolcribError, RuntimeError):
+    """A native tool returned an error; the text is what it says."""
 
 
 class InternalError(ToolcribError, RuntimeError):

@@ -7,6 +7,7 @@ use pyo3::types::{PyDict, PyFunction, PyString, PyTuple, PyType};
 
 use super::imported::PARTIAL;
 use super::json::entries_of;
+use super::native::PyNativeTool;
 use super::register::no_presets;
 use super::signature::{ParameterKind, Signature, attributes_of, has_any};
 
@@ -61,6 +62,12 @@ impl<'py> Callable<'py> {
             function = function.getattr(intern!(py, "func"))?;
         }
         let name = name_of(&function)?;
+        if let Ok(native) = function.cast::<PyNativeTool>()
+            && positional.is_empty()
+        {
+            let (kind, signature) = (native.get().call_kind(), PyNativeTool::signature(py));
+            return Ok(Self { function, name, kind, signature, bound });
+        }
         let mut signature = Signature::read(py, &function)?;
         let kind = signature.flags.map_or_else(|| kind_of(&function), |flags| Ok(kind_by(flags)))?;
         if signature.lacks_receiver && !positional.is_empty() {

@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyType;
 
 use crate::Error;
+use crate::native::Failure;
 
 /// The number that every system has for a missing file.
 const ENOENT: i32 = 2;
@@ -75,6 +76,7 @@ exceptions! {
     DuplicateRuleError,
     InvalidPolicyFileError,
     InternalError,
+    NativeToolError,
 }
 
 /// Resolves the exceptions. pyo3 makes an exception when Rust returns to Python, where it can only abort the process if the
@@ -173,4 +175,13 @@ pub(crate) fn internal(panic: &(dyn Any + Send)) -> PyErr {
 /// The exception for a defect of toolcrib itself.
 pub(crate) fn internal_error(what: &str) -> PyErr {
     python::InternalError::new_err(format!("toolcrib failed internally, please report this: {what}"))
+}
+
+/// The exception for the failure of a native tool.
+pub(crate) fn native(tool: &str, failure: &Failure) -> PyErr {
+    match failure {
+        Failure::Returned(error) => python::NativeToolError::new_err(error.message().to_owned()),
+        Failure::Arguments(reason) => python::NativeToolError::new_err(reason.clone()),
+        Failure::Panicked(message) => internal_error(&format!("the native tool `{tool}` panicked: {message}")),
+    }
 }

@@ -21,6 +21,7 @@ mod log;
 mod meta;
 mod modules;
 mod names;
+mod native;
 mod note;
 mod policy;
 mod register;
@@ -91,6 +92,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.setattr("_as_response", wrap_pyfunction!(value::_as_response, module)?)?;
     module.setattr("_read_answer", wrap_pyfunction!(policy::_read_answer, module)?)?;
     worker::install(module)?;
+    native::init(module)?;
     trace::install(module)?;
     call::init(module, &module.py().get_type::<toolkit::PyToolkit>())
 }

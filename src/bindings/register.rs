@@ -14,6 +14,7 @@ use super::described::Described;
 use super::desk::PyDesk;
 use super::json as bridge;
 use super::meta::open;
+use super::native::PyNativeTool;
 use super::schema::{Wanted, describe};
 use super::tool::{PyTool, place};
 use super::traits::{Said, Tags, Traits};
@@ -75,7 +76,13 @@ impl<'py> Draft<'py> {
             _ => None,
         };
         let mut callable = Callable::read(tool)?;
-        let (supplied, server) = match Described::read(tool)? {
+        let native = callable.function.cast::<PyNativeTool>().ok();
+        if let Some(native) = native {
+            native.get().complete(&mut wishes);
+        }
+        // A partial around a native tool says nothing of itself.
+        let described = Described::read(native.map_or(tool, |native| native.as_any()))?;
+        let (supplied, server) = match described {
             Some(Described { name, schema, server, permission }) => {
                 callable.name = name;
                 // The stricter of the two holds, and "auto" is also what it is where nothing was said.

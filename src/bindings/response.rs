@@ -8,11 +8,12 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 use pyo3::{IntoPyObjectExt, PyTypeInfo};
+use serde_json::Value;
 
 use super::imported::{FORMAT_TIME, LOCAL_TIME};
-use super::json::entries_of;
+use super::json::{self, entries_of};
 use super::value::unicode;
-use crate::call::{Answer, Code, Notice};
+use crate::call::{Answer, Code, Notice, ToolResponse};
 
 /// One chunk of what a tool call gives.
 ///
@@ -279,6 +280,19 @@ pub(crate) fn text<'py>(
 /// A response without content, for a generator that gave nothing.
 pub(crate) fn empty(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     make(py, PyList::empty(py).into_any(), None, None)
+}
+
+/// A response of the core's, as Python has it.
+pub(crate) fn from_core(py: Python<'_>, response: ToolResponse) -> PyResult<Bound<'_, PyAny>> {
+    let ToolResponse { content, metadata, stream, is_last, is_interrupted, code: word, id } = response;
+    let content = json::to_python(py, &Value::Array(content))?.unbind();
+    let metadata = metadata.map(|metadata| json::to_python(py, &metadata).map(Bound::unbind)).transpose()?;
+    let id = id.map(|id| id.into_py_any(py)).transpose()?;
+    let response = PyToolResponse {
+        code: word.map(|word| code(py, word)),
+        ..PyToolResponse::with(content, metadata, stream, is_last, is_interrupted, id)
+    };
+    Ok(Bound::new(py, response)?.into_any())
 }
 
 /// One of toolcrib's own answers.

@@ -12,6 +12,7 @@ mod invisible;
 mod layers;
 mod membership;
 mod meta;
+mod native;
 mod policy;
 mod properties;
 mod registry;

@@ -1,0 +1,155 @@
+//! What the native driver does for the permission stage: the time, the audit, the approvals, the events.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+
+use super::{NativeTool, Toolkit};
+use crate::call::{CallInfo, Event, EventKind, Host, JudgedArguments, Reply, Standing, Unfit};
+use crate::policy::{Approvals, Key, Policy, Record};
+use crate::registry::{Registry, Tool};
+use crate::{Error, Result};
+
+/// The surroundings of one call, while the registry is looked at.
+pub(super) struct NativeHost<'a> {
+    toolkit: &'a Toolkit,
+    registry: &'a Registry<NativeTool>,
+    call: &'a CallInfo,
+    /// The tool that an approver was asked about.
+    asked: Option<&'a Tool<NativeTool>>,
+}
+
+impl<'a> NativeHost<'a> {
+    pub(super) fn new(
+        toolkit: &'a Toolkit,
+        registry: &'a Registry<NativeTool>,
+        call: &'a CallInfo,
+        asked: Option<&'a Tool<NativeTool>>,
+    ) -> Self {
+        Self { toolkit, registry, call, asked }
+    }
+
+    /// The tool of the call.
+    fn tool(&self) -> Option<&Tool<NativeTool>> {
+        self.asked.or_else(|| self.registry.find(self.call.tool.as_deref()?))
+    }
+
+    /// The tool that a call of the name goes to now.
+    fn admitted(&self, name: &str) -> Result<&Tool<NativeTool>, Reply> {
+        let admitted = self.registry.admit(name, self.toolkit.view.as_deref());
+        admitted.map_err(|denial| Reply::refusing(name, &denial))
+    }
+}
+
+impl Host for NativeHost<'_> {
+    fn now(&self) -> Timestamp {
+        Timestamp::now()
+    }
+
+    fn nonce(&self) -> Result<[u8; 16]> {
+        random()
+    }
+
+    fn has_approver(&self) -> bool {
+        self.toolkit.shared.approver().is_some()
+    }
+
+    fn approvals(&self) -> Result<(Arc<Approvals>, Duration)> {
+        self.toolkit.shared.approvals()
+    }
+
+    fn is_audited(&self) -> bool {
+        self.toolkit.permissions().is_audited()
+    }
+
+    fn record(&self, record: &Record<'_>) -> Result<(), String> {
+        match self.toolkit.shared.audit() {
+            Some(audit) => audit.record(record).map_err(|error| error.to_string()),
+            None => Ok(()),
+        }
+    }
+
+    fn wants(&self, kind: EventKind) -> bool {
+        self.toolkit.events().wants(kind)
+    }
+
+    fn emit(&self, kind: EventKind, data: Value) {
+        emit(self.toolkit, kind, &self.call.id, self.call.tool.as_deref().unwrap_or_default(), || data);
+    }
+
+    fn check(&self, edited: &Map<String, Value>) -> Result<JudgedArguments, Unfit> {
+        match self.tool() {
+            Some(tool) => tool.check_edited(edited),
+            None => Err(Unfit::Refused(Reply::UnknownTool { name: self.call.tool.clone().unwrap_or_default() })),
+        }
+    }
+
+    fn complete(&self, sent: &Value) -> JudgedArguments {
+        match self.tool() {
+            Some(tool) => tool.complete(sent),
+            None => JudgedArguments { sent: sent.clone(), whole: sent.clone() },
+        }
+    }
+
+    fn find_again(&self) -> Standing {
+        let Some(asked) = self.tool() else {
+            return Standing::Gone(Reply::UnknownTool { name: self.call.tool.clone().unwrap_or_default() });
+        };
+        match self.admitted(&asked.name) {
+            Ok(now) if Arc::ptr_eq(&now.schema, &asked.schema) => Standing::Same,
+            Ok(_) => Standing::Replaced,
+            Err(reply) => Standing::Gone(reply),
+        }
+    }
+
+    fn policy_to_extend(&self) -> Arc<Policy> {
+        let permissions = self.toolkit.permissions();
+        permissions.policy().unwrap_or_else(|| {
+            let policy = Arc::<Policy>::default();
+            permissions.set_policy(Some(policy.clone()));
+            policy
+        })
+    }
+
+    fn cancel_questions(&self) {
+        self.toolkit.shared.cancel_questions();
+    }
+
+    fn warn(&self, text: &str) {
+        tracing::warn!(target: "toolcrib", "{text}");
+    }
+}
+
+/// Emits an event of a call, if there are listeners for its kind.
+pub(super) fn emit(toolkit: &Toolkit, kind: EventKind, call: &str, tool: &str, data: impl FnOnce() -> Value) {
+    let events = toolkit.events();
+    if events.wants(kind) {
+        let event = Event {
+            kind,
+            call: call.into(),
+            tool: Some(tool.into()),
+            caller: toolkit.caller.clone(),
+            time: Timestamp::now(),
+            data: data(),
+        };
+        events.emit(event);
+    }
+}
+
+/// A key for approvals that end with the process.
+pub(super) fn random_key() -> Result<Key> {
+    random().map(Key::new)
+}
+
+fn random<const N: usize>() -> Result<[u8; N]> {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes).map_err(|error| Error::FileAccess {
+        path: "the system's random numbers".to_owned(),
+        doing: "read",
+        code: None,
+        reason: error.to_string(),
+    })?;
+    Ok(bytes)
+}

@@ -1,0 +1,171 @@
+//! One execution of a native tool: its responses, or why there are no more of them.
+
+use std::any::Any;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use futures_core::Stream;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::call::{Reply, ToolResponse};
+
+/// The responses of a tool's own code.
+pub(super) type Responses = Pin<Box<dyn Stream<Item = Result<ToolResponse, ToolError>> + Send>>;
+
+/// An error that a native tool returns: a text that the model reads.
+///
+/// Every [`std::error::Error`] becomes one with `?`; its sources are part of the text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolError {
+    message: String,
+}
+
+impl ToolError {
+    /// An error that says this to the model.
+    #[must_use]
+    pub fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into() }
+    }
+
+    /// The text.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+}
+
+/// Not `std::error::Error` itself, so that everything that is one can become a `ToolError`.
+impl fmt::Display for ToolError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.message)
+    }
+}
+
+impl<E: std::error::Error> From<E> for ToolError {
+    fn from(error: E) -> Self {
+        let mut message = error.to_string();
+        let mut source = error.source();
+        while let Some(cause) = source {
+            let text = cause.to_string();
+            // Many errors quote their source.
+            if !message.contains(&text) {
+                message.push_str(": ");
+                message.push_str(&text);
+            }
+            source = cause.source();
+        }
+        Self { message }
+    }
+}
+
+/// The reason for which a tool gives no more responses.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Failure {
+    /// The arguments fit the schema, but not the type that they are read into.
+    Arguments(String),
+    /// The tool returned an error.
+    Returned(ToolError),
+    /// The tool panicked, with this message.
+    Panicked(String),
+}
+
+impl Failure {
+    /// The reply to the model.
+    #[must_use]
+    pub fn reply(&self, tool: &str) -> Reply {
+        match self {
+            Self::Arguments(reason) => {
+                Reply::InvalidArguments { text: format!("Error: Invalid arguments for tool '{tool}': {reason}") }
+            }
+            Self::Returned(error) => Reply::Failed { message: error.message.clone() },
+            Self::Panicked(message) => Reply::Failed { message: format!("the tool failed internally: {message}") },
+        }
+    }
+}
+
+/// A tool under way: the stream of its responses.
+///
+/// The tool starts with the first poll. The run ends after the first failure; a panic of the tool is caught and is such
+/// a failure. Dropping the run drops the tool's future and cancels the token of its context.
+#[must_use = "a tool does nothing unless its responses are polled"]
+pub struct Run {
+    state: State,
+    _cancel: DropGuard,
+}
+
+type Begin = Box<dyn FnOnce() -> Result<Responses, Failure> + Send>;
+
+enum State {
+    Fresh(Begin),
+    Running(Responses),
+    Over,
+}
+
+impl Run {
+    /// A run that makes its responses with `begin`.
+    pub(super) fn new(
+        token: CancellationToken,
+        begin: impl FnOnce() -> Result<Responses, Failure> + Send + 'static,
+    ) -> Self {
+        Self { state: State::Fresh(Box::new(begin)), _cancel: token.drop_guard() }
+    }
+
+    /// One step of the tool's own code; an error is why it ended.
+    fn step(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<ToolResponse>, Failure>> {
+        if let State::Fresh(_) = self.state
+            && let State::Fresh(begin) = std::mem::replace(&mut self.state, State::Over)
+        {
+            self.state = State::Running(caught(begin)??);
+        }
+        let State::Running(responses) = &mut self.state else { return Poll::Ready(Ok(None)) };
+        // What a panic leaves behind is dropped, and never polled again.
+        match caught(|| responses.as_mut().poll_next(context))? {
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(response) => Poll::Ready(response.transpose().map_err(Failure::Returned)),
+        }
+    }
+
+    /// Drops the tool's code, whose destructors may panic as well.
+    fn end(&mut self) -> Result<(), Failure> {
+        let state = std::mem::replace(&mut self.state, State::Over);
+        caught(|| drop(state))
+    }
+}
+
+impl Stream for Run {
+    type Item = Result<ToolResponse, Failure>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let step = std::task::ready!(self.step(context)).transpose();
+        if matches!(step, Some(Ok(_))) {
+            return Poll::Ready(step);
+        }
+        let ended = self.end();
+        Poll::Ready(step.or_else(|| ended.err().map(Err)))
+    }
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        let _ = self.end();
+    }
+}
+
+impl fmt::Debug for Run {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Run").finish_non_exhaustive()
+    }
+}
+
+/// Calls code of a tool; its panic is a failure.
+fn caught<T>(code: impl FnOnce() -> T) -> Result<T, Failure> {
+    catch_unwind(AssertUnwindSafe(code)).map_err(|panic| Failure::Panicked(panic_text(&*panic)))
+}
+
+/// The message of a panic.
+fn panic_text(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".to_owned())
+}

@@ -1,0 +1,371 @@
+//! One call of a native tool, from the request to its last response: the native driver of the path in `call`.
+
+use std::fmt;
+use std::panic::AssertUnwindSafe;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use futures_core::Stream;
+use futures_util::future::{Either, select};
+use futures_util::{FutureExt, StreamExt, stream};
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+use super::host::NativeHost;
+use super::run::Run;
+use super::{NativeTool, ToolContext, Toolkit};
+use crate::Result;
+use crate::call::{
+    ApprovalRequest, CallInfo, EventKind, JudgedArguments, Next, Path, PermissionStage, Prepared, Repair, Reply,
+    ToolCall, ToolResponse, Waiting,
+};
+use crate::policy::{Answer, Choice};
+use crate::registry::Tool;
+use crate::trace::{Outcome, ToolSpan, Watch, is_watched};
+
+/// The responses to a call. It always gives at least one.
+///
+/// Dropping it ends the call: the tool's future is dropped with it. [`cancellation`](Self::cancellation) ends it with a
+/// last response that says so.
+#[must_use = "a call does nothing unless its responses are polled"]
+pub struct ToolStream {
+    responses: Pin<Box<dyn Stream<Item = ToolResponse> + Send>>,
+    cancellation: CancellationToken,
+}
+
+impl ToolStream {
+    pub(super) fn new(toolkit: Toolkit, request: ToolCall, info: CallInfo) -> Self {
+        let cancellation = CancellationToken::new();
+        let call = Call { toolkit, request, info, cancellation: cancellation.clone() };
+        let responses = stream::once(call.start()).flatten();
+        Self { responses: Box::pin(responses), cancellation }
+    }
+
+    /// The token that cancels the call, from any task or thread.
+    #[must_use]
+    pub fn cancellation(&self) -> CancellationToken {
+        self.cancellation.clone()
+    }
+}
+
+impl Stream for ToolStream {
+    type Item = ToolResponse;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<ToolResponse>> {
+        self.responses.as_mut().poll_next(context)
+    }
+}
+
+impl fmt::Debug for ToolStream {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("ToolStream").finish_non_exhaustive()
+    }
+}
+
+/// A call on its way to its tool.
+struct Call {
+    toolkit: Toolkit,
+    request: ToolCall,
+    info: CallInfo,
+    cancellation: CancellationToken,
+}
+
+/// The end of a call before its tool has run.
+type Early = Box<ToolResponse>;
+
+impl Call {
+    /// The path of a call: each stage gives its result or the response that ends the call.
+    async fn start(self) -> impl Stream<Item = ToolResponse> + Send {
+        let report = Report::open(&self);
+        let prepared = match select(pin!(self.permitted()), pin!(self.cancellation.cancelled())).await {
+            Either::Left((prepared, _)) => prepared,
+            Either::Right(_) => Err(Box::new(ToolResponse::interrupted(None))),
+        };
+        let responding = match prepared {
+            Ok((tool, arguments, repairs)) => Responding::running(self, &tool, arguments, repairs, report),
+            Err(response) => Responding::early(*response, report),
+        };
+        stream::unfold(responding, Responding::next)
+    }
+
+    /// Find, admit, arguments, permission.
+    async fn permitted(&self) -> Result<(NativeTool, JudgedArguments, Vec<Repair>), Early> {
+        let (tool, repairs, mut next) = self.prepare()?;
+        loop {
+            next = match next {
+                Next::Run(arguments) => return Ok((tool.body, arguments, repairs)),
+                Next::Ask(question) => {
+                    let (request, waiting) = *question;
+                    let answer = self.ask(request).await;
+                    self.answered(&tool, waiting, answer)
+                }
+                Next::Pend(pending) => {
+                    let reply = Reply::Pending { tool: tool.name.to_string() };
+                    let response = ToolResponse::replying(&reply).with_metadata("pending", pending.to_value());
+                    return Err(Box::new(response));
+                }
+                Next::Respond(reply) => return Err(Box::new(with_repairs(ToolResponse::replying(&reply), repairs))),
+            };
+        }
+    }
+
+    /// The stages up to the first thing that has to be waited for. The tool is a copy, because the registry may change
+    /// while the call waits.
+    fn prepare(&self) -> Result<(Tool<NativeTool>, Vec<Repair>, Next), Early> {
+        let registry = self.toolkit.registry();
+        let host = NativeHost::new(&self.toolkit, &registry, &self.info, None);
+        let path = self.path(&registry, &host);
+        let failed = |error: crate::Error| Box::new(ToolResponse::replying(&self.denied(&error)));
+        let prepared = if self.info.resumption.is_some() {
+            self.resumed(&path).map_err(failed)?
+        } else {
+            path.prepare(&self.request, &self.info).map_err(failed)?
+        };
+        match (prepared.tool, prepared.next) {
+            (Some(tool), next) => Ok((copy(tool), prepared.repairs, next)),
+            (None, Next::Respond(reply)) => Err(Box::new(ToolResponse::replying(&reply))),
+            // A call that is not admitted has nothing else to do.
+            (None, _) => Err(Box::new(ToolResponse::interrupted(None))),
+        }
+    }
+
+    fn path<'a>(
+        &'a self,
+        registry: &'a crate::registry::Registry<NativeTool>,
+        host: &'a NativeHost<'a>,
+    ) -> Path<'a, NativeTool, NativeHost<'a>> {
+        Path { registry, view: self.toolkit.view.as_deref(), permissions: self.toolkit.permissions(), host }
+    }
+
+    /// The stages of a call that was approved before: the pending value is used up before anything else.
+    fn resumed<'r>(&self, path: &Path<'r, NativeTool, NativeHost<'r>>) -> Result<Prepared<'r, NativeTool>> {
+        let respond = |next| Ok(Prepared { tool: None, repairs: Vec::new(), next });
+        let tool = match path.admit(&self.request.name) {
+            Ok(tool) => tool,
+            Err(reply) => return respond(Next::Respond(reply)),
+        };
+        let Some(resumption) = &self.info.resumption else { return path.prepare(&self.request, &self.info) };
+        let stage = PermissionStage { tool, call: &self.info, permissions: path.permissions, host: path.host };
+        let next = match stage.claim(resumption)? {
+            Some(next) => next,
+            None => stage.resume(resumption).unwrap_or_else(|| {
+                Next::Respond(Reply::Denied { tool: tool.name.to_string(), reason: "it was used before".to_owned() })
+            }),
+        };
+        Ok(Prepared { tool: Some(tool), repairs: Vec::new(), next })
+    }
+
+    /// Asks the approver. An approver that panics, or every question being cancelled, is an answer too.
+    async fn ask(&self, request: ApprovalRequest) -> Answer {
+        let shared = &self.toolkit.shared;
+        let cancelled = shared.questions();
+        let Some(approver) = shared.approver() else { return Choice::No.into() };
+        let tool = request.tool.clone();
+        let asked = AssertUnwindSafe(async move { approver(request).await }).catch_unwind();
+        match select(pin!(asked), pin!(cancelled.cancelled())).await {
+            Either::Left((Ok(answer), _)) => answer,
+            Either::Left((Err(_), _)) => {
+                tracing::warn!(target: "toolcrib", tool, "the approver panicked; denying the call");
+                Choice::No.into()
+            }
+            Either::Right(_) => Choice::Cancel.into(),
+        }
+    }
+
+    fn answered(&self, tool: &Tool<NativeTool>, waiting: Waiting, answer: Answer) -> Next {
+        let registry = self.toolkit.registry();
+        let host = NativeHost::new(&self.toolkit, &registry, &self.info, Some(tool));
+        let stage = PermissionStage { tool, call: &self.info, permissions: self.toolkit.permissions(), host: &host };
+        stage.answer(waiting, answer)
+    }
+
+    /// A mistake of the developer, or a pending value that is refused.
+    fn denied(&self, error: &crate::Error) -> Reply {
+        Reply::Denied { tool: self.request.name.clone(), reason: error.to_string() }
+    }
+}
+
+/// A tool that responds, or a call that ended before.
+struct Responding {
+    source: Source,
+    last: Option<ToolResponse>,
+    repairs: Vec<Repair>,
+    report: Report,
+}
+
+enum Source {
+    Early(Option<Early>),
+    Running { run: Run, tool: Arc<str>, cancellation: CancellationToken, deadline: Option<(Instant, Duration)> },
+    Over,
+}
+
+impl Responding {
+    fn early(response: ToolResponse, report: Report) -> Self {
+        Self { source: Source::Early(Some(Box::new(response))), last: None, repairs: Vec::new(), report }
+    }
+
+    fn running(
+        call: Call,
+        tool: &NativeTool,
+        arguments: JudgedArguments,
+        repairs: Vec<Repair>,
+        report: Report,
+    ) -> Self {
+        let deadline = tool.timeout().map(|limit| (Instant::now() + limit, limit));
+        let context = ToolContext {
+            tool: tool.name().into(),
+            call_id: call.request.id.as_deref().map(Arc::from),
+            caller: call.info.caller.clone(),
+            deadline: deadline.map(|(at, _)| at.into_std()),
+            // The tool ends with the call, and not the call with the tool.
+            cancellation: call.cancellation.child_token(),
+        };
+        let run = tool.run(context, arguments.sent);
+        let source =
+            Source::Running { run, tool: tool.name().into(), cancellation: call.cancellation.clone(), deadline };
+        Self { source, last: None, repairs, report }
+    }
+
+    /// The next response, and the state to go on with.
+    async fn next(mut self) -> Option<(ToolResponse, Self)> {
+        let (response, is_over) = match &mut self.source {
+            Source::Over => return None,
+            Source::Early(response) => (response.take().map(|response| *response), true),
+            Source::Running { run, tool, cancellation, deadline } => {
+                match step(run, cancellation, deadline.map(|(at, _)| at)).await {
+                    Stepped::Item(Some(Ok(response))) => (Some(response), false),
+                    Stepped::Item(Some(Err(failure))) => (Some(ToolResponse::replying(&failure.reply(tool))), true),
+                    // A stream always has a response.
+                    Stepped::Item(None) => (self.last.is_none().then(ToolResponse::default), true),
+                    Stepped::Cancelled => (Some(ToolResponse::interrupted(self.last.as_ref())), true),
+                    Stepped::TimedOut => {
+                        let seconds = deadline.map_or(0.0, |(_, limit)| limit.as_secs_f64());
+                        (Some(ToolResponse::replying(&Reply::Timeout { tool: tool.to_string(), seconds })), true)
+                    }
+                }
+            }
+        };
+        if is_over {
+            self.source = Source::Over;
+        }
+        let response = with_repairs(response?, std::mem::take(&mut self.repairs));
+        self.report.chunk(&response);
+        self.last = Some(response.clone());
+        Some((response, self))
+    }
+}
+
+enum Stepped {
+    Item(Option<<Run as Stream>::Item>),
+    Cancelled,
+    TimedOut,
+}
+
+/// Waits for the next response of a tool, a cancellation or the deadline.
+async fn step(run: &mut Run, cancellation: &CancellationToken, deadline: Option<Instant>) -> Stepped {
+    let late = pin!(async {
+        match deadline {
+            Some(at) => sleep_until(at).await,
+            None => std::future::pending().await,
+        }
+    });
+    let cancelled = pin!(cancellation.cancelled());
+    let stopped = select(cancelled, late);
+    // The cancellation goes first: a tool that always has a response must not outrun it.
+    match select(stopped, run.next()).await {
+        Either::Left((Either::Left(_), _)) => Stepped::Cancelled,
+        Either::Left((Either::Right(_), _)) => Stepped::TimedOut,
+        Either::Right((item, _)) => Stepped::Item(item),
+    }
+}
+
+/// A tool as it was found.
+fn copy(tool: &Tool<NativeTool>) -> Tool<NativeTool> {
+    Tool {
+        name: tool.name.clone(),
+        group: tool.group.clone(),
+        more: tool.more.clone(),
+        tags: tool.tags.clone(),
+        seat: tool.seat.clone(),
+        schema: tool.schema.clone(),
+        body: tool.body.clone(),
+    }
+}
+
+/// A response with the repairs of the arguments in its metadata.
+fn with_repairs(response: ToolResponse, repairs: Vec<Repair>) -> ToolResponse {
+    if repairs.is_empty() {
+        return response;
+    }
+    let entry =
+        |repair: &Repair| json!({"what": repair.what.as_str(), "at": repair.at.to_string(), "text": repair.text()});
+    let list = repairs.iter().map(entry).collect();
+    response.with_metadata("repairs", Value::Array(list))
+}
+
+/// The report of a call to listeners and to `tracing`. A call that is dropped has completed as far as it was wanted.
+struct Report {
+    toolkit: Toolkit,
+    id: Arc<str>,
+    tool: Arc<str>,
+    watch: Option<Watch>,
+    began: Instant,
+    chunks: usize,
+    code: Option<&'static str>,
+    is_cancelled: bool,
+}
+
+impl Report {
+    fn open(call: &Call) -> Self {
+        let watch = is_watched()
+            .then(|| Watch::open(&ToolSpan::new(Some(&call.request.name), call.request.id.as_deref(), None)));
+        let report = Self {
+            toolkit: call.toolkit.clone(),
+            id: call.info.id.as_str().into(),
+            tool: call.info.tool.as_deref().unwrap_or_default().into(),
+            watch,
+            began: Instant::now(),
+            chunks: 0,
+            code: None,
+            is_cancelled: false,
+        };
+        let is_resumed = call.info.resumption.is_some();
+        report.emit(EventKind::CallStart, || json!({"arguments": call.request.arguments, "resumed": is_resumed}));
+        report
+    }
+
+    fn chunk(&mut self, response: &ToolResponse) {
+        self.chunks += 1;
+        self.code = response.code.map(|code| code.as_str());
+        self.is_cancelled = response.is_interrupted;
+        self.emit(EventKind::Chunk, || {
+            json!({"text": response.text(), "code": self.code, "is_last": response.is_last, "stream": response.stream})
+        });
+    }
+
+    fn emit(&self, kind: EventKind, data: impl FnOnce() -> Value) {
+        super::host::emit(&self.toolkit, kind, &self.id, &self.tool, data);
+    }
+}
+
+impl Drop for Report {
+    fn drop(&mut self) {
+        let outcome = if self.is_cancelled { Outcome::Cancelled } else { Outcome::of_code(self.code) };
+        let word = match &outcome {
+            Outcome::Cancelled => "cancelled",
+            Outcome::Completed => "completed",
+            Outcome::Answered { code } => code,
+            Outcome::Raised { .. } => "failed",
+        };
+        self.emit(EventKind::CallEnd, || {
+            let seconds = self.began.elapsed().as_secs_f64();
+            json!({"outcome": word, "code": self.code, "chunks": self.chunks, "seconds": seconds})
+        });
+        if let Some(watch) = &self.watch {
+            watch.end(&outcome);
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! The runtime for hosts without tokio.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use futures_util::{StreamExt, stream};
+use serde_json::{Value, json};
+use toolcrib::native::{Delivery, NativeTool, Runtime, ShutDown, Task, ToolContext};
+
+/// Longer than anything here takes.
+const LONG: Duration = Duration::from_secs(60);
+
+/// Runs a tool, whose results come out of a channel.
+fn spawn(runtime: &Runtime, tool: &NativeTool, ahead: usize) -> Result<(Task, mpsc::Receiver<Delivery>), ShutDown> {
+    let (sender, receiver) = mpsc::channel();
+    let deliver = move |delivery| drop(sender.send(delivery));
+    Ok((runtime.spawn(tool.run(ToolContext::of(tool.name()), json!({})), ahead, deliver)?, receiver))
+}
+
+/// The text of the next response; none at the end.
+fn next(deliveries: &mpsc::Receiver<Delivery>) -> Option<String> {
+    match deliveries.recv_timeout(LONG).expect("a delivery") {
+        Delivery::Item(item, _) => Some(item.expect("a response").text()),
+        Delivery::End => None,
+    }
+}
+
+/// Tells when it is dropped.
+struct Ends(mpsc::Sender<()>);
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        let _ = self.0.send(());
+    }
+}
+
+/// A tool that never ends, what tells that it runs, and what tells that it is dropped.
+fn endless() -> (NativeTool, mpsc::Receiver<()>, mpsc::Receiver<()>) {
+    let (begins, began) = mpsc::channel();
+    let (ends, ended) = mpsc::channel();
+    let tool = NativeTool::new("endless", "", move |_: ToolContext, _: Value| {
+        let (begins, ends) = (begins.clone(), Ends(ends.clone()));
+        async move {
+            let _ = begins.send(());
+            tokio::time::sleep(Duration::from_secs(3600)).await;
+            drop(ends);
+            Ok("over")
+        }
+    });
+    (tool, began, ended)
+}
+
+#[test]
+fn a_tool_runs_in_threads_of_the_runtime() {
+    let runtime = Runtime::start().unwrap();
+    let tool = NativeTool::new("late", "", |_: ToolContext, _: Value| async move {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        Ok(std::thread::current().name().unwrap_or_default().to_owned())
+    });
+
+    let (_task, deliveries) = spawn(&runtime, &tool, 4).unwrap();
+
+    assert_eq!(next(&deliveries).as_deref(), Some("toolcrib-native"));
+    assert_eq!(next(&deliveries), None);
+}
+
+#[test]
+fn a_producer_waits_for_its_reader() {
+    const AHEAD: usize = 4;
+    let runtime = Runtime::start().unwrap();
+    let made = Arc::new(AtomicUsize::new(0));
+    let tool = {
+        let made = made.clone();
+        NativeTool::streaming("flood", "", move |_: ToolContext, _: Value| {
+            let made = made.clone();
+            stream::iter(0..1000).map(move |number| {
+                made.fetch_add(1, Ordering::SeqCst);
+                Ok(number.to_string())
+            })
+        })
+    };
+
+    let (_task, deliveries) = spawn(&runtime, &tool, AHEAD).unwrap();
+
+    for read in 1..=1000 {
+        assert_eq!(next(&deliveries), Some((read - 1).to_string()));
+        // What is in the queue, and one that waits for room in it.
+        assert!(made.load(Ordering::SeqCst) <= read + AHEAD + 1, "{} after {read}", made.load(Ordering::SeqCst));
+    }
+    assert_eq!(next(&deliveries), None);
+}
+
+#[test]
+fn dropping_the_task_ends_the_tool() {
+    let runtime = Runtime::start().unwrap();
+    let (tool, began, ended) = endless();
+    let (task, deliveries) = spawn(&runtime, &tool, 4).unwrap();
+    began.recv_timeout(LONG).expect("the tool runs");
+
+    drop(task);
+
+    ended.recv_timeout(LONG).expect("the tool's future is dropped");
+    assert!(deliveries.recv_timeout(LONG).is_err(), "nothing is delivered, not even an end");
+}
+
+#[test]
+fn shutting_down_ends_every_tool_and_refuses_new_ones() {
+    let runtime = Runtime::start().unwrap();
+    let (tool, began, ended) = endless();
+    let (_task, deliveries) = spawn(&runtime, &tool, 4).unwrap();
+    began.recv_timeout(LONG).expect("the tool runs");
+
+    runtime.shut_down(LONG);
+
+    ended.try_recv().expect("the tool's future is dropped before the runtime is down");
+    assert!(deliveries.recv().is_err(), "nothing is delivered, not even an end");
+    assert_eq!(spawn(&runtime, &tool, 4).err(), Some(ShutDown));
+}
+
+#[test]
+fn a_tool_that_blocks_its_thread_does_not_hold_up_the_shutdown() {
+    let runtime = Runtime::start().unwrap();
+    let (begins, began) = mpsc::channel();
+    let (release, released) = mpsc::channel::<()>();
+    let released = Arc::new(std::sync::Mutex::new(released));
+    let tool = NativeTool::new("blocking", "", move |_: ToolContext, _: Value| {
+        let (begins, released) = (begins.clone(), released.clone());
+        async move {
+            let _ = begins.send(());
+            let _ = released.lock().map(|released| released.recv());
+            Ok("over")
+        }
+    });
+    let (_task, _deliveries) = spawn(&runtime, &tool, 4).unwrap();
+    began.recv_timeout(LONG).expect("the tool runs");
+
+    runtime.shut_down(Duration::from_millis(1));
+
+    drop(release);
+}
