@@ -28,7 +28,7 @@ type Permitted<'py> = Result<Option<Bound<'py, PyDict>>, Early<'py>>;
 
 impl State {
     /// Decides whether the tool may run with these arguments.
-    #[inline]
+    #[inline(always)]
     pub(super) fn decide<'py>(
         &self,
         py: Python<'py>,

@@ -24,7 +24,7 @@ use crate::registry::Registry;
 
 impl State {
     /// Runs the next middleware of the call, if there is one; `None` if the path goes on to the tool itself.
-    #[inline]
+    #[inline(always)]
     pub(super) fn enter_middleware<'py>(&self, py: Python<'py>) -> Result<Option<Given<'py>>, Early<'py>> {
         match self.toolkit.get(py) {
             Some(toolkit) if !toolkit.get().has_middlewares(py) => Ok(None),
@@ -83,7 +83,7 @@ impl State {
     }
 
     /// True for a layer, which has to close the streams that its middleware opened.
-    #[inline]
+    #[inline(always)]
     pub(super) fn is_layer(&self) -> bool {
         self.cold.get().is_some_and(|cold| !cold.next.is_empty())
     }

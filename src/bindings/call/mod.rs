@@ -7,6 +7,11 @@
 //! around a call, [`observe`] reports it to tracers and listeners. `Toolkit.call_tool_function` itself is in
 //! [`python::methods`]; [`python`] is the one place where the crate talks to CPython directly.
 
+#![allow(
+    clippy::inline_always,
+    reason = "the stages of a call are each called once, and a call of a function costs as much as the work of one"
+)]
+
 mod approval;
 mod arguments;
 mod case;

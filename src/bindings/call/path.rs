@@ -18,7 +18,7 @@ use crate::call::Answer;
 impl State {
     /// The first step of a call, from its request to its first response. Nothing of this happens before it, so that a
     /// call that is dropped has done nothing, and permission is decided at the moment the tool runs.
-    #[inline]
+    #[inline(always)]
     fn first_step<'py>(&self, py: Python<'py>) -> Result<Step<'py>, Early<'py>> {
         self.claim_approval(py)?; // a resumed call uses up its pending value
         if let Some(given) = self.enter_middleware(py)? {
@@ -35,7 +35,7 @@ impl State {
     }
 
     /// Finds the tool and checks that its group and the view let it be called.
-    #[inline]
+    #[inline(always)]
     fn admit<'py>(&self, py: Python<'py>, name: &str) -> Result<Bound<'py, PyTool>, Early<'py>> {
         if let Some(tool) = self.tool.get(py) {
             return Ok(tool.to_owned()); // a tool that is called by itself
@@ -46,7 +46,7 @@ impl State {
     }
 
     /// Finds the tool of a name and checks that it may be called.
-    #[inline]
+    #[inline(always)]
     pub(super) fn find_admitted<'py>(&self, py: Python<'py>, name: &str) -> Result<Bound<'py, PyTool>, Answer> {
         match (self.view.get(py), self.toolkit.get(py)) {
             (Some(view), _) => PyToolkitView::admit(&view, name),

@@ -35,7 +35,7 @@ pub(super) struct Request<'py> {
 
 impl<'py> Request<'py> {
     /// The name of the tool.
-    #[inline]
+    #[inline(always)]
     pub(super) fn name(&self) -> Result<&str, Early<'py>> {
         if let Ok(name) = self.name.cast::<PyString>()
             && let Ok(name) = name.to_str()
@@ -54,7 +54,7 @@ impl<'py> Request<'py> {
 
 impl State {
     /// Reads the name and the arguments. Both are owned: a key of the request may run code that changes it.
-    #[inline]
+    #[inline(always)]
     pub(super) fn read_request<'py>(&self, py: Python<'py>) -> Result<Request<'py>, Early<'py>> {
         let Some(request) = self.request.get(py) else { return Err(missing_name()) };
         if self.single {

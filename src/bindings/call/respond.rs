@@ -19,7 +19,7 @@ use crate::call::repair::{RepairMode, doubt, explanation};
 
 impl State {
     /// The one result of a function or coroutine, as the last response of the call; something to run comes back as `Err`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn respond<'py>(&self, py: Python<'py>, result: Bound<'py, PyAny>) -> Result<Step<'py>, Runnable<'py>> {
         if result.get_type_ptr() == response::exact_type(py) {
             return Ok(self.deliver(py, result, Phase::Done));
@@ -34,7 +34,7 @@ impl State {
     }
 
     /// One item of a generator.
-    #[inline]
+    #[inline(always)]
     pub(super) fn respond_item<'py>(&self, py: Python<'py>, item: Bound<'py, PyAny>) -> Step<'py> {
         let phase = self.phase.get();
         self.delivered.set(true);
@@ -53,7 +53,7 @@ impl State {
     }
 
     /// Hands a response to the consumer, through the postprocess function if there is one; the call goes on in `phase`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn deliver<'py>(&self, py: Python<'py>, response: Bound<'py, PyAny>, phase: Phase) -> Step<'py> {
         if self.tool(py).get().postprocess.is_some() {
             return attached(py, |py| self.postprocess(py, response, phase));
@@ -61,7 +61,7 @@ impl State {
         self.hand_over(py, response, phase)
     }
 
-    #[inline]
+    #[inline(always)]
     fn hand_over<'py>(&self, py: Python<'py>, response: Bound<'py, PyAny>, phase: Phase) -> Step<'py> {
         match phase {
             Phase::Done => {
@@ -150,7 +150,7 @@ impl State {
     }
 
     /// Refuses arguments whose repairs may not be what was meant.
-    #[inline]
+    #[inline(always)]
     pub(super) fn refuse_uncertain<'py>(
         &self,
         py: Python<'py>,

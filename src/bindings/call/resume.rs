@@ -149,7 +149,7 @@ impl State {
     }
 
     /// Uses the pending value of a resumed call up before anything runs.
-    #[inline]
+    #[inline(always)]
     pub(super) fn claim_approval<'py>(&self, py: Python<'py>) -> Result<(), Early<'py>> {
         match self.cold.get() {
             Some(cold) if cold.is_to_claim() => attached(py, |py| self.claim(py)),

@@ -44,7 +44,7 @@ impl Given<'_> {
 
 impl State {
     /// Runs the tool with arguments that are permitted. They are checked here, on their way into the function.
-    #[inline]
+    #[inline(always)]
     pub(super) fn run<'py>(
         &self,
         py: Python<'py>,
@@ -68,7 +68,7 @@ impl State {
     }
 
     /// The function was called: runs what it returned.
-    #[inline]
+    #[inline(always)]
     fn begin<'py>(&self, py: Python<'py>, kind: Kind, result: Bound<'py, PyAny>) -> Given<'py> {
         let (phase, inner) = match kind {
             Kind::Function => return Given::Result(result),

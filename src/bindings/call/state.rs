@@ -360,7 +360,7 @@ impl State {
         true
     }
 
-    #[inline]
+    #[inline(always)]
     fn step_done(&self, py: Python<'_>) {
         self.requested.set(false);
         if self.suspended.replace(false)
@@ -371,7 +371,7 @@ impl State {
     }
 
     /// Resumes the call until it yields a response or suspends.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn send<'py>(&self, py: Python<'py>, value: &Bound<'py, PyAny>) -> Resumed<'py> {
         if self.running.get() {
             return Resumed::Raise(PyValueError::new_err("the tool call is already executing").into());
@@ -388,7 +388,7 @@ impl State {
     }
 
     /// Turns the outcome of a step into the result of the stream's coroutine.
-    #[inline]
+    #[inline(always)]
     pub(super) fn conclude<'py>(&self, py: Python<'py>, mut step: Step<'py>) -> Resumed<'py> {
         loop {
             match step {
@@ -426,7 +426,7 @@ impl State {
         self.requested.get() || self.running.get()
     }
 
-    #[inline]
+    #[inline(always)]
     fn guarded_step<'py>(&self, py: Python<'py>, value: &Bound<'py, PyAny>) -> Step<'py> {
         let _running = self.enter();
         let step = self.step(py, value);

@@ -214,7 +214,7 @@ impl Plan {
     }
 
     /// Calls `callable` with the arguments of a request; `notes` records their repairs.
-    #[inline]
+    #[inline(always)]
     pub(in crate::bindings::call) fn call<'py>(
         &self,
         callable: &Bound<'py, PyAny>,

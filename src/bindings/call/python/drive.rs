@@ -30,7 +30,7 @@ pub(crate) enum Sent<'py> {
 }
 
 /// Resumes a generator, a coroutine or the iterator of an awaitable.
-#[inline]
+#[inline(always)]
 pub(crate) fn send<'py>(target: &Bound<'py, PyAny>, value: &Bound<'py, PyAny>) -> Sent<'py> {
     let py = target.py();
     let mut result = ptr::null_mut();

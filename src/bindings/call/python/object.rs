@@ -111,7 +111,7 @@ pub(crate) fn aclose<'py>(stream: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyA
 
 /// Runs the body of a slot in the attached thread that the interpreter calls it in. A panic must not unwind into the
 /// interpreter: it becomes an ordinary exception.
-#[inline]
+#[inline(always)]
 fn guarded<T>(failed: T, body: impl FnOnce(Python<'_>) -> T) -> T {
     // SAFETY: the interpreter calls slots with the thread attached, and the token does not outlive the slot.
     let py = unsafe { Python::assume_attached() };
@@ -148,7 +148,7 @@ unsafe fn bound(py: Python<'_>, object: *mut PyObject) -> Bound<'_, PyAny> {
 }
 
 /// The result of a stream's step in the terms of `am_send`.
-#[inline]
+#[inline(always)]
 fn out<'py>(py: Python<'py>, me: &Bound<'py, PyAny>, resumed: Resumed<'py>) -> (PySendResult, *mut PyObject) {
     match resumed {
         Resumed::Itself => (PySendResult::PYGEN_RETURN, me.clone().into_ptr()),
