@@ -24,8 +24,8 @@ kit = Toolkit()
 kit.register_tool_function(tools.wait)
 async def main():
     # A call that ends, and others that are under way when the process exits.
-    for seconds in (60, 0.0005, 0.001):
-        other = kit.call_tool_function({{"name": "wait", "input": {{"seconds": seconds, "every": 0.0001}}}})
+    for seconds in (60, 0.015, 0.02):
+        other = kit.call_tool_function({{"name": "wait", "input": {{"seconds": seconds, "every": 0.01}}}})
         await other.__anext__()
         keep.append(other)
     print((await kit.call("wait", seconds={seconds})).text)
