@@ -18,7 +18,7 @@ from toolcrib import NativeTool, Policy, Toolkit, ToolResponse, tools
 from toolcrib.errors import NativeToolError
 from traces import Traces
 
-QUICK = 0.001
+QUICK = 0.01  # the shortest interval of reports
 LONG = 60
 
 
@@ -91,9 +91,9 @@ async def test_it_streams(loop_factory: LoopFactory) -> None:
 
     assert [type(response) for response in responses] == [ToolResponse] * 3
     assert [response.text for response in responses] == [
-        "Waited 0.001 of 0.003 seconds.",
-        "Waited 0.002 of 0.003 seconds.",
-        "Waited 0.003 seconds.",
+        "Waited 0.01 of 0.03 seconds.",
+        "Waited 0.02 of 0.03 seconds.",
+        "Waited 0.03 seconds.",
     ]
     assert [(response.stream, response.is_last) for response in responses] == [(True, False)] * 2 + [(False, True)]
     assert len({response.id for response in responses}) == 3
@@ -102,17 +102,17 @@ async def test_it_streams(loop_factory: LoopFactory) -> None:
 async def test_one_result_is_the_last_response() -> None:
     response = await kit().call("wait", seconds=2 * QUICK, every=QUICK)
 
-    assert response.text == "Waited 0.002 seconds."
+    assert response.text == "Waited 0.02 seconds."
 
 
 def test_it_runs_without_an_event_loop_of_the_caller() -> None:
-    assert kit().run("wait", seconds=QUICK).text == "Waited 0.001 seconds."
+    assert kit().run("wait", seconds=QUICK).text == "Waited 0.01 seconds."
 
 
 async def test_it_is_iterated_without_a_toolkit() -> None:
     assert await texts(tools.wait(seconds=2 * QUICK, every=QUICK)) == [
-        "Waited 0.001 of 0.002 seconds.",
-        "Waited 0.002 seconds.",
+        "Waited 0.01 of 0.02 seconds.",
+        "Waited 0.02 seconds.",
     ]
 
 
@@ -138,12 +138,12 @@ async def test_awaiting_it_outside_of_an_event_loop_is_an_error() -> None:
 async def test_arguments_are_coerced_and_checked() -> None:
     own = kit()
 
-    (coerced,) = await read(own.call_tool_function(block("wait", seconds="0.001")))
+    (coerced,) = await read(own.call_tool_function(block("wait", seconds="0.01")))
     (missing,) = await read(own.call_tool_function(block("wait")))
     (foreign,) = await read(own.call_tool_function(block("wait", seconds=1, hours=2)))
     (small,) = await read(own.call_tool_function(block("wait", seconds=-1)))
 
-    assert (coerced.text, coerced.code) == ("Waited 0.001 seconds.", None)
+    assert (coerced.text, coerced.code) == ("Waited 0.01 seconds.", None)
     assert [it.code for it in (missing, foreign, small)] == ["invalid_arguments"] * 3
     assert "seconds" in missing.text
     assert "hours" in foreign.text
@@ -155,7 +155,7 @@ async def test_presets_are_hidden_and_cannot_be_overridden() -> None:
     (response,) = await read(own.call_tool_function(block("wait")))
     (refused,) = await read(own.call_tool_function(block("wait", seconds=LONG)))
 
-    assert response.text == "Waited 0.001 seconds."
+    assert response.text == "Waited 0.01 seconds."
     assert refused.code == "invalid_arguments"
 
 
@@ -163,7 +163,7 @@ async def test_a_partial_presets_what_it_binds() -> None:
     own = toolkit(functools.partial(tools.wait, every=None))
 
     assert list(own.get_json_schemas()[0]["function"]["parameters"]["properties"]) == ["seconds"]
-    assert await texts(own.call_tool_function(block("wait", seconds=QUICK))) == ["Waited 0.001 seconds."]
+    assert await texts(own.call_tool_function(block("wait", seconds=QUICK))) == ["Waited 0.01 seconds."]
 
 
 async def test_an_argument_that_json_does_not_have_is_an_error() -> None:
@@ -219,7 +219,7 @@ async def test_an_approver_is_asked_about_it() -> None:
     own = Toolkit(approver=approver)
     own.register_tool_function(tools.wait, permission="confirm")
 
-    assert await texts(own.call_tool_function(block("wait", seconds=QUICK))) == ["Waited 0.001 seconds."]
+    assert await texts(own.call_tool_function(block("wait", seconds=QUICK))) == ["Waited 0.01 seconds."]
     assert [tool for tool, _ in asked] == ["wait"]
     assert asked[0][1]["seconds"] == QUICK
 
@@ -245,7 +245,7 @@ async def test_cancelling_the_task_ends_it(loop_factory: LoopFactory) -> None:
     got: list[ToolResponse] = []
 
     async def consume() -> None:
-        async for response in kit().call_tool_function(block("wait", seconds=LONG, every=QUICK * 10)):
+        async for response in kit().call_tool_function(block("wait", seconds=LONG, every=QUICK)):
             got.append(response)
 
     task = asyncio.create_task(consume())
@@ -272,7 +272,7 @@ async def test_its_own_timeout_ends_it(every: float | None, loop_factory: LoopFa
     responses = await read(kit(timeout=QUICK * 30).call_tool_function(block("wait", seconds=LONG, every=every)))
 
     assert (responses[-1].code, responses[-1].is_interrupted) == ("timeout", False)
-    assert responses[-1].text == "Error: The tool 'wait' did not finish within 0.03 seconds."
+    assert responses[-1].text == "Error: The tool 'wait' did not finish within 0.3 seconds."
 
 
 async def test_closing_the_stream_ends_it() -> None:
@@ -280,7 +280,7 @@ async def test_closing_the_stream_ends_it() -> None:
     first = await stream.__anext__()
     await stream.aclose()
 
-    assert first.text == "Waited 0.001 of 60 seconds."
+    assert first.text == "Waited 0.01 of 60 seconds."
     assert await read(stream) == []
 
 
@@ -303,7 +303,7 @@ async def test_a_stream_that_is_dropped_leaves_nothing_behind() -> None:
     gc.collect()
 
     assert threading.active_count() == before
-    assert await texts(own.call_tool_function(block("wait", seconds=QUICK))) == ["Waited 0.001 seconds."]
+    assert await texts(own.call_tool_function(block("wait", seconds=QUICK))) == ["Waited 0.01 seconds."]
 
 
 async def test_a_toolkit_with_native_tools_is_collected() -> None:
@@ -342,7 +342,7 @@ async def test_a_middleware_is_around_it() -> None:
 
     own.register_middleware(shout)
 
-    assert await texts(own.call_tool_function(block("wait", seconds=QUICK))) == ["WAITED 0.001 SECONDS."]
+    assert await texts(own.call_tool_function(block("wait", seconds=QUICK))) == ["WAITED 0.01 SECONDS."]
 
 
 async def test_a_postprocess_function_sees_its_responses() -> None:
@@ -351,7 +351,7 @@ async def test_a_postprocess_function_sees_its_responses() -> None:
 
     own = kit(postprocess_func=postprocess)
 
-    assert await texts(own.call_tool_function(block("wait", seconds=QUICK))) == ["<Waited 0.001 seconds.>"]
+    assert await texts(own.call_tool_function(block("wait", seconds=QUICK))) == ["<Waited 0.01 seconds.>"]
 
 
 async def test_it_is_traced_like_any_other(traces: Traces) -> None:
@@ -371,7 +371,7 @@ async def test_a_background_call_goes_on_without_its_stream() -> None:
     assert begun.metadata is not None
     answer = await own.wait_task(begun.metadata["task_id"])
 
-    assert answer.text == "Waited 0.001 seconds."
+    assert answer.text == "Waited 0.01 seconds."
 
 
 def test_two_event_loops_use_the_same_runtime() -> None:
@@ -387,7 +387,7 @@ def test_two_event_loops_use_the_same_runtime() -> None:
     for thread in threads:
         thread.join()
 
-    assert got == [["Waited 0.004 of 0.005 seconds.", "Waited 0.005 seconds."]] * 8
+    assert got == [["Waited 0.04 of 0.05 seconds.", "Waited 0.05 seconds."]] * 8
 
 
 def test_a_loop_that_is_closed_with_a_call_under_way_is_no_harm() -> None:
@@ -396,7 +396,7 @@ def test_a_loop_that_is_closed_with_a_call_under_way_is_no_harm() -> None:
     loop.run_until_complete(stream.__anext__())
     loop.close()
 
-    assert asyncio.run(texts(tools.wait(seconds=QUICK))) == ["Waited 0.001 seconds."]
+    assert asyncio.run(texts(tools.wait(seconds=QUICK))) == ["Waited 0.01 seconds."]
 
 
 def test_importing_toolcrib_starts_no_thread() -> None:

@@ -24,8 +24,8 @@ kit = Toolkit()
 kit.register_tool_function(tools.wait)
 async def main():
     # A call that ends, and others that are under way when the process exits.
-    for seconds in (60, 0.0005, 0.001):
-        other = kit.call_tool_function({{"name": "wait", "input": {{"seconds": seconds, "every": 0.0001}}}})
+    for seconds in (60, 0.015, 0.02):
+        other = kit.call_tool_function({{"name": "wait", "input": {{"seconds": seconds, "every": 0.01}}}})
         await other.__anext__()
         keep.append(other)
     print((await kit.call("wait", seconds={seconds})).text)
@@ -80,7 +80,7 @@ def test_a_process_exits_with_calls_under_way(how: str) -> None:
         from toolcrib import tools
 
         loop = asyncio.new_event_loop()
-        streams = [tools.wait(seconds=60, every=0.001) for _ in range(20)]
+        streams = [tools.wait(seconds=60, every=0.01) for _ in range(20)]
 
         def late():
             try:
@@ -139,7 +139,7 @@ def test_a_forked_child_has_a_runtime_of_its_own() -> None:
             return [response.text async for response in tools.wait(seconds=seconds)]
 
         loop = asyncio.new_event_loop()
-        stream = tools.wait(seconds=60, every=0.001)
+        stream = tools.wait(seconds=60, every=0.01)
         loop.run_until_complete(stream.__anext__())
         print(asyncio.run(one(0.001)), flush=True)
         children = []
@@ -168,13 +168,13 @@ async def test_an_interrupted_loop_can_go_on() -> None:
     result = await asyncio.to_thread(
         python,
         """
-        import asyncio, signal, threading
+        import asyncio, os, signal, threading
         from toolcrib import tools
 
         async def one(seconds):
             return [response.text async for response in tools.wait(seconds=seconds)]
 
-        threading.Timer(0.2, signal.raise_signal, (signal.SIGINT,)).start()
+        threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
         try:
             asyncio.run(one(60))
         except KeyboardInterrupt:
