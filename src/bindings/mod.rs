@@ -29,6 +29,7 @@ mod response;
 mod role;
 mod roles;
 mod roster;
+mod rule_value;
 mod schema;
 mod signature;
 

@@ -12,7 +12,6 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{IntoPyDict, PyDict, PyTuple};
-use serde_json::{Map, Value};
 
 use super::call::{Plan, stream_of};
 use super::callable::{Callable, Kind};
@@ -99,15 +98,9 @@ impl PyTool {
         *self.schema_hash.get_or_init(|| hash(&self.schema.value()))
     }
 
-    /// What the presets sum up to that JSON can hold.
+    /// The hash of the presets.
     pub(crate) fn presets_hash(&self, py: Python<'_>) -> [u8; 32] {
-        let mut presets = Map::new();
-        for (name, value) in self.presets.bind(py) {
-            if let (Ok(name), Ok(value)) = (name.extract::<String>(), json::from_python(&value)) {
-                presets.insert(name, value.into());
-            }
-        }
-        hash(&Value::Object(presets))
+        super::policy::presets_hash(self.presets.bind(py))
     }
 
     /// What was registered, without a structured finish around it.

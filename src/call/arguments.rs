@@ -58,11 +58,7 @@ impl<'a> ArgumentRules<'a> {
     /// The reply to a request whose arguments are not certainly what was meant; `None` if the tool may run with them.
     /// `explain` says what is wrong with repaired arguments; see [`explain`](Self::explain).
     #[must_use]
-    pub fn refuse_repaired(
-        &self,
-        read: &ReadRepairs,
-        explain: impl FnOnce(Vec<Repair>) -> String,
-    ) -> Option<Reply> {
+    pub fn refuse_repaired(&self, read: &ReadRepairs, explain: impl FnOnce(Vec<Repair>) -> String) -> Option<Reply> {
         if read.is_empty() {
             return None;
         }

@@ -15,8 +15,8 @@ use serde_json::{Map, Value, json};
 
 use super::{EventKind, Reply};
 use crate::policy::{
-    AllowCache, Answer, Approvals, ApprovalScope, CallFacts, Cause, Choice, Decision, Draft, Grants, Kind, Pending, Policy,
-    Question, Quick, Record, Redaction, Rule, Ruling, Stamp, Ticket, Verdict,
+    AllowCache, Answer, ApprovalScope, Approvals, CallFacts, Cause, Choice, Decision, Draft, Grants, Kind, Pending,
+    Policy, Question, Quick, Record, Redaction, Rule, Ruling, Stamp, Ticket, Verdict,
 };
 use crate::schema::check::HIDDEN;
 use crate::{Error, Result};
@@ -648,9 +648,7 @@ impl<T: ToolFacts, H: Host> PermissionStage<'_, T, H> {
             }
             Err(unfit) => match self.permissions.preview(self.tool, self.caller(), None) {
                 // What is denied whatever the arguments are is denied with these.
-                Preview::Deny(verdict) => {
-                    Outlook { would: Route::Deny.as_str(), reply: None, verdict: Some(verdict) }
-                }
+                Preview::Deny(verdict) => Outlook { would: Route::Deny.as_str(), reply: None, verdict: Some(verdict) },
                 Preview::Pass | Preview::NeedsArguments => Outlook::refused(match unfit {
                     Unfit::Refused(reply) => reply,
                     Unfit::Unwritable(reason) => Reply::Denied { tool: self.tool.name().to_owned(), reason },
@@ -814,7 +812,8 @@ impl<T: ToolFacts, H: Host> PermissionStage<'_, T, H> {
             // The model sent arguments that cannot be kept.
             Err(Error::InvalidPending { expected, .. }) => {
                 let decided = Decided { by: Some(DecidedBy::Arguments), ..Decided::by_rule(verdict) };
-                let reason = format!("it needs approval, and its arguments cannot be kept until then: they must be {expected}");
+                let reason =
+                    format!("it needs approval, and its arguments cannot be kept until then: they must be {expected}");
                 return Ok(self.turn_down(&arguments.whole, &decided, reason));
             }
             Err(error) => return Err(error),

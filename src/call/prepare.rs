@@ -5,8 +5,8 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::{
-    ArgumentRules, Behaviour, CallInfo, Host, JudgedArguments, Next, Outlook, PermissionStage, Permissions, Presets, Preview,
-    ReadRepairs, Repair, Reply, Standing, ToolCall, ToolFacts, Unfit,
+    ArgumentRules, Behaviour, CallInfo, Host, JudgedArguments, Next, Outlook, PermissionStage, Permissions, Presets,
+    Preview, ReadRepairs, Repair, Reply, Standing, ToolCall, ToolFacts, Unfit,
 };
 use crate::Result;
 use crate::policy::{CallFacts, Kind, Permission, Redaction, hash};
@@ -133,7 +133,9 @@ impl<'r, B: Profile, H: Host> Path<'r, B, H> {
         let stage = PermissionStage { tool, call, permissions: self.permissions, host: self.host };
         let next = match self.permissions.preview(tool, call.caller.as_deref(), None) {
             // What a rule denies is denied before the arguments are looked at.
-            Preview::Deny(verdict) => Next::Respond(stage.deny(&verdict, &tool.redaction().unchecked(request.arguments.clone()))),
+            Preview::Deny(verdict) => {
+                Next::Respond(stage.deny(&verdict, &tool.redaction().unchecked(request.arguments.clone())))
+            }
             preview => match (accept(tool, request, &mut repairs), preview) {
                 (Ok(arguments), Preview::Pass) => Next::Run(arguments),
                 (Ok(arguments), _) => stage.decide(arguments)?,

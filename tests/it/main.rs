@@ -1,6 +1,5 @@
 //! The core as a Rust program sees it, without Python.
 
-mod reply;
 mod approval;
 mod audit;
 mod background;
@@ -12,11 +11,13 @@ mod extend;
 mod layers;
 mod membership;
 mod meta;
+mod permission;
 mod policy;
 mod properties;
 mod registry;
 mod registry_history;
 mod repair;
+mod reply;
 mod roles;
 mod roster;
 mod schema;

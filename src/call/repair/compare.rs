@@ -256,10 +256,10 @@ impl Walk<'_, '_> {
                 self.is_partial = true;
                 (RepairKind::Syntax, Change::Said("a missing value was read as null".into()))
             }
-            "nan" | "inf" | "infinity" => (RepairKind::NotANumber, Change::Said(format!("{found} became {wanted}").into())),
-            "true" | "false" | "none" | "null" | "undefined" | "nil" => {
-                (RepairKind::Literal, read(found.to_owned()))
+            "nan" | "inf" | "infinity" => {
+                (RepairKind::NotANumber, Change::Said(format!("{found} became {wanted}").into()))
             }
+            "true" | "false" | "none" | "null" | "undefined" | "nil" => (RepairKind::Literal, read(found.to_owned())),
             word if word.starts_with(|first: char| first.is_ascii_digit() || first == '.') || found == "-" => {
                 self.is_partial |= self.broken.0.is_empty();
                 (RepairKind::Number, read(shortened(found)))

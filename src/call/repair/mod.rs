@@ -18,9 +18,9 @@ mod types;
 
 use serde_json::{Map, Value};
 
+pub use super::modes::RepairMode;
 pub use delta::ArgumentStream;
 pub use doubt::{doubt, explanation};
-pub use super::modes::RepairMode;
 pub use names::{Names, mend_names};
 pub use types::coerced;
 

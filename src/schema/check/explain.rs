@@ -37,7 +37,8 @@ impl<S: Subject> Explainer<'_, S> {
             self.look_inside(at, schema, path, value, depth);
         }
         if self.problems.len() == before {
-            let expected = root.pointer(at).map_or_else(|| "a value that fits the schema".into(), |at| phrase(root, at));
+            let expected =
+                root.pointer(at).map_or_else(|| "a value that fits the schema".into(), |at| phrase(root, at));
             self.add(path, expected, Found::of(value));
         }
     }

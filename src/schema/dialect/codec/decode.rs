@@ -113,9 +113,11 @@ impl Codec {
                 Value::Object(entries) => {
                     for (key, value) in entries {
                         if decoded.contains_key(&key) {
-                            return Err(
-                                problem(&place, "only entries that have no field of their own", &Value::String(key))
-                            );
+                            return Err(problem(
+                                &place,
+                                "only entries that have no field of their own",
+                                &Value::String(key),
+                            ));
                         }
                         decoded.insert(key, value);
                     }
@@ -183,7 +185,11 @@ impl Codec {
             match (value, gap) {
                 (Some(value), None) => items.push(value),
                 (Some(value), Some(gap)) => {
-                    return Err(problem(&place.key(&gap.outer), format!("a value, because `{}` after it has one", field.outer), &value));
+                    return Err(problem(
+                        &place.key(&gap.outer),
+                        format!("a value, because `{}` after it has one", field.outer),
+                        &value,
+                    ));
                 }
                 (None, _) => gap = gap.or(Some(field)),
             }
