@@ -188,9 +188,10 @@ def test_killed_calls_leave_no_descriptor_and_no_zombie(tmp_path: Path) -> None:
         file = tmp_path / f"pids{number}"
         call = asyncio.ensure_future(texts(kit(process_tools.stay), "stay", file=str(file)))
         child, _ = await pids(file)
+        supervisor = int(Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()[1])
         call.cancel()
         await asyncio.wait([call])
-        await until(lambda: not Path(f"/proc/{child}").exists())
+        await until(lambda: not Path(f"/proc/{child}").exists() and not Path(f"/proc/{supervisor}").exists())
         return len(os.listdir("/proc/self/fd"))
 
     async def main() -> list[int]:

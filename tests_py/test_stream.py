@@ -227,9 +227,9 @@ async def test_a_tool_shares_the_context_of_its_caller() -> None:
 
 async def test_a_traceback_shows_the_frame_of_the_tool() -> None:
     async def leave() -> None:
-        raise SystemExit(3)
+        raise KeyboardInterrupt
 
-    with pytest.raises(SystemExit) as raised:
+    with pytest.raises(KeyboardInterrupt) as raised:
         await texts(toolkit(leave).call_tool_function(block("leave")))
 
     assert "leave" in [frame.name for frame in traceback.extract_tb(raised.value.__traceback__)]

@@ -14,6 +14,14 @@ class PanicException(BaseException):
     """As another extension module written in Rust raises it."""
 
 
+class Foreign(BaseException):
+    """As a library raises it that wants no handler to catch it."""
+
+
+class Cancelled(BaseException):
+    """As trio cancels a task."""
+
+
 class Mute(Exception):
     def __str__(self) -> str:
         raise ValueError("cannot say")
@@ -138,7 +146,7 @@ async def test_an_error_without_words_is_an_empty_one(error: Exception) -> None:
 
 @pytest.mark.parametrize("kind", FUNCTIONS + GENERATORS)
 @pytest.mark.parametrize("errors", ["respond", "raise", "compat"])
-@pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt(), GeneratorExit()])
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), GeneratorExit(), Cancelled()])
 async def test_what_asks_the_program_to_stop_passes_through(error: BaseException, errors: str, kind: str) -> None:
     kit = toolkit(failing(error, kind, 0), errors=errors, func_name="tool")
 
@@ -149,12 +157,40 @@ async def test_what_asks_the_program_to_stop_passes_through(error: BaseException
 
 
 @pytest.mark.parametrize("kind", ["function", "generator"])
-@pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt()])
+@pytest.mark.parametrize("error", [KeyboardInterrupt()])
 async def test_what_asks_the_program_to_stop_passes_out_of_a_thread(error: BaseException, kind: str) -> None:
     kit = toolkit(failing(error, kind, 0), run_in="thread", func_name="tool")
 
     with pytest.raises(type(error)):
         await read(kit.call_tool_function(block("tool")))
+
+
+@BOTH_PLACES
+@pytest.mark.parametrize("chunks", [0, 2])
+@pytest.mark.parametrize("kind", FUNCTIONS + GENERATORS)
+@pytest.mark.parametrize(("error", "text"), [(SystemExit(3), "3"), (SystemExit(), ""), (Foreign("out"), "out")])
+async def test_a_tool_cannot_end_the_agent(
+    error: BaseException, text: str, kind: str, chunks: int, run_in: str
+) -> None:
+    kit = toolkit(failing(error, kind, chunks), run_in=run_in, func_name="tool")
+
+    responses = await read(kit.call_tool_function(block("tool")))
+
+    assert (responses[-1].text, responses[-1].code) == (f"Error: {text}", "failed")
+
+
+@pytest.mark.parametrize("kind", FUNCTIONS + GENERATORS)
+@pytest.mark.parametrize("errors", ["raise", "compat"])
+@pytest.mark.parametrize("error", [SystemExit(3), Foreign("out")])
+async def test_a_tool_can_end_the_agent_where_errors_are_raised_or_compatible(
+    error: BaseException, errors: str, kind: str
+) -> None:
+    kit = toolkit(failing(error, kind, 0), errors=errors, func_name="tool")
+
+    with pytest.raises(type(error)) as raised:
+        await read(kit.call_tool_function(block("tool")))
+
+    assert raised.value is error
 
 
 @BOTH_PLACES

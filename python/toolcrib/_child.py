@@ -1,43 +1,92 @@
-"""The child process of process mode: reads calls from a socket, runs them, answers.
+"""The worker of process mode: reads calls from a socket, runs them, answers. It defines the protocol for both sides.
 
-Started as `python -m toolcrib._child <descriptor>`. A message is its length (eight bytes, big-endian) and a pickle.
-Requests are `("call", path, directory, main, pickle of (function, args, kwargs))`, `("next",)` and `("close",)`;
-answers are `("value", result)`, `("stream",)`, `("chunk", item)`, `("end",)` and
-`("raise", pickled exception or None, name of its type, text, traceback)`.
+The host starts `_supervisor.py`, which forks the worker, and the worker runs `serve`. Both files are loaded by their
+place (see `_children.py`), while only folders of the interpreter are on the import path.
+
+A message is a header of sixteen bytes and a pickle. The header is the number of the message and the length of the
+pickle, big-endian. The host draws a random number for each call. The first request of the call has this number, each
+further request the next one, and an answer has the number of its request. If an answer has any other number, the host
+discards the child: the answer was made for another call, or written by other code that has the socket.
+
+    request                                                    answers
+    ("call", surroundings, pickle of (function, args, kwargs)) ("value", result), ("stream",), ("raise", ...)
+    ("next",), after ("stream",)                               ("chunk", item), ("end",), ("raise", ...)
+
+`("raise", pickled exception or None, name of its type, text, traceback)` carries any exception of a tool. The
+surroundings are `None` if they are those of the call before; the worker restores them before every call.
 """
 
 from __future__ import annotations
 
+import _signal  # type: ignore[import-not-found]
 import asyncio
 import collections.abc
+import contextlib
+import contextvars
 import importlib
+import importlib.machinery
+import importlib.util
 import inspect
 import io
 import os
 import pickle
 import runpy
-import select
 import signal
 import socket
+import struct
 import sys
-import threading
 import traceback
 import types
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NoReturn, TypedDict
 
 MAIN = "__mp_main__"
-"""The name that the parent's script gets here, the one `multiprocessing` uses too."""
+"""The name that the host's script gets here, the one `multiprocessing` uses too."""
+
+HEADER = struct.Struct(">QQ")
+"""The number of a message and the length of what follows."""
 
 
-def send(wire: socket.socket, message: bytes) -> None:
+class Surroundings(TypedDict):
+    """The state of the host in which a call begins."""
+
+    path: list[str]
+    """`sys.path` without the working folder and relative entries."""
+    modules: dict[str, tuple[str | None, list[str] | None]]
+    """File and package folders of the modules that the host has loaded from elsewhere, found before all others."""
+    names: dict[str, str]
+    """The folders of modules that were in the working folder when the program began, found after all others."""
+    folder: str | None
+    environment: dict[bytes, bytes]
+    main: tuple[str, str] | None
+    """`("module", name)` or `("file", path)` of the host's script."""
+
+
+class StrayAnswer(Exception):
+    """An answer that does not belong to the request it came after."""
+
+
+def send(wire: socket.socket, number: int, message: bytes) -> None:
     """Write one message."""
-    wire.sendall(len(message).to_bytes(8, "big"))
-    wire.sendall(message)
+    header = HEADER.pack(number, len(message))
+    if len(message) < 65536:
+        wire.sendall(header + message)
+    else:
+        wire.sendall(header)
+        wire.sendall(message)
 
 
-def receive(wire: socket.socket) -> bytes:
-    """Read one message; an ended connection is an `EOFError`."""
-    return bytes(_read(wire, int.from_bytes(_read(wire, 8), "big")))
+def receive(wire: socket.socket, expected: int | None = None) -> tuple[int, bytearray]:
+    """Read one message and its number; an ended connection is an `EOFError`.
+
+    Args:
+        wire: The socket.
+        expected: The number that it must have; another is a `StrayAnswer`.
+    """
+    number, length = HEADER.unpack(_read(wire, HEADER.size))
+    if expected is not None and number != expected:
+        raise StrayAnswer
+    return number, _read(wire, length)
 
 
 def _read(wire: socket.socket, size: int) -> bytearray:
@@ -51,8 +100,103 @@ def _read(wire: socket.socket, size: int) -> bytearray:
     return data
 
 
+class HostModules:
+    """Finder for modules that the host has loaded from folders that are not on the path here, by their files."""
+
+    def __init__(self) -> None:
+        self.modules: dict[str, tuple[str | None, list[str] | None]] = {}
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> importlib.machinery.ModuleSpec | None:
+        """Look a top-level module up."""
+        if path is not None or name not in self.modules:
+            return None
+        file, folders = self.modules[name]
+        if file is not None:
+            return importlib.util.spec_from_file_location(name, file, submodule_search_locations=folders)
+        spec = importlib.machinery.ModuleSpec(name, None, is_package=True)
+        spec.submodule_search_locations = folders
+        return spec
+
+
+class ProgramModules:
+    """Finder for modules of the program in the working folder that were there before a tool could write to it."""
+
+    def __init__(self) -> None:
+        self.names: dict[str, str] = {}
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> importlib.machinery.ModuleSpec | None:
+        """Look a top-level module up."""
+        if path is not None or name not in self.names:
+            return None
+        return importlib.machinery.PathFinder.find_spec(name, [self.names[name]])
+
+
+class ProcessState:
+    """Restores the surroundings before each call, so that no call sees the changes of an earlier one."""
+
+    def __init__(self) -> None:
+        self.surroundings: Surroundings | None = None
+        self.host_modules = HostModules()
+        self.program_modules = ProgramModules()
+        sys.meta_path.insert(0, self.host_modules)
+        sys.meta_path.append(self.program_modules)
+        # `signal.getsignal` converts to enumerations, which is too slow to do for every signal in every call.
+        self.handlers = {int(number): _signal.getsignal(number) for number in signal.valid_signals()}
+        self.mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+        self.streams = (sys.stdin, sys.stdout, sys.stderr)
+        self.umask = os.umask(0o077)
+        os.umask(self.umask)
+
+    def restore(self, surroundings: Surroundings | None) -> Surroundings:
+        """Set up these surroundings, or the last ones again."""
+        if surroundings is not None:
+            self.surroundings = surroundings
+            self.host_modules.modules = surroundings["modules"]
+            self.program_modules.names = surroundings["names"]
+        else:
+            surroundings = self.surroundings
+        assert surroundings is not None, "the first call has surroundings"
+        if sys.path != surroundings["path"]:
+            sys.path[:] = surroundings["path"]
+            importlib.invalidate_caches()
+        if environment() != surroundings["environment"]:
+            os.environb.clear()
+            os.environb.update(surroundings["environment"])
+        self._reset_signals()
+        sys.stdin, sys.stdout, sys.stderr = self.streams
+        os.umask(self.umask)
+        folder = surroundings["folder"]
+        if folder is not None and _working_folder() != folder:
+            os.chdir(folder)
+        return surroundings
+
+    def _reset_signals(self) -> None:
+        for timer in (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF):
+            signal.setitimer(timer, 0)
+        for number, handler in self.handlers.items():
+            if handler is not None and _signal.getsignal(number) is not handler:
+                signal.signal(number, handler)
+        signal.pthread_sigmask(signal.SIG_SETMASK, self.mask)
+
+
+def environment() -> Mapping[bytes, bytes]:
+    """Give the environment of this process in a form that is quick to compare and to copy.
+
+    `os.environb` encodes and checks every item, which would take a large part of the time of a call.
+    """
+    data: Mapping[bytes, bytes] = getattr(os.environb, "_data", os.environb)
+    return data
+
+
+def _working_folder() -> str | None:
+    try:
+        return os.getcwd()
+    except OSError:
+        return None  # it was removed
+
+
 class Unpickler(pickle.Unpickler):
-    """Finds what the parent's script defines, loading the script when it is first asked for."""
+    """Finds what the host's script defines, loading the script when it is first asked for."""
 
     main: tuple[str, str] | None = None
 
@@ -66,9 +210,9 @@ class Unpickler(pickle.Unpickler):
 
 
 def load_main(main: tuple[str, str] | None) -> None:
-    """Run the parent's script as a module under another name, so that its `__main__` part is not run."""
+    """Run the host's script as a module under another name, so that its `__main__` part is not run."""
     if main is None:
-        raise ImportError("the main module of the parent process is not a file")
+        raise ImportError("the main module of the host is not a file")
     module = types.ModuleType(MAIN)
     kind, where = main
     if kind == "module":
@@ -95,65 +239,74 @@ class Stream:
         except (StopIteration, StopAsyncIteration):
             return ("end",)
 
-    def close(self) -> tuple[Any, ...]:
-        """End the generator before its time."""
-        if self.loop is None:
-            self.source.close()
-        else:
-            self.loop.run_until_complete(self.source.aclose())
-        return ("end",)
-
 
 class Server:
-    """Serves one parent, one call at a time."""
+    """Serves one host, one call at a time."""
 
     def __init__(self, wire: socket.socket) -> None:
         self.wire = wire
+        self.pid = os.getpid()
+        self.state = ProcessState()
+        self.context = contextvars.Context()
         self.stream: Stream | None = None
         self.loop: asyncio.AbstractEventLoop | None = None
 
     def serve(self) -> None:
-        """Answer until the parent goes."""
+        """Answer until the host goes."""
         while True:
-            request = pickle.loads(receive(self.wire))
+            number, content = receive(self.wire)
+            request = pickle.loads(content)
+            if request[0] == "call":
+                self.context = contextvars.Context()
             try:
-                reply = self.answer(request)
-            except BaseException as error:  # whatever the function raises is the parent's to judge
+                reply = self.context.run(self.answer, request)
+            except BaseException as error:  # the host decides what to do with it
+                self.leave_if_forked(error)
                 self.stream = None
                 reply = failure(error)
+            self.leave_if_forked(None)
             try:
                 message = pickle.dumps(reply, pickle.HIGHEST_PROTOCOL)
-            except Exception as error:
+            except BaseException as error:
                 self.stream = None
                 problem = RuntimeError(f"a `{type(reply[1]).__name__}` cannot be sent back from the process: {error}")
                 message = pickle.dumps(failure(problem), pickle.HIGHEST_PROTOCOL)
             if self.stream is None:
-                self.end_loop()
-            for output in (sys.stdout, sys.stderr):
-                if output is not None:
-                    output.flush()
-            send(self.wire, message)
+                self.context.run(self.end_loop)
+            flush()
+            self.leave_if_forked(None)
+            send(self.wire, number, message)
+
+    def leave_if_forked(self, error: BaseException | None) -> None:
+        """Exit in a process that the tool has forked and that returned to here: only the worker itself answers."""
+        if os.getpid() == self.pid:
+            return
+        code = 0
+        if isinstance(error, SystemExit):
+            code = error.code if isinstance(error.code, int) else int(error.code is not None)
+        elif error is not None:
+            traceback.print_exception(type(error), error, error.__traceback__)
+            code = 1
+        flush()
+        os._exit(code & 0xFF)
 
     def answer(self, request: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Do what the parent asks for."""
+        """Do what the host asks for."""
         if request[0] == "call":
             return self.call(*request[1:])
         if self.stream is None:
             return ("end",)
-        reply = self.stream.step() if request[0] == "next" else self.stream.close()
+        reply = self.stream.step()
         if reply[0] == "end":
             self.stream = None
         return reply
 
-    def call(self, path: list[str], directory: str, main: tuple[str, str] | None, payload: bytes) -> tuple[Any, ...]:
+    def call(self, surroundings: Surroundings | None, payload: bytes) -> tuple[Any, ...]:
         """Run a function to its end, or to the generator that it gives."""
-        if sys.path != path:
-            sys.path[:] = path
-            importlib.invalidate_caches()
-        if os.getcwd() != directory:
-            os.chdir(directory)
+        self.stream = None
+        surroundings = self.state.restore(surroundings)
         unpickler = Unpickler(io.BytesIO(payload))
-        unpickler.main = main
+        unpickler.main = surroundings["main"]
         function, args, kwargs = unpickler.load()
         result = function(*args, **kwargs)
         if inspect.isawaitable(result):
@@ -205,44 +358,34 @@ def failure(error: BaseException) -> tuple[Any, ...]:
     frames = "".join(traceback.format_exception(type(error), error, error.__traceback__))
     try:
         text = str(error)
-    except Exception:
+    except BaseException:
         text = f"<{type(error).__name__} without a text>"
     pickled: bytes | None
     try:
         pickled = pickle.dumps(error, pickle.HIGHEST_PROTOCOL)
         if type(pickle.loads(pickled)) is not type(error):
             pickled = None
-    except Exception:
+    except BaseException:
         pickled = None
     return ("raise", pickled, type(error).__name__, text, frames)
 
 
-def watch(descriptor: int) -> None:
-    """End this process, and what it has started, when the parent is gone in the middle of a call."""
-    poll = select.poll()
-    poll.register(descriptor, 0)
-    while not any(event & (select.POLLHUP | select.POLLERR | select.POLLNVAL) for _, event in poll.poll()):
-        pass
-    os.killpg(0, signal.SIGKILL)
+def flush() -> None:
+    """Flush the outputs, unless the tool has closed or replaced them."""
+    for output in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):
+            output.flush()
 
 
-def main() -> None:
-    """Serve the parent at the other end of the descriptor that the command line names."""
-    wire = socket.socket(fileno=int(sys.argv[1]))
-    wire.set_inheritable(False)
+def serve(descriptor: int) -> NoReturn:
+    """Serve the host at the other end of a socket until it goes."""
+    wire = socket.socket(fileno=descriptor)
     sys.argv[:] = [""]
-    # The parent put the package's folder in front; programs that a tool starts are not to see it.
-    _, _, path = os.environ.pop("PYTHONPATH", "").partition(os.pathsep)
-    if path:
-        os.environ["PYTHONPATH"] = path
-    threading.Thread(target=watch, args=(wire.fileno(),), daemon=True, name="toolcrib-parent").start()
+    # A process that a tool forks must neither answer nor read requests.
+    os.register_at_fork(after_in_child=wire.close)
     try:
         Server(wire).serve()
     except (EOFError, OSError):
         pass
     finally:
         os._exit(0)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,4 +1,4 @@
-"""Child processes: started, asked, kept for the next call, and killed with all that they started."""
+"""Child processes: started, called, kept for the next call, and killed together with all their descendants."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import atexit
 import contextlib
 import os
 import pickle
-import signal
 import socket
 import subprocess
 import sys
@@ -14,10 +13,34 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from toolcrib._child import receive, send
+from toolcrib._child import Surroundings, receive, send
+from toolcrib._host import is_safe_entry, surroundings, working_folder
 
 IDLE = 4
 """How many children are kept for the next calls."""
+
+GRACE = 10.0
+"""Seconds that a supervisor has to end what its worker started, before it is killed itself."""
+
+_START = """
+import sys
+sys.path[:] = [entry for entry in sys.path if entry[:1] == "/"]
+import os
+folder = os.path.realpath(".")
+sys.path[:] = [entry for entry in sys.path if os.path.realpath(entry) != folder]
+package = type(sys)("toolcrib_child")
+package.__path__ = [sys.argv[1]]
+sys.modules["toolcrib_child"] = package
+from toolcrib_child._supervisor import main
+main(int(sys.argv[2]), int(sys.argv[3]))
+"""
+"""The program of a child.
+
+With `-c` an interpreter without `-P` puts an empty entry, the working folder, on the import path. It does so after all
+its own imports, and the program removes the entry before it imports anything. An absolute entry of the working folder,
+which a `.pth` file may have added behind the standard library, is removed as well. `toolcrib` is not imported by its
+name, which could find another module, and is not loaded at all unless a tool imports it.
+"""
 
 
 class Child:
@@ -26,11 +49,13 @@ class Child:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._ended = False
+        self._number = 0
+        self._surroundings: Surroundings | None = None
         self.wire, theirs = socket.socketpair()
         try:
             with theirs:
                 self.process = subprocess.Popen(
-                    [sys.executable, *_flags(), "-m", "toolcrib._child", str(theirs.fileno())],
+                    [sys.executable, *_flags(), "-c", _START, _package(), str(theirs.fileno()), str(os.getpid())],
                     stdin=subprocess.DEVNULL,
                     stdout=_outlet(),  # what a tool prints must reach neither the protocol nor the program's output
                     pass_fds=(theirs.fileno(),),
@@ -41,40 +66,61 @@ class Child:
             self.wire.close()
             raise
 
-    def ask(self, *request: Any) -> tuple[Any, ...]:
-        """Send a request and wait for its answer."""
+    def call(self, payload: bytes) -> tuple[Any, ...]:
+        """Have a function called, and wait for the first answer."""
+        here = surroundings()
+        news = None if here == self._surroundings else here
+        self._number = int.from_bytes(os.urandom(7), "big")
+        reply = self._ask("call", news, payload)
+        self._surroundings = here
+        return reply
+
+    def next(self) -> tuple[Any, ...]:
+        """Ask for the next item of a generator."""
+        self._number += 1
+        return self._ask("next")
+
+    def _ask(self, *request: Any) -> tuple[Any, ...]:
         try:
-            send(self.wire, pickle.dumps(request, pickle.HIGHEST_PROTOCOL))
-            answer = receive(self.wire)
+            send(self.wire, self._number, pickle.dumps(request, pickle.HIGHEST_PROTOCOL))
+            _, answer = receive(self.wire, self._number)
         except (EOFError, OSError):
             raise EOFError from None
         try:
             reply: tuple[Any, ...] = pickle.loads(answer)
-        except Exception as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # unpickling runs code of the result's class
             raise RuntimeError(f"a result cannot be read from its process: {error}") from error
         return reply
 
     def kill(self) -> None:
-        """Kill the process group and wake whoever waits for an answer; `end` does the rest."""
+        """Wake the thread that waits for an answer and have the supervisor kill all its descendants."""
         with self._lock:
             if not self._ended:
-                _kill_group(self.process.pid)
-                with contextlib.suppress(OSError):  # the other end may have gone already
-                    self.wire.shutdown(socket.SHUT_RDWR)
+                self._hang_up()
 
     def end(self) -> int:
-        """Kill what is left of it, reap it, close the socket; give the exit code."""
+        """Have all descendants killed, reap the supervisor, close the socket; give the exit code."""
         with self._lock:
             first, self._ended = not self._ended, True
             if first:
-                _kill_group(self.process.pid)
-        code = self.process.wait()
+                self._hang_up()
+        try:
+            code = self.process.wait(GRACE)
+        except subprocess.TimeoutExpired:  # it was stopped, or a descendant cannot be killed
+            self.process.kill()
+            code = self.process.wait()
         if first:
             self.wire.close()
         return code
 
+    def _hang_up(self) -> None:
+        with contextlib.suppress(OSError):  # the other end may have gone already
+            self.wire.shutdown(socket.SHUT_RDWR)
+
     def answers(self) -> bool:
-        """Tell whether an idle child is still there."""
+        """Tell whether an idle child is still there and has sent nothing since its last answer."""
         try:
             self.wire.recv(1, socket.MSG_DONTWAIT | socket.MSG_PEEK)
         except BlockingIOError:
@@ -151,22 +197,49 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=children.leave_to_parent)
 
 
-def _kill_group(pid: int) -> None:
-    with contextlib.suppress(OSError):  # all of them may have gone already
-        os.killpg(pid, signal.SIGKILL)
+def _package() -> str:
+    return str(Path(__file__).absolute().parent)
 
 
 def _environment() -> dict[str, str]:
-    """Let the child find this very package, wherever it was imported from."""
-    root = str(Path(__file__).absolute().parent.parent)
-    there = os.environ.get("PYTHONPATH")
-    return {**os.environ, "PYTHONPATH": f"{root}{os.pathsep}{there}" if there else root}
+    """Give the environment in which the interpreter starts, without import folders that depend on the working folder.
+
+    Tools see the whole environment of this process, which is sent with the calls.
+    """
+    environment = dict(os.environ)
+    folder = working_folder()
+    path = environment.pop("PYTHONPATH", "").split(os.pathsep)
+    path = [entry for entry in path if is_safe_entry(entry, folder)]
+    if path:
+        environment["PYTHONPATH"] = os.pathsep.join(path)
+    for name in ("PYTHONUSERBASE", "PYTHONPYCACHEPREFIX"):
+        if not is_safe_entry(environment.get(name), folder):
+            environment.pop(name, None)
+    return environment
 
 
 def _flags() -> list[str]:
-    """Repeat the interpreter's own options, but for those that would hide this package."""
+    """Give the options of this interpreter, isolation included, and `-P` where it exists."""
     flags: list[str] = getattr(subprocess, "_args_from_interpreter_flags", list)()
-    return [flag for flag in flags if flag not in ("-I", "-E", "-s", "-P")]
+    if sys.version_info >= (3, 11) and not {"-I", "-P"} & set(flags):
+        flags.append("-P")
+    if "-S" not in flags and _site_would_import_from_working_folder():
+        flags.append("-S")
+    return flags
+
+
+def _site_would_import_from_working_folder() -> bool:
+    """Tell whether a start of the interpreter might import `sitecustomize` or `usercustomize` from the working folder.
+
+    That needs a `.pth` file with the working folder, as of a project that is installed in editable form.
+    """
+    folder = working_folder()
+    if folder is None or all(is_safe_entry(entry, folder) for entry in sys.path if os.path.isabs(entry)):
+        return False
+    try:
+        return any(name.startswith(("sitecustomize", "usercustomize")) for name in os.listdir(folder))
+    except OSError:
+        return False
 
 
 def _outlet() -> int:

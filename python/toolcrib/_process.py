@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import os
 import pickle
 import signal
-import sys
 import threading
 from collections.abc import Callable, Generator
-from pathlib import Path
 from typing import Any
 
-from toolcrib._child import MAIN
+from toolcrib._child import StrayAnswer
 from toolcrib._children import Child, children
+from toolcrib._host import main_script, remember_program
 
 
 class RemoteTraceback(Exception):
@@ -41,7 +41,7 @@ class ProcessCall:
             raise TypeError(f"`{_name(self._func)}` cannot be sent to a process with its arguments: {error}") from error
         child = self._begin()
         try:
-            reply = self._ask(child, "call", list(sys.path), os.getcwd(), _main(), payload)
+            reply = self._ask(child, child.call, payload)
         except BaseException:
             self._finish(child, usable=False)
             raise
@@ -80,9 +80,11 @@ class ProcessCall:
             return 0
         return children.drop(child)
 
-    def _ask(self, child: Child, *request: Any) -> tuple[Any, ...]:
+    def _ask(self, child: Child, request: Callable[..., tuple[Any, ...]], *content: bytes) -> tuple[Any, ...]:
         try:
-            return child.ask(*request)
+            return request(*content)
+        except StrayAnswer:
+            raise RuntimeError(f"the process of `{_name(self._func)}` sent an answer to another call") from None
         except EOFError:
             code = self._finish(child, usable=False)
             if self._killed:
@@ -94,7 +96,7 @@ class ProcessCall:
         try:
             yield None
             while True:
-                reply = self._ask(child, "next")
+                reply = self._ask(child, child.next)
                 if reply[0] != "chunk":
                     usable = True
                     break
@@ -117,6 +119,7 @@ def check_importable(func: Callable[..., Any]) -> None:
     """
     if os.name != "posix":
         raise ValueError(f"`{_name(func)}` cannot run in a process: this needs a POSIX system")
+    remember_program()
     reason = _obstacle(func)
     if reason is not None:
         raise ValueError(f"`{_name(func)}` cannot run in a process: {reason}")
@@ -130,7 +133,7 @@ def _obstacle(func: Any) -> str | None:
         return "it is a lambda"
     if "<locals>" in name:
         return "it is defined inside another function"
-    if getattr(func, "__module__", None) == "__main__" and _main() is None:
+    if getattr(func, "__module__", None) == "__main__" and main_script() is None:
         return "the main module is not a file that the process could load"
     try:
         pickle.dumps(func)
@@ -142,7 +145,11 @@ def _obstacle(func: Any) -> str | None:
 
 
 def _unpack(reply: tuple[Any, ...]) -> Any:
-    """Give the value of an answer, or raise its exception."""
+    """Give the value of an answer, or raise its exception.
+
+    A `SystemExit`, and any other exception that is not an `Exception`, would end this process. It is raised as a
+    `RuntimeError` that names its type. `KeyboardInterrupt` and `CancelledError` are raised as they are.
+    """
     if reply[0] != "raise":
         return reply[1]
     _, pickled, kind, text, frames = reply
@@ -150,26 +157,15 @@ def _unpack(reply: tuple[Any, ...]) -> Any:
     if pickled is not None:
         try:
             error = pickle.loads(pickled)
-        except Exception:
+        except KeyboardInterrupt:
+            raise
+        except BaseException:
             error = None  # a type that only the child can make
     if not isinstance(error, BaseException):
         error = RuntimeError(text or kind)
+    elif not isinstance(error, (Exception, KeyboardInterrupt, asyncio.CancelledError)):
+        error = RuntimeError(f"{kind}: {text}" if text else kind)
     raise error from RemoteTraceback(frames)
-
-
-def _main() -> tuple[str, str] | None:
-    """Say how the child can load the script that this process runs."""
-    main = sys.modules.get("__main__")
-    if main is None:
-        return None
-    sys.modules.setdefault(MAIN, main)  # what the child makes of the script's classes is found here again
-    spec = getattr(main, "__spec__", None)
-    if spec is not None and spec.name is not None:
-        return ("module", spec.name)
-    file = getattr(main, "__file__", None)
-    if file is None or not Path(file).exists():
-        return None
-    return ("file", str(Path(file).absolute()))
 
 
 def _name(func: Any) -> str:

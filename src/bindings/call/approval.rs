@@ -1,16 +1,14 @@
 //! Asking whoever may approve a call, while the call waits.
 
-use pyo3::ffi::{self, PyObject, PySendResult};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyDict};
 use serde_json::Value;
 
-use super::drive::{await_iter, resume};
 use super::freeze::{Frozen, Unfit};
-use super::input::InDict;
-use super::start::Refusal;
-use super::state::{Phase, State, Step};
+use super::python::attached;
+use super::python::drive::{Sent, await_iter, send};
+use super::state::{Early, Phase, State, Step};
 use crate::bindings::json;
 use crate::bindings::log;
 use crate::bindings::note::Decided;
@@ -47,49 +45,36 @@ impl<'py> Reply<'py> {
 
 impl State {
     /// Asks an approver.
-    ///
-    /// # Safety
-    /// The thread is attached; `tool` is filled.
-    pub(super) unsafe fn begin_approval(
-        &self,
-        py: Python<'_>,
-        frozen: Frozen,
-        verdict: &Verdict,
-        approver: &Bound<'_, PyAny>,
-        patience: Option<f64>,
-    ) -> Step {
-        // SAFETY: as for the caller; the coroutine is owned.
-        unsafe {
-            self.tell_request(py, &frozen, verdict, None);
-            let question = self.request_for_approval(py, &frozen, verdict).and_then(|request| {
-                let module = py.import(intern!(py, "toolcrib._approver"))?;
-                let desk = self.tool().desk.clone_ref(py);
-                module.call_method1(intern!(py, "ask"), (desk, approver, request, patience))
-            });
-            let question = match question {
-                Ok(question) => await_iter(question.into_ptr()),
-                Err(error) => return self.refuse(Refusal::Raise(error)),
-            };
-            if question.is_null() {
-                return self.refuse(Refusal::Raise(PyErr::fetch(py)));
-            }
-            let ticket = self.tool().desk.get().grants().wait();
-            self.rare().question.replace(Some(Box::new(Question { frozen, verdict: verdict.clone(), ticket })));
-            self.pending.set(question);
-            self.phase.set(Phase::Approval);
-            self.step_approval(ffi::Py_None())
-        }
-    }
-
-    /// What the approver is shown.
-    unsafe fn request_for_approval<'py>(
+    pub(super) fn begin_approval<'py>(
         &self,
         py: Python<'py>,
+        tool: &PyTool,
+        frozen: Frozen,
+        verdict: &Verdict,
+        approver: &Bound<'py, PyAny>,
+        patience: Option<f64>,
+    ) -> Result<(), Early<'py>> {
+        self.tell_request(py, tool, &frozen, verdict, None);
+        let request = self.request_for_approval(py, tool, &frozen, verdict)?;
+        let module = py.import(intern!(py, "toolcrib._approver"))?;
+        let desk = tool.desk.clone_ref(py);
+        let question = module.call_method1(intern!(py, "ask"), (desk, approver, request, patience))?;
+        let question = await_iter(question)?;
+        let ticket = tool.desk.get().grants().wait();
+        self.cold().question.replace(Some(Box::new(Question { frozen, verdict: verdict.clone(), ticket })));
+        self.awaited.set(question);
+        self.phase.set(Phase::Approval);
+        Ok(())
+    }
+
+    /// The request that the approver gets.
+    fn request_for_approval<'py>(
+        &self,
+        py: Python<'py>,
+        tool: &PyTool,
         frozen: &Frozen,
         verdict: &Verdict,
     ) -> PyResult<Bound<'py, PyAny>> {
-        // SAFETY: as for `begin_approval`.
-        let tool = unsafe { self.tool() };
         let case = self.case(py);
         let fields = PyDict::new(py);
         fields.set_item(intern!(py, "tool"), &*tool.name)?;
@@ -104,16 +89,15 @@ impl State {
         class.call((), Some(&fields))
     }
 
-    /// Tells whoever listens that somebody is asked.
-    pub(super) unsafe fn tell_request(
+    /// Emits the request for an approval.
+    pub(super) fn tell_request(
         &self,
         py: Python<'_>,
+        tool: &PyTool,
         frozen: &Frozen,
         verdict: &Verdict,
         pending: Option<&str>,
     ) {
-        // SAFETY: as for `begin_approval`.
-        let tool = unsafe { self.tool() };
         let desk = tool.desk.get();
         if !desk.is_heard() {
             return;
@@ -129,31 +113,37 @@ impl State {
         });
     }
 
-    /// Goes on waiting for the answer.
-    pub(super) unsafe fn step_approval(&self, value: *mut PyObject) -> Step {
-        // SAFETY: in this phase `pending` drives the question.
-        unsafe {
-            match resume(self.pending.get(), value) {
-                (PySendResult::PYGEN_NEXT, future) => Step::Suspend(future),
-                (PySendResult::PYGEN_RETURN, reply) => self.answered(reply),
-                (PySendResult::PYGEN_ERROR, _) => self.fail(),
-            }
+    /// Goes on waiting for the answer: the arguments that may run, once it is there.
+    pub(super) fn await_answer<'py>(
+        &self,
+        py: Python<'py>,
+        value: &Bound<'py, PyAny>,
+    ) -> Result<Bound<'py, PyDict>, Early<'py>> {
+        let Some(question) = self.awaited.get(py) else { return Err(Early::Step(self.end_of_stream(py))) };
+        match send(&question, value) {
+            Sent::Yielded(future) => Err(Early::Step(Step::Suspend(future))),
+            Sent::Returned(reply) => self.answered(py, &reply),
+            Sent::Raised(error) => Err(Early::Step(self.fail(py, error))),
         }
     }
 
-    /// The question is answered; consumes the reply.
-    pub(super) unsafe fn answered(&self, reply: *mut PyObject) -> Step {
-        // SAFETY: the reply is owned; the phase was `Approval`, so that the question is there.
-        Python::attach(|py| unsafe {
-            let reply = Bound::from_owned_ptr(py, reply);
-            self.pending.clear();
+    /// The question is answered: the arguments that may run.
+    pub(super) fn answered<'py>(
+        &self,
+        py: Python<'py>,
+        reply: &Bound<'py, PyAny>,
+    ) -> Result<Bound<'py, PyDict>, Early<'py>> {
+        attached(py, |py| {
+            self.awaited.clear(py);
             // From here on it is the tool that is waited for.
             self.suspended.set(false);
-            let Some(question) = self.rare().question.take() else { return self.end_of_stream() };
-            let reply = Reply::read(&reply).unwrap_or_else(|error| {
+            let Some(question) = self.cold().question.take() else { return Err(Early::Step(self.end_of_stream(py))) };
+            let tool = self.tool(py);
+            let tool = tool.get();
+            let reply = Reply::read(reply).unwrap_or_else(|error| {
                 let text = format!(
-                    "who was asked whether '{}' may run answered nonsense: it may not: {}",
-                    self.tool().name,
+                    "approver for '{}' returned an invalid answer; denying the call: {}",
+                    tool.name,
                     error_text(py, &error)
                 );
                 if let Err(error) = log::warning(py, &text) {
@@ -162,75 +152,69 @@ impl State {
                 let reason = Some("whoever was asked could not answer".to_owned());
                 Reply { choice: Choice::No, edited: None, by: None, reason }
             });
-            self.follow(py, *question, reply)
+            self.apply_answer(py, tool, *question, reply)
         })
     }
 
-    unsafe fn follow(&self, py: Python<'_>, question: Question, reply: Reply<'_>) -> Step {
+    fn apply_answer<'py>(
+        &self,
+        py: Python<'py>,
+        tool: &PyTool,
+        question: Question,
+        reply: Reply<'py>,
+    ) -> Result<Bound<'py, PyDict>, Early<'py>> {
         let Question { frozen, verdict, ticket } = question;
-        // SAFETY: as for `begin_approval`.
-        unsafe {
-            let desk = self.tool().desk.get();
-            let is_cancelled = desk.grants().is_cancelled(ticket);
-            let choice = if is_cancelled { Choice::Cancel } else { reply.choice };
-            let by = reply.by.as_deref().unwrap_or("approver");
-            let decided = Decided { by: Some(by), ..answered_by(&verdict, choice) };
-            match choice {
-                Choice::Cancel => {
-                    if !is_cancelled {
-                        desk.grants().cancel_all();
-                    }
-                    self.cancel(py, &frozen, &decided)
+        let desk = tool.desk.get();
+        let is_cancelled = desk.grants().is_cancelled(ticket);
+        let choice = if is_cancelled { Choice::Cancel } else { reply.choice };
+        let by = reply.by.as_deref().unwrap_or("approver");
+        let decided = Decided { by: Some(by), ..answered_by(&verdict, choice) };
+        match choice {
+            Choice::Cancel => {
+                if !is_cancelled {
+                    desk.grants().cancel_all();
                 }
-                Choice::No => {
-                    let reason = reply.reason.unwrap_or_else(|| "whoever was asked did not agree".to_owned());
-                    self.turn_down(py, &frozen.whole, &decided, reason)
-                }
-                Choice::Once | Choice::Run | Choice::Always => {
-                    let frozen = match self.edited(py, frozen, reply.edited.as_ref(), &decided) {
-                        Ok(frozen) => frozen,
-                        Err(step) => return step,
-                    };
-                    if let Some(step) = self.has_left(py, &frozen, &decided) {
-                        return step;
-                    }
-                    self.run_approved(py, &frozen, &decided, choice, &verdict)
-                }
+                Err(self.cancel(py, tool, &frozen, &decided))
+            }
+            Choice::No => {
+                let reason = reply.reason.unwrap_or_else(|| "whoever was asked did not agree".to_owned());
+                Err(self.turn_down(py, tool, &frozen.whole, &decided, reason))
+            }
+            Choice::Once | Choice::Run | Choice::Always => {
+                let frozen = self.edited(py, tool, frozen, reply.edited.as_ref(), &decided)?;
+                self.check_still_admitted(py, tool, &frozen, &decided)?;
+                self.permit_approved(py, tool, &frozen, &decided, choice, &verdict)
             }
         }
     }
 
-    /// Runs what was approved, unless a rule has come to be against it, and keeps in mind what else was allowed.
-    pub(super) unsafe fn run_approved(
+    /// Lets run what was approved, unless a rule denies it by now, and remembers what else was allowed.
+    pub(super) fn permit_approved<'py>(
         &self,
-        py: Python<'_>,
+        py: Python<'py>,
+        tool: &PyTool,
         frozen: &Frozen,
         decided: &Decided<'_>,
         choice: Choice,
         asked: &Verdict,
-    ) -> Step {
-        // SAFETY: as for `begin_approval`.
-        unsafe {
-            let now = self.verdict_on(py, frozen);
-            if now.decision == Decision::Deny {
-                return self.deny(py, &now, &frozen.whole);
-            }
-            if let Err(error) = self.note_decision(py, decided, &frozen.whole) {
-                return self.unaccounted(py, &error);
-            }
-            self.remember(py, choice, asked);
-            self.tell_result(py, decided, "");
-            self.execute_frozen(py, frozen)
+    ) -> Result<Bound<'py, PyDict>, Early<'py>> {
+        let now = self.verdict_on(py, tool, frozen);
+        if now.decision == Decision::Deny {
+            return Err(self.deny(py, tool, &now, &frozen.whole));
         }
+        if let Err(error) = self.note_decision(py, tool, decided, &frozen.whole) {
+            return Err(self.deny_unaudited(py, tool, &error));
+        }
+        self.remember(py, tool, choice, asked);
+        self.tell_result(py, tool, decided, "");
+        Ok(frozen.to_dict(py)?)
     }
 
-    /// Keeps in mind what was allowed beyond this call.
-    unsafe fn remember(&self, py: Python<'_>, choice: Choice, asked: &Verdict) {
+    /// Remembers what was allowed beyond this call.
+    fn remember(&self, py: Python<'_>, tool: &PyTool, choice: Choice, asked: &Verdict) {
         if asked.decision != Decision::Ask {
             return;
         }
-        // SAFETY: as for `begin_approval`.
-        let tool = unsafe { self.tool() };
         let (desk, caller) = (tool.desk.get(), self.caller(py));
         let grant = || desk.grant(tool, caller.as_deref(), &asked.cause);
         let kept = match choice {
@@ -256,65 +240,67 @@ impl State {
         }
     }
 
-    /// The arguments to run with: those that were shown, or what was put in their place and is checked anew.
-    pub(super) unsafe fn edited(
+    /// The arguments to run with: those that were shown, or the edited ones, which are checked anew.
+    pub(super) fn edited<'py>(
         &self,
-        py: Python<'_>,
+        py: Python<'py>,
+        tool: &PyTool,
         frozen: Frozen,
-        edited: Option<&Bound<'_, PyDict>>,
+        edited: Option<&Bound<'py, PyDict>>,
         decided: &Decided<'_>,
-    ) -> Result<Frozen, Step> {
+    ) -> Result<Frozen, Early<'py>> {
         let Some(edited) = edited else { return Ok(frozen) };
-        // SAFETY: as for `begin_approval`.
-        unsafe {
-            let decided = Decided { outcome: Ruling::Denied, ..*decided };
-            let reason = match checked_edit(self.tool(), edited, &frozen) {
-                Ok(Ok(edited)) => return Ok(edited),
-                Ok(Err(reason)) => reason,
-                Err(error) => return Err(self.refuse(Refusal::Raise(error))),
-            };
-            let reason = format!("it was approved with other arguments, which do not fit: {reason}");
-            if let Err(error) = log::warning(py, &format!("a call of '{}' was denied: {reason}", self.tool().name)) {
-                error.write_unraisable(py, None);
+        let decided = Decided { outcome: Ruling::Denied, ..*decided };
+        let reason = match checked_edit(tool, edited, &frozen)? {
+            Ok(edited) => return Ok(edited),
+            Err(reason) => reason,
+        };
+        let reason = format!("it was approved with other arguments, which do not fit: {reason}");
+        if let Err(error) = log::warning(py, &format!("a call of '{}' was denied: {reason}", tool.name)) {
+            error.write_unraisable(py, None);
+        }
+        Err(self.turn_down(py, tool, &frozen.whole, &decided, reason))
+    }
+
+    /// Refuses a tool that may not be called any more, since the approver was asked.
+    fn check_still_admitted<'py>(
+        &self,
+        py: Python<'py>,
+        tool: &PyTool,
+        frozen: &Frozen,
+        decided: &Decided<'_>,
+    ) -> Result<(), Early<'py>> {
+        if self.toolkit.get(py).is_none() {
+            return Ok(());
+        }
+        let decided = Decided { outcome: Ruling::Denied, ..*decided };
+        match self.find_admitted(py, &tool.name) {
+            // A view makes its own meta tool each time.
+            Ok(found) if found.is(&*self.tool(py)) || found.get().meta.is_some() => Ok(()),
+            Ok(_) => {
+                let reason = "the tool was replaced after it was approved".to_owned();
+                Err(self.turn_down(py, tool, &frozen.whole, &decided, reason))
             }
-            Err(self.turn_down(py, &frozen.whole, &decided, reason))
+            Err(answer) => {
+                self.tell_refusal(py, tool, &frozen.whole, &decided, &answer.text());
+                Err(answer.into())
+            }
         }
     }
 
-    /// The answer for a tool that may not be called any more, since somebody was asked.
-    unsafe fn has_left(&self, py: Python<'_>, frozen: &Frozen, decided: &Decided<'_>) -> Option<Step> {
-        // SAFETY: as for `begin_approval`.
-        unsafe {
-            if self.toolkit.get().is_null() {
-                return None;
-            }
-            let name = self.tool().name.clone();
-            let decided = Decided { outcome: Ruling::Denied, ..*decided };
-            match self.admitted_tool(py, &name) {
-                // A view makes its own meta tool each time.
-                Ok(tool) if tool.as_ptr() == self.tool.get() || tool.get().meta.is_some() => None,
-                Ok(_) => {
-                    let reason = "it is another tool by now than the one that was approved".to_owned();
-                    Some(self.turn_down(py, &frozen.whole, &decided, reason))
-                }
-                Err(answer) => {
-                    self.tell_refusal(py, &frozen.whole, &decided, &answer.text());
-                    Some(self.refuse(Refusal::Answer(answer)))
-                }
-            }
+    /// All pending questions were cancelled.
+    pub(super) fn cancel<'py>(
+        &self,
+        py: Python<'py>,
+        tool: &PyTool,
+        frozen: &Frozen,
+        decided: &Decided<'_>,
+    ) -> Early<'py> {
+        if let Err(error) = self.note_decision(py, tool, decided, &frozen.whole) {
+            error.write_unraisable(py, None);
         }
-    }
-
-    /// Everything that waits was cancelled.
-    pub(super) unsafe fn cancel(&self, py: Python<'_>, frozen: &Frozen, decided: &Decided<'_>) -> Step {
-        // SAFETY: as for `begin_approval`.
-        unsafe {
-            if let Err(error) = self.note_decision(py, decided, &frozen.whole) {
-                error.write_unraisable(py, None);
-            }
-            self.tell_result(py, decided, "everything that waited was cancelled");
-            self.refuse(Refusal::Answer(Answer::Cancelled { tool: self.tool().name.to_string() }))
-        }
+        self.tell_result(py, tool, decided, "everything that waited was cancelled");
+        Early::Reply(Answer::Cancelled { tool: tool.name.to_string() })
     }
 }
 
@@ -325,7 +311,7 @@ pub(super) fn checked_edit(
     frozen: &Frozen,
 ) -> PyResult<Result<Frozen, String>> {
     let edited = unmasked(tool, edited, frozen)?;
-    Ok(Frozen::of(edited.py(), &tool.plan, &InDict(&edited))?.map_err(|unfit| match unfit {
+    Ok(Frozen::of(&tool.plan, &edited, &())?.map_err(|unfit| match unfit {
         Unfit::Refused(answer) => answer.text(),
         Unfit::Unwritable(reason) => reason,
     }))

@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use pyo3::prelude::*;
 
-use super::request::Request;
+use super::request::Peeked;
 use super::resume::Resumption;
 use super::state::State;
 
@@ -28,7 +28,7 @@ pub(crate) struct Case {
 impl Case {
     /// Looks at a call that has not started.
     fn of(py: Python<'_>, state: &State) -> Self {
-        let (name, id) = Request::of(py, state).into_parts();
+        let Peeked { name, id } = Peeked::of(py, state);
         let id = id.filter(|id| !id.is_empty()).map_or_else(made_up_id, cut);
         Self { id, tool: name.map(cut), caller: state.caller(py), resumption: None }
     }
@@ -58,19 +58,19 @@ impl State {
             return case;
         }
         let case = Arc::new(Case::of(py, self));
-        self.rare().case.replace(Some(case.clone()));
+        self.cold().case.replace(Some(case.clone()));
         case
     }
 
     /// The same, if it was asked for before.
     pub(super) fn known_case(&self) -> Option<Arc<Case>> {
-        self.rare.get().and_then(|rare| rare.case.borrow().clone())
+        self.cold.get().and_then(|cold| cold.case.borrow().clone())
     }
 
     /// Makes this stream a layer of a call that began elsewhere.
     pub(super) fn join(&self, case: Option<Arc<Case>>) {
         if case.is_some() {
-            self.rare().case.replace(case);
+            self.cold().case.replace(case);
         }
     }
 }

@@ -6,10 +6,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::freeze::{Frozen, Unfit};
-use super::input::InDict;
-use super::reading::{NO_CALL, is_readable};
-use super::start::Refusal;
-use super::state::State;
+use super::request::{NO_CALL, is_readable};
+use super::state::{Early, Origin, State};
 use crate::bindings::desk::Ruling;
 use crate::call::Answer;
 use crate::policy::{Decision, Verdict};
@@ -46,37 +44,31 @@ impl Outlook {
     }
 }
 
-/// Says what would become of a call of a toolkit or through a view.
-pub(crate) fn check<'py>(counter: &Bound<'py, PyAny>, call: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {
-    let py = counter.py();
+/// Reports the outcome that a call of a toolkit or through a view would have.
+pub(crate) fn check<'py>(origin: &Bound<'py, PyAny>, call: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {
+    let py = origin.py();
     if !is_readable(call) {
         return Err(PyTypeError::new_err(NO_CALL));
     }
-    let state = State::stream(counter.clone().into_ptr(), call.clone().into_ptr());
-    // SAFETY: the thread is attached; the slots are filled as for any call, and keep what is borrowed alive.
-    let (name, input) = match unsafe { state.request(py) } {
-        Ok(request) => request,
-        Err(Refusal::Answer(answer)) => return Outlook::refused(answer).to_dict(py, None),
-        Err(Refusal::Raise(error)) => return Err(error),
+    let state = State::stream(Origin::of(origin)?, call.clone());
+    let mut name = None;
+    let outlook = match outlook(py, &state, &mut name) {
+        Ok(outlook) => outlook,
+        Err(Early::Reply(answer)) => Outlook::refused(answer),
+        Err(Early::Raise(error)) => return Err(error),
+        Err(Early::Step(_)) => return Err(PyTypeError::new_err(NO_CALL)),
     };
-    outlook(py, &state, name, &input)?.to_dict(py, Some(name))
+    outlook.to_dict(py, name.as_deref())
 }
 
-fn outlook(py: Python<'_>, state: &State, name: &str, input: &Bound<'_, PyDict>) -> PyResult<Outlook> {
-    // SAFETY: `check` has filled the slot.
-    let tool = match unsafe { state.admitted_tool(py, name) } {
-        Ok(tool) => tool,
-        Err(answer) => return Ok(Outlook::refused(answer)),
-    };
-    let input = InDict(input);
-    state.tool.set(tool.clone().into_ptr());
-    // SAFETY: the thread is attached, and the slot is filled.
-    if let Some(answer) = unsafe { state.doubt(&input) } {
-        return Ok(Outlook::refused(answer));
-    }
+fn outlook<'py>(py: Python<'py>, state: &State, name: &mut Option<String>) -> Result<Outlook, Early<'py>> {
+    let request = state.read_request(py)?;
+    let name = name.insert(request.name()?.to_owned());
+    let tool = state.find_admitted(py, name)?;
+    state.refuse_uncertain(py, tool.get(), &request.arguments)?;
     let desk = tool.get().desk.get();
     let caller = state.caller(py);
-    let verdict = match Frozen::of(py, &tool.get().plan, &input)? {
+    let verdict = match Frozen::of(&tool.get().plan, &request.arguments, state)? {
         Ok(frozen) => desk.judge(tool.get(), caller.as_deref(), &frozen.whole),
         Err(unfit) => {
             // What is denied whatever the arguments are is denied with these.
@@ -85,7 +77,7 @@ fn outlook(py: Python<'_>, state: &State, name: &str, input: &Bound<'_, PyDict>)
             }
             return Ok(Outlook::refused(match unfit {
                 Unfit::Refused(answer) => answer,
-                Unfit::Unwritable(reason) => Answer::Denied { tool: name.to_owned(), reason },
+                Unfit::Unwritable(reason) => Answer::Denied { tool: name.clone(), reason },
             }));
         }
     };

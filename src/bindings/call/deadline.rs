@@ -9,6 +9,7 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
 
+use super::python::attached;
 use super::python::slot::Slot;
 use super::task;
 
@@ -55,7 +56,7 @@ impl Deadline {
         let event_loop = task::running_loop(py)?;
         let alarm = self.alarm_of(&task::current(py)?)?;
         let timer = event_loop.call_method1(intern!(py, "call_later"), (remaining.max(0.0), alarm))?;
-        self.timer.set(timer.into_ptr());
+        self.timer.set(timer);
         self.since.set(Some(Instant::now()));
         Ok(())
     }
@@ -63,26 +64,26 @@ impl Deadline {
     /// The alarm for a task. One stream may be read by several tasks, one step after the other.
     fn alarm_of<'py>(&self, task: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let py = task.py();
-        if let Some(alarm) = self.alarm.bound(py)
+        if let Some(alarm) = self.alarm.get(py)
             && alarm.cast::<Alarm>()?.get().task.is(task)
         {
             return Ok(alarm);
         }
         let alarm = Alarm { task: task.clone().unbind(), rang: AtomicBool::new(false) };
         let alarm = Bound::new(py, alarm)?.into_any();
-        self.alarm.set(alarm.clone().into_ptr());
+        self.alarm.set(alarm.clone());
         Ok(alarm)
     }
 
     /// Stops the clock: a response is on its way to the consumer.
-    pub(super) fn pause(&self) {
+    pub(super) fn pause(&self, py: Python<'_>) {
         if let (Some(since), Some(remaining)) = (self.since.take(), self.remaining.get()) {
             self.remaining.set(Some(remaining - since.elapsed().as_secs_f64()));
         }
-        self.stop();
-        if !self.alarm.get().is_null() {
+        self.stop(py);
+        if !self.alarm.is_empty() {
             // The tool may have swallowed the cancellation that the alarm made and gone on.
-            Python::attach(|py| {
+            attached(py, |py| {
                 if let Err(error) = self.take_expiry(py) {
                     error.write_unraisable(py, None);
                 }
@@ -90,23 +91,19 @@ impl Deadline {
         }
     }
 
-    /// Takes the timer back.
-    pub(super) fn stop(&self) {
-        if self.timer.get().is_null() {
-            return;
-        }
-        Python::attach(|py| {
-            let Some(timer) = self.timer.bound(py) else { return };
-            self.timer.clear();
+    /// Cancels the timer.
+    pub(super) fn stop(&self, py: Python<'_>) {
+        let Some(timer) = self.timer.take(py) else { return };
+        attached(py, |py| {
             if let Err(error) = timer.call_method0(intern!(py, "cancel")) {
                 error.write_unraisable(py, None);
             }
         });
     }
 
-    /// Whether the time is up; the request to cancel that this made is taken back.
+    /// True if the time is up; the request to cancel that the alarm made is revoked.
     pub(super) fn take_expiry(&self, py: Python<'_>) -> PyResult<bool> {
-        let Some(alarm) = self.alarm.bound(py) else { return Ok(false) };
+        let Some(alarm) = self.alarm.get(py) else { return Ok(false) };
         let alarm = alarm.cast_into::<Alarm>()?;
         let alarm = alarm.get();
         if !alarm.rang.swap(false, Ordering::Relaxed) {
@@ -119,12 +116,12 @@ impl Deadline {
         Ok(true)
     }
 
-    pub(super) fn clear(&self) {
-        self.alarm.clear();
-        self.timer.clear();
+    pub(super) fn clear(&self, py: Python<'_>) {
+        self.alarm.clear(py);
+        self.timer.clear(py);
     }
 
     pub(super) fn objects(&self) -> [*mut PyObject; 2] {
-        [self.alarm.get(), self.timer.get()]
+        [self.alarm.visited(), self.timer.visited()]
     }
 }

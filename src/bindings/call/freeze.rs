@@ -4,8 +4,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use serde_json::Value;
 
-use super::bind::Plan;
-use super::input::{InDict, Input};
+use super::arguments::{Plan, RecordRepairs};
 use crate::bindings::json;
 use crate::bindings::tool::PyTool;
 use crate::bindings::value::error_text;
@@ -29,8 +28,13 @@ pub(super) enum Unfit {
 
 impl Frozen {
     /// Checks the arguments of a request and makes a copy of them.
-    pub(super) fn of(py: Python<'_>, plan: &Plan, input: &impl Input) -> PyResult<Result<Self, Unfit>> {
-        let settled = match plan.accepted(&input.to_dict(py)?, input)? {
+    pub(super) fn of(
+        plan: &Plan,
+        input: &Bound<'_, PyDict>,
+        notes: &impl RecordRepairs,
+    ) -> PyResult<Result<Self, Unfit>> {
+        let py = input.py();
+        let settled = match plan.accepted(input, notes)? {
             Ok(settled) => settled,
             Err(answer) => return Ok(Err(Unfit::Refused(answer))),
         };
@@ -53,14 +57,14 @@ impl Frozen {
         Ok(json::to_python(py, &self.sent)?.cast_into::<PyDict>()?)
     }
 
-    /// What may be shown of arguments as they came, whether they fit or not.
-    pub(super) fn glimpse(py: Python<'_>, tool: &PyTool, came: &Bound<'_, PyAny>) -> Value {
+    /// Arguments as they came, redacted, also if they do not fit.
+    pub(super) fn redacted(tool: &PyTool, came: &Bound<'_, PyAny>) -> Value {
         let as_value = || json::from_python(came).map_or(Value::Null, Value::from);
         if tool.traits.secrets.is_empty() {
             return as_value();
         }
         if let Ok(input) = came.cast::<PyDict>()
-            && let Ok(Ok(frozen)) = Self::of(py, &tool.plan, &InDict(input))
+            && let Ok(Ok(frozen)) = Self::of(&tool.plan, input, &())
         {
             return tool.plan.redaction().arguments(&frozen.sent);
         }

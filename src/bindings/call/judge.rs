@@ -1,4 +1,4 @@
-//! The decision about a call: taken innermost, on the arguments that really run, before anything does.
+//! The permission stage: decided innermost, on the arguments that really run, before anything does.
 
 use std::sync::Arc;
 
@@ -9,116 +9,105 @@ use serde_json::Value;
 
 use super::case::Case;
 use super::freeze::{Frozen, Unfit};
-use super::input::{InDict, Input};
-use super::request::Request;
-use super::start::Refusal;
-use super::state::{State, Step};
+use super::python::attached;
+use super::request::Peeked;
+use super::state::{Early, State};
 use crate::bindings::desk::Ruling;
 use crate::bindings::log;
 use crate::bindings::note::{Decided, note};
+use crate::bindings::tool::PyTool;
 use crate::bindings::value::error_text;
 use crate::call::{Answer, EventKind};
 use crate::policy::{Cause, Choice, Decision, Verdict};
 
-/// What a model is told where somebody would have to be asked and nobody is there.
+/// The reason where an approval is needed and no approver can be asked.
 const HEADLESS: &str = "it would need somebody's approval, and nobody can be asked here";
 
+/// The arguments that may run now, or `None` while an approver is asked.
+type Permitted<'py> = Result<Option<Bound<'py, PyDict>>, Early<'py>>;
+
 impl State {
-    /// Whether the tool that was found may run without another look.
-    ///
-    /// # Safety
-    /// `tool` is filled.
+    /// Decides whether the tool may run with these arguments.
     #[inline]
-    pub(super) unsafe fn is_cleared(&self) -> bool {
-        // SAFETY: as for the caller.
-        let tool = unsafe { self.tool() };
-        tool.desk.get().lets_pass(tool, self.is_view()) && self.rare.get().is_none_or(|rare| !rare.is_resumed())
+    pub(super) fn decide<'py>(
+        &self,
+        py: Python<'py>,
+        tool: &Bound<'py, PyTool>,
+        arguments: Bound<'py, PyDict>,
+    ) -> Permitted<'py> {
+        let is_allowed = tool.get().desk.get().lets_pass(tool.get(), self.view.get(py).is_some());
+        if is_allowed && self.cold.get().is_none_or(|cold| !cold.is_resumed()) {
+            return Ok(Some(arguments));
+        }
+        attached(py, |py| self.decide_by_rules(py, tool.get(), arguments))
     }
 
-    /// Decides about a call that is not cleared.
-    ///
-    /// # Safety
-    /// The thread is attached; `tool` is filled.
     #[cold]
-    pub(super) unsafe fn judge(&self, input: impl Input) -> Step {
-        // SAFETY: as for the caller.
-        Python::attach(|py| unsafe {
-            let case = self.known_case();
-            if let Some(case) = case.filter(|case| case.is_granted(&self.tool().name)) {
-                return self.judge_resumed(py, &case);
+    fn decide_by_rules<'py>(&self, py: Python<'py>, tool: &PyTool, arguments: Bound<'py, PyDict>) -> Permitted<'py> {
+        if let Some(case) = self.known_case().filter(|case| case.is_granted(&tool.name)) {
+            return self.decide_resumed(py, tool, &case).map(Some);
+        }
+        let caller = self.caller(py);
+        match tool.desk.get().glance(tool, caller.as_deref()) {
+            Ruling::Pass => Ok(Some(arguments)),
+            Ruling::Deny(verdict) => {
+                let shown = Frozen::redacted(tool, arguments.as_any());
+                Err(self.deny(py, tool, &verdict, &shown))
             }
-            let caller = self.caller(py);
-            match self.tool().desk.get().glance(self.tool(), caller.as_deref()) {
-                Ruling::Pass => self.execute(input),
-                Ruling::Deny(verdict) => {
-                    let arguments = input.to_dict(py);
-                    let arguments = arguments.map(|input| Frozen::glimpse(py, self.tool(), input.as_any()));
-                    self.deny(py, &verdict, &arguments.unwrap_or(Value::Null))
-                }
-                Ruling::Weigh => self.weigh(py, &input),
-            }
-        })
-    }
-
-    /// Refuses a call that a rule denies whatever its arguments are, before any middleware sees it.
-    ///
-    /// # Safety
-    /// The thread is attached; `toolkit` is filled, and the call has not started.
-    pub(super) unsafe fn denied_outright(&self, py: Python<'_>) -> Option<Step> {
-        // SAFETY: as for the caller; the slots are filled as asked for.
-        unsafe {
-            if !self.toolkit(py).get().desk(py).get().is_ruled() {
-                return None;
-            }
-            let (name, _) = Request::of(py, self).into_parts();
-            let tool = self.admitted_tool(py, &name?).ok()?;
-            let caller = self.caller(py);
-            let Ruling::Deny(verdict) = tool.get().desk.get().glance(tool.get(), caller.as_deref()) else {
-                return None;
-            };
-            let arguments = Request::arguments(py, self).map(|input| Frozen::glimpse(py, tool.get(), &input));
-            self.tool.set(tool.into_ptr());
-            Some(self.deny(py, &verdict, &arguments.unwrap_or(Value::Null)))
+            Ruling::Weigh => self.decide_by_arguments(py, tool, &arguments),
         }
     }
 
-    /// Decides by the arguments.
-    unsafe fn weigh(&self, py: Python<'_>, input: &impl Input) -> Step {
-        // SAFETY: as for `judge`.
-        unsafe {
-            let frozen = match self.freeze(py, input) {
-                Ok(frozen) => frozen,
-                Err(step) => return step,
-            };
-            let verdict = self.verdict_on(py, &frozen);
-            match verdict.decision {
-                Decision::Allow => self.run_frozen(py, &frozen, &Decided::by_rule(&verdict)),
-                Decision::Deny => self.deny(py, &verdict, &frozen.whole),
-                Decision::Ask => self.ask_or_wait(py, frozen, &verdict),
-            }
+    /// Refuses a call that a rule denies whatever its arguments are, before any middleware sees it.
+    pub(super) fn deny_outright<'py>(&self, py: Python<'py>) -> Result<(), Early<'py>> {
+        let Some(toolkit) = self.toolkit.get(py) else { return Ok(()) };
+        if !toolkit.get().desk(py).get().is_ruled() {
+            return Ok(());
+        }
+        let Some(name) = Peeked::of(py, self).name else { return Ok(()) };
+        let Ok(tool) = self.find_admitted(py, &name) else { return Ok(()) };
+        let caller = self.caller(py);
+        let Ruling::Deny(verdict) = tool.get().desk.get().glance(tool.get(), caller.as_deref()) else {
+            return Ok(());
+        };
+        let arguments = Peeked::arguments(py, self).map(|input| Frozen::redacted(tool.get(), &input));
+        Err(self.deny(py, tool.get(), &verdict, &arguments.unwrap_or(Value::Null)))
+    }
+
+    fn decide_by_arguments<'py>(
+        &self,
+        py: Python<'py>,
+        tool: &PyTool,
+        arguments: &Bound<'py, PyDict>,
+    ) -> Permitted<'py> {
+        let frozen = self.freeze(py, tool, arguments)?;
+        let verdict = self.verdict_on(py, tool, &frozen);
+        match verdict.decision {
+            Decision::Allow => self.run_frozen(py, tool, &frozen, &Decided::by_rule(&verdict)).map(Some),
+            Decision::Deny => Err(self.deny(py, tool, &verdict, &frozen.whole)),
+            Decision::Ask => self.ask_or_wait(py, tool, frozen, &verdict),
         }
     }
 
     /// Makes a copy of arguments to decide about, or refuses them.
-    pub(super) unsafe fn freeze(&self, py: Python<'_>, input: &impl Input) -> Result<Frozen, Step> {
-        // SAFETY: as for `judge`.
-        unsafe {
-            match Frozen::of(py, &self.tool().plan, input) {
-                Ok(Ok(frozen)) => Ok(frozen),
-                Ok(Err(Unfit::Refused(answer))) => Err(self.refuse(Refusal::Answer(answer))),
-                Ok(Err(Unfit::Unwritable(reason))) => {
-                    let reason = format!("its arguments cannot be judged, because JSON cannot hold them: {reason}");
-                    Err(self.turn_down(py, &Value::Null, &Decided::refused("unwritable arguments"), reason))
-                }
-                Err(error) => Err(self.refuse(Refusal::Raise(error))),
+    fn freeze<'py>(
+        &self,
+        py: Python<'py>,
+        tool: &PyTool,
+        arguments: &Bound<'py, PyDict>,
+    ) -> Result<Frozen, Early<'py>> {
+        match Frozen::of(&tool.plan, arguments, self)? {
+            Ok(frozen) => Ok(frozen),
+            Err(Unfit::Refused(answer)) => Err(answer.into()),
+            Err(Unfit::Unwritable(reason)) => {
+                let reason = format!("its arguments cannot be judged, because JSON cannot hold them: {reason}");
+                Err(self.turn_down(py, tool, &Value::Null, &Decided::refused("unwritable arguments"), reason))
             }
         }
     }
 
-    /// What the rules say about frozen arguments.
-    pub(super) unsafe fn verdict_on(&self, py: Python<'_>, frozen: &Frozen) -> Verdict {
-        // SAFETY: as for `judge`.
-        let tool = unsafe { self.tool() };
+    /// The rules' decision on frozen arguments.
+    pub(super) fn verdict_on(&self, py: Python<'_>, tool: &PyTool, frozen: &Frozen) -> Verdict {
         let (desk, caller) = (tool.desk.get(), self.caller(py));
         let verdict = desk.judge(tool, caller.as_deref(), &frozen.whole);
         if verdict.shadowed.is_some()
@@ -129,127 +118,102 @@ impl State {
         verdict
     }
 
-    /// Somebody has to agree: they may have done so before, nobody may be there, they may be asked now or later.
-    unsafe fn ask_or_wait(&self, py: Python<'_>, frozen: Frozen, verdict: &Verdict) -> Step {
-        // SAFETY: as for `judge`.
-        unsafe {
-            let tool = self.tool();
-            let (desk, caller) = (tool.desk.get(), self.caller(py));
-            if desk.is_granted(tool, caller.as_deref(), &verdict.cause) {
-                return self.run_frozen(py, &frozen, &Decided::before(verdict));
+    /// An approval is needed: it was given before, or cannot be had, or is asked for now or later.
+    fn ask_or_wait<'py>(&self, py: Python<'py>, tool: &PyTool, frozen: Frozen, verdict: &Verdict) -> Permitted<'py> {
+        let (desk, caller) = (tool.desk.get(), self.caller(py));
+        if desk.is_granted(tool, caller.as_deref(), &verdict.cause) {
+            return self.run_frozen(py, tool, &frozen, &Decided::before(verdict)).map(Some);
+        }
+        let asked = desk.asked(py);
+        match asked.approver {
+            _ if asked.headless => {
+                let reason = HEADLESS.to_owned();
+                Err(self.turn_down(py, tool, &frozen.whole, &Decided::headless(verdict), reason))
             }
-            let asked = desk.asked(py);
-            match asked.approver {
-                _ if asked.headless => {
-                    let reason = HEADLESS.to_owned();
-                    self.turn_down(py, &frozen.whole, &Decided::headless(verdict), reason)
-                }
-                Some(approver) => self.begin_approval(py, frozen, verdict, approver.bind(py), asked.patience),
-                None => self.pend(py, &frozen, verdict),
+            Some(approver) => {
+                self.begin_approval(py, tool, frozen, verdict, approver.bind(py), asked.patience).map(|()| None)
             }
+            None => Err(self.pend(py, tool, &frozen, verdict)),
         }
     }
 
-    /// Notes the decision, and runs the tool with what was decided about.
-    pub(super) unsafe fn run_frozen(&self, py: Python<'_>, frozen: &Frozen, decided: &Decided<'_>) -> Step {
-        // SAFETY: as for `judge`.
-        unsafe {
-            if let Err(error) = self.note_decision(py, decided, &frozen.whole) {
-                return self.unaccounted(py, &error);
-            }
-            self.execute_frozen(py, frozen)
+    /// Notes the decision; the arguments that were decided about are the ones that run.
+    fn run_frozen<'py>(
+        &self,
+        py: Python<'py>,
+        tool: &PyTool,
+        frozen: &Frozen,
+        decided: &Decided<'_>,
+    ) -> Result<Bound<'py, PyDict>, Early<'py>> {
+        if let Err(error) = self.note_decision(py, tool, decided, &frozen.whole) {
+            return Err(self.deny_unaudited(py, tool, &error));
         }
-    }
-
-    pub(super) unsafe fn execute_frozen(&self, py: Python<'_>, frozen: &Frozen) -> Step {
-        // SAFETY: as for `judge`.
-        unsafe {
-            match frozen.to_dict(py) {
-                Ok(input) => self.execute(InDict(&input)),
-                Err(error) => self.refuse(Refusal::Raise(error)),
-            }
-        }
+        Ok(frozen.to_dict(py)?)
     }
 
     /// A rule is against it.
-    pub(super) unsafe fn deny(&self, py: Python<'_>, verdict: &Verdict, arguments: &Value) -> Step {
+    pub(super) fn deny<'py>(&self, py: Python<'py>, tool: &PyTool, verdict: &Verdict, arguments: &Value) -> Early<'py> {
         let reason = match &verdict.cause {
             Cause::Rule(rule) => rule.reason().unwrap_or_default().to_owned(),
             Cause::Permission | Cause::Default => verdict.reason().into_owned(),
         };
-        // SAFETY: as for `judge`.
-        unsafe { self.turn_down(py, arguments, &Decided::by_rule(verdict), reason) }
+        self.turn_down(py, tool, arguments, &Decided::by_rule(verdict), reason)
     }
 
-    /// Ends the call before the tool has run: notes that, tells whoever listens, and answers.
-    pub(super) unsafe fn turn_down(
+    /// Ends the call before the tool has run: notes that, emits it, and answers.
+    pub(super) fn turn_down<'py>(
         &self,
-        py: Python<'_>,
+        py: Python<'py>,
+        tool: &PyTool,
         arguments: &Value,
         decided: &Decided<'_>,
         reason: String,
-    ) -> Step {
-        // SAFETY: as for `judge`.
-        unsafe {
-            let tool = self.tool().name.to_string();
-            self.tell_refusal(py, arguments, decided, &reason);
-            self.refuse(Refusal::Answer(Answer::Denied { tool, reason }))
-        }
+    ) -> Early<'py> {
+        self.tell_refusal(py, tool, arguments, decided, &reason);
+        Early::Reply(Answer::Denied { tool: tool.name.to_string(), reason })
     }
 
-    /// Notes that a call does not run, and tells whoever listens.
-    pub(super) unsafe fn tell_refusal(&self, py: Python<'_>, arguments: &Value, decided: &Decided<'_>, reason: &str) {
-        // SAFETY: as for `judge`.
-        unsafe {
-            if let Err(error) = self.note_decision(py, decided, arguments) {
-                // It does not run in any case.
-                self.complain(py, &error);
-            }
-            self.tell_result(py, decided, reason);
+    /// Notes that a call does not run, and emits it.
+    pub(super) fn tell_refusal(
+        &self,
+        py: Python<'_>,
+        tool: &PyTool,
+        arguments: &Value,
+        decided: &Decided<'_>,
+        reason: &str,
+    ) {
+        if let Err(error) = self.note_decision(py, tool, decided, arguments) {
+            // It does not run in any case.
+            warn_audit_failed(py, tool, &error);
         }
+        self.tell_result(py, tool, decided, reason);
     }
 
     /// A decision that cannot be accounted for is a no.
-    pub(super) unsafe fn unaccounted(&self, py: Python<'_>, error: &PyErr) -> Step {
-        // SAFETY: as for `judge`.
-        unsafe {
-            self.complain(py, error);
-            let tool = self.tool().name.to_string();
-            let reason = "the decision about it could not be recorded".to_owned();
-            self.tell_result(py, &Decided::refused("audit"), &reason);
-            self.refuse(Refusal::Answer(Answer::Denied { tool, reason }))
-        }
+    pub(super) fn deny_unaudited<'py>(&self, py: Python<'py>, tool: &PyTool, error: &PyErr) -> Early<'py> {
+        warn_audit_failed(py, tool, error);
+        let reason = "the decision about it could not be recorded".to_owned();
+        self.tell_result(py, tool, &Decided::refused("audit"), &reason);
+        Early::Reply(Answer::Denied { tool: tool.name.to_string(), reason })
     }
 
-    unsafe fn complain(&self, py: Python<'_>, error: &PyErr) {
-        // SAFETY: as for `judge`.
-        let tool = unsafe { &self.tool().name };
-        let text = format!("the decision about a call of '{tool}' could not be recorded: {}", error_text(py, error));
-        if let Err(error) = log::warning(py, &text) {
-            error.write_unraisable(py, None);
-        }
-    }
-
-    /// Notes a decision where decisions are noted.
-    pub(super) unsafe fn note_decision(
+    /// Notes a decision in the audit log.
+    pub(super) fn note_decision(
         &self,
         py: Python<'_>,
+        tool: &PyTool,
         decided: &Decided<'_>,
         arguments: &Value,
     ) -> PyResult<()> {
-        // SAFETY: as for `judge`.
-        let tool = unsafe { self.tool() };
         if !tool.desk.get().is_audited() {
             return Ok(());
         }
-        let case = self.case(py);
-        note(py, tool, &case, decided, arguments)
+        note(py, tool, &self.case(py), decided, arguments)
     }
 
-    /// Tells whoever listens what was decided.
-    pub(super) unsafe fn tell_result(&self, py: Python<'_>, decided: &Decided<'_>, reason: &str) {
-        // SAFETY: as for `judge`.
-        let desk = unsafe { self.tool() }.desk.get();
+    /// Emits the decision.
+    pub(super) fn tell_result(&self, py: Python<'_>, tool: &PyTool, decided: &Decided<'_>, reason: &str) {
+        let desk = tool.desk.get();
         if !desk.is_heard() {
             return;
         }
@@ -263,5 +227,12 @@ impl State {
             data.set_item(intern!(py, "by"), decided.by)?;
             Ok(data)
         });
+    }
+}
+
+fn warn_audit_failed(py: Python<'_>, tool: &PyTool, error: &PyErr) {
+    let text = format!("the decision about a call of '{}' could not be recorded: {}", tool.name, error_text(py, error));
+    if let Err(error) = log::warning(py, &text) {
+        error.write_unraisable(py, None);
     }
 }

@@ -1,85 +1,61 @@
-//! The stream: drives a tool's Python code on the caller's event loop, one call an object.
+//! A call under way: the stream that drives a tool's Python code on the caller's event loop.
 //!
-//! Read it in this order: [`object`] is what Python sees; [`state`] is one call and its steps; [`start`] begins it,
-//! [`bind`] calls the function, [`drive`] resumes it, [`settle`] makes responses of what it gives, [`ending`] and
-//! [`throw`] are for everything that does not go as planned. [`layer`] and [`handler`] put middlewares around a call;
-//! [`gate`] sees whether anybody traces, and [`span`] is what they see.
-//!
-//! This is the one place where the crate talks to CPython directly.
-#![allow(unsafe_code, reason = "CPython's slots are reached through raw pointers; each block says why it is sound")]
+//! Read it in this order. [`path`] is the path of a call on one screen, and the stages that it names follow:
+//! [`request`] reads the request, [`arguments`] binds and checks, [`judge`] decides whether it may
+//! run ([`approval`], [`resume`] and [`check`] with it), [`run`] runs it, [`respond`] makes responses of what it gives.
+//! [`state`] is one call and its step, [`end`] and [`close`] are for calls that end otherwise, [`middleware`] puts layers
+//! around a call, [`observe`] reports it to tracers and listeners. `Toolkit.call_tool_function` itself is in
+//! [`python::methods`]; [`python`] is the one place where the crate talks to CPython directly.
 
 mod approval;
-mod background;
-mod bind;
+mod arguments;
 mod case;
 mod check;
-mod closing;
-mod counter;
+mod close;
 mod deadline;
-mod dialect;
-mod drive;
-mod ear;
-mod ending;
-mod failure;
+mod end;
 mod freeze;
-mod gate;
-mod handler;
-mod input;
 mod judge;
-mod layer;
-mod mended;
+mod middleware;
+mod observe;
+mod path;
 mod python;
-mod rare;
-mod reading;
 mod request;
+mod respond;
 mod resume;
-mod settle;
-mod span;
-mod spread;
-mod start;
+mod run;
 mod state;
 mod task;
-mod telling;
-mod throw;
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use pyo3::exceptions::PyImportError;
-use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
-use super::view::PyToolkitView;
-
-use python::{construct, generator, methods, object, stop};
-
-pub(crate) use bind::{Handling, Plan};
+pub(crate) use arguments::{Handling, Plan};
 pub(crate) use case::Case;
 pub(crate) use check::check;
-pub(crate) use gate::{LISTENERS, ask_who_traces};
-pub(crate) use handler::{stream_of, stream_through};
+pub(crate) use middleware::{stream_of, stream_through};
+pub(crate) use observe::gate::{LISTENERS, ask_who_traces};
 pub(crate) use resume::resumed;
 
 /// Makes the types, adds the public one to the module, and gives `Toolkit` the methods that begin a call.
 pub(crate) fn init(module: &Bound<'_, PyModule>, toolkit: &Bound<'_, PyType>) -> PyResult<()> {
     let py = module.py();
-    refuse_second_interpreter()?;
-    gate::init(py);
-    stop::init(py)?;
-    generator::init(py)?;
-    counter::init(py);
-    methods::init(toolkit)?;
-    methods::init(&py.get_type::<PyToolkitView>())?;
-    construct::init(py);
-    module.add("ToolStream", object::init(py)?)
+    refuse_second_interpreter(py)?;
+    observe::gate::init(py)?;
+    python::stop::init(py)?;
+    python::drive::init(py)?;
+    python::methods::init(toolkit)?;
+    module.add("ToolStream", python::object::init(py)?)
 }
 
 /// Types, free lists and worker threads belong to the process, so only one of its interpreters may have them. pyo3 checks
 /// this for modules inside of modules only, and CPython asks for no such promise before 3.12.
-fn refuse_second_interpreter() -> PyResult<()> {
+fn refuse_second_interpreter(py: Python<'_>) -> PyResult<()> {
     static FIRST: AtomicI64 = AtomicI64::new(-1);
-    // SAFETY: the thread is attached, so that it has an interpreter.
-    let id = unsafe { ffi::PyInterpreterState_GetID(ffi::PyInterpreterState_Get()) };
+    let id = python::interpreter_id(py);
     match FIRST.compare_exchange(-1, id, Ordering::Relaxed, Ordering::Relaxed) {
         Err(first) if first != id => {
             Err(PyImportError::new_err("toolcrib runs in one interpreter of a process, and another one has it already"))

@@ -1,22 +1,240 @@
-//! What a request says about itself before it is read in earnest, for the span that tells of it.
+//! The request of a call, read: its name and its arguments, in whatever form they came.
+//!
+//! A dict with a name and a dict of arguments is how nearly all of them come, and is not even copied. Everything else goes
+//! the slow way, through a [`ToolCall`].
 
 use std::borrow::Cow;
 
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMapping, PyString};
 
-use super::state::State;
-use crate::bindings::tool_call::PyToolCall;
+use super::python::attached;
+use super::state::{Early, Repaired, State};
+use crate::bindings::tool_call::{self, PyToolCall};
+use crate::bindings::{dialect, foreign, json, value};
+use crate::call::repair::{RepairMode, read, read_strictly};
+use crate::call::{Answer, ArgumentMode, CallError, ToolCall};
+use crate::schema::dialect::Dialect;
 use crate::trace::ToolSpan;
 
-/// What a request says about itself before it is read in earnest.
-pub(super) struct Request {
-    name: Option<String>,
-    id: Option<String>,
+/// The message for an object that cannot be a call.
+pub(super) const NO_CALL: &str = "a tool call is a mapping with `name` and `input`, or what ToolCall.read understands";
+
+/// True for objects that may be a call.
+pub(super) fn is_readable(object: &Bound<'_, PyAny>) -> bool {
+    object.is_instance_of::<PyString>() || foreign::is_readable(object)
 }
 
-impl Request {
+/// A request that was read.
+pub(super) struct Request<'py> {
+    name: Bound<'py, PyAny>,
+    pub(super) arguments: Bound<'py, PyDict>,
+}
+
+impl<'py> Request<'py> {
+    /// The name of the tool.
+    #[inline]
+    pub(super) fn name(&self) -> Result<&str, Early<'py>> {
+        if let Ok(name) = self.name.cast::<PyString>()
+            && let Ok(name) = name.to_str()
+        {
+            return Ok(name);
+        }
+        Err(attached(self.name.py(), |_| {
+            bad(if self.name.is_instance_of::<PyString>() {
+                "its `name` is not valid Unicode".to_owned()
+            } else {
+                format!("its `name` must be a string, not {}", kind_of(&self.name))
+            })
+        }))
+    }
+}
+
+impl State {
+    /// Reads the name and the arguments. Both are owned: a key of the request may run code that changes it.
+    #[inline]
+    pub(super) fn read_request<'py>(&self, py: Python<'py>) -> Result<Request<'py>, Early<'py>> {
+        let Some(request) = self.request.get(py) else { return Err(missing_name()) };
+        if self.single {
+            let arguments = self.keywords(py).unwrap_or_else(|| PyDict::new(py));
+            return Ok(Request { name: request, arguments });
+        }
+        let Ok(block) = request.cast::<PyDict>() else {
+            return attached(py, |_| self.read_another_kind(&request));
+        };
+        let name = block.get_item(intern!(py, "name"))?;
+        let input = block.get_item(intern!(py, "input"))?;
+        let (Some(name), Some(input)) = (name, input) else {
+            return attached(py, |_| self.read_another_format(&request));
+        };
+        match input.cast_into_exact::<PyDict>() {
+            Ok(arguments) => Ok(Request { name, arguments }),
+            Err(other) => {
+                attached(py, |_| self.read_input(Request { name, arguments: PyDict::new(py) }, other.into_inner()))
+            }
+        }
+    }
+
+    /// A request that is not a dict: a call that was read before, text, a mapping, or the object of a library.
+    fn read_another_kind<'py>(&self, request: &Bound<'py, PyAny>) -> Result<Request<'py>, Early<'py>> {
+        let py = request.py();
+        let mapping = match request.cast::<PyMapping>() {
+            Ok(mapping) if !request.is_instance_of::<PyToolCall>() => mapping,
+            _ => return self.read_another_format(request),
+        };
+        let block = PyDict::new(py);
+        block.update(mapping)?;
+        self.request.set(block.into_any());
+        self.read_request(py)
+    }
+
+    /// A request in the format of a provider; it is a block from then on.
+    #[cold]
+    fn read_another_format<'py>(&self, request: &Bound<'py, PyAny>) -> Result<Request<'py>, Early<'py>> {
+        let py = request.py();
+        let call = as_call(request, self.origin(py).as_ref())?;
+        let call = call.get();
+        if let Some(error) = &call.call.error {
+            return Err(bad(reason(&call.call, error)));
+        }
+        let arguments = to_dict(py, &call.call)?;
+        let block = call.to_block(py)?;
+        block.set_item(intern!(py, "input"), &arguments)?;
+        let Some(name) = block.get_item(intern!(py, "name"))? else { return Err(missing_name()) };
+        self.request.set(block.into_any());
+        let ToolCall { repairs, is_truncated, has_duplicate_keys, .. } = &call.call;
+        if !repairs.is_empty() || *is_truncated || *has_duplicate_keys {
+            let (repairs, is_truncated, has_duplicate_keys) = (repairs.clone(), *is_truncated, *has_duplicate_keys);
+            *self.cold().repaired.borrow_mut() = Repaired { repairs, is_truncated, has_duplicate_keys };
+        }
+        Ok(Request { name, arguments })
+    }
+
+    /// The arguments of a block in whatever form they came: an object, its JSON text, or nothing.
+    fn read_input<'py>(&self, request: Request<'py>, input: Bound<'py, PyAny>) -> Result<Request<'py>, Early<'py>> {
+        let py = input.py();
+        if input.is_none() {
+            return Ok(request);
+        }
+        let name = request.name()?.to_owned();
+        let arguments = if let Ok(input) = input.cast::<PyDict>() {
+            input.copy()?
+        } else if let Ok(text) = input.cast::<PyString>() {
+            self.read_text(py, &name, &text.to_string_lossy())?
+        } else if let Ok(mapping) = input.cast::<PyMapping>() {
+            let copy = PyDict::new(py);
+            copy.update(mapping)?;
+            copy
+        } else {
+            return Err(bad(format!("the `input` of '{name}' must be an object, not {}", kind_of(&input))));
+        };
+        Ok(Request { arguments, ..request })
+    }
+
+    /// Arguments that came as JSON text.
+    fn read_text<'py>(&self, py: Python<'py>, name: &str, text: &str) -> Result<Bound<'py, PyDict>, Early<'py>> {
+        let is_off = self.repair_mode(py) == RepairMode::Off;
+        let reading = if is_off { read_strictly(text) } else { read(text) }
+            .map_err(|error| bad(format!("the `input` of '{name}' cannot be read: {error}")))?;
+        if !reading.repairs.is_empty() {
+            *self.cold().repaired.borrow_mut() = Repaired {
+                repairs: reading.repairs,
+                is_truncated: reading.is_truncated,
+                has_duplicate_keys: reading.has_duplicate_keys,
+            };
+        }
+        to_dict(py, &ToolCall::new(name, reading.arguments))
+    }
+
+    /// The repair mode of this call.
+    fn repair_mode(&self, py: Python<'_>) -> RepairMode {
+        if let Some(tool) = self.tool.get(py) {
+            return tool.get().plan.repair();
+        }
+        let Some(toolkit) = self.toolkit.get(py) else { return RepairMode::On };
+        let behaviour = toolkit.get().behaviour();
+        if behaviour.arguments == ArgumentMode::Pass { RepairMode::Off } else { behaviour.repair }
+    }
+
+    /// The request that middlewares get: a block as it came, and any other format as a `ToolCall`.
+    pub(super) fn request_for_layers<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let request =
+            self.request.get(py).ok_or_else(|| PyRuntimeError::new_err("the request of this call is gone"))?;
+        if let (true, Some(arguments)) = (self.single, self.keywords(py)) {
+            return Ok(block(&request, arguments.as_any())?.into_any());
+        }
+        // A call that was read from text has values that were guessed, where its reader did not know the tool.
+        if !request.is_instance_of::<PyToolCall>() && is_block(&request)? {
+            return Ok(request);
+        }
+        let call = as_call(&request, self.origin(py).as_ref())?.into_any();
+        self.request.set(call.clone());
+        Ok(call)
+    }
+
+    /// Writes down the request of `Toolkit.call` as a block, which postprocess functions are given.
+    #[cold]
+    pub(super) fn keep_block(&self, py: Python<'_>, arguments: &Bound<'_, PyDict>) {
+        let Some(name) = self.request.get(py) else { return };
+        match arguments.copy().and_then(|arguments| block(&name, arguments.as_any())) {
+            Ok(block) => self.request.set(block.into_any()),
+            Err(error) => error.write_unraisable(py, None),
+        }
+    }
+
+    /// The same call, to be translated from a dialect when it starts.
+    pub(super) fn in_dialect(self, dialect: Option<Dialect>) -> Self {
+        if dialect.is_some() {
+            self.cold().dialect.set(dialect);
+        }
+        self
+    }
+
+    /// Translates the request, which is a block of the toolkit's own from then on.
+    #[cold]
+    pub(super) fn translate<'py>(&self, py: Python<'py>, dialect: Dialect) -> Result<(), Early<'py>> {
+        let request = match self.read_request(py) {
+            Ok(request) => request,
+            // The same reply is given where the request is read again.
+            Err(Early::Reply(_)) => return Ok(()),
+            Err(early) => return Err(early),
+        };
+        let (Some(toolkit), Ok(name)) = (self.toolkit.get(py), request.name()) else { return Ok(()) };
+        let Some(tool) = toolkit.get().called(py, dialect, name) else { return Ok(()) };
+        let tool = tool.get();
+        // A call that is not admitted is answered under the name that the model used.
+        if self.find_admitted(py, &tool.name).is_err() || tool.check_extension().is_err() {
+            return Ok(());
+        }
+        let told = tool.in_dialect(py, dialect, toolkit.get())?;
+        let input = told.get().decoded(request.arguments.as_any())?.map_err(|problem| {
+            let text = dialect::refusal(&tool.name, &problem);
+            Early::Reply(Answer::InvalidArguments { text })
+        })?;
+        let name = PyString::new(py, &tool.name).into_any();
+        let translated = match self.request.get(py).and_then(|call| call.cast_into::<PyDict>().ok()) {
+            Some(call) => {
+                let copy = call.copy()?;
+                copy.set_item(intern!(py, "name"), name)?;
+                copy.set_item(intern!(py, "input"), input)?;
+                copy
+            }
+            None => block(&name, &input)?,
+        };
+        self.request.set(translated.into_any());
+        Ok(())
+    }
+}
+
+/// The name and id of a request that has not been read yet, for events and spans.
+pub(super) struct Peeked {
+    pub(super) name: Option<String>,
+    pub(super) id: Option<String>,
+}
+
+impl Peeked {
     /// Looks at a call that has not started.
     pub(super) fn of(py: Python<'_>, state: &State) -> Self {
         let text = |object: Option<Bound<'_, PyAny>>| {
@@ -24,47 +242,33 @@ impl Request {
             Some(text.to_string_lossy().into_owned())
         };
         if state.single {
-            return Self { name: text(state.call.bound(py)), id: None };
+            return Self { name: text(state.request.get(py)), id: None };
         }
-        let entry = |key| block(py, state).and_then(|block| block.get_item(key).ok().flatten());
+        let entry = |key| peeked_block(py, state).and_then(|block| block.get_item(key).ok().flatten());
         Self { name: text(entry(intern!(py, "name"))), id: text(entry(intern!(py, "id"))) }
     }
 
-    /// The name of the tool and the id of the call, as far as the request has them.
-    pub(super) fn into_parts(self) -> (Option<String>, Option<String>) {
-        (self.name, self.id)
-    }
-
-    /// The span that tells of it, with what the model was told about the tool.
+    /// The span for it, with the description of the tool.
     pub(super) fn described(&self, py: Python<'_>, state: &State) -> ToolSpan<'_> {
-        let description = self.name.as_deref().and_then(|name| {
-            if state.toolkit.get().is_null() {
-                return state.tool_called_by_itself(py)?.get().schema.description();
-            }
-            // SAFETY: the slot is filled.
-            unsafe { state.toolkit(py) }.get().description(name)
+        let description = self.name.as_deref().and_then(|name| match state.toolkit.get(py) {
+            Some(toolkit) => toolkit.get().description(name),
+            None => state.tool_called_by_itself(py)?.get().schema.description(),
         });
         ToolSpan::new(self.name.as_deref(), self.id.as_deref(), description.map(Cow::Owned))
     }
 
-    /// What the model sent. Presets are no part of it.
+    /// The arguments that the model sent. Presets are not among them.
     pub(super) fn arguments<'py>(py: Python<'py>, state: &State) -> Option<Bound<'py, PyAny>> {
-        if !state.single {
-            return block(py, state)?.get_item(intern!(py, "input")).ok()?;
+        if state.single {
+            return state.keywords(py).map(Bound::into_any);
         }
-        let arguments = PyDict::new(py);
-        if let (Some(names), Some(values)) = (state.last.bound(py), state.pending.bound(py)) {
-            for (name, value) in names.try_iter().ok()?.zip(values.try_iter().ok()?) {
-                arguments.set_item(name.ok()?, value.ok()?).ok()?;
-            }
-        }
-        Some(arguments.into_any())
+        peeked_block(py, state)?.get_item(intern!(py, "input")).ok()?
     }
 }
 
 /// The request as a dict. One that only behaves like a dict is read once, here, and is a dict from then on; one in the
 /// format of a provider is read too, and is a call from then on.
-fn block<'py>(py: Python<'py>, state: &State) -> Option<Bound<'py, PyDict>> {
+fn peeked_block<'py>(py: Python<'py>, state: &State) -> Option<Bound<'py, PyDict>> {
     let request = state.request_for_layers(py).ok()?;
     if let Ok(call) = request.cast::<PyToolCall>() {
         let block = call.get().to_block(py).ok()?;
@@ -78,8 +282,66 @@ fn block<'py>(py: Python<'py>, state: &State) -> Option<Bound<'py, PyDict>> {
         Err(error) => error.into_inner(),
     };
     let block = PyDict::new(py);
-    // What is wrong with it is told when it is read in earnest.
+    // An error is reported when the request is read.
     block.update(request.cast::<PyMapping>().ok()?).ok()?;
-    state.call.set(block.clone().into_any().into_ptr());
+    state.request.set(block.clone().into_any());
     Some(block)
+}
+
+/// The call that a request is.
+fn as_call<'py>(request: &Bound<'py, PyAny>, origin: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyToolCall>> {
+    let request = match request.cast::<PyToolCall>() {
+        Ok(call) => return tool_call::declared(call, origin),
+        Err(_) => request,
+    };
+    let call = match request.cast::<PyString>() {
+        Ok(text) => tool_call::read_text(&text.to_string_lossy(), origin)?,
+        Err(_) => tool_call::read_object(request, origin)?,
+    };
+    Bound::new(request.py(), PyToolCall { call })
+}
+
+/// True for a request that is a block already: a mapping with a name and an input.
+fn is_block(request: &Bound<'_, PyAny>) -> PyResult<bool> {
+    match request.cast::<PyMapping>() {
+        Ok(mapping) => Ok(mapping.contains("name")? && mapping.contains("input")?),
+        Err(_) => Ok(false),
+    }
+}
+
+/// A request that did not come as a block, written as one.
+pub(super) fn block<'py>(name: &Bound<'py, PyAny>, input: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {
+    let py = name.py();
+    let block = PyDict::new(py);
+    block.set_item(intern!(py, "type"), intern!(py, "tool_use"))?;
+    block.set_item(intern!(py, "id"), intern!(py, ""))?;
+    block.set_item(intern!(py, "name"), name)?;
+    block.set_item(intern!(py, "input"), input)?;
+    Ok(block)
+}
+
+/// The arguments as Python objects. Python itself refuses some of what is valid JSON: integers of more digits than its
+/// limit.
+fn to_dict<'py>(py: Python<'py>, call: &ToolCall) -> Result<Bound<'py, PyDict>, Early<'py>> {
+    let name = &call.name;
+    let object = json::to_python(py, &call.arguments)
+        .map_err(|error| bad(format!("the arguments of '{name}' cannot be read: {}", value::error_text(py, &error))))?;
+    object.cast_into::<PyDict>().map_err(|_| bad(format!("the arguments of '{name}' must be an object")))
+}
+
+fn reason(call: &ToolCall, error: &CallError) -> String {
+    if call.name.is_empty() { error.to_string() } else { format!("the call of '{}': {error}", call.name) }
+}
+
+fn bad<'py>(reason: String) -> Early<'py> {
+    Early::Reply(Answer::BadCall { reason })
+}
+
+#[cold]
+fn missing_name<'py>() -> Early<'py> {
+    bad("it has no `name`".to_owned())
+}
+
+fn kind_of(object: &Bound<'_, PyAny>) -> String {
+    object.get_type().name().map_or_else(|_| "an object".to_owned(), |name| format!("{name}"))
 }

@@ -12,9 +12,9 @@ use serde_json::Value;
 use super::approval::{Reply, answered_by, checked_edit};
 use super::case::Case;
 use super::freeze::Frozen;
-use super::python::object;
-use super::start::{Refusal, block};
-use super::state::{State, Step};
+use super::python::{attached, object};
+use super::request::block;
+use super::state::{Early, Origin, State, Step};
 use crate::Error;
 use crate::bindings::json;
 use crate::bindings::note::Decided;
@@ -77,13 +77,13 @@ impl Resumption {
 
 /// The stream that goes on with a pending call. Whether that may be is decided by its first step.
 pub(crate) fn resumed<'py>(
-    counter: &Bound<'py, PyAny>,
+    origin: &Bound<'py, PyAny>,
     pending: &Bound<'py, PyAny>,
     answer: &Bound<'py, PyAny>,
     arguments: Option<&Bound<'py, PyAny>>,
     by: Option<&str>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let py = counter.py();
+    let py = origin.py();
     let pending = Pending::from_value(&read_pending(pending)?)?;
     let module = py.import(intern!(py, "toolcrib._approver"))?;
     let reply = module.call_method1(intern!(py, "reply_to_resume"), (answer, arguments, by))?;
@@ -92,13 +92,12 @@ pub(crate) fn resumed<'py>(
     let input = json::to_python(py, edited.as_ref().unwrap_or(&pending.arguments))?;
     let request = block(PyString::new(py, &pending.tool).as_any(), &input)?;
     request.set_item(intern!(py, "id"), &pending.id)?;
-    let state = State::stream(counter.clone().into_ptr(), request.into_any().into_ptr());
+    let state = State::stream(Origin::of(origin)?, request.into_any());
     let (id, tool) = (pending.id.clone(), Some(pending.tool.clone()));
     let resumption = Resumption { pending, choice, edited, by, reason, stage: AtomicU8::new(FRESH) };
     let caller = state.caller(py);
     state.join(Some(Arc::new(Case { id, tool, caller, resumption: Some(resumption) })));
-    // SAFETY: the thread is attached; the object is owned or null with an exception set.
-    unsafe { Bound::from_owned_ptr_or_err(py, object::new(state)) }
+    object::new(py, state)
 }
 
 /// The JSON of what should be a pending call; whatever cannot be read is none.
@@ -123,123 +122,92 @@ fn facts<'a>(py: Python<'_>, tool: &'a PyTool, caller: Option<&'a str>) -> Appro
 }
 
 impl State {
-    /// Ends the call with what it takes to go on later.
-    ///
-    /// # Safety
-    /// The thread is attached; `tool` is filled.
-    pub(super) unsafe fn pend(&self, py: Python<'_>, frozen: &Frozen, verdict: &Verdict) -> Step {
-        // SAFETY: as for the caller.
-        unsafe {
-            let tool = self.tool();
-            let case = self.case(py);
-            let made = tool.desk.get().approvals(py).and_then(|approvals| {
-                let facts = facts(py, tool, case.caller.as_deref());
-                let pending = approvals.get().ask(&case.id, &frozen.sent, facts)?;
-                Ok((json::to_python(py, &pending.to_value())?, pending.id))
-            });
-            let (pending, id) = match made {
-                Ok(made) => made,
-                Err(error) => return self.refuse(Refusal::Raise(error)),
-            };
-            let decided = Decided { outcome: Ruling::Pending, ..Decided::by_rule(verdict) };
-            if let Err(error) = self.note_decision(py, &decided, &frozen.whole) {
-                return self.unaccounted(py, &error);
-            }
-            self.tell_request(py, frozen, verdict, Some(&id));
-            let answer = Answer::Pending { tool: tool.name.to_string() };
-            let metadata = PyDict::new(py);
-            let response = metadata
-                .set_item(intern!(py, "pending"), pending)
-                .and_then(|()| response::answer_with(py, &answer, Some(metadata.into_any())));
-            self.finish();
-            match response {
-                Ok(response) => Step::Chunk(response.into_ptr()),
-                Err(error) => self.raise(py, error),
-            }
+    /// Ends the call with a pending value, with which it can be resumed later.
+    pub(super) fn pend<'py>(&self, py: Python<'py>, tool: &PyTool, frozen: &Frozen, verdict: &Verdict) -> Early<'py> {
+        let case = self.case(py);
+        let made = tool.desk.get().approvals(py).and_then(|approvals| {
+            let facts = facts(py, tool, case.caller.as_deref());
+            let pending = approvals.get().ask(&case.id, &frozen.sent, facts)?;
+            Ok((json::to_python(py, &pending.to_value())?, pending.id))
+        });
+        let (pending, id) = match made {
+            Ok(made) => made,
+            Err(error) => return error.into(),
+        };
+        let decided = Decided { outcome: Ruling::Pending, ..Decided::by_rule(verdict) };
+        if let Err(error) = self.note_decision(py, tool, &decided, &frozen.whole) {
+            return self.deny_unaudited(py, tool, &error);
+        }
+        self.tell_request(py, tool, frozen, verdict, Some(&id));
+        let answer = Answer::Pending { tool: tool.name.to_string() };
+        let metadata = PyDict::new(py);
+        let response = metadata
+            .set_item(intern!(py, "pending"), pending)
+            .and_then(|()| response::answer_with(py, &answer, Some(metadata.into_any())));
+        self.finish(py);
+        Early::Step(response.map_or_else(Step::Raise, Step::Chunk))
+    }
+
+    /// Uses the pending value of a resumed call up before anything runs.
+    #[inline]
+    pub(super) fn claim_approval<'py>(&self, py: Python<'py>) -> Result<(), Early<'py>> {
+        match self.cold.get() {
+            Some(cold) if cold.is_to_claim() => attached(py, |py| self.claim(py)),
+            _ => Ok(()),
         }
     }
 
-    /// Uses the pending call up before anything runs. None if the call may go on.
-    ///
-    /// # Safety
-    /// The thread is attached; the phase is `Ready`.
     #[cold]
-    pub(super) unsafe fn claim(&self) -> Option<Step> {
-        // SAFETY: as for the caller; `resumed` has filled `toolkit`.
-        Python::attach(|py| unsafe {
-            let case = self.known_case()?;
-            let resumption = case.resumption.as_ref()?;
-            let tool = match self.admitted_tool(py, &resumption.pending.tool) {
-                Ok(tool) => tool,
-                Err(answer) => return Some(self.refuse(Refusal::Answer(answer))),
-            };
-            let approvals = match tool.get().desk.get().approvals(py) {
-                Ok(approvals) => approvals,
-                Err(error) => return Some(self.refuse(Refusal::Raise(error))),
-            };
-            if let Err(error) = resumption.check_edit(py, tool.get()) {
-                return Some(self.refuse(Refusal::Raise(error)));
-            }
-            let facts = facts(py, tool.get(), case.caller.as_deref());
-            if let Err(error) = approvals.get().claim(py, &resumption.pending, &facts) {
-                return Some(self.refuse(Refusal::Raise(error)));
-            }
-            resumption.advance(FRESH, CLAIMED);
-            if resumption.choice.is_yes() {
-                return None;
-            }
-            self.tool.set(tool.into_ptr());
-            Some(self.decline(py, resumption))
-        })
+    fn claim<'py>(&self, py: Python<'py>) -> Result<(), Early<'py>> {
+        let Some(case) = self.known_case() else { return Ok(()) };
+        let Some(resumption) = case.resumption.as_ref() else { return Ok(()) };
+        let tool = self.find_admitted(py, &resumption.pending.tool)?;
+        let tool = tool.get();
+        let approvals = tool.desk.get().approvals(py)?;
+        resumption.check_edit(py, tool)?;
+        let facts = facts(py, tool, case.caller.as_deref());
+        approvals.get().claim(py, &resumption.pending, &facts)?;
+        resumption.advance(FRESH, CLAIMED);
+        if resumption.choice.is_yes() { Ok(()) } else { Err(self.decline(py, tool, resumption)) }
     }
 
     /// The answer was no.
-    unsafe fn decline(&self, py: Python<'_>, resumption: &Resumption) -> Step {
-        // SAFETY: as for `pend`.
-        unsafe {
-            let frozen = Frozen::again(py, &self.tool().plan, resumption.pending.arguments.clone());
-            let verdict = self.verdict_on(py, &frozen);
-            let by = resumption.by.as_deref().unwrap_or("resume");
-            let decided = Decided { by: Some(by), ..answered_by(&verdict, resumption.choice) };
-            if resumption.choice != Choice::Cancel {
-                let reason = resumption.reason.clone().unwrap_or_else(|| "whoever was asked did not agree".to_owned());
-                return self.turn_down(py, &frozen.whole, &decided, reason);
-            }
-            self.tool().desk.get().grants().cancel_all();
-            let desk = self.tool().desk.clone_ref(py);
-            let cancelled = py
-                .import(intern!(py, "toolcrib._approver"))
-                .and_then(|module| module.call_method1(intern!(py, "cancel_all"), (desk,)));
-            if let Err(error) = cancelled {
-                error.write_unraisable(py, None);
-            }
-            self.cancel(py, &frozen, &decided)
+    fn decline<'py>(&self, py: Python<'py>, tool: &PyTool, resumption: &Resumption) -> Early<'py> {
+        let frozen = Frozen::again(py, &tool.plan, resumption.pending.arguments.clone());
+        let verdict = self.verdict_on(py, tool, &frozen);
+        let by = resumption.by.as_deref().unwrap_or("resume");
+        let decided = Decided { by: Some(by), ..answered_by(&verdict, resumption.choice) };
+        if resumption.choice != Choice::Cancel {
+            let reason = resumption.reason.clone().unwrap_or_else(|| "whoever was asked did not agree".to_owned());
+            return self.turn_down(py, tool, &frozen.whole, &decided, reason);
         }
+        tool.desk.get().grants().cancel_all();
+        let desk = tool.desk.clone_ref(py);
+        let cancelled = py
+            .import(intern!(py, "toolcrib._approver"))
+            .and_then(|module| module.call_method1(intern!(py, "cancel_all"), (desk,)));
+        if let Err(error) = cancelled {
+            error.write_unraisable(py, None);
+        }
+        self.cancel(py, tool, &frozen, &decided)
     }
 
-    /// Runs the tool with what was approved, whatever middlewares made of the request on its way.
-    ///
-    /// # Safety
-    /// As for `pend`.
-    pub(super) unsafe fn judge_resumed(&self, py: Python<'_>, case: &Case) -> Step {
-        // SAFETY: as for the caller.
-        unsafe {
-            let Some(resumption) = case.resumption.as_ref().filter(|it| it.advance(CLAIMED, USED)) else {
-                return self.end_of_stream();
-            };
-            let tool = self.tool();
-            let frozen = Frozen::again(py, &tool.plan, resumption.pending.arguments.clone());
-            let verdict = self.verdict_on(py, &frozen);
-            let by = resumption.by.as_deref().unwrap_or("resume");
-            let decided = Decided { by: Some(by), ..answered_by(&verdict, resumption.choice) };
-            let edited = match resumption.edited(py) {
-                Ok(edited) => edited,
-                Err(error) => return self.refuse(Refusal::Raise(error)),
-            };
-            match self.edited(py, frozen, edited.as_ref(), &decided) {
-                Ok(frozen) => self.run_approved(py, &frozen, &decided, resumption.choice, &verdict),
-                Err(step) => step,
-            }
-        }
+    /// The arguments that were approved, whatever middlewares made of the request on its way.
+    pub(super) fn decide_resumed<'py>(
+        &self,
+        py: Python<'py>,
+        tool: &PyTool,
+        case: &Case,
+    ) -> Result<Bound<'py, PyDict>, Early<'py>> {
+        let Some(resumption) = case.resumption.as_ref().filter(|it| it.advance(CLAIMED, USED)) else {
+            return Err(Early::Step(self.end_of_stream(py)));
+        };
+        let frozen = Frozen::again(py, &tool.plan, resumption.pending.arguments.clone());
+        let verdict = self.verdict_on(py, tool, &frozen);
+        let by = resumption.by.as_deref().unwrap_or("resume");
+        let decided = Decided { by: Some(by), ..answered_by(&verdict, resumption.choice) };
+        let edited = resumption.edited(py)?;
+        let frozen = self.edited(py, tool, frozen, edited.as_ref(), &decided)?;
+        self.permit_approved(py, tool, &frozen, &decided, resumption.choice, &verdict)
     }
 }

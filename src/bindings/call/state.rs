@@ -1,42 +1,52 @@
-//! One call under way: what it holds, where it stands, and the step it takes when the event loop comes by.
+//! One call under way: its fields, its phase, and the step that it takes when the event loop resumes it.
 //!
 //! Everything is in cells behind a shared reference. No Rust borrow lives across a call into Python, because the tool
 //! may come back to the same stream while it runs.
 
-use std::cell::{Cell, OnceCell};
-use std::ptr;
+use std::cell::{Cell, OnceCell, RefCell};
+use std::sync::Arc;
 
-use pyo3::ffi::{self, PyObject, PySendResult};
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::ffi::PyObject;
 use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyNone, PyString, PyTuple};
 
-use super::gate;
-use super::python::slot::Slot;
-use super::python::stop;
-use super::rare::Rare;
+use super::approval::Question;
+use super::case::Case;
+use super::deadline::Deadline;
+use super::middleware::NextHandler;
+use super::observe::span::SharedSpan;
+use super::python::slot::{OnceSlot, Slot};
+use super::resume::Resumption;
 use crate::bindings::tool::PyTool;
+use crate::bindings::toolkit::PyToolkit;
+use crate::bindings::view::PyToolkitView;
+use crate::bindings::worker::Job;
+use crate::call::{Answer, Repair};
+use crate::schema::dialect::Dialect;
 
-/// Where a call stands.
+/// The stage that a call has reached.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Phase {
     /// Not awaited and not iterated: `await` gives the stream itself.
     Fresh,
     /// Nothing has run.
     Ready,
-    /// Nothing has run; `tool` is filled, and its bound arguments are in `pending` and `last`.
+    /// Nothing has run; the tool is known, and its bound arguments are in the cold state.
     Admitted,
-    /// Nothing has run; `pending` drives the question whether it may, which is among the rare things.
+    /// Nothing has run; `awaited` drives the question to the approver, which is in the cold state.
     Approval,
     /// `inner` is a coroutine (or another awaitable's iterator) that gives the one result.
     Coroutine,
-    /// `inner` is an async generator; `pending` is its step under way, unless the short way is taken.
+    /// `inner` is an async generator; `awaited` is its step under way, unless the short way is taken.
     AsyncGenerator,
     /// `inner` is a generator that runs inline.
     Generator,
     /// A worker thread does the work.
     Job,
-    /// `pending` is the coroutine of a postprocess function; the response it works on is among the rare things.
+    /// `awaited` is the coroutine of a postprocess function; the response it works on is in the cold state.
     Postprocess,
-    /// `pending` finalises the tool's async generator; the ending is known.
+    /// `awaited` finalises the tool's async generator; the ending is known.
     Closing,
     /// The interrupted response was delivered; the next step raises the cancellation.
     Cancelled,
@@ -44,24 +54,86 @@ pub(super) enum Phase {
     Done,
 }
 
-/// What one step came to. Objects are owned.
-pub(super) enum Step {
+/// The outcome of one step.
+pub(super) enum Step<'py> {
     /// The event loop has to wait for this.
-    Suspend(*mut PyObject),
+    Suspend(Bound<'py, PyAny>),
     /// A response.
-    Chunk(*mut PyObject),
+    Chunk(Bound<'py, PyAny>),
     /// There are no more responses.
     End,
-    /// A Python exception is set.
-    Raise,
+    /// The step raises this.
+    Raise(PyErr),
 }
 
-/// What a slot answers to the interpreter.
-pub(super) type Out = (PySendResult, *mut PyObject);
+/// The end of a call before its tool has given anything.
+pub(super) enum Early<'py> {
+    /// The model is answered.
+    Reply(Answer),
+    /// The developer gets an exception.
+    Raise(PyErr),
+    /// The stage has ended the call itself.
+    Step(Step<'py>),
+}
 
-pub(super) const ERROR: Out = (PySendResult::PYGEN_ERROR, ptr::null_mut());
+impl From<PyErr> for Early<'_> {
+    fn from(error: PyErr) -> Self {
+        Self::Raise(error)
+    }
+}
 
-/// Takes the mark of a running call back.
+impl From<Answer> for Early<'_> {
+    fn from(answer: Answer) -> Self {
+        Self::Reply(answer)
+    }
+}
+
+/// The result of resuming a stream, in the terms of a coroutine.
+pub(crate) enum Resumed<'py> {
+    /// The stream itself is the result: it was awaited for the first time.
+    Itself,
+    /// The event loop has to wait for this.
+    Yield(Bound<'py, PyAny>),
+    /// The awaited result.
+    Return(Bound<'py, PyAny>),
+    /// The iteration is over.
+    Stop,
+    /// An exception.
+    Raise(PyErr),
+}
+
+/// The way that a call ends once its tool's generator is finalised.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ending {
+    /// With `response`.
+    Respond,
+    /// With `response`, and then the cancellation in `error`.
+    Interrupt,
+    /// With `error`.
+    Raise,
+    /// Without another response.
+    Over,
+    /// Without a word: the consumer asked for the end.
+    Closed,
+}
+
+/// The toolkit that a call goes to, or the view of one.
+pub(super) enum Origin<'py> {
+    Toolkit(Bound<'py, PyToolkit>),
+    View(Bound<'py, PyToolkitView>),
+}
+
+impl<'py> Origin<'py> {
+    /// The origin that an object is.
+    pub(super) fn of(object: &Bound<'py, PyAny>) -> PyResult<Self> {
+        if let Ok(view) = object.cast::<PyToolkitView>() {
+            return Ok(Self::View(view.clone()));
+        }
+        Ok(Self::Toolkit(object.cast::<PyToolkit>()?.clone()))
+    }
+}
+
+/// Clears the mark of a running call.
 pub(super) struct Running<'a>(&'a Cell<bool>);
 
 impl Drop for Running<'_> {
@@ -72,23 +144,27 @@ impl Drop for Running<'_> {
 }
 
 /// One call under way.
-pub(super) struct State {
-    /// The toolkit, or the view of one. Empty in a call that begins further in than at the outermost layer: until the
-    /// start, its handler is in `last`.
-    pub(super) toolkit: Slot,
-    /// The request as it came: a mapping. For `Toolkit.call` the tool's name; until the start, the names of the arguments are
-    /// in `last` and their values in `pending`.
-    pub(super) call: Slot,
-    pub(super) tool: Slot,
+pub(crate) struct State {
+    /// The toolkit; empty in a call that begins at a handler, until it has reached the toolkit.
+    pub(super) toolkit: OnceSlot<PyToolkit>,
+    /// The view of the toolkit that the call comes through.
+    pub(super) view: OnceSlot<PyToolkitView>,
+    pub(super) tool: OnceSlot<PyTool>,
+    /// The request as it came: a mapping. For `Toolkit.call` the tool's name.
+    pub(super) request: Slot,
+    /// The arguments of `Toolkit.call`.
+    arguments: Slot,
+    /// The tool's coroutine or generator.
     pub(super) inner: Slot,
-    pub(super) pending: Slot,
+    /// The iterator of the awaitable that is under way besides the tool itself.
+    pub(super) awaited: Slot,
     /// The response delivered last by a generator.
     pub(super) last: Slot,
     pub(super) phase: Cell<Phase>,
     /// The phase after `Postprocess`.
     pub(super) resume: Cell<Phase>,
     /// A step was asked for and is not finished.
-    pub(super) armed: Cell<bool>,
+    pub(super) requested: Cell<bool>,
     /// The tool's own code is on the stack.
     pub(super) running: Cell<bool>,
     /// Awaiting gives the last response instead of a stream.
@@ -97,83 +173,178 @@ pub(super) struct State {
     pub(super) hooked: Cell<bool>,
     /// A generator has given something.
     pub(super) delivered: Cell<bool>,
-    /// How often the task had been asked to cancel when the call first gave way to the event loop.
+    /// The number of cancellation requests of the task when the call first gave way to the event loop.
     pub(super) cancelling: Cell<Option<usize>>,
     pub(super) suspended: Cell<bool>,
-    pub(super) rare: OnceCell<Box<Rare>>,
+    pub(super) cold: OnceCell<Box<Cold>>,
+}
+
+/// State that most calls never use, allocated on first use.
+pub(super) struct Cold {
+    /// The handler that the call begins at.
+    pub(super) handler: Slot,
+    /// The bound arguments of a call that was admitted before it began.
+    pub(super) bound: RefCell<Option<(Py<PyTuple>, Option<Py<PyDict>>)>>,
+    /// The work in a worker thread.
+    pub(super) job: OnceCell<Job>,
+    /// The exception that `athrow` was given.
+    pub(super) thrown: Slot,
+    /// The value that `asend` was given.
+    pub(super) sent: Slot,
+    /// The ending after `Closing`.
+    pub(super) ending: Cell<Ending>,
+    /// The response that the call ends with; before that, the one that a postprocess function works on.
+    pub(super) response: Slot,
+    pub(super) error: Slot,
+    /// The event loop has thrown a cancellation in.
+    pub(super) cancel_thrown: Cell<bool>,
+    pub(super) deadline: Deadline,
+    /// The call was answered before it ran, and its stream has no reader.
+    pub(super) in_background: Cell<bool>,
+    /// The handler that a middleware was given, if the call is a layer around another.
+    pub(super) next: Slot,
+    /// The identity that the layers of the call share.
+    pub(super) case: RefCell<Option<Arc<Case>>>,
+    /// The question that the approver is asked about the call.
+    pub(super) question: RefCell<Option<Box<Question>>>,
+    /// The dialect that the request has to be translated from first.
+    pub(super) dialect: Cell<Option<Dialect>>,
+    /// The span and events of the call.
+    pub(super) span: RefCell<Option<SharedSpan>>,
+    /// The repairs of its arguments.
+    pub(super) repaired: RefCell<Repaired>,
+}
+
+/// Repairs of the arguments of a call, and the reasons why they may not be what was meant.
+#[derive(Default)]
+pub(super) struct Repaired {
+    pub(super) repairs: Vec<Repair>,
+    pub(super) is_truncated: bool,
+    pub(super) has_duplicate_keys: bool,
 }
 
 impl State {
-    /// A call of `toolkit` that will read its request when it starts. Takes the references.
-    pub(super) fn stream(toolkit: *mut PyObject, call: *mut PyObject) -> Self {
-        Self::new(toolkit, call, false)
-    }
-
-    /// A call whose awaiting gives the last response. Takes the references.
-    pub(super) fn single(
-        toolkit: *mut PyObject,
-        tool: *mut PyObject,
-        names: *mut PyObject,
-        values: *mut PyObject,
-    ) -> Self {
-        let state = Self::new(toolkit, tool, true);
-        state.last.set(names);
-        state.pending.set(values);
+    /// A call that will read its request when it starts.
+    pub(super) fn stream(origin: Origin<'_>, request: Bound<'_, PyAny>) -> Self {
+        let state = Self::new(request, false);
+        state.set_origin(origin);
         state
     }
 
-    /// A call that begins where a handler points to. Takes the references.
-    pub(super) fn within(handler: *mut PyObject, request: *mut PyObject) -> Self {
-        let state = Self::new(ptr::null_mut(), request, false);
-        state.last.set(handler);
+    /// A call whose awaiting gives the last response.
+    pub(super) fn single(origin: Origin<'_>, name: Bound<'_, PyString>, arguments: Bound<'_, PyDict>) -> Self {
+        let state = Self::new(name.into_any(), true);
+        state.set_origin(origin);
+        state.arguments.set(arguments.into_any());
+        state
+    }
+
+    /// A call that begins where a handler points to.
+    pub(super) fn within(handler: Bound<'_, NextHandler>, request: Bound<'_, PyAny>) -> Self {
+        let state = Self::new(request, false);
+        state.cold().handler.set(handler.into_any());
         state
     }
 
     #[inline]
-    pub(super) fn new(toolkit: *mut PyObject, call: *mut PyObject, single: bool) -> Self {
+    fn new(request: Bound<'_, PyAny>, single: bool) -> Self {
         Self {
-            toolkit: Slot::owning(toolkit),
-            call: Slot::owning(call),
-            tool: Slot::empty(),
+            toolkit: OnceSlot::empty(),
+            view: OnceSlot::empty(),
+            tool: OnceSlot::empty(),
+            request: Slot::holding(request),
+            arguments: Slot::empty(),
             inner: Slot::empty(),
-            pending: Slot::empty(),
+            awaited: Slot::empty(),
             last: Slot::empty(),
             phase: Cell::new(if single { Phase::Ready } else { Phase::Fresh }),
             resume: Cell::new(Phase::Done),
-            armed: Cell::new(single),
+            requested: Cell::new(single),
             running: Cell::new(false),
             single,
             hooked: Cell::new(false),
             delivered: Cell::new(false),
             cancelling: Cell::new(None),
             suspended: Cell::new(false),
-            rare: OnceCell::new(),
+            cold: OnceCell::new(),
         }
     }
 
-    /// The tool that was found.
-    ///
-    /// # Safety
-    /// `tool` is filled, as it is in every phase between `Ready` and `Done`.
+    /// The call that does the work of this one in the background: of the same request and tool, and with arguments that
+    /// are bound already. Awaiting it gives the last response.
+    pub(super) fn in_background<'py>(
+        &self,
+        py: Python<'py>,
+        arguments: Bound<'py, PyTuple>,
+        keywords: Option<Bound<'py, PyDict>>,
+    ) -> Self {
+        let request = self.request.get(py).unwrap_or_else(|| py.None().into_bound(py));
+        let state = Self::new(request, true);
+        if let Some(toolkit) = self.toolkit.get(py) {
+            state.toolkit.set(toolkit.to_owned());
+        }
+        if let Some(view) = self.view.get(py) {
+            state.view.set(view.to_owned());
+        }
+        if let Some(tool) = self.tool.get(py) {
+            state.tool.set(tool.to_owned());
+        }
+        state.phase.set(Phase::Admitted);
+        state.cold().bound.replace(Some((arguments.unbind(), keywords.map(Bound::unbind))));
+        state.cold().in_background.set(true);
+        state
+    }
+
+    /// Fills in the toolkit, and the view if the call comes through one.
     #[inline]
-    pub(super) unsafe fn tool(&self) -> &PyTool {
-        // SAFETY: `start` puts only instances of `PyTool` there, the class is frozen, and the slot keeps it alive.
-        unsafe {
-            let py = Python::assume_attached();
-            let tool = Bound::from_borrowed_ptr(py, self.tool.get());
-            &*ptr::from_ref(tool.cast_unchecked::<PyTool>().get())
+    pub(super) fn set_origin(&self, origin: Origin<'_>) {
+        match origin {
+            Origin::Toolkit(toolkit) => self.toolkit.set(toolkit),
+            Origin::View(view) => {
+                self.toolkit.set(view.get().toolkit(view.py()).clone());
+                self.view.set(view);
+            }
         }
     }
 
-    pub(super) fn rare(&self) -> &Rare {
-        self.rare.get_or_init(Box::default)
+    /// The view that the call comes through, or else its toolkit.
+    pub(super) fn origin<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
+        match self.view.get(py) {
+            Some(view) => Some(view.to_owned().into_any()),
+            None => self.toolkit.get(py).map(|toolkit| toolkit.to_owned().into_any()),
+        }
     }
 
-    /// Asks for the next response: `__anext__`. What there is to say to that, also that the stream is over, is said when the
-    /// step is awaited; false when somebody else waits for one.
+    /// The identity of the caller, if the call comes through a view.
+    pub(super) fn caller(&self, py: Python<'_>) -> Option<Arc<str>> {
+        if self.toolkit.get(py).is_none() {
+            return self.caller_of_handler(py);
+        }
+        self.view.get(py)?.get().caller().map(Arc::from)
+    }
+
+    /// The tool, in a phase that is entered only when it is known.
     #[inline]
-    pub(super) fn arm(&self) -> bool {
-        if self.single || self.armed.replace(true) {
+    #[allow(clippy::expect_used, reason = "a defect of ours, which the stream's slots answer with InternalError")]
+    pub(super) fn tool<'py>(&self, py: Python<'py>) -> Borrowed<'_, 'py, PyTool> {
+        self.tool.get(py).expect("a call that runs has found its tool")
+    }
+
+    /// The arguments of `Toolkit.call`.
+    #[inline]
+    pub(super) fn keywords<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyDict>> {
+        self.arguments.get(py)?.cast_into::<PyDict>().ok()
+    }
+
+    pub(super) fn cold(&self) -> &Cold {
+        self.cold.get_or_init(Box::default)
+    }
+
+    /// Asks for the next response: `__anext__`. Errors, also the end of the stream, are raised when the step is awaited;
+    /// false while another step is under way.
+    #[inline]
+    pub(crate) fn request_step(&self) -> bool {
+        if self.single || self.requested.replace(true) {
             return false;
         }
         if self.phase.get() == Phase::Fresh {
@@ -182,96 +353,79 @@ impl State {
         true
     }
 
-    /// The event loop comes by: goes on until the next response or the next wait.
-    ///
-    /// # Safety
-    /// The thread is attached; `me` is the object this state belongs to.
     #[inline]
-    pub(super) unsafe fn send(&self, me: *mut PyObject, value: *mut PyObject) -> Out {
-        // SAFETY: as for the caller.
-        unsafe {
-            if self.running.get() {
-                let message = c"the tool call is already executing";
-                ffi::PyErr_SetString(ffi::PyExc_ValueError, message.as_ptr());
-                return ERROR;
-            }
-            if self.phase.get() == Phase::Fresh {
-                self.phase.set(Phase::Ready);
-                return (PySendResult::PYGEN_RETURN, ffi::Py_NewRef(me));
-            }
-            if !self.armed.get() {
-                let message = c"cannot reuse already awaited tool call";
-                ffi::PyErr_SetString(ffi::PyExc_RuntimeError, message.as_ptr());
-                return ERROR;
-            }
-            let step = self.guarded_step(value);
-            self.conclude(step)
+    fn step_done(&self, py: Python<'_>) {
+        self.requested.set(false);
+        if self.suspended.replace(false)
+            && let Some(cold) = self.cold.get()
+        {
+            cold.deadline.pause(py);
         }
     }
 
-    /// Turns what a step came to into what the interpreter is told.
-    ///
-    /// # Safety
-    /// The thread is attached.
+    /// Resumes the call until it yields a response or suspends.
     #[inline]
-    pub(super) unsafe fn conclude(&self, mut step: Step) -> Out {
-        // SAFETY: as for the caller; owned objects are passed on or kept.
-        unsafe {
-            loop {
-                match step {
-                    Step::Suspend(future) => {
-                        if !self.suspended.get() {
-                            self.note_suspension();
-                        }
-                        return (PySendResult::PYGEN_NEXT, future);
+    pub(crate) fn send<'py>(&self, py: Python<'py>, value: &Bound<'py, PyAny>) -> Resumed<'py> {
+        if self.running.get() {
+            return Resumed::Raise(PyValueError::new_err("the tool call is already executing"));
+        }
+        if self.phase.get() == Phase::Fresh {
+            self.phase.set(Phase::Ready);
+            return Resumed::Itself;
+        }
+        if !self.requested.get() {
+            return Resumed::Raise(PyRuntimeError::new_err("cannot reuse already awaited tool call"));
+        }
+        let step = self.guarded_step(py, value);
+        self.conclude(py, step)
+    }
+
+    /// Turns the outcome of a step into the result of the stream's coroutine.
+    #[inline]
+    pub(super) fn conclude<'py>(&self, py: Python<'py>, mut step: Step<'py>) -> Resumed<'py> {
+        loop {
+            match step {
+                Step::Suspend(future) => {
+                    if !self.suspended.get() {
+                        self.note_suspension(py);
                     }
-                    Step::Chunk(response) if self.single => {
-                        self.last.set(response);
-                        step = self.guarded_step(ffi::Py_None());
-                    }
-                    Step::Chunk(response) => {
-                        self.disarm();
-                        return (PySendResult::PYGEN_RETURN, response);
-                    }
-                    Step::End => {
-                        self.disarm();
-                        if self.single {
-                            return (PySendResult::PYGEN_RETURN, self.last.take());
-                        }
-                        stop::async_iteration();
-                        return ERROR;
-                    }
-                    Step::Raise => {
-                        self.disarm();
-                        return ERROR;
-                    }
+                    return Resumed::Yield(future);
+                }
+                Step::Chunk(response) if self.single => {
+                    self.last.set(response);
+                    step = self.guarded_step(py, PyNone::get(py).as_any());
+                }
+                Step::Chunk(response) => {
+                    self.step_done(py);
+                    return Resumed::Return(response);
+                }
+                Step::End => {
+                    self.step_done(py);
+                    return match self.last.take(py) {
+                        Some(response) if self.single => Resumed::Return(response),
+                        _ => Resumed::Stop,
+                    };
+                }
+                Step::Raise(error) => {
+                    self.step_done(py);
+                    return Resumed::Raise(error);
                 }
             }
         }
     }
 
-    /// Whether somebody waits for this call, or its code is on the stack.
-    pub(super) fn is_busy(&self) -> bool {
-        self.armed.get() || self.running.get()
+    /// True while a step is awaited or its code is on the stack.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.requested.get() || self.running.get()
     }
 
     #[inline]
-    unsafe fn disarm(&self) {
-        self.armed.set(false);
-        if self.suspended.replace(false)
-            && let Some(rare) = self.rare.get()
-        {
-            rare.deadline.pause();
-        }
-    }
-
-    #[inline]
-    unsafe fn guarded_step(&self, value: *mut PyObject) -> Step {
+    fn guarded_step<'py>(&self, py: Python<'py>, value: &Bound<'py, PyAny>) -> Step<'py> {
         let _running = self.enter();
-        // SAFETY: as for the caller.
-        unsafe {
-            let step = self.step(value);
-            if let Some(rare) = self.rare.get() { self.with_repairs(rare, step) } else { step }
+        let step = self.step(py, value);
+        match self.cold.get() {
+            Some(cold) => self.with_repairs(py, cold, step),
+            None => step,
         }
     }
 
@@ -283,95 +437,126 @@ impl State {
         Running(&self.running)
     }
 
+    /// Ends the call: drops everything but the response that `single` waits for.
     #[inline]
-    pub(super) unsafe fn step(&self, value: *mut PyObject) -> Step {
-        // SAFETY: each phase's invariants are set by whoever entered it.
-        unsafe {
-            if let Some(rare) = self.rare.get()
-                && let Some(step) = self.step_rarely(rare, value)
-            {
-                return step;
-            }
-            match self.phase.get() {
-                Phase::Ready => {
-                    if !gate::is_quiet()
-                        && let Some(step) = self.start_in_span()
-                    {
-                        return step;
-                    }
-                    self.start()
-                }
-                Phase::Admitted => self.start_admitted(),
-                Phase::Approval => self.step_approval(value),
-                Phase::Coroutine => self.step_coroutine(value),
-                Phase::AsyncGenerator => self.step_async_generator(value),
-                Phase::Generator => self.step_generator(value),
-                Phase::Job => self.step_job(),
-                Phase::Postprocess => self.step_postprocess(value),
-                Phase::Closing => self.step_closing(value),
-                Phase::Cancelled => {
-                    self.raise_cancellation();
-                    Step::Raise
-                }
-                Phase::Fresh | Phase::Done => Step::End,
-            }
-        }
-    }
-
-    /// A step as few calls take it: inside a span, or asked for by `asend` or `athrow`. None if this one is like the others.
-    #[cold]
-    unsafe fn step_rarely(&self, rare: &Rare, value: *mut PyObject) -> Option<Step> {
-        // SAFETY: as for the caller; what was sent is owned.
-        unsafe {
-            if self.phase.get() == Phase::Ready
-                && let Some(dialect) = rare.dialect.take()
-                && let Some(step) = self.translate(dialect)
-            {
-                return Some(step);
-            }
-            if let Some(span) = self.span().filter(|span| span.is_to_enter()) {
-                return Some(Python::attach(|py| self.step_inside(py, &span, || self.step(value))));
-            }
-            let thrown = rare.thrown.take();
-            if !thrown.is_null() {
-                return Some(Python::attach(|py| {
-                    self.throw_into(py, PyErr::from_value(Bound::from_owned_ptr(py, thrown)))
-                }));
-            }
-            let sent = rare.sent.take();
-            if sent.is_null() {
-                return None;
-            }
-            let step = self.step(sent);
-            ffi::Py_DECREF(sent);
-            Some(step)
-        }
-    }
-
-    /// The call is over: lets go of everything but the response that `single` waits for.
-    #[inline]
-    pub(super) fn finish(&self) {
+    pub(super) fn finish(&self, py: Python<'_>) {
         self.phase.set(Phase::Done);
-        self.pending.clear();
-        self.inner.clear();
-        self.call.clear();
+        self.awaited.clear(py);
+        self.inner.clear(py);
+        self.request.clear(py);
+        self.arguments.clear(py);
         if !self.single {
-            self.last.clear();
+            self.last.clear(py);
         }
-        if let Some(rare) = self.rare.get() {
-            rare.release();
+        if let Some(cold) = self.cold.get() {
+            cold.release(py);
         }
     }
 
-    /// Drops every reference; for the collector and the deallocator.
-    pub(super) fn clear(&self) {
-        self.abandon();
-        self.finish();
-        if let Some(rare) = self.rare.get() {
-            rare.clear();
+    /// Drops what may be part of a reference cycle; for the collector. The class, the toolkit and the tool stay until
+    /// the stream is deallocated: the cycles through those have other members that the collector can clear.
+    pub(crate) fn clear(&self, py: Python<'_>) {
+        self.abandon(py);
+        self.finish(py);
+        if let Some(cold) = self.cold.get() {
+            cold.clear(py);
         }
-        self.last.clear();
-        self.tool.clear();
-        self.toolkit.clear();
+        self.last.clear(py);
+    }
+
+    /// The objects held, for the collector, but for those of the job.
+    pub(crate) fn objects(&self, py: Python<'_>) -> impl Iterator<Item = *mut PyObject> + use<> {
+        let slots = [&self.request, &self.arguments, &self.inner, &self.awaited, &self.last].map(Slot::visited);
+        let typed = [self.toolkit.visited(), self.view.visited(), self.tool.visited()];
+        let cold = self.cold.get().map(|cold| cold.objects(py));
+        slots.into_iter().chain(typed).chain(cold.into_iter().flatten()).filter(|object| !object.is_null())
+    }
+
+    /// The name that asyncio shows for the task that runs the call.
+    pub(crate) fn name<'py>(&self, py: Python<'py>) -> Bound<'py, PyString> {
+        PyString::new(py, self.tool.get(py).as_ref().map_or("tool call", |tool| &tool.get().name))
+    }
+
+    /// The work in a worker thread.
+    pub(crate) fn job(&self) -> Option<&Job> {
+        self.cold.get()?.job.get()
+    }
+}
+
+impl Default for Cold {
+    fn default() -> Self {
+        Self {
+            handler: Slot::empty(),
+            bound: RefCell::new(None),
+            job: OnceCell::new(),
+            thrown: Slot::empty(),
+            sent: Slot::empty(),
+            ending: Cell::new(Ending::Respond),
+            response: Slot::empty(),
+            error: Slot::empty(),
+            cancel_thrown: Cell::new(false),
+            deadline: Deadline::new(),
+            in_background: Cell::new(false),
+            next: Slot::empty(),
+            case: RefCell::new(None),
+            question: RefCell::new(None),
+            dialect: Cell::new(None),
+            span: RefCell::new(None),
+            repaired: RefCell::default(),
+        }
+    }
+}
+
+impl Cold {
+    /// True if the call goes on with one that was pending.
+    pub(super) fn is_resumed(&self) -> bool {
+        self.case.borrow().as_ref().is_some_and(|case| case.resumption.is_some())
+    }
+
+    /// True if the pending call is still to be used up.
+    pub(super) fn is_to_claim(&self) -> bool {
+        let case = self.case.borrow();
+        case.as_ref().and_then(|case| case.resumption.as_ref()).is_some_and(Resumption::is_to_claim)
+    }
+
+    /// Gives up the work under way.
+    fn release(&self, py: Python<'_>) {
+        if let Some(job) = self.job.get() {
+            job.abandon();
+        }
+        self.deadline.stop(py);
+        self.sent.clear(py);
+        self.thrown.clear(py);
+        self.response.clear(py);
+        drop(self.bound.take());
+        if let Some(next) = self.next.take(py)
+            && let Ok(next) = next.cast::<NextHandler>()
+        {
+            next.get().release();
+        }
+    }
+
+    /// Drops every reference.
+    fn clear(&self, py: Python<'_>) {
+        self.release(py);
+        self.handler.clear(py);
+        self.error.clear(py);
+        self.deadline.clear(py);
+    }
+
+    fn objects(&self, py: Python<'_>) -> impl Iterator<Item = *mut PyObject> + use<> {
+        let own = [&self.handler, &self.thrown, &self.sent, &self.response, &self.error, &self.next].map(Slot::visited);
+        // The collector comes by while nothing runs here, so that nothing is borrowed.
+        let bound = self.bound.try_borrow().ok();
+        let bound = bound.as_ref().and_then(|bound| {
+            bound.as_ref().map(|(arguments, keywords)| {
+                [arguments.as_ptr(), keywords.as_ref().map_or(std::ptr::null_mut(), Py::as_ptr)]
+            })
+        });
+        let span = self.span.try_borrow().ok().and_then(|span| span.as_ref().map(|span| span.get(py).objects()));
+        own.into_iter()
+            .chain(self.deadline.objects())
+            .chain(bound.into_iter().flatten())
+            .chain(span.into_iter().flatten())
     }
 }

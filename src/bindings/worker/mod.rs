@@ -31,7 +31,6 @@ use pyo3::prelude::*;
 
 pub(crate) use errand::Errand;
 pub(crate) use job::{Job, Step};
-pub(crate) use version::version_of;
 
 /// What workers, jobs and ports share, and what a forked child has to do without.
 struct Shared {

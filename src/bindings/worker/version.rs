@@ -8,7 +8,7 @@ use pyo3::ffi::PyObject;
 /// The thread is attached; `dict` is a live dict.
 #[inline]
 #[allow(clippy::unnecessary_wraps, reason = "newer versions of CPython keep no such number")]
-pub(crate) unsafe fn version_of(dict: *mut PyObject) -> Option<u64> {
+pub(super) unsafe fn version_of(dict: *mut PyObject) -> Option<u64> {
     #[cfg(not(Py_3_12))]
     {
         // SAFETY: as for the caller.

@@ -1,18 +1,24 @@
-//! The two methods of `Toolkit` that begin a call, made here rather than by pyo3: its wrapper costs a tenth of a call, and
-//! keywords would be put into a dict first, which costs a third of one.
+//! The methods that begin a call, and the constructor of `ToolResponse`: made here rather than by pyo3, whose wrappers
+//! cost a tenth of a call.
+//!
+//! `Toolkit.call_tool_function` and `Toolkit.call` are put into the classes `Toolkit` and `ToolkitView` by [`init`].
 
 use std::ffi::{CStr, c_char};
 use std::ptr;
 
+use pyo3::PyTypeInfo;
 use pyo3::exceptions::PyTypeError;
 use pyo3::ffi::{self, Py_ssize_t, PyObject};
 use pyo3::prelude::*;
-use pyo3::types::{PyString, PyType};
+use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 
-use super::super::reading::{NO_CALL, is_readable};
-use super::super::state::State;
-use super::object;
+use super::super::request::{NO_CALL, is_readable};
+use super::super::state::{Origin, State};
+use super::{attached, object};
 use crate::bindings::dialect::Named;
+use crate::bindings::response::{FIELDS, PyToolResponse};
+use crate::bindings::toolkit::PyToolkit;
+use crate::bindings::view::PyToolkitView;
 
 const STREAM_DOC: &CStr = c"call_tool_function($self, tool_call, *, dialect=None)
 --
@@ -46,113 +52,256 @@ Args:
 Returns:
     An awaitable of the last response.";
 
+/// The toolkit or view that a method was called on.
+///
+/// # Safety
+/// `object` is the first argument of a method of those two classes.
+#[inline]
+unsafe fn origin(py: Python<'_>, object: *mut PyObject) -> Origin<'_> {
+    // SAFETY: a method descriptor checks the class of its first argument, which is one of the two; views have no subclasses.
+    unsafe {
+        let object = Bound::from_borrowed_ptr(py, object);
+        if object.get_type_ptr() == PyToolkitView::type_object_raw(py) {
+            Origin::View(object.cast_into_unchecked())
+        } else {
+            Origin::Toolkit(object.cast_into_unchecked::<PyToolkit>())
+        }
+    }
+}
+
+/// A new stream for the interpreter, or null with the exception set.
+#[inline]
+fn stream(py: Python<'_>, state: PyResult<State>) -> *mut PyObject {
+    match state.and_then(|state| object::new(py, state)) {
+        Ok(stream) => stream.into_ptr(),
+        Err(error) => {
+            error.restore(py);
+            ptr::null_mut()
+        }
+    }
+}
+
 unsafe extern "C" fn call_tool_function(
     toolkit: *mut PyObject,
     arguments: *const *mut PyObject,
     count: Py_ssize_t,
     names: *mut PyObject,
 ) -> *mut PyObject {
-    // SAFETY: called by the interpreter with `count` positional arguments and then one for each of `names`.
+    // SAFETY: called by the interpreter in an attached thread, with `count` positional arguments and then one for each of
+    // `names`.
     unsafe {
+        let py = Python::assume_attached();
+        if count == 1 && names.is_null() && ffi::PyDict_Check(*arguments) != 0 {
+            let request = Bound::from_borrowed_ptr(py, *arguments);
+            return stream(py, Ok(State::stream(origin(py, toolkit), request)));
+        }
         let given = if names.is_null() { 0 } else { ffi::PyTuple_GET_SIZE(names) };
-        let is_named = |index| {
-            ffi::PyUnicode_CompareWithASCIIString(ffi::PyTuple_GET_ITEM(names, index), c"tool_call".as_ptr()) == 0
-        };
-        if count + given != 1 || (given == 1 && !is_named(0)) {
-            return call_in_dialect(toolkit, arguments, count, names);
-        }
-        let block = *arguments;
-        if ffi::PyDict_Check(block) == 0 && !Python::attach(|py| is_readable(&Bound::from_borrowed_ptr(py, block))) {
-            return refused(NO_CALL);
-        }
-        object::new(State::stream(ffi::Py_NewRef(toolkit), ffi::Py_NewRef(block)))
+        let named = |index| Bound::<PyAny>::from_borrowed_ptr(py, ffi::PyTuple_GET_ITEM(names, index));
+        let value = |index| Bound::<PyAny>::from_borrowed_ptr(py, *arguments.offset(index));
+        let positional: Vec<_> = (0..count).map(value).collect();
+        let keywords: Vec<_> = (0..given).map(|index| (named(index), value(count + index))).collect();
+        attached(py, |py| stream(py, call_as_written(origin(py, toolkit), positional, keywords)))
     }
 }
 
-/// The same with a keyword `dialect`, or with arguments that cannot be.
+/// The call that the arguments of `call_tool_function` ask for, in whatever way they are passed.
 #[cold]
-unsafe fn call_in_dialect(
-    toolkit: *mut PyObject,
-    arguments: *const *mut PyObject,
-    count: Py_ssize_t,
-    names: *mut PyObject,
-) -> *mut PyObject {
-    // SAFETY: as for `call_tool_function`.
+fn call_as_written<'py>(
+    origin: Origin<'py>,
+    positional: Vec<Bound<'py, PyAny>>,
+    keywords: Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)>,
+) -> PyResult<State> {
+    let usage = || PyTypeError::new_err("call_tool_function() takes one argument, tool_call, and the keyword dialect");
+    let count = positional.len() + keywords.len();
+    let mut request = positional.into_iter().next();
+    let mut dialect = None;
+    let mut read = usize::from(request.is_some());
+    for (name, value) in keywords {
+        let place = match name.extract::<&str>()? {
+            "tool_call" => &mut request,
+            "dialect" => &mut dialect,
+            _ => return Err(usage()),
+        };
+        read += usize::from(place.replace(value).is_none());
+    }
+    let Some(request) = request.filter(|_| read == count) else { return Err(usage()) };
+    if !is_readable(&request) {
+        return Err(PyTypeError::new_err(NO_CALL));
+    }
+    let state = State::stream(origin, request);
+    Ok(match dialect {
+        Some(dialect) => state.in_dialect(dialect.extract::<Named>()?.0),
+        None => state,
+    })
+}
+
+unsafe extern "C" fn call(toolkit: *mut PyObject, arguments: *mut PyObject, keywords: *mut PyObject) -> *mut PyObject {
+    // SAFETY: called by the interpreter in an attached thread with a tuple, and a dict or null.
     unsafe {
-        let is = |index, name: &CStr| {
-            ffi::PyUnicode_CompareWithASCIIString(ffi::PyTuple_GET_ITEM(names, index), name.as_ptr()) == 0
-        };
-        let given = if names.is_null() { 0 } else { ffi::PyTuple_GET_SIZE(names) };
-        let at = |name: &CStr| (0..given).find(|index| is(*index, name)).map(|index| *arguments.offset(count + index));
-        let block = if count == 1 { Some(*arguments) } else { at(c"tool_call") };
-        let (Some(block), Some(dialect), 2) = (block, at(c"dialect"), count + given) else {
-            return refused("call_tool_function() takes one argument, tool_call, and the keyword dialect");
-        };
-        Python::attach(|py| {
-            if !is_readable(&Bound::from_borrowed_ptr(py, block)) {
-                return refused(NO_CALL);
-            }
-            match Bound::from_borrowed_ptr(py, dialect).extract::<Named>() {
-                Ok(Named(dialect)) => {
-                    object::new(State::stream(ffi::Py_NewRef(toolkit), ffi::Py_NewRef(block)).in_dialect(dialect))
-                }
-                Err(error) => {
-                    error.restore(py);
-                    ptr::null_mut()
-                }
-            }
-        })
+        let py = Python::assume_attached();
+        let arguments = Bound::from_borrowed_ptr(py, arguments).cast_into_unchecked::<PyTuple>();
+        // `f(**arguments)` makes a new dict, which only the call refers to; any other may still change.
+        let is_shared = !keywords.is_null() && ffi::Py_REFCNT(keywords) > 1;
+        let keywords = Bound::from_borrowed_ptr_or_opt(py, keywords).map(|it| it.cast_into_unchecked::<PyDict>());
+        stream(py, single(py, origin(py, toolkit), &arguments, keywords, is_shared))
     }
 }
 
-#[cold]
-fn refused(reason: &'static str) -> *mut PyObject {
-    Python::attach(|py| PyTypeError::new_err(reason).restore(py));
-    ptr::null_mut()
+/// The call that the arguments of `call` ask for.
+#[inline]
+fn single<'py>(
+    py: Python<'py>,
+    origin: Origin<'py>,
+    arguments: &Bound<'py, PyTuple>,
+    keywords: Option<Bound<'py, PyDict>>,
+    is_shared: bool,
+) -> PyResult<State> {
+    let name = match arguments.get_item(0) {
+        Ok(name) if arguments.len() == 1 => name.cast_into::<PyString>().ok(),
+        _ => None,
+    };
+    let Some(name) = name else {
+        return Err(PyTypeError::new_err("call() takes the tool's name, a string, and its arguments by keyword"));
+    };
+    let keywords = match keywords {
+        Some(keywords) if is_shared => keywords.copy()?,
+        Some(keywords) => keywords,
+        None => PyDict::new(py),
+    };
+    Ok(State::single(origin, name, keywords))
 }
 
-unsafe extern "C" fn call(
-    toolkit: *mut PyObject,
-    arguments: *const *mut PyObject,
-    count: Py_ssize_t,
-    names: *mut PyObject,
-) -> *mut PyObject {
-    // SAFETY: called by the interpreter with `count` positional arguments and then one for each of `names`.
-    unsafe {
-        if count != 1 || ffi::PyUnicode_Check(*arguments) == 0 {
-            return refused("call() takes the tool's name, a string, and its arguments by keyword");
-        }
-        let given = if names.is_null() { 0 } else { ffi::PyTuple_GET_SIZE(names) };
-        let values = ffi::PyTuple_New(given);
-        if values.is_null() {
-            return ptr::null_mut();
-        }
-        for index in 0..given {
-            let value = *arguments.offset(index + 1);
-            ffi::PyTuple_SET_ITEM(values, index, ffi::Py_NewRef(value));
-        }
-        let names = if names.is_null() { names } else { ffi::Py_NewRef(names) };
-        object::new(State::single(ffi::Py_NewRef(toolkit), ffi::Py_NewRef(*arguments), names, values))
-    }
-}
-
-/// Puts the methods into the class.
-pub(crate) fn init(toolkit: &Bound<'_, PyType>) -> PyResult<()> {
-    let methods: [(&'static CStr, ffi::PyCFunctionFastWithKeywords, &'static CStr); 2] =
-        [(c"call_tool_function", call_tool_function, STREAM_DOC), (c"call", call, SINGLE_DOC)];
-    for (name, function, doc) in methods {
-        let definition = Box::leak(Box::new(ffi::PyMethodDef {
-            ml_name: name.as_ptr(),
-            ml_meth: ffi::PyMethodDefPointer { PyCFunctionFastWithKeywords: function },
+/// Puts the methods into a class.
+fn add_methods(class: &Bound<'_, PyType>) -> PyResult<()> {
+    let methods = [
+        ffi::PyMethodDef {
+            ml_name: c"call_tool_function".as_ptr(),
+            ml_meth: ffi::PyMethodDefPointer { PyCFunctionFastWithKeywords: call_tool_function },
             ml_flags: ffi::METH_FASTCALL | ffi::METH_KEYWORDS,
-            ml_doc: doc.as_ptr().cast::<c_char>(),
-        }));
+            ml_doc: STREAM_DOC.as_ptr().cast::<c_char>(),
+        },
+        // Not METH_FASTCALL: `call(name, **arguments)` is passed its dict as it is, which costs less than its pieces.
+        ffi::PyMethodDef {
+            ml_name: c"call".as_ptr(),
+            ml_meth: ffi::PyMethodDefPointer { PyCFunctionWithKeywords: call },
+            ml_flags: ffi::METH_VARARGS | ffi::METH_KEYWORDS,
+            ml_doc: SINGLE_DOC.as_ptr().cast::<c_char>(),
+        },
+    ];
+    for definition in methods {
         // SAFETY: the definition is leaked on purpose: the method keeps pointing to it.
         let method = unsafe {
-            let method = ffi::PyDescr_NewMethod(toolkit.as_type_ptr(), definition);
-            Bound::from_owned_ptr_or_err(toolkit.py(), method)?
+            let method = ffi::PyDescr_NewMethod(class.as_type_ptr(), Box::leak(Box::new(definition)));
+            Bound::from_owned_ptr_or_err(class.py(), method)?
         };
-        toolkit.setattr(method.getattr("__name__")?.cast::<PyString>()?, &method)?;
+        class.setattr(method.getattr("__name__")?.cast::<PyString>()?, &method)?;
     }
     Ok(())
+}
+
+/// Puts the methods into `Toolkit` and `ToolkitView`, and gives `ToolResponse` its vectorcall. Subclasses do not inherit
+/// that, so that their own `__new__` and `__init__` are called.
+pub(crate) fn init(toolkit: &Bound<'_, PyType>) -> PyResult<()> {
+    let py = toolkit.py();
+    add_methods(toolkit)?;
+    add_methods(&py.get_type::<PyToolkitView>())?;
+    let class = py.get_type::<PyToolResponse>().as_type_ptr();
+    // SAFETY: the class is complete and no code has used it yet.
+    unsafe { (*class).tp_vectorcall = Some(construct) };
+    Ok(())
+}
+
+/// The vectorcall of the class. Anything unusual, from a missing argument to one of another type, is left to `__new__`,
+/// which knows how to complain.
+unsafe extern "C" fn construct(
+    class: *mut PyObject,
+    arguments: *const *mut PyObject,
+    count: usize,
+    names: *mut PyObject,
+) -> *mut PyObject {
+    // SAFETY: called by the interpreter with `count` positional arguments and then one for each of `names`.
+    unsafe {
+        let positional = ffi::PyVectorcall_NARGS(count);
+        let keywords = if names.is_null() { 0 } else { ffi::PyTuple_GET_SIZE(names) };
+        let mut given = [ptr::null_mut(); FIELDS.len()];
+        let is_plain =
+            positional <= FIELDS.len().cast_signed() && place(&mut given, arguments, positional, names, keywords);
+        let flag = |object: *mut PyObject, default: bool| match object {
+            object if object.is_null() => Some(default),
+            object if object == ffi::Py_True() => Some(true),
+            object if object == ffi::Py_False() => Some(false),
+            _ => None,
+        };
+        let [content, metadata, stream, is_last, is_interrupted, id] = given;
+        let flags = (flag(stream, false), flag(is_last, true), flag(is_interrupted, false));
+        let (true, false, (Some(stream), Some(is_last), Some(is_interrupted))) = (is_plain, content.is_null(), flags)
+        else {
+            return construct_slowly(class, arguments, positional, names, keywords);
+        };
+        let py = Python::assume_attached();
+        let some = |object: *mut PyObject| {
+            Bound::from_borrowed_ptr_or_opt(py, object).filter(|object| !object.is_none()).map(Bound::unbind)
+        };
+        let content = Bound::from_borrowed_ptr(py, content).unbind();
+        let response = PyToolResponse::with(content, some(metadata), stream, is_last, is_interrupted, some(id));
+        Bound::new(py, response).map_or_else(
+            |error| {
+                error.restore(py);
+                ptr::null_mut()
+            },
+            Bound::into_ptr,
+        )
+    }
+}
+
+/// Puts each argument where its field is; false if a name is unknown or given twice.
+unsafe fn place(
+    given: &mut [*mut PyObject; FIELDS.len()],
+    arguments: *const *mut PyObject,
+    positional: ffi::Py_ssize_t,
+    names: *mut PyObject,
+    keywords: ffi::Py_ssize_t,
+) -> bool {
+    // SAFETY: as for `construct`.
+    unsafe {
+        for (index, place) in given.iter_mut().take(positional.unsigned_abs()).enumerate() {
+            *place = *arguments.add(index);
+        }
+        for index in 0..keywords {
+            let name = Borrowed::from_ptr(Python::assume_attached(), ffi::PyTuple_GET_ITEM(names, index));
+            let name = name.cast_unchecked::<pyo3::types::PyString>();
+            let field = name.to_str().ok().and_then(|name| FIELDS.iter().position(|field| *field == name));
+            let Some(field) = field.filter(|field| given[*field].is_null()) else { return false };
+            given[field] = *arguments.offset(positional + index);
+        }
+    }
+    true
+}
+
+#[cold]
+unsafe fn construct_slowly(
+    class: *mut PyObject,
+    arguments: *const *mut PyObject,
+    positional: ffi::Py_ssize_t,
+    names: *mut PyObject,
+    keywords: ffi::Py_ssize_t,
+) -> *mut PyObject {
+    // SAFETY: as for `construct`; `tp_call` of a class makes its instances.
+    unsafe {
+        let tuple = ffi::PyTuple_New(positional);
+        let dict = ffi::PyDict_New();
+        if tuple.is_null() || dict.is_null() {
+            return ptr::null_mut();
+        }
+        for index in 0..positional {
+            ffi::PyTuple_SET_ITEM(tuple, index, ffi::Py_NewRef(*arguments.offset(index)));
+        }
+        for index in 0..keywords {
+            ffi::PyDict_SetItem(dict, ffi::PyTuple_GET_ITEM(names, index), *arguments.offset(positional + index));
+        }
+        let made = ffi::PyType_Type.tp_call.map_or(ptr::null_mut(), |call| call(class, tuple, dict));
+        ffi::Py_DECREF(tuple);
+        ffi::Py_DECREF(dict);
+        made
+    }
 }

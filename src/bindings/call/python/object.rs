@@ -11,11 +11,11 @@ use std::ptr;
 
 use pyo3::ffi::{self, PyObject, PySendResult, PyTypeObject};
 use pyo3::prelude::*;
-use pyo3::types::{PyString, PyTuple, PyType};
+use pyo3::types::{PyTuple, PyType};
 
-use super::super::state::{ERROR, Out, Phase, State};
-use super::super::throw;
-use super::stop;
+use super::super::close;
+use super::super::state::{Phase, Resumed, State};
+use super::{attached, stop};
 use crate::bindings::errors;
 
 const KEPT: usize = 256;
@@ -39,19 +39,17 @@ unsafe impl Sync for Factory {}
 static FACTORY: Factory =
     Factory { class: Cell::new(ptr::null_mut()), free: UnsafeCell::new([ptr::null_mut(); KEPT]), count: Cell::new(0) };
 
-/// Makes a stream around a state; null with an exception set when memory is out.
-///
-/// # Safety
-/// The thread is attached.
+/// Makes a stream around a state.
 #[inline]
-pub(crate) unsafe fn new(state: State) -> *mut PyObject {
+pub(crate) fn new(py: Python<'_>, state: State) -> PyResult<Bound<'_, PyAny>> {
     let count = FACTORY.count.get();
-    // SAFETY: objects in the free list are dead and untracked, with their memory intact and no state in them.
+    // SAFETY: objects in the free list are dead and untracked, with their memory intact and no state in them; a new one
+    // is of the same type. The state is written before the collector can see the object.
     unsafe {
         let object = if count == 0 {
             let object = ffi::PyObject_GC_New::<PyObject>(FACTORY.class.get());
             if object.is_null() {
-                return object;
+                return Err(PyErr::fetch(py));
             }
             object
         } else {
@@ -62,7 +60,7 @@ pub(crate) unsafe fn new(state: State) -> *mut PyObject {
         };
         (&raw mut (*object.cast::<Object>()).state).write(state);
         ffi::PyObject_GC_Track(object.cast());
-        object
+        Ok(Bound::from_owned_ptr(py, object))
     }
 }
 
@@ -76,83 +74,131 @@ unsafe fn state<'a>(object: *mut PyObject) -> &'a State {
     unsafe { &(*object.cast::<Object>()).state }
 }
 
-/// Whether an object is a stream.
-///
-/// # Safety
-/// The object is live.
-pub(crate) unsafe fn is_stream(object: *mut PyObject) -> bool {
-    // SAFETY: as for the caller.
-    unsafe { ffi::Py_TYPE(object) == FACTORY.class.get() }
+/// True for streams.
+pub(crate) fn is_stream(object: &Bound<'_, PyAny>) -> bool {
+    object.get_type_ptr() == FACTORY.class.get()
 }
 
-/// Whether a stream has come to its end.
+/// The state behind an object, if that is a stream.
+fn state_of<'a>(object: &'a Bound<'_, PyAny>) -> Option<&'a State> {
+    // SAFETY: the type is checked, and the reference keeps the stream alive.
+    is_stream(object).then(|| unsafe { state(object.as_ptr()) })
+}
+
+/// True for a stream that has come to its end.
 pub(crate) fn is_over(stream: &Bound<'_, PyAny>) -> bool {
-    // SAFETY: the type is checked before the state is read.
-    unsafe { !is_stream(stream.as_ptr()) || state(stream.as_ptr()).phase.get() == Phase::Done }
+    state_of(stream).is_none_or(|state| state.phase.get() == Phase::Done)
 }
 
-/// Whether a stream has not come to its end, and nobody waits for it.
+/// True for a stream that has not come to its end, and that no task waits for.
 pub(crate) fn is_abandoned(stream: &Bound<'_, PyAny>) -> bool {
-    // SAFETY: the type is checked before the state is read.
-    !is_over(stream) && unsafe { !state(stream.as_ptr()).is_busy() }
+    state_of(stream).is_some_and(|state| state.phase.get() != Phase::Done && !state.is_busy())
 }
 
 /// Takes the cancellation out that a stream would raise next.
 pub(crate) fn take_cancellation(stream: &Bound<'_, PyAny>) -> Option<PyErr> {
-    // SAFETY: the type is checked before the state is read; the error is owned.
-    unsafe {
-        if is_over(stream) || state(stream.as_ptr()).phase.get() != Phase::Cancelled {
-            return None;
-        }
-        let error = state(stream.as_ptr()).rare().error.take();
-        Bound::from_owned_ptr_or_opt(stream.py(), error).map(PyErr::from_value)
-    }
+    let state = state_of(stream).filter(|state| state.phase.get() == Phase::Cancelled)?;
+    state.cold().error.take(stream.py()).map(PyErr::from_value)
 }
 
 /// `stream.aclose()`.
-///
-/// # Safety
-/// The object is a stream.
-pub(crate) unsafe fn aclose<'py>(stream: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    // SAFETY: as for the caller.
-    unsafe { state(stream.as_ptr()).aclose(stream.py(), stream.as_ptr()) }
+pub(crate) fn aclose<'py>(stream: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    match state_of(stream) {
+        Some(state) => state.aclose(stream.py(), stream),
+        None => stream.call_method0("aclose"),
+    }
 }
 
-/// Runs the body of a slot. A panic must not unwind into the interpreter: it becomes an ordinary exception.
+/// Runs the body of a slot in the attached thread that the interpreter calls it in. A panic must not unwind into the
+/// interpreter: it becomes an ordinary exception.
 #[inline]
-fn guarded<T>(failed: T, body: impl FnOnce() -> T) -> T {
-    catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|panic| {
-        raise_panic(&*panic);
+fn guarded<T>(failed: T, body: impl FnOnce(Python<'_>) -> T) -> T {
+    // SAFETY: the interpreter calls slots with the thread attached, and the token does not outlive the slot.
+    let py = unsafe { Python::assume_attached() };
+    catch_unwind(AssertUnwindSafe(|| body(py))).unwrap_or_else(|panic| {
+        raise_panic(py, &*panic);
         failed
     })
 }
 
 #[cold]
-fn raise_panic(panic: &(dyn Any + Send)) {
-    Python::attach(|py| errors::internal(panic).restore(py));
+fn raise_panic(py: Python<'_>, panic: &(dyn Any + Send)) {
+    attached(py, |py| errors::internal(panic).restore(py));
 }
 
-fn raised<T: Default>(py: Python<'_>, result: PyResult<T>) -> T {
-    result.unwrap_or_else(|error| {
-        error.restore(py);
-        T::default()
-    })
+/// An owned object for the interpreter, or null with the exception set.
+fn given(py: Python<'_>, result: PyResult<Bound<'_, PyAny>>) -> *mut PyObject {
+    match result {
+        Ok(object) => object.into_ptr(),
+        Err(error) => {
+            error.restore(py);
+            ptr::null_mut()
+        }
+    }
 }
+
+/// A live object that the interpreter passes to a slot.
+///
+/// # Safety
+/// `object` is alive while the slot runs.
+#[inline]
+unsafe fn bound(py: Python<'_>, object: *mut PyObject) -> Bound<'_, PyAny> {
+    // SAFETY: as for the caller.
+    unsafe { Bound::from_borrowed_ptr(py, object) }
+}
+
+/// The result of a stream's step in the terms of `am_send`.
+#[inline]
+fn out<'py>(py: Python<'py>, me: &Bound<'py, PyAny>, resumed: Resumed<'py>) -> (PySendResult, *mut PyObject) {
+    match resumed {
+        Resumed::Itself => (PySendResult::PYGEN_RETURN, me.clone().into_ptr()),
+        Resumed::Yield(future) => (PySendResult::PYGEN_NEXT, future.into_ptr()),
+        Resumed::Return(result) => (PySendResult::PYGEN_RETURN, result.into_ptr()),
+        Resumed::Stop => {
+            stop::async_iteration(py);
+            (PySendResult::PYGEN_ERROR, ptr::null_mut())
+        }
+        Resumed::Raise(error) => {
+            error.restore(py);
+            (PySendResult::PYGEN_ERROR, ptr::null_mut())
+        }
+    }
+}
+
+/// The same in the terms of a method: the object, or null with `StopIteration` or another exception set.
+#[inline]
+fn returned(py: Python<'_>, out: (PySendResult, *mut PyObject)) -> *mut PyObject {
+    match out {
+        (PySendResult::PYGEN_NEXT, future) => future,
+        (PySendResult::PYGEN_RETURN, result) => {
+            // SAFETY: `out` gives up its reference to the result.
+            stop::iteration(unsafe { Bound::from_owned_ptr(py, result) });
+            ptr::null_mut()
+        }
+        (PySendResult::PYGEN_ERROR, _) => ptr::null_mut(),
+    }
+}
+
+const ERROR: (PySendResult, *mut PyObject) = (PySendResult::PYGEN_ERROR, ptr::null_mut());
 
 unsafe extern "C" fn dealloc(object: *mut PyObject) {
-    // SAFETY: called by the interpreter with a dead stream. The state is emptied before its memory is reused.
+    // SAFETY: called by the interpreter with a dead stream. The state is dropped before its memory is reused. An object
+    // whose finaliser was called keeps a mark of that, so that its memory is not used again.
     unsafe {
         ffi::PyObject_GC_UnTrack(object.cast());
-        guarded((), || {
-            if state(object).rare.get().is_some() {
-                state(object).abandon();
-                Python::attach(|_| ptr::drop_in_place(&raw mut (*object.cast::<Object>()).state));
+        guarded((), |py| {
+            let place = &raw mut (*object.cast::<Object>()).state;
+            if (*place).cold.get().is_some() {
+                attached(py, |py| {
+                    (*place).abandon(py);
+                    ptr::drop_in_place(place);
+                });
             } else {
-                ptr::drop_in_place(&raw mut (*object.cast::<Object>()).state);
+                ptr::drop_in_place(place);
             }
         });
         let count = FACTORY.count.get();
-        if count < KEPT {
+        if count < KEPT && ffi::PyObject_GC_IsFinalized(object) == 0 {
             (*FACTORY.free.get())[count] = object;
             FACTORY.count.set(count + 1);
         } else {
@@ -163,159 +209,149 @@ unsafe extern "C" fn dealloc(object: *mut PyObject) {
 }
 
 unsafe extern "C" fn traverse(object: *mut PyObject, visit: ffi::visitproc, arg: *mut c_void) -> c_int {
-    // SAFETY: the collector visits live objects while nothing runs.
+    // SAFETY: the collector visits live objects in an attached thread while nothing runs; `visit` takes any object that
+    // they hold, and the token is used to look at them only.
     unsafe {
-        let state = state(object);
-        let held = [&state.toolkit, &state.call, &state.tool, &state.inner, &state.pending, &state.last];
-        let rare = state.rare.get().map(|rare| rare.objects());
+        let (py, state) = (Python::assume_attached(), state(object));
         let class: *mut PyObject = ffi::Py_TYPE(object).cast();
-        let objects = std::iter::once(class).chain(held.map(super::slot::Slot::get)).chain(rare.into_iter().flatten());
-        for object in objects.filter(|object| !object.is_null()) {
-            let result = visit(object, arg);
+        for held in std::iter::once(class).chain(state.objects(py)) {
+            let result = visit(held, arg);
             if result != 0 {
                 return result;
             }
         }
-        match state.rare.get().and_then(|rare| rare.job.get()) {
-            Some(job) => job.visit(&mut |object| visit(object, arg)),
-            None => 0,
-        }
+        state.job().map_or(0, |job| job.visit(&mut |object| visit(object, arg)))
     }
 }
 
 /// Called by the collector before it takes a cycle apart, so that what a span needs is still whole.
 unsafe extern "C" fn finalize(object: *mut PyObject) {
     // SAFETY: called by the interpreter with a live stream.
-    guarded((), || unsafe { state(object) }.abandon());
+    guarded((), |py| unsafe { state(object) }.abandon(py));
 }
 
 unsafe extern "C" fn clear(object: *mut PyObject) -> c_int {
     // SAFETY: called by the collector with a live stream.
-    guarded((), || unsafe { state(object) }.clear());
+    guarded((), |py| attached(py, |py| unsafe { state(object) }.clear(py)));
     0
 }
 
 unsafe extern "C" fn itself(object: *mut PyObject) -> *mut PyObject {
-    // SAFETY: the object is live.
+    // SAFETY: called by the interpreter with a live stream.
     unsafe { ffi::Py_NewRef(object) }
 }
 
 unsafe extern "C" fn send(object: *mut PyObject, value: *mut PyObject, result: *mut *mut PyObject) -> PySendResult {
-    // SAFETY: called by the interpreter with a live stream and a place for the result.
+    // SAFETY: called by the interpreter with a live stream, a live value and a place for the result.
     unsafe {
-        let (sent, object) = guarded(ERROR, || state(object).send(object, value));
-        *result = object;
+        let (sent, given) = guarded(ERROR, |py| {
+            let me = bound(py, object);
+            out(py, &me, state(object).send(py, &bound(py, value)))
+        });
+        *result = given;
         sent
     }
 }
 
 unsafe extern "C" fn next(object: *mut PyObject) -> *mut PyObject {
-    // SAFETY: called by the interpreter with a live stream.
-    unsafe { told(guarded(ERROR, || state(object).send(object, ffi::Py_None()))) }
+    // SAFETY: called by the interpreter with a live stream; `None` is a live value.
+    unsafe { method_send(object, ffi::Py_None()) }
 }
 
 unsafe extern "C" fn anext(object: *mut PyObject) -> *mut PyObject {
     // SAFETY: called by the interpreter with a live stream.
-    unsafe { if state(object).arm() { ffi::Py_NewRef(object) } else { busy() } }
-}
-
-/// Stands in for a step that cannot be had. An error must not be raised before that is awaited: `anext(stream, default)`
-/// takes what `am_anext` gives for granted, up to Python 3.13, and crashes on null.
-#[cold]
-fn busy() -> *mut PyObject {
-    guarded(ptr::null_mut(), || Python::attach(|py| raised(py, throw::busy(py).map(|step| Owned(step.into_ptr()))).0))
-}
-
-/// What a method written in Python terms returns: the object, or null with `StopIteration` or another exception set.
-#[inline]
-unsafe fn told(out: Out) -> *mut PyObject {
-    // SAFETY: the result is owned.
     unsafe {
-        match out {
-            (PySendResult::PYGEN_NEXT, future) => future,
-            (PySendResult::PYGEN_RETURN, result) => {
-                stop::iteration(result);
-                ptr::null_mut()
-            }
-            (PySendResult::PYGEN_ERROR, _) => ptr::null_mut(),
+        if state(object).request_step() {
+            return ffi::Py_NewRef(object);
         }
     }
+    guarded(ptr::null_mut(), |py| attached(py, |py| given(py, close::busy(py))))
 }
 
 unsafe extern "C" fn method_send(object: *mut PyObject, value: *mut PyObject) -> *mut PyObject {
-    // SAFETY: called by the interpreter with a live stream.
-    unsafe { told(guarded(ERROR, || state(object).send(object, value))) }
+    guarded(ptr::null_mut(), |py| {
+        // SAFETY: called by the interpreter with a live stream and a live value.
+        let (me, value, state) = unsafe { (bound(py, object), bound(py, value), state(object)) };
+        returned(py, out(py, &me, state.send(py, &value)))
+    })
+}
+
+/// The body of a method that takes no part in the hot path.
+///
+/// # Safety
+/// `object` is a live stream, `argument` a live object or null.
+unsafe fn method_body(
+    object: *mut PyObject,
+    argument: *mut PyObject,
+    body: impl for<'py> FnOnce(&State, &Bound<'py, PyAny>, Option<Bound<'py, PyAny>>) -> *mut PyObject,
+) -> *mut PyObject {
+    guarded(ptr::null_mut(), |py| {
+        attached(py, |py| {
+            // SAFETY: as for the caller.
+            let (me, state) = unsafe { (bound(py, object), state(object)) };
+            // SAFETY: as for the caller.
+            let argument = unsafe { Bound::from_borrowed_ptr_or_opt(py, argument) };
+            body(state, &me, argument)
+        })
+    })
+}
+
+/// The exception that the arguments of `throw` or `athrow` mean.
+fn exception(py: Python<'_>, arguments: Option<Bound<'_, PyAny>>) -> PyResult<PyErr> {
+    let arguments = arguments.unwrap_or_else(|| PyTuple::empty(py).into_any());
+    close::exception_of(py, arguments.cast::<PyTuple>()?)
 }
 
 unsafe extern "C" fn method_throw(object: *mut PyObject, arguments: *mut PyObject) -> *mut PyObject {
     // SAFETY: called by the interpreter with a live stream and a tuple.
     unsafe {
-        told(guarded(ERROR, || {
-            Python::attach(|py| match exception(py, arguments) {
-                Ok(error) => state(object).throw(py, error),
-                Err(error) => {
-                    error.restore(py);
-                    ERROR
-                }
-            })
-        }))
+        method_body(object, arguments, |state, me, arguments| {
+            let py = me.py();
+            let resumed = exception(py, arguments).map_or_else(Resumed::Raise, |error| state.throw(py, error));
+            returned(py, out(py, me, resumed))
+        })
     }
-}
-
-unsafe fn exception(py: Python<'_>, arguments: *mut PyObject) -> PyResult<PyErr> {
-    // SAFETY: the interpreter passes the arguments of a method as a tuple.
-    let arguments = unsafe { Bound::from_borrowed_ptr(py, arguments) };
-    throw::exception_of(py, arguments.cast::<PyTuple>()?)
 }
 
 unsafe extern "C" fn method_close(object: *mut PyObject, _: *mut PyObject) -> *mut PyObject {
     // SAFETY: called by the interpreter with a live stream.
-    guarded(ptr::null_mut(), || unsafe {
-        Python::attach(|py| raised(py, state(object).close(py).map(|()| Owned(py.None().into_ptr()))).0)
-    })
+    unsafe {
+        method_body(object, ptr::null_mut(), |state, me, _| {
+            let py = me.py();
+            given(py, state.close(py).map(|()| py.None().into_bound(py)))
+        })
+    }
 }
 
 unsafe extern "C" fn method_aclose(object: *mut PyObject, _: *mut PyObject) -> *mut PyObject {
     // SAFETY: called by the interpreter with a live stream.
-    guarded(ptr::null_mut(), || unsafe {
-        Python::attach(|py| raised(py, state(object).aclose(py, object).map(|end| Owned(end.into_ptr()))).0)
-    })
+    unsafe { method_body(object, ptr::null_mut(), |state, me, _| given(me.py(), state.aclose(me.py(), me))) }
 }
 
 unsafe extern "C" fn method_asend(object: *mut PyObject, value: *mut PyObject) -> *mut PyObject {
     // SAFETY: called by the interpreter with a live stream and a live value.
-    guarded(ptr::null_mut(), || unsafe {
-        Python::attach(|py| {
-            let value = Bound::from_borrowed_ptr(py, value);
-            let armed = state(object).arm_with(py, Some(value), None);
-            raised(py, armed.map(|()| Owned(ffi::Py_NewRef(object)))).0
+    unsafe {
+        method_body(object, value, |state, me, value| {
+            given(me.py(), state.request_step_with(me.py(), value, None).map(|()| me.clone()))
         })
-    })
+    }
 }
 
 unsafe extern "C" fn method_athrow(object: *mut PyObject, arguments: *mut PyObject) -> *mut PyObject {
     // SAFETY: called by the interpreter with a live stream and a tuple.
-    guarded(ptr::null_mut(), || unsafe {
-        Python::attach(|py| {
-            let armed = exception(py, arguments).and_then(|error| state(object).arm_with(py, None, Some(error)));
-            raised(py, armed.map(|()| Owned(ffi::Py_NewRef(object)))).0
+    unsafe {
+        method_body(object, arguments, |state, me, arguments| {
+            let py = me.py();
+            let error = exception(py, arguments);
+            given(py, error.and_then(|error| state.request_step_with(py, None, Some(error))).map(|()| me.clone()))
         })
-    })
-}
-
-/// An owned object or null.
-struct Owned(*mut PyObject);
-
-impl Default for Owned {
-    fn default() -> Self {
-        Self(ptr::null_mut())
     }
 }
 
 /// The tool's name, which asyncio shows for the task that runs the call.
 unsafe extern "C" fn get_name(object: *mut PyObject, _: *mut c_void) -> *mut PyObject {
     // SAFETY: called by the interpreter with a live stream.
-    guarded(ptr::null_mut(), || unsafe { Python::attach(|py| state(object).name(py).into_ptr()) })
+    unsafe { method_body(object, ptr::null_mut(), |state, me, _| state.name(me.py()).into_ptr()) }
 }
 
 fn method(name: &'static CStr, function: ffi::PyCFunction, flags: c_int, doc: &'static CStr) -> ffi::PyMethodDef {
@@ -386,15 +422,5 @@ pub(crate) fn init(py: Python<'_>) -> PyResult<Bound<'_, PyType>> {
         class.setattr("_asyncio_future_blocking", py.None())?;
         FACTORY.class.set(class.clone().into_ptr().cast());
         Ok(class)
-    }
-}
-
-impl State {
-    fn name<'py>(&self, py: Python<'py>) -> Bound<'py, PyString> {
-        if self.tool.get().is_null() {
-            return PyString::new(py, "tool call");
-        }
-        // SAFETY: the slot is filled.
-        PyString::new(py, unsafe { &self.tool().name })
     }
 }

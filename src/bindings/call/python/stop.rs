@@ -139,32 +139,27 @@ unsafe extern "C" fn dealloc_stop_async_iteration(object: *mut PyObject) {
     }
 }
 
-/// Raises `StopIteration(value)` and takes the reference to `value`. `None` needs no exception at all in `tp_iternext`.
-///
-/// # Safety
-/// The thread is attached and `value` is owned by the caller.
+/// Raises `StopIteration(value)`.
 #[inline]
-pub(crate) unsafe fn iteration(value: *mut PyObject) {
-    // SAFETY: the instance is fresh, so that nothing else looks at its value while it is exchanged.
+pub(crate) fn iteration(value: Bound<'_, PyAny>) {
+    // SAFETY: the value proves that the thread is attached. The instance is fresh, so that nothing else looks at its value
+    // while it is exchanged; the exception owns the new one.
     unsafe {
         let exception = STOP_ITERATION.instance();
         if exception.is_null() {
-            ffi::Py_DECREF(value);
             return;
         }
-        let old = ptr::replace(&raw mut (*exception.cast::<PyStopIterationObject>()).value, value);
+        let old = ptr::replace(&raw mut (*exception.cast::<PyStopIterationObject>()).value, value.into_ptr());
         ffi::Py_XDECREF(old);
         STOP_ITERATION.raise(exception);
     }
 }
 
 /// Raises `StopAsyncIteration`.
-///
-/// # Safety
-/// The thread is attached.
 #[inline]
-pub(crate) unsafe fn async_iteration() {
-    // SAFETY: `instance` gives an owned reference, or null with an exception set.
+pub(crate) fn async_iteration(_py: Python<'_>) {
+    // SAFETY: the token proves that the thread is attached; `instance` gives an owned reference, or null with an
+    // exception set.
     unsafe {
         let exception = STOP_ASYNC_ITERATION.instance();
         if !exception.is_null() {

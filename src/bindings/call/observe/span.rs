@@ -6,25 +6,27 @@ use std::ptr;
 use std::sync::Arc;
 
 use pyo3::exceptions::PyGeneratorExit;
-use pyo3::ffi::{self, PyObject};
+use pyo3::ffi::PyObject;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::PyString;
+use pyo3::types::{PyNone, PyString};
 use tracing::span::EnteredSpan;
 
-use super::ear::Ear;
-use super::python::slot::Slot;
-use super::request::Request;
-use super::state::{Phase, State, Step};
-use super::{gate, task};
+use super::events::Events;
+use super::gate;
+use crate::bindings::call::python::attached;
+use crate::bindings::call::python::slot::{GilGuarded, Slot};
+use crate::bindings::call::request::Peeked;
+use crate::bindings::call::state::{Phase, State, Step};
+use crate::bindings::call::task;
 use crate::bindings::trace::Tracer;
 use crate::bindings::value;
 use crate::bindings::worker::guard::Pending;
 use crate::trace::{Outcome, Watch, is_watched};
 
 /// The span of one call, for whoever listens: OpenTelemetry in Python, `tracing` in Rust, listeners of the toolkit.
-pub(super) struct Span {
-    ear: Option<Ear>,
+pub(in crate::bindings::call) struct Span {
+    events: Option<Events>,
     tracer: Option<Arc<Tracer>>,
     watch: RefCell<Option<Watch>>,
     /// OpenTelemetry's span; none if only Rust listens.
@@ -40,10 +42,8 @@ pub(super) struct Span {
     is_over: Cell<bool>,
 }
 
-// SAFETY: touched by attached threads only; the module declares that it needs the GIL, so that is one at a time.
-unsafe impl Send for Span {}
-// SAFETY: as above.
-unsafe impl Sync for Span {}
+/// A span that a stream and the awaitable of its `aclose` share.
+pub(in crate::bindings::call) type SharedSpan = Arc<GilGuarded<Span>>;
 
 /// The span is the current one until this is dropped.
 struct Inside<'a> {
@@ -56,9 +56,9 @@ impl Drop for Inside<'_> {
     fn drop(&mut self) {
         self.span.is_inside.set(false);
         Python::attach(|py| {
-            let (Some(tracer), Some(token)) = (&self.span.tracer, self.token.bound(py)) else { return };
+            let (Some(tracer), Some(token)) = (&self.span.tracer, self.token.get(py)) else { return };
             match tracer.detach(&token) {
-                Ok(context) => self.span.context.set(context.into_ptr()),
+                Ok(context) => self.span.context.set(context),
                 Err(error) => error.write_unraisable(py, None),
             }
         });
@@ -67,52 +67,49 @@ impl Drop for Inside<'_> {
 
 impl Span {
     /// Opens the span of a call that is about to start; none if nobody listens.
-    fn open(py: Python<'_>, state: &State) -> Option<Arc<Self>> {
+    fn open(py: Python<'_>, state: &State) -> Option<SharedSpan> {
         let tracer = gate::tracer(py);
-        let ear = Ear::open(py, state);
-        if tracer.is_none() && ear.is_none() && !is_watched() {
+        let events = Events::open(py, state);
+        if tracer.is_none() && events.is_none() && !is_watched() {
             return None;
         }
-        let request = Request::of(py, state);
+        let request = Peeked::of(py, state);
         let call = request.described(py, state);
-        let span = tracer.as_ref().and_then(|tracer| told(py, tracer.start(py, &call)));
-        let context = tracer.as_ref().zip(span.as_ref()).and_then(|(tracer, span)| told(py, tracer.context(span)));
+        let span = tracer.as_ref().and_then(|tracer| unless_failed(py, tracer.start(py, &call)));
+        let context =
+            tracer.as_ref().zip(span.as_ref()).and_then(|(tracer, span)| unless_failed(py, tracer.context(span)));
         let is_recording = span.as_ref().is_some_and(|span| {
             let is_recording = span.call_method0(intern!(py, "is_recording"));
-            told(py, is_recording).is_some_and(|is_recording| is_recording.is_truthy().unwrap_or(false))
+            unless_failed(py, is_recording).is_some_and(|is_recording| is_recording.is_truthy().unwrap_or(false))
         });
         if let (true, Some(tracer), Some(span)) = (is_recording, &tracer, &span)
             && tracer.records_arguments()
             && let Some(arguments) = state.shown_request(py)
         {
-            told(py, tracer.record_arguments(span, &arguments));
+            unless_failed(py, tracer.record_arguments(span, &arguments));
         }
-        Some(Arc::new(Self {
-            ear,
+        Some(Arc::new(GilGuarded::new(Self {
+            events,
             tracer,
             watch: RefCell::new(is_watched().then(|| Watch::open(&call))),
-            otel: Slot::owning(span.map_or(ptr::null_mut(), Bound::into_ptr)),
-            context: Slot::owning(context.map_or(ptr::null_mut(), Bound::into_ptr)),
+            otel: slot(span),
+            context: slot(context),
             last: Slot::empty(),
             is_recording,
             outcome: RefCell::new(None),
             is_inside: Cell::new(false),
             is_over: Cell::new(false),
-        }))
+        })))
     }
 
     /// Runs a part of the call inside the span. An exception that the part leaves set is still set afterwards.
-    pub(super) fn run<T>(&self, py: Python<'_>, part: impl FnOnce() -> T) -> T {
+    pub(in crate::bindings::call) fn run<T>(&self, py: Python<'_>, part: impl FnOnce() -> T) -> T {
         self.is_inside.set(true);
-        let token = match (&self.tracer, self.context.bound(py)) {
-            (Some(tracer), Some(context)) => told(py, tracer.attach(&context)),
+        let token = match (&self.tracer, self.context.get(py)) {
+            (Some(tracer), Some(context)) => unless_failed(py, tracer.attach(&context)),
             _ => None,
         };
-        let inside = Inside {
-            span: self,
-            token: Slot::owning(token.map_or(ptr::null_mut(), Bound::into_ptr)),
-            _watch: self.watch.borrow().as_ref().map(Watch::enter),
-        };
+        let inside = Inside { span: self, token: slot(token), _watch: self.watch.borrow().as_ref().map(Watch::enter) };
         let result = part();
         let pending = Pending::set_aside(py);
         drop(inside);
@@ -121,13 +118,13 @@ impl Span {
     }
 
     /// Whether a step has to enter the span first.
-    pub(super) fn is_to_enter(&self) -> bool {
+    pub(in crate::bindings::call) fn is_to_enter(&self) -> bool {
         !self.is_inside.get() && !self.is_over.get()
     }
 
     /// Takes note of an exception that came out of the tool; the first one tells how the call ended. Being closed is not
     /// going wrong.
-    pub(super) fn note(&self, py: Python<'_>, error: &PyErr) {
+    pub(in crate::bindings::call) fn note(&self, py: Python<'_>, error: &PyErr) {
         if self.is_over.get() || self.outcome.borrow().is_some() || error.is_instance_of::<PyGeneratorExit>(py) {
             return;
         }
@@ -139,7 +136,7 @@ impl Span {
         };
         self.outcome.replace(Some(outcome));
         if self.is_recording
-            && let Some(span) = self.otel.bound(py)
+            && let Some(span) = self.otel.get(py)
         {
             // Recording asks the exception what it says, and one that cannot say it is no news about tracing.
             let _ = span.call_method1(intern!(py, "record_exception"), (error.value(py),));
@@ -147,23 +144,23 @@ impl Span {
     }
 
     /// Writes down what the last response says, which is then let go.
-    pub(super) fn settle(&self, py: Python<'_>) {
-        let Some(last) = self.last.bound(py) else { return };
-        self.last.clear();
+    pub(in crate::bindings::call) fn settle(&self, py: Python<'_>) {
+        let Some(last) = self.last.get(py) else { return };
+        self.last.clear(py);
         if self.outcome.borrow().is_none() {
-            let code = told(py, last.getattr(intern!(py, "code")));
+            let code = unless_failed(py, last.getattr(intern!(py, "code")));
             let code =
                 code.and_then(|code| code.cast::<PyString>().ok().map(|code| code.to_string_lossy().into_owned()));
             let outcome = Outcome::of_code(code.as_deref());
             self.outcome.replace(Some(outcome).filter(|outcome| *outcome != Outcome::Completed));
         }
-        if let (true, Some(tracer), Some(span)) = (self.is_recording, &self.tracer, self.otel.bound(py)) {
-            told(py, tracer.record_result(&span, &last));
+        if let (true, Some(tracer), Some(span)) = (self.is_recording, &self.tracer, self.otel.get(py)) {
+            unless_failed(py, tracer.record_result(&span, &last));
         }
     }
 
     /// Ends the span, if that is not done yet.
-    pub(super) fn end(&self, py: Python<'_>) {
+    pub(in crate::bindings::call) fn end(&self, py: Python<'_>) {
         if self.is_over.replace(true) {
             return;
         }
@@ -174,22 +171,26 @@ impl Span {
         if let Some(watch) = self.watch.take() {
             watch.end(&outcome);
         }
-        if let Some(ear) = &self.ear {
-            ear.end(py, &outcome);
+        if let Some(events) = &self.events {
+            events.end(py, &outcome);
         }
-        if let (Some(tracer), Some(span)) = (&self.tracer, self.otel.bound(py)) {
+        if let (Some(tracer), Some(span)) = (&self.tracer, self.otel.get(py)) {
             if self.is_recording {
-                told(py, tracer.conclude(&span, &outcome));
+                unless_failed(py, tracer.conclude(&span, &outcome));
             }
-            told(py, span.call_method0(intern!(py, "end")));
+            unless_failed(py, span.call_method0(intern!(py, "end")));
         }
-        self.otel.clear();
-        self.context.clear();
+        self.otel.clear(py);
+        self.context.clear(py);
         pending.restore();
     }
 
     /// Closes what the tool left open, inside the span, and ends it.
-    pub(super) fn close<T>(&self, py: Python<'_>, close: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
+    pub(in crate::bindings::call) fn close<T>(
+        &self,
+        py: Python<'_>,
+        close: impl FnOnce() -> PyResult<T>,
+    ) -> PyResult<T> {
         let closed = self.run(py, close);
         if let Err(error) = &closed {
             self.note(py, error);
@@ -199,85 +200,88 @@ impl Span {
     }
 
     /// The objects held, for the collector.
-    pub(super) fn objects(&self) -> [*mut PyObject; 4] {
-        let desk = self.ear.as_ref().map_or(ptr::null_mut(), Ear::object);
-        [self.otel.get(), self.context.get(), self.last.get(), desk]
+    pub(in crate::bindings::call) fn objects(&self) -> [*mut PyObject; 4] {
+        let desk = self.events.as_ref().map_or(ptr::null_mut(), Events::object);
+        [self.otel.visited(), self.context.visited(), self.last.visited(), desk]
     }
 }
 
-/// What tracing gives, unless it fails: that is nobody's concern but its own, and said where such things are said.
-fn told<T>(py: Python<'_>, result: PyResult<T>) -> Option<T> {
+/// A place for an object, if there is one.
+fn slot(object: Option<Bound<'_, PyAny>>) -> Slot {
+    object.map_or_else(Slot::empty, Slot::holding)
+}
+
+/// The result of a tracer's function, unless it fails: errors of tracing are unraisable, and never reach the call.
+fn unless_failed<T>(py: Python<'_>, result: PyResult<T>) -> Option<T> {
     result.map_err(|error| error.write_unraisable(py, None)).ok()
 }
 
 impl State {
     /// The span of this call, if there is one that is not handed on.
-    pub(super) fn span(&self) -> Option<Arc<Span>> {
-        self.rare.get().and_then(|rare| rare.span.borrow().clone())
+    pub(in crate::bindings::call) fn span(&self) -> Option<SharedSpan> {
+        self.cold.get().and_then(|cold| cold.span.borrow().clone())
     }
 
-    /// Takes note of an exception that is about to become a response.
-    pub(super) fn note(&self, py: Python<'_>, error: &PyErr) {
+    /// Notes an exception that is about to become a response.
+    pub(in crate::bindings::call) fn note(&self, py: Python<'_>, error: &PyErr) {
         if let Some(span) = self.span() {
-            span.note(py, error);
+            span.get(py).note(py, error);
         }
     }
 
-    /// The first step of a call that somebody may want to hear of; none if nobody does, or if the span is open.
+    /// The first step of a call that may be observed; `None` if it is not, or if its span is open.
     #[cold]
-    pub(super) unsafe fn start_in_span(&self) -> Option<Step> {
-        // SAFETY: the thread is attached.
-        if self.span().is_some() || gate::is_idle(unsafe { Python::assume_attached() }) {
+    pub(in crate::bindings::call) fn start_in_span<'py>(&self, py: Python<'py>) -> Option<Step<'py>> {
+        if self.span().is_some() || gate::is_idle(py) {
             return None;
         }
-        Python::attach(|py| {
-            if !self.speaks_for_its_call(py) {
+        attached(py, |py| {
+            if !self.is_outermost(py) {
                 return None;
             }
             let span = Span::open(py, self)?;
-            self.rare().span.replace(Some(span.clone()));
-            // SAFETY: the thread is attached.
-            Some(self.step_inside(py, &span, || unsafe { self.step(ffi::Py_None()) }))
+            self.cold().span.replace(Some(span.clone()));
+            Some(self.step_inside(py, span.get(py), || self.step(py, PyNone::get(py).as_any())))
         })
     }
 
     /// A step of the call inside its span, which ends with the call.
-    pub(super) fn step_inside(&self, py: Python<'_>, span: &Span, step: impl FnOnce() -> Step) -> Step {
+    pub(in crate::bindings::call) fn step_inside<'py>(
+        &self,
+        py: Python<'py>,
+        span: &Span,
+        step: impl FnOnce() -> Step<'py>,
+    ) -> Step<'py> {
         if span.is_over.get() {
             return step();
         }
         let step = span.run(py, step);
-        match step {
+        match &step {
             Step::Suspend(_) => return step,
-            // SAFETY: the response is live, and the thread is attached. A layer that was closed gives `None`.
-            Step::Chunk(response) if unsafe { response != ffi::Py_None() } => {
-                // SAFETY: as above.
-                span.last.set(unsafe { ffi::Py_NewRef(response) });
-                if let (Some(ear), Some(response)) = (&span.ear, span.last.bound(py)) {
-                    ear.chunk(py, &response);
+            // A layer that was closed gives `None`.
+            Step::Chunk(response) if !response.is_none() => {
+                span.last.set(response.clone());
+                if let Some(events) = &span.events {
+                    events.chunk(py, response);
                 }
             }
             Step::Chunk(_) | Step::End => {}
-            Step::Raise => {
-                let error = PyErr::fetch(py);
-                span.note(py, &error);
-                error.restore(py);
-            }
+            Step::Raise(error) => span.note(py, error),
         }
-        if matches!(step, Step::End | Step::Raise) || matches!(self.phase.get(), Phase::Done | Phase::Cancelled) {
+        if matches!(step, Step::End | Step::Raise(_)) || matches!(self.phase.get(), Phase::Done | Phase::Cancelled) {
             span.end(py);
         }
         step
     }
 
-    /// Nobody is left to go on with the call: ends its span, and lets go of the tool inside it, so that what finalises the
-    /// tool's generator belongs to it still.
-    pub(super) fn abandon(&self) {
-        let Some(span) = self.span().filter(|span| !span.is_over.get()) else { return };
-        Python::attach(|py| {
+    /// The stream was dropped or is garbage: ends its span, and drops the tool inside it, so that what finalises the
+    /// tool's generator still belongs to it.
+    pub(crate) fn abandon(&self, py: Python<'_>) {
+        let Some(span) = self.span().filter(|span| !span.get(py).is_over.get()) else { return };
+        attached(py, |py| {
             let pending = Pending::set_aside(py);
-            span.run(py, || self.finish());
-            span.end(py);
+            span.get(py).run(py, || self.finish(py));
+            span.get(py).end(py);
             pending.restore();
         });
     }

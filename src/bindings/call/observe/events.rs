@@ -1,4 +1,4 @@
-//! What the listeners of a toolkit hear of a call: that it starts, each response, and how it ends.
+//! The events of a call for the listeners of its toolkit: its start, each response, and its end.
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -9,15 +9,19 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::case::Case;
-use super::python::slot::Slot;
-use super::state::State;
+use crate::bindings::call::case::Case;
+use crate::bindings::call::freeze::Frozen;
+use crate::bindings::call::python::slot::Slot;
+use crate::bindings::call::request::Peeked;
+use crate::bindings::call::state::State;
 use crate::bindings::desk::PyDesk;
+use crate::bindings::json;
+use crate::bindings::tool::PyTool;
 use crate::call::{Code, EventKind};
 use crate::trace::Outcome;
 
 /// The listeners of one call.
-pub(super) struct Ear {
+pub(super) struct Events {
     /// A `PyDesk`.
     desk: Slot,
     case: Arc<Case>,
@@ -27,28 +31,28 @@ pub(super) struct Ear {
     code: RefCell<Option<String>>,
 }
 
-impl Ear {
-    /// Tells of a call that is about to start; none if nobody listens to its toolkit.
+impl Events {
+    /// Emits the start of a call; `None` if its toolkit has no listeners.
     pub(super) fn open(py: Python<'_>, state: &State) -> Option<Self> {
         let desk = state.desk(py).filter(|desk| desk.get().is_heard())?;
         let case = state.case(py);
-        let ear = Self {
-            desk: Slot::owning(desk.clone().into_ptr()),
+        let events = Self {
+            desk: Slot::holding(desk.clone().into_any()),
             case,
             began: Instant::now(),
             chunks: Cell::new(0),
             code: RefCell::new(None),
         };
-        ear.tell(py, EventKind::CallStart, || {
+        events.tell(py, EventKind::CallStart, || {
             let data = PyDict::new(py);
             data.set_item(intern!(py, "arguments"), state.shown_request(py))?;
-            data.set_item(intern!(py, "resumed"), state.rare.get().is_some_and(|rare| rare.is_resumed()))?;
+            data.set_item(intern!(py, "resumed"), state.cold.get().is_some_and(|cold| cold.is_resumed()))?;
             Ok(data)
         });
-        Some(ear)
+        Some(events)
     }
 
-    /// Tells of a response.
+    /// Emits a response.
     pub(super) fn chunk(&self, py: Python<'_>, response: &Bound<'_, PyAny>) {
         self.chunks.set(self.chunks.get() + 1);
         let code = response.getattr(intern!(py, "code")).and_then(|code| code.extract::<Option<String>>());
@@ -62,7 +66,7 @@ impl Ear {
         });
     }
 
-    /// Tells how the call ended.
+    /// Emits the end of the call.
     pub(super) fn end(&self, py: Python<'_>, outcome: &Outcome) {
         let is_about_permission =
             |code: &str| [Code::Denied, Code::Pending, Code::Cancelled].iter().any(|known| known.as_str() == code);
@@ -96,7 +100,7 @@ impl Ear {
     }
 
     fn tell<'py>(&self, py: Python<'py>, kind: EventKind, data: impl FnOnce() -> PyResult<Bound<'py, PyDict>>) {
-        if let Some(desk) = self.desk.bound(py)
+        if let Some(desk) = self.desk.get(py)
             && let Ok(desk) = desk.cast::<PyDesk>()
         {
             desk.get().tell(py, kind, &self.case, data);
@@ -104,7 +108,7 @@ impl Ear {
     }
 
     pub(super) fn object(&self) -> *mut PyObject {
-        self.desk.get()
+        self.desk.visited()
     }
 }
 
@@ -124,4 +128,35 @@ fn without_arguments<'py>(response: &Bound<'py, PyAny>) -> PyResult<Bound<'py, P
     let copy = py.import(intern!(py, "copy"))?.call_method1(intern!(py, "copy"), (response,))?;
     copy.setattr(intern!(py, "metadata"), metadata)?;
     Ok(copy)
+}
+
+impl State {
+    /// The permissions and listeners that this call is subject to.
+    pub(in crate::bindings::call) fn desk<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyDesk>> {
+        if let Some(toolkit) = self.toolkit.get(py) {
+            return Some(toolkit.get().desk(py).clone());
+        }
+        if let Some(tool) = self.tool.get(py) {
+            return Some(tool.get().desk.bind(py).clone());
+        }
+        self.tool_called_by_itself(py).map(|tool| tool.get().desk.bind(py).clone())
+    }
+
+    /// The arguments that the model sent, redacted, before the tool is admitted; `None` if that is not possible.
+    pub(super) fn shown_request<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
+        let sent = Peeked::arguments(py, self)?;
+        let Some(tool) = self.named_tool(py) else { return Some(sent) };
+        if tool.get().traits.secrets.is_empty() {
+            return Some(sent);
+        }
+        json::to_python(py, &Frozen::redacted(tool.get(), &sent)).ok()
+    }
+
+    /// The tool that the request names, also if it may not be called.
+    fn named_tool<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyTool>> {
+        match self.toolkit.get(py) {
+            Some(toolkit) => toolkit.get().find(py, &Peeked::of(py, self).name?),
+            None => self.tool_called_by_itself(py),
+        }
+    }
 }

@@ -4,29 +4,25 @@
 //! in for one that is not sent. A call fetches its arguments by interned name, checks each on the Python object itself,
 //! and passes them by position, which is quicker than `function(**arguments)`.
 
-use std::ptr;
 use std::sync::Arc;
 
-use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 use serde_json::{Map, Value};
 
-use super::input::{InDict, Input};
 use super::spread::Spread;
 use crate::bindings::arguments::Arguments;
+use crate::bindings::call::python::attached;
+use crate::bindings::call::python::drive::{CallArguments, MOST_ARGUMENTS};
+use crate::bindings::call::state::State;
 use crate::bindings::schema::{Fallback, fallback_of};
 use crate::bindings::signature::{Parameter, ParameterKind, Signature};
-use crate::bindings::worker::guard;
 use crate::bindings::{foreign, json};
 use crate::call::repair::{Names, RepairMode, coerced, explanation, mend_names};
 use crate::call::{Answer, ArgumentMode, Repair};
 use crate::policy::Redaction;
 use crate::schema::check::{Mode, Problem, render};
 use crate::schema::{Document, Node};
-
-/// Functions with more parameters are called the general way.
-const MOST: usize = 24;
 
 /// How one tool is called.
 pub(crate) struct Plan {
@@ -71,21 +67,38 @@ struct Place {
     fallback: Option<Py<PyAny>>,
 }
 
-/// What calling came to.
-pub(super) enum Call {
-    /// It returned an object, which is owned.
-    Returned(*mut PyObject),
-    /// An exception is set.
-    Raised,
+/// The outcome of calling.
+pub(in crate::bindings::call) enum Called<'py> {
+    Returned(Bound<'py, PyAny>),
+    Raised(PyErr),
     /// The arguments do not fit.
     Refused(Answer),
+}
+
+/// A record of the repairs that were made in the arguments of a call.
+pub(in crate::bindings::call) trait RecordRepairs {
+    /// Adds to the record.
+    fn record(&self, repairs: Vec<Repair>);
+}
+
+/// Arguments that are looked at without being called with.
+impl RecordRepairs for () {
+    fn record(&self, _repairs: Vec<Repair>) {}
+}
+
+impl RecordRepairs for State {
+    fn record(&self, repairs: Vec<Repair>) {
+        if !repairs.is_empty() {
+            self.cold().repaired.borrow_mut().repairs.extend(repairs);
+        }
+    }
 }
 
 /// Arguments that fit with what was mended in them, or all that is wrong with them.
 type Settled<'py> = Result<(Bound<'py, PyDict>, Vec<Repair>), Vec<Problem>>;
 
-/// What binding came to.
-pub(super) enum Bind<'py> {
+/// The outcome of binding.
+pub(in crate::bindings::call) enum Bind<'py> {
     Ready(Bound<'py, PyTuple>, Option<Bound<'py, PyDict>>),
     Refused(Answer),
 }
@@ -147,7 +160,7 @@ impl Plan {
         }
         let unseen = names.iter().zip(&places).filter(|(_, place)| !place.is_shown);
         let mut hidden: Vec<Box<str>> = unseen.map(|(name, _)| Box::from(*name)).collect();
-        let mut is_short = places.len() <= MOST
+        let mut is_short = places.len() <= MOST_ARGUMENTS
             && !is_open
             && properties.is_none_or(|properties| properties.keys().all(|name| names.contains(&name)));
         for (name, _) in presets.iter() {
@@ -192,120 +205,87 @@ impl Plan {
         if self.handling.arguments == ArgumentMode::Pass { RepairMode::Off } else { self.handling.repair }
     }
 
-    /// Calls `callable` with the arguments of a request.
-    ///
-    /// # Safety
-    /// The thread is attached.
+    /// Calls `callable` with the arguments of a request; `notes` records their repairs.
     #[inline]
-    pub(super) unsafe fn call(&self, callable: &Py<PyAny>, input: &impl Input) -> Call {
-        // SAFETY: as for the caller.
-        unsafe {
-            let mut values = [ptr::null_mut(); MOST + 1];
-            if self.fill(input, &mut values, self.handling.arguments != ArgumentMode::Pass) {
-                let result = self.vectorcall(callable, &values);
-                return if result.is_null() { Call::Raised } else { Call::Returned(result) };
+    pub(in crate::bindings::call) fn call<'py>(
+        &self,
+        callable: &Bound<'py, PyAny>,
+        input: &Bound<'py, PyDict>,
+        notes: &impl RecordRepairs,
+    ) -> Called<'py> {
+        let returned = match self.fill(input, self.handling.arguments != ArgumentMode::Pass) {
+            Ok(Some(values)) => {
+                let names = self.keywords.as_ref().map(|names| names.bind_borrowed(callable.py()));
+                values.call(callable, self.by_position, names.as_deref())
             }
-            self.call_slowly(callable, input)
-        }
+            Ok(None) => return self.call_slowly(callable, input, notes),
+            Err(error) => Err(error),
+        };
+        returned.map_or_else(Called::Raised, Called::Returned)
     }
 
-    /// Fetches the arguments. False when anything is out of the ordinary: the slow way finds out what.
-    ///
-    /// # Safety
-    /// The thread is attached. The values are borrowed from `input` and from this plan.
+    /// Fetches the arguments in the order of the places. `None` when anything is out of the ordinary: the slow way finds
+    /// out what.
     #[inline]
-    unsafe fn fill(&self, input: &impl Input, values: &mut [*mut PyObject; MOST + 1], check: bool) -> bool {
+    fn fill<'py>(&self, input: &Bound<'py, PyDict>, check: bool) -> PyResult<Option<CallArguments<'py>>> {
         if self.spread.is_some() {
-            return false;
+            return Ok(None);
         }
-        // SAFETY: as for the caller.
-        unsafe {
-            let py = Python::assume_attached();
-            let mut found = 0;
-            for (place, value) in self.places.iter().zip(&mut values[1..]) {
-                if place.is_shown {
-                    *value = input.get(place.name.as_ptr());
-                    if !value.is_null() {
-                        if check && !self.arguments.accepts(place.check, Borrowed::from_ptr(py, *value)) {
-                            return false;
-                        }
-                        found += 1;
-                        continue;
-                    }
+        let py = input.py();
+        let mut values = CallArguments::new(py);
+        let mut found = 0;
+        for place in &self.places {
+            if place.is_shown
+                && let Some(value) = input.get_item(place.name.bind_borrowed(py))?
+            {
+                if check && !self.arguments.accepts(place.check, value.as_borrowed()) {
+                    return Ok(None);
                 }
-                match &place.fallback {
-                    Some(fallback) => *value = fallback.as_ptr(),
-                    None => return false,
-                }
+                found += 1;
+                values.push(value);
+                continue;
             }
-            found == input.len()
+            match &place.fallback {
+                Some(fallback) => values.push(fallback.bind(py).clone()),
+                None => return Ok(None),
+            }
         }
-    }
-
-    /// # Safety
-    /// As for `fill`, which has filled `values`.
-    #[inline]
-    unsafe fn vectorcall(&self, callable: &Py<PyAny>, values: &[*mut PyObject; MOST + 1]) -> *mut PyObject {
-        // SAFETY: the values are held while the call runs, because the dict they come from may change meanwhile.
-        unsafe {
-            let held = &values[1..=self.places.len()];
-            for value in held {
-                ffi::Py_INCREF(*value);
-            }
-            let result = guard::vectorcall(
-                callable.as_ptr(),
-                held.as_ptr(),
-                self.by_position | ffi::PY_VECTORCALL_ARGUMENTS_OFFSET,
-                self.keywords.as_ref().map_or(ptr::null_mut(), Py::as_ptr),
-            );
-            for value in held {
-                ffi::Py_DECREF(*value);
-            }
-            result
-        }
+        Ok((found == input.len()).then_some(values))
     }
 
     #[cold]
-    unsafe fn call_slowly(&self, callable: &Py<PyAny>, input: &impl Input) -> Call {
-        Python::attach(|py| {
-            let bound = input.to_dict(py).and_then(|dict| self.bind(py, &dict, input));
-            let result = match bound {
-                Ok(Bind::Ready(arguments, keywords)) => callable.bind(py).call(arguments, keywords.as_ref()),
-                Ok(Bind::Refused(answer)) => return Call::Refused(answer),
-                Err(error) => Err(error),
-            };
-            match result {
-                Ok(result) => Call::Returned(result.into_ptr()),
-                Err(error) => {
-                    error.restore(py);
-                    Call::Raised
-                }
+    fn call_slowly<'py>(
+        &self,
+        callable: &Bound<'py, PyAny>,
+        input: &Bound<'py, PyDict>,
+        notes: &impl RecordRepairs,
+    ) -> Called<'py> {
+        attached(input.py(), |_| match self.bind_slowly(input, notes) {
+            Ok(Bind::Ready(arguments, keywords)) => {
+                callable.call(arguments, keywords.as_ref()).map_or_else(Called::Raised, Called::Returned)
             }
+            Ok(Bind::Refused(answer)) => Called::Refused(answer),
+            Err(error) => Called::Raised(error),
         })
     }
 
-    /// Binds the arguments of a request, in whatever form they come, without calling.
-    pub(super) fn bind_any<'py>(&self, py: Python<'py>, input: &impl Input) -> PyResult<Bind<'py>> {
-        if self.keywords.is_none() {
-            let mut values = [ptr::null_mut(); MOST + 1];
-            // SAFETY: the thread is attached. The tuple is there before the values are fetched, so that nothing can run
-            // between that and giving them references of their own; its empty places are filled before anybody sees it.
-            unsafe {
-                let size = self.places.len().cast_signed();
-                let arguments = Bound::from_owned_ptr_or_err(py, ffi::PyTuple_New(size))?;
-                if self.fill(input, &mut values, self.handling.arguments != ArgumentMode::Pass) {
-                    for (index, value) in (0..size).zip(&values[1..]) {
-                        ffi::PyTuple_SET_ITEM(arguments.as_ptr(), index, ffi::Py_NewRef(*value));
-                    }
-                    return Ok(Bind::Ready(arguments.cast_into_unchecked(), None));
-                }
-            }
+    /// Binds the arguments of a request without calling; `notes` records their repairs.
+    pub(in crate::bindings::call) fn bind<'py>(
+        &self,
+        input: &Bound<'py, PyDict>,
+        notes: &impl RecordRepairs,
+    ) -> PyResult<Bind<'py>> {
+        if self.keywords.is_none()
+            && let Some(values) = self.fill(input, self.handling.arguments != ArgumentMode::Pass)?
+        {
+            return Ok(Bind::Ready(values.into_tuple()?, None));
         }
-        self.bind(py, &input.to_dict(py)?, input)
+        self.bind_slowly(input, notes)
     }
 
-    /// Binds the arguments of a request without calling; `notes` is told what was mended in them.
-    fn bind<'py>(&self, py: Python<'py>, input: &Bound<'py, PyDict>, notes: &impl Input) -> PyResult<Bind<'py>> {
+    /// Binds arguments that have to be checked as a whole, and may be repaired or refused.
+    fn bind_slowly<'py>(&self, input: &Bound<'py, PyDict>, notes: &impl RecordRepairs) -> PyResult<Bind<'py>> {
+        let py = input.py();
         let input = match self.accepted(input, notes)? {
             Ok(input) => input,
             Err(answer) => return Ok(Bind::Refused(answer)),
@@ -317,44 +297,34 @@ impl Plan {
                 Err(problems) => Bind::Refused(Answer::InvalidArguments { text: render(&self.tool, &problems) }),
             });
         }
-        let mut values = [ptr::null_mut(); MOST + 1];
-        // SAFETY: the thread is attached; borrowed values are given references of their own before anything else runs.
-        let objects = unsafe {
-            if !self.fill(&InDict(&input), &mut values, false) {
-                // Something is missing or too much: Python itself says what, in its own words.
-                return Ok(Bind::Ready(PyTuple::empty(py), Some(self.as_keywords(py, &input)?)));
-            }
-            values[1..=self.places.len()].iter().map(|value| Bound::from_borrowed_ptr(py, *value)).collect::<Vec<_>>()
+        let Some(values) = self.fill(&input, false)? else {
+            // Something is missing or too much: Python itself says what, in its own words.
+            return Ok(Bind::Ready(PyTuple::empty(py), Some(self.as_keywords(py, &input)?)));
         };
-        let arguments = PyTuple::new(py, &objects[..self.by_position])?;
-        let keywords = match &self.keywords {
-            None => None,
-            Some(names) => {
-                let keywords = PyDict::new(py);
-                for (name, value) in names.bind(py).iter().zip(&objects[self.by_position..]) {
-                    keywords.set_item(name, value)?;
-                }
-                Some(keywords)
-            }
-        };
-        Ok(Bind::Ready(arguments, keywords))
+        let Some(names) = &self.keywords else { return Ok(Bind::Ready(values.into_tuple()?, None)) };
+        let values = values.into_vec();
+        let keywords = PyDict::new(py);
+        for (name, value) in names.bind(py).iter().zip(&values[self.by_position..]) {
+            keywords.set_item(name, value)?;
+        }
+        Ok(Bind::Ready(PyTuple::new(py, &values[..self.by_position])?, Some(keywords)))
     }
 
     /// The arguments to use, or the answer that says what is wrong with them; `notes` is told what was mended in them.
-    pub(super) fn accepted<'py>(
+    pub(in crate::bindings::call) fn accepted<'py>(
         &self,
         input: &Bound<'py, PyDict>,
-        notes: &impl Input,
+        notes: &impl RecordRepairs,
     ) -> PyResult<Result<Bound<'py, PyDict>, Answer>> {
         let text = match self.settled(input)? {
             Ok((input, repairs)) if self.repair() == RepairMode::Explain && !repairs.is_empty() => {
                 let repairs = self.redacted(repairs);
                 let text = explanation(&self.tool, &repairs, self.masked(&input).as_ref());
-                notes.note(repairs);
+                notes.record(repairs);
                 text
             }
             Ok((input, repairs)) => {
-                notes.note(self.redacted(repairs));
+                notes.record(self.redacted(repairs));
                 return Ok(Ok(input));
             }
             Err(problems) => render(&self.tool, &self.redaction().problems(problems)),
@@ -383,7 +353,7 @@ impl Plan {
 
     /// What a model is told about arguments that were mended before, and what else was mended to make them fit. What they
     /// should be is told only if they do.
-    pub(super) fn explained(
+    pub(in crate::bindings::call) fn explained(
         &self,
         input: &Bound<'_, PyDict>,
         mut repairs: Vec<Repair>,
@@ -452,7 +422,7 @@ impl Plan {
     }
 
     /// Adds what stands in for arguments that the model may send and did not, as far as JSON can hold it.
-    pub(super) fn add_defaults(&self, py: Python<'_>, arguments: &mut Map<String, Value>) {
+    pub(in crate::bindings::call) fn add_defaults(&self, py: Python<'_>, arguments: &mut Map<String, Value>) {
         let mut add = |name: &Py<PyString>, default: Option<&Py<PyAny>>| {
             let (Ok(name), Some(default)) = (name.bind(py).to_str(), default) else { return };
             if !arguments.contains_key(name)

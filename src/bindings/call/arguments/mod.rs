@@ -1,0 +1,8 @@
+//! The arguments of a call on their way into a Python function: [`plan`] is made at registration and used at each call,
+//! [`spread`] is its general form for functions whose parameters do not map one to one to what the model sends.
+
+mod plan;
+mod spread;
+
+pub(super) use plan::{Bind, Called, RecordRepairs};
+pub(crate) use plan::{Handling, Plan};

@@ -1,0 +1,280 @@
+//! The end of a call that does not simply come to its end: errors, cancellation, the deadline.
+
+use pyo3::exceptions::{
+    PyException, PyGeneratorExit, PyKeyboardInterrupt, PyRuntimeError, PyStopAsyncIteration, PyStopIteration,
+};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::PyNone;
+
+use super::python::attached;
+use super::python::drive::{Sent, await_iter, send};
+use super::respond::reply_to;
+use super::state::{Ending, Phase, State, Step};
+use super::task;
+use crate::bindings::callable::Kind;
+use crate::bindings::response;
+use crate::call::{Answer, ErrorMode};
+
+impl State {
+    /// An exception came out of the tool, or of what runs in its place: it is answered, or raised.
+    #[cold]
+    pub(super) fn fail<'py>(&self, py: Python<'py>, error: PyErr) -> Step<'py> {
+        attached(py, |py| match task::is_cancellation(py, &error) {
+            Ok(true) => self.interrupted(py, error),
+            Ok(false) => self.answer_error(py, error),
+            Err(error) => self.raise(py, error),
+        })
+    }
+
+    fn answer_error<'py>(&self, py: Python<'py>, error: PyErr) -> Step<'py> {
+        let tool = self.tool(py);
+        let phase = self.phase.get();
+        let is_postprocess = phase == Phase::Postprocess;
+        let is_generator = matches!(phase, Phase::AsyncGenerator | Phase::Generator)
+            || (phase == Phase::Job && (self.delivered.get() || tool.get().kind == Kind::Generator));
+        let in_background = self.cold.get().is_some_and(|cold| cold.in_background.get());
+        let responds = match tool.get().errors {
+            ErrorMode::Respond => true,
+            ErrorMode::Raise => false,
+            ErrorMode::Compat => in_background || (!is_postprocess && !is_generator),
+        };
+        if !responds || !is_answerable(py, &error, tool.get().errors) {
+            return self.finalise_then_end(py, Ending::Raise, None, Some(wrap_stop_iteration(py, error)));
+        }
+        let answer = match reply_to(py, &error) {
+            Answer::Failed { message } if in_background && (is_postprocess || is_generator) => {
+                Answer::FailedInBackground { message }
+            }
+            answer => answer,
+        };
+        let raised = self.span().map(|span| (span, error.clone_ref(py)));
+        let cancellation = match self.cancellation_behind(py, error) {
+            Ok(cancellation) => cancellation,
+            Err(error) => return self.raise(py, error),
+        };
+        if let Some((span, raised)) = raised {
+            span.get(py).note(py, cancellation.as_ref().unwrap_or(&raised));
+        }
+        match (response::answer(py, &answer), cancellation) {
+            (Ok(response), Some(error)) if !self.single => {
+                self.finalise_then_end(py, Ending::Interrupt, Some(response), Some(error))
+            }
+            (_, Some(error)) => self.finalise_then_end(py, Ending::Raise, None, Some(error)),
+            // A postprocess function sees what its tool says, also when that is an error; but not its own errors.
+            (Ok(response), None) if !is_postprocess => self.deliver(py, response, Phase::Done),
+            (Ok(response), None) => self.finalise_then_end(py, Ending::Respond, Some(response), None),
+            (Err(error), None) => self.raise(py, error),
+        }
+    }
+
+    /// The cancellation that a tool answered with an error of its own, which must not make it undone.
+    fn cancellation_behind(&self, py: Python<'_>, error: PyErr) -> PyResult<Option<PyErr>> {
+        let Some(cold) = self.cold.get().filter(|cold| cold.cancel_thrown.get()) else { return Ok(None) };
+        let expired = cold.deadline.take_expiry(py)?;
+        if !self.is_asked_to_cancel(py, expired) {
+            return Ok(None);
+        }
+        let cancellation = task::cancellation(py)?;
+        cancellation.set_cause(py, Some(error));
+        Ok(Some(cancellation))
+    }
+
+    /// A `CancelledError` came out of the tool: the task was asked to cancel, or the deadline passed, or the tool
+    /// raised it by itself.
+    fn interrupted<'py>(&self, py: Python<'py>, error: PyErr) -> Step<'py> {
+        let expired = match self.cold.get().map(|cold| cold.deadline.take_expiry(py)) {
+            Some(Ok(expired)) => expired,
+            Some(Err(error)) => return self.raise(py, error),
+            None => false,
+        };
+        let is_asked = self.is_asked_to_cancel(py, expired);
+        let answered = if expired && !is_asked {
+            let tool = self.tool(py);
+            let (tool, seconds) = (tool.get().name.to_string(), tool.get().timeout.unwrap_or_default());
+            response::answer(py, &Answer::Timeout { tool, seconds })
+        } else {
+            self.note(py, &error);
+            let last = if self.delivered.get() { self.last.get(py) } else { None };
+            // The call that a layer or a tool passes on has reported it already.
+            if is_asked && last.as_ref().is_some_and(response::is_interrupted) {
+                return self.finalise_then_end(py, Ending::Raise, None, Some(error));
+            }
+            let is_function = matches!(self.phase.get(), Phase::Coroutine | Phase::Job | Phase::Approval);
+            response::interrupted(py, last, is_function)
+        };
+        match answered {
+            // A chunk that cannot even be repeated must not come in the way of a cancellation.
+            Err(_) if is_asked => self.finalise_then_end(py, Ending::Raise, None, Some(error)),
+            Err(error) => self.raise(py, error),
+            Ok(_) if is_asked && self.single => self.finalise_then_end(py, Ending::Raise, None, Some(error)),
+            Ok(response) if is_asked => self.finalise_then_end(py, Ending::Interrupt, Some(response), Some(error)),
+            Ok(response) => self.finalise_then_end(py, Ending::Respond, Some(response), None),
+        }
+    }
+
+    /// True if the task was asked to cancel since the call began; a request that the deadline made is already revoked.
+    pub(super) fn is_asked_to_cancel(&self, py: Python<'_>, expired: bool) -> bool {
+        match (self.cancelling.get(), task::cancelling(py)) {
+            (Some(before), Some(now)) => now > before,
+            // Requests are not counted: a cancellation that the event loop threw in is taken for one.
+            (None, None) => !expired && self.cold.get().is_some_and(|cold| cold.cancel_thrown.get()),
+            // The call never gave way to the event loop, so that no other code can have asked.
+            (None, Some(_)) | (Some(_), None) => false,
+        }
+    }
+
+    /// Finalises the generator that the tool left open, and ends the call.
+    pub(super) fn finalise_then_end<'py>(
+        &self,
+        py: Python<'py>,
+        ending: Ending,
+        response: Option<Bound<'py, PyAny>>,
+        error: Option<PyErr>,
+    ) -> Step<'py> {
+        let cold = self.cold();
+        cold.ending.set(ending);
+        match response {
+            Some(response) => cold.response.set(response),
+            None => cold.response.clear(py),
+        }
+        match error {
+            Some(error) => cold.error.set(error.into_value(py).into_bound(py).into_any()),
+            None => cold.error.clear(py),
+        }
+        self.awaited.clear(py);
+        // Only an error of postprocessing leaves a generator behind that is not finished.
+        let open = self.phase.get() == Phase::Postprocess && self.resume.get() != Phase::Done;
+        if open && let Some(inner) = self.inner.get(py) {
+            let is_async = self.resume.get() == Phase::AsyncGenerator;
+            let closer = if is_async { intern!(py, "aclose") } else { intern!(py, "close") };
+            let closing = inner.getattr_opt(closer).and_then(|close| close.map(|close| close.call0()).transpose());
+            match closing.and_then(|closing| closing.filter(|_| is_async).map(await_iter).transpose()) {
+                Ok(Some(iterator)) => {
+                    self.awaited.set(iterator);
+                    self.phase.set(Phase::Closing);
+                    return self.step_closing(py, PyNone::get(py).as_any());
+                }
+                Ok(None) => {}
+                Err(error) => error.write_unraisable(py, Some(&inner)),
+            }
+        }
+        self.end(py)
+    }
+
+    /// Goes on finalising the tool's generator.
+    pub(super) fn step_closing<'py>(&self, py: Python<'py>, value: &Bound<'py, PyAny>) -> Step<'py> {
+        attached(py, |py| {
+            let Some(awaited) = self.awaited.get(py) else { return self.end(py) };
+            match send(&awaited, value) {
+                Sent::Yielded(future) => return Step::Suspend(future),
+                Sent::Returned(_) => {}
+                Sent::Raised(error) => self.note_closing_error(py, error),
+            }
+            self.end(py)
+        })
+    }
+
+    /// An error while the generator was finalised. Another request to cancel wins over the ending, and a consumer that
+    /// asked for the end gets the error; any other is unraisable, because the ending is already known.
+    pub(super) fn note_closing_error(&self, py: Python<'_>, error: PyErr) {
+        let cold = self.cold();
+        if cold.ending.get() == Ending::Closed || task::is_cancellation(py, &error).unwrap_or(false) {
+            cold.ending.set(Ending::Raise);
+            cold.error.set(error.into_value(py).into_bound(py).into_any());
+        } else {
+            error.write_unraisable(py, self.inner.get(py).as_ref());
+        }
+    }
+
+    /// The ending that was decided on.
+    pub(super) fn end<'py>(&self, py: Python<'py>) -> Step<'py> {
+        if let Some(future) = self.close_opened(py) {
+            return Step::Suspend(future);
+        }
+        let cold = self.cold();
+        let response = cold.response.take(py);
+        self.finish(py);
+        match (cold.ending.get(), response) {
+            (Ending::Respond, Some(response)) => Step::Chunk(response),
+            (Ending::Interrupt, Some(response)) => {
+                self.phase.set(Phase::Cancelled);
+                Step::Chunk(response)
+            }
+            (Ending::Closed, _) => Step::Chunk(py.None().into_bound(py)),
+            (Ending::Over | Ending::Respond, _) => Step::End,
+            (Ending::Raise | Ending::Interrupt, _) => self.raise_stored(py),
+        }
+    }
+
+    /// Ends the call with an exception.
+    pub(super) fn raise<'py>(&self, py: Python<'py>, error: PyErr) -> Step<'py> {
+        self.finish(py);
+        Step::Raise(error)
+    }
+
+    /// Raises the cancellation that was held back until the interrupted response was delivered.
+    #[cold]
+    pub(super) fn raise_cancellation<'py>(&self, py: Python<'py>) -> Step<'py> {
+        attached(py, |py| {
+            self.finish(py);
+            self.raise_stored(py)
+        })
+    }
+
+    fn raise_stored<'py>(&self, py: Python<'py>) -> Step<'py> {
+        let error = self.cold().error.take(py);
+        let gone = || PyRuntimeError::new_err("the exception of this tool call is gone");
+        Step::Raise(error.map_or_else(gone, PyErr::from_value))
+    }
+
+    /// The call gives way to the event loop for the first time in this step.
+    pub(super) fn note_suspension(&self, py: Python<'_>) {
+        // The time that a person takes to answer is not the tool's.
+        let is_tool = self.phase.get() != Phase::Approval;
+        let timeout = self.tool.get(py).filter(|_| is_tool).and_then(|tool| tool.get().timeout);
+        if timeout.is_none() && self.phase.get() == Phase::Job {
+            return; // only a request can end this wait, so that requests need not be counted beforehand
+        }
+        self.suspended.set(true);
+        if self.cancelling.get().is_some() && timeout.is_none() {
+            return;
+        }
+        attached(py, |py| {
+            if self.cancelling.get().is_none() {
+                self.cancelling.set(task::cancelled_before(py));
+            }
+            if let Some(seconds) = timeout
+                && let Err(error) = self.cold().deadline.resume(py, seconds)
+            {
+                // Without asyncio's timers the call goes on without a deadline, and reports it.
+                error.write_unraisable(py, None);
+            }
+        });
+    }
+}
+
+/// An exception that is raised out of a step. `StopIteration` would be taken for the step's result there and
+/// `StopAsyncIteration` for the end of the stream, so they go as the cause of another, as they do out of Python's generators.
+fn wrap_stop_iteration(py: Python<'_>, error: PyErr) -> PyErr {
+    if !error.is_instance_of::<PyStopIteration>(py) && !error.is_instance_of::<PyStopAsyncIteration>(py) {
+        return error;
+    }
+    let kind = error.get_type(py).name().map_or_else(|_| "StopIteration".to_owned(), |name| name.to_string());
+    let wrapped = PyRuntimeError::new_err(format!("the tool raised {kind}"));
+    wrapped.set_cause(py, Some(error));
+    wrapped
+}
+
+/// True for exceptions that may become a response: all but Ctrl-C, the closing of a generator and the cancellation of
+/// another event loop. A tool that calls `sys.exit()` must not end the agent, unless AgentScope would let it.
+fn is_answerable(py: Python<'_>, error: &PyErr, mode: ErrorMode) -> bool {
+    let is_named = |name: &str| error.get_type(py).name().is_ok_and(|class| class == name);
+    if error.is_instance_of::<PyException>(py) || is_named("PanicException") {
+        return true;
+    }
+    let asks_to_stop = error.is_instance_of::<PyKeyboardInterrupt>(py)
+        || error.is_instance_of::<PyGeneratorExit>(py)
+        || is_named("Cancelled");
+    mode != ErrorMode::Compat && !asks_to_stop
+}

@@ -1,0 +1,159 @@
+//! The path of a call, in one place: request → admission → arguments → permission → run → response.
+//!
+//! Each stage is a file beside this one and gives its result, or the early end of the call; none calls the next. A step
+//! of a stream begins and ends here.
+
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyNone};
+
+use super::observe::gate;
+use super::python::attached;
+use super::run::Given;
+use super::state::{Cold, Early, Phase, State, Step};
+use crate::bindings::response;
+use crate::bindings::tool::PyTool;
+use crate::bindings::view::PyToolkitView;
+use crate::call::Answer;
+
+impl State {
+    /// The first step of a call, from its request to its first response. Nothing of this happens before it, so that a
+    /// call that is dropped has done nothing, and permission is decided at the moment the tool runs.
+    #[inline]
+    fn first_step<'py>(&self, py: Python<'py>) -> Result<Step<'py>, Early<'py>> {
+        self.claim_approval(py)?; // a resumed call uses up its pending value
+        if let Some(given) = self.enter_middleware(py)? {
+            return Ok(self.advance(py, given)); // the next layer runs in place of the tool
+        }
+        let request = self.read_request(py)?; // any wire format → name, arguments
+        let tool = self.admit(py, request.name()?)?; // registry, group, view
+        self.refuse_uncertain(py, tool.get(), &request.arguments)?; // repairs that may not be what was meant
+        let Some(arguments) = self.decide(py, &tool, request.arguments)? else {
+            return Ok(self.step(py, PyNone::get(py).as_any())); // the approver is asked first
+        };
+        let given = self.run(py, tool.get(), &arguments)?; // bind and check; call, thread, process, background
+        Ok(self.advance(py, given)) // response, postprocess
+    }
+
+    /// Finds the tool and checks that its group and the view let it be called.
+    #[inline]
+    fn admit<'py>(&self, py: Python<'py>, name: &str) -> Result<Bound<'py, PyTool>, Early<'py>> {
+        if let Some(tool) = self.tool.get(py) {
+            return Ok(tool.to_owned()); // a tool that is called by itself
+        }
+        let tool = self.find_admitted(py, name)?;
+        self.tool.set(tool.clone());
+        Ok(tool)
+    }
+
+    /// Finds the tool of a name and checks that it may be called.
+    #[inline]
+    pub(super) fn find_admitted<'py>(&self, py: Python<'py>, name: &str) -> Result<Bound<'py, PyTool>, Answer> {
+        match (self.view.get(py), self.toolkit.get(py)) {
+            (Some(view), _) => PyToolkitView::admit(&view, name),
+            (None, Some(toolkit)) => toolkit.get().admit(py, name),
+            (None, None) => Err(Answer::UnknownTool { name: name.to_owned() }),
+        }
+    }
+
+    /// Resumes the call until it has a response or has to wait.
+    #[inline]
+    pub(super) fn step<'py>(&self, py: Python<'py>, value: &Bound<'py, PyAny>) -> Step<'py> {
+        if let Some(cold) = self.cold.get()
+            && let Some(step) = self.step_cold(py, cold, value)
+        {
+            return step;
+        }
+        match self.phase.get() {
+            Phase::Ready => {
+                if !gate::is_quiet(py)
+                    && let Some(step) = self.start_in_span(py)
+                {
+                    return step;
+                }
+                self.first_step(py).unwrap_or_else(|early| self.end_early(py, early))
+            }
+            Phase::Admitted => {
+                let given = self.run_admitted(py);
+                self.advance(py, given)
+            }
+            Phase::Approval => self.after_approval(py, value).unwrap_or_else(|early| self.end_early(py, early)),
+            Phase::Coroutine | Phase::AsyncGenerator | Phase::Generator | Phase::Job => {
+                let given = self.resume_tool(py, value);
+                self.advance(py, given)
+            }
+            Phase::Postprocess => self.step_postprocess(py, value),
+            Phase::Closing => self.step_closing(py, value),
+            Phase::Cancelled => self.raise_cancellation(py),
+            Phase::Fresh | Phase::Done => Step::End,
+        }
+    }
+
+    /// A step whose approver may have answered: the call goes on as the first step does after permission.
+    #[cold]
+    fn after_approval<'py>(&self, py: Python<'py>, value: &Bound<'py, PyAny>) -> Result<Step<'py>, Early<'py>> {
+        let arguments = self.await_answer(py, value)?;
+        self.run_approved(py, &arguments)
+    }
+
+    /// The rest of the path after an approval.
+    pub(super) fn run_approved<'py>(
+        &self,
+        py: Python<'py>,
+        arguments: &Bound<'py, PyDict>,
+    ) -> Result<Step<'py>, Early<'py>> {
+        let tool = self.tool(py);
+        let given = self.run(py, tool.get(), arguments)?;
+        Ok(self.advance(py, given))
+    }
+
+    /// Turns what the tool gave into the step that the consumer sees. A result that has to be run first is run.
+    #[inline]
+    pub(super) fn advance<'py>(&self, py: Python<'py>, mut given: Given<'py>) -> Step<'py> {
+        loop {
+            given = match given {
+                Given::Wait(future) => return Step::Suspend(future),
+                Given::Result(result) => match self.respond(py, result) {
+                    Ok(step) => return step,
+                    Err(runnable) => self.run_result(py, runnable),
+                },
+                Given::Item(item) => return self.respond_item(py, item),
+                Given::End => return self.end_of_stream(py),
+                Given::Error(error) => return self.fail(py, error),
+            };
+        }
+    }
+
+    /// Ends the call before its tool has given anything.
+    #[cold]
+    pub(super) fn end_early<'py>(&self, py: Python<'py>, early: Early<'py>) -> Step<'py> {
+        attached(py, |py| {
+            let response = match early {
+                Early::Step(step) => return step,
+                Early::Reply(answer) => response::answer(py, &answer),
+                Early::Raise(error) => Err(error),
+            };
+            self.finish(py);
+            response.map_or_else(Step::Raise, Step::Chunk)
+        })
+    }
+
+    /// A step as few calls take it: inside a span, or asked for by `asend` or `athrow`. `None` if this one is like the
+    /// others.
+    #[cold]
+    fn step_cold<'py>(&self, py: Python<'py>, cold: &Cold, value: &Bound<'py, PyAny>) -> Option<Step<'py>> {
+        if self.phase.get() == Phase::Ready
+            && let Some(dialect) = cold.dialect.take()
+            && let Err(early) = attached(py, |py| self.translate(py, dialect))
+        {
+            return Some(self.end_early(py, early));
+        }
+        if let Some(span) = self.span().filter(|span| span.get(py).is_to_enter()) {
+            return Some(attached(py, |py| self.step_inside(py, span.get(py), || self.step(py, value))));
+        }
+        if let Some(thrown) = cold.thrown.take(py) {
+            return Some(attached(py, |py| self.throw_into(py, PyErr::from_value(thrown))));
+        }
+        let sent = cold.sent.take(py)?;
+        Some(self.step(py, &sent))
+    }
+}

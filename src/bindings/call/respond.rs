@@ -1,0 +1,252 @@
+//! Responses: made from what a tool gives, postprocessed if the tool says so, with the list of repairs.
+
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyNone};
+
+use super::python::attached;
+use super::python::drive::{Sent, await_iter, is_awaitable, send};
+use super::run::{Runnable, runnable};
+use super::state::{Cold, Early, Ending, Phase, State, Step};
+use crate::bindings::modules::imported;
+use crate::bindings::response::{self, PyToolResponse};
+use crate::bindings::tool::PyTool;
+use crate::bindings::tool_call::repairs_to_python;
+use crate::bindings::value::{self, error_text};
+use crate::call::Answer;
+use crate::call::repair::{RepairMode, doubt, explanation};
+
+impl State {
+    /// The one result of a function or coroutine, as the last response of the call; something to run comes back as `Err`.
+    #[inline]
+    pub(super) fn respond<'py>(&self, py: Python<'py>, result: Bound<'py, PyAny>) -> Result<Step<'py>, Runnable<'py>> {
+        if result.get_type_ptr() == response::exact_type(py) {
+            return Ok(self.deliver(py, result, Phase::Done));
+        }
+        match runnable(result) {
+            Ok(runnable) => Err(runnable),
+            Err(value) => Ok(match attached(py, |_| value::into_response(value)) {
+                Ok(response) => self.deliver(py, response, Phase::Done),
+                Err(error) => self.fail(py, error),
+            }),
+        }
+    }
+
+    /// One item of a generator.
+    #[inline]
+    pub(super) fn respond_item<'py>(&self, py: Python<'py>, item: Bound<'py, PyAny>) -> Step<'py> {
+        let phase = self.phase.get();
+        self.delivered.set(true);
+        if item.get_type_ptr() == response::exact_type(py) {
+            return self.deliver(py, item, phase);
+        }
+        match attached(py, |_| value::into_response(item)) {
+            Ok(response) => self.deliver(py, response, phase),
+            Err(error) => {
+                // The generator is not to blame and still open: it is finalised as after an error of postprocessing.
+                self.resume.set(phase);
+                self.phase.set(Phase::Postprocess);
+                self.fail(py, error)
+            }
+        }
+    }
+
+    /// Hands a response to the consumer, through the postprocess function if there is one; the call goes on in `phase`.
+    #[inline]
+    pub(super) fn deliver<'py>(&self, py: Python<'py>, response: Bound<'py, PyAny>, phase: Phase) -> Step<'py> {
+        if self.tool(py).get().postprocess.is_some() {
+            return attached(py, |py| self.postprocess(py, response, phase));
+        }
+        self.hand_over(py, response, phase)
+    }
+
+    #[inline]
+    fn hand_over<'py>(&self, py: Python<'py>, response: Bound<'py, PyAny>, phase: Phase) -> Step<'py> {
+        match phase {
+            Phase::Done => {
+                if self.is_layer() {
+                    // Streams that the middleware left open are closed before its last response is handed over.
+                    return attached(py, |py| self.finalise_then_end(py, Ending::Respond, Some(response), None));
+                }
+                self.finish(py);
+            }
+            // Nothing can interrupt a generator that runs inline, so that the last response need not be kept.
+            Phase::Generator => self.phase.set(phase),
+            _ => {
+                self.phase.set(phase);
+                self.last.set(response.clone());
+            }
+        }
+        Step::Chunk(response)
+    }
+
+    #[cold]
+    fn postprocess<'py>(&self, py: Python<'py>, response: Bound<'py, PyAny>, phase: Phase) -> Step<'py> {
+        // Not in `last`: that is the response that the consumer has seen, and an interruption repeats it.
+        self.cold().response.set(response.clone());
+        self.resume.set(phase);
+        self.phase.set(Phase::Postprocess);
+        let function = self.tool(py).get().postprocess.as_ref().map(|function| function.clone_ref(py));
+        let replacement = match function {
+            Some(function) => function.bind(py).call1((self.request.get(py), response)),
+            None => Ok(py.None().into_bound(py)),
+        };
+        let iterator = match replacement {
+            Ok(replacement) if !is_awaitable(&replacement) => return self.postprocessed(py, &replacement),
+            Ok(awaitable) => await_iter(awaitable),
+            Err(error) => Err(error),
+        };
+        match iterator {
+            Ok(iterator) => {
+                self.awaited.set(iterator);
+                self.step_postprocess(py, PyNone::get(py).as_any())
+            }
+            Err(error) => self.fail(py, error),
+        }
+    }
+
+    /// Goes on waiting for the postprocess function.
+    pub(super) fn step_postprocess<'py>(&self, py: Python<'py>, value: &Bound<'py, PyAny>) -> Step<'py> {
+        let Some(awaited) = self.awaited.get(py) else { return self.end_of_stream(py) };
+        match send(&awaited, value) {
+            Sent::Yielded(future) => Step::Suspend(future),
+            Sent::Returned(replacement) => self.postprocessed(py, &replacement),
+            Sent::Raised(error) => self.fail(py, error),
+        }
+    }
+
+    /// A true result takes the response's place, anything else keeps it.
+    pub(super) fn postprocessed<'py>(&self, py: Python<'py>, replacement: &Bound<'py, PyAny>) -> Step<'py> {
+        attached(py, |py| {
+            self.awaited.clear(py);
+            let original = self.cold().response.take(py);
+            let response = replacement.is_truthy().and_then(|is_given| match original {
+                Some(original) if !is_given => Ok(original),
+                _ => value::into_response(replacement.clone()),
+            });
+            match response {
+                Ok(response) => self.hand_over(py, response, self.resume.get()),
+                Err(error) => self.fail(py, error),
+            }
+        })
+    }
+
+    /// A generator has come to its end: a stream has at least one response.
+    pub(super) fn end_of_stream<'py>(&self, py: Python<'py>) -> Step<'py> {
+        if self.delivered.get() && !self.is_layer() {
+            self.finish(py);
+            return Step::End;
+        }
+        attached(py, |py| {
+            if self.delivered.get() {
+                return self.finalise_then_end(py, Ending::Over, None, None);
+            }
+            match response::empty(py) {
+                Ok(response) => self.finalise_then_end(py, Ending::Respond, Some(response), None),
+                Err(error) => self.finalise_then_end(py, Ending::Raise, None, Some(error)),
+            }
+        })
+    }
+
+    /// Refuses arguments whose repairs may not be what was meant.
+    #[inline]
+    pub(super) fn refuse_uncertain<'py>(
+        &self,
+        py: Python<'py>,
+        tool: &PyTool,
+        arguments: &Bound<'py, PyDict>,
+    ) -> Result<(), Early<'py>> {
+        match self.cold.get() {
+            Some(cold) => attached(py, |_| refuse_uncertain(cold, tool, arguments)),
+            None => Ok(()),
+        }
+    }
+
+    /// A step with the repairs in the metadata of its response: the first one of a call, and every one of a call that
+    /// only gives its last.
+    #[inline]
+    pub(super) fn with_repairs<'py>(&self, py: Python<'py>, cold: &Cold, step: Step<'py>) -> Step<'py> {
+        match step {
+            Step::Chunk(response) if !cold.repaired.borrow().repairs.is_empty() => attached(py, |py| {
+                let repairs = if self.single {
+                    cold.repaired.borrow().repairs.clone()
+                } else {
+                    std::mem::take(&mut cold.repaired.borrow_mut().repairs)
+                };
+                let listed =
+                    repairs_to_python(py, &repairs).and_then(|repairs| with_repairs(&response, repairs.as_any()));
+                Step::Chunk(listed.unwrap_or_else(|error| {
+                    // The response is worth more than the list.
+                    error.write_unraisable(py, Some(&response));
+                    response
+                }))
+            }),
+            step => step,
+        }
+    }
+}
+
+#[cold]
+fn refuse_uncertain<'py>(cold: &Cold, tool: &PyTool, arguments: &Bound<'py, PyDict>) -> Result<(), Early<'py>> {
+    let repairs = {
+        let repaired = cold.repaired.borrow();
+        if repaired.repairs.is_empty() && !repaired.is_truncated && !repaired.has_duplicate_keys {
+            return Ok(());
+        }
+        let doubt = if tool.is_read_only() { None } else { doubt(repaired.is_truncated, repaired.has_duplicate_keys) };
+        if let Some(doubt) = doubt {
+            let reason = format!("{doubt} The tool '{}' has not run.", tool.name);
+            return Err(Early::Reply(Answer::BadCall { reason }));
+        }
+        repaired.repairs.clone()
+    };
+    match tool.plan.repair() {
+        RepairMode::On => Ok(()),
+        // Reading text repairs nothing in this mode; a call may have been read before, elsewhere.
+        RepairMode::Off if repairs.iter().all(|repair| repair.what == crate::call::RepairKind::Duplicate) => Ok(()),
+        RepairMode::Explain | RepairMode::Off => {
+            let explained = tool.plan.explained(arguments, repairs.clone());
+            // Without the arguments, the repairs can still be listed.
+            let (text, more) = explained.unwrap_or_else(|_| (explanation(&tool.name, &repairs, None), Vec::new()));
+            cold.repaired.borrow_mut().repairs.extend(more);
+            Err(Early::Reply(Answer::InvalidArguments { text }))
+        }
+    }
+}
+
+/// A copy of a response, which may be the tool's to use again, with a list in its metadata.
+fn with_repairs<'py>(response: &Bound<'py, PyAny>, repairs: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let py = response.py();
+    if !response.is_instance_of::<PyToolResponse>() {
+        return Ok(response.clone());
+    }
+    let copy = py.import(intern!(py, "copy"))?.call_method1(intern!(py, "copy"), (response,))?;
+    let before = response.getattr(intern!(py, "metadata"))?;
+    let metadata = if let Ok(metadata) = before.cast::<PyDict>() {
+        metadata.copy()?
+    } else {
+        let metadata = PyDict::new(py);
+        if !before.is_none() {
+            metadata.set_item(intern!(py, "value"), before)?;
+        }
+        metadata
+    };
+    metadata.set_item(intern!(py, "repairs"), repairs)?;
+    copy.setattr(intern!(py, "metadata"), metadata)?;
+    Ok(copy)
+}
+
+/// The reply to an exception of a tool.
+pub(super) fn reply_to(py: Python<'_>, error: &PyErr) -> Answer {
+    let message = error_text(py, error);
+    if is_mcp_error(py, error) { Answer::McpFailed { message } } else { Answer::Failed { message } }
+}
+
+/// True for the error of the MCP SDK, if the program uses that, which says that a server answered with an error.
+fn is_mcp_error(py: Python<'_>, error: &PyErr) -> bool {
+    let is_one = || {
+        let Some(exceptions) = imported(py, intern!(py, "mcp.shared.exceptions"))? else { return Ok(false) };
+        error.value(py).is_instance(&exceptions.getattr(intern!(py, "McpError"))?)
+    };
+    is_one().unwrap_or(false)
+}

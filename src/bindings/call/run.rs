@@ -1,0 +1,311 @@
+//! Running the tool: its function called, or handed to a worker, and its coroutine or generator resumed.
+
+use std::cell::Cell;
+
+use pyo3::exceptions::{PyRecursionError, PyRuntimeError, PyStopAsyncIteration};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyNone, PyTuple};
+
+use super::arguments::{Bind, Called};
+use super::python::drive::{self, Sent, await_iter, send};
+use super::python::{attached, object};
+use super::state::{Early, Phase, State, Step};
+use crate::bindings::background;
+use crate::bindings::callable::Kind;
+use crate::bindings::tool::PyTool;
+use crate::bindings::worker::{self, Job};
+use crate::call::RunIn;
+
+/// The number of chunks that a generator in a worker thread may run ahead of its consumer.
+const CHUNKS_AHEAD: usize = 32;
+
+/// The outcome of running the tool for a while.
+pub(super) enum Given<'py> {
+    /// The event loop has to wait for this.
+    Wait(Bound<'py, PyAny>),
+    /// The one result of a function or coroutine, which may have to be run itself.
+    Result(Bound<'py, PyAny>),
+    /// One item of a generator.
+    Item(Bound<'py, PyAny>),
+    /// A generator has come to its end.
+    End,
+    /// The tool raised this.
+    Error(PyErr),
+}
+
+impl State {
+    /// Runs the tool with arguments that are permitted. They are checked here, on their way into the function.
+    #[inline]
+    pub(super) fn run<'py>(
+        &self,
+        py: Python<'py>,
+        tool: &PyTool,
+        arguments: &Bound<'py, PyDict>,
+    ) -> Result<Given<'py>, Early<'py>> {
+        if self.single && tool.postprocess.is_some() {
+            self.keep_block(py, arguments);
+        }
+        if tool.async_execution {
+            return attached(py, |py| self.start_background(py, tool, arguments));
+        }
+        if tool.run_in != RunIn::Inline {
+            return attached(py, |py| self.start_job(py, tool, arguments));
+        }
+        match tool.plan.call(&tool.function.bind_borrowed(py), arguments, self) {
+            Called::Returned(result) => Ok(self.begin(py, tool.kind, result)),
+            Called::Raised(error) => Ok(Given::Error(error)),
+            Called::Refused(answer) => Err(Early::Reply(answer)),
+        }
+    }
+
+    /// The function was called: runs what it returned.
+    #[inline]
+    fn begin<'py>(&self, py: Python<'py>, kind: Kind, result: Bound<'py, PyAny>) -> Given<'py> {
+        let (phase, inner) = match kind {
+            Kind::Function => return Given::Result(result),
+            Kind::Coroutine => match await_iter(result) {
+                Ok(iterator) => (Phase::Coroutine, iterator),
+                Err(error) => return Given::Error(error),
+            },
+            Kind::AsyncGenerator => (Phase::AsyncGenerator, result),
+            Kind::Generator => (Phase::Generator, result),
+        };
+        self.inner.set(inner);
+        self.phase.set(phase);
+        self.resume_tool(py, PyNone::get(py).as_any())
+    }
+
+    /// Runs a result that is itself something to run; see [`runnable`].
+    #[cold]
+    pub(super) fn run_result<'py>(&self, py: Python<'py>, result: Runnable<'py>) -> Given<'py> {
+        match result {
+            Runnable::Stream(stream) => {
+                self.inner.set(stream);
+                self.phase.set(Phase::AsyncGenerator);
+                // Streams that are nested deeper than the first step can go, no later step can reach.
+                let Some(_deeper) = Nested::enter() else {
+                    let message = "too many tool calls that give the stream of another";
+                    return Given::Error(PyRecursionError::new_err(message));
+                };
+                self.resume_tool(py, PyNone::get(py).as_any())
+            }
+            Runnable::Awaitable(result) => self.begin(py, Kind::Coroutine, result),
+            Runnable::AsyncIterator(result) => self.begin(py, Kind::AsyncGenerator, result),
+            Runnable::Generator(result) => self.begin(py, Kind::Generator, result),
+        }
+    }
+
+    /// Resumes the tool until it gives something or has to wait.
+    #[inline]
+    pub(super) fn resume_tool<'py>(&self, py: Python<'py>, value: &Bound<'py, PyAny>) -> Given<'py> {
+        let phase = self.phase.get();
+        if phase == Phase::Job {
+            return attached(py, |py| self.poll_job(py));
+        }
+        let Some(inner) = self.inner.get(py) else { return Given::End };
+        match phase {
+            Phase::Coroutine => match send(&inner, value) {
+                Sent::Yielded(future) => Given::Wait(future),
+                Sent::Returned(result) => Given::Result(result),
+                Sent::Raised(error) => Given::Error(error),
+            },
+            Phase::Generator => match send(&inner, value) {
+                Sent::Yielded(item) => Given::Item(item),
+                Sent::Returned(_) => Given::End,
+                Sent::Raised(error) => Given::Error(error),
+            },
+            _ if self.hooked.get() && self.awaited.is_empty() => match send(&inner, value) {
+                Sent::Yielded(object) => match drive::unwrap(object) {
+                    Ok(item) => Given::Item(item),
+                    Err(future) => Given::Wait(future),
+                },
+                Sent::Returned(_) => Given::End,
+                Sent::Raised(error) => end_or_error(py, error),
+            },
+            _ => self.resume_public(&inner, value),
+        }
+    }
+
+    /// The public way through an async iterator: the awaitable that `__anext__` gives. The first step goes this way in any
+    /// case, because it introduces the generator to the event loop, which finalises it if it is abandoned.
+    fn resume_public<'py>(&self, inner: &Bound<'py, PyAny>, value: &Bound<'py, PyAny>) -> Given<'py> {
+        let py = inner.py();
+        let sent = match self.awaited.get(py) {
+            Some(awaited) => send(&awaited, value),
+            None => {
+                let awaitable = if value.is_none() {
+                    drive::anext(inner)
+                } else {
+                    inner.call_method1(intern!(py, "asend"), (value,))
+                };
+                match awaitable.and_then(await_iter) {
+                    Ok(iterator) => {
+                        self.awaited.set(iterator.clone());
+                        send(&iterator, PyNone::get(py).as_any())
+                    }
+                    Err(error) => return end_or_error(py, error),
+                }
+            }
+        };
+        match sent {
+            Sent::Yielded(future) => Given::Wait(future),
+            Sent::Returned(item) => {
+                self.awaited.clear(py);
+                self.hooked.set(drive::has_short_way(inner));
+                Given::Item(item)
+            }
+            Sent::Raised(error) => {
+                self.awaited.clear(py);
+                end_or_error(py, error)
+            }
+        }
+    }
+
+    /// Takes the news from the worker thread; when there are none, the event loop waits for the future that brings them.
+    fn poll_job<'py>(&self, py: Python<'py>) -> Given<'py> {
+        match self.job().map(|job| job.poll(py)) {
+            Some(Ok(worker::Step::Chunk(chunk))) => Given::Item(chunk.into_bound(py)),
+            Some(Ok(worker::Step::Done(Some(result)))) => Given::Result(result.into_bound(py)),
+            Some(Ok(worker::Step::Done(None))) | None => Given::End,
+            Some(Ok(worker::Step::Wait(waiter))) => Given::Wait(waiter.into_bound(py)),
+            Some(Ok(worker::Step::Raised(error)) | Err(error)) => Given::Error(error),
+        }
+    }
+
+    /// Binds the arguments and runs the body in a worker thread or a child process.
+    #[cold]
+    fn start_job<'py>(
+        &self,
+        py: Python<'py>,
+        tool: &PyTool,
+        arguments: &Bound<'py, PyDict>,
+    ) -> Result<Given<'py>, Early<'py>> {
+        match tool.plan.bind(arguments, self) {
+            Ok(Bind::Ready(arguments, keywords)) => Ok(self.submit(py, tool, arguments, keywords)),
+            Ok(Bind::Refused(answer)) => Err(Early::Reply(answer)),
+            Err(error) => Ok(Given::Error(error)),
+        }
+    }
+
+    /// Gives the work to a worker thread.
+    fn submit<'py>(
+        &self,
+        py: Python<'py>,
+        tool: &PyTool,
+        arguments: Bound<'py, PyTuple>,
+        keywords: Option<Bound<'py, PyDict>>,
+    ) -> Given<'py> {
+        let started = tool.errand(py).and_then(|(callable, give_up)| {
+            Job::start(py, callable, arguments, keywords, CHUNKS_AHEAD, give_up.map(Bound::unbind))
+        });
+        match started {
+            Ok(job) => {
+                if self.cold().job.set(job).is_err() {
+                    return Given::Error(PyRuntimeError::new_err("a tool call runs one job"));
+                }
+                self.phase.set(Phase::Job);
+                self.poll_job(py)
+            }
+            Err(error) => Given::Error(error),
+        }
+    }
+
+    /// Answers the call at once; a second stream does the work in a task. The arguments are checked before, so that a
+    /// wrong one is answered at once.
+    #[cold]
+    fn start_background<'py>(
+        &self,
+        py: Python<'py>,
+        tool: &PyTool,
+        arguments: &Bound<'py, PyDict>,
+    ) -> Result<Given<'py>, Early<'py>> {
+        let (arguments, keywords) = match tool.plan.bind(arguments, self) {
+            Ok(Bind::Ready(arguments, keywords)) => (arguments, keywords),
+            Ok(Bind::Refused(answer)) => return Err(Early::Reply(answer)),
+            Err(error) => return Ok(Given::Error(error)),
+        };
+        let Some(toolkit) = self.toolkit.get(py) else {
+            return Err(PyRuntimeError::new_err("a background call needs a toolkit").into());
+        };
+        let stream = object::new(py, self.in_background(py, arguments, keywords))?;
+        let response = background::begin(toolkit.get().tasks(py)?, &tool.name, &stream)?;
+        self.finish(py);
+        Err(Early::Step(Step::Chunk(response)))
+    }
+
+    /// The first step of the call that does the work in the background.
+    #[cold]
+    pub(super) fn run_admitted<'py>(&self, py: Python<'py>) -> Given<'py> {
+        attached(py, |py| {
+            let Some((arguments, keywords)) = self.cold().bound.take() else { return Given::End };
+            let (arguments, keywords) = (arguments.into_bound(py), keywords.map(|keywords| keywords.into_bound(py)));
+            let tool = self.tool(py);
+            let tool = tool.get();
+            if tool.run_in != RunIn::Inline {
+                return self.submit(py, tool, arguments, keywords);
+            }
+            match tool.function.bind(py).call(arguments, keywords.as_ref()) {
+                Ok(result) => self.begin(py, tool.kind, result),
+                Err(error) => Given::Error(error),
+            }
+        })
+    }
+}
+
+/// A result that is something to run.
+pub(super) enum Runnable<'py> {
+    /// The stream of another call, which awaiting would only give once more.
+    Stream(Bound<'py, PyAny>),
+    Awaitable(Bound<'py, PyAny>),
+    AsyncIterator(Bound<'py, PyAny>),
+    Generator(Bound<'py, PyAny>),
+}
+
+/// Classifies a result: something to run, or a plain value.
+pub(super) fn runnable(result: Bound<'_, PyAny>) -> Result<Runnable<'_>, Bound<'_, PyAny>> {
+    if object::is_stream(&result) {
+        Ok(Runnable::Stream(result))
+    } else if drive::is_awaitable(&result) {
+        Ok(Runnable::Awaitable(result))
+    } else if drive::is_async_iterator(&result) {
+        Ok(Runnable::AsyncIterator(result))
+    } else if drive::is_generator(&result) {
+        Ok(Runnable::Generator(result))
+    } else {
+        Err(result)
+    }
+}
+
+/// An exception out of an async generator, among which one is its end.
+pub(super) fn end_or_error<'py>(py: Python<'py>, error: PyErr) -> Given<'py> {
+    if error.is_instance_of::<PyStopAsyncIteration>(py) { Given::End } else { Given::Error(error) }
+}
+
+/// Counts the streams inside of streams that this thread is in. There is no Python code between them, so that the
+/// interpreter's own limit would come too late for the stack.
+struct Nested;
+
+thread_local! {
+    static DEPTH: Cell<usize> = const { Cell::new(0) };
+}
+
+/// More than any use needs, and far from what a stack can hold.
+const DEEPEST: usize = 250;
+
+impl Nested {
+    fn enter() -> Option<Self> {
+        DEPTH.with(|depth| {
+            (depth.get() < DEEPEST).then(|| {
+                depth.set(depth.get() + 1);
+                Self
+            })
+        })
+    }
+}
+
+impl Drop for Nested {
+    fn drop(&mut self) {
+        DEPTH.with(|depth| depth.set(depth.get() - 1));
+    }
+}
