@@ -9,10 +9,9 @@ mod call;
 mod callable;
 mod copying;
 mod described;
-mod desk;
 mod dialect;
 mod errors;
-mod event;
+mod events;
 mod extension;
 mod foreign;
 mod group;
@@ -21,7 +20,6 @@ mod log;
 mod meta;
 mod modules;
 mod names;
-mod note;
 mod policy;
 mod register;
 mod render;
@@ -63,13 +61,13 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<roster::PyToolRoster>()?;
     module.add_class::<response::PyToolResponse>()?;
     module.add_class::<background::PyTaskBoard>()?;
-    module.add_class::<desk::PyDesk>()?;
+    module.add_class::<policy::PyPermissions>()?;
     module.add_class::<worker::Errand>()?;
     module.add_class::<policy::PyPolicy>()?;
     module.add_class::<policy::PyApprovals>()?;
     module.add_class::<policy::PyExplanation>()?;
-    module.add_class::<event::PyEvent>()?;
-    module.add_class::<event::PyEventQueue>()?;
+    module.add_class::<events::PyEvent>()?;
+    module.add_class::<events::PyEventQueue>()?;
     module.add_class::<dialect::PyDialectTool>()?;
     tool_call::install(module)?;
     module.add_class::<argument_reader::PyArgumentReader>()?;
@@ -78,7 +76,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     artifactflow::install(module)?;
     // Not by `add_function`, which would make it a public name.
     module.setattr("_as_response", wrap_pyfunction!(value::_as_response, module)?)?;
-    module.setattr("_read_answer", wrap_pyfunction!(policy::_read_answer, module)?)?;
     worker::install(module)?;
     trace::install(module)?;
     call::init(module, &module.py().get_type::<toolkit::PyToolkit>())

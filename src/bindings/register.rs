@@ -10,9 +10,9 @@ use pyo3::types::{PyCFunction, PyDict, PyString};
 use super::call::{Handling, Plan};
 use super::callable::Callable;
 use super::described::Described;
-use super::desk::PyDesk;
 use super::json as bridge;
 use super::meta::{MetaTool, open};
+use super::policy::PyPermissions;
 use super::schema::{Wanted, describe};
 use super::tool::{PyTool, place};
 use super::traits::{Said, Traits};
@@ -125,7 +125,7 @@ impl<'py> Draft<'py> {
         name: &str,
         group: Arc<Group>,
         behaviour: Behaviour,
-        desk: Py<PyDesk>,
+        permissions: Py<PyPermissions>,
         is_meta: bool,
     ) -> PyResult<PyTool> {
         let Self { callable, wishes, presets, function, is_supplied, traits, server, name: wanted } = self;
@@ -157,15 +157,15 @@ impl<'py> Draft<'py> {
         let usual = if is_quick { RunIn::Inline } else { behaviour.run_in };
         let run_in = place(&callable, wishes.run_in.unwrap_or(usual), wishes.timeout)?;
         let is_named = wishes.name.is_some_and(|name| !name.is_empty());
-        let clearance = AllowCache::new(group.revision().clone());
+        let allow_cache = AllowCache::new(group.revision().clone());
         Ok(PyTool {
             name: name.into(),
             seat: Arc::new(Seat::new(group)),
             tags: traits.tags.clone(),
             schema,
             traits: Arc::new(traits),
-            desk,
-            clearance,
+            permissions,
+            allow_cache,
             schema_hash: OnceLock::new(),
             original_name: (is_named || name != wanted).then_some(callable.name),
             server,

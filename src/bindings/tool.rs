@@ -15,11 +15,11 @@ use pyo3::types::{IntoPyDict, PyDict, PyTuple};
 
 use super::call::{Plan, stream_of};
 use super::callable::{Callable, Kind};
-use super::desk::PyDesk;
 use super::dialect::Told;
 use super::extension::Extension;
 use super::json;
 use super::meta::MetaTool;
+use super::policy::{PyPermissions, presets_hash};
 use super::traits::Traits;
 use crate::call::{ErrorMode, RunIn};
 use crate::policy::{AllowCache, hash};
@@ -38,9 +38,9 @@ pub(crate) struct PyTool {
     pub(crate) schema: Arc<FunctionSchema>,
     pub(crate) traits: Arc<Traits>,
     /// What it shares with its toolkit.
-    pub(crate) desk: Py<PyDesk>,
+    pub(crate) permissions: Py<PyPermissions>,
     /// Whether it may run without a question.
-    pub(crate) clearance: AllowCache,
+    pub(crate) allow_cache: AllowCache,
     /// What the schema sums up to, once somebody was to approve a call.
     pub(crate) schema_hash: OnceLock<[u8; 32]>,
     pub(crate) original_name: Option<String>,
@@ -100,7 +100,7 @@ impl PyTool {
 
     /// The hash of the presets.
     pub(crate) fn presets_hash(&self, py: Python<'_>) -> [u8; 32] {
-        super::policy::presets_hash(self.presets.bind(py))
+        presets_hash(self.presets.bind(py))
     }
 
     /// What was registered, without a structured finish around it.
@@ -126,8 +126,8 @@ impl PyTool {
             tags: self.tags.clone(),
             schema,
             traits: self.traits.clone(),
-            desk: self.desk.clone_ref(py),
-            clearance: self.clearance.renewed(),
+            permissions: self.permissions.clone_ref(py),
+            allow_cache: self.allow_cache.renewed(),
             schema_hash: OnceLock::new(),
             original_name: self.original_name.clone(),
             server: self.server.clone(),
@@ -355,7 +355,7 @@ impl PyTool {
 
     #[allow(clippy::needless_pass_by_value, reason = "the signature that pyo3 asks for")]
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.desk)?;
+        visit.call(&self.permissions)?;
         visit.call(&self.presets)?;
         visit.call(&self.postprocess)?;
         visit.call(&self.function)?;

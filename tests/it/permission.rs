@@ -129,6 +129,10 @@ impl World {
         self.path().outlook(&request(arguments), &call()).would
     }
 
+    fn answer(&self, waiting: Waiting, answer: Answer) -> Next {
+        self.stage(&call()).answer(waiting, answer).expect("no mistake of the developer")
+    }
+
     fn took(&self) -> Vec<String> {
         std::mem::take(&mut self.log.borrow_mut())
     }
@@ -154,7 +158,7 @@ impl World {
         let stage = self.stage(&call);
         match stage.claim(resumption)? {
             Some(next) => Ok(next),
-            None => Ok(stage.resume(resumption).expect("a first use")),
+            None => Ok(stage.resume(resumption)?.expect("a first use")),
         }
     }
 }
@@ -171,6 +175,8 @@ fn request(arguments: Value) -> ToolCall {
 }
 
 impl Host for World {
+    type Error = Error;
+
     fn now(&self) -> Timestamp {
         Timestamp::UNIX_EPOCH
     }
@@ -212,12 +218,12 @@ impl Host for World {
         self.log.borrow_mut().push(format!("{} {about}", kind.as_str()));
     }
 
-    fn check(&self, edited: &Map<String, Value>) -> Result<JudgedArguments, Unfit> {
-        self.tool().check_edited(edited)
+    fn check(&self, edited: &Map<String, Value>) -> Result<Result<JudgedArguments, Unfit>> {
+        Ok(self.tool().check_edited(edited))
     }
 
-    fn complete(&self, sent: &Value) -> JudgedArguments {
-        self.tool().complete(sent)
+    fn complete(&self, sent: &Value) -> Result<JudgedArguments> {
+        Ok(self.tool().complete(sent))
     }
 
     fn find_again(&self) -> Standing {
@@ -344,7 +350,7 @@ fn an_approver_sees_no_secret_and_a_yes_runs_with_it() {
     world.has_approver = true;
 
     let (request, waiting) = world.asked(json!({"to": "ann", "pin": "1234"}));
-    let next = world.stage(&call()).answer(waiting, Choice::Once.into());
+    let next = world.answer(waiting, Choice::Once.into());
 
     assert_eq!(request.arguments, json!({"to": "ann", "pin": "***", "note": "none"}));
     assert_eq!(run(next).sent, json!({"to": "ann", "pin": "1234"}));
@@ -364,7 +370,7 @@ fn an_answer_for_the_run_is_asked_for_once() {
     world.has_approver = true;
 
     let (_, waiting) = world.asked(json!({"to": "ann"}));
-    run(world.stage(&call()).answer(waiting, Choice::Run.into()));
+    run(world.answer(waiting, Choice::Run.into()));
     world.took();
 
     run(world.call(json!({"to": "bob"})));
@@ -379,7 +385,7 @@ fn an_answer_for_always_becomes_a_rule() {
     world.has_approver = true;
 
     let (_, waiting) = world.asked(json!({"to": "ann"}));
-    run(world.stage(&call()).answer(waiting, Choice::Always.into()));
+    run(world.answer(waiting, Choice::Always.into()));
 
     run(world.call(json!({"to": "bob"})));
 }
@@ -390,8 +396,8 @@ fn a_no_and_nonsense_keep_the_call_from_running() {
     world.has_approver = true;
 
     let (_, waiting) = world.asked(json!({"to": "ann"}));
-    let next = world.stage(&call()).answer(waiting.clone(), Answer::no("too much"));
-    let silent = world.stage(&call()).answer(waiting, Choice::No.into());
+    let next = world.answer(waiting.clone(), Answer::no("too much"));
+    let silent = world.answer(waiting, Choice::No.into());
 
     assert_eq!(denial(&next), "too much");
     assert_eq!(denial(&silent), "whoever was asked did not agree");
@@ -405,15 +411,14 @@ fn cancelling_one_question_cancels_those_that_wait_but_not_later_ones() {
     let (_, second) = world.asked(json!({"to": "bob"}));
     world.took();
 
-    let call = call();
-    let cancelled = world.stage(&call).answer(first, Choice::Cancel.into());
-    let late_yes = world.stage(&call).answer(second, Choice::Once.into());
+    let cancelled = world.answer(first, Choice::Cancel.into());
+    let late_yes = world.answer(second, Choice::Once.into());
 
     assert!(matches!(cancelled, Next::Respond(Reply::Cancelled { .. })));
     assert!(matches!(late_yes, Next::Respond(Reply::Cancelled { .. })));
     assert_eq!(world.took().iter().filter(|line| *line == "cancel questions").count(), 1);
     let (_, later) = world.asked(json!({"to": "eve"}));
-    run(world.stage(&call).answer(later, Choice::Once.into()));
+    run(world.answer(later, Choice::Once.into()));
 }
 
 fn edited(arguments: Value) -> Answer {
@@ -427,12 +432,10 @@ fn edited_arguments_are_checked_and_decided_about_again() {
     let mut world = World::new(Permission::Confirm, &[rule]);
     world.has_approver = true;
     let (_, waiting) = world.asked(json!({"to": "ann", "pin": "1234"}));
-    let call = call();
-    let stage = world.stage(&call);
 
-    let kept = run(stage.answer(waiting.clone(), edited(json!({"to": "bob", "pin": "***"}))));
-    let unfit = stage.answer(waiting.clone(), edited(json!({"to": 5, "amount": "x"})));
-    let denied = stage.answer(waiting, edited(json!({"to": "eve"})));
+    let kept = run(world.answer(waiting.clone(), edited(json!({"to": "bob", "pin": "***"}))));
+    let unfit = world.answer(waiting.clone(), edited(json!({"to": 5, "amount": "x"})));
+    let denied = world.answer(waiting, edited(json!({"to": "eve"})));
 
     assert_eq!(kept.sent, json!({"to": "bob", "pin": "1234"}));
     assert!(denial(&unfit).starts_with("it was approved with other arguments, which do not fit"));
@@ -444,12 +447,11 @@ fn a_tool_that_was_replaced_or_left_meanwhile_does_not_run() {
     let mut world = World::new(Permission::Confirm, &[]);
     world.has_approver = true;
     let (_, waiting) = world.asked(json!({"to": "ann"}));
-    let call = call();
 
     *world.standing.borrow_mut() = Standing::Replaced;
-    let replaced = world.stage(&call).answer(waiting.clone(), Choice::Once.into());
+    let replaced = world.answer(waiting.clone(), Choice::Once.into());
     *world.standing.borrow_mut() = Standing::Gone(Reply::UnknownTool { name: "pay".to_owned() });
-    let gone = world.stage(&call).answer(waiting, Choice::Once.into());
+    let gone = world.answer(waiting, Choice::Once.into());
 
     assert!(denial(&replaced).contains("another tool"));
     assert!(matches!(gone, Next::Respond(Reply::UnknownTool { .. })));

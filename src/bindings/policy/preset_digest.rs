@@ -5,7 +5,7 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyFloat, PyFrozenSet, PyList, PySet, PyString, PyTuple, PyWeakrefReference};
+use pyo3::types::{PyBytes, PyDict, PyFloat, PyFrozenSet, PyList, PySet, PyTuple, PyWeakrefReference};
 use serde_json::{Value, json};
 
 use crate::bindings::json::{DEEPEST, from_python};
@@ -34,7 +34,8 @@ fn tagged(value: &Bound<'_, PyAny>, depth: usize) -> Value {
     if let Ok(entries) = value.cast_exact::<PyDict>() {
         return json!(["dict", dict(entries, depth)]);
     }
-    let items = || value.try_iter().map(|items| items.flatten().map(|item| tagged(&item, depth + 1)).collect::<Vec<_>>());
+    let items =
+        || value.try_iter().map(|items| items.flatten().map(|item| tagged(&item, depth + 1)).collect::<Vec<_>>());
     let is_set = value.is_exact_instance_of::<PySet>() || value.is_exact_instance_of::<PyFrozenSet>();
     let is_list = value.is_exact_instance_of::<PyList>() || value.is_exact_instance_of::<PyTuple>();
     match items().ok().filter(|_| is_set || is_list) {

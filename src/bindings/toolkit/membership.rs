@@ -55,7 +55,7 @@ impl PyToolkit {
         let basic = self.registry().group(BASIC)?;
         Ok(PyTool::entry(Py::new(
             py,
-            draft.finish(py, &name, basic, self.behaviour(), self.desk(py).clone().unbind(), is_meta)?,
+            draft.finish(py, &name, basic, self.behaviour(), self.permissions(py).clone().unbind(), is_meta)?,
         )?))
     }
 }

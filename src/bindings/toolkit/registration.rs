@@ -141,7 +141,7 @@ impl PyToolkit {
         let skipped = || log::warning(py, &format!("tool '{wanted}' is already registered, the new one is skipped"));
         let Some(name) = name_for(&self.registry(), &wanted, namesake_strategy)? else { return skipped() };
         let mut tool =
-            draft.finish(py, &name, group.clone(), self.behaviour(), self.desk(py).clone().unbind(), is_meta)?;
+            draft.finish(py, &name, group.clone(), self.behaviour(), self.permissions(py).clone().unbind(), is_meta)?;
         tool.seat = Arc::new(Seat::among(group.clone(), more.clone().into()));
         let body = Py::new(py, tool)?;
         let replaced = {

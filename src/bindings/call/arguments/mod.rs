@@ -4,5 +4,5 @@
 mod plan;
 mod spread;
 
-pub(super) use plan::{Bind, Called, RecordRepairs};
+pub(super) use plan::{ArgumentNotes, Bind, Called};
 pub(crate) use plan::{Handling, Plan};
