@@ -403,5 +403,5 @@ async def test_an_iterator_that_nobody_holds_listens_no_more() -> None:
     del events
     gc.collect()
 
-    assert not kit._desk.unsubscribe(1)
+    assert not kit._permissions.unsubscribe(1)
     assert (await kit.call("echo", text="b")).text == "b"

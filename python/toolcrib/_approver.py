@@ -1,6 +1,6 @@
-"""Asking whoever may approve a call: in a thread or on the event loop, not longer than allowed, and whatever they do.
+"""Asking an approver: in a thread or on the event loop, and not longer than allowed.
 
-Anything that is not a clear yes is a no. asyncio is imported when it is first needed.
+This is the half that waits; what an answer means is decided in the core. asyncio is imported when it is first needed.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import inspect
 import logging
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from toolcrib import _core
@@ -17,33 +17,27 @@ from toolcrib.policy import Approval
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from toolcrib.policy import ApprovalRequest
 
 _log = logging.getLogger("toolcrib")
 
-_waiting: WeakKeyDictionary[_core.Desk, set[asyncio.Future[None]]] = WeakKeyDictionary()
-
-
-class Reply(NamedTuple):
-    """What came of a question."""
-
-    answer: str
-    arguments: Mapping[str, Any] | None = None
-    by: str | None = None
-    reason: str | None = None
+_waiting: WeakKeyDictionary[_core._Permissions, set[asyncio.Future[None]]] = WeakKeyDictionary()
 
 
 async def ask(
-    desk: _core.Desk, approver: Callable[[ApprovalRequest], Any], request: ApprovalRequest, timeout: float | None
-) -> Reply:
-    """Ask, and give one of the five answers, whatever becomes of the question.
+    permissions: _core._Permissions,
+    approver: Callable[[ApprovalRequest], Any],
+    request: ApprovalRequest,
+    timeout: float | None,
+) -> object:
+    """Ask, and return what the approver answered; silence and errors are a no.
 
     Args:
-        desk: Where the call waits; who answers `"cancel"` there answers this question, too.
-        approver: Who is asked.
-        request: What about.
+        permissions: Where the call waits; `wake_all` of them ends this question, too.
+        approver: The function to ask.
+        request: The question.
         timeout: After how many seconds no answer is a no.
     """
     import asyncio
@@ -51,7 +45,7 @@ async def ask(
     loop = asyncio.get_running_loop()
     cancelled: asyncio.Future[None] = loop.create_future()
     question = loop.create_task(_question(approver, request), name=f"approval of {request.tool}")
-    waiting = _waiting.setdefault(desk, set())
+    waiting = _waiting.setdefault(permissions, set())
     waiting.add(cancelled)
     try:
         await asyncio.wait({question, cancelled}, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
@@ -61,23 +55,20 @@ async def ask(
             question.add_done_callback(_look_away)
             question.cancel()
     if cancelled.done():
-        return Reply("cancel")
+        return Approval("cancel")
     if not question.done():
         _log.warning("approver for '%s' did not answer within %s seconds; denying the call", request.tool, timeout)
-        return Reply("no", reason="nobody answered in time")
+        return Approval("no", reason="nobody answered in time")
     try:
-        reply = read(question.result())
+        return question.result()
     except (Exception, asyncio.CancelledError) as error:
         # The question is a task of its own: this is its approver's doing, whoever else may be cancelled.
         _log.warning("approver for '%s' failed; denying the call", request.tool, exc_info=error)
-        return Reply("no", reason="whoever was asked could not answer")
-    if reply.answer == "cancel":
-        cancel_all(desk)
-    return reply
+        return Approval("no", reason="whoever was asked could not answer")
 
 
 def _look_away(question: asyncio.Task[Any]) -> None:
-    """Take note of what nobody asks for any more, so that asyncio does not complain about it."""
+    """Retrieve the outcome of a question that is not waited for any more, so that asyncio does not log it."""
     if not question.cancelled():
         question.exception()
 
@@ -90,13 +81,13 @@ async def _question(approver: Callable[[ApprovalRequest], Any], request: Approva
     return await answer if inspect.isawaitable(answer) else answer
 
 
-def cancel_all(desk: _core.Desk) -> None:
-    """Answer every question that waits at a desk, from any thread.
+def wake_all(permissions: _core._Permissions) -> None:
+    """End every question that waits, from any thread; the core has cancelled them before.
 
     Args:
-        desk: The desk.
+        permissions: Where they wait.
     """
-    for cancelled in list(_waiting.get(desk, ())):
+    for cancelled in list(_waiting.get(permissions, ())):
         with suppress(RuntimeError):  # That loop was closed meanwhile.
             cancelled.get_loop().call_soon_threadsafe(partial(_resolve, cancelled))
 
@@ -104,39 +95,3 @@ def cancel_all(desk: _core.Desk) -> None:
 def _resolve(cancelled: asyncio.Future[None]) -> None:
     if not cancelled.done():
         cancelled.set_result(None)
-
-
-def read(answer: object) -> Reply:
-    """Understand an answer.
-
-    Args:
-        answer: One of the five words, a boolean, or an `Approval`.
-
-    Raises:
-        InvalidAnswerError: If it is anything else.
-        TypeError: If the edited arguments are no mapping, or who answered and why are no texts.
-    """
-    said = answer if isinstance(answer, Approval) else Approval(answer)  # type: ignore[arg-type]
-    for name, text in (("by", said.by), ("reason", said.reason)):
-        if text is not None and not isinstance(text, str):
-            raise TypeError(f"an approval's `{name}` must be a string, not {type(text).__qualname__}")
-    word, arguments = _core._read_answer(said.answer, said.arguments)
-    return Reply(word, arguments, said.by, said.reason)
-
-
-def reply_to_resume(answer: object, arguments: Mapping[str, Any] | None, by: str | None) -> Reply:
-    """Understand the answer to a pending call.
-
-    Args:
-        answer: As for `read`.
-        arguments: Edited arguments, unless the answer has its own.
-        by: Who answered, unless the answer says so itself.
-
-    Raises:
-        InvalidAnswerError: If it is none.
-        TypeError: If the edited arguments are no mapping, or come twice.
-    """
-    said = answer if isinstance(answer, Approval) else Approval(answer)  # type: ignore[arg-type]
-    if arguments is not None and said.arguments is not None:
-        raise TypeError("resume() got edited arguments twice: in the answer and beside it")
-    return read(Approval(said.answer, said.arguments if arguments is None else arguments, said.by or by, said.reason))

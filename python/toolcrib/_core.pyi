@@ -36,7 +36,6 @@ __all__ = [
     "Approvals",
     "ArgumentReader",
     "AwaitableJob",
-    "Desk",
     "DialectTool",
     "Event",
     "EventQueue",
@@ -697,7 +696,7 @@ class Toolkit:
         """
 
     @property
-    def _desk(self) -> Desk: ...
+    def _permissions(self) -> _Permissions: ...
     @property
     def _tasks(self) -> TaskBoard: ...
     def _find_tool(self, name: str) -> RegisteredToolFunction | None: ...
@@ -1894,26 +1893,19 @@ class AwaitableJob(Awaitable[Any]):
     def __iter__(self) -> Iterator[Any]: ...
     def __next__(self) -> Any: ...
 
-def _read_answer(answer: object, arguments: Mapping[str, Any] | None) -> tuple[str, dict[str, Any] | None]:
-    """Understand an answer: one of the five words or a boolean, and perhaps edited arguments.
-
-    Raises:
-        InvalidAnswerError: If it is anything else.
-    """
-
 @final
-class Desk:
-    """What a toolkit and its tools share about who may do what, and who hears of it."""
+class _Permissions:
+    """The policy, approver, approvals and audit that a toolkit shares with its tools, and its listeners."""
 
-    def __new__(cls) -> Desk: ...
+    def __new__(cls) -> _Permissions: ...
     def listen(self, types: Sequence[str] | None, size: int) -> EventQueue:
         """Open a queue for the events of these types, or of all."""
 
     def subscribe(self, type: str, handler: Callable[[Event], Any]) -> int:
-        """Have a function called with each event of a type; gives a number to take that back by."""
+        """Call a function with each event of a type; gives the number to unsubscribe it by."""
 
     def unsubscribe(self, number: int) -> bool:
-        """Take a subscription back; false if that was done before."""
+        """Unsubscribe a function; false if that was done before."""
 
 @final
 class Event:

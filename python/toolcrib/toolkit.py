@@ -194,7 +194,7 @@ class Toolkit(BackgroundTasks):
             raise TypeError("types must be a list of event types, not one text")
         from toolcrib.events import EventStream
 
-        return EventStream(self._desk.listen(None if types is None else list(types), size))
+        return EventStream(self._permissions.listen(None if types is None else list(types), size))
 
     def subscribe(self, type: _EventType, handler: Callable[[Event], Any]) -> Callable[[], None]:
         """Have a function called with each event of a type.
@@ -216,11 +216,11 @@ class Toolkit(BackgroundTasks):
         """
         from toolcrib.events import Subscription
 
-        desk = self._desk
-        number = desk.subscribe(type, Subscription(handler))
+        permissions = self._permissions
+        number = permissions.subscribe(type, Subscription(handler))
 
         def unsubscribe() -> None:
-            desk.unsubscribe(number)
+            permissions.unsubscribe(number)
 
         return unsubscribe
 

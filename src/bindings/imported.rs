@@ -62,8 +62,7 @@ objects! {
     DIALECT_SCHEMAS = "toolcrib.dialects", "DialectSchemas";
     TRACED_TEXT = "toolcrib.tracing", "_text";
     ASK_APPROVER = "toolcrib._approver", "ask";
-    CANCEL_APPROVALS = "toolcrib._approver", "cancel_all";
-    REPLY_TO_RESUME = "toolcrib._approver", "reply_to_resume";
+    WAKE_APPROVALS = "toolcrib._approver", "wake_all";
     APPROVAL_REQUEST = "toolcrib.policy", "ApprovalRequest";
     FINISH = "toolcrib._finish", "Finish";
     TAP = "toolcrib.middleware", "tap";

@@ -11,10 +11,10 @@ use pyo3::types::{PyCFunction, PyDict, PyString};
 use super::call::{Handling, Plan};
 use super::callable::Callable;
 use super::described::Described;
-use super::desk::PyDesk;
 use super::json as bridge;
 use super::meta::open;
 use super::native::PyNativeTool;
+use super::policy::PyPermissions;
 use super::schema::{Wanted, describe};
 use super::tool::{PyTool, place};
 use super::traits::{Said, Tags, Traits};
@@ -134,7 +134,7 @@ impl<'py> Draft<'py> {
         name: impl Into<Arc<str>>,
         seat: impl Into<Seat>,
         behaviour: Behaviour,
-        desk: Py<PyDesk>,
+        permissions: Py<PyPermissions>,
         is_meta: bool,
     ) -> PyResult<PyTool> {
         let (name, seat): (Arc<str>, Seat) = (name.into(), seat.into());
@@ -167,15 +167,15 @@ impl<'py> Draft<'py> {
         let is_quick = is_meta && wishes.timeout.is_none() && callable.function.is_instance_of::<PyCFunction>();
         let usual = if is_quick { RunIn::Inline } else { behaviour.run_in };
         let run_in = place(&callable, wishes.run_in.unwrap_or(usual), wishes.timeout)?;
-        let clearance = AllowCache::new(seat.group().revision().clone());
+        let allow_cache = AllowCache::new(seat.group().revision().clone());
         Ok(PyTool {
             name,
             seat: Arc::new(seat),
             tags,
             schema,
             traits: traits.shared(),
-            desk,
-            clearance,
+            permissions,
+            allow_cache,
             schema_hash: OnceLock::new(),
             original_name: is_renamed.then(|| callable.name.into()),
             server: server.map(Into::into),

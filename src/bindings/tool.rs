@@ -12,17 +12,16 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{IntoPyDict, PyDict, PyTuple};
-use serde_json::{Map, Value};
 
 use super::call::{Plan, stream_of};
 use super::callable::{Callable, Kind};
 use super::copying::Template;
-use super::desk::PyDesk;
 use super::dialect::Told;
 use super::extension::Extension;
 use super::imported::{TAP, import_module};
 use super::json;
 use super::meta::MetaTool;
+use super::policy::{PyPermissions, presets_hash};
 use super::register::no_presets;
 use super::traits::Traits;
 use crate::call::{ErrorMode, RunIn};
@@ -43,9 +42,9 @@ pub(crate) struct PyTool {
     pub(crate) schema: Arc<FunctionSchema>,
     pub(crate) traits: Arc<Traits>,
     /// What it shares with its toolkit.
-    pub(crate) desk: Py<PyDesk>,
+    pub(crate) permissions: Py<PyPermissions>,
     /// Whether it may run without a question.
-    pub(crate) clearance: AllowCache,
+    pub(crate) allow_cache: AllowCache,
     /// What the schema sums up to, once somebody was to approve a call.
     pub(crate) schema_hash: OnceLock<Box<[u8; 32]>>,
     pub(crate) original_name: Option<Box<str>>,
@@ -112,15 +111,9 @@ impl PyTool {
         self.presets.as_ref().map_or_else(|| no_presets(py), |presets| presets.bind(py))
     }
 
-    /// What the presets sum up to that JSON can hold.
+    /// The hash of the presets.
     pub(crate) fn presets_hash(&self, py: Python<'_>) -> [u8; 32] {
-        let mut presets = Map::new();
-        for (name, value) in json::entries_of(self.presets(py)) {
-            if let (Ok(name), Ok(value)) = (name.extract::<String>(), json::from_python(&value)) {
-                presets.insert(name, value.into());
-            }
-        }
-        hash(&Value::Object(presets))
+        presets_hash(self.presets(py))
     }
 
     /// What was registered, without a structured finish around it.
@@ -146,8 +139,8 @@ impl PyTool {
             tags: self.tags.clone(),
             schema,
             traits: self.traits.clone(),
-            desk: self.desk.clone_ref(py),
-            clearance: self.clearance.renewed(),
+            permissions: self.permissions.clone_ref(py),
+            allow_cache: self.allow_cache.renewed(),
             schema_hash: OnceLock::new(),
             original_name: self.original_name.clone(),
             server: self.server.clone(),
@@ -375,7 +368,7 @@ impl PyTool {
 
     #[allow(clippy::needless_pass_by_value, reason = "the signature that pyo3 asks for")]
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.desk)?;
+        visit.call(&self.permissions)?;
         visit.call(&self.presets)?;
         visit.call(&self.postprocess)?;
         visit.call(&self.function)?;

@@ -181,6 +181,9 @@ pub enum Standing {
 
 /// The surroundings of a call, which do for the permission stage what takes I/O.
 pub trait Host {
+    /// A mistake of the developer, which ends the call.
+    type Error: From<Error>;
+
     /// The time.
     fn now(&self) -> Timestamp;
 
@@ -189,7 +192,7 @@ pub trait Host {
     /// # Errors
     ///
     /// If the system has none.
-    fn nonce(&self) -> Result<[u8; 16]>;
+    fn nonce(&self) -> Result<[u8; 16], Self::Error>;
 
     /// True if there is an approver to ask.
     fn has_approver(&self) -> bool;
@@ -199,7 +202,7 @@ pub trait Host {
     /// # Errors
     ///
     /// If there are none and none can be made.
-    fn approvals(&self) -> Result<(Arc<Approvals>, Duration)>;
+    fn approvals(&self) -> Result<(Arc<Approvals>, Duration), Self::Error>;
 
     /// True if decisions are recorded.
     fn is_audited(&self) -> bool;
@@ -221,11 +224,15 @@ pub trait Host {
     ///
     /// # Errors
     ///
-    /// The reason why they do not fit.
-    fn check(&self, edited: &Map<String, Value>) -> Result<JudgedArguments, Unfit>;
+    /// A mistake of the developer; arguments that do not fit are the inner error.
+    fn check(&self, edited: &Map<String, Value>) -> Result<Result<JudgedArguments, Unfit>, Self::Error>;
 
     /// Completes arguments that were checked before with the defaults of those that were not sent.
-    fn complete(&self, sent: &Value) -> JudgedArguments;
+    ///
+    /// # Errors
+    ///
+    /// A default that cannot be made.
+    fn complete(&self, sent: &Value) -> Result<JudgedArguments, Self::Error>;
 
     /// Finds the tool of the call again.
     fn find_again(&self) -> Standing;
@@ -619,7 +626,7 @@ impl<T: ToolFacts, H: Host> PermissionStage<'_, T, H> {
     /// # Errors
     ///
     /// Mistakes of the developer, which end the call.
-    pub fn decide(&self, arguments: JudgedArguments) -> Result<Next> {
+    pub fn decide(&self, arguments: JudgedArguments) -> Result<Next, H::Error> {
         let (route, verdict) = self.route(&arguments);
         self.note_shadow(&verdict);
         Ok(match route {
@@ -678,8 +685,11 @@ impl<T: ToolFacts, H: Host> PermissionStage<'_, T, H> {
     }
 
     /// Goes on after the approver has answered.
-    #[must_use]
-    pub fn answer(&self, waiting: Waiting, answer: Answer) -> Next {
+    ///
+    /// # Errors
+    ///
+    /// Mistakes of the developer, which end the call.
+    pub fn answer(&self, waiting: Waiting, answer: Answer) -> Result<Next, H::Error> {
         let Waiting { arguments, verdict, ticket } = waiting;
         let was_cancelled = self.permissions.grants().is_cancelled(ticket);
         let answer = if was_cancelled { Answer { choice: Choice::Cancel, edited: None, ..answer } } else { answer };
@@ -696,14 +706,14 @@ impl<T: ToolFacts, H: Host> PermissionStage<'_, T, H> {
     ///
     /// [`Error::InvalidAnswer`] for edited arguments that do not fit, while the call can still be answered otherwise; the
     /// errors of [`Approvals::claim`].
-    pub fn claim(&self, resumption: &Resumption) -> Result<Option<Next>> {
+    pub fn claim(&self, resumption: &Resumption) -> Result<Option<Next>, H::Error> {
         let Resumption { pending, answer, .. } = resumption;
-        let asked = self.host.complete(&pending.arguments);
-        if let Some(edited) = &answer.edited {
-            self.check(edited, &asked).map_err(|unfit| Error::InvalidAnswer {
-                expected: "`arguments` that fit the tool's schema",
-                found: unfit.reason(),
-            })?;
+        let asked = self.host.complete(&pending.arguments)?;
+        if let Some(edited) = &answer.edited
+            && let Err(unfit) = self.check(edited, &asked)?
+        {
+            let (expected, found) = ("`arguments` that fit the tool's schema", unfit.reason());
+            return Err(Error::InvalidAnswer { expected, found }.into());
         }
         let (approvals, _) = self.host.approvals()?;
         let (scope, now) = (self.scope(), self.host.now());
@@ -716,67 +726,82 @@ impl<T: ToolFacts, H: Host> PermissionStage<'_, T, H> {
             self.cancel_all();
         }
         let verdict = self.verdict(&asked);
-        Ok(Some(self.follow(asked, &verdict, answer.clone(), DecidedBy::Resume)))
+        self.follow(asked, &verdict, answer.clone(), DecidedBy::Resume).map(Some)
     }
 
     /// Goes on with the arguments that were approved, whatever middleware made of the request on its way. `None` if that was
     /// done before: an approval is used once.
-    #[must_use]
-    pub fn resume(&self, resumption: &Resumption) -> Option<Next> {
+    ///
+    /// # Errors
+    ///
+    /// Mistakes of the developer, which end the call.
+    pub fn resume(&self, resumption: &Resumption) -> Result<Option<Next>, H::Error> {
         if !resumption.advance(CLAIMED, USED) {
-            return None;
+            return Ok(None);
         }
-        let asked = self.host.complete(&resumption.pending.arguments);
+        let asked = self.host.complete(&resumption.pending.arguments)?;
         let verdict = self.verdict(&asked);
-        let by = || resumption.answer.by.clone().map_or(DecidedBy::Resume, DecidedBy::Named);
-        let decided = Decided::answered(&verdict, resumption.answer.choice, by());
-        Some(self.run_approved(asked, &verdict, &resumption.answer, decided))
+        let by = resumption.answer.by.clone().map_or(DecidedBy::Resume, DecidedBy::Named);
+        let decided = Decided::answered(&verdict, resumption.answer.choice, by);
+        self.run_approved(asked, &verdict, &resumption.answer, decided).map(Some)
     }
 
     /// Does what an answer says.
-    fn follow(&self, asked: JudgedArguments, verdict: &Verdict, answer: Answer, by: DecidedBy) -> Next {
+    fn follow(
+        &self,
+        asked: JudgedArguments,
+        verdict: &Verdict,
+        answer: Answer,
+        by: DecidedBy,
+    ) -> Result<Next, H::Error> {
         let by = answer.by.clone().map_or(by, DecidedBy::Named);
         let decided = Decided::answered(verdict, answer.choice, by);
-        match answer.choice {
+        Ok(match answer.choice {
             Choice::Cancel => self.cancelled(&asked.whole, &decided),
             Choice::No => {
                 let reason = answer.reason.unwrap_or_else(|| DECLINED.to_owned());
                 self.turn_down(&asked.whole, &decided, reason)
             }
             Choice::Once | Choice::Run | Choice::Always => match self.host.find_again() {
-                Standing::Same => self.run_approved(asked, verdict, &answer, decided),
+                Standing::Same => return self.run_approved(asked, verdict, &answer, decided),
                 Standing::Replaced => self.turn_down(&asked.whole, &decided.denied(), REPLACED.to_owned()),
                 Standing::Gone(reply) => {
                     self.report(&asked.whole, &decided.denied(), &reply.text());
                     Next::Respond(reply)
                 }
             },
-        }
+        })
     }
 
     /// Runs what was approved, unless a rule has come to be against it, and keeps what else was allowed.
-    fn run_approved(&self, asked: JudgedArguments, verdict: &Verdict, answer: &Answer, decided: Decided) -> Next {
+    fn run_approved(
+        &self,
+        asked: JudgedArguments,
+        verdict: &Verdict,
+        answer: &Answer,
+        decided: Decided,
+    ) -> Result<Next, H::Error> {
         let arguments = match &answer.edited {
             None => asked,
-            Some(edited) => match self.check(edited, &asked) {
+            Some(edited) => match self.check(edited, &asked)? {
                 Ok(arguments) => arguments,
                 Err(unfit) => {
                     let reason = format!("it was approved with other arguments, which do not fit: {}", unfit.reason());
                     self.host.warn(&format!("a call of '{}' was denied: {reason}", self.tool.name()));
-                    return self.turn_down(&asked.whole, &decided.denied(), reason);
+                    return Ok(self.turn_down(&asked.whole, &decided.denied(), reason));
                 }
             },
         };
         let now = self.verdict(&arguments);
         if now.decision == Decision::Deny {
-            return Next::Respond(self.deny(&now, &arguments.whole));
+            return Ok(Next::Respond(self.deny(&now, &arguments.whole)));
         }
         if let Err(reason) = self.record(&decided, &arguments.whole) {
-            return self.deny_unrecorded(&reason);
+            return Ok(self.deny_unrecorded(&reason));
         }
         self.remember(answer.choice, verdict);
         self.report_result(&decided, "");
-        Next::Run(arguments)
+        Ok(Next::Run(arguments))
     }
 
     /// Records the decision, and lets the tool run with the arguments that it is about.
@@ -804,7 +829,7 @@ impl<T: ToolFacts, H: Host> PermissionStage<'_, T, H> {
     }
 
     /// Ends the call with a value by which it can be resumed.
-    fn pend(&self, arguments: &JudgedArguments, verdict: &Verdict) -> Result<Next> {
+    fn pend(&self, arguments: &JudgedArguments, verdict: &Verdict) -> Result<Next, H::Error> {
         let (approvals, life) = self.host.approvals()?;
         let draft = Draft { id: &self.call.id, arguments: &arguments.sent, facts: self.scope(), life };
         let pending = match approvals.ask(&draft, self.host.now(), self.host.nonce()?) {
@@ -816,7 +841,7 @@ impl<T: ToolFacts, H: Host> PermissionStage<'_, T, H> {
                     format!("it needs approval, and its arguments cannot be kept until then: they must be {expected}");
                 return Ok(self.turn_down(&arguments.whole, &decided, reason));
             }
-            Err(error) => return Err(error),
+            Err(error) => return Err(error.into()),
         };
         let decided = Decided { ruling: Ruling::Pending, ..Decided::by_rule(verdict) };
         if let Err(reason) = self.record(&decided, &arguments.whole) {
@@ -832,7 +857,11 @@ impl<T: ToolFacts, H: Host> PermissionStage<'_, T, H> {
     }
 
     /// Edited arguments as they run; a secret that is still hidden in them is what it was.
-    fn check(&self, edited: &Map<String, Value>, asked: &JudgedArguments) -> Result<JudgedArguments, Unfit> {
+    fn check(
+        &self,
+        edited: &Map<String, Value>,
+        asked: &JudgedArguments,
+    ) -> Result<Result<JudgedArguments, Unfit>, H::Error> {
         let shown = self.tool.redaction().arguments(&asked.whole);
         let mut edited = edited.clone();
         for (name, value) in &mut edited {

@@ -124,7 +124,7 @@ impl<'r, B: Profile, H: Host> Path<'r, B, H> {
     /// # Errors
     ///
     /// Mistakes of the developer.
-    pub fn prepare(&self, request: &ToolCall, call: &CallInfo) -> Result<Prepared<'r, B>> {
+    pub fn prepare(&self, request: &ToolCall, call: &CallInfo) -> Result<Prepared<'r, B>, H::Error> {
         let mut repairs = Vec::new();
         let tool = match readable(request).and_then(|()| self.admit(&request.name)) {
             Ok(tool) => tool,

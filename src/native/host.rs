@@ -44,6 +44,8 @@ impl<'a> NativeHost<'a> {
 }
 
 impl Host for NativeHost<'_> {
+    type Error = Error;
+
     fn now(&self) -> Timestamp {
         Timestamp::now()
     }
@@ -79,18 +81,18 @@ impl Host for NativeHost<'_> {
         emit(self.toolkit, kind, &self.call.id, self.call.tool.as_deref().unwrap_or_default(), || data);
     }
 
-    fn check(&self, edited: &Map<String, Value>) -> Result<JudgedArguments, Unfit> {
-        match self.tool() {
+    fn check(&self, edited: &Map<String, Value>) -> Result<Result<JudgedArguments, Unfit>> {
+        Ok(match self.tool() {
             Some(tool) => tool.check_edited(edited),
             None => Err(Unfit::Refused(Reply::UnknownTool { name: self.call.tool.clone().unwrap_or_default() })),
-        }
+        })
     }
 
-    fn complete(&self, sent: &Value) -> JudgedArguments {
-        match self.tool() {
+    fn complete(&self, sent: &Value) -> Result<JudgedArguments> {
+        Ok(match self.tool() {
             Some(tool) => tool.complete(sent),
             None => JudgedArguments { sent: sent.clone(), whole: sent.clone() },
-        }
+        })
     }
 
     fn find_again(&self) -> Standing {

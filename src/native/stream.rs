@@ -151,7 +151,7 @@ impl Call {
         let stage = PermissionStage { tool, call: &self.info, permissions: path.permissions, host: path.host };
         let next = match stage.claim(resumption)? {
             Some(next) => next,
-            None => stage.resume(resumption).unwrap_or_else(|| {
+            None => stage.resume(resumption)?.unwrap_or_else(|| {
                 Next::Respond(Reply::Denied { tool: tool.name.to_string(), reason: "it was used before".to_owned() })
             }),
         };
@@ -179,7 +179,7 @@ impl Call {
         let registry = self.toolkit.registry();
         let host = NativeHost::new(&self.toolkit, &registry, &self.info, Some(tool));
         let stage = PermissionStage { tool, call: &self.info, permissions: self.toolkit.permissions(), host: &host };
-        stage.answer(waiting, answer)
+        stage.answer(waiting, answer).unwrap_or_else(|error| Next::Respond(self.denied(&error)))
     }
 
     /// A mistake of the developer, or a pending value that is refused.

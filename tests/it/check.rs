@@ -156,7 +156,7 @@ fn a_hidden_name_does_not_exist() {
 
     let problems = checker(&schema).settle(&json!({"key": 1}), Mode::Coerce, &["key"]).expect_err("hidden");
 
-    assert_eq!(problems[0].expected, "no such argument (known: a)");
+    assert_eq!(problems[0].expected.to_string(), "no such argument (known: a)");
 }
 
 /// Definitions that each use the next one twice.

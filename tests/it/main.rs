@@ -13,6 +13,7 @@ mod layers;
 mod membership;
 mod meta;
 mod native;
+mod permission;
 mod policy;
 mod properties;
 mod registry;

@@ -9,17 +9,16 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyNone, PyString, PyTuple};
 
-use super::case::Case;
 use super::python::drive::{Sent, await_iter, send};
 use super::python::{attached, object};
 use super::request::{NO_CALL, block, is_readable};
 use super::run::Given;
 use super::state::{Early, Ending, Origin, Phase, State};
-use crate::bindings::desk::PyDesk;
+use crate::bindings::policy::PyPermissions;
 use crate::bindings::register::{Behaviour, Draft, Wishes};
 use crate::bindings::tool::PyTool;
 use crate::bindings::view::PyToolkitView;
-use crate::call::ErrorMode;
+use crate::call::{CallInfo, ErrorMode};
 use crate::registry::Registry;
 
 impl State {
@@ -43,7 +42,7 @@ impl State {
         let Some(origin) = self.origin(py) else { return Ok(None) };
         let stack = toolkit.get().middlewares(py).to_tuple().unbind();
         let begun = self.request_for_layers(py).and_then(keywords).and_then(|keywords| {
-            let handler = NextHandler::new(Core::Named(origin.unbind()), stack, 0, stub, self.known_case());
+            let handler = NextHandler::new(Core::Named(origin.unbind()), stack, 0, stub, self.known_info());
             self.begin_layer(py, &handler, keywords.as_any())
         });
         Ok(Some(begun.unwrap_or_else(Given::error)))
@@ -55,7 +54,7 @@ impl State {
         let Some(handler) = self.handler(py) else { return Ok(None) };
         self.cold().handler.clear(py);
         let handler = handler.get();
-        self.join(handler.case.clone());
+        self.join(handler.info.clone());
         if handler.middleware(py).is_some() {
             self.tool.set(handler.stub.bind(py).clone());
             let keywords = self.request.get(py).unwrap_or_else(|| PyDict::new(py).into_any());
@@ -206,7 +205,7 @@ pub(crate) struct NextHandler {
     /// The tool that stands for the middleware; see [`stub_tool`].
     stub: Py<PyTool>,
     /// The identity that the layers of the call share, if it was asked for.
-    case: Option<Arc<Case>>,
+    info: Option<Arc<CallInfo>>,
     opened: Mutex<Opened>,
 }
 
@@ -219,14 +218,14 @@ struct Opened {
 }
 
 impl NextHandler {
-    fn new(core: Core, stack: Py<PyTuple>, depth: usize, stub: Py<PyTool>, case: Option<Arc<Case>>) -> Self {
-        Self { core, stack, depth, stub, case, opened: Mutex::default() }
+    fn new(core: Core, stack: Py<PyTuple>, depth: usize, stub: Py<PyTool>, info: Option<Arc<CallInfo>>) -> Self {
+        Self { core, stack, depth, stub, info, opened: Mutex::default() }
     }
 
     /// The handler for the middleware that this one leads to.
     fn further_in(&self, py: Python<'_>) -> Self {
         let (stack, stub) = (self.stack.clone_ref(py), self.stub.clone_ref(py));
-        Self::new(self.core.clone_ref(py), stack, self.depth + 1, stub, self.case.clone())
+        Self::new(self.core.clone_ref(py), stack, self.depth + 1, stub, self.info.clone())
     }
 
     /// The middleware that this handler leads to; none if it leads to the core.
@@ -389,9 +388,9 @@ fn stub_tool(py: Python<'_>, errors: ErrorMode) -> PyResult<Py<PyTool>> {
         let function = py.eval(c"lambda: None", None, None)?;
         let draft = Draft::new(&function, Wishes { name: Some("middleware".to_owned()), ..Wishes::default() })?;
         let group = Registry::<()>::default().group("basic")?;
-        let desk = Py::new(py, PyDesk::default())?;
+        let permissions = Py::new(py, PyPermissions::default())?;
         let behaviour = Behaviour { errors, ..Behaviour::default() };
-        Py::new(py, draft.finish(py, "middleware", group, behaviour, desk, false)?)
+        Py::new(py, draft.finish(py, "middleware", group, behaviour, permissions, false)?)
     })?;
     Ok(made.clone_ref(py))
 }

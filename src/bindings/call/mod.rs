@@ -1,8 +1,8 @@
 //! A call under way: the stream that drives a tool's Python code on the caller's event loop.
 //!
 //! Read it in this order. [`path`] is the path of a call on one screen, and the stages that it names follow:
-//! [`request`] reads the request, [`arguments`] binds and checks, [`judge`] decides whether it may
-//! run ([`approval`], [`resume`] and [`check`] with it), [`run`] runs it, [`respond`] makes responses of what it gives.
+//! [`request`] reads the request, [`arguments`] binds and checks, [`permission`] decides whether it may
+//! run, [`run`] runs it, [`respond`] makes responses of what it gives.
 //! [`state`] is one call and its step, [`end`] and [`close`] are for calls that end otherwise, [`middleware`] puts layers
 //! around a call, [`observe`] reports it to tracers and listeners. `Toolkit.call_tool_function` itself is in
 //! [`python::methods`]; [`python`] is the one place where the crate talks to CPython directly.
@@ -12,21 +12,16 @@
     reason = "the stages of a call are each called once, and a call of a function costs as much as the work of one"
 )]
 
-mod approval;
 mod arguments;
-mod case;
-mod check;
 mod close;
 mod end;
-mod freeze;
-mod judge;
 mod middleware;
 mod observe;
 mod path;
+mod permission;
 pub(super) mod python;
 mod request;
 mod respond;
-mod resume;
 mod run;
 mod state;
 mod task;
@@ -36,11 +31,9 @@ use pyo3::prelude::*;
 use pyo3::types::PyType;
 
 pub(crate) use arguments::{Handling, Plan};
-pub(crate) use case::Case;
-pub(crate) use check::check;
 pub(crate) use middleware::{stream_of, stream_through};
 pub(crate) use observe::gate::{LISTENERS, ask_who_traces};
-pub(crate) use resume::resumed;
+pub(crate) use permission::{check, explained_arguments, resumed};
 
 /// Makes the types, adds the public one to the module, and gives `Toolkit` the methods that begin a call.
 pub(crate) fn init(module: &Bound<'_, PyModule>, toolkit: &Bound<'_, PyType>) -> PyResult<()> {

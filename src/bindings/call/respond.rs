@@ -174,6 +174,10 @@ impl State {
                 } else {
                     std::mem::take(&mut cold.repaired.borrow_mut().repairs)
                 };
+                let repairs = match self.tool.get(py) {
+                    Some(tool) => tool.get().plan.redacted(repairs),
+                    None => repairs,
+                };
                 let listed =
                     repairs_to_python(py, &repairs).and_then(|repairs| with_repairs(&response, repairs.as_any()));
                 Step::Chunk(listed.unwrap_or_else(|error| {

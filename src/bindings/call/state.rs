@@ -11,18 +11,15 @@ use pyo3::ffi::PyObject;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyNone, PyString, PyTuple};
 
-use super::approval::Question;
-use super::case::Case;
 use super::middleware::NextHandler;
 use super::observe::span::SharedSpan;
 use super::python::slot::{OnceSlot, Slot};
-use super::resume::Resumption;
 use super::task::Deadline;
 use crate::bindings::tool::PyTool;
 use crate::bindings::toolkit::PyToolkit;
 use crate::bindings::view::PyToolkitView;
 use crate::bindings::worker::Job;
-use crate::call::{Answer, Repair};
+use crate::call::{Answer, CallInfo, Repair, Resumption, Waiting};
 use crate::schema::dialect::Dialect;
 
 /// The stage that a call has reached.
@@ -211,9 +208,11 @@ pub(super) struct Cold {
     /// The handler that a middleware was given, if the call is a layer around another.
     pub(super) next: Slot,
     /// The identity that the layers of the call share.
-    pub(super) case: RefCell<Option<Arc<Case>>>,
+    pub(super) info: RefCell<Option<Arc<CallInfo>>>,
     /// The question that the approver is asked about the call.
-    pub(super) question: RefCell<Option<Box<Question>>>,
+    pub(super) waiting: RefCell<Option<Box<Waiting>>>,
+    /// The defaults that were made for the call, by name: a dict.
+    pub(super) made_defaults: Slot,
     /// The dialect that the request has to be translated from first.
     pub(super) dialect: Cell<Option<Dialect>>,
     /// The span and events of the call.
@@ -505,8 +504,9 @@ impl Default for Cold {
             deadline: Deadline::new(),
             in_background: Cell::new(false),
             next: Slot::empty(),
-            case: RefCell::new(None),
-            question: RefCell::new(None),
+            info: RefCell::new(None),
+            waiting: RefCell::new(None),
+            made_defaults: Slot::empty(),
             dialect: Cell::new(None),
             span: RefCell::new(None),
             repaired: RefCell::default(),
@@ -517,13 +517,13 @@ impl Default for Cold {
 impl Cold {
     /// True if the call goes on with one that was pending.
     pub(super) fn is_resumed(&self) -> bool {
-        self.case.borrow().as_ref().is_some_and(|case| case.resumption.is_some())
+        self.info.borrow().as_ref().is_some_and(|info| info.resumption.is_some())
     }
 
     /// True if the pending call is still to be used up.
     pub(super) fn is_to_claim(&self) -> bool {
-        let case = self.case.borrow();
-        case.as_ref().and_then(|case| case.resumption.as_ref()).is_some_and(Resumption::is_to_claim)
+        let info = self.info.borrow();
+        info.as_ref().and_then(|info| info.resumption.as_ref()).is_some_and(Resumption::is_fresh)
     }
 
     /// Gives up the work under way.
@@ -535,6 +535,7 @@ impl Cold {
         self.sent.clear(py);
         self.thrown.clear(py);
         self.response.clear(py);
+        self.made_defaults.clear(py);
         drop(self.bound.take());
         if let Some(next) = self.next.take(py)
             && let Ok(next) = next.cast::<NextHandler>()
@@ -552,7 +553,9 @@ impl Cold {
     }
 
     fn objects(&self, py: Python<'_>) -> impl Iterator<Item = *mut PyObject> + use<> {
-        let own = [&self.handler, &self.thrown, &self.sent, &self.response, &self.error, &self.next].map(Slot::visited);
+        let slots =
+            [&self.handler, &self.thrown, &self.sent, &self.response, &self.error, &self.next, &self.made_defaults];
+        let own = slots.map(Slot::visited);
         // The collector comes by while nothing runs here, so that nothing is borrowed.
         let bound = self.bound.try_borrow().ok();
         let bound = bound.as_ref().and_then(|bound| {

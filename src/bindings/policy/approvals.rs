@@ -8,11 +8,10 @@ use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use jiff::Timestamp;
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 
-use crate::policy::{ApprovalScope, Approvals, Draft, Key, Pending};
+use crate::policy::{Approvals, Key};
 
 /// How long an answer counts if nobody says otherwise, in seconds.
 const HOUR: f64 = 3600.0;
@@ -25,7 +24,7 @@ pub(crate) struct PyApprovals {
     path: Option<PathBuf>,
 }
 
-fn random<const N: usize>() -> PyResult<[u8; N]> {
+pub(crate) fn random<const N: usize>() -> PyResult<[u8; N]> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes)
         .map_err(|error| PyOSError::new_err(format!("the system has no random numbers: {error}")))?;
@@ -53,16 +52,9 @@ impl PyApprovals {
         Ok(core.clone())
     }
 
-    /// Makes a pending call.
-    pub(crate) fn ask(&self, id: &str, arguments: &serde_json::Value, facts: ApprovalScope<'_>) -> PyResult<Pending> {
-        let draft = Draft { id, arguments, facts, life: self.life };
-        Ok(self.core()?.ask(&draft, Timestamp::now(), random()?)?)
-    }
-
-    /// Uses a pending call up, durably.
-    pub(crate) fn claim(&self, py: Python<'_>, pending: &Pending, facts: &ApprovalScope<'_>) -> PyResult<()> {
-        let core = self.core()?;
-        Ok(py.detach(|| core.claim(pending, facts, Timestamp::now()))?)
+    /// How long an answer counts.
+    pub(crate) fn life(&self) -> Duration {
+        self.life
     }
 }
 

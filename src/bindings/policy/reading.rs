@@ -36,27 +36,44 @@ pub(crate) fn value_of(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Value>
     Err(PyTypeError::new_err(format!("{what} is a mapping of plain values, not {kind}")))
 }
 
-/// What `_read_answer` gives: the word, and the edited arguments.
-type Read<'py> = (&'static str, Option<Bound<'py, PyAny>>);
-
-/// Understand an answer: one of the five words or a boolean, and perhaps edited arguments.
+/// The answer of an approver: a word, a boolean or an `Approval`.
 ///
-/// Raises:
-///     InvalidAnswerError: If it is anything else.
-#[pyfunction]
-pub(crate) fn _read_answer<'py>(
-    answer: &Bound<'py, PyAny>,
-    arguments: Option<&Bound<'py, PyAny>>,
-) -> PyResult<Read<'py>> {
+/// `arguments` and `by` stand beside the answer of a resumption.
+///
+/// Raises `InvalidAnswerError` if it is anything else, and `TypeError` if edited arguments are no mapping or come twice, or
+/// the other fields are no texts.
+pub(crate) fn answer_of(
+    answer: &Bound<'_, PyAny>,
+    arguments: Option<&Bound<'_, PyAny>>,
+    by: Option<&str>,
+) -> PyResult<Answer> {
     let py = answer.py();
+    let class = py.import(intern!(py, "toolcrib.policy"))?.getattr(intern!(py, "Approval"))?;
+    let field = |name: &str| answer.getattr(name).map(|value| Some(value).filter(|value| !value.is_none()));
+    let text = |name: &str| -> PyResult<Option<String>> {
+        let Some(text) = field(name)? else { return Ok(None) };
+        let Ok(text) = text.cast::<PyString>() else {
+            let kind = text.get_type().qualname()?;
+            return Err(PyTypeError::new_err(format!("an approval's `{name}` must be a string, not {kind}")));
+        };
+        Ok(Some(text.to_string_lossy().into_owned()))
+    };
+    let (word, own, own_by, reason) = if answer.is_instance(&class)? {
+        let own = field("arguments")?;
+        (answer.getattr(intern!(py, "answer"))?, own, text("by")?, text("reason")?)
+    } else {
+        (answer.clone(), None, None, None)
+    };
+    if arguments.is_some() && own.is_some() {
+        return Err(PyTypeError::new_err("resume() got edited arguments twice: in the answer and beside it"));
+    }
     let mut said = serde_json::Map::new();
-    said.insert("answer".to_owned(), plain(answer)?);
-    if let Some(arguments) = arguments {
+    said.insert("answer".to_owned(), plain(&word)?);
+    if let Some(arguments) = arguments.or(own.as_ref()) {
         said.insert("arguments".to_owned(), value_of(arguments, "the edited arguments")?);
     }
     let answer = Answer::from_value(&Value::Object(said))?;
-    let edited = answer.edited.map(|edited| json::to_python(py, &Value::Object(edited))).transpose()?;
-    Ok((answer.choice.as_str(), edited))
+    Ok(Answer { by: own_by.filter(|by| !by.is_empty()).or_else(|| by.map(str::to_owned)), reason, ..answer })
 }
 
 /// A word or a boolean; anything else is told as what it is.

@@ -12,13 +12,12 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 use serde_json::Value;
 
-use super::{PyExplanation, value_of};
-use crate::bindings::desk::about;
+use super::{PyExplanation, ToolView, value_of};
+use crate::bindings::call::explained_arguments;
 use crate::bindings::json as bridge;
-use crate::bindings::tool::PyTool;
 use crate::bindings::tool_call::PyToolCall;
 use crate::bindings::toolkit::PyToolkit;
-use crate::call::ToolCall;
+use crate::call::{ToolCall, ToolFacts};
 use crate::policy::{CallFacts, Decision, Policy, Problem, Rule, ShadowNote, Source, Tier};
 
 /// Rules, and what to do where none of them says anything.
@@ -200,13 +199,13 @@ impl PyPolicy {
         }
         let tool = toolkit.and_then(|toolkit| toolkit.get().find(py, name));
         if let Some(tool) = tool {
-            let tool: &PyTool = tool.get();
-            let whole = tool.plan.completed(py, arguments.clone());
-            let shown = tool.plan.redaction().arguments(&whole);
-            return Ok(about(tool, caller, |subject| self.core.explain_with(subject, &whole, &shown)).into());
+            // The arguments that a call would run with; what does not fit is shown as far as that is safe.
+            let (whole, shown) = explained_arguments(py, tool.get(), arguments)?;
+            let view = ToolView { py, tool: tool.get() };
+            return Ok(view.with_facts(caller, |facts| self.core.explain_with(facts, &whole, &shown)).into());
         }
-        let subject = CallFacts { caller, ..CallFacts::of(name) };
-        Ok(self.core.explain(&subject, arguments).into())
+        let facts = CallFacts { caller, ..CallFacts::of(name) };
+        Ok(self.core.explain(&facts, arguments).into())
     }
 
     fn __repr__(&self) -> String {

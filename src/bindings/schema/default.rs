@@ -46,7 +46,7 @@ pub(super) fn default_to_json(default: &Bound<'_, PyAny>) -> Option<Node> {
 }
 
 /// The JSON of a value inside an annotation: a literal, the value of an enumeration, an example.
-pub(super) fn value_to_json(value: &Bound<'_, PyAny>) -> Option<Node> {
+pub(crate) fn value_to_json(value: &Bound<'_, PyAny>) -> Option<Node> {
     to_json(value, 0)
 }
 

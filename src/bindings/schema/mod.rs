@@ -23,6 +23,8 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyType};
 
+pub(crate) use self::default::value_to_json;
+
 use self::annotation::{Foreign, Reader, Reading, Trouble};
 use self::generic::Typing;
 use crate::bindings::signature::{ParameterKind, Signature};

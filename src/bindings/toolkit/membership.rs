@@ -55,7 +55,8 @@ impl PyToolkit {
         let name: Arc<str> = draft.name().into();
         // The registry puts it into its group.
         let basic = self.registry().group(BASIC)?;
-        let tool = draft.finish(py, name, basic, self.behaviour(), self.desk(py).clone().unbind(), is_meta)?;
+        let permissions = self.permissions(py).clone().unbind();
+        let tool = draft.finish(py, name, basic, self.behaviour(), permissions, is_meta)?;
         Ok(PyTool::entry(Py::new(py, tool)?))
     }
 }

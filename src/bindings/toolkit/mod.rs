@@ -31,8 +31,7 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 pub(crate) use meta::wanted;
 
 use super::background::PyTaskBoard;
-use super::desk::PyDesk;
-use super::policy::{PyApprovals, PyPolicy, Sink};
+use super::policy::{PyApprovals, PyPermissions, PyPolicy, Sink};
 use super::register::Behaviour;
 use super::tool::PyTool;
 use crate::call::repair::RepairMode;
@@ -57,7 +56,7 @@ pub(crate) struct PyToolkit {
     /// What runs in the background, once something has.
     tasks: OnceLock<Py<PyTaskBoard>>,
     /// What it shares with its tools.
-    desk: Py<PyDesk>,
+    permissions: Py<PyPermissions>,
     /// The middlewares, outermost first; a list of Python's that is made when it is first asked for.
     middlewares: OnceLock<Py<PyList>>,
 }
@@ -79,8 +78,8 @@ impl PyToolkit {
     }
 
     /// What the toolkit shares with its tools.
-    pub(crate) fn desk<'py>(&self, py: Python<'py>) -> &Bound<'py, PyDesk> {
-        self.desk.bind(py)
+    pub(crate) fn permissions<'py>(&self, py: Python<'py>) -> &Bound<'py, PyPermissions> {
+        self.permissions.bind(py)
     }
 
     /// Finds a tool, whether its group is on or not.
@@ -119,15 +118,15 @@ impl PyToolkit {
             tells_conflicts_late: AtomicBool::new(false),
             skills: Mutex::default(),
             tasks: OnceLock::new(),
-            desk: Py::new(arguments.py(), PyDesk::default())?,
+            permissions: Py::new(arguments.py(), PyPermissions::default())?,
             middlewares: OnceLock::new(),
         })
     }
 
     /// What the toolkit shares with its tools about who may do what, and who hears of it.
     #[getter]
-    fn _desk<'py>(&self, py: Python<'py>) -> Bound<'py, PyDesk> {
-        self.desk.bind(py).clone()
+    fn _permissions<'py>(&self, py: Python<'py>) -> Bound<'py, PyPermissions> {
+        self.permissions.bind(py).clone()
     }
 
     #[pyo3(signature = (
@@ -160,13 +159,13 @@ impl PyToolkit {
         };
         self.skills().describe_with(agent_skill_instruction, agent_skill_template)?;
         *self.behaviour.lock().unwrap_or_else(PoisonError::into_inner) = behaviour;
-        let desk = self.desk.get();
-        desk.set_policy(policy);
-        desk.set_approver(approver)?;
-        desk.set_patience(approver_timeout)?;
-        desk.set_headless(headless);
-        desk.set_approvals(approvals);
-        desk.set_audit(audit.map(|audit| Sink::of(&audit)).transpose()?);
+        let permissions = self.permissions.get();
+        permissions.set_policy(policy);
+        permissions.set_approver(approver)?;
+        permissions.set_approver_timeout(approver_timeout)?;
+        permissions.core().set_headless(headless);
+        permissions.set_approvals(approvals);
+        permissions.set_audit(audit.map(|audit| Sink::of(&audit)).transpose()?);
         Ok(())
     }
 
@@ -179,7 +178,7 @@ impl PyToolkit {
     #[allow(clippy::needless_pass_by_value, reason = "the signature that pyo3 asks for")]
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(self.tasks.get())?;
-        visit.call(&self.desk)?;
+        visit.call(&self.permissions)?;
         // A thread that holds the lock is using the toolkit, which is then not garbage.
         if let Ok(registry) = self.registry.try_lock() {
             registry.tools().try_for_each(|tool| visit.call(&tool.body))?;

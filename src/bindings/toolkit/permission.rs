@@ -16,74 +16,74 @@ impl PyToolkit {
     /// The rules that every call is judged by; None if there are none.
     #[getter]
     fn policy(&self, py: Python<'_>) -> Option<Py<PyPolicy>> {
-        self.desk.get().policy(py)
+        self.permissions.get().policy(py)
     }
 
     #[setter]
     fn set_policy(&self, policy: Option<Py<PyPolicy>>) {
-        self.desk.get().set_policy(policy);
+        self.permissions.get().set_policy(policy);
     }
 
     /// Who is asked about calls that need approval; None if such a call ends with a pending value.
     #[getter]
     fn approver(&self, py: Python<'_>) -> Option<Py<PyAny>> {
-        self.desk.get().asked(py).approver
+        self.permissions.get().approver(py)
     }
 
     #[setter]
     fn set_approver(&self, approver: Option<Bound<'_, PyAny>>) -> PyResult<()> {
-        self.desk.get().set_approver(approver)
+        self.permissions.get().set_approver(approver)
     }
 
     /// After how many seconds no answer is a no; None to wait as long as it takes.
     #[getter]
-    fn approver_timeout(&self, py: Python<'_>) -> Option<f64> {
-        self.desk.get().asked(py).patience
+    fn approver_timeout(&self) -> Option<f64> {
+        self.permissions.get().approver_timeout()
     }
 
     #[setter]
     fn set_approver_timeout(&self, seconds: Option<f64>) -> PyResult<()> {
-        self.desk.get().set_patience(seconds)
+        self.permissions.get().set_approver_timeout(seconds)
     }
 
     /// Whether nobody can be asked, so that what would need approval is denied at once.
     #[getter]
-    fn headless(&self, py: Python<'_>) -> bool {
-        self.desk.get().asked(py).headless
+    fn headless(&self) -> bool {
+        self.permissions.get().core().is_headless()
     }
 
     #[setter]
     fn set_headless(&self, headless: bool) {
-        self.desk.get().set_headless(headless);
+        self.permissions.get().core().set_headless(headless);
     }
 
     /// What makes pending calls and lets each be answered once; in memory unless it was set.
     #[getter]
     fn approvals(&self, py: Python<'_>) -> PyResult<Py<PyApprovals>> {
-        self.desk.get().approvals(py)
+        self.permissions.get().approvals(py)
     }
 
     #[setter]
     fn set_approvals(&self, approvals: Option<Py<PyApprovals>>) {
-        self.desk.get().set_approvals(approvals);
+        self.permissions.get().set_approvals(approvals);
     }
 
     /// Where every decision is noted before it takes effect; None if nowhere.
     #[getter]
     fn audit(&self, py: Python<'_>) -> Option<Py<PyAny>> {
-        self.desk.get().audit(py).map(|sink| sink.given().clone_ref(py))
+        self.permissions.get().audit(py).map(|sink| sink.given().clone_ref(py))
     }
 
     #[setter]
     fn set_audit(&self, audit: Option<Bound<'_, PyAny>>) -> PyResult<()> {
         let sink = audit.map(|audit| Sink::of(&audit)).transpose()?;
-        self.desk.get().set_audit(sink);
+        self.permissions.get().set_audit(sink);
         Ok(())
     }
 
     /// Forget what was allowed for this run: everything is asked about again.
     fn end_run(&self) {
-        self.desk.get().grants().forget();
+        self.permissions.get().core().grants().forget();
     }
 
     /// Say what would become of a call; nothing runs, nobody is asked, and nothing is noted.

@@ -149,7 +149,8 @@ impl PyToolkit {
             return skipped(draft.name());
         };
         let seat = Seat::among(group.clone(), more.clone().into());
-        let tool = draft.finish(py, name.clone(), seat, self.behaviour(), self.desk(py).clone().unbind(), is_meta)?;
+        let permissions = self.permissions(py).clone().unbind();
+        let tool = draft.finish(py, name.clone(), seat, self.behaviour(), permissions, is_meta)?;
         let body = Py::new(py, tool)?;
         let replaced = {
             let mut registry = self.registry();

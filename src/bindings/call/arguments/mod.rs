@@ -6,5 +6,5 @@ mod plan;
 mod spread;
 mod value;
 
-pub(super) use plan::{Bind, Called, RecordRepairs};
+pub(super) use plan::{ArgumentNotes, Bind, Called};
 pub(crate) use plan::{Handling, Plan};

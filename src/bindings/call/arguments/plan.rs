@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::spread::Spread;
 use super::value::Arguments;
@@ -16,13 +16,14 @@ use crate::bindings::call::python::attached;
 use crate::bindings::call::python::drive::{CallArguments, MOST_ARGUMENTS};
 use crate::bindings::call::state::State;
 use crate::bindings::json::entries_of;
+use crate::bindings::rule_value::rule_value;
 use crate::bindings::schema::{Fallback, fallback_of};
 use crate::bindings::signature::{Parameter, ParameterKind, Signature};
 use crate::bindings::{foreign, json};
-use crate::call::repair::{Names, RepairMode, coerced, explanation, mend_names};
-use crate::call::{Answer, ArgumentMode, Repair};
+use crate::call::repair::RepairMode;
+use crate::call::{Answer, ArgumentMode, ArgumentRules, Behaviour, JudgedArguments, Repair};
 use crate::policy::Redaction;
-use crate::schema::check::{Mode, Problem, render};
+use crate::schema::check::{Problem, render};
 use crate::schema::{Document, Node};
 
 /// How one tool is called.
@@ -83,22 +84,39 @@ impl Called<'_> {
     }
 }
 
-/// A record of the repairs that were made in the arguments of a call.
-pub(in crate::bindings::call) trait RecordRepairs {
-    /// Adds to the record.
+/// What one call keeps about its arguments: their repairs, and the defaults that were made for it.
+pub(in crate::bindings::call) trait ArgumentNotes {
+    /// Adds repairs.
     fn record(&self, repairs: Vec<Repair>);
+
+    /// The defaults that were made so far, by name: rules and the tool get the same object.
+    fn made_defaults<'py>(&self, py: Python<'py>) -> Bound<'py, PyDict>;
 }
 
 /// Arguments that are looked at without being called with.
-impl RecordRepairs for () {
+impl ArgumentNotes for () {
     fn record(&self, _repairs: Vec<Repair>) {}
+
+    fn made_defaults<'py>(&self, py: Python<'py>) -> Bound<'py, PyDict> {
+        PyDict::new(py)
+    }
 }
 
-impl RecordRepairs for State {
+impl ArgumentNotes for State {
     fn record(&self, repairs: Vec<Repair>) {
         if !repairs.is_empty() {
             self.cold().repaired.borrow_mut().repairs.extend(repairs);
         }
+    }
+
+    fn made_defaults<'py>(&self, py: Python<'py>) -> Bound<'py, PyDict> {
+        let slot = &self.cold().made_defaults;
+        if let Some(made) = slot.get(py).and_then(|made| made.cast_into::<PyDict>().ok()) {
+            return made;
+        }
+        let made = PyDict::new(py);
+        slot.set(made.clone().into_any());
+        made
     }
 }
 
@@ -219,7 +237,7 @@ impl Plan {
         &self,
         callable: &Bound<'py, PyAny>,
         input: &Bound<'py, PyDict>,
-        notes: &impl RecordRepairs,
+        notes: &impl ArgumentNotes,
     ) -> Called<'py> {
         let mut values = CallArguments::new(callable.py());
         let returned = match self.fill(input, self.handling.arguments != ArgumentMode::Pass, &mut values) {
@@ -266,7 +284,7 @@ impl Plan {
         &self,
         callable: &Bound<'py, PyAny>,
         input: &Bound<'py, PyDict>,
-        notes: &impl RecordRepairs,
+        notes: &impl ArgumentNotes,
     ) -> Called<'py> {
         attached(input.py(), |_| match self.bind_slowly(input, notes) {
             Ok(Bind::Ready(arguments, keywords)) => {
@@ -281,7 +299,7 @@ impl Plan {
     pub(in crate::bindings::call) fn bind<'py>(
         &self,
         input: &Bound<'py, PyDict>,
-        notes: &impl RecordRepairs,
+        notes: &impl ArgumentNotes,
     ) -> PyResult<Bind<'py>> {
         let mut values = CallArguments::new(input.py());
         if self.keywords.is_none() && self.fill(input, self.handling.arguments != ArgumentMode::Pass, &mut values)? {
@@ -291,13 +309,13 @@ impl Plan {
     }
 
     /// Binds arguments that have to be checked as a whole, and may be repaired or refused.
-    fn bind_slowly<'py>(&self, input: &Bound<'py, PyDict>, notes: &impl RecordRepairs) -> PyResult<Bind<'py>> {
+    fn bind_slowly<'py>(&self, input: &Bound<'py, PyDict>, notes: &impl ArgumentNotes) -> PyResult<Bind<'py>> {
         let py = input.py();
         let input = match self.accepted(input, notes)? {
             Ok(input) => input,
             Err(answer) => return Ok(Bind::Refused(answer)),
         };
-        let input = self.with_made_defaults(py, input)?;
+        let input = self.with_made_defaults(py, input, notes)?;
         if let Some(spread) = &self.spread {
             return Ok(match spread.bind(py, &input)? {
                 Ok((arguments, keywords)) => Bind::Ready(arguments, Some(keywords)),
@@ -322,22 +340,33 @@ impl Plan {
     pub(in crate::bindings::call) fn accepted<'py>(
         &self,
         input: &Bound<'py, PyDict>,
-        notes: &impl RecordRepairs,
+        notes: &impl ArgumentNotes,
     ) -> PyResult<Result<Bound<'py, PyDict>, Answer>> {
-        let text = match self.settled(input)? {
-            Ok((input, repairs)) if self.repair() == RepairMode::Explain && !repairs.is_empty() => {
-                let repairs = self.redacted(repairs);
-                let text = explanation(&self.tool, &repairs, self.masked(&input).as_ref());
-                notes.record(repairs);
-                text
-            }
+        let accepted = self.settled(input)?;
+        Ok(match self.rules().settle(accepted, |input| foreign::to_value(input.as_any()).ok()) {
             Ok((input, repairs)) => {
-                notes.record(self.redacted(repairs));
-                return Ok(Ok(input));
+                notes.record(repairs);
+                Ok(input)
             }
-            Err(problems) => render(&self.tool, &self.redaction().problems(problems)),
-        };
-        Ok(Err(Answer::InvalidArguments { text }))
+            Err((reply, repairs)) => {
+                notes.record(repairs);
+                Err(reply)
+            }
+        })
+    }
+
+    /// The rules by which arguments are accepted.
+    fn rules(&self) -> ArgumentRules<'_> {
+        let Handling { arguments, repair, aliases, secrets } = &self.handling;
+        ArgumentRules {
+            tool: &self.tool,
+            parameters: self.parameters.value(),
+            behaviour: Behaviour { arguments: *arguments, repair: *repair, ..Behaviour::default() },
+            aliases,
+            hidden: &self.hidden,
+            secrets,
+            is_read_only: false,
+        }
     }
 
     /// The redaction of what is said about arguments.
@@ -345,49 +374,34 @@ impl Plan {
         Redaction::new(&self.handling.secrets, self.parameters.value())
     }
 
-    fn redacted(&self, repairs: Vec<Repair>) -> Vec<Repair> {
-        if self.handling.secrets.is_empty() {
-            return repairs;
-        }
-        let redaction = self.redaction();
-        repairs.into_iter().map(|repair| repair.redacted(&redaction)).collect()
+    /// Repairs without what could be a secret.
+    pub(in crate::bindings::call) fn redacted(&self, repairs: Vec<Repair>) -> Vec<Repair> {
+        self.rules().redacted(repairs)
     }
 
-    /// Arguments that fit, as far as they may be shown.
-    fn masked(&self, settled: &Bound<'_, PyDict>) -> Option<Value> {
-        let arguments = foreign::to_value(settled.as_any()).ok()?;
-        Some(self.redaction().arguments(&arguments))
-    }
-
-    /// What a model is told about arguments that were mended before, and what else was mended to make them fit. What they
-    /// should be is told only if they do.
+    /// The text about arguments that were repaired when they were read, and the repairs that are needed besides.
     pub(in crate::bindings::call) fn explained(
         &self,
         input: &Bound<'_, PyDict>,
-        mut repairs: Vec<Repair>,
+        repairs: Vec<Repair>,
     ) -> PyResult<(String, Vec<Repair>)> {
-        Ok(match self.settled(input)? {
-            Ok((settled, more)) => {
-                let more = self.redacted(more);
-                repairs.extend(more.iter().cloned());
-                (explanation(&self.tool, &repairs, self.masked(&settled).as_ref()), more)
-            }
-            Err(problems) => {
-                let text = explanation(&self.tool, &repairs, None);
-                let problems = self.redaction().problems(problems);
-                (format!("{text}\n{}", render(&self.tool, &problems)), Vec::new())
-            }
-        })
+        let (rules, accepted) = (self.rules(), self.settled(input)?);
+        Ok(rules.explain(rules.redacted(repairs), accepted, |input| foreign::to_value(input.as_any()).ok()))
     }
 
-    fn with_made_defaults<'py>(&self, py: Python<'py>, input: Bound<'py, PyDict>) -> PyResult<Bound<'py, PyDict>> {
+    fn with_made_defaults<'py>(
+        &self,
+        py: Python<'py>,
+        input: Bound<'py, PyDict>,
+        notes: &impl ArgumentNotes,
+    ) -> PyResult<Bound<'py, PyDict>> {
         if self.factories.is_empty() {
             return Ok(input);
         }
-        let input = input.copy()?;
+        let (input, made) = (input.copy()?, notes.made_defaults(py));
         for (name, factory) in &self.factories {
             if !input.contains(name)? {
-                input.set_item(name, factory.bind(py).call0()?)?;
+                input.set_item(name, made_default(&made, name, factory)?)?;
             }
         }
         Ok(input)
@@ -395,64 +409,63 @@ impl Plan {
 
     /// The arguments to use and what was mended in them, or what is wrong with them.
     fn settled<'py>(&self, input: &Bound<'py, PyDict>) -> PyResult<Settled<'py>> {
-        let mode = match self.handling.arguments {
-            ArgumentMode::Coerce => Mode::Coerce,
-            ArgumentMode::Check => Mode::Check,
-            ArgumentMode::Pass => {
-                return Ok(self.names_checked(&with_plain_names(input)?).map(|input| (input, Vec::new())));
-            }
-        };
+        if self.handling.arguments == ArgumentMode::Pass {
+            return Ok(self.names_checked(&with_plain_names(input)?).map(|input| (input, Vec::new())));
+        }
         let hidden: Vec<&str> = self.hidden.iter().map(AsRef::as_ref).collect();
         let hidden = if self.is_open { &hidden[..] } else { &[] };
-        let problems = match self.arguments.settle(input, mode, hidden)? {
-            Ok(settled) => {
-                let repairs = coerced(input.as_any(), settled.as_any());
-                return Ok(Ok((settled, repairs)));
-            }
-            Err(problems) => problems,
+        let check = |input: &Bound<'py, PyAny>, mode| -> PyResult<_> {
+            Ok(self.arguments.settle(input.cast::<PyDict>()?, mode, hidden)?.map(Bound::into_any))
         };
-        let Some((mended, mut repairs)) = self.with_names_mended(input, mode) else { return Ok(Err(problems)) };
-        let mended = json::to_python(input.py(), &mended)?.cast_into::<PyDict>()?;
-        Ok(self.arguments.settle(&mended, mode, hidden)?.map(|settled| {
-            repairs.extend(coerced(mended.as_any(), settled.as_any()));
-            (settled, repairs)
-        }))
+        let to_value = |input: &Bound<'py, PyAny>| foreign::to_value(input).ok();
+        let accepted = self.rules().accept(input.as_any(), check, to_value, |it| json::to_python(input.py(), &it))?;
+        accepted
+            .map(|(accepted, repairs)| Ok((accepted.cast_into::<PyDict>()?, repairs)))
+            .map_or_else(|problems| Ok(Err(problems)), |accepted: PyResult<_>| accepted.map(Ok))
     }
 
-    /// Arguments that do not fit, with names that do.
-    fn with_names_mended(&self, input: &Bound<'_, PyDict>, mode: Mode) -> Option<(Value, Vec<Repair>)> {
-        if self.repair() == RepairMode::Off || mode == Mode::Check {
-            return None;
-        }
-        let arguments = foreign::to_value(input.as_any()).ok()?;
-        let names = Names { aliases: &self.handling.aliases, hidden: &self.hidden };
-        mend_names(&arguments, self.parameters.value(), names)
-    }
-
-    /// Adds what stands in for arguments that the model may send and did not, as far as JSON can hold it.
-    pub(in crate::bindings::call) fn add_defaults(&self, py: Python<'_>, arguments: &mut Map<String, Value>) {
-        let mut add = |name: &Py<PyString>, default: Option<&Py<PyAny>>| {
-            let (Ok(name), Some(default)) = (name.bind(py).to_str(), default) else { return };
-            if !arguments.contains_key(name)
-                && let Ok(default) = json::from_python(default.bind(py))
-            {
-                arguments.insert(name.to_owned(), default.into());
+    /// Arguments that were accepted, with the defaults of those that were not sent: what rules and approvers see.
+    pub(in crate::bindings::call) fn judged(
+        &self,
+        py: Python<'_>,
+        sent: Value,
+        notes: &impl ArgumentNotes,
+    ) -> PyResult<JudgedArguments> {
+        let mut whole = sent.clone();
+        let properties = self.parameters.value().get("properties").and_then(Value::as_object);
+        let Value::Object(entries) = &mut whole else { return Ok(JudgedArguments { sent, whole }) };
+        let mut add = |name: &Py<PyString>, default: Bound<'_, PyAny>| -> PyResult<()> {
+            let name = name.bind(py).to_str()?;
+            if !entries.contains_key(name) {
+                let shown = properties.and_then(|properties| properties.get(name)?.get("default"));
+                entries.insert(name.to_owned(), rule_value(&default, shown));
             }
+            Ok(())
         };
         match &self.spread {
             None => {
-                self.places.iter().filter(|place| place.is_shown).for_each(|it| add(&it.name, it.fallback.as_ref()));
+                for place in self.places.iter().filter(|place| place.is_shown) {
+                    if let Some(default) = &place.fallback {
+                        add(&place.name, default.bind(py).clone())?;
+                    }
+                }
             }
-            Some(spread) => spread.shown_defaults().for_each(|(name, default)| add(name, default)),
+            Some(spread) => {
+                for (name, default) in spread.shown_defaults() {
+                    if let Some(default) = default {
+                        add(name, default.bind(py).clone())?;
+                    }
+                }
+            }
         }
-    }
-
-    /// Arguments with what stands in for those that were not sent.
-    pub(crate) fn completed(&self, py: Python<'_>, mut arguments: Value) -> Value {
-        if let Value::Object(entries) = &mut arguments {
-            self.add_defaults(py, entries);
+        for (name, factory) in &self.factories {
+            let text = name.bind(py).to_str()?;
+            let is_shown = properties.is_some_and(|properties| properties.contains_key(text));
+            if is_shown && sent.get(text).is_none() {
+                add(name, made_default(&notes.made_defaults(py), name, factory)?)?;
+            }
         }
-        arguments
+        Ok(JudgedArguments { sent, whole })
     }
 
     /// What is checked even when nothing else is: names that the model was not shown. One that the function itself refuses
@@ -501,6 +514,20 @@ impl Plan {
         }
         self.spread.as_ref().map_or(Ok(()), |spread| spread.traverse(visit))
     }
+}
+
+/// A default that is made once for each call.
+fn made_default<'py>(
+    made: &Bound<'py, PyDict>,
+    name: &Py<PyString>,
+    factory: &Py<PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    if let Some(value) = made.get_item(name)? {
+        return Ok(value);
+    }
+    let value = factory.bind(made.py()).call0()?;
+    made.set_item(name, &value)?;
+    Ok(value)
 }
 
 /// The same arguments under names that are `str` itself, which Python compares without running anybody's code.

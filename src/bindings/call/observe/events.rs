@@ -9,23 +9,22 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::bindings::call::case::Case;
-use crate::bindings::call::freeze::Frozen;
+use crate::bindings::call::permission::redacted;
 use crate::bindings::call::python::slot::Slot;
 use crate::bindings::call::request::Peeked;
 use crate::bindings::call::state::State;
-use crate::bindings::desk::PyDesk;
 use crate::bindings::imported::COPY;
 use crate::bindings::json;
+use crate::bindings::policy::PyPermissions;
 use crate::bindings::tool::PyTool;
-use crate::call::{Code, EventKind};
+use crate::call::{CallInfo, Code, EventKind};
 use crate::trace::Outcome;
 
 /// The listeners of one call.
 pub(super) struct Events {
-    /// A `PyDesk`.
-    desk: Slot,
-    case: Arc<Case>,
+    /// A `PyPermissions`.
+    permissions: Slot,
+    info: Arc<CallInfo>,
     began: Instant,
     chunks: Cell<usize>,
     /// The code of the response delivered last.
@@ -35,11 +34,10 @@ pub(super) struct Events {
 impl Events {
     /// Emits the start of a call; `None` if its toolkit has no listeners.
     pub(super) fn open(py: Python<'_>, state: &State) -> Option<Self> {
-        let desk = state.desk(py).filter(|desk| desk.get().is_heard())?;
-        let case = state.case(py);
+        let permissions = state.permissions(py).filter(|permissions| permissions.get().listeners.is_watched())?;
         let events = Self {
-            desk: Slot::holding(desk.clone().into_any()),
-            case,
+            permissions: Slot::holding(permissions.into_any()),
+            info: state.info(py),
             began: Instant::now(),
             chunks: Cell::new(0),
             code: RefCell::new(None),
@@ -101,15 +99,15 @@ impl Events {
     }
 
     fn tell<'py>(&self, py: Python<'py>, kind: EventKind, data: impl FnOnce() -> PyResult<Bound<'py, PyDict>>) {
-        if let Some(desk) = self.desk.get(py)
-            && let Ok(desk) = desk.cast::<PyDesk>()
+        if let Some(permissions) = self.permissions.get(py)
+            && let Ok(permissions) = permissions.cast::<PyPermissions>()
         {
-            desk.get().tell(py, kind, &self.case, data);
+            permissions.get().listeners.emit(py, kind, &self.info, data);
         }
     }
 
     pub(super) fn object(&self) -> *mut PyObject {
-        self.desk.visited()
+        self.permissions.visited()
     }
 }
 
@@ -133,14 +131,14 @@ fn without_arguments<'py>(response: &Bound<'py, PyAny>) -> PyResult<Bound<'py, P
 
 impl State {
     /// The permissions and listeners that this call is subject to.
-    pub(in crate::bindings::call) fn desk<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyDesk>> {
+    pub(in crate::bindings::call) fn permissions<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyPermissions>> {
         if let Some(toolkit) = self.toolkit.get(py) {
-            return Some(toolkit.get().desk(py).clone());
+            return Some(toolkit.get().permissions(py).clone());
         }
         if let Some(tool) = self.tool.get(py) {
-            return Some(tool.get().desk.bind(py).clone());
+            return Some(tool.get().permissions.bind(py).clone());
         }
-        self.tool_called_by_itself(py).map(|tool| tool.get().desk.bind(py).clone())
+        self.tool_called_by_itself(py).map(|tool| tool.get().permissions.bind(py).clone())
     }
 
     /// The arguments that the model sent, redacted, before the tool is admitted; `None` if that is not possible.
@@ -150,7 +148,7 @@ impl State {
         if tool.get().traits.secrets.is_empty() {
             return Some(sent);
         }
-        json::to_python(py, &Frozen::redacted(tool.get(), &sent)).ok()
+        json::to_python(py, &redacted(tool.get(), &sent)).ok()
     }
 
     /// The tool that the request names, also if it may not be called.

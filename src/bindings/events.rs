@@ -1,4 +1,4 @@
-//! `Event`, and where listeners wait for them: what a toolkit tells of its calls.
+//! Events of the calls of a toolkit: `Event`, the queues that listeners read, and the functions that are subscribed.
 #![allow(
     clippy::doc_markdown,
     reason = "what `help()` shows is Python's documentation, where sections list bare names"
@@ -6,29 +6,32 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
 
+use pyo3::exceptions::PyValueError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::call::LISTENERS;
 use super::copying::copied;
-use crate::call::{EventHub, EventKind, Kinds, Listener};
+use super::policy::PyPermissions;
+use crate::call::{CallInfo, EventHub, EventKind, Kinds, Listener};
 
 /// One thing that happened to a call.
 #[pyclass(name = "Event", module = "toolcrib", frozen)]
 pub(crate) struct PyEvent {
-    pub(super) kind: EventKind,
-    pub(super) call_id: String,
-    pub(super) tool: Option<String>,
-    pub(super) caller: Option<Arc<str>>,
-    pub(super) time: f64,
-    pub(super) data: Py<PyDict>,
+    kind: EventKind,
+    call_id: String,
+    tool: Option<String>,
+    caller: Option<Arc<str>>,
+    time: f64,
+    data: Py<PyDict>,
 }
 
 impl PyEvent {
     /// The same event for somebody of their own: what they do to it, nobody else sees.
-    pub(super) fn copy(&self, py: Python<'_>) -> PyResult<Py<Self>> {
+    fn copy(&self, py: Python<'_>) -> PyResult<Py<Self>> {
         let data = copied(self.data.bind(py))?.unbind();
         let (call_id, tool, caller) = (self.call_id.clone(), self.tool.clone(), self.caller.clone());
         Py::new(py, Self { kind: self.kind, call_id, tool, caller, time: self.time, data })
@@ -85,7 +88,7 @@ impl PyEvent {
 }
 
 /// An event in a queue.
-pub(crate) type Told = Arc<Py<PyEvent>>;
+type Told = Arc<Py<PyEvent>>;
 
 /// Functions that are called when the next event comes.
 #[derive(Default)]
@@ -117,7 +120,7 @@ pub(crate) struct PyEventQueue {
 
 impl PyEventQueue {
     /// Listens to a hub.
-    pub(super) fn new(hub: &EventHub<Told>, kinds: Kinds, size: usize) -> Self {
+    fn new(hub: &EventHub<Told>, kinds: Kinds, size: usize) -> Self {
         let wakers = Arc::<Wakers>::default();
         let told = wakers.clone();
         // While the interpreter shuts down nothing can be called, and nothing waits any more.
@@ -199,5 +202,129 @@ impl PyEventQueue {
 impl Drop for PyEventQueue {
     fn drop(&mut self) {
         self.stop();
+    }
+}
+
+/// The listeners of a toolkit.
+#[derive(Default)]
+pub(crate) struct Listeners {
+    /// The queues of those that read events when they have the time.
+    hub: EventHub<Told>,
+    subscribers: Mutex<Subscribers>,
+}
+
+#[derive(Default)]
+struct Subscribers {
+    next: u64,
+    handlers: Vec<(u64, EventKind, Py<PyAny>)>,
+}
+
+impl Drop for Subscribers {
+    fn drop(&mut self) {
+        LISTENERS.fetch_sub(self.handlers.len(), Ordering::Relaxed);
+    }
+}
+
+impl Listeners {
+    fn subscribers(&self) -> MutexGuard<'_, Subscribers> {
+        self.subscribers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// True if there is a listener.
+    pub(crate) fn is_watched(&self) -> bool {
+        self.hub.is_watched() || !self.subscribers().handlers.is_empty()
+    }
+
+    /// Emits an event, whose data are made only if there is a listener for it. Handler errors never reach the call.
+    pub(crate) fn emit<'py>(
+        &self,
+        py: Python<'py>,
+        kind: EventKind,
+        call: &CallInfo,
+        data: impl FnOnce() -> PyResult<Bound<'py, PyDict>>,
+    ) {
+        let handlers: Vec<Py<PyAny>> = {
+            let subscribers = self.subscribers();
+            let handlers = subscribers.handlers.iter().filter(|(_, wanted, _)| *wanted == kind);
+            handlers.map(|(_, _, handler)| handler.clone_ref(py)).collect()
+        };
+        if handlers.is_empty() && !self.hub.wants(kind) {
+            return;
+        }
+        let event = data().and_then(|data| {
+            let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
+            let (call_id, tool) = (call.id.clone(), call.tool.clone());
+            // What was sent may be changed later by its sender.
+            let data = copied(&data)?.unbind();
+            Py::new(py, PyEvent { kind, call_id, tool, caller: call.caller.clone(), time, data })
+        });
+        let event = match event {
+            Ok(event) => event,
+            Err(error) => return error.write_unraisable(py, None),
+        };
+        if self.hub.wants(kind) {
+            self.hub.tell(kind, &Arc::new(event.clone_ref(py)));
+        }
+        for handler in handlers {
+            if let Err(error) = event.get().copy(py).and_then(|event| handler.call1(py, (event,))) {
+                error.write_unraisable(py, Some(handler.bind(py)));
+            }
+        }
+    }
+
+    pub(crate) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        // A thread that holds the lock is using the listeners, which are then not garbage.
+        let Ok(subscribers) = self.subscribers.try_lock() else { return Ok(()) };
+        subscribers.handlers.iter().try_for_each(|(_, _, handler)| visit.call(handler))
+    }
+
+    /// Drops the handlers, where no lock is held.
+    pub(crate) fn clear(&self) {
+        let handlers = std::mem::take(&mut self.subscribers().handlers);
+        LISTENERS.fetch_sub(handlers.len(), Ordering::Relaxed);
+        drop(handlers);
+    }
+}
+
+fn kind_of(word: &str) -> PyResult<EventKind> {
+    EventKind::parse(word).ok_or_else(|| {
+        let known: Vec<_> = EventKind::ALL.iter().map(|kind| format!("'{}'", kind.as_str())).collect();
+        PyValueError::new_err(format!("there is no event '{word}': a type is one of {}", known.join(", ")))
+    })
+}
+
+#[pymethods]
+impl PyPermissions {
+    /// Open a queue for the events of these types, or of all.
+    #[pyo3(signature = (types, size))]
+    #[allow(clippy::needless_pass_by_value, reason = "pyo3 hands over what it has converted")]
+    fn listen(&self, types: Option<Vec<String>>, size: usize) -> PyResult<PyEventQueue> {
+        let kinds = match types {
+            None => Kinds::ALL,
+            Some(types) => types.iter().map(|word| kind_of(word)).collect::<PyResult<_>>()?,
+        };
+        Ok(PyEventQueue::new(&self.listeners.hub, kinds, size))
+    }
+
+    /// Call a function with each event of a type; gives the number to unsubscribe it by.
+    fn subscribe(&self, r#type: &str, handler: Py<PyAny>) -> PyResult<u64> {
+        let kind = kind_of(r#type)?;
+        let mut subscribers = self.listeners.subscribers();
+        subscribers.next += 1;
+        LISTENERS.fetch_add(1, Ordering::Relaxed);
+        let id = subscribers.next;
+        subscribers.handlers.push((id, kind, handler));
+        Ok(id)
+    }
+
+    /// Unsubscribe a function; false if that was done before.
+    fn unsubscribe(&self, number: u64) -> bool {
+        let gone = {
+            let mut subscribers = self.listeners.subscribers();
+            let place = subscribers.handlers.iter().position(|(id, _, _)| *id == number);
+            place.map(|place| subscribers.handlers.remove(place))
+        };
+        LISTENERS.fetch_sub(usize::from(gone.is_some()), Ordering::Relaxed);
+        gone.is_some()
     }
 }

@@ -1,4 +1,4 @@
-//! Where decisions are noted: a file, a function, or anything that can be written to.
+//! The audit of a toolkit: a file, a function, or anything that can be written to.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use crate::bindings::json;
 use crate::policy::{AuditLog, Durability, Record};
 
-/// Where decisions are noted.
+/// The place that decisions are recorded in.
 pub(crate) enum Sink {
     /// A file that is appended to durably. The object is what was set.
     File(Arc<AuditLog>, Py<PyAny>),
@@ -22,7 +22,7 @@ pub(crate) enum Sink {
 }
 
 impl Sink {
-    /// Understands what a developer has set.
+    /// The sink for what a developer has set.
     pub(crate) fn of(sink: &Bound<'_, PyAny>) -> PyResult<Self> {
         let py = sink.py();
         if let Ok(path) = sink.extract::<PathBuf>() {
@@ -54,8 +54,8 @@ impl Sink {
         }
     }
 
-    /// Notes a decision; what keeps it from being noted must keep the call from running.
-    pub(crate) fn note(&self, py: Python<'_>, record: &Record<'_>) -> PyResult<()> {
+    /// Records a decision; an error must keep the call from running.
+    pub(crate) fn record(&self, py: Python<'_>, record: &Record<'_>) -> PyResult<()> {
         match self {
             Self::File(log, _) => Ok(py.detach(|| log.append(record))?),
             Self::Function(function) => {

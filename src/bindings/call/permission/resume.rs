@@ -1,0 +1,83 @@
+//! Calls that resume a pending one, and dry runs.
+
+use std::sync::Arc;
+
+use pyo3::exceptions::{PyException, PyTypeError};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString};
+use serde_json::Value;
+
+use super::judge;
+use crate::Error;
+use crate::bindings::call::python::object;
+use crate::bindings::call::request::{NO_CALL, block, is_readable};
+use crate::bindings::call::state::{Early, Origin, State};
+use crate::bindings::json;
+use crate::bindings::policy::{answer_of, value_of};
+use crate::bindings::value::error_text;
+use crate::call::{CallInfo, Outlook};
+use crate::policy::Pending;
+
+/// The stream that resumes a pending call. Its first step decides whether that is possible.
+pub(crate) fn resumed<'py>(
+    origin: &Bound<'py, PyAny>,
+    pending: &Bound<'py, PyAny>,
+    answer: &Bound<'py, PyAny>,
+    arguments: Option<&Bound<'py, PyAny>>,
+    by: Option<&str>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = origin.py();
+    let pending = Pending::from_value(&read_pending(pending)?)?;
+    let answer = answer_of(answer, arguments, by)?;
+    let edited = answer.edited.clone().map(Value::Object);
+    let input = json::to_python(py, edited.as_ref().unwrap_or(&pending.arguments))?;
+    let request = block(PyString::new(py, &pending.tool).as_any(), &input)?;
+    request.set_item(intern!(py, "id"), &pending.id)?;
+    let state = State::stream(Origin::of(origin)?, request.into_any());
+    let caller = state.caller(py);
+    state.join(Some(Arc::new(CallInfo::resuming(pending, answer, caller))));
+    object::new(py, state)
+}
+
+/// The JSON of what should be a pending call.
+fn read_pending(pending: &Bound<'_, PyAny>) -> PyResult<Value> {
+    let py = pending.py();
+    value_of(pending, "a pending call").map_err(|cause| {
+        if !cause.is_instance_of::<PyException>(py) {
+            return cause;
+        }
+        let (field, expected) = ("$".to_owned(), "the JSON object that a pending response has");
+        let found = format!("what cannot be read ({})", error_text(py, &cause));
+        let error = PyErr::from(Error::InvalidPending { field, expected, found });
+        error.set_cause(py, Some(cause));
+        error
+    })
+}
+
+/// Reports the outcome that a call of a toolkit or through a view would have.
+pub(crate) fn check<'py>(origin: &Bound<'py, PyAny>, call: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {
+    let py = origin.py();
+    if !is_readable(call) {
+        return Err(PyTypeError::new_err(NO_CALL));
+    }
+    let state = State::stream(Origin::of(origin)?, call.clone());
+    let mut name = None;
+    let outlook = match outlook(py, &state, &mut name) {
+        Ok(outlook) => outlook,
+        Err(Early::Reply(reply)) => Outlook::refused(*reply),
+        Err(Early::Raise(error)) => return Err(*error),
+        Err(Early::Step(_)) => return Err(PyTypeError::new_err(NO_CALL)),
+    };
+    Ok(json::to_python(py, &outlook.to_value(name.as_deref()))?.cast_into()?)
+}
+
+/// The stages of a call up to the permission stage, which only says what it would do.
+fn outlook<'py>(py: Python<'py>, state: &State, name: &mut Option<String>) -> Result<Outlook, Early<'py>> {
+    let request = state.read_request(py)?;
+    let name = name.insert(request.name()?.to_owned());
+    let tool = state.find_admitted(py, name)?;
+    state.refuse_uncertain(py, tool.get(), &request.arguments)?;
+    let judged = judge(py, &tool.get().plan, &request.arguments, state)?;
+    Ok(state.in_stage(py, &tool, &state.info(py), |stage| stage.outlook(judged)))
+}

@@ -1,0 +1,225 @@
+//! `_Permissions`: the policy, approver, approvals and audit that a toolkit shares with its tools, and its listeners.
+#![allow(
+    clippy::doc_markdown,
+    reason = "what `help()` shows is Python's documentation, where sections list bare names"
+)]
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::prelude::*;
+
+use super::{PyApprovals, PyPolicy, Sink};
+use crate::bindings::events::Listeners;
+use crate::bindings::tool::PyTool;
+use crate::call::{Permissions, Preview, ToolFacts};
+use crate::policy::{CallFacts, Kind, Permission, Policy, Redaction};
+
+/// The policy, approver, approvals and audit that a toolkit shares with its tools, and its listeners.
+#[pyclass(name = "_Permissions", module = "toolcrib._core", frozen, weakref)]
+#[derive(Default)]
+pub(crate) struct PyPermissions {
+    core: Permissions,
+    settings: Mutex<Settings>,
+    pub(crate) listeners: Listeners,
+}
+
+/// The settings of a developer.
+#[derive(Default)]
+struct Settings {
+    policy: Option<Py<PyPolicy>>,
+    approver: Option<Py<PyAny>>,
+    /// How many seconds an approver has.
+    approver_timeout: Option<f64>,
+    approvals: Option<Py<PyApprovals>>,
+    audit: Option<Sink>,
+}
+
+impl PyPermissions {
+    /// The rules and grants.
+    pub(crate) fn core(&self) -> &Permissions {
+        &self.core
+    }
+
+    /// True if it is certain that a tool may run.
+    #[inline]
+    pub(crate) fn lets_pass(&self, tool: &PyTool, is_view: bool) -> bool {
+        self.core.lets_pass(tool.traits.permission == Permission::Confirm, &tool.allow_cache, is_view)
+    }
+
+    /// Decides about a call without its arguments.
+    pub(crate) fn preview(&self, tool: &ToolView<'_, '_>, caller: Option<&str>) -> Preview {
+        self.core.preview(tool, caller, Some(&tool.tool.allow_cache))
+    }
+
+    fn settings(&self) -> MutexGuard<'_, Settings> {
+        self.settings.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes a setting; what it takes the place of is dropped when the lock is not held.
+    fn set<T>(&self, change: impl FnOnce(&mut Settings) -> T) {
+        let old = change(&mut self.settings());
+        drop(old);
+    }
+
+    pub(crate) fn policy(&self, py: Python<'_>) -> Option<Py<PyPolicy>> {
+        self.settings().policy.as_ref().map(|policy| policy.clone_ref(py))
+    }
+
+    pub(crate) fn set_policy(&self, policy: Option<Py<PyPolicy>>) {
+        self.core.set_policy(policy.as_ref().map(|policy| policy.get().rules().clone()));
+        self.set(|settings| std::mem::replace(&mut settings.policy, policy));
+    }
+
+    /// The policy that a lasting permission is added to; made if there is none.
+    pub(crate) fn policy_to_extend(&self, py: Python<'_>) -> Arc<Policy> {
+        if let Some(policy) = self.policy(py) {
+            return policy.get().rules().clone();
+        }
+        let policy = Py::new(py, PyPolicy::default());
+        policy.map_or_else(
+            |_| Arc::default(),
+            |policy| {
+                let rules = policy.get().rules().clone();
+                self.set_policy(Some(policy));
+                rules
+            },
+        )
+    }
+
+    pub(crate) fn approver(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        self.settings().approver.as_ref().map(|approver| approver.clone_ref(py))
+    }
+
+    pub(crate) fn has_approver(&self) -> bool {
+        self.settings().approver.is_some()
+    }
+
+    pub(crate) fn set_approver(&self, approver: Option<Bound<'_, PyAny>>) -> PyResult<()> {
+        if let Some(other) = approver.as_ref().filter(|approver| !approver.is_callable()) {
+            let kind = other.get_type().qualname()?;
+            return Err(PyTypeError::new_err(format!("an approver must be callable, not {kind}")));
+        }
+        self.set(|settings| std::mem::replace(&mut settings.approver, approver.map(Bound::unbind)));
+        Ok(())
+    }
+
+    /// The number of seconds that an approver has.
+    pub(crate) fn approver_timeout(&self) -> Option<f64> {
+        self.settings().approver_timeout
+    }
+
+    pub(crate) fn set_approver_timeout(&self, seconds: Option<f64>) -> PyResult<()> {
+        if seconds.is_some_and(|seconds| !(seconds.is_finite() && seconds > 0.0)) {
+            return Err(PyValueError::new_err("approver_timeout must be a positive number of seconds"));
+        }
+        self.set(|settings| settings.approver_timeout = seconds);
+        Ok(())
+    }
+
+    /// The approvals that were set, or else some in memory.
+    pub(crate) fn approvals(&self, py: Python<'_>) -> PyResult<Py<PyApprovals>> {
+        if let Some(approvals) = self.kept_approvals(py) {
+            return Ok(approvals);
+        }
+        // Made where no lock is held, and kept only if no other thread was faster.
+        let fresh = Py::new(py, PyApprovals::in_memory()?)?;
+        self.set(|settings| {
+            settings.approvals.get_or_insert(fresh);
+        });
+        self.kept_approvals(py).ok_or_else(|| PyValueError::new_err("the approvals were taken away meanwhile"))
+    }
+
+    fn kept_approvals(&self, py: Python<'_>) -> Option<Py<PyApprovals>> {
+        self.settings().approvals.as_ref().map(|approvals| approvals.clone_ref(py))
+    }
+
+    pub(crate) fn set_approvals(&self, approvals: Option<Py<PyApprovals>>) {
+        self.set(|settings| std::mem::replace(&mut settings.approvals, approvals));
+    }
+
+    pub(crate) fn audit(&self, py: Python<'_>) -> Option<Sink> {
+        self.settings().audit.as_ref().map(|sink| sink.clone_ref(py))
+    }
+
+    pub(crate) fn set_audit(&self, audit: Option<Sink>) {
+        self.core.set_audited(audit.is_some());
+        self.set(|settings| std::mem::replace(&mut settings.audit, audit));
+    }
+}
+
+#[pymethods]
+impl PyPermissions {
+    #[new]
+    fn new() -> Self {
+        Self::default()
+    }
+
+    #[allow(clippy::needless_pass_by_value, reason = "the signature that pyo3 asks for")]
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.listeners.traverse(&visit)?;
+        // A thread that holds the lock is using the settings, which are then not garbage.
+        let Ok(settings) = self.settings.try_lock() else { return Ok(()) };
+        visit.call(&settings.policy)?;
+        visit.call(&settings.approver)?;
+        visit.call(&settings.approvals)?;
+        settings.audit.as_ref().map_or(Ok(()), |sink| sink.traverse(&visit))
+    }
+
+    fn __clear__(&self) {
+        self.listeners.clear();
+        self.core.set_policy(None);
+        self.core.set_audited(false);
+        self.set(std::mem::take);
+    }
+}
+
+/// A tool as the core's permission stage sees it.
+pub(crate) struct ToolView<'a, 'py> {
+    pub(crate) py: Python<'py>,
+    pub(crate) tool: &'a PyTool,
+}
+
+impl ToolFacts for ToolView<'_, '_> {
+    fn name(&self) -> &str {
+        &self.tool.name
+    }
+
+    fn kind(&self) -> Kind {
+        self.tool.traits.kind
+    }
+
+    fn description(&self) -> Option<String> {
+        self.tool.schema.description()
+    }
+
+    fn with_facts<T>(&self, caller: Option<&str>, look: impl FnOnce(&CallFacts<'_>) -> T) -> T {
+        let tool = self.tool;
+        let tags: Vec<&str> = tool.tags.iter().map(AsRef::as_ref).collect();
+        tool.seat.with(|first, more| {
+            let groups: Vec<&str> = std::iter::once(first).chain(more).map(|group| group.name()).collect();
+            look(&CallFacts {
+                tool: &tool.name,
+                server: tool.server.as_deref(),
+                groups: &groups,
+                tags: &tags,
+                kind: tool.traits.kind,
+                permission: tool.traits.permission,
+                caller,
+            })
+        })
+    }
+
+    fn schema_hash(&self) -> [u8; 32] {
+        self.tool.schema_hash()
+    }
+
+    fn presets_hash(&self) -> [u8; 32] {
+        self.tool.presets_hash(self.py)
+    }
+
+    fn redaction(&self) -> Redaction<'_> {
+        self.tool.plan.redaction()
+    }
+}

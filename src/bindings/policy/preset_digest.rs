@@ -1,0 +1,116 @@
+//! The hash of presets that an approval is bound to: of everything in them, also of what JSON cannot hold.
+
+use std::collections::HashMap;
+use std::sync::{LazyLock, Mutex, PoisonError};
+
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyFloat, PyFrozenSet, PyList, PySet, PyTuple, PyWeakrefReference};
+use serde_json::{Value, json};
+
+use crate::bindings::json::{DEEPEST, from_python};
+use crate::policy::{canonical, hash, hex};
+
+/// The hash of presets. Equal values have equal hashes in every process; an object that cannot be written down has one of its
+/// own, which nothing else has and which ends with the process.
+pub(crate) fn presets_hash(presets: &Bound<'_, PyDict>) -> [u8; 32] {
+    hash(&dict(presets, 0))
+}
+
+/// A value with its type, so that two different ones are never written alike.
+fn tagged(value: &Bound<'_, PyAny>, depth: usize) -> Value {
+    if depth > DEEPEST {
+        return identity(value);
+    }
+    if let Ok(plain) = from_python(value) {
+        return json!(["json", Value::from(plain)]);
+    }
+    if let Ok(float) = value.cast_exact::<PyFloat>() {
+        return json!(["float", float.value().to_string()]);
+    }
+    if let Ok(bytes) = value.cast_exact::<PyBytes>() {
+        return json!(["bytes", hex(bytes.as_bytes())]);
+    }
+    if let Ok(entries) = value.cast_exact::<PyDict>() {
+        return json!(["dict", dict(entries, depth)]);
+    }
+    let items =
+        || value.try_iter().map(|items| items.flatten().map(|item| tagged(&item, depth + 1)).collect::<Vec<_>>());
+    let is_set = value.is_exact_instance_of::<PySet>() || value.is_exact_instance_of::<PyFrozenSet>();
+    let is_list = value.is_exact_instance_of::<PyList>() || value.is_exact_instance_of::<PyTuple>();
+    match items().ok().filter(|_| is_set || is_list) {
+        Some(items) if is_list => json!(["list", items]),
+        Some(mut items) => {
+            items.sort_by_cached_key(canonical);
+            json!(["set", items])
+        }
+        None => written(value).unwrap_or_else(|| identity(value)),
+    }
+}
+
+fn dict(entries: &Bound<'_, PyDict>, depth: usize) -> Value {
+    let mut pairs: Vec<Value> =
+        entries.iter().map(|(key, value)| json!([tagged(&key, depth + 1), tagged(&value, depth + 1)])).collect();
+    pairs.sort_by_cached_key(canonical);
+    Value::Array(pairs)
+}
+
+/// An object of a class that writes itself: a path, a date, anything that can be pickled.
+fn written(value: &Bound<'_, PyAny>) -> Option<Value> {
+    const PLAIN: [&str; 8] =
+        ["datetime", "decimal", "fractions", "ipaddress", "pathlib", "pathlib._local", "uuid", "zoneinfo"];
+    let (py, class) = (value.py(), value.get_type());
+    let module = class.module().ok()?.to_string();
+    let name = format!("{module}.{}", class.qualname().ok()?);
+    if PLAIN.contains(&module.as_str()) {
+        return Some(json!([name, value.repr().ok()?.to_str().ok()?]));
+    }
+    let pickled = py.import(intern!(py, "pickle")).ok()?.call_method1(intern!(py, "dumps"), (value, 4)).ok()?;
+    Some(json!([name, hex(pickled.cast::<PyBytes>().ok()?.as_bytes())]))
+}
+
+/// How many objects are known at most.
+const MOST: usize = 10_000;
+
+/// The objects that were given a hash of their own, by address, for as long as they live.
+static KNOWN: LazyLock<Mutex<HashMap<usize, (Py<PyWeakrefReference>, u64)>>> = LazyLock::new(Mutex::default);
+
+/// A mark that no other object has, in this process or another.
+fn identity(value: &Bound<'_, PyAny>) -> Value {
+    static PROCESS: LazyLock<[u8; 16]> = LazyLock::new(|| {
+        let mut bytes = [0; 16];
+        // Without random numbers nothing is approved either: `Approvals` needs them for its key.
+        let _ = getrandom::fill(&mut bytes);
+        bytes
+    });
+    json!(["object", hex(&*PROCESS), number_of(value)])
+}
+
+fn number_of(value: &Bound<'_, PyAny>) -> u64 {
+    use std::sync::atomic::{AtomicU64, Ordering};
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let (py, address) = (value.py(), value.as_ptr() as usize);
+    let known = {
+        let known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        known.get(&address).map(|(reference, number)| (reference.clone_ref(py), *number))
+    };
+    if let Some((reference, number)) = known
+        && reference.bind(py).call0().is_ok_and(|object| object.is(value))
+    {
+        return number;
+    }
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    // What cannot be referred to weakly is another object each time it is asked about: its approvals are refused.
+    if let Ok(reference) = PyWeakrefReference::new(value) {
+        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut gone = vec![known.insert(address, (reference.unbind(), number))];
+        if known.len() > MOST {
+            // Those that are still there are seen to be others from now on, and have to be asked about again.
+            gone.extend(known.drain().map(|(_, entry)| Some(entry)));
+        }
+        // Dropped where no lock is held.
+        drop(known);
+        drop(gone);
+    }
+    number
+}
