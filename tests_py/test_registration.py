@@ -168,7 +168,7 @@ def test_an_empty_func_name_means_none() -> None:
     assert toolkit.tools["search"].original_name is None
 
 
-@pytest.mark.parametrize("name", ["two words", "搜索", "it's", 'a"b', "a\nb", "a\u200bb", "{name}", "x" * 300, "basic"])
+@pytest.mark.parametrize("name", ["two words", "搜索", "it's", 'a"b', "a\u200bb", "{name}", "x" * 300, "basic"])
 def test_an_odd_name_is_kept_to_the_letter(name: str) -> None:
     toolkit = Toolkit()
 
@@ -177,19 +177,6 @@ def test_an_odd_name_is_kept_to_the_letter(name: str) -> None:
     assert list(toolkit.tools) == [name]
     assert toolkit.get_json_schemas()[0]["function"]["name"] == name
     assert toolkit.run(name, query="cats").ok
-
-
-def test_a_function_whose_own_name_is_empty_can_be_registered() -> None:
-    toolkit = Toolkit()
-
-    def nameless() -> int:
-        return 1
-
-    nameless.__name__ = ""
-
-    toolkit.register_tool_function(nameless)
-
-    assert toolkit.run("").ok
 
 
 def test_a_name_that_is_no_unicode_is_refused() -> None:
