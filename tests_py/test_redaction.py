@@ -85,10 +85,10 @@ async def test_repairs_of_a_secret_do_not_show_it(text: str) -> None:
     seen: list[str] = []
     kit = toolkit(seen)
 
-    async for response in kit.call_tool_function({"type": "tool_use", "name": "login", "input": text}):
-        pass
+    call = {"type": "tool_use", "name": "login", "input": text}
+    responses = [response async for response in kit.call_tool_function(call)]
 
-    shown = [*seen, str(response.metadata), response.text]
+    shown = [*seen, *(f"{response.metadata} {response.text}" for response in responses)]
     assert [line for line in shown if "0123" in line or SECRET in line] == []
 
 

@@ -72,8 +72,8 @@ CASES: list[tuple[Any, Any]] = [
     (Box(pathlib.Path("/etc")), {"path": "/etc"}),
     ([Mode.DELETE, {"at": pathlib.Path("/etc")}], ["delete", {"at": "/etc"}]),
     ((1, {2}), [1, [2]]),
-    (Plain(), "<test_rule_values.Plain object>"),
-    ([Plain()], ["<test_rule_values.Plain object>"]),
+    (Plain(), f"<{__name__}.Plain object>"),
+    ([Plain()], [f"<{__name__}.Plain object>"]),
 ]
 
 

@@ -204,10 +204,7 @@ pub trait Host {
     /// If there are none and none can be made.
     fn approvals(&self) -> Result<(Arc<Approvals>, Duration), Self::Error>;
 
-    /// True if decisions are recorded.
-    fn is_audited(&self) -> bool;
-
-    /// Records a decision before it takes effect.
+    /// Records a decision before it takes effect; see [`Permissions::set_audited`].
     ///
     /// # Errors
     ///
@@ -970,7 +967,7 @@ impl<T: ToolFacts, H: Host> PermissionStage<'_, T, H> {
     }
 
     fn record(&self, decided: &Decided, arguments: &Value) -> Result<(), String> {
-        if !self.host.is_audited() {
+        if !self.permissions.is_audited() {
             return Ok(());
         }
         let redaction = self.tool.redaction();

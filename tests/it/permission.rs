@@ -82,7 +82,6 @@ struct World {
 
 #[derive(Clone, Copy, PartialEq)]
 enum Audit {
-    Off,
     On,
     Broken,
 }
@@ -93,6 +92,7 @@ impl World {
         let tool = tool(&registry, permission);
         registry.insert(tool);
         let permissions = Permissions::default();
+        permissions.set_audited(true);
         let rules: Vec<Rule> = rules.iter().map(|rule| Rule::from_value(rule).expect("a rule")).collect();
         if !rules.is_empty() {
             permissions.set_policy(Some(Arc::new(Policy::new(rules, Decision::Allow).expect("a policy"))));
@@ -192,10 +192,6 @@ impl Host for World {
 
     fn approvals(&self) -> Result<(Arc<Approvals>, Duration)> {
         Ok((self.approvals.clone(), Duration::from_secs(60)))
-    }
-
-    fn is_audited(&self) -> bool {
-        self.audit != Audit::Off
     }
 
     fn record(&self, record: &Record<'_>) -> Result<(), String> {
@@ -434,7 +430,7 @@ fn edited_arguments_are_checked_and_decided_about_again() {
     let (_, waiting) = world.asked(json!({"to": "ann", "pin": "1234"}));
 
     let kept = run(world.answer(waiting.clone(), edited(json!({"to": "bob", "pin": "***"}))));
-    let unfit = world.answer(waiting.clone(), edited(json!({"to": 5, "amount": "x"})));
+    let unfit = world.answer(waiting.clone(), edited(json!({"to": "bob", "amount": "x"})));
     let denied = world.answer(waiting, edited(json!({"to": "eve"})));
 
     assert_eq!(kept.sent, json!({"to": "bob", "pin": "1234"}));
@@ -489,7 +485,7 @@ fn an_edit_that_does_not_fit_leaves_the_pending_call_as_it_is() {
     let world = World::new(Permission::Confirm, &[]);
     let pending = world.pended(json!({"to": "ann"}));
 
-    let wrong = world.resume(&pending, edited(json!({"to": 5})));
+    let wrong = world.resume(&pending, edited(json!({"amount": "x"})));
     let right = world.resume(&pending, edited(json!({"to": "bob"}))).expect("still to be answered");
 
     assert!(matches!(wrong, Err(Error::InvalidAnswer { .. })));

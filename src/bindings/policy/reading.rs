@@ -56,7 +56,7 @@ pub(crate) fn answer_of(
             let kind = text.get_type().qualname()?;
             return Err(PyTypeError::new_err(format!("an approval's `{name}` must be a string, not {kind}")));
         };
-        Ok(Some(text.to_string_lossy().into_owned()))
+        Ok(Some(text.to_str()?.to_owned()))
     };
     let (word, own, own_by, reason) = if answer.is_instance(&class)? {
         let own = field("arguments")?;

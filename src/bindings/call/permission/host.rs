@@ -52,10 +52,6 @@ impl Host for CallHost<'_, '_> {
         Ok((approvals.get().core()?, approvals.get().life()))
     }
 
-    fn is_audited(&self) -> bool {
-        self.permissions().core().is_audited()
-    }
-
     fn record(&self, record: &Record<'_>) -> Result<(), String> {
         let Some(sink) = self.permissions().audit(self.py) else { return Ok(()) };
         sink.record(self.py, record).map_err(|error| error_text(self.py, &error))
