@@ -65,7 +65,7 @@ impl<'py> Callable<'py> {
         if let Ok(native) = function.cast::<PyNativeTool>()
             && positional.is_empty()
         {
-            let (kind, signature) = (native.get().call_kind(), PyNativeTool::signature(py));
+            let (kind, signature) = (native.get().call_kind(), native.get().signature(py)?);
             return Ok(Self { function, name, kind, signature, bound });
         }
         let mut signature = Signature::read(py, &function)?;

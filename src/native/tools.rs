@@ -74,7 +74,10 @@ async fn step(
     };
     let next = waiting.every.map(|every| every * f64::from(waiting.reports + 1)).filter(|at| *at < waiting.seconds);
     let at = next.unwrap_or(waiting.seconds);
-    sleep_until(waiting.began + Duration::from_secs_f64(at)).await;
+    // A timer takes a millisecond at least.
+    if at > 0.0 {
+        sleep_until(waiting.began + Duration::from_secs_f64(at)).await;
+    }
     if next.is_none() {
         return Some((Ok(ToolResponse::of_text(format!("Waited {} seconds.", waiting.seconds))), None));
     }

@@ -13,6 +13,7 @@ use super::python::{attached, object};
 use super::state::{Early, Phase, State, Step};
 use crate::bindings::background;
 use crate::bindings::callable::Kind;
+use crate::bindings::native::PyNativeResponses;
 use crate::bindings::tool::PyTool;
 use crate::bindings::worker::{self, Job};
 use crate::call::RunIn;
@@ -131,7 +132,10 @@ impl State {
                 Sent::Returned(_) => Given::End,
                 Sent::Raised(error) => end_or_error(py, *error),
             },
-            _ => self.resume_public(&inner, value),
+            _ => match inner.cast_exact::<PyNativeResponses>() {
+                Ok(native) if self.awaited.is_empty() => attached(py, |py| polled(py, native.get().poll(py))),
+                _ => self.resume_public(&inner, value),
+            },
         }
     }
 
@@ -172,13 +176,7 @@ impl State {
 
     /// Takes the news from the worker thread; when there are none, the event loop waits for the future that brings them.
     fn poll_job<'py>(&self, py: Python<'py>) -> Given<'py> {
-        match self.job().map(|job| job.poll(py)) {
-            Some(Ok(worker::Step::Chunk(chunk))) => Given::Item(chunk.into_bound(py)),
-            Some(Ok(worker::Step::Done(Some(result)))) => Given::Result(result.into_bound(py)),
-            Some(Ok(worker::Step::Done(None))) | None => Given::End,
-            Some(Ok(worker::Step::Wait(waiter))) => Given::Wait(waiter.into_bound(py)),
-            Some(Ok(worker::Step::Raised(error)) | Err(error)) => Given::error(error),
-        }
+        self.job().map_or(Given::End, |job| polled(py, job.poll(py)))
     }
 
     /// Binds the arguments and runs the body in a worker thread or a child process.
@@ -258,6 +256,17 @@ impl State {
                 Err(error) => Given::error(error),
             }
         })
+    }
+}
+
+/// The news from work that runs in another thread.
+fn polled(py: Python<'_>, step: PyResult<worker::Step>) -> Given<'_> {
+    match step {
+        Ok(worker::Step::Chunk(chunk)) => Given::Item(chunk.into_bound(py)),
+        Ok(worker::Step::Done(Some(result))) => Given::Result(result.into_bound(py)),
+        Ok(worker::Step::Done(None)) => Given::End,
+        Ok(worker::Step::Wait(waiter)) => Given::Wait(waiter.into_bound(py)),
+        Ok(worker::Step::Raised(error)) | Err(error) => Given::error(error),
     }
 }
 

@@ -53,11 +53,17 @@ impl Source {
 
 /// The responses of a native tool that streams.
 #[pyclass(name = "_NativeResponses", module = "toolcrib._core", frozen)]
-pub(super) struct PyNativeResponses(Source);
+pub(crate) struct PyNativeResponses(Source);
 
 impl PyNativeResponses {
     pub(super) fn new(source: Source) -> Self {
         Self(source)
+    }
+
+    /// The next response, without the awaitable that [`__anext__`](Self::__anext__) makes and the exception that tells
+    /// its result.
+    pub(crate) fn poll(&self, py: Python<'_>) -> PyResult<Step> {
+        self.0.poll(py)
     }
 }
 

@@ -12,6 +12,7 @@ mod tool;
 
 use pyo3::prelude::*;
 
+pub(crate) use awaitable::PyNativeResponses;
 pub(crate) use tool::PyNativeTool;
 
 /// Adds the classes, and what stops the runtime before the interpreter ends and forgets it in a forked child.

@@ -26,15 +26,26 @@ impl PyNativeTool {
         if self.0.is_streaming() { Kind::AsyncGenerator } else { Kind::Coroutine }
     }
 
-    /// Its parameters: any name, because the schema says which.
-    pub(crate) fn signature(py: Python<'_>) -> Signature {
-        let arguments = Parameter {
-            name: PyString::intern(py, "arguments").unbind(),
-            kind: ParameterKind::VarKeyword,
-            default: None,
-            annotation: None,
+    /// Its parameters: those of the schema. If one may be left out that has no default, they are any keywords.
+    pub(crate) fn signature(&self, py: Python<'_>) -> PyResult<Signature> {
+        let schema = self.0.schema().parameters().value();
+        let required = |name: &str| {
+            schema.get("required").and_then(Value::as_array).is_some_and(|names| names.iter().any(|it| it == name))
         };
-        Signature { parameters: vec![arguments], by_name: true, lacks_receiver: false, flags: None }
+        let properties = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
+        let mut parameters = Vec::new();
+        for (name, property) in properties {
+            let default = match property.get("default") {
+                _ if required(name) => None,
+                Some(default) => Some(json::to_python(py, default)?.unbind()),
+                None => {
+                    parameters = vec![parameter(py, "arguments", ParameterKind::VarKeyword, None)];
+                    break;
+                }
+            };
+            parameters.push(parameter(py, name, ParameterKind::KeywordOnly, default));
+        }
+        Ok(Signature { parameters, by_name: true, lacks_receiver: false, flags: None })
     }
 
     /// Adds what the tool's developer said to what is said at its registration, which counts more.
@@ -114,6 +125,10 @@ impl PyNativeTool {
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (String,))> {
         Ok((py.import("toolcrib._core")?.getattr("_native_tool")?, (self.0.name().to_owned(),)))
     }
+}
+
+fn parameter(py: Python<'_>, name: &str, kind: ParameterKind, default: Option<Py<PyAny>>) -> Parameter {
+    Parameter { name: PyString::intern(py, name).unbind(), kind, default, annotation: None }
 }
 
 /// The tool of a name that comes with toolcrib.
