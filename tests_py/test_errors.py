@@ -54,6 +54,7 @@ BUILTINS: dict[str, set[type[Exception]]] = {
     "DuplicateRuleError": {ValueError},
     "InvalidPolicyFileError": {ValueError},
     "InternalError": {RuntimeError},
+    "NativeToolError": {RuntimeError},
 }
 
 

@@ -19,7 +19,7 @@ CAUSES = {
     "FileAccessError": "roles.load('/')",
     "IncompleteSchemaError": "kit.register_tool_function(tool, json_schema={'type': 'function', 'function': {}})",
     "InternalError": "raise Panic('boom')",
-    "InvalidAnswerError": "read_answer(3, None)",
+    "InvalidAnswerError": "kit.resume(pending, 3)",
     "InvalidPendingError": "kit.resume({}, True)",
     "InvalidRuleError": "Policy([{'nope': 1}])",
     "InvalidSchemaError": "kit.register_tool_function(tool, json_schema={'type': 'nope'})",
@@ -39,9 +39,12 @@ CAUSES = {
 PRELUDE = f"""
 import atexit, os, sys, tempfile, threading
 from toolcrib import Policy, Role, Roles, Toolkit, errors
-from toolcrib._core import _read_answer as read_answer
 
 def tool(): pass
+
+asking = Toolkit()
+asking.register_tool_function(tool, permission="confirm")
+pending = asking.run("tool").metadata["pending"]
 
 folder = tempfile.mkdtemp()
 broken = os.path.join(folder, "roles.json")
@@ -51,7 +54,7 @@ with open(broken, "w") as file:
 Panic = next(each for each in BaseException.__subclasses__() if each.__name__ == "PanicException")
 rule = {{"id": "a", "tool": "*", "decision": "deny"}}
 names = {{"Policy": Policy, "Role": Role, "Toolkit": Toolkit, "tool": tool, "folder": folder, "broken": broken,
-         "Panic": Panic, "rule": rule, "read_answer": read_answer}}
+         "Panic": Panic, "rule": rule, "pending": pending}}
 causes = [(name, compile(cause, name, "exec"), getattr(errors, name)) for name, cause in {CAUSES!r}.items()]
 
 # At the very end there is no file to print to any more.

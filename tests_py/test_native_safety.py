@@ -44,8 +44,8 @@ CASES = {
     "null characters": """
         for name, value in (("ec\\0ho", None), ("echo", {"val\\0ue": 1}), ("echo", {"value": "\\0"}), ("echo", "\\0")):
             run(answers(name, value))
-        kit.register_tool_function(lambda: "\\0", func_name="a\\0b")
-        assert run(answers("a\\0b"))[0].text == "\\0"
+        kit.register_tool_function(lambda: "\\0", func_name="null")
+        assert run(answers("null"))[0].text == "\\0"
     """,
     "huge names and values": """
         big = "x" * 50_000_000

@@ -728,7 +728,7 @@ class NativeTool:
         """The schema that the model is told, as a copy."""
     @property
     def permission(self) -> Literal["auto", "confirm"]:
-        """Whether each call must be confirmed if no rule says otherwise."""
+        """Whether each call must be confirmed if no rule says otherwise: `"auto"` or `"confirm"`."""
     @property
     def is_streaming(self) -> bool:
         """Whether it gives a stream of responses, or one."""

@@ -76,8 +76,8 @@ impl ToolCall {
     }
 }
 
-/// One repair of a call.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// One repair of a call. Two are equal if they are reported in the same way: one that was read back has only its report.
+#[derive(Debug, Clone)]
 pub struct Repair {
     /// The kind of repair.
     pub what: RepairKind,
@@ -88,6 +88,14 @@ pub struct Repair {
     /// How often the same was repaired.
     pub times: usize,
 }
+
+impl PartialEq for Repair {
+    fn eq(&self, other: &Self) -> bool {
+        self.what == other.what && self.at.to_string() == other.at.to_string() && self.text() == other.text()
+    }
+}
+
+impl Eq for Repair {}
 
 /// The change that a repair made.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -62,10 +62,6 @@ impl Host for NativeHost<'_> {
         self.toolkit.shared.approvals()
     }
 
-    fn is_audited(&self) -> bool {
-        self.toolkit.permissions().is_audited()
-    }
-
     fn record(&self, record: &Record<'_>) -> Result<(), String> {
         match self.toolkit.shared.audit() {
             Some(audit) => audit.record(record).map_err(|error| error.to_string()),
