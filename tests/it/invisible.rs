@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use jiff::Timestamp;
 use serde_json::json;
 use toolcrib::json::invisible::is_invisible;
-use toolcrib::policy::Record;
+use toolcrib::policy::{Decision, Record};
 use toolcrib::schema::check::{Checker, Mode};
 use toolcrib::schema::{Document, Node};
 use toolcrib::text::tell::{Form, ToolFacts, instructions, write_call};
@@ -28,7 +28,7 @@ fn audited(text: &str) -> String {
         arguments: Some(&arguments),
         caller: None,
         rule: None,
-        decision: "allow",
+        decision: Decision::Allow,
         shadow: None,
         answered_by: None,
         answer: None,
@@ -44,7 +44,7 @@ fn refused(text: &str) -> String {
     let answers = letters.chunks(8).map(|piece| {
         let piece: String = piece.iter().collect();
         let problems = checker.settle(&json!({"n": piece}), Mode::Check, &[]).expect_err("text is no integer");
-        problems[0].found.clone()
+        problems[0].found.to_string()
     });
     answers.collect()
 }
