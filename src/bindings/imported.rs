@@ -30,12 +30,19 @@ impl Imported {
         let find = || import_module(py, self.module)?.getattr(self.name).map(Bound::unbind);
         self.object.get_or_try_init(py, find).map(|object| object.bind(py))
     }
+
+    /// The object, if its module has been imported.
+    pub(crate) fn if_imported<'py>(&self, py: Python<'py>) -> Option<&Bound<'py, PyAny>> {
+        if self.object.get(py).is_none() {
+            MODULES.get(py).ok()?.get_item(self.module).ok()?;
+        }
+        self.get(py).ok()
+    }
 }
 
 macro_rules! objects {
     ($($name:ident = $module:literal, $object:literal;)*) => {$(
         #[doc = concat!("`", $module, ".", $object, "`.")]
-        #[allow(dead_code, reason = "some are for stages of a call that still import by themselves")]
         pub(crate) static $name: Imported = Imported::new($module, $object);
     )*};
 }
@@ -63,12 +70,11 @@ objects! {
     TRACED_TEXT = "toolcrib.tracing", "_text";
     ASK_APPROVER = "toolcrib._approver", "ask";
     WAKE_APPROVALS = "toolcrib._approver", "wake_all";
+    APPROVAL = "toolcrib.policy", "Approval";
     APPROVAL_REQUEST = "toolcrib.policy", "ApprovalRequest";
     FINISH = "toolcrib._finish", "Finish";
     TAP = "toolcrib.middleware", "tap";
     RUN = "toolcrib._run", "run";
-    BEGIN_THREAD = "toolcrib._worker", "begin";
-    END_THREAD = "toolcrib._worker", "end";
     COPY = "copy", "copy";
     GET_LOGGER = "logging", "getLogger";
 }

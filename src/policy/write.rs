@@ -6,7 +6,6 @@ use serde_json::{Map, Value};
 
 use super::condition::is_same;
 use super::file::{LIMIT, text};
-use super::number::Decimal;
 use super::read;
 use super::rule::invalid;
 use super::toml::Document;
@@ -118,24 +117,34 @@ fn without_id(rule: &Value) -> Value {
     rule
 }
 
-fn toml_value(value: &Value) -> Result<toml::Value, String> {
+/// The value as TOML on one line. Numbers keep their digits: two texts of one float may be different decimals.
+fn toml_value(value: &Value) -> Result<String, String> {
     Ok(match value {
         Value::Null => return Err("TOML has no `null`: write `{ type = \"null\" }`".to_owned()),
-        Value::Bool(flag) => (*flag).into(),
-        Value::String(text) => text.clone().into(),
-        Value::Array(items) => toml::Value::Array(items.iter().map(toml_value).collect::<Result<_, _>>()?),
-        Value::Object(fields) => {
-            let entry = |(key, value): (&String, &Value)| Ok::<_, String>((key.clone(), toml_value(value)?));
-            toml::Value::Table(fields.iter().map(entry).collect::<Result<_, _>>()?)
+        Value::Bool(flag) => flag.to_string(),
+        Value::String(text) => toml_text(text),
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(toml_value).collect::<Result<_, _>>()?;
+            format!("[{}]", items.join(", "))
         }
-        Value::Number(number) => match (number.as_i64(), number.as_f64()) {
-            (Some(integer), _) => integer.into(),
-            (None, Some(float)) if is_exactly(float, number) => float.into(),
-            _ => return Err(format!("TOML has no number such as {number}")),
-        },
+        Value::Object(fields) if fields.is_empty() => "{}".to_owned(),
+        Value::Object(fields) => {
+            let entry = |(key, value): (&String, &Value)| Ok(format!("{} = {}", toml_text(key), toml_value(value)?));
+            let entries: Vec<String> = fields.iter().map(entry).collect::<Result<_, String>>()?;
+            format!("{{ {} }}", entries.join(", "))
+        }
+        Value::Number(number) => {
+            let digits = number.as_str();
+            let is_float = digits.contains(['.', 'e', 'E']) && number.as_f64().is_some_and(f64::is_finite);
+            if !is_float && number.as_i64().is_none() {
+                return Err(format!("TOML has no number such as {digits}"));
+            }
+            digits.to_owned()
+        }
     })
 }
 
-fn is_exactly(float: f64, number: &serde_json::Number) -> bool {
-    serde_json::Number::from_f64(float).is_some_and(|float| Decimal::of(&float) == Decimal::of(number))
+/// A basic string, also as a key: JSON's escapes are TOML's, which wants one more character escaped.
+fn toml_text(text: &str) -> String {
+    Value::from(text).to_string().replace('\u{7f}', "\\u007f")
 }

@@ -169,7 +169,12 @@ impl<B> Registry<B> {
         self.touch();
         let (name, tags) = (tool.name.clone(), tool.tags.clone());
         // The registry's own groups, should those that the tool came with be others of the same names.
-        let groups: Vec<Arc<Group>> = tool.groups().filter_map(|group| self.group(group.name()).ok()).collect();
+        let mut groups: Vec<Arc<Group>> = Vec::with_capacity(1);
+        for group in tool.groups().filter_map(|group| self.group(group.name()).ok()) {
+            if !groups.iter().any(|known| Arc::ptr_eq(known, &group)) {
+                groups.push(group);
+            }
+        }
         tool.place(groups);
         let replaced = self.tools.insert(name.clone(), tool);
         let Some(tool) = self.tools.get(&name) else { return replaced };

@@ -11,6 +11,7 @@ use pyo3::types::{PyBool, PyDict, PyMapping, PyString};
 use serde_json::Value;
 
 use crate::Error;
+use crate::bindings::imported::APPROVAL;
 use crate::bindings::json;
 use crate::policy::Answer;
 
@@ -48,7 +49,6 @@ pub(crate) fn answer_of(
     by: Option<&str>,
 ) -> PyResult<Answer> {
     let py = answer.py();
-    let class = py.import(intern!(py, "toolcrib.policy"))?.getattr(intern!(py, "Approval"))?;
     let field = |name: &str| answer.getattr(name).map(|value| Some(value).filter(|value| !value.is_none()));
     let text = |name: &str| -> PyResult<Option<String>> {
         let Some(text) = field(name)? else { return Ok(None) };
@@ -58,7 +58,9 @@ pub(crate) fn answer_of(
         };
         Ok(Some(text.to_str()?.to_owned()))
     };
-    let (word, own, own_by, reason) = if answer.is_instance(&class)? {
+    // There is no instance of a class that was never imported.
+    let is_approval = APPROVAL.if_imported(py).map_or(Ok(false), |class| answer.is_instance(class))?;
+    let (word, own, own_by, reason) = if is_approval {
         let own = field("arguments")?;
         (answer.getattr(intern!(py, "answer"))?, own, text("by")?, text("reason")?)
     } else {
