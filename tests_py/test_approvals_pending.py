@@ -43,7 +43,7 @@ async def test_without_an_approver_the_call_ends_with_what_it_takes_to_go_on() -
 
     (response,) = responses
     assert (response.code, response.ok, shop.ran) == ("pending", False, [])
-    assert "waits for somebody's approval" in response.text
+    assert "is waiting for approval" in response.text
     assert response.metadata is not None
     assert response.metadata["pending"]["tool"] == "remove"
     assert response.metadata["pending"]["arguments"] == {"path": "a"}

@@ -24,7 +24,7 @@ pub use event::{Event, EventHub, EventKind, Kinds, Listener, Waker};
 pub use modes::{ArgumentMode, Behaviour, ErrorMode, ErrorSource, RepairMode, RunIn};
 pub use notice::Notice;
 pub use permission::{
-    ApprovalRequest, CallInfo, Decided, DecidedBy, Host, JudgedArguments, Next, Outlook, PermissionStage, Permissions,
+    ApprovalRequest, CallInfo, CheckedArguments, Decided, DecidedBy, Host, Next, Outlook, PermissionStage, Permissions,
     Preview, Resumption, Route, Standing, ToolFacts, Unfit, Waiting,
 };
 pub use prepare::{Path, Prepared, Profile};

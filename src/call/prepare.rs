@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::{
-    ArgumentRules, Behaviour, CallInfo, Host, JudgedArguments, Next, Outlook, PermissionStage, Permissions, Presets,
+    ArgumentRules, Behaviour, CallInfo, CheckedArguments, Host, Next, Outlook, PermissionStage, Permissions, Presets,
     Preview, ReadRepairs, Repair, Reply, Standing, ToolCall, ToolFacts, Unfit,
 };
 use crate::Result;
@@ -18,7 +18,7 @@ pub trait Profile {
     /// The compiled schema of the arguments.
     fn checker(&self) -> &Checker;
 
-    /// What the tool does to the world.
+    /// The kind of effect the tool has.
     fn kind(&self) -> Kind {
         Kind::default()
     }
@@ -200,7 +200,11 @@ fn rules<B: Profile>(tool: &Tool<B>) -> ArgumentRules<'_> {
 }
 
 /// Accepts the arguments of a request.
-fn accept<B: Profile>(tool: &Tool<B>, request: &ToolCall, repairs: &mut Vec<Repair>) -> Result<JudgedArguments, Reply> {
+fn accept<B: Profile>(
+    tool: &Tool<B>,
+    request: &ToolCall,
+    repairs: &mut Vec<Repair>,
+) -> Result<CheckedArguments, Reply> {
     let rules = rules(tool);
     let read = ReadRepairs {
         repairs: request.repairs.clone(),
@@ -243,20 +247,20 @@ impl<B: Profile> Tool<B> {
     /// # Errors
     ///
     /// The reply that says what is wrong with them.
-    pub fn check_edited(&self, edited: &Map<String, Value>) -> Result<JudgedArguments, Unfit> {
+    pub fn check_edited(&self, edited: &Map<String, Value>) -> Result<CheckedArguments, Unfit> {
         let request = ToolCall::new(&*self.name, edited.clone());
         accept(self, &request, &mut Vec::new()).map_err(Unfit::Refused)
     }
 
     /// Completes arguments that were checked before with the defaults of those that were not sent.
     #[must_use]
-    pub fn complete(&self, sent: &Value) -> JudgedArguments {
+    pub fn complete(&self, sent: &Value) -> CheckedArguments {
         complete(self, sent.clone())
     }
 }
 
 /// Adds the defaults that the schema has for parameters that were not sent.
-fn complete<B>(tool: &Tool<B>, sent: Value) -> JudgedArguments {
+fn complete<B>(tool: &Tool<B>, sent: Value) -> CheckedArguments {
     let mut whole = sent.clone();
     let properties = tool.schema.parameters().value().get("properties").and_then(Value::as_object);
     if let Value::Object(entries) = &mut whole {
@@ -266,5 +270,5 @@ fn complete<B>(tool: &Tool<B>, sent: Value) -> JudgedArguments {
             }
         }
     }
-    JudgedArguments { sent, whole }
+    CheckedArguments { sent, whole }
 }

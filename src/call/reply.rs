@@ -67,7 +67,7 @@ impl Code {
 pub enum Reply {
     /// The request itself cannot be read.
     BadCall {
-        /// What is wrong with it and how to write it.
+        /// The mistake, and the right form.
         reason: String,
     },
     /// No tool has the name.
@@ -82,7 +82,7 @@ pub enum Reply {
         /// The group's name.
         group: String,
     },
-    /// The view does not show the tool, or there is none of that name: which of the two is not told.
+    /// The view does not show the tool, or there is none of that name: the reply does not say which.
     NotAvailable {
         /// The name that was asked for.
         tool: String,
@@ -94,17 +94,17 @@ pub enum Reply {
     },
     /// The tool raised.
     Failed {
-        /// What it said.
+        /// The message of the error.
         message: String,
     },
     /// An MCP server answered with an error.
     McpFailed {
-        /// What it said.
+        /// The message of the error.
         message: String,
     },
     /// The tool raised in the background, not at once but while it streamed or was postprocessed.
     FailedInBackground {
-        /// What it said.
+        /// The message of the error.
         message: String,
     },
     /// The call was cancelled.
@@ -113,14 +113,14 @@ pub enum Reply {
     Timeout {
         /// The tool's name.
         tool: String,
-        /// How long it may take.
+        /// The time limit.
         seconds: f64,
     },
     /// A rule or an approver denied the call.
     Denied {
         /// The tool's name.
         tool: String,
-        /// Why; empty where there is no more to say.
+        /// The reason; may be empty.
         reason: String,
     },
     /// The call waits for approval.
@@ -204,7 +204,7 @@ impl Reply {
                 format!("Error: The call of '{tool}' was denied and did not run: {reason}")
             }
             Self::Pending { tool } => {
-                format!("The call of '{tool}' waits for somebody's approval and has not run yet.")
+                format!("The call of '{tool}' is waiting for approval and has not run yet.")
             }
             Self::Cancelled { tool } => {
                 format!(

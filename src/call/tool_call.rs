@@ -1,4 +1,4 @@
-//! What a model asked for, whichever way it was written.
+//! The request of a model to call a tool, in any format.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,7 +12,7 @@ use crate::schema::check::ValuePath;
 /// One call that a model asked for.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolCall {
-    /// What the model or its provider calls this call; the answer carries it back.
+    /// The id that the model or its provider gave the call; the result carries it back.
     pub id: Option<String>,
     /// The tool's name, byte for byte as it was written.
     pub name: String,
@@ -22,11 +22,11 @@ pub struct ToolCall {
     pub raw: Option<String>,
     /// Why this call cannot be run; if it is there, the call never runs.
     pub error: Option<CallError>,
-    /// What was mended to read it.
+    /// The repairs that were needed to read it.
     pub repairs: Vec<Repair>,
-    /// Whether the end is missing, so that the arguments may be only a part of what was meant.
+    /// True if the end is missing, so that the arguments may be only a part of what was meant.
     pub is_truncated: bool,
-    /// Whether an object had a key twice, so that it cannot be known which value was meant.
+    /// True if an object had a key twice, so that it cannot be known which value was meant.
     pub has_duplicate_keys: bool,
     /// The name of the format that it was written in.
     pub format: Cow<'static, str>,
@@ -60,7 +60,7 @@ impl ToolCall {
         }
     }
 
-    /// The same with a key that came twice listed among what was mended.
+    /// The same with a key that came twice listed among the repairs.
     #[must_use]
     pub fn with_duplicates_listed(mut self) -> Self {
         if self.has_duplicate_keys && !self.repairs.iter().any(|repair| repair.what == RepairKind::Duplicate) {
@@ -81,11 +81,11 @@ impl ToolCall {
 pub struct Repair {
     /// The kind of repair.
     pub what: RepairKind,
-    /// Where: a path into the arguments such as `filter.tags[0]`, or the root for the text as a whole.
+    /// The place: a path into the arguments such as `filter.tags[0]`, or the root for the text as a whole.
     pub at: ValuePath,
-    /// What was changed.
+    /// The change.
     pub change: Change,
-    /// How often the same was repaired.
+    /// The number of times that the same was repaired.
     pub times: usize,
 }
 
@@ -104,9 +104,9 @@ pub enum Change {
     Said(Cow<'static, str>),
     /// Something in the request was read as something else; both are shown.
     ReadAs {
-        /// What the request has.
+        /// The value in the request.
         before: String,
-        /// What it was taken for.
+        /// The value that it was read as.
         after: String,
     },
     /// A sentence that came with a call from elsewhere, which may show a value.
@@ -280,7 +280,7 @@ impl RepairKind {
     }
 }
 
-/// Where in a text something is, both counted from one, the column in characters.
+/// A position in a text, line and column counted from one, the column in characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
     /// The line.
@@ -302,14 +302,14 @@ impl Place {
     }
 }
 
-/// Why a call cannot be run, in words for the model.
+/// The reason why a call cannot be run, as text for the model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallError {
-    /// What is wrong.
+    /// The mistake.
     pub what: String,
-    /// Where, if that can be told.
+    /// Its place, if known.
     pub at: Option<Place>,
-    /// How to write it; may be empty.
+    /// The right form; may be empty.
     pub how: String,
 }
 

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use super::{NativeTool, Toolkit};
-use crate::call::{CallInfo, Event, EventKind, Host, JudgedArguments, Reply, Standing, Unfit};
+use crate::call::{CallInfo, CheckedArguments, Event, EventKind, Host, Reply, Standing, Unfit};
 use crate::policy::{Approvals, Key, Policy, Record};
 use crate::registry::{Registry, Tool};
 use crate::{Error, Result};
@@ -77,17 +77,17 @@ impl Host for NativeHost<'_> {
         emit(self.toolkit, kind, &self.call.id, self.call.tool.as_deref().unwrap_or_default(), || data);
     }
 
-    fn check(&self, edited: &Map<String, Value>) -> Result<Result<JudgedArguments, Unfit>> {
+    fn check(&self, edited: &Map<String, Value>) -> Result<Result<CheckedArguments, Unfit>> {
         Ok(match self.tool() {
             Some(tool) => tool.check_edited(edited),
             None => Err(Unfit::Refused(Reply::UnknownTool { name: self.call.tool.clone().unwrap_or_default() })),
         })
     }
 
-    fn complete(&self, sent: &Value) -> Result<JudgedArguments> {
+    fn complete(&self, sent: &Value) -> Result<CheckedArguments> {
         Ok(match self.tool() {
             Some(tool) => tool.complete(sent),
-            None => JudgedArguments { sent: sent.clone(), whole: sent.clone() },
+            None => CheckedArguments { sent: sent.clone(), whole: sent.clone() },
         })
     }
 

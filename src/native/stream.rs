@@ -19,7 +19,7 @@ use super::run::Run;
 use super::{NativeTool, ToolContext, Toolkit};
 use crate::Result;
 use crate::call::{
-    ApprovalRequest, CallInfo, EventKind, JudgedArguments, Next, Path, PermissionStage, Prepared, Repair, Reply,
+    ApprovalRequest, CallInfo, CheckedArguments, EventKind, Next, Path, PermissionStage, Prepared, Repair, Reply,
     ToolCall, ToolResponse, Waiting,
 };
 use crate::policy::{Answer, Choice};
@@ -92,7 +92,7 @@ impl Call {
     }
 
     /// Find, admit, arguments, permission.
-    async fn permitted(&self) -> Result<(NativeTool, JudgedArguments, Vec<Repair>), Early> {
+    async fn permitted(&self) -> Result<(NativeTool, CheckedArguments, Vec<Repair>), Early> {
         let (tool, repairs, mut next) = self.prepare()?;
         loop {
             next = match next {
@@ -210,7 +210,7 @@ impl Responding {
     fn running(
         call: Call,
         tool: &NativeTool,
-        arguments: JudgedArguments,
+        arguments: CheckedArguments,
         repairs: Vec<Repair>,
         report: Report,
     ) -> Self {

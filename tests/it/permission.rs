@@ -9,7 +9,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use toolcrib::call::{
-    ApprovalRequest, CallInfo, EventKind, Host, JudgedArguments, Next, Path, PermissionStage, Permissions, Profile,
+    ApprovalRequest, CallInfo, CheckedArguments, EventKind, Host, Next, Path, PermissionStage, Permissions, Profile,
     Reply, Standing, ToolCall, Unfit, Waiting,
 };
 use toolcrib::policy::{Answer, Approvals, Choice, Decision, Key, Kind, Pending, Permission, Policy, Record, Rule};
@@ -214,11 +214,11 @@ impl Host for World {
         self.log.borrow_mut().push(format!("{} {about}", kind.as_str()));
     }
 
-    fn check(&self, edited: &Map<String, Value>) -> Result<Result<JudgedArguments, Unfit>> {
+    fn check(&self, edited: &Map<String, Value>) -> Result<Result<CheckedArguments, Unfit>> {
         Ok(self.tool().check_edited(edited))
     }
 
-    fn complete(&self, sent: &Value) -> Result<JudgedArguments> {
+    fn complete(&self, sent: &Value) -> Result<CheckedArguments> {
         Ok(self.tool().complete(sent))
     }
 
@@ -246,7 +246,7 @@ fn denial(next: &Next) -> &str {
     }
 }
 
-fn run(next: Next) -> JudgedArguments {
+fn run(next: Next) -> CheckedArguments {
     match next {
         Next::Run(arguments) => arguments,
         next => panic!("does not run: {next:?}"),
@@ -298,7 +298,7 @@ fn a_decision_that_cannot_be_recorded_is_a_no() {
 
     let next = world.call(json!({"to": "ann"}));
 
-    assert_eq!(denial(&next), "the decision about it could not be recorded");
+    assert_eq!(denial(&next), "the decision could not be recorded");
     let took = world.took();
     assert!(took[0].starts_with("warn the decision about a call of 'pay'"), "{took:?}");
 }
@@ -396,7 +396,7 @@ fn a_no_and_nonsense_keep_the_call_from_running() {
     let silent = world.answer(waiting, Choice::No.into());
 
     assert_eq!(denial(&next), "too much");
-    assert_eq!(denial(&silent), "whoever was asked did not agree");
+    assert_eq!(denial(&silent), "the approver declined it");
 }
 
 #[test]
@@ -475,7 +475,7 @@ fn a_pending_call_that_is_declined_is_used_up() {
     let no = world.resume(&one, Choice::No.into()).expect("an answer");
     let cancel = world.resume(&other, Choice::Cancel.into()).expect("an answer");
 
-    assert_eq!(denial(&no), "whoever was asked did not agree");
+    assert_eq!(denial(&no), "the approver declined it");
     assert!(matches!(cancel, Next::Respond(Reply::Cancelled { .. })));
     assert!(matches!(world.resume(&one, Choice::Once.into()), Err(Error::UsedPending { .. })));
 }
@@ -512,7 +512,7 @@ fn arguments_too_deep_to_be_kept_are_answered() {
     }
     let world = World::new(Permission::Confirm, &[]);
     let call = call();
-    let judged = JudgedArguments { sent: deep.clone(), whole: deep };
+    let judged = CheckedArguments { sent: deep.clone(), whole: deep };
 
     let next = world.stage(&call).decide(judged).expect("no mistake of the developer");
 

@@ -14,7 +14,7 @@ use super::state::{Ending, Phase, State, Step};
 use super::task;
 use crate::bindings::callable::Kind;
 use crate::bindings::response;
-use crate::call::{Answer, ErrorMode};
+use crate::call::{ErrorMode, Reply};
 
 impl State {
     /// An exception came out of the tool, or of what runs in its place: it is answered, or raised.
@@ -43,8 +43,8 @@ impl State {
             return self.finalise_then_end(py, Ending::Raise, None, Some(wrap_stop_iteration(py, error)));
         }
         let answer = match reply_to(py, &error) {
-            Answer::Failed { message } if in_background && (is_postprocess || is_generator) => {
-                Answer::FailedInBackground { message }
+            Reply::Failed { message } if in_background && (is_postprocess || is_generator) => {
+                Reply::FailedInBackground { message }
             }
             answer => answer,
         };
@@ -92,7 +92,7 @@ impl State {
         let answered = if expired && !is_asked {
             let tool = self.tool(py);
             let (tool, seconds) = (tool.get().name.to_string(), tool.get().timeout.unwrap_or_default());
-            response::answer(py, &Answer::Timeout { tool, seconds })
+            response::answer(py, &Reply::Timeout { tool, seconds })
         } else {
             self.note(py, &error);
             let last = if self.delivered.get() { self.last.get(py) } else { None };

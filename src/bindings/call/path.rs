@@ -13,7 +13,7 @@ use super::state::{Cold, Early, Phase, State, Step};
 use crate::bindings::response;
 use crate::bindings::tool::PyTool;
 use crate::bindings::view::PyToolkitView;
-use crate::call::Answer;
+use crate::call::Reply;
 
 impl State {
     /// The first step of a call, from its request to its first response. Nothing of this happens before it, so that a
@@ -47,11 +47,11 @@ impl State {
 
     /// Finds the tool of a name and checks that it may be called.
     #[inline(always)]
-    pub(super) fn find_admitted<'py>(&self, py: Python<'py>, name: &str) -> Result<Bound<'py, PyTool>, Answer> {
+    pub(super) fn find_admitted<'py>(&self, py: Python<'py>, name: &str) -> Result<Bound<'py, PyTool>, Reply> {
         match (self.view.get(py), self.toolkit.get(py)) {
             (Some(view), _) => PyToolkitView::admit(&view, name),
             (None, Some(toolkit)) => toolkit.get().admit(py, name),
-            (None, None) => Err(Answer::UnknownTool { name: name.to_owned() }),
+            (None, None) => Err(Reply::UnknownTool { name: name.to_owned() }),
         }
     }
 

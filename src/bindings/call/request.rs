@@ -15,7 +15,7 @@ use super::state::{Early, Repaired, State};
 use crate::bindings::tool_call::{self, PyToolCall};
 use crate::bindings::{dialect, foreign, json, value};
 use crate::call::repair::{RepairMode, read, read_strictly};
-use crate::call::{Answer, ArgumentMode, CallError, ToolCall};
+use crate::call::{ArgumentMode, CallError, Reply, ToolCall};
 use crate::schema::dialect::Dialect;
 use crate::trace::ToolSpan;
 
@@ -208,11 +208,11 @@ impl State {
         if self.find_admitted(py, &tool.name).is_err() || tool.check_extension().is_err() {
             return Ok(());
         }
-        let told = tool.in_dialect(py, dialect, toolkit.get())?;
-        let input = told.get().decoded(request.arguments.as_any())?.map_err(|problem| {
+        let in_dialect = tool.in_dialect(py, dialect, toolkit.get())?;
+        let input = in_dialect.get().decoded(request.arguments.as_any())?.map_err(|problem| {
             let problems = tool.plan.redaction().problems(vec![problem]);
             let text = problems.iter().map(|problem| dialect::refusal(&tool.name, problem)).collect();
-            Early::from(Answer::InvalidArguments { text })
+            Early::from(Reply::InvalidArguments { text })
         })?;
         let name = PyString::new(py, &tool.name).into_any();
         let translated = match self.request.get(py).and_then(|call| call.cast_into::<PyDict>().ok()) {
@@ -335,7 +335,7 @@ fn reason(call: &ToolCall, error: &CallError) -> String {
 }
 
 fn bad<'py>(reason: String) -> Early<'py> {
-    Answer::BadCall { reason }.into()
+    Reply::BadCall { reason }.into()
 }
 
 #[cold]

@@ -14,7 +14,7 @@ use crate::bindings::response::{self, PyToolResponse};
 use crate::bindings::tool::PyTool;
 use crate::bindings::tool_call::repairs_to_python;
 use crate::bindings::value::{self, error_text};
-use crate::call::Answer;
+use crate::call::Reply;
 use crate::call::repair::{RepairMode, doubt, explanation};
 
 impl State {
@@ -201,7 +201,7 @@ fn refuse_uncertain<'py>(cold: &Cold, tool: &PyTool, arguments: &Bound<'py, PyDi
         let doubt = if tool.is_read_only() { None } else { doubt(repaired.is_truncated, repaired.has_duplicate_keys) };
         if let Some(doubt) = doubt {
             let reason = format!("{doubt} The tool '{}' has not run.", tool.name);
-            return Err(Answer::BadCall { reason }.into());
+            return Err(Reply::BadCall { reason }.into());
         }
         repaired.repairs.clone()
     };
@@ -214,7 +214,7 @@ fn refuse_uncertain<'py>(cold: &Cold, tool: &PyTool, arguments: &Bound<'py, PyDi
             // Without the arguments, the repairs can still be listed.
             let (text, more) = explained.unwrap_or_else(|_| (explanation(&tool.name, &repairs, None), Vec::new()));
             cold.repaired.borrow_mut().repairs.extend(more);
-            Err(Answer::InvalidArguments { text }.into())
+            Err(Reply::InvalidArguments { text }.into())
         }
     }
 }
@@ -242,9 +242,9 @@ fn with_repairs<'py>(response: &Bound<'py, PyAny>, repairs: &Bound<'py, PyAny>) 
 }
 
 /// The reply to an exception of a tool.
-pub(super) fn reply_to(py: Python<'_>, error: &PyErr) -> Answer {
+pub(super) fn reply_to(py: Python<'_>, error: &PyErr) -> Reply {
     let message = error_text(py, error);
-    if is_mcp_error(py, error) { Answer::McpFailed { message } } else { Answer::Failed { message } }
+    if is_mcp_error(py, error) { Reply::McpFailed { message } } else { Reply::Failed { message } }
 }
 
 /// True for the error of the MCP SDK, if the program uses that, which says that a server answered with an error.

@@ -19,7 +19,7 @@ use crate::bindings::tool::PyTool;
 use crate::bindings::toolkit::PyToolkit;
 use crate::bindings::view::PyToolkitView;
 use crate::bindings::worker::Job;
-use crate::call::{Answer, CallInfo, Repair, Resumption, Waiting};
+use crate::call::{CallInfo, Repair, Reply, Resumption, Waiting};
 use crate::schema::dialect::Dialect;
 
 /// The stage that a call has reached.
@@ -73,7 +73,7 @@ impl Step<'_> {
 /// The end of a call before its tool has given anything.
 pub(super) enum Early<'py> {
     /// The model is answered.
-    Reply(Box<Answer>),
+    Reply(Box<Reply>),
     /// The developer gets an exception.
     Raise(Box<PyErr>),
     /// The stage has ended the call itself.
@@ -86,8 +86,8 @@ impl From<PyErr> for Early<'_> {
     }
 }
 
-impl From<Answer> for Early<'_> {
-    fn from(answer: Answer) -> Self {
+impl From<Reply> for Early<'_> {
+    fn from(answer: Reply) -> Self {
         Self::Reply(Box::new(answer))
     }
 }

@@ -55,7 +55,7 @@ pub(super) fn current(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
 }
 
 /// The number of times that the current task had been asked to cancel before the call that gives way now. A request that is still to be
-/// delivered will be delivered to this call, so it does not count as an earlier one, whoever made it.
+/// delivered will be delivered to this call, so it does not count as an earlier one.
 pub(super) fn cancelled_before(py: Python<'_>) -> Option<usize> {
     let task = current(py).ok()?;
     let requests = requests(&task)?;

@@ -1,7 +1,7 @@
 //! From the arguments of a request to the call of a Python function.
 //!
-//! What can be known at registration is known then: which parameters there are, which of them the model sees, what stands
-//! in for one that is not sent. A call fetches its arguments by interned name, checks each on the Python object itself,
+//! Everything that can be known at registration is computed then: the parameters, which of them the model sees, and the
+//! value of one that is not sent. A call fetches its arguments by interned name, checks each on the Python object itself,
 //! and passes them by position, which is quicker than `function(**arguments)`.
 
 use std::sync::Arc;
@@ -21,16 +21,16 @@ use crate::bindings::schema::{Fallback, fallback_of};
 use crate::bindings::signature::{Parameter, ParameterKind, Signature};
 use crate::bindings::{foreign, json};
 use crate::call::repair::RepairMode;
-use crate::call::{Answer, ArgumentMode, ArgumentRules, Behaviour, JudgedArguments, Repair};
+use crate::call::{ArgumentMode, ArgumentRules, Behaviour, CheckedArguments, Repair, Reply};
 use crate::policy::Redaction;
 use crate::schema::check::{Problem, render};
 use crate::schema::{Document, Node};
 
-/// How one tool is called.
+/// The call plan of one tool, made at registration.
 pub(crate) struct Plan {
     tool: Box<str>,
     places: Box<[Place]>,
-    /// How many of the places are filled by position; the rest by the names in `keywords`.
+    /// The number of places that are filled by position; the rest by the names in `keywords`.
     by_position: usize,
     keywords: Option<Py<PyTuple>>,
     /// The general way, for functions that the short one does not fit.
@@ -39,33 +39,35 @@ pub(crate) struct Plan {
     factories: Box<[(Py<PyString>, Py<PyAny>)]>,
     arguments: Arguments,
     handling: Handling,
-    /// What the model was shown, and whether it may send other names too.
+    /// The schema that the model was shown.
     parameters: Arc<Document>,
+    /// True if the model may send other names too.
     is_open: bool,
     /// Names that the model may not use in any case: presets and parameters that it was not shown.
     hidden: Box<[Box<str>]>,
-    /// Whether the function would take a name that nobody declared.
+    /// True if the function takes names that it does not declare: `**kwargs`.
     takes_any_name: bool,
 }
 
-/// What is done with the arguments of a request before the call.
+/// The handling of the arguments of a request before the call.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Handling {
     pub(crate) arguments: ArgumentMode,
     pub(crate) repair: RepairMode,
     /// Other names of parameters, each with the one that it stands for.
     pub(crate) aliases: Arc<[(Box<str>, Box<str>)]>,
-    /// The parameters whose values nobody but the tool sees.
+    /// The parameters whose values only the tool sees.
     pub(crate) secrets: Arc<[Box<str>]>,
 }
 
 /// One parameter, ready to be filled.
 struct Place {
     name: Py<PyString>,
-    /// Whether the model may send it, and which of the compiled checks is for it.
+    /// True if the model may send it.
     is_shown: bool,
+    /// The position of its compiled check.
     check: Option<usize>,
-    /// What is passed when the model sends nothing: a preset or a default.
+    /// The value to pass when the model sends none: a preset or a default.
     fallback: Option<Py<PyAny>>,
 }
 
@@ -74,7 +76,7 @@ pub(in crate::bindings::call) enum Called<'py> {
     Returned(Bound<'py, PyAny>),
     Raised(Box<PyErr>),
     /// The arguments do not fit.
-    Refused(Box<Answer>),
+    Refused(Box<Reply>),
 }
 
 impl Called<'_> {
@@ -84,7 +86,7 @@ impl Called<'_> {
     }
 }
 
-/// What one call keeps about its arguments: their repairs, and the defaults that were made for it.
+/// Notes that a call keeps about its arguments: their repairs, and the defaults that were made for it.
 pub(in crate::bindings::call) trait ArgumentNotes {
     /// Adds repairs.
     fn record(&self, repairs: Vec<Repair>);
@@ -120,13 +122,13 @@ impl ArgumentNotes for State {
     }
 }
 
-/// Arguments that fit with what was mended in them, or all that is wrong with them.
+/// Arguments that fit, with their repairs, or all their problems.
 type Settled<'py> = Result<(Bound<'py, PyDict>, Vec<Repair>), Vec<Problem>>;
 
 /// The outcome of binding.
 pub(in crate::bindings::call) enum Bind<'py> {
     Ready(Bound<'py, PyTuple>, Option<Bound<'py, PyDict>>),
-    Refused(Answer),
+    Refused(Reply),
 }
 
 impl Plan {
@@ -221,12 +223,12 @@ impl Plan {
         })
     }
 
-    /// What is done with the arguments of a request before the call.
+    /// The handling of the arguments of a request before the call.
     pub(crate) fn handling(&self) -> &Handling {
         &self.handling
     }
 
-    /// Whether arguments are mended; never where they are passed on as they came.
+    /// The repair mode; arguments that are passed on as they came are never repaired.
     pub(crate) fn repair(&self) -> RepairMode {
         if self.handling.arguments == ArgumentMode::Pass { RepairMode::Off } else { self.handling.repair }
     }
@@ -319,7 +321,7 @@ impl Plan {
         if let Some(spread) = &self.spread {
             return Ok(match spread.bind(py, &input)? {
                 Ok((arguments, keywords)) => Bind::Ready(arguments, Some(keywords)),
-                Err(problems) => Bind::Refused(Answer::InvalidArguments { text: render(&self.tool, &problems) }),
+                Err(problems) => Bind::Refused(Reply::InvalidArguments { text: render(&self.tool, &problems) }),
             });
         }
         let mut values = CallArguments::new(py);
@@ -336,12 +338,12 @@ impl Plan {
         Ok(Bind::Ready(PyTuple::new(py, &values[..self.by_position])?, Some(keywords)))
     }
 
-    /// The arguments to use, or the answer that says what is wrong with them; `notes` is told what was mended in them.
+    /// The arguments to use, or the reply that lists their problems; `notes` records their repairs.
     pub(in crate::bindings::call) fn accepted<'py>(
         &self,
         input: &Bound<'py, PyDict>,
         notes: &impl ArgumentNotes,
-    ) -> PyResult<Result<Bound<'py, PyDict>, Answer>> {
+    ) -> PyResult<Result<Bound<'py, PyDict>, Reply>> {
         let accepted = self.settled(input)?;
         Ok(match self.rules().settle(accepted, |input| foreign::to_value(input.as_any()).ok()) {
             Ok((input, repairs)) => {
@@ -407,7 +409,7 @@ impl Plan {
         Ok(input)
     }
 
-    /// The arguments to use and what was mended in them, or what is wrong with them.
+    /// The arguments to use with their repairs, or their problems.
     fn settled<'py>(&self, input: &Bound<'py, PyDict>) -> PyResult<Settled<'py>> {
         if self.handling.arguments == ArgumentMode::Pass {
             return Ok(self.names_checked(&with_plain_names(input)?).map(|input| (input, Vec::new())));
@@ -425,15 +427,15 @@ impl Plan {
     }
 
     /// Arguments that were accepted, with the defaults of those that were not sent: what rules and approvers see.
-    pub(in crate::bindings::call) fn judged(
+    pub(in crate::bindings::call) fn completed(
         &self,
         py: Python<'_>,
         sent: Value,
         notes: &impl ArgumentNotes,
-    ) -> PyResult<JudgedArguments> {
+    ) -> PyResult<CheckedArguments> {
         let mut whole = sent.clone();
         let properties = self.parameters.value().get("properties").and_then(Value::as_object);
-        let Value::Object(entries) = &mut whole else { return Ok(JudgedArguments { sent, whole }) };
+        let Value::Object(entries) = &mut whole else { return Ok(CheckedArguments { sent, whole }) };
         let mut add = |name: &Py<PyString>, default: Bound<'_, PyAny>| -> PyResult<()> {
             let name = name.bind(py).to_str()?;
             if !entries.contains_key(name) {
@@ -465,10 +467,10 @@ impl Plan {
                 add(name, made_default(&notes.made_defaults(py), name, factory)?)?;
             }
         }
-        Ok(JudgedArguments { sent, whole })
+        Ok(CheckedArguments { sent, whole })
     }
 
-    /// What is checked even when nothing else is: names that the model was not shown. One that the function itself refuses
+    /// The check that is always made: names that the model was not shown. One that the function itself refuses
     /// is left to Python, which says so in its own words.
     fn names_checked<'py>(&self, input: &Bound<'py, PyDict>) -> Result<Bound<'py, PyDict>, Vec<Problem>> {
         let properties = self.parameters.value().get("properties").and_then(Value::as_object);

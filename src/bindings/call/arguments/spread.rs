@@ -9,7 +9,7 @@ use crate::bindings::schema::{Fallback, fallback_of};
 use crate::bindings::signature::{ParameterKind, Signature};
 use crate::schema::check::Problem;
 
-/// How a function is called whose parameters do not map one to one to what the model sends.
+/// The call of a function whose parameters do not map one to one to the arguments that the model sends.
 pub(super) struct Spread {
     named: Vec<Named>,
     /// The parameter `*args`, if the model is shown it.
@@ -26,7 +26,7 @@ struct Named {
     is_shown: bool,
     preset: Option<Py<PyAny>>,
     default: Option<Py<PyAny>>,
-    /// Whether the default is not the one that Python would take by itself.
+    /// True if the default is not the one that Python would use by itself.
     is_explicit: bool,
 }
 

@@ -37,18 +37,18 @@ impl Arguments {
         Ok(Arguments { checker })
     }
 
-    /// Which of the parameters that can be checked one by one has this name. If there are any such, arguments fit as soon
+    /// The position of the parameter of this name among those that can be checked one by one. If there are any such, arguments fit as soon
     /// as every one is named, every required one is there, and [`accepts`](Arguments::accepts) holds for each.
     pub(crate) fn position(&self, parameter: &str) -> Option<usize> {
         self.checker.fields()?.iter().position(|field| *field.name == *parameter)
     }
 
-    /// Whether the schema requires a parameter.
+    /// True if the schema requires the parameter.
     pub(crate) fn requires(&self, position: usize) -> bool {
         self.checker.fields().is_some_and(|fields| fields[position].required)
     }
 
-    /// Whether a value certainly fits the parameter at a position; if not, [`settle`](Arguments::settle) knows.
+    /// True if a value certainly fits the parameter at a position; if not, [`settle`](Arguments::settle) knows.
     #[inline]
     pub(crate) fn accepts(&self, position: Option<usize>, value: Borrowed<'_, '_, PyAny>) -> bool {
         match (self.checker.fields(), position) {
@@ -407,7 +407,7 @@ impl<'py> JsonNode<'py, PyForm> for Bound<'py, PyAny> {
 
     fn json_type(&self) -> JsonType {
         match self.kind() {
-            // What JSON has no word for is never brought before the judge alone: see `Checker::settle`.
+            // A value that JSON cannot hold never reaches the validator alone: see `Checker::settle`.
             Kind::Null | Kind::Other => JsonType::Null,
             Kind::Bool => JsonType::Boolean,
             Kind::Int | Kind::Float => JsonType::Number,

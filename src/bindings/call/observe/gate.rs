@@ -2,7 +2,7 @@
 //!
 //! A provider cannot be set before the API is imported, and importing it makes `sys.modules` grow. So as long as the
 //! size of that dictionary is the one at which no tracer was found, there is nothing to look for. Once the API is there,
-//! one look at the variable that holds the provider tells whether it is still the no-op one.
+//! one look at the variable that holds the provider shows if it is still the no-op one.
 
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
@@ -74,7 +74,7 @@ pub(super) fn tracer(py: Python<'_>) -> Option<Arc<Tracer>> {
     // The size is taken before the search: an import meanwhile is seen next time.
     let size = MODULES.get(py).map_or(UNKNOWN, |modules| modules.bind(py).len());
     match trace::find(py) {
-        Found::Nobody => {
+        Found::NoTracer => {
             QUIET_AT.store(size, Ordering::Relaxed);
             None
         }

@@ -1,5 +1,5 @@
 //! The span of a call: opened by its first step, the current one while the tool's code runs and at no other time, ended
-//! whatever becomes of the call. Whoever listens to the toolkit hears of the same moments.
+//! whatever becomes of the call. Listeners of the toolkit get an event for the same moments.
 
 use std::cell::{Cell, RefCell};
 use std::ptr;
@@ -24,19 +24,19 @@ use crate::bindings::trace::Tracer;
 use crate::bindings::value;
 use crate::trace::{Outcome, Watch, is_watched};
 
-/// The span of one call, for whoever listens: OpenTelemetry in Python, `tracing` in Rust, listeners of the toolkit.
+/// The span of one call, for every tracer: OpenTelemetry in Python, `tracing` in Rust, listeners of the toolkit.
 pub(in crate::bindings::call) struct Span {
     events: Option<Events>,
     tracer: Option<Arc<Tracer>>,
     watch: RefCell<Option<Watch>>,
     /// OpenTelemetry's span; none if only Rust listens.
     otel: Slot,
-    /// What the next step runs in: the span, and those that the tool has entered below it.
+    /// The context that the next step runs in: the span, and those that the tool has entered below it.
     context: Slot,
     /// The response delivered last.
     last: Slot,
     is_recording: bool,
-    /// What is known of the ending so far.
+    /// The ending, as far as it is known.
     outcome: RefCell<Option<Outcome>>,
     is_inside: Cell<bool>,
     is_over: Cell<bool>,
@@ -67,7 +67,7 @@ impl Drop for Inside<'_> {
 }
 
 impl Span {
-    /// Opens the span of a call that is about to start; none if nobody listens.
+    /// Opens the span of a call that is about to start; none if there are no listeners.
     fn open(py: Python<'_>, state: &State) -> Option<SharedSpan> {
         let tracer = gate::tracer(py);
         let events = Events::open(py, state);
@@ -119,12 +119,12 @@ impl Span {
         result
     }
 
-    /// Whether a step has to enter the span first.
+    /// True if a step has to enter the span first.
     pub(in crate::bindings::call) fn is_to_enter(&self) -> bool {
         !self.is_inside.get() && !self.is_over.get()
     }
 
-    /// Takes note of an exception that came out of the tool; the first one tells how the call ended. Being closed is not
+    /// Takes note of an exception that came out of the tool; the first one decides how the call ended. Being closed is not
     /// going wrong.
     pub(in crate::bindings::call) fn note(&self, py: Python<'_>, error: &PyErr) {
         if self.is_over.get() || self.outcome.borrow().is_some() || error.is_instance_of::<PyGeneratorExit>(py) {
@@ -140,7 +140,7 @@ impl Span {
         if self.is_recording
             && let Some(span) = self.otel.get(py)
         {
-            // Recording asks the exception what it says, and one that cannot say it is no news about tracing.
+            // Recording formats the exception, and one that cannot be formatted is not an error of tracing.
             let _ = span.call_method1(intern!(py, "record_exception"), (error.value(py),));
         }
     }
@@ -166,7 +166,7 @@ impl Span {
         if self.is_over.replace(true) {
             return;
         }
-        // This may be part of a destructor, with somebody else's exception on its way.
+        // This may be part of a destructor, with another exception on its way.
         let pending = Pending::set_aside(py);
         self.settle(py);
         let outcome = self.outcome.take().unwrap_or(Outcome::Completed);

@@ -8,14 +8,14 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use serde_json::{Map, Value};
 
-use super::{judge, warn};
+use super::{check_arguments, warn};
 use crate::bindings::call::state::State;
 use crate::bindings::imported::WAKE_APPROVALS;
 use crate::bindings::json;
 use crate::bindings::policy::{PyPermissions, random};
 use crate::bindings::tool::PyTool;
 use crate::bindings::value::error_text;
-use crate::call::{CallInfo, EventKind, Host, JudgedArguments, Standing, Unfit};
+use crate::call::{CallInfo, CheckedArguments, EventKind, Host, Standing, Unfit};
 use crate::policy::{Approvals, Policy, Record};
 
 /// A call under way, as the surroundings of its own permission stage.
@@ -66,13 +66,13 @@ impl Host for CallHost<'_, '_> {
         self.permissions().listeners.emit(py, kind, self.call, || Ok(json::to_python(py, &data)?.cast_into()?));
     }
 
-    fn check(&self, edited: &Map<String, Value>) -> PyResult<Result<JudgedArguments, Unfit>> {
+    fn check(&self, edited: &Map<String, Value>) -> PyResult<Result<CheckedArguments, Unfit>> {
         let edited = json::to_python(self.py, &Value::Object(edited.clone()))?.cast_into::<PyDict>()?;
-        judge(self.py, &self.tool.get().plan, &edited, self.state)
+        check_arguments(self.py, &self.tool.get().plan, &edited, self.state)
     }
 
-    fn complete(&self, sent: &Value) -> PyResult<JudgedArguments> {
-        self.tool.get().plan.judged(self.py, sent.clone(), self.state)
+    fn complete(&self, sent: &Value) -> PyResult<CheckedArguments> {
+        self.tool.get().plan.completed(self.py, sent.clone(), self.state)
     }
 
     fn find_again(&self) -> Standing {

@@ -25,7 +25,7 @@ use crate::bindings::policy::{ToolView, answer_of};
 use crate::bindings::tool::PyTool;
 use crate::bindings::value::error_text;
 use crate::bindings::{json, log, response};
-use crate::call::{ApprovalRequest, CallInfo, JudgedArguments, Next, PermissionStage, Preview, Reply, Unfit, Waiting};
+use crate::call::{ApprovalRequest, CallInfo, CheckedArguments, Next, PermissionStage, Preview, Reply, Unfit, Waiting};
 use crate::policy::{Answer, Pending};
 
 use host::CallHost;
@@ -72,9 +72,9 @@ impl State {
             }
             Preview::NeedsArguments => {}
         }
-        let judged = judge(py, &tool.get().plan, &arguments, self)?;
-        let next = self.in_stage(py, tool, &self.info(py), |stage| match judged {
-            Ok(judged) => stage.decide(judged),
+        let checked = check_arguments(py, &tool.get().plan, &arguments, self)?;
+        let next = self.in_stage(py, tool, &self.info(py), |stage| match checked {
+            Ok(checked) => stage.decide(checked),
             Err(unfit) => Ok(Next::Respond(stage.refuse(unfit))),
         })?;
         self.follow(py, tool, next)
@@ -145,7 +145,7 @@ impl State {
             let answer = answer_of(answer, None, None).unwrap_or_else(|error| {
                 let (tool, reason) = (&tool.get().name, error_text(py, &error));
                 warn(py, &format!("approver for '{tool}' returned an invalid answer; denying the call: {reason}"));
-                Answer::no("whoever was asked could not answer")
+                Answer::no("the approver failed")
             });
             let next = self.in_stage(py, &tool, &self.info(py), |stage| stage.answer(*waiting, answer))?;
             // An answer is never another question.
@@ -242,18 +242,18 @@ fn made_up_id() -> String {
 }
 
 /// Checks the arguments of a request, and makes the copy of them that is decided about.
-fn judge(
+fn check_arguments(
     py: Python<'_>,
     plan: &Plan,
     input: &Bound<'_, PyDict>,
     notes: &impl ArgumentNotes,
-) -> PyResult<Result<JudgedArguments, Unfit>> {
+) -> PyResult<Result<CheckedArguments, Unfit>> {
     let accepted = match plan.accepted(input, notes)? {
         Ok(accepted) => accepted,
         Err(reply) => return Ok(Err(Unfit::Refused(reply))),
     };
     match json::from_python(&accepted) {
-        Ok(sent) => plan.judged(py, sent.into(), notes).map(Ok),
+        Ok(sent) => plan.completed(py, sent.into(), notes).map(Ok),
         Err(error) => Ok(Err(Unfit::Unwritable(error_text(py, &error)))),
     }
 }
@@ -276,12 +276,12 @@ pub(super) fn redacted(tool: &PyTool, came: &Bound<'_, PyAny>) -> Value {
 pub(crate) fn explained_arguments(py: Python<'_>, tool: &PyTool, sent: &Value) -> PyResult<(Value, Value)> {
     let input = json::to_python(py, sent)?;
     if let Ok(input) = input.cast::<PyDict>()
-        && let Ok(judged) = judge(py, &tool.plan, input, &())?
+        && let Ok(checked) = check_arguments(py, &tool.plan, input, &())?
     {
-        let shown = tool.plan.redaction().arguments(&judged.whole);
-        return Ok((judged.whole, shown));
+        let shown = tool.plan.redaction().arguments(&checked.whole);
+        return Ok((checked.whole, shown));
     }
-    let whole = tool.plan.judged(py, sent.clone(), &())?.whole;
+    let whole = tool.plan.completed(py, sent.clone(), &())?.whole;
     let shown = tool.plan.redaction().unchecked(whole.clone());
     Ok((whole, shown))
 }

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 use serde_json::Value;
 
-use super::judge;
+use super::check_arguments;
 use crate::Error;
 use crate::bindings::call::python::object;
 use crate::bindings::call::request::{NO_CALL, block, is_readable};
@@ -78,6 +78,6 @@ fn outlook<'py>(py: Python<'py>, state: &State, name: &mut Option<String>) -> Re
     let name = name.insert(request.name()?.to_owned());
     let tool = state.find_admitted(py, name)?;
     state.refuse_uncertain(py, tool.get(), &request.arguments)?;
-    let judged = judge(py, &tool.get().plan, &request.arguments, state)?;
-    Ok(state.in_stage(py, &tool, &state.info(py), |stage| stage.outlook(judged)))
+    let checked = check_arguments(py, &tool.get().plan, &request.arguments, state)?;
+    Ok(state.in_stage(py, &tool, &state.info(py), |stage| stage.outlook(checked)))
 }

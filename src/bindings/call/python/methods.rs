@@ -31,7 +31,7 @@ response that has a `code`.
 Args:
     tool_call: `{\"type\": \"tool_use\", \"id\": ..., \"name\": ..., \"input\": {...}}`, of which `name` is needed; a
         `ToolCall`, or anything that `ToolCall.read` understands.
-    dialect: The dialect of `schemas` that the model was told the tools in, if it was.
+    dialect: The dialect of the schemas that the model was given, if not the toolkit's own.
 
 Returns:
     A stream that can be awaited, which gives the stream itself, and iterated.

@@ -1,547 +1,39 @@
 //! The permission stage: decides whether a call runs, is asked about, waits for an answer, or is denied.
 //!
-//! Nothing here waits or does I/O of its own. A driver reports what happened (arguments, an answer, a resumption) and is told
-//! what to do [`Next`]; what has to be done on the way, such as writing the audit, it does as a [`Host`].
+//! Nothing here waits or does I/O of its own. A driver reports an event (arguments, an answer, a resumption) and gets the
+//! [`Next`] thing to do; the I/O on the way, such as writing the audit, is done by the driver's [`Host`].
 //!
-//! [`PermissionStage::route`] is the one decision tree. A call follows it with [`PermissionStage::decide`], a dry run only looks at it.
+//! [`PermissionStage::route`] is the one decision tree. A call follows it with [`PermissionStage::decide`], a dry run only
+//! reads it. `identity` is the call that a decision is about, `host` the interface of a driver, `permissions` the rules and
+//! grants that the tools of a toolkit share, `outcome` the decisions as data.
+
+mod host;
+mod identity;
+mod outcome;
+mod permissions;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
-use std::sync::{LazyLock, PoisonError, RwLock};
-use std::time::Duration;
 
-use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use super::{EventKind, Reply};
 use crate::policy::{
-    AllowCache, Answer, ApprovalScope, Approvals, CallFacts, Cause, Choice, Decision, Draft, Grants, Kind, Pending,
-    Policy, Question, Quick, Record, Redaction, Rule, Ruling, Stamp, Ticket, Verdict,
+    Answer, ApprovalScope, Cause, Choice, Decision, Draft, Kind, Pending, Question, Record, Ruling, Ticket, Verdict,
 };
 use crate::schema::check::HIDDEN;
 use crate::{Error, Result};
 
-/// The rules where no policy is set.
-static NO_RULES: LazyLock<Arc<Policy>> = LazyLock::new(Arc::default);
-
-const HEADLESS: &str = "it would need somebody's approval, and nobody can be asked here";
-const DECLINED: &str = "whoever was asked did not agree";
-const CANCELLED: &str = "everything that waited was cancelled";
-const REPLACED: &str = "it is another tool by now than the one that was approved";
-const UNRECORDED: &str = "the decision about it could not be recorded";
-
-/// One call, as all of its layers and everything that is recorded of it know it.
-#[derive(Debug)]
-pub struct CallInfo {
-    /// The id that the model gave the call, or one that was made up.
-    pub id: String,
-    /// The tool that the request names, if it names one.
-    pub tool: Option<String>,
-    /// The caller, if one is named.
-    pub caller: Option<Arc<str>>,
-    /// The pending call that this one resumes.
-    pub resumption: Option<Resumption>,
-}
-
-impl CallInfo {
-    /// How much is kept of a name or an id that a model made up, in characters.
-    const LONGEST_NAME: usize = 256;
-
-    /// The call of a request.
-    #[must_use]
-    pub fn new(id: &str, tool: Option<&str>, caller: Option<Arc<str>>) -> Self {
-        let short = |text: &str| text.chars().take(Self::LONGEST_NAME).collect();
-        Self { id: short(id), tool: tool.map(short), caller, resumption: None }
-    }
-
-    /// The call that resumes a pending one.
-    #[must_use]
-    pub fn resuming(pending: Pending, answer: Answer, caller: Option<Arc<str>>) -> Self {
-        let (id, tool) = (pending.id.clone(), Some(pending.tool.clone()));
-        Self { id, tool, caller, resumption: Some(Resumption::new(pending, answer)) }
-    }
-
-    /// True if an answer that was given before lets a tool run.
-    #[must_use]
-    pub fn is_approved(&self, tool: &str) -> bool {
-        self.resumption.as_ref().is_some_and(|resumption| resumption.is_for(tool))
-    }
-}
-
-/// A pending call and the answer to it.
-#[derive(Debug)]
-pub struct Resumption {
-    pending: Pending,
-    answer: Answer,
-    stage: AtomicU8,
-}
-
-/// The stages of a resumption.
-const FRESH: u8 = 0;
-const CLAIMED: u8 = 1;
-const USED: u8 = 2;
-
-impl Resumption {
-    /// A resumption that has not begun.
-    #[must_use]
-    pub fn new(pending: Pending, answer: Answer) -> Self {
-        Self { pending, answer, stage: AtomicU8::new(FRESH) }
-    }
-
-    /// The pending call.
-    #[must_use]
-    pub fn pending(&self) -> &Pending {
-        &self.pending
-    }
-
-    /// The answer to it.
-    #[must_use]
-    pub fn answer(&self) -> &Answer {
-        &self.answer
-    }
-
-    /// True if the pending call is not used up yet.
-    #[must_use]
-    pub fn is_fresh(&self) -> bool {
-        self.stage.load(Ordering::Relaxed) == FRESH
-    }
-
-    /// True if this is what lets a tool run.
-    #[must_use]
-    pub fn is_for(&self, tool: &str) -> bool {
-        self.stage.load(Ordering::Relaxed) == CLAIMED && self.pending.tool == tool
-    }
-
-    fn advance(&self, from: u8, to: u8) -> bool {
-        self.stage.compare_exchange(from, to, Ordering::Relaxed, Ordering::Relaxed).is_ok()
-    }
-}
-
-/// Arguments that a decision is about: a copy that is checked and that nothing can change any more.
-#[derive(Debug, Clone, PartialEq)]
-pub struct JudgedArguments {
-    /// What was sent, as far as it was coerced to fit: what runs.
-    pub sent: Value,
-    /// The same with the defaults of parameters that were not sent: what rules and approvers see.
-    pub whole: Value,
-}
-
-/// The reason why arguments cannot be decided about.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Unfit {
-    /// They do not fit the schema.
-    Refused(Reply),
-    /// JSON cannot hold them, so that a rule could not see what it is there to deny.
-    Unwritable(String),
-}
-
-impl Unfit {
-    fn reason(self) -> String {
-        match self {
-            Self::Refused(reply) => reply.text(),
-            Self::Unwritable(reason) => reason,
-        }
-    }
-}
-
-/// A tool as the permission stage sees it.
-pub trait ToolFacts {
-    /// The tool's name.
-    fn name(&self) -> &str;
-
-    /// What the tool does to the world.
-    fn kind(&self) -> Kind;
-
-    /// The description that the model is shown.
-    fn description(&self) -> Option<String>;
-
-    /// Shows the facts that rules look at.
-    fn with_facts<T>(&self, caller: Option<&str>, look: impl FnOnce(&CallFacts<'_>) -> T) -> T;
-
-    /// The hash of the schema.
-    fn schema_hash(&self) -> [u8; 32];
-
-    /// The hash of the presets, which no others have, so that an approval is not good for those.
-    fn presets_hash(&self) -> [u8; 32];
-
-    /// The secrets of the tool.
-    fn redaction(&self) -> Redaction<'_>;
-}
-
-/// The state of a tool after an approver was asked about a call of it.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Standing {
-    /// The call still goes to the same tool.
-    Same,
-    /// Another tool has the name.
-    Replaced,
-    /// The call is not admitted any more.
-    Gone(Reply),
-}
-
-/// The surroundings of a call, which do for the permission stage what takes I/O.
-pub trait Host {
-    /// A mistake of the developer, which ends the call.
-    type Error: From<Error>;
-
-    /// The time.
-    fn now(&self) -> Timestamp;
-
-    /// 128 random bits.
-    ///
-    /// # Errors
-    ///
-    /// If the system has none.
-    fn nonce(&self) -> Result<[u8; 16], Self::Error>;
-
-    /// True if there is an approver to ask.
-    fn has_approver(&self) -> bool;
-
-    /// The approvals that make a call pending, and how long an answer counts.
-    ///
-    /// # Errors
-    ///
-    /// If there are none and none can be made.
-    fn approvals(&self) -> Result<(Arc<Approvals>, Duration), Self::Error>;
-
-    /// Records a decision before it takes effect; see [`Permissions::set_audited`].
-    ///
-    /// # Errors
-    ///
-    /// The reason why it may not be recorded; then the call must not run.
-    fn record(&self, record: &Record<'_>) -> Result<(), String>;
-
-    /// True if there are listeners for events of a kind.
-    fn wants(&self, kind: EventKind) -> bool;
-
-    /// Emits an event of the call.
-    fn emit(&self, kind: EventKind, data: Value);
-
-    /// Checks arguments that an approver put in place of the model's, as if the model had sent them.
-    ///
-    /// # Errors
-    ///
-    /// A mistake of the developer; arguments that do not fit are the inner error.
-    fn check(&self, edited: &Map<String, Value>) -> Result<Result<JudgedArguments, Unfit>, Self::Error>;
-
-    /// Completes arguments that were checked before with the defaults of those that were not sent.
-    ///
-    /// # Errors
-    ///
-    /// A default that cannot be made.
-    fn complete(&self, sent: &Value) -> Result<JudgedArguments, Self::Error>;
-
-    /// Finds the tool of the call again.
-    fn find_again(&self) -> Standing;
-
-    /// The policy that a lasting permission is added to; made if there is none.
-    fn policy_to_extend(&self) -> Arc<Policy>;
-
-    /// Ends every question that is being asked with the answer `cancel`.
-    fn cancel_questions(&self);
-
-    /// Does work that may take a while, such as writing a file.
-    fn blocking<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
-        work()
-    }
-
-    /// Logs a warning for the developer.
-    fn warn(&self, text: &str);
-}
-
-/// There are rules.
-const RULED: u8 = 1;
-/// Decisions are recorded.
-const AUDITED: u8 = 2;
-
-/// The rules and grants that the tools of a toolkit share.
-#[derive(Debug, Default)]
-pub struct Permissions {
-    policy: RwLock<Option<Arc<Policy>>>,
-    headless: AtomicBool,
-    /// What there is anything to do for before each call: `RULED`, `AUDITED`.
-    marks: AtomicU8,
-    /// How often another policy was put in place.
-    epoch: AtomicU64,
-    grants: Grants,
-}
-
-/// A decision that does not look at the arguments.
-#[derive(Debug)]
-pub enum Preview {
-    /// The call may run, and nothing is recorded.
-    Pass,
-    /// The call may not run, whatever its arguments are.
-    Deny(Verdict),
-    /// The arguments have to be known.
-    NeedsArguments,
-}
-
-impl Permissions {
-    /// The policy, if there is one.
-    #[must_use]
-    pub fn policy(&self) -> Option<Arc<Policy>> {
-        self.policy.read().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// Puts another policy in place.
-    pub fn set_policy(&self, policy: Option<Arc<Policy>>) {
-        self.mark(RULED, policy.is_some());
-        self.epoch.fetch_add(1, Ordering::Relaxed);
-        *self.policy.write().unwrap_or_else(PoisonError::into_inner) = policy;
-    }
-
-    /// Tells that decisions are recorded, or not any more.
-    pub fn set_audited(&self, audited: bool) {
-        self.mark(AUDITED, audited);
-    }
-
-    fn mark(&self, mark: u8, set: bool) {
-        if set {
-            self.marks.fetch_or(mark, Ordering::Relaxed);
-        } else {
-            self.marks.fetch_and(!mark, Ordering::Relaxed);
-        }
-    }
-
-    /// True if nobody can be asked, so that what needs approval is denied at once.
-    #[must_use]
-    pub fn is_headless(&self) -> bool {
-        self.headless.load(Ordering::Relaxed)
-    }
-
-    /// Denies at once what needs approval, or asks again.
-    pub fn set_headless(&self, headless: bool) {
-        self.headless.store(headless, Ordering::Relaxed);
-    }
-
-    /// The grants of this run, and the questions that wait.
-    #[must_use]
-    pub fn grants(&self) -> &Grants {
-        &self.grants
-    }
-
-    /// True if there are rules.
-    #[must_use]
-    pub fn is_ruled(&self) -> bool {
-        self.marks.load(Ordering::Relaxed) & RULED != 0
-    }
-
-    /// True if decisions are recorded.
-    #[must_use]
-    pub fn is_audited(&self) -> bool {
-        self.marks.load(Ordering::Relaxed) & AUDITED != 0
-    }
-
-    /// True if it is certain that a tool may run, without a look at the rules. `asks` is true for a tool that wants to be
-    /// confirmed, and `may_name_caller` for a call that may have a caller.
-    #[inline]
-    #[must_use]
-    pub fn lets_pass(&self, asks: bool, cache: &AllowCache, may_name_caller: bool) -> bool {
-        match self.marks.load(Ordering::Relaxed) {
-            0 => !asks,
-            // What is remembered is for a call without a caller.
-            RULED if !may_name_caller => self.stamp().is_some_and(|stamp| cache.holds(stamp)),
-            _ => false,
-        }
-    }
-
-    fn stamp(&self) -> Option<Stamp> {
-        let revision = self.policy.read().unwrap_or_else(PoisonError::into_inner).as_ref()?.revision();
-        Some(Stamp::new(self.epoch.load(Ordering::Relaxed), revision))
-    }
-
-    /// Decides without looking at the arguments, and remembers in the cache that a tool may run.
-    pub fn preview(&self, tool: &impl ToolFacts, caller: Option<&str>, cache: Option<&AllowCache>) -> Preview {
-        // Both are read before the rules: a change meanwhile makes the cache miss.
-        let (stamp, groups) = (self.stamp(), cache.map(AllowCache::groups));
-        let rules = self.policy();
-        let rules = rules.as_ref().unwrap_or(&NO_RULES);
-        match tool.with_facts(caller, |facts| rules.quick(facts)) {
-            Quick::Fixed(verdict) if verdict.decision == Decision::Deny => Preview::Deny(verdict),
-            Quick::Fixed(verdict)
-                if verdict.decision == Decision::Allow && verdict.shadowed.is_none() && !self.is_audited() =>
-            {
-                if let (None, Some(stamp), Some(cache), Some(groups)) = (caller, stamp, cache, groups) {
-                    cache.allow(stamp, groups);
-                }
-                Preview::Pass
-            }
-            Quick::Fixed(_) | Quick::NeedsArguments => Preview::NeedsArguments,
-        }
-    }
-
-    /// The verdict of the rules.
-    pub fn verdict(&self, tool: &impl ToolFacts, caller: Option<&str>, arguments: &Value) -> Verdict {
-        let rules = self.policy();
-        let rules = rules.as_ref().unwrap_or(&NO_RULES);
-        tool.with_facts(caller, |facts| rules.decide(facts, arguments))
-    }
-}
-
-/// The way of a call through the permission stage.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Route {
-    /// It runs.
-    Run {
-        /// True if an approver has allowed such calls for this run.
-        granted: bool,
-    },
-    /// The approver is asked.
-    Ask,
-    /// It ends with a pending value.
-    Pend,
-    /// A rule denies it.
-    Deny,
-    /// It needs approval, and nobody can be asked.
-    Headless,
-}
-
-impl Route {
-    /// The word by which a dry run tells it: `run`, `ask`, `pending` or `deny`.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Run { .. } => "run",
-            Self::Ask => "ask",
-            Self::Pend => "pending",
-            Self::Deny | Self::Headless => "deny",
-        }
-    }
-}
-
-/// The outcome that a call would have.
-#[derive(Debug, Clone)]
-pub struct Outlook {
-    /// The word for it: `run`, `ask`, `pending`, `deny`, or `refuse` where the request itself is wrong.
-    pub would: &'static str,
-    /// The reply to a request that is wrong.
-    pub reply: Option<Reply>,
-    /// The verdict of the rules, if they were looked at.
-    pub verdict: Option<Verdict>,
-}
-
-impl Outlook {
-    /// The outlook of a request that is wrong.
-    #[must_use]
-    pub fn refused(reply: Reply) -> Self {
-        Self { would: "refuse", reply: Some(reply), verdict: None }
-    }
-
-    /// The outlook as a JSON object; `tool` is the name in the request.
-    #[must_use]
-    pub fn to_value(&self, tool: Option<&str>) -> Value {
-        let (verdict, reply) = (self.verdict.as_ref(), self.reply.as_ref());
-        let text = reply.map(Reply::text);
-        let is_about_arguments = matches!(reply, Some(Reply::InvalidArguments { .. }));
-        json!({
-            "tool": tool,
-            "would": self.would,
-            "decision": verdict.map(|verdict| verdict.decision.as_str()),
-            "rule": verdict.and_then(|verdict| verdict.rule()).map(|rule| rule.id()),
-            "reason": verdict.map(|verdict| verdict.reason().into_owned()).or_else(|| text.clone()),
-            "shadowed": verdict.and_then(|verdict| verdict.shadowed.as_ref()).map(|shadowed| shadowed.decision.as_str()),
-            "code": reply.map(|reply| reply.code().as_str()),
-            "problems": text.filter(|_| is_about_arguments),
-        })
-    }
-}
-
-/// The party that took a decision in place of a rule.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum DecidedBy {
-    /// An answer that holds for this run.
-    Grant,
-    /// Nobody can be asked.
-    Headless,
-    /// The arguments cannot be decided about or kept.
-    Arguments,
-    /// The audit could not be written.
-    Audit,
-    /// The approver, who gave no name.
-    Approver,
-    /// The caller of `resume`, who gave no name.
-    Resume,
-    /// An approver of this name.
-    Named(String),
-}
-
-impl DecidedBy {
-    /// The word or name.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        match self {
-            Self::Grant => "grant",
-            Self::Headless => "headless",
-            Self::Arguments => "unwritable arguments",
-            Self::Audit => "audit",
-            Self::Approver => "approver",
-            Self::Resume => "resume",
-            Self::Named(name) => name,
-        }
-    }
-}
-
-/// A decision, and how it came about.
-#[derive(Debug, Clone)]
-pub struct Decided {
-    /// The decision of the rules.
-    pub decision: Decision,
-    /// The rule that decided.
-    pub rule: Option<Arc<Rule>>,
-    /// The decision that shadow mode kept back.
-    pub shadow: Option<Decision>,
-    /// The party that decided in place of a rule.
-    pub by: Option<DecidedBy>,
-    /// The answer of an approver.
-    pub answer: Option<Choice>,
-    /// The result for the call.
-    pub ruling: Ruling,
-}
-
-impl Decided {
-    fn by_rule(verdict: &Verdict) -> Self {
-        Self {
-            decision: verdict.decision,
-            rule: verdict.rule().cloned(),
-            shadow: verdict.shadowed.as_ref().map(|shadowed| shadowed.decision),
-            by: None,
-            answer: None,
-            ruling: if verdict.decision == Decision::Allow { Ruling::Run } else { Ruling::Denied },
-        }
-    }
-
-    fn answered(verdict: &Verdict, choice: Choice, by: DecidedBy) -> Self {
-        let ruling = match choice {
-            Choice::Once | Choice::Run | Choice::Always => Ruling::Run,
-            Choice::No => Ruling::Denied,
-            Choice::Cancel => Ruling::Cancelled,
-        };
-        Self { answer: Some(choice), by: Some(by), ruling, ..Self::by_rule(verdict) }
-    }
-
-    /// Toolcrib itself denies a call, for want of what a decision needs.
-    fn refused(by: DecidedBy) -> Self {
-        let (decision, ruling) = (Decision::Deny, Ruling::Denied);
-        Self { decision, rule: None, shadow: None, by: Some(by), answer: None, ruling }
-    }
-
-    fn denied(self) -> Self {
-        Self { ruling: Ruling::Denied, ..self }
-    }
-
-    /// The data of the event that reports it.
-    #[must_use]
-    pub fn to_value(&self, reason: &str) -> Value {
-        json!({
-            "decision": if self.ruling == Ruling::Run { "allow" } else { "deny" },
-            "answer": self.answer.map(Choice::as_str),
-            "rule": self.rule.as_ref().map(|rule| rule.id()),
-            "reason": reason,
-            "by": self.by.as_ref().map(DecidedBy::as_str),
-        })
-    }
-}
+pub use host::{Host, Standing, ToolFacts};
+use identity::{CLAIMED, FRESH, USED};
+pub use identity::{CallInfo, CheckedArguments, Resumption, Unfit};
+pub use outcome::{Decided, DecidedBy, Outlook, Route};
+pub use permissions::{Permissions, Preview};
+
+const HEADLESS: &str = "it needs approval, and no approver is available";
+const DECLINED: &str = "the approver declined it";
+const CANCELLED: &str = "all pending approvals were cancelled";
+const REPLACED: &str = "the tool was replaced after it was approved";
+const UNRECORDED: &str = "the decision could not be recorded";
 
 /// The question that an approver is asked.
 #[derive(Debug, Clone, PartialEq)]
@@ -556,7 +48,7 @@ pub struct ApprovalRequest {
     pub rule: Option<String>,
     /// The reason.
     pub reason: String,
-    /// What the tool does to the world.
+    /// The kind of effect the tool has.
     pub kind: Kind,
     /// The description that the model is shown.
     pub description: Option<String>,
@@ -567,7 +59,7 @@ pub struct ApprovalRequest {
 /// A question that waits for an answer; the driver keeps it and gives it back with the answer.
 #[derive(Debug, Clone)]
 pub struct Waiting {
-    arguments: JudgedArguments,
+    arguments: CheckedArguments,
     verdict: Verdict,
     ticket: Ticket,
 }
@@ -576,7 +68,7 @@ pub struct Waiting {
 #[derive(Debug)]
 pub enum Next {
     /// Run the tool with these arguments.
-    Run(JudgedArguments),
+    Run(CheckedArguments),
     /// Ask the approver, then report the answer with [`PermissionStage::answer`].
     Ask(Box<(ApprovalRequest, Waiting)>),
     /// End the call with [`Reply::Pending`] and this value, by which it can be resumed.
@@ -605,7 +97,7 @@ impl<T: ToolFacts, H: Host> PermissionStage<'_, T, H> {
 
     /// The one decision tree: which way a call with these arguments goes, and why. It changes nothing.
     #[must_use]
-    pub fn route(&self, arguments: &JudgedArguments) -> (Route, Verdict) {
+    pub fn route(&self, arguments: &CheckedArguments) -> (Route, Verdict) {
         let verdict = self.permissions.verdict(self.tool, self.caller(), &arguments.whole);
         let route = match verdict.decision {
             Decision::Allow => Route::Run { granted: false },
@@ -623,7 +115,7 @@ impl<T: ToolFacts, H: Host> PermissionStage<'_, T, H> {
     /// # Errors
     ///
     /// Mistakes of the developer, which end the call.
-    pub fn decide(&self, arguments: JudgedArguments) -> Result<Next, H::Error> {
+    pub fn decide(&self, arguments: CheckedArguments) -> Result<Next, H::Error> {
         let (route, verdict) = self.route(&arguments);
         self.note_shadow(&verdict);
         Ok(match route {
@@ -644,7 +136,7 @@ impl<T: ToolFacts, H: Host> PermissionStage<'_, T, H> {
 
     /// The outcome that a call with these arguments would have. Nothing runs, is asked or recorded.
     #[must_use]
-    pub fn outlook(&self, arguments: Result<JudgedArguments, Unfit>) -> Outlook {
+    pub fn outlook(&self, arguments: Result<CheckedArguments, Unfit>) -> Outlook {
         match arguments {
             Ok(arguments) => {
                 let (route, verdict) = self.route(&arguments);
@@ -666,7 +158,8 @@ impl<T: ToolFacts, H: Host> PermissionStage<'_, T, H> {
         match unfit {
             Unfit::Refused(reply) => reply,
             Unfit::Unwritable(reason) => {
-                let reason = format!("its arguments cannot be judged, because JSON cannot hold them: {reason}");
+                let reason =
+                    format!("its arguments are not valid JSON values, so that no rule can check them: {reason}");
                 self.denied(&Value::Null, &Decided::refused(DecidedBy::Arguments), reason)
             }
         }
@@ -746,7 +239,7 @@ impl<T: ToolFacts, H: Host> PermissionStage<'_, T, H> {
     /// Does what an answer says.
     fn follow(
         &self,
-        asked: JudgedArguments,
+        asked: CheckedArguments,
         verdict: &Verdict,
         answer: Answer,
         by: DecidedBy,
@@ -773,7 +266,7 @@ impl<T: ToolFacts, H: Host> PermissionStage<'_, T, H> {
     /// Runs what was approved, unless a rule has come to be against it, and keeps what else was allowed.
     fn run_approved(
         &self,
-        asked: JudgedArguments,
+        asked: CheckedArguments,
         verdict: &Verdict,
         answer: &Answer,
         decided: Decided,
@@ -802,14 +295,14 @@ impl<T: ToolFacts, H: Host> PermissionStage<'_, T, H> {
     }
 
     /// Records the decision, and lets the tool run with the arguments that it is about.
-    fn run(&self, arguments: JudgedArguments, decided: &Decided) -> Next {
+    fn run(&self, arguments: CheckedArguments, decided: &Decided) -> Next {
         match self.record(decided, &arguments.whole) {
             Ok(()) => Next::Run(arguments),
             Err(reason) => self.deny_unrecorded(&reason),
         }
     }
 
-    fn ask(&self, arguments: JudgedArguments, verdict: Verdict) -> Next {
+    fn ask(&self, arguments: CheckedArguments, verdict: Verdict) -> Next {
         let ticket = self.permissions.grants().wait();
         self.report_request(&arguments, &verdict, None);
         let request = ApprovalRequest {
@@ -826,7 +319,7 @@ impl<T: ToolFacts, H: Host> PermissionStage<'_, T, H> {
     }
 
     /// Ends the call with a value by which it can be resumed.
-    fn pend(&self, arguments: &JudgedArguments, verdict: &Verdict) -> Result<Next, H::Error> {
+    fn pend(&self, arguments: &CheckedArguments, verdict: &Verdict) -> Result<Next, H::Error> {
         let (approvals, life) = self.host.approvals()?;
         let draft = Draft { id: &self.call.id, arguments: &arguments.sent, facts: self.scope(), life };
         let pending = match approvals.ask(&draft, self.host.now(), self.host.nonce()?) {
@@ -857,8 +350,8 @@ impl<T: ToolFacts, H: Host> PermissionStage<'_, T, H> {
     fn check(
         &self,
         edited: &Map<String, Value>,
-        asked: &JudgedArguments,
-    ) -> Result<Result<JudgedArguments, Unfit>, H::Error> {
+        asked: &CheckedArguments,
+    ) -> Result<Result<CheckedArguments, Unfit>, H::Error> {
         let shown = self.tool.redaction().arguments(&asked.whole);
         let mut edited = edited.clone();
         for (name, value) in &mut edited {
@@ -873,7 +366,7 @@ impl<T: ToolFacts, H: Host> PermissionStage<'_, T, H> {
         self.host.check(&edited)
     }
 
-    fn verdict(&self, arguments: &JudgedArguments) -> Verdict {
+    fn verdict(&self, arguments: &CheckedArguments) -> Verdict {
         let verdict = self.permissions.verdict(self.tool, self.caller(), &arguments.whole);
         self.note_shadow(&verdict);
         verdict
@@ -994,7 +487,7 @@ impl<T: ToolFacts, H: Host> PermissionStage<'_, T, H> {
         }
     }
 
-    fn report_request(&self, arguments: &JudgedArguments, verdict: &Verdict, pending: Option<&Pending>) {
+    fn report_request(&self, arguments: &CheckedArguments, verdict: &Verdict, pending: Option<&Pending>) {
         if self.host.wants(EventKind::PermissionRequest) {
             let data = json!({
                 "arguments": self.tool.redaction().arguments(&arguments.whole),

@@ -1,0 +1,123 @@
+//! The call that a decision is about: its identity, the answer it resumes with, its arguments.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use serde_json::Value;
+
+use crate::call::Reply;
+use crate::policy::{Answer, Pending};
+
+/// One call, as all of its layers and everything that is recorded of it know it.
+#[derive(Debug)]
+pub struct CallInfo {
+    /// The id that the model gave the call, or one that was made up.
+    pub id: String,
+    /// The tool that the request names, if it names one.
+    pub tool: Option<String>,
+    /// The caller, if one is named.
+    pub caller: Option<Arc<str>>,
+    /// The pending call that this one resumes.
+    pub resumption: Option<Resumption>,
+}
+
+impl CallInfo {
+    /// The longest part of a model's name or id that is kept, in characters.
+    const LONGEST_NAME: usize = 256;
+
+    /// The call of a request.
+    #[must_use]
+    pub fn new(id: &str, tool: Option<&str>, caller: Option<Arc<str>>) -> Self {
+        let short = |text: &str| text.chars().take(Self::LONGEST_NAME).collect();
+        Self { id: short(id), tool: tool.map(short), caller, resumption: None }
+    }
+
+    /// The call that resumes a pending one.
+    #[must_use]
+    pub fn resuming(pending: Pending, answer: Answer, caller: Option<Arc<str>>) -> Self {
+        let (id, tool) = (pending.id.clone(), Some(pending.tool.clone()));
+        Self { id, tool, caller, resumption: Some(Resumption::new(pending, answer)) }
+    }
+
+    /// True if an answer that was given before lets a tool run.
+    #[must_use]
+    pub fn is_approved(&self, tool: &str) -> bool {
+        self.resumption.as_ref().is_some_and(|resumption| resumption.is_for(tool))
+    }
+}
+
+/// A pending call and the answer to it.
+#[derive(Debug)]
+pub struct Resumption {
+    pub(super) pending: Pending,
+    pub(super) answer: Answer,
+    stage: AtomicU8,
+}
+
+/// The stages of a resumption.
+pub(super) const FRESH: u8 = 0;
+pub(super) const CLAIMED: u8 = 1;
+pub(super) const USED: u8 = 2;
+
+impl Resumption {
+    /// A resumption that has not begun.
+    #[must_use]
+    pub fn new(pending: Pending, answer: Answer) -> Self {
+        Self { pending, answer, stage: AtomicU8::new(FRESH) }
+    }
+
+    /// The pending call.
+    #[must_use]
+    pub fn pending(&self) -> &Pending {
+        &self.pending
+    }
+
+    /// The answer to it.
+    #[must_use]
+    pub fn answer(&self) -> &Answer {
+        &self.answer
+    }
+
+    /// True if the pending call is not used up yet.
+    #[must_use]
+    pub fn is_fresh(&self) -> bool {
+        self.stage.load(Ordering::Relaxed) == FRESH
+    }
+
+    /// True if this is what lets a tool run.
+    #[must_use]
+    pub fn is_for(&self, tool: &str) -> bool {
+        self.stage.load(Ordering::Relaxed) == CLAIMED && self.pending.tool == tool
+    }
+
+    pub(super) fn advance(&self, from: u8, to: u8) -> bool {
+        self.stage.compare_exchange(from, to, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    }
+}
+
+/// Arguments that a decision is about: a copy that is checked and that nothing can change any more.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CheckedArguments {
+    /// The arguments that run: as sent, coerced where needed.
+    pub sent: Value,
+    /// The same with the defaults of parameters that were not sent: what rules and approvers see.
+    pub whole: Value,
+}
+
+/// The reason why arguments cannot be decided about.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Unfit {
+    /// They do not fit the schema.
+    Refused(Reply),
+    /// JSON cannot hold them, so that a rule could not see what it is there to deny.
+    Unwritable(String),
+}
+
+impl Unfit {
+    pub(super) fn reason(self) -> String {
+        match self {
+            Self::Refused(reply) => reply.text(),
+            Self::Unwritable(reason) => reason,
+        }
+    }
+}
