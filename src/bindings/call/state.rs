@@ -94,8 +94,6 @@ impl From<Reply> for Early<'_> {
 
 /// The result of resuming a stream, in the terms of a coroutine.
 pub(crate) enum Resumed<'py> {
-    /// The stream itself is the result: it was awaited for the first time.
-    Itself,
     /// The event loop has to wait for this.
     Yield(Bound<'py, PyAny>),
     /// The awaited result.
@@ -369,15 +367,28 @@ impl State {
         }
     }
 
+    /// True for the first `await` of a stream, which gives the stream itself and runs nothing.
+    #[inline]
+    pub(crate) fn awaited_first(&self) -> bool {
+        let is_fresh = self.phase.get() == Phase::Fresh;
+        if is_fresh {
+            self.phase.set(Phase::Ready);
+        }
+        is_fresh
+    }
+
+    /// True for a step after the last response, which ends the iteration.
+    #[inline]
+    pub(crate) fn stopped(&self) -> bool {
+        let is_over = self.phase.get() == Phase::Done && !self.single && self.cold.get().is_none();
+        is_over && !self.running.get() && self.requested.replace(false)
+    }
+
     /// Resumes the call until it yields a response or suspends.
     #[inline(always)]
     pub(crate) fn send<'py>(&self, py: Python<'py>, value: &Bound<'py, PyAny>) -> Resumed<'py> {
         if self.running.get() {
             return Resumed::Raise(PyValueError::new_err("the tool call is already executing").into());
-        }
-        if self.phase.get() == Phase::Fresh {
-            self.phase.set(Phase::Ready);
-            return Resumed::Itself;
         }
         if !self.requested.get() {
             return Resumed::Raise(PyRuntimeError::new_err("cannot reuse already awaited tool call").into());
@@ -397,7 +408,9 @@ impl State {
                     }
                     return Resumed::Yield(future);
                 }
-                Step::Chunk(response) if self.single => {
+                Step::Chunk(response)
+                    if self.single && (self.phase.get() != Phase::Done || self.cold.get().is_some()) =>
+                {
                     self.last.set(response);
                     step = self.guarded_step(py, PyNone::get(py).as_any());
                 }

@@ -149,9 +149,8 @@ unsafe fn bound(py: Python<'_>, object: *mut PyObject) -> Bound<'_, PyAny> {
 
 /// The result of a stream's step in the terms of `am_send`.
 #[inline(always)]
-fn out<'py>(py: Python<'py>, me: &Bound<'py, PyAny>, resumed: Resumed<'py>) -> (PySendResult, *mut PyObject) {
+fn out<'py>(py: Python<'py>, resumed: Resumed<'py>) -> (PySendResult, *mut PyObject) {
     match resumed {
-        Resumed::Itself => (PySendResult::PYGEN_RETURN, me.clone().into_ptr()),
         Resumed::Yield(future) => (PySendResult::PYGEN_NEXT, future.into_ptr()),
         Resumed::Return(result) => (PySendResult::PYGEN_RETURN, result.into_ptr()),
         Resumed::Stop => {
@@ -242,15 +241,34 @@ unsafe extern "C" fn itself(object: *mut PyObject) -> *mut PyObject {
 }
 
 unsafe extern "C" fn send(object: *mut PyObject, value: *mut PyObject, result: *mut *mut PyObject) -> PySendResult {
-    // SAFETY: called by the interpreter with a live stream, a live value and a place for the result.
+    // SAFETY: called by the interpreter in an attached thread, with a live stream, a live value and a place for the result.
     unsafe {
-        let (sent, given) = guarded(ERROR, |py| {
-            let me = bound(py, object);
-            out(py, &me, state(object).send(py, &bound(py, value)))
-        });
+        let state = state(object);
+        let (sent, given) = if state.awaited_first() {
+            (PySendResult::PYGEN_RETURN, ffi::Py_NewRef(object))
+        } else if state.stopped() {
+            stop::async_iteration(Python::assume_attached());
+            ERROR
+        } else {
+            step(object, value)
+        };
         *result = given;
         sent
     }
+}
+
+/// Resumes the call. Not part of [`send`], because two of the three sends of a plain call have nothing to run and should
+/// not pay for the stack frame of the whole path.
+///
+/// # Safety
+/// `object` is a live stream, `value` a live object, and the thread is attached.
+#[inline(never)]
+unsafe fn step(object: *mut PyObject, value: *mut PyObject) -> (PySendResult, *mut PyObject) {
+    guarded(ERROR, |py| {
+        // SAFETY: the caller says that both are alive; the reference keeps the stream alive while its own code runs.
+        let (_me, value, state) = unsafe { (bound(py, object), bound(py, value), state(object)) };
+        out(py, state.send(py, &value))
+    })
 }
 
 unsafe extern "C" fn next(object: *mut PyObject) -> *mut PyObject {
@@ -269,11 +287,12 @@ unsafe extern "C" fn anext(object: *mut PyObject) -> *mut PyObject {
 }
 
 unsafe extern "C" fn method_send(object: *mut PyObject, value: *mut PyObject) -> *mut PyObject {
-    guarded(ptr::null_mut(), |py| {
-        // SAFETY: called by the interpreter with a live stream and a live value.
-        let (me, value, state) = unsafe { (bound(py, object), bound(py, value), state(object)) };
-        returned(py, out(py, &me, state.send(py, &value)))
-    })
+    let mut result = ptr::null_mut();
+    // SAFETY: called by the interpreter in an attached thread, with a live stream and a live value.
+    unsafe {
+        let sent = send(object, value, &raw mut result);
+        returned(Python::assume_attached(), (sent, result))
+    }
 }
 
 /// The body of a method that takes no part in the hot path.
@@ -310,7 +329,7 @@ unsafe extern "C" fn method_throw(object: *mut PyObject, arguments: *mut PyObjec
                 Ok(error) => state.throw(py, error),
                 Err(error) => Resumed::Raise(error.into()),
             };
-            returned(py, out(py, me, resumed))
+            returned(py, out(py, resumed))
         })
     }
 }
