@@ -15,8 +15,8 @@ use serde_json::{Map, Value, json};
 
 use super::{EventKind, Reply};
 use crate::policy::{
-    AllowCache, Answer, ApprovalScope, Approvals, CallFacts, Cause, Choice, Decision, Draft, Grants, Kind, Pending,
-    Policy, Question, Quick, Record, Redaction, Rule, Ruling, Stamp, Ticket, Verdict,
+    AllowCache, Answer, ApprovalDraft, ApprovalScope, Approvals, AuditRecord, CallFacts, Cause, Choice, Decision,
+    Grants, Pending, Policy, PolicyStamp, Question, Quick, Redaction, Rule, Ruling, Ticket, ToolKind, Verdict,
 };
 use crate::schema::check::HIDDEN;
 use crate::{Error, Result};
@@ -150,7 +150,7 @@ pub trait ToolFacts {
     fn name(&self) -> &str;
 
     /// What the tool does to the world.
-    fn kind(&self) -> Kind;
+    fn kind(&self) -> ToolKind;
 
     /// The description that the model is shown.
     fn description(&self) -> Option<String>;
@@ -209,7 +209,7 @@ pub trait Host {
     /// # Errors
     ///
     /// The reason why it may not be recorded; then the call must not run.
-    fn record(&self, record: &Record<'_>) -> Result<(), String>;
+    fn record(&self, record: &AuditRecord<'_>) -> Result<(), String>;
 
     /// True if there are listeners for events of a kind.
     fn wants(&self, kind: EventKind) -> bool;
@@ -346,9 +346,9 @@ impl Permissions {
         }
     }
 
-    fn stamp(&self) -> Option<Stamp> {
+    fn stamp(&self) -> Option<PolicyStamp> {
         let revision = self.policy.read().unwrap_or_else(PoisonError::into_inner).as_ref()?.revision();
-        Some(Stamp::new(self.epoch.load(Ordering::Relaxed), revision))
+        Some(PolicyStamp::new(self.epoch.load(Ordering::Relaxed), revision))
     }
 
     /// Decides without looking at the arguments, and remembers in the cache that a tool may run.
@@ -557,7 +557,7 @@ pub struct ApprovalRequest {
     /// The reason.
     pub reason: String,
     /// What the tool does to the world.
-    pub kind: Kind,
+    pub kind: ToolKind,
     /// The description that the model is shown.
     pub description: Option<String>,
     /// The id of the call.
@@ -828,7 +828,7 @@ impl<T: ToolFacts, H: Host> PermissionStage<'_, T, H> {
     /// Ends the call with a value by which it can be resumed.
     fn pend(&self, arguments: &JudgedArguments, verdict: &Verdict) -> Result<Next, H::Error> {
         let (approvals, life) = self.host.approvals()?;
-        let draft = Draft { id: &self.call.id, arguments: &arguments.sent, facts: self.scope(), life };
+        let draft = ApprovalDraft { id: &self.call.id, arguments: &arguments.sent, scope: self.scope(), life };
         let pending = match approvals.ask(&draft, self.host.now(), self.host.nonce()?) {
             Ok(pending) => pending,
             // The model sent arguments that cannot be kept.
@@ -972,11 +972,11 @@ impl<T: ToolFacts, H: Host> PermissionStage<'_, T, H> {
         }
         let redaction = self.tool.redaction();
         let shown = redaction.arguments(arguments);
-        self.host.record(&Record {
+        self.host.record(&AuditRecord {
             time: self.host.now(),
             call: &self.call.id,
             tool: self.tool.name(),
-            arguments_hash: Record::sum_of(arguments, &redaction),
+            arguments_hash: AuditRecord::hash_of(arguments, &redaction),
             arguments: Some(&shown),
             caller: self.caller(),
             rule: decided.rule.as_ref().map(|rule| rule.id()),

@@ -13,7 +13,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use toolcrib::policy::{ApprovalScope, Approvals, Draft, Key, Pending};
+use toolcrib::policy::{ApprovalDraft, ApprovalScope, Approvals, Key, Pending};
 use toolcrib::store::Fs;
 use toolcrib::{Error, Result};
 
@@ -46,7 +46,7 @@ fn arguments() -> Value {
 }
 
 fn asked<F: Fs>(approvals: &Approvals<F>, number: usize) -> Pending {
-    let draft = Draft { id: "call_1", arguments: &arguments(), facts: FACTS, life: LIFE };
+    let draft = ApprovalDraft { id: "call_1", arguments: &arguments(), scope: FACTS, life: LIFE };
     approvals.ask(&draft, at(0), nonce(number)).expect("a pending call")
 }
 
@@ -257,7 +257,7 @@ fn arguments_that_could_not_be_read_again_are_not_asked_about() {
     let approvals = Approvals::in_memory(key());
     let ask = |depth: usize| -> Result<Pending> {
         let value = (0..depth).fold(json!(1), |value, _| json!({ "deeper": value }));
-        approvals.ask(&Draft { id: "call_1", arguments: &value, facts: FACTS, life: LIFE }, at(0), nonce(1))
+        approvals.ask(&ApprovalDraft { id: "call_1", arguments: &value, scope: FACTS, life: LIFE }, at(0), nonce(1))
     };
 
     let deepest = ask(119).expect("a pending call");
@@ -317,7 +317,7 @@ fn a_clock_that_is_set_back_frees_no_call() {
     for approvals in [Approvals::in_memory(key()), on_disk(&place)] {
         let old = asked(&approvals, 0);
         approvals.claim(&old, &FACTS, at(1)).expect("the first claim");
-        let draft = Draft { id: "call_2", arguments: &arguments(), facts: FACTS, life: 10 * LIFE };
+        let draft = ApprovalDraft { id: "call_2", arguments: &arguments(), scope: FACTS, life: 10 * LIFE };
         // Enough claims for the ledger to be swept.
         for number in 1..=300 {
             let later = approvals.ask(&draft, at(100), nonce(number)).expect("a pending call");
@@ -341,7 +341,7 @@ proptest! {
         let facts = ApprovalScope { tool: &tool, caller: caller.as_deref(), ..FACTS };
         let arguments = json!({ text.clone(): [text, number] });
 
-        let draft = Draft { id: &id, arguments: &arguments, facts, life: LIFE };
+        let draft = ApprovalDraft { id: &id, arguments: &arguments, scope, life: LIFE };
         let pending = stored(&approvals.ask(&draft, at(0), nonce).expect("a pending call"));
 
         prop_assert_eq!(approvals.claim(&pending, &facts, at(1)), Ok(()));

@@ -5,7 +5,7 @@
 use std::sync::{Arc, LazyLock};
 
 use toolcrib::Error;
-use toolcrib::registry::{BASIC, Denial, GroupState, Member, Registered, Registry, Tool};
+use toolcrib::registry::{BASIC, Denial, GroupState, Member, RegisteredGroup, Registry, Tool};
 use toolcrib::schema::{Entries, FunctionSchema};
 
 use crate::registry::{add, listed, names};
@@ -22,7 +22,7 @@ pub(super) fn new(registry: &Registry<u32>, name: &str, body: u32) -> Tool<u32> 
     Tool::new(name, basic, SCHEMA.clone(), body)
 }
 
-pub(super) fn register(registry: &mut Registry<u32>, id: &str, tools: &[&str]) -> Result<Registered<u32>, Error> {
+pub(super) fn register(registry: &mut Registry<u32>, id: &str, tools: &[&str]) -> Result<RegisteredGroup<u32>, Error> {
     let mut members = tools.iter().map(|name| Member::Known((*name).to_owned())).collect();
     registry.register_group(about(id, true), &mut members)
 }
@@ -53,7 +53,7 @@ fn a_tool_is_in_several_groups_and_stays_where_it_was() {
 }
 
 #[test]
-fn a_tool_may_be_called_while_any_of_its_groups_is_on() {
+fn a_tool_may_be_called_while_any_of_its_groups_is_active() {
     let mut registry = workshop();
 
     registry.set_active(["files"], false);
@@ -116,10 +116,10 @@ fn registering_an_id_again_replaces_the_group_and_its_tools_in_place() {
     let registered = registry.register_group(about("room", false), &mut vec![Member::New(tool)]).expect("not reserved");
 
     assert!(registered.is_replaced);
-    assert_eq!(registered.gone.iter().map(|tool| tool.body).collect::<Vec<_>>(), [3]);
+    assert_eq!(registered.removed.iter().map(|tool| tool.body).collect::<Vec<_>>(), [3]);
     assert_eq!(registry.group_ids().collect::<Vec<_>>(), [BASIC, "files", "desk", "room", "last"]);
     assert_eq!(
-        registry.find("tidy").map(|tool| (tool.body, tool.group.name(), tool.is_on())),
+        registry.find("tidy").map(|tool| (tool.body, tool.group.name(), tool.is_active())),
         Some((4, "room", false))
     );
 }
@@ -129,10 +129,10 @@ fn replacing_a_group_takes_out_what_only_it_held() {
     let mut registry = workshop();
 
     let registered = register(&mut registry, "files", &[]).expect("not reserved");
-    assert!(registered.gone.is_empty(), "the desk still holds it");
+    assert!(registered.removed.is_empty(), "the desk still holds it");
     let registered = register(&mut registry, "desk", &["look"]).expect("not reserved");
 
-    assert_eq!(registered.gone.iter().map(|tool| &*tool.name).collect::<Vec<_>>(), ["read"]);
+    assert_eq!(registered.removed.iter().map(|tool| &*tool.name).collect::<Vec<_>>(), ["read"]);
     assert_eq!(holders(&registry, "look"), [BASIC, "desk"]);
 }
 
@@ -201,7 +201,7 @@ fn a_tool_that_is_told_anew_keeps_its_groups_and_tags() {
 
     assert_eq!(old.map(|tool| tool.body), Some(2));
     let tool = registry.find("read").expect("there");
-    assert_eq!((tool.body, &*tool.name, tool.seat.groups().len()), (7, "read", 2));
+    assert_eq!((tool.body, &*tool.name, tool.memberships.groups().len()), (7, "read", 2));
 }
 
 #[test]

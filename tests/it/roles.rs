@@ -8,13 +8,13 @@ use std::path::PathBuf;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use toolcrib::Error;
-use toolcrib::registry::{Registry, Role, Roles, RolesFile, Stamp, View};
+use toolcrib::registry::{RecordStamp, Registry, Role, Roles, RolesFile, View};
 use toolcrib::store::Disk;
 
 use crate::registry::add;
 
-fn stamp() -> Stamp {
-    Stamp { id: "7d9f".to_owned(), at: "2026-01-02T03:04:05.678+01:00".to_owned() }
+fn stamp() -> RecordStamp {
+    RecordStamp { id: "7d9f".to_owned(), at: "2026-01-02T03:04:05.678+01:00".to_owned() }
 }
 
 #[allow(clippy::unnecessary_wraps, reason = "no list at all is another answer")]

@@ -2,12 +2,12 @@
 
 #![allow(clippy::expect_used)]
 
-use toolcrib::registry::{BASIC, Denial, Filter, Member, Names, Registry, View};
+use toolcrib::registry::{BASIC, Denial, Filter, Member, NameSet, Registry, View};
 
 use crate::membership::{about, new, register};
 use crate::registry::add;
 
-fn set(names: &[&str]) -> Names {
+fn set(names: &[&str]) -> NameSet {
     names.iter().map(|name| Box::from(*name)).collect()
 }
 

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 use toolcrib::policy::{
-    CallFacts, Cause, Decision, Failure, Outcome, Permission, Policy, Question, Quick, Rule, Source, Tier,
+    CallFacts, Cause, Decision, Failure, Permission, Policy, PolicyFile, Question, Quick, Rule, RuleOutcome, Tier,
 };
 
 use super::{decided, decision, policy, rule};
@@ -135,7 +135,7 @@ fn an_answer_is_read_back_from_the_file_it_was_saved_in() {
     let place = Place::new();
     let path = place.path().join("user.toml");
     let start = || {
-        let (policy, problems) = Policy::from_files(vec![Source::new(Tier::User, &path).optional()], Decision::Ask);
+        let (policy, problems) = Policy::from_files(vec![PolicyFile::new(Tier::User, &path).optional()], Decision::Ask);
         assert_eq!(problems, []);
         policy.add(rule(&json!({"tool": "make", "decision": "deny", "arguments": {"what": "war"}}))).expect("a rule");
         policy
@@ -162,13 +162,13 @@ fn an_answer_is_explained() {
     let [yes, _, careful] = outcomes("love").try_into().expect("three rules");
     let [no, never, _] = outcomes("war").try_into().expect("three rules");
 
-    assert_eq!((yes, careful), (Outcome::Decides, Outcome::Answered));
+    assert_eq!((yes, careful), (RuleOutcome::Decides, RuleOutcome::Answered));
     let failure = Failure {
         condition: "answers".to_owned(),
         wanted: "\"ask\"".to_owned(),
         seen: "no question, but deny".to_owned(),
     };
-    assert_eq!((no, never), (Outcome::Fails(failure), Outcome::Decides));
+    assert_eq!((no, never), (RuleOutcome::Fails(failure), RuleOutcome::Decides));
     let explanation = policy.explain(&CallFacts::of("make"), &json!({}));
     assert!(matches!(explanation.question, Some(Cause::Rule(rule)) if rule.id() == "careful"));
 }

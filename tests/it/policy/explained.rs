@@ -1,7 +1,7 @@
 //! What a policy says about its decisions, and what its rules would do in shadow mode.
 
 use serde_json::json;
-use toolcrib::policy::{CallFacts, Cause, Decision, Failure, Outcome, Permission};
+use toolcrib::policy::{CallFacts, Cause, Decision, Failure, Permission, RuleOutcome};
 
 use super::{decided, policy};
 
@@ -22,7 +22,7 @@ fn every_rule_is_told_in_the_order_tried_with_what_came_of_it() {
 
     let told: Vec<_> = explanation.tried.iter().map(|tried| (tried.rule.id(), tried.outcome.clone())).collect();
     let fails = |condition: &str, wanted: &str, seen: &str| {
-        Outcome::Fails(Failure { condition: condition.into(), wanted: wanted.into(), seen: seen.into() })
+        RuleOutcome::Fails(Failure { condition: condition.into(), wanted: wanted.into(), seen: seen.into() })
     };
     assert_eq!(
         told,
@@ -30,8 +30,8 @@ fn every_rule_is_told_in_the_order_tried_with_what_came_of_it() {
             ("bob", fails("caller", "\"bob\"", "none")),
             ("git", fails("tool", "\"git__*\"", "\"shell\"")),
             ("ls", fails("arguments.command", "\"ls\"", "\"rm -rf /\"")),
-            ("no-rm", Outcome::Decides),
-            ("rest", Outcome::Matches),
+            ("no-rm", RuleOutcome::Decides),
+            ("rest", RuleOutcome::Matches),
         ]
     );
     assert_eq!(explanation.verdict.decision, Decision::Deny);

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use proptest::prelude::*;
 use serde_json::json;
 use toolcrib::Error;
-use toolcrib::policy::{CallFacts, Decision, Effect, Policy, Problem, Rule, Source, Tier, append, canonical};
+use toolcrib::policy::{CallFacts, Decision, Effect, Policy, PolicyFile, PolicyProblem, Rule, Tier, append, canonical};
 use toolcrib::store::Disk;
 
 use super::{decided, rule};
@@ -19,14 +19,14 @@ fn written(place: &Place, name: &str, text: impl AsRef<[u8]>) -> PathBuf {
 }
 
 /// The policy of one file of the project, which allows what no rule is about.
-fn loaded(text: impl AsRef<[u8]>) -> (Policy, Vec<Problem>) {
+fn loaded(text: impl AsRef<[u8]>) -> (Policy, Vec<PolicyProblem>) {
     let place = Place::new();
     let path = written(&place, "policy.toml", text);
-    Policy::from_files(vec![Source::new(Tier::Project, path)], Decision::Allow)
+    Policy::from_files(vec![PolicyFile::new(Tier::Project, path)], Decision::Allow)
 }
 
 /// What is told about a file, without the folder that it is in.
-fn told(problems: &[Problem]) -> Vec<String> {
+fn told(problems: &[PolicyProblem]) -> Vec<String> {
     let texts = problems.iter().map(ToString::to_string);
     texts.map(|text| text.split_once("policy.toml").map_or(text.clone(), |(_, rest)| rest.to_owned())).collect()
 }
@@ -64,7 +64,7 @@ fn rules_are_read_with_their_tier_and_place() {
     let lines: Vec<_> =
         rules.iter().filter_map(|rule| rule.origin()).map(|origin| (origin.line, origin.index)).collect();
     assert_eq!(lines, [(3, 1), (13, 2)]);
-    let subject = CallFacts { server: Some("github"), kind: toolcrib::policy::Kind::Read, ..CallFacts::of("list") };
+    let subject = CallFacts { server: Some("github"), kind: toolcrib::policy::ToolKind::Read, ..CallFacts::of("list") };
     assert!(rules[1].matches(&subject, &json!({"limit": 100, "since": "today"})));
     assert!(!rules[1].matches(&subject, &json!({"limit": 101, "since": "today"})));
 }
@@ -76,9 +76,9 @@ fn tiers_go_before_each_other_whatever_order_the_files_come_in() {
         written(&place, name, format!("[[rule]]\ntool = \"x\"\ndecision = \"{decision}\"\npriority = 7\n"))
     };
     let sources = vec![
-        Source::new(Tier::Admin, file("admin.toml", "ask")),
-        Source::new(Tier::Default, file("default.toml", "deny")),
-        Source::new(Tier::User, file("user.toml", "allow")),
+        PolicyFile::new(Tier::Admin, file("admin.toml", "ask")),
+        PolicyFile::new(Tier::Default, file("default.toml", "deny")),
+        PolicyFile::new(Tier::User, file("user.toml", "allow")),
     ];
 
     let (policy, problems) = Policy::from_files(sources, Decision::Deny);
@@ -105,7 +105,7 @@ fn a_mistake_is_told_with_file_line_rule_field_reason_and_what_to_do() {
     );
     let first = &problems[0];
     assert_eq!((first.line, first.rule, first.id.as_deref()), (Some(8), Some(2), Some("second")));
-    assert_eq!((first.field.as_deref(), first.effect), (Some("decision"), Effect::Closed));
+    assert_eq!((first.field.as_deref(), first.effect), (Some("decision"), Effect::Denied));
     assert_eq!(first.tier, Tier::Project);
 }
 
@@ -189,11 +189,11 @@ fn a_file_that_cannot_be_read_closes_its_tier() {
 #[test]
 fn a_missing_file_closes_its_tier_unless_it_may_be_missing() {
     let place = Place::new();
-    let source = Source::new(Tier::User, place.path().join("missing.toml"));
+    let source = PolicyFile::new(Tier::User, place.path().join("missing.toml"));
 
     let (closed, problems) = Policy::from_files(vec![source.clone()], Decision::Allow);
     let (open, none) = Policy::from_files(vec![source.optional()], Decision::Allow);
-    let (folder, refused) = Policy::from_files(vec![Source::new(Tier::User, place.path())], Decision::Allow);
+    let (folder, refused) = Policy::from_files(vec![PolicyFile::new(Tier::User, place.path())], Decision::Allow);
 
     assert!(problems[0].to_string().contains("there is no such file"));
     assert_eq!(decided(&closed, &CallFacts::of("a")).decision, Decision::Deny);
@@ -217,7 +217,7 @@ fn a_rule_whose_id_is_taken_is_used_under_another_one() {
 fn reading_files_again_changes_everything_or_nothing() {
     let place = Place::new();
     let path = written(&place, "policy.toml", "[[rule]]\ntool = \"a\"\ndecision = \"deny\"\n");
-    let (policy, _) = Policy::from_files(vec![Source::new(Tier::Project, &path)], Decision::Allow);
+    let (policy, _) = Policy::from_files(vec![PolicyFile::new(Tier::Project, &path)], Decision::Allow);
     policy.add(rule(&json!({"id": "mine", "tool": "c", "decision": "deny"}))).expect("a new rule");
     let state = |policy: &Policy| ["a", "b", "c"].map(|tool| decided(policy, &CallFacts::of(tool)).decision);
 
@@ -242,7 +242,7 @@ fn a_rule_is_written_as_it_is_read() {
     let text = rule(&fields).to_toml().expect("TOML");
     let path = written(&place, "policy.toml", &text);
 
-    let (policy, problems) = Policy::from_files(vec![Source::new(Tier::Default, path)], Decision::Allow);
+    let (policy, problems) = Policy::from_files(vec![PolicyFile::new(Tier::Default, path)], Decision::Allow);
 
     assert!(problems.is_empty(), "{problems:?} {text}");
     let mut expected = fields;
@@ -264,7 +264,7 @@ fn a_rule_with_a_value_that_toml_lacks_is_not_written() {
 fn a_rule_that_is_added_to_a_file_leaves_what_is_there() {
     let place = Place::new();
     let path = written(&place, "user.toml", GOOD.trim_end());
-    let source = Source::new(Tier::User, &path);
+    let source = PolicyFile::new(Tier::User, &path);
     let (policy, _) = Policy::from_files(vec![source.clone()], Decision::Deny);
     let always = rule(&json!({"id": "always-mail", "tool": "mail", "decision": "allow", "priority": 950}));
 
@@ -289,10 +289,10 @@ fn a_file_that_is_not_there_is_made_for_a_rule() {
     let policy = Policy::default();
 
     let added = policy
-        .add_to_file(Source::new(Tier::User, &path), rule(&json!({"tool": "a", "decision": "deny"})))
+        .add_to_file(PolicyFile::new(Tier::User, &path), rule(&json!({"tool": "a", "decision": "deny"})))
         .expect("a saved rule");
 
-    let (again, problems) = Policy::from_files(vec![Source::new(Tier::User, path)], Decision::Allow);
+    let (again, problems) = Policy::from_files(vec![PolicyFile::new(Tier::User, path)], Decision::Allow);
     assert!(problems.is_empty());
     assert_eq!(again.rules()[0].to_value(), added.to_value());
     policy.reload().expect("the new file");
@@ -304,7 +304,7 @@ fn a_rule_is_remembered_in_the_file_of_its_tier() {
     let place = Place::new();
     let path = place.path().join("user.toml");
     let always = || rule(&json!({"tool": "mail", "decision": "allow", "tier": "user", "priority": 950}));
-    let (policy, _) = Policy::from_files(vec![Source::new(Tier::User, &path).optional()], Decision::Ask);
+    let (policy, _) = Policy::from_files(vec![PolicyFile::new(Tier::User, &path).optional()], Decision::Ask);
     let (other, _) = Policy::from_files(vec![], Decision::Ask);
 
     for policy in [&policy, &other] {
@@ -326,7 +326,7 @@ fn rules_that_were_remembered_do_not_clash_with_those_of_the_program() {
     let place = Place::new();
     let path = place.path().join("user.toml");
     let start = || {
-        let (policy, problems) = Policy::from_files(vec![Source::new(Tier::User, &path).optional()], Decision::Ask);
+        let (policy, problems) = Policy::from_files(vec![PolicyFile::new(Tier::User, &path).optional()], Decision::Ask);
         policy.add(rule(&json!({"tool": "a", "decision": "ask"}))).expect("a rule without an id");
         (policy, problems)
     };
@@ -349,7 +349,7 @@ fn a_file_that_cannot_be_added_to_stays_as_it_is() {
         let policy = Policy::default();
 
         let refused =
-            policy.add_to_file(Source::new(Tier::User, &path), rule(&json!({"tool": "a", "decision": "allow"})));
+            policy.add_to_file(PolicyFile::new(Tier::User, &path), rule(&json!({"tool": "a", "decision": "allow"})));
 
         assert!(matches!(refused, Err(Error::InvalidPolicyFile { .. })), "{refused:?}");
         assert_eq!(fs::read_to_string(&path).expect("the file"), text);
@@ -390,7 +390,7 @@ proptest! {
             }
         }
 
-        let (policy, problems) = Policy::from_files(vec![Source::new(Tier::Default, &path)], Decision::Allow);
+        let (policy, problems) = Policy::from_files(vec![PolicyFile::new(Tier::Default, &path)], Decision::Allow);
         prop_assert!(problems.is_empty(), "{:?}", problems);
         let mut read: Vec<_> = policy.rules();
         read.sort_by_key(|rule| rule.origin().map(|origin| origin.index));
@@ -419,7 +419,7 @@ fn a_misspelt_field_never_puts_a_rule_behind_those_it_is_there_to_stop() {
         let allow = "[[rule]]\ntool = \"shell\"\ndecision = \"allow\"\npriority = 999\n";
         let path = written(&place, "project.toml", deny + allow);
 
-        let (policy, problems) = Policy::from_files(vec![Source::new(Tier::Project, path)], Decision::Allow);
+        let (policy, problems) = Policy::from_files(vec![PolicyFile::new(Tier::Project, path)], Decision::Allow);
 
         assert_eq!(problems.len(), 1, "{problems:?}");
         assert_eq!(decided(&policy, &CallFacts::of("shell")).decision, Decision::Deny, "{wrong}");
