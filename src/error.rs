@@ -173,7 +173,7 @@ pub enum Error {
         reason: String,
     },
     /// The dialect does not exist.
-    #[error("unknown dialect `{name}`: expected {known}")]
+    #[error("unknown dialect `{name}`: expected one of {known}")]
     UnknownDialect {
         /// The name that was asked for.
         name: String,
@@ -350,7 +350,7 @@ pub enum Error {
         reason: String,
     },
     /// A newer toolcrib wrote the file.
-    #[error("unknown version of `{path}`: expected at most {known}, got {version}: update toolcrib")]
+    #[error("`{path}` has unknown version {version}: expected at most {known}, update toolcrib")]
     NewerFile {
         /// The file.
         path: String,

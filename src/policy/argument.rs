@@ -27,7 +27,7 @@ enum Tests {
     Present(Box<[Test]>),
 }
 
-/// How many of the values that `[*]` leads to have to pass.
+/// The number of values that have to pass, of those that `[*]` leads to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Quantifier {
     /// Any: for a rule that denies or asks.
@@ -283,9 +283,9 @@ pub(super) struct Short<'a>(pub(super) &'a Value);
 
 impl fmt::Display for Short<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const LETTERS: usize = 80;
+        const SHOWN: usize = 80;
         let text = super::canonical(self.0);
-        match text.char_indices().nth(LETTERS) {
+        match text.char_indices().nth(SHOWN) {
             Some((end, _)) => write!(formatter, "{}…", &text[..end]),
             None => formatter.write_str(&text),
         }

@@ -117,9 +117,9 @@ impl<F: Fn(&AuditRecord<'_>) -> Result<()> + Send + Sync> Sink for F {
     }
 }
 
-/// How often an incomplete last line is read again before it counts as torn: while another process writes a line,
+/// The number of times that an incomplete last line is read before it counts as torn: while another process writes a line,
 /// the system may show only its beginning.
-const LOOKS: usize = 100;
+const LAST_LINE_READS: usize = 100;
 
 /// The durability of records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -200,16 +200,16 @@ impl<F: Fs> AuditLog<F> {
     }
 
     fn add(&self, open: &mut OpenLog<F::File>, line: &str) -> io::Result<()> {
-        let mut facts = retry_interrupted(|| self.fs.file_info(&open.file))?;
-        if facts.names == 0 {
+        let mut info = retry_interrupted(|| self.fs.file_info(&open.file))?;
+        if info.names == 0 {
             // The file was removed: what is appended to it would be lost.
             *open = open_log(&self.fs, &self.path)?;
-            facts = retry_interrupted(|| self.fs.file_info(&open.file))?;
+            info = retry_interrupted(|| self.fs.file_info(&open.file))?;
         }
-        let is_whole = open.whole == Some(facts.size) || self.ends_in_a_whole_line(&open.file)?;
+        let is_whole = open.whole == Some(info.size) || self.ends_in_a_whole_line(&open.file)?;
         let bytes = format!("{}{line}\n", if is_whole { "" } else { "\n" }).into_bytes();
         write_all(&self.fs, &mut open.file, &bytes)?;
-        open.whole = Some(facts.size + bytes.len() as u64);
+        open.whole = Some(info.size + bytes.len() as u64);
         match self.durability {
             Durability::Synced => retry_interrupted(|| self.fs.sync_data(&open.file)),
             Durability::Buffered => Ok(()),
@@ -217,7 +217,7 @@ impl<F: Fs> AuditLog<F> {
     }
 
     fn ends_in_a_whole_line(&self, file: &F::File) -> io::Result<bool> {
-        for _ in 0..LOOKS {
+        for _ in 0..LAST_LINE_READS {
             if matches!(retry_interrupted(|| self.fs.last_byte(file))?, None | Some(b'\n')) {
                 return Ok(true);
             }

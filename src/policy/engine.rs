@@ -212,7 +212,7 @@ impl Policy {
     }
 
     /// Adds a lasting approval of a tool for a caller, as the answer to the question of a cause; it survives a restart if a file
-    /// of the user's tier is loaded. False if a stronger tier than the user's asks, which no user may answer for good.
+    /// of the user's tier is loaded. False if a stronger tier than the user's asks, which a user may not answer permanently.
     ///
     /// # Errors
     ///

@@ -196,15 +196,8 @@ impl<B> Registry<B> {
         for group in self.groups().filter(|group| !order.contains(group.name())) {
             group.set_active(false);
         }
-        for GroupState { name, description, notes, active } in states.into_iter().filter(|state| state.name != BASIC) {
-            if let Ok(group) = self.group(&name) {
-                group.set_description(description);
-                group.set_notes(notes);
-                group.set_active(active);
-            } else {
-                let group = Group::new(&name, active, &description, notes, self.revision.clone());
-                self.groups.put(&name, Arc::new(group));
-            }
+        for state in states.into_iter().filter(|state| state.name != BASIC) {
+            self.put_group(state);
         }
         self.groups.sort(order.iter().map(String::as_str));
         self.touch();

@@ -38,20 +38,11 @@ impl<B> Registry<B> {
     /// [`Error::ReservedGroup`], [`Error::InvalidGroup`] if a named tool is unknown, and [`Error::DuplicateTool`] if a new
     /// tool has the name of one in another group.
     pub fn register_group(&mut self, state: GroupState, members: &mut Vec<Member<B>>) -> Result<RegisteredGroup<B>> {
-        let GroupState { name: id, description, notes, active } = state;
+        let id = state.name.clone();
         self.groups.may_register(&id)?;
         self.check_members(&id, members)?;
         let is_replaced = self.groups.get(&id).is_some();
-        let group = match self.group(&id) {
-            Ok(group) => {
-                group.set_description(description);
-                group.set_notes(notes);
-                group.set_active(active);
-                group
-            }
-            Err(_) => Arc::new(Group::new(&id, active, &description, notes, self.revision.clone())),
-        };
-        self.groups.put(&id, group.clone());
+        let group = self.put_group(state);
         let mut names: IndexSet<Arc<str>> = IndexSet::with_capacity(members.len());
         let mut removed = Vec::new();
         for member in members.drain(..) {
@@ -67,19 +58,33 @@ impl<B> Registry<B> {
                 }
             }
         }
-        let mut entry = Vec::with_capacity(names.len());
+        let mut tools = Vec::with_capacity(names.len());
         for name in &names {
             if let Some(tool) = self.tools.get_mut(name) {
                 // The group becomes the latest of each of its tools.
                 let others = tool.groups().filter(|other| other.name() != id).cloned();
                 let groups = others.chain([group.clone()]).collect();
                 tool.set_groups(groups);
-                entry.push(tool.name.clone());
+                tools.push(tool.name.clone());
             }
         }
-        let before = self.groups.set_tools(&id, entry).into_iter().filter(|name| !names.contains(name)).collect();
+        let before = self.groups.set_tools(&id, tools).into_iter().filter(|name| !names.contains(name)).collect();
         removed.extend(self.release(before, &[&id]));
         Ok(RegisteredGroup { is_replaced, removed })
+    }
+
+    /// Creates a group, or changes the group of the same name.
+    pub(super) fn put_group(&mut self, state: GroupState) -> Arc<Group> {
+        let GroupState { name, description, notes, active } = state;
+        if let Ok(group) = self.group(&name) {
+            group.set_description(description);
+            group.set_notes(notes);
+            group.set_active(active);
+            return group;
+        }
+        let group = Arc::new(Group::new(&name, active, &description, notes, self.revision.clone()));
+        self.groups.insert(group.clone());
+        group
     }
 
     /// Refuses a reserved id.
@@ -255,12 +260,10 @@ impl Groups {
         Ok(())
     }
 
-    /// Adds a group without tools at the end, or replaces the group of the same name, whose tools stay.
-    pub(super) fn put(&mut self, id: &str, group: Arc<Group>) {
-        match self.0.get_mut(id) {
-            Some(entry) => entry.group = group,
-            None => drop(self.0.insert(id.into(), GroupEntry { group, is_reserved: false, tools: Vec::new() })),
-        }
+    /// Adds a group without tools at the end.
+    pub(super) fn insert(&mut self, group: Arc<Group>) {
+        let entry = GroupEntry { group: group.clone(), is_reserved: false, tools: Vec::new() };
+        self.0.insert(group.name().into(), entry);
     }
 
     /// Removes a group, reserved or not, and returns the names of its tools.

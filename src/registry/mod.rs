@@ -71,7 +71,7 @@ impl<B> Default for Registry<B> {
 impl<B> Registry<B> {
     /// Adds the basic group as the first and reserves its name.
     fn add_basic_group(&mut self, basic: Arc<Group>) {
-        self.groups.put(BASIC, basic);
+        self.groups.insert(basic);
         // The group exists, so this succeeds.
         let _ = self.groups.reserve(BASIC);
     }
@@ -86,7 +86,7 @@ impl<B> Registry<B> {
             return Err(Error::DuplicateGroup { name: name.to_owned() });
         }
         let group = Group::new(name, active, description, notes, self.revision.clone());
-        self.groups.put(name, Arc::new(group));
+        self.groups.insert(Arc::new(group));
         self.touch();
         Ok(())
     }

@@ -249,7 +249,7 @@ pub enum Denial {
     Unknown,
     /// Its groups are inactive; this is one of them.
     Inactive(Arc<Group>),
-    /// The view does not include it, or there is no such tool: a caller with a view is not told which.
+    /// The view does not include it, or there is no such tool: a caller with a view does not learn which.
     OutOfView,
 }
 

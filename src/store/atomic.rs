@@ -13,7 +13,7 @@ use super::sha256;
 use crate::bytes::{hex, random};
 use crate::{Error, Result};
 
-/// How often a writer starts again after its temporary file was removed.
+/// The number of attempts of a writer whose temporary file is removed.
 const REPLACE_TRIES: usize = 10;
 
 /// Replaces the content of a file, so that readers, also after a crash, find the old content or the new one.
@@ -61,7 +61,7 @@ fn fill<F: Fs>(fs: &F, file: &mut F::File, bytes: &[u8], access: Option<FileAcce
 
 const SUFFIX: &str = ".tmp";
 
-/// How many names are tried for a temporary file.
+/// The number of names that are tried for a temporary file.
 const NAME_TRIES: usize = 100;
 
 /// The prefix of all temporary files for a target; it has the same length for every target.

@@ -1,4 +1,4 @@
-//! Groups of a registry that share tools: who holds what, and what goes when a group does.
+//! Groups that share tools: memberships, and the tools that a removed group takes along.
 
 #![allow(clippy::expect_used)]
 
@@ -10,7 +10,7 @@ use toolcrib::schema::{Entries, FunctionSchema};
 
 use crate::registry::{add, listed, names};
 
-/// What a model is told plays no part here, and takes time to make.
+/// One schema for all tools: it plays no part here, and takes time to make.
 static SCHEMA: LazyLock<Arc<FunctionSchema>> = LazyLock::new(|| Arc::new(FunctionSchema::new(&Entries::new(), "any")));
 
 pub(super) fn about(id: &str, active: bool) -> GroupState {
@@ -83,13 +83,13 @@ fn unregistering_takes_out_only_what_no_other_group_holds() {
 #[test]
 fn the_first_group_may_go_and_the_tool_stays_in_the_others() {
     let mut registry = workshop();
-    let seat = registry.find("read").expect("a tool").seat.clone();
+    let memberships = registry.find("read").expect("a tool").memberships.clone();
 
     let gone = registry.remove_groups(&["files".to_owned()]).expect("not reserved");
 
     assert!(gone.is_empty());
     assert_eq!(registry.find("read").map(|tool| tool.group.name()), Some("desk"));
-    assert_eq!(seat.group().name(), "desk", "whoever shows the tool is told");
+    assert_eq!(memberships.group().name(), "desk", "the shared memberships follow");
     assert!(registry.admit("read", None).is_ok());
 }
 
@@ -158,7 +158,7 @@ fn a_group_of_a_tool_that_is_not_there_is_refused_whole() {
 
     let error = refused.expect_err("a tool is missing");
     assert_eq!(error.code(), Some("invalid_group_def"));
-    assert_eq!(error.to_string(), "group `desk` cannot be registered: there is no tool `missing`");
+    assert_eq!(error.to_string(), "invalid group `desk`: unknown tool `missing`");
     assert_eq!(holders(&registry, "read"), ["files", "desk"]);
 }
 

@@ -1,4 +1,4 @@
-//! What a policy decides, in which order, and what it says about it.
+//! Policies: decisions, the order of rules, and reasons.
 
 #![allow(clippy::expect_used)]
 
@@ -12,7 +12,7 @@ mod table;
 
 use serde_json::{Value, json};
 use toolcrib::Error;
-use toolcrib::policy::{CallFacts, Cause, Decision, Permission, Policy, Quick, Rule, Tier, ToolKind, Verdict};
+use toolcrib::policy::{CallFacts, Cause, Decision, Permission, Policy, Quick, Rule, ToolKind, Verdict};
 
 /// A rule that is right.
 fn rule(fields: &Value) -> Rule {
@@ -23,7 +23,7 @@ fn policy(rules: &[Value], default: Decision) -> Policy {
     Policy::new(rules.iter().map(rule).collect(), default).expect("a policy")
 }
 
-/// What a policy decides about a call without arguments.
+/// The verdict on a call without arguments.
 fn decided(policy: &Policy, subject: &CallFacts<'_>) -> Verdict {
     policy.decide(subject, &json!({}))
 }
@@ -210,7 +210,7 @@ fn ids_are_unique_and_made_where_none_is_given() {
 }
 
 #[test]
-fn where_nobody_can_be_asked_asking_is_denying() {
+fn without_an_approver_asking_is_denying() {
     assert_eq!(Decision::ALL.map(Decision::headless), [Decision::Allow, Decision::Deny, Decision::Deny]);
 }
 

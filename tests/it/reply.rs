@@ -91,7 +91,7 @@ fn an_error_says_what_agentscopes_users_compare() {
             Error::IncompleteSchema { tool: name(), key: "parameters".to_owned() },
             "the JSON schema of tool `look` has no `parameters`",
         ),
-        (Error::NoFreeName { name: name(), tries: 100 }, "no free name was found for tool `look` in 100 tries"),
+        (Error::NoFreeName { name: name(), tries: 100 }, "no free name for tool `look` after 100 tries"),
     ];
 
     for (error, text) in table {

@@ -1,4 +1,4 @@
-//! The roster: who holds which tools, rule by rule. What holds for any history is in `properties`.
+//! The roster: groups and their tools, rule by rule. Rules for any history are in `properties`.
 
 #![allow(clippy::expect_used)]
 

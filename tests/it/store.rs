@@ -1,4 +1,4 @@
-//! Files that are always whole: at every call of a save something goes wrong, and the old or the new state is there.
+//! Durable files: after a fault at any system call of a save, the old or the new state is there.
 
 #![allow(clippy::expect_used)]
 
@@ -30,7 +30,7 @@ fn put(fs: &Model, text: &str) -> Result<()> {
     save(fs, path(), &FORMAT, &state(text))
 }
 
-/// What is in the file, which must be whole.
+/// The content of the file, which must be whole.
 fn held(fs: &Model) -> Value {
     load(fs, path(), &FORMAT).expect("a whole file").value
 }
@@ -41,7 +41,7 @@ fn with_old_state() -> Model {
     fs
 }
 
-/// How many calls a save over an old state makes.
+/// The number of system calls of a save over an old state.
 fn calls_of_a_save() -> usize {
     let fs = with_old_state().failing(usize::MAX, Fault::Crash);
     put(&fs, "new").expect("a save without faults");

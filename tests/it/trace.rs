@@ -1,4 +1,4 @@
-//! What a trace says about a call, and that a real subscriber hears it.
+//! Traces of calls, also with a real subscriber.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ use tracing_subscriber::registry::LookupSpan;
 
 type Fields = BTreeMap<String, String>;
 
-/// What a subscriber was told: the fields of each span that closed, with its parent's name, and those of each event.
+/// The records of a subscriber: the fields of each closed span, with its parent's name, and those of each event.
 #[derive(Default, Clone)]
 struct Heard(Arc<Mutex<Vec<Fields>>>);
 

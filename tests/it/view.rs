@@ -1,4 +1,4 @@
-//! Views: what they show is what may be called through them, and nothing else can be told to exist.
+//! Views: a listed tool may be called, and other tools cannot be detected.
 
 #![allow(clippy::expect_used)]
 

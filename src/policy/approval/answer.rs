@@ -133,7 +133,7 @@ impl Grant {
 #[derive(Debug, Default)]
 pub struct Grants {
     allowed: Mutex<IndexSet<Grant, ahash::RandomState>>,
-    /// How often all pending questions were cancelled.
+    /// The number of times that all pending questions were cancelled.
     cancelled: AtomicU64,
 }
 

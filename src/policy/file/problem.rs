@@ -22,13 +22,13 @@ pub struct PolicyProblem {
     pub field: Option<String>,
     /// The reason.
     pub reason: String,
-    /// How to fix it.
+    /// The suggested fix.
     pub suggestion: Option<String>,
-    /// What the policy does until it is fixed.
+    /// The effect on the policy until it is fixed.
     pub effect: Effect,
 }
 
-/// What a policy does about an invalid rule or file.
+/// The effect of an invalid rule or file on a policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
     /// The rule is ignored, which allows nothing.

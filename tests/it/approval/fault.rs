@@ -1,4 +1,4 @@
-//! Something goes wrong at every call of the system that a claim makes.
+//! Faults at every system call of a claim.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Answers that hold for good: they turn a question into a yes, and nothing else.
+//! Lasting approvals: they turn a question into a yes, and nothing else.
 
 use std::fs;
 
@@ -75,7 +75,7 @@ fn an_answer_is_to_one_question() {
 }
 
 #[test]
-fn an_answer_is_for_one_caller_and_for_nobody_if_nobody_is_named() {
+fn an_answer_is_for_one_caller_or_for_calls_without_one() {
     let policy = policy(&[yes("permission", "user")], Decision::Allow);
     let of_ann = CallFacts { caller: Some("ann"), ..confirmed("make") };
 
@@ -84,15 +84,15 @@ fn an_answer_is_for_one_caller_and_for_nobody_if_nobody_is_named() {
 }
 
 #[test]
-fn a_rule_can_be_about_calls_that_nobody_is_named_for() {
-    for (caller, of_nobody, of_ann) in [
+fn a_rule_can_match_calls_without_a_caller() {
+    for (caller, without_caller, of_ann) in [
         (json!(""), Decision::Deny, Decision::Allow),
         (json!(["", "a*"]), Decision::Deny, Decision::Deny),
         (json!("*"), Decision::Allow, Decision::Deny),
     ] {
         let rules = [json!({"caller": caller, "decision": "deny"})];
 
-        assert_eq!(decision(&rules, &CallFacts::of("make"), &json!({})), of_nobody);
+        assert_eq!(decision(&rules, &CallFacts::of("make"), &json!({})), without_caller);
         assert_eq!(decision(&rules, &CallFacts { caller: Some("ann"), ..CallFacts::of("make") }, &json!({})), of_ann);
     }
 }
@@ -117,9 +117,9 @@ fn only_a_plain_yes_can_be_an_answer() {
         ("decision", json!("ask"), "only a rule that allows can be an answer"),
         ("decision", json!("deny"), "only a rule that allows can be an answer"),
         ("shadow", json!(true), "an answer cannot be in shadow mode"),
-        ("answers", json!("everything"), "there is no question `everything`"),
-        ("answers", json!("rule:12"), "there is no question `rule:12`"),
-        ("answers", json!(true), "it has to be a string, and is a boolean"),
+        ("answers", json!("everything"), "unknown question `everything`"),
+        ("answers", json!("rule:12"), "unknown question `rule:12`"),
+        ("answers", json!(true), "expected a string, got a boolean"),
     ] {
         let mut fields = yes("ask", "user");
         fields[field] = value;

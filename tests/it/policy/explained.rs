@@ -1,4 +1,4 @@
-//! What a policy says about its decisions, and what its rules would do in shadow mode.
+//! Explanations of decisions, and shadow mode.
 
 use serde_json::json;
 use toolcrib::policy::{CallFacts, Cause, Decision, Failure, Permission, RuleOutcome};
@@ -38,11 +38,11 @@ fn every_rule_is_told_in_the_order_tried_with_what_came_of_it() {
     assert_eq!(
         explanation.to_string(),
         "`shell`: deny, because rule `no-rm` denies it\n   \
-         1. deny by `bob` (admin 0): no, its `caller` is \"bob\" and the call has none\n   \
-         2. allow by `git` (default 90): no, its `tool` is \"git__*\" and the call has \"shell\"\n   \
-         3. allow by `ls` (default 60): no, its `arguments.command` is \"ls\" and the call has \"rm -rf /\"\n   \
+         1. deny by `bob` (admin 0): does not match: `caller` is \"bob\", the call has none\n   \
+         2. allow by `git` (default 90): does not match: `tool` is \"git__*\", the call has \"shell\"\n   \
+         3. allow by `ls` (default 60): does not match: `arguments.command` is \"ls\", the call has \"rm -rf /\"\n   \
          4. deny by `no-rm` (default 50): decides\n   \
-         5. ask by `rest` (default 0): is about this call too\n   \
+         5. ask by `rest` (default 0): matches too\n   \
          then the tool's own permission\n   \
          then the default, allow"
     );

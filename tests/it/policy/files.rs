@@ -1,4 +1,4 @@
-//! Files of rules: what is read from them, what is wrong with them, and that nothing wrong opens anything.
+//! Policy files: loading, problems, and that no problem allows anything.
 
 use std::fs;
 use std::path::PathBuf;
@@ -18,14 +18,14 @@ fn written(place: &Place, name: &str, text: impl AsRef<[u8]>) -> PathBuf {
     path
 }
 
-/// The policy of one file of the project, which allows what no rule is about.
+/// The policy of one file of the project, which allows calls that no rule matches.
 fn loaded(text: impl AsRef<[u8]>) -> (Policy, Vec<PolicyProblem>) {
     let place = Place::new();
     let path = written(&place, "policy.toml", text);
     Policy::from_files(vec![PolicyFile::new(Tier::Project, path)], Decision::Allow)
 }
 
-/// What is told about a file, without the folder that it is in.
+/// The problems of a file as text, without its folder.
 fn told(problems: &[PolicyProblem]) -> Vec<String> {
     let texts = problems.iter().map(ToString::to_string);
     texts.map(|text| text.split_once("policy.toml").map_or(text.clone(), |(_, rest)| rest.to_owned())).collect()
@@ -99,8 +99,8 @@ fn a_mistake_is_told_with_file_line_rule_field_reason_and_what_to_do() {
     assert_eq!(
         told(&problems),
         [
-            ":8: rule 2 (`second`): `decision`: there is no decision `dney` (did you mean `deny`?); what the rule is about is denied",
-            ":10: rule 2 (`second`): `arguments.x.y.gt`: it has to be a number, and is a string; what the rule is about is denied",
+            ":8: rule 2 (`second`): `decision`: unknown decision `dney` (did you mean `deny`?); calls that the rule matches are denied",
+            ":10: rule 2 (`second`): `arguments.x.y.gt`: expected a number, got a string; calls that the rule matches are denied",
         ]
     );
     let first = &problems[0];
@@ -109,7 +109,7 @@ fn a_mistake_is_told_with_file_line_rule_field_reason_and_what_to_do() {
     assert_eq!(first.tier, Tier::Project);
 }
 
-/// Whether the tools `a` and `b` are open in a policy of one file.
+/// True for each of the tools `a` and `b` that a policy of one file allows.
 fn open(text: &str) -> (bool, bool) {
     let (policy, problems) = loaded(text);
     assert!(!problems.is_empty(), "{text}");
@@ -120,10 +120,10 @@ fn open(text: &str) -> (bool, bool) {
 #[test]
 fn a_rule_that_cannot_be_used_opens_nothing() {
     for (rule, expected) in [
-        // Left out: it allows, or it is in shadow mode.
+        // Ignored: it allows, or it is in shadow mode.
         ("tool = \"a\"\ndecision = \"allow\"\npriority = -1", (true, true)),
         ("tool = \"a\"\ndecision = \"deny\"\nshadow = true\npriority = -1", (true, true)),
-        // Denied in its place: what it is about, as far as that can be read.
+        // Replaced by a rule that denies the same calls, as far as it could be parsed.
         ("tool = \"a\"\ndecision = \"deny\"\npriority = -1", (false, true)),
         ("tool = \"a\"\ndecision = \"ask\"\nreason = 1", (false, true)),
         ("tool = \"a\"\ndecision = \"dny\"", (false, true)),
@@ -135,7 +135,7 @@ fn a_rule_that_cannot_be_used_opens_nothing() {
         ("tool = \"a\"\ndecision = \"deny\"\ntier = \"admin\"", (false, true)),
         ("tool = \"a\"\ndecision = \"deny\"\nshadow = \"yes\"", (false, true)),
         ("tool = \"a\"\ndecision = \"deny\"\nnot_match = [\"a\"]", (false, true)),
-        // Denied is everything: nothing of what it is about can be read, or can be trusted.
+        // Everything is denied: none of its conditions is valid, or can be trusted.
         ("tools = \"a\"\ndecision = \"deny\"", (false, false)),
         ("tool = [\"a\", 1]\ndecision = \"deny\"", (false, false)),
         ("tool = \"a[\"\ndecision = \"ask\"", (false, false)),
@@ -163,23 +163,23 @@ fn what_stands_in_for_a_rule_has_its_place_in_the_order() {
 #[test]
 fn a_file_that_cannot_be_read_closes_its_tier() {
     for (text, expected) in [
-        (b"[[rule]\n".to_vec(), ":1: it is no TOML: "),
-        (b"a = 1\na = 2\n".to_vec(), ":2: it is no TOML: duplicate key"),
-        (b"[[rule]]\ntool = \"\xff\"\n".to_vec(), ": it is no UTF-8 text from byte 17 on"),
-        (b"[rule]\ntool = \"a\"\ndecision = \"deny\"\n".to_vec(), ":1: `rule` is no list of tables (write `[[rule]]`)"),
-        (b"rule = [1]\n".to_vec(), ":1: rule 1: a rule is a table of its fields"),
+        (b"[[rule]\n".to_vec(), ":1: invalid TOML: "),
+        (b"a = 1\na = 2\n".to_vec(), ":2: invalid TOML: duplicate key"),
+        (b"[[rule]]\ntool = \"\xff\"\n".to_vec(), ": invalid UTF-8 at byte 17"),
         (
-            b"[[rules]]\ntool = \"a\"\ndecision = \"deny\"\n".to_vec(),
-            ":1: there is no key `rules` (did you mean `rule`?)",
+            b"[rule]\ntool = \"a\"\ndecision = \"deny\"\n".to_vec(),
+            ":1: `rule` is not a list of tables (write `[[rule]]`)",
         ),
-        (vec![b'#'; (1 << 20) + 1], ": it is larger than 1048576 bytes"),
-        ([b"a = ".to_vec(), b"[".repeat(100_000)].concat(), ":1: it is no TOML: "),
+        (b"rule = [1]\n".to_vec(), ":1: rule 1: expected a table of fields"),
+        (b"[[rules]]\ntool = \"a\"\ndecision = \"deny\"\n".to_vec(), ":1: unknown key `rules` (did you mean `rule`?)"),
+        (vec![b'#'; (1 << 20) + 1], ": the file is larger than 1048576 bytes"),
+        ([b"a = ".to_vec(), b"[".repeat(100_000)].concat(), ":1: invalid TOML: "),
     ] {
         let (policy, problems) = loaded(&text);
 
         let told = told(&problems);
         assert!(told[0].starts_with(expected), "{told:?}");
-        assert!(told[0].ends_with("; every call is denied, unless a stronger tier allows it"), "{told:?}");
+        assert!(told[0].ends_with("; every call is denied unless a stronger tier allows it"), "{told:?}");
         assert_eq!(decided(&policy, &CallFacts::of("a")).decision, Decision::Deny);
         policy.add(rule(&json!({"tool": "a", "decision": "allow", "tier": "user"}))).expect("a new rule");
         assert_eq!(decided(&policy, &CallFacts::of("a")).decision, Decision::Allow);
@@ -195,7 +195,7 @@ fn a_missing_file_closes_its_tier_unless_it_may_be_missing() {
     let (open, none) = Policy::from_files(vec![source.optional()], Decision::Allow);
     let (folder, refused) = Policy::from_files(vec![PolicyFile::new(Tier::User, place.path())], Decision::Allow);
 
-    assert!(problems[0].to_string().contains("there is no such file"));
+    assert!(problems[0].to_string().contains("the file does not exist"));
     assert_eq!(decided(&closed, &CallFacts::of("a")).decision, Decision::Deny);
     assert!(none.is_empty());
     assert_eq!(decided(&open, &CallFacts::of("a")).decision, Decision::Allow);
@@ -209,7 +209,10 @@ fn a_rule_whose_id_is_taken_is_used_under_another_one() {
 
     let (policy, problems) = loaded(text);
 
-    assert_eq!(told(&problems), [":5: rule 2 (`x`): `id`: another rule has this id (it is used as `x-2`)"]);
+    assert_eq!(
+        told(&problems),
+        [":5: rule 2 (`x`): `id`: the id is taken by another rule (the rule is used as `x-2`)"]
+    );
     assert_eq!(decided(&policy, &CallFacts::of("b")).rule().map(|rule| rule.id().to_owned()), Some("x-2".to_owned()));
 }
 

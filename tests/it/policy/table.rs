@@ -124,7 +124,7 @@ struct Cell {
     approval: Approval,
 }
 
-/// What has to happen, told from the sentences of the guide.
+/// The expected outcome, by the sentences of the guide.
 fn oracle(cell: Cell) -> End {
     if !cell.is_on || matches!(cell.sight, Sight::OtherGroup | Sight::Excluded) {
         return End::NotAvailable;
@@ -160,7 +160,7 @@ fn subject(permission: Permission) -> CallFacts<'static> {
     }
 }
 
-/// What asks, if anything does.
+/// The origin of the question, if there is one.
 fn asked(policy: &Policy, permission: Permission) -> Question {
     Question::from(&policy.decide(&subject(permission), &json!({"to": "bob"})).cause)
 }

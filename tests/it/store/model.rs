@@ -1,4 +1,4 @@
-//! A file system in memory that fails when it is told to, and forgets what was not made durable when it crashes.
+//! A file system in memory that fails on request, and loses what was not synced when it crashes.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use toolcrib::store::{FileAccess, FileInfo, Fs};
 
-/// What happens at a call.
+/// The fault at a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
     /// It alone fails with this number.
@@ -20,7 +20,7 @@ pub(crate) enum Fault {
     Crash,
 }
 
-/// How much of what was written and not made durable is there after a crash.
+/// The part of unsynced data that survives a crash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Remains {
     Nothing,
@@ -116,7 +116,7 @@ impl Model {
         Self { portion: Some(bytes), ..self.clone() }
     }
 
-    /// How many calls were made.
+    /// The number of calls that were made.
     pub(crate) fn calls(&self) -> usize {
         self.calls.get()
     }
