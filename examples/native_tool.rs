@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::json;
 use toolcrib::call::{ApprovalRequest, Code, wire};
 use toolcrib::native::{NativeTool, ToolContext, ToolError, Toolkit};
-use toolcrib::policy::{Choice, Kind, Permission};
+use toolcrib::policy::{Choice, Permission, ToolKind};
 
 /// What a model may say; the comments are what it reads.
 #[derive(Deserialize, JsonSchema)]
@@ -34,7 +34,7 @@ fn backup() -> NativeTool {
             }
         })
     })
-    .with_kind(Kind::Edit)
+    .with_kind(ToolKind::Edit)
     .with_permission(Permission::Confirm)
     .with_timeout(Duration::from_secs(60))
 }

@@ -1,132 +1,132 @@
-//! What a developer can get wrong, one variant for each mistake.
+//! Errors of the developer, one variant for each mistake.
 //!
-//! What a *model* gets wrong is never an [`Error`]: it is answered in the stream, see the module `call`.
+//! A mistake of the *model* is never an [`Error`]: it becomes a response in the stream, see the module `call`.
 
 use std::io;
 use std::path::Path;
 
 /// A mistake of the program that uses toolcrib.
 ///
-/// Texts that AgentScope's users compare are kept to the letter.
+/// Texts that are the same as in AgentScope are kept to the letter.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The name is taken, and the strategy was to raise.
+    /// The name of a new tool is taken.
     #[error("A function with name '{name}' is already registered in the toolkit.")]
     DuplicateTool {
         /// The name that is taken.
         name: String,
     },
-    /// No such tool.
+    /// The tool does not exist.
     #[error("Tool function '{name}' does not exist in the toolkit.")]
     UnknownTool {
         /// The name that was asked for.
         name: String,
     },
-    /// No such tool to extend.
+    /// The tool to extend does not exist.
     #[error("Tool function '{name}' not found in the toolkit.")]
     ToolNotFound {
         /// The name that was asked for.
         name: String,
     },
-    /// A name that no tool may have.
+    /// The name of a tool is invalid.
     #[error("invalid tool name {name:?}: {reason}")]
     InvalidToolName {
         /// The name.
         name: String,
-        /// The rule that it breaks.
+        /// The reason.
         reason: &'static str,
     },
-    /// No free name was found for a renamed tool.
-    #[error("no free name was found for tool `{name}` in {tries} tries")]
+    /// A renamed tool gets no free name.
+    #[error("no free name for tool `{name}` after {tries} tries")]
     NoFreeName {
         /// The name to start from.
         name: String,
-        /// How many names were tried.
+        /// The number of names that were tried.
         tries: usize,
     },
-    /// The group exists, or its name is reserved.
+    /// The name of a new group is taken.
     #[error("Tool group '{name}' is already registered in the toolkit.")]
     DuplicateGroup {
         /// The group's name.
         name: String,
     },
-    /// No such group.
+    /// The group does not exist.
     #[error("Tool group '{name}' not found.")]
     UnknownGroup {
         /// The name that was asked for.
         name: String,
     },
-    /// The basic group always stays.
+    /// The basic group cannot be removed.
     #[error("Cannot remove the default 'basic' tool group.")]
     BasicGroup,
-    /// The id belongs to a group that nobody may replace.
-    #[error("the group id `{id}` is reserved: choose another one")]
+    /// The id of a new group is reserved.
+    #[error("group id `{id}` is reserved: choose another one")]
     ReservedGroup {
         /// The id.
         id: String,
     },
-    /// A reserved group always stays.
-    #[error("the group `{id}` is reserved and cannot be unregistered")]
+    /// A reserved group cannot be removed.
+    #[error("group `{id}` is reserved and cannot be unregistered")]
     ReservedGroupStays {
         /// The group's id.
         id: String,
     },
-    /// What was passed in does not describe a group.
-    #[error("group `{id}` cannot be registered: {reason}")]
+    /// The definition of a group is invalid.
+    #[error("invalid group `{id}`: {reason}")]
     InvalidGroup {
         /// The group's id.
         id: String,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
-    /// There is a role of that name.
-    #[error("there is a role `{name}` already: update it instead")]
+    /// The name of a new role is taken.
+    #[error("role `{name}` already exists: update it instead")]
     DuplicateRole {
         /// The name that is taken.
         name: String,
     },
-    /// No such role.
-    #[error("there is no role `{name}`")]
+    /// The role does not exist.
+    #[error("unknown role `{name}`")]
     UnknownRole {
         /// The name that was asked for.
         name: String,
     },
-    /// A role that is the same everywhere.
-    #[error("the role `{name}` is the system's own: it always has exactly the group `org_management`")]
+    /// The system role cannot be changed.
+    #[error("role `{name}` is a system role: it always has exactly the group `org_management`")]
     SystemRole {
         /// The role's name.
         name: String,
     },
-    /// What was passed in does not describe a role.
-    #[error("this is no role: {reason}")]
+    /// The definition of a role is invalid.
+    #[error("invalid role: {reason}")]
     InvalidRole {
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
-    /// A file whose roles cannot be read.
-    #[error("`{path}` has no roles to load: {reason}")]
+    /// A roles file is invalid.
+    #[error("invalid roles file `{path}`: {reason}")]
     RoleFile {
         /// The file.
         path: String,
-        /// Which record and field, and why.
+        /// The records and fields, with the reasons.
         reason: String,
     },
-    /// A schema that was passed in is not one.
+    /// A given schema is invalid.
     #[error("Invalid JSON schema for the tool function.{}", suffix(.reason))]
     InvalidSchema {
-        /// What is wrong with it; empty where the fixed text says it all.
+        /// The reason; empty where the fixed text says it all.
         reason: String,
     },
-    /// A schema that was passed in lacks a part.
-    #[error("the JSON schema of tool `{tool}` has no `{key}`")]
+    /// A given schema is incomplete.
+    #[error("invalid JSON schema of tool `{tool}`: missing `{key}`")]
     IncompleteSchema {
         /// The tool's name.
         tool: String,
-        /// What is missing.
+        /// The missing key.
         key: String,
     },
-    /// An annotation that JSON Schema has no word for.
+    /// JSON Schema cannot express an annotation.
     #[error("tool `{tool}`: parameter `{parameter}` has type `{annotation}`, which has no JSON Schema: {reason}")]
     UnsupportedType {
         /// The tool's name.
@@ -135,7 +135,7 @@ pub enum Error {
         parameter: String,
         /// The annotation as Python shows it.
         annotation: String,
-        /// Why, and what to do.
+        /// The reason, and what to do.
         reason: String,
     },
     /// A field of an extended model has the name of a parameter.
@@ -148,8 +148,8 @@ pub enum Error {
         /// The field's name.
         field: String,
     },
-    /// A field of an extended model has the name of a preset, which no model may send.
-    #[error("the field `{field}` of the extended model has the name of a preset of tool `{tool}`: rename one of them")]
+    /// A field of an extended model has the name of a preset, which a model may not send.
+    #[error("field `{field}` of the extended model has the name of a preset of tool `{tool}`: rename one of them")]
     PresetConflict {
         /// The tool's name.
         tool: String,
@@ -164,100 +164,98 @@ pub enum Error {
         /// The name of the definition.
         key: String,
     },
-    /// An extended model that has no fields to add.
+    /// An extended model has no fields to add.
     #[error("tool `{tool}` cannot be extended by this model: {reason}")]
     UnusableModel {
         /// The tool's name.
         tool: String,
-        /// Why not.
+        /// The reason.
         reason: String,
     },
-    /// No such dialect.
-    #[error("there is no dialect `{name}`; there are {known}")]
+    /// The dialect does not exist.
+    #[error("unknown dialect `{name}`: expected one of {known}")]
     UnknownDialect {
         /// The name that was asked for.
         name: String,
-        /// The names there are.
+        /// The known names.
         known: String,
     },
-    /// Arguments in a dialect that cannot be brought back to the shape a tool expects.
-    #[error("the arguments of tool `{tool}` cannot be read: {reason}")]
+    /// Arguments in a dialect cannot be decoded.
+    #[error("invalid arguments of tool `{tool}`: {reason}")]
     UnreadableArguments {
         /// The tool's name.
         tool: String,
-        /// What is wrong with them.
+        /// The reason.
         reason: String,
     },
-    /// The folder of a skill is none.
-    #[error("the skill directory `{dir}` is not a directory{}", clause(.reason))]
+    /// The folder of a skill is not a directory.
+    #[error("skill directory `{dir}` is not a directory{}", clause(.reason))]
     SkillDirectory {
         /// The folder as it was given.
         dir: String,
-        /// Why; empty where there is no more to say.
+        /// The reason; may be empty.
         reason: String,
     },
     /// The folder of a skill has no `SKILL.md`, or it cannot be read.
-    #[error("the skill directory `{dir}` has no file `SKILL.md`{}", clause(.reason))]
+    #[error("skill directory `{dir}` has no file `SKILL.md`{}", clause(.reason))]
     SkillFile {
         /// The folder as it was given.
         dir: String,
-        /// Why; empty where there is no more to say.
+        /// The reason; may be empty.
         reason: String,
     },
-    /// A `SKILL.md` does not begin with its name and description.
-    #[error(
-        "the SKILL.md in `{dir}` must begin with YAML front matter that has a `name` and a `description`: {reason}"
-    )]
+    /// The front matter of a `SKILL.md` is invalid.
+    #[error("invalid SKILL.md in `{dir}`: expected YAML front matter with `name` and `description`: {reason}")]
     SkillFrontMatter {
         /// The folder as it was given.
         dir: String,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
-    /// There is a skill of that name.
-    #[error("an agent skill `{name}` is already registered in the toolkit")]
+    /// The name of a new skill is taken.
+    #[error("agent skill `{name}` is already registered in the toolkit")]
     DuplicateSkill {
         /// The name that is taken.
         name: String,
     },
-    /// A template for skills that cannot be filled in.
-    #[error("the agent skill template cannot be filled in: {reason}")]
+    /// A template for skills is invalid.
+    #[error("invalid agent skill template: {reason}")]
     SkillTemplate {
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
-    /// A state that was passed in is none, or is one of something else.
+    /// A given state is invalid, or that of something else.
     #[error("{reason}")]
     InvalidState {
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
-    /// A value that should be a pending call is none.
-    #[error("not a pending call: `{field}` must be {expected}, not {found}")]
+    /// A value is not a valid pending call.
+    #[error("invalid pending call: `{field}`: expected {expected}, got {found}")]
     InvalidPending {
-        /// Where it is wrong; `$` is the whole of it.
+        /// The invalid field; `$` for the whole value.
         field: String,
-        /// What should be there.
+        /// The expected value.
         expected: &'static str,
-        /// What is there.
+        /// The given value.
         found: String,
     },
-    /// A pending call is not as it was made.
+    /// A pending call was altered.
     #[error("the pending call `{id}` was altered after it was made: ask again")]
     AlteredPending {
         /// The id of the call, as it says.
         id: String,
     },
-    /// An answer comes too late.
+    /// A pending call has expired.
     #[error("the pending call of tool `{tool}` expired at {expires}: ask again")]
     ExpiredPending {
         /// The tool's name.
         tool: String,
-        /// From when no answer counts.
+        /// The time from which no answer counts.
         expires: String,
     },
-    /// A pending call was answered before.
-    #[error("the pending call of tool `{tool}` has been answered already: an approval is used once")]
+    /// A pending call was already answered.
+    #[error("the pending call of tool `{tool}` was already answered: an approval is used once")]
     UsedPending {
         /// The tool's name.
         tool: String,
@@ -270,37 +268,37 @@ pub enum Error {
         /// The tool that was to run.
         tool: String,
     },
-    /// The tool's schema is another one than when it was asked about.
-    #[error("the schema of tool `{tool}` has changed since the call was asked about: ask again")]
+    /// The schema of the tool has changed since the call was made.
+    #[error("the schema of tool `{tool}` has changed since the approval was asked for: ask again")]
     OtherSchema {
         /// The tool's name.
         tool: String,
     },
-    /// The tool's presets are others than when it was asked about.
-    #[error("the presets of tool `{tool}` have changed since the call was asked about: ask again")]
+    /// The presets of the tool have changed since the call was made.
+    #[error("the presets of tool `{tool}` have changed since the approval was asked for: ask again")]
     OtherPresets {
         /// The tool's name.
         tool: String,
     },
-    /// A pending call is another caller's.
+    /// A pending call belongs to another caller.
     #[error("the pending call of tool `{tool}` belongs to another caller")]
     OtherCaller {
         /// The tool's name.
         tool: String,
     },
-    /// A pending call is of another session.
+    /// A pending call belongs to another session.
     #[error("the pending call of tool `{tool}` belongs to another session")]
     OtherSession {
         /// The tool's name.
         tool: String,
     },
-    /// A pending call was made with a key that is not here.
+    /// A pending call was signed with an unknown key.
     #[error("the pending call of tool `{tool}` was signed with another key: open the approvals that it was made with")]
     OtherKey {
         /// The tool's name, as the call says.
         tool: String,
     },
-    /// A pending call was made in the memory of another process.
+    /// A pending call belongs to the approvals in memory of another process.
     #[error(
         "the pending call of tool `{tool}` belongs to the process that this one was forked from: approvals in memory are \
          for one process, use `Approvals` with a folder to share them"
@@ -309,50 +307,50 @@ pub enum Error {
         /// The tool's name, as the call says.
         tool: String,
     },
-    /// An answer that is none.
-    #[error("not an answer: {found}; expected {expected}")]
+    /// The answer of an approver is invalid.
+    #[error("invalid answer: expected {expected}, got {found}")]
     InvalidAnswer {
-        /// What should be there.
+        /// The expected value.
         expected: &'static str,
-        /// What is there.
+        /// The given value.
         found: String,
     },
-    /// The system refuses to read or write a file.
+    /// The operating system refuses access to a file.
     #[error("cannot {doing} `{path}`: {reason}")]
     FileAccess {
-        /// What was tried.
+        /// The attempted operation.
         doing: &'static str,
         /// The file.
         path: String,
-        /// The system's number for the reason, if it has one.
+        /// The error number of the system, if there is one.
         code: Option<i32>,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// There is no such file.
-    #[error("there is no file `{path}`")]
+    /// A file does not exist.
+    #[error("file `{path}` does not exist")]
     MissingFile {
         /// The file.
         path: String,
     },
-    /// A file that something else wrote.
+    /// A file has another format.
     #[error("`{path}` is not a `{format}` file")]
     ForeignFile {
         /// The file.
         path: String,
-        /// What it should be.
+        /// The expected format.
         format: &'static str,
     },
-    /// A file that is not as it was written.
+    /// A file is damaged.
     #[error("`{path}` is damaged: {reason}")]
     DamagedFile {
         /// The file.
         path: String,
-        /// How that shows.
+        /// The reason.
         reason: String,
     },
-    /// A file that a newer toolcrib wrote.
-    #[error("`{path}` has version {version}, and this toolcrib reads up to version {known}: update it")]
+    /// A newer toolcrib wrote the file.
+    #[error("`{path}` has unknown version {version}: expected at most {known}, update toolcrib")]
     NewerFile {
         /// The file.
         path: String,
@@ -361,40 +359,40 @@ pub enum Error {
         /// The newest version that can be read.
         known: u64,
     },
-    /// A file that is larger than any that is written.
-    #[error("`{path}` is larger than the {limit} bytes that such a file may have")]
+    /// A file is too large.
+    #[error("`{path}` is larger than the limit of {limit} bytes")]
     FileTooLarge {
         /// The file.
         path: String,
         /// The largest size in bytes.
         limit: usize,
     },
-    /// A rule of a policy that cannot be used.
-    #[error("{} cannot be used: {reason}", rule_name(.rule))]
+    /// A rule of a policy is invalid.
+    #[error("invalid {}: {reason}", rule_name(.rule))]
     InvalidRule {
         /// Its id; empty if it has none.
         rule: String,
         /// Everything that is wrong with it, field by field.
         reason: String,
     },
-    /// There is a rule of that id.
+    /// The id of a new rule is taken.
     #[error("the policy already has a rule `{id}`")]
     DuplicateRule {
         /// The id that is taken.
         id: String,
     },
-    /// A file of rules that is none.
-    #[error("`{path}` cannot be used as a file of rules: {reason}")]
+    /// A policy file is invalid.
+    #[error("invalid policy file `{path}`: {reason}")]
     InvalidPolicyFile {
         /// The file.
         path: String,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
 }
 
 impl Error {
-    /// The word by which programs tell mistakes with groups and roles apart.
+    /// The code of an error with groups or roles, for programs.
     #[must_use]
     pub fn code(&self) -> Option<&'static str> {
         Some(match self {
@@ -422,7 +420,7 @@ impl Error {
 }
 
 fn rule_name(id: &str) -> String {
-    if id.is_empty() { "the rule".to_owned() } else { format!("rule `{id}`") }
+    if id.is_empty() { "rule".to_owned() } else { format!("rule `{id}`") }
 }
 
 fn clause(reason: &str) -> String {
@@ -433,5 +431,5 @@ fn suffix(reason: &str) -> String {
     if reason.is_empty() { String::new() } else { format!(" {reason}") }
 }
 
-/// The result of anything a developer can get wrong.
+/// A result with an [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;

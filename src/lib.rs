@@ -45,8 +45,12 @@
 //! # }
 //! ```
 
+#[macro_use]
+mod string_enum;
+
 #[cfg(feature = "python")]
 mod bindings;
+mod bytes;
 pub mod call;
 pub mod error;
 pub mod json;
@@ -56,6 +60,7 @@ pub mod registry;
 pub mod schema;
 pub mod skill;
 pub mod store;
+mod sync;
 pub mod text;
 pub mod trace;
 

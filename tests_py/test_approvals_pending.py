@@ -336,7 +336,7 @@ async def test_presets_take_part_in_what_is_approved() -> None:
 def test_what_is_no_pending_call_is_refused_at_once(value: Any) -> None:
     shop = Shop()
 
-    with pytest.raises(InvalidPendingError, match="not a pending call"):
+    with pytest.raises(InvalidPendingError, match="invalid pending call"):
         shop.kit.resume(value, "once")
 
 

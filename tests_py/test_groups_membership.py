@@ -178,7 +178,7 @@ def test_what_does_not_describe_a_group_is_refused_whole(tools: Any, reason: str
     with pytest.raises(errors.InvalidGroupError) as refused:
         toolkit.register_group("desk", "Another.", tools)
 
-    assert str(refused.value) == f"group `desk` cannot be registered: {reason}"
+    assert str(refused.value) == f"invalid group `desk`: {reason}"
     assert refused.value.code == "invalid_group_def"
     assert toolkit.list_groups() == before
 

@@ -234,15 +234,15 @@ def test_a_file_keeps_what_it_has_beside_the_roles_in_use(tmp_path: Path) -> Non
 
 
 MALFORMED: list[tuple[str, str]] = [
-    ("", "it is not JSON"),
-    ("[]", "it holds a list, not an object"),
-    ('{"role": []}', "it has no list `roles`"),
-    ('{"roles": [{"name": "ok"}, {"name": 3}]}', r"roles\[1\]\.name: expected text, not a number"),
+    ("", "invalid JSON"),
+    ("[]", "expected an object, got a list"),
+    ('{"role": []}', "missing list `roles`"),
+    ('{"roles": [{"name": "ok"}, {"name": 3}]}', r"roles\[1\]\.name: expected a string, got a number"),
     ('{"roles": [{"name": "a", "toolGroups": "web"}]}', r"roles\[0\]\.toolGroups: expected a list of ids or null"),
-    ('{"roles": [{"name": "a", "toolGroups": [1]}]}', r"roles\[0\]\.toolGroups: expected an id at 0, not a number"),
-    ('{"roles": [{"name": "a"}, {"name": "a"}]}', r"roles\[1\]\.name: the name `a` is that of a record before"),
+    ('{"roles": [{"name": "a", "toolGroups": [1]}]}', r"roles\[0\]\.toolGroups: expected an id at 0, got a number"),
+    ('{"roles": [{"name": "a"}, {"name": "a"}]}', r"roles\[1\]\.name: the name `a` is taken by an earlier record"),
     ('{"roles": [{"name": "a", "status": "up"}]}', r"roles\[0\]\.status: expected `active` or `deleted`"),
-    ("[" * 100_000, "it is not JSON"),
+    ("[" * 100_000, "invalid JSON"),
     ('{"roles": [' + '{"name": 1},' * 50 + '{"name": "a"}]}', "and 42 more"),
 ]
 
@@ -267,7 +267,7 @@ def test_the_records_that_are_roles_can_be_had_without_the_others(tmp_path: Path
 
     problems = kept.load(path, strict=False)
 
-    assert problems == ["roles[0].name: expected text, not a number", "roles[2]: expected an object, not a number"]
+    assert problems == ["roles[0].name: expected a string, got a number", "roles[2]: expected an object, got a number"]
     assert list(kept) == ["a"]
 
 

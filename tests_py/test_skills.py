@@ -94,7 +94,7 @@ def test_without_words_of_ones_own_the_prompt_has_toolcribs(tmp_path: Path, empt
 
 @pytest.mark.parametrize("template", ["{nam}", "{}", "{0}", "{name!r}", "{name", "name}", "{name.upper}"])
 def test_a_template_that_cannot_be_filled_in_is_refused_at_once(template: str) -> None:
-    with pytest.raises(errors.SkillTemplateError, match="the agent skill template"):
+    with pytest.raises(errors.SkillTemplateError, match="invalid agent skill template"):
         Toolkit(agent_skill_template=template)
 
 

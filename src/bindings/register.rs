@@ -21,7 +21,7 @@ use super::traits::{Said, Tags, Traits};
 use crate::call::repair::RepairMode;
 use crate::call::{ArgumentMode, ErrorMode, ID_LETTERS, RunIn};
 use crate::policy::AllowCache;
-use crate::registry::{Namesake, Seat, check_name};
+use crate::registry::{Memberships, NameConflict, check_name};
 use crate::schema::{Document, Entries, FunctionSchema, Node};
 use crate::{Error, Result};
 
@@ -132,12 +132,12 @@ impl<'py> Draft<'py> {
         self,
         py: Python<'py>,
         name: impl Into<Arc<str>>,
-        seat: impl Into<Seat>,
+        seat: impl Into<Memberships>,
         behaviour: Behaviour,
         permissions: Py<PyPermissions>,
         is_meta: bool,
     ) -> PyResult<PyTool> {
-        let (name, seat): (Arc<str>, Seat) = (name.into(), seat.into());
+        let (name, seat): (Arc<str>, Memberships) = (name.into(), seat.into());
         let is_renamed = self.wishes.name.is_some() || *name != *self.callable.name;
         let Self { callable, wishes, presets, function, is_supplied, tags, traits, server } = self;
         let schema = Arc::new(FunctionSchema::new(&function, &name));
@@ -299,8 +299,8 @@ fn hide(function: &mut Entries, tool: &str, presets: &Bound<'_, PyDict>) -> Resu
 }
 
 /// Reads the word for a namesake strategy, when it is needed.
-pub(crate) fn namesake(word: &str) -> PyResult<Namesake> {
-    Namesake::parse(word).ok_or_else(|| {
+pub(crate) fn namesake(word: &str) -> PyResult<NameConflict> {
+    NameConflict::parse(word).ok_or_else(|| {
         PyValueError::new_err(format!(
             "Invalid namesake_strategy: {word}. It must be 'raise', 'skip', 'override' or 'rename'."
         ))

@@ -14,7 +14,7 @@ use pyo3::types::{PyIterator, PyList, PyString};
 use super::names;
 use super::role::PyRole;
 use crate::Result;
-use crate::registry::{Roles, RolesFile, Stamp};
+use crate::registry::{RecordStamp, Roles, RolesFile};
 use crate::store::Disk;
 
 /// Roles by name, in the order they were added.
@@ -76,7 +76,7 @@ impl PyRoles {
     ///     SystemRoleError: If the name is `root`.
     ///     InvalidRoleError: If the name is empty.
     fn add(&self, role: &Bound<'_, PyRole>) -> PyResult<()> {
-        let stamp = Stamp { id: random_id()?, at: now() };
+        let stamp = RecordStamp { id: random_id()?, at: now() };
         Ok(self.lock().add(role.get().role().clone(), stamp)?)
     }
 

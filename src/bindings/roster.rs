@@ -11,7 +11,7 @@ use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 use serde_json::Value;
 
 use super::{json, names};
-use crate::registry::{Entry, Roster};
+use crate::registry::{Roster, RosterGroup};
 use crate::{Error, Result};
 
 type Definitions = Vec<(String, Value)>;
@@ -83,8 +83,8 @@ struct Told {
     is_reserved: bool,
 }
 
-impl From<&Entry<Value>> for Told {
-    fn from(entry: &Entry<Value>) -> Self {
+impl From<&RosterGroup<Value>> for Told {
+    fn from(entry: &RosterGroup<Value>) -> Self {
         Self {
             description: entry.about().clone(),
             tools: entry.tools().map(|(name, _)| name.to_owned()).collect(),
@@ -222,7 +222,7 @@ impl PyToolRoster {
 
     /// Say whether an id is reserved.
     fn is_reserved(&self, id: &str) -> bool {
-        self.roster().get(id).is_some_and(Entry::is_reserved)
+        self.roster().get(id).is_some_and(RosterGroup::is_reserved)
     }
 
     fn __contains__(&self, id: &Bound<'_, PyAny>) -> bool {

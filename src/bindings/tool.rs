@@ -26,7 +26,7 @@ use super::register::no_presets;
 use super::traits::Traits;
 use crate::call::{ErrorMode, RunIn};
 use crate::policy::{AllowCache, hash};
-use crate::registry::{Seat, Tool};
+use crate::registry::{Memberships, Tool};
 use crate::schema::FunctionSchema;
 
 /// A tool in a toolkit.
@@ -37,7 +37,7 @@ pub(crate) struct PyTool {
     /// The registry has the same.
     pub(crate) name: Arc<str>,
     /// The groups that hold it, which the registry keeps up to date.
-    pub(crate) seat: Arc<Seat>,
+    pub(crate) seat: Arc<Memberships>,
     pub(crate) tags: Arc<[Box<str>]>,
     pub(crate) schema: Arc<FunctionSchema>,
     pub(crate) traits: Arc<Traits>,
@@ -78,8 +78,8 @@ impl PyTool {
         let tool = body.get();
         let (group, more) = tool.seat.with(|group, more| (group.clone(), more.into()));
         let (name, tags) = (tool.name.clone(), tool.tags.clone());
-        let (seat, schema) = (tool.seat.clone(), tool.schema.clone());
-        Tool { name, group, more, tags, seat, schema, body }
+        let (memberships, schema) = (tool.seat.clone(), tool.schema.clone());
+        Tool { name, group, more, tags, memberships, schema, body }
     }
 
     /// The schema for a caller to keep: a copy.

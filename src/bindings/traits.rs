@@ -7,7 +7,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use super::signature::{ParameterKind, Signature};
-use crate::policy::{Kind, Permission};
+use crate::policy::{Permission, ToolKind};
 use crate::schema::Node;
 
 /// What a developer says about a tool, as it was said.
@@ -26,7 +26,7 @@ pub(crate) type Tags = Arc<[Box<str>]>;
 /// The same without the tags, understood.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Traits {
-    pub(crate) kind: Kind,
+    pub(crate) kind: ToolKind,
     pub(crate) permission: Permission,
     /// The parameters whose values nobody but the tool sees.
     pub(crate) secrets: Box<[Box<str>]>,
@@ -38,9 +38,9 @@ impl Said {
     /// Reads the words; what does not fit is told with the tool's name.
     pub(crate) fn read(self, tool: &str) -> PyResult<(Tags, Traits)> {
         let kind = match self.kind {
-            None => Kind::default(),
-            Some(word) => Kind::parse(&word).ok_or_else(|| {
-                let words: Vec<_> = Kind::ALL.iter().map(|(_, word)| format!("'{word}'")).collect();
+            None => ToolKind::default(),
+            Some(word) => ToolKind::parse(&word).ok_or_else(|| {
+                let words: Vec<_> = ToolKind::ALL.iter().map(|kind| format!("'{}'", kind.as_str())).collect();
                 PyValueError::new_err(format!("tool `{tool}`: kind must be one of {}, not '{word}'", words.join(", ")))
             })?,
         };

@@ -9,7 +9,7 @@ use super::{
     Preview, ReadRepairs, Repair, Reply, Standing, ToolCall, ToolFacts, Unfit,
 };
 use crate::Result;
-use crate::policy::{CallFacts, Kind, Permission, Redaction, hash};
+use crate::policy::{CallFacts, Permission, Redaction, ToolKind, hash};
 use crate::registry::{Registry, Tool, View};
 use crate::schema::check::Checker;
 
@@ -19,8 +19,8 @@ pub trait Profile {
     fn checker(&self) -> &Checker;
 
     /// The kind of effect the tool has.
-    fn kind(&self) -> Kind {
-        Kind::default()
+    fn kind(&self) -> ToolKind {
+        ToolKind::default()
     }
 
     /// The tool's own wish to be confirmed.
@@ -59,7 +59,7 @@ impl<B: Profile> ToolFacts for Tool<B> {
         &self.name
     }
 
-    fn kind(&self) -> Kind {
+    fn kind(&self) -> ToolKind {
         self.body.kind()
     }
 

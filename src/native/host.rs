@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::{NativeTool, Toolkit};
 use crate::call::{CallInfo, CheckedArguments, Event, EventKind, Host, Reply, Standing, Unfit};
-use crate::policy::{Approvals, Key, Policy, Record};
+use crate::policy::{Approvals, Key, Policy, AuditRecord};
 use crate::registry::{Registry, Tool};
 use crate::{Error, Result};
 
@@ -62,7 +62,7 @@ impl Host for NativeHost<'_> {
         self.toolkit.shared.approvals()
     }
 
-    fn record(&self, record: &Record<'_>) -> Result<(), String> {
+    fn record(&self, record: &AuditRecord<'_>) -> Result<(), String> {
         match self.toolkit.shared.audit() {
             Some(audit) => audit.record(record).map_err(|error| error.to_string()),
             None => Ok(()),

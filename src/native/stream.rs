@@ -24,7 +24,7 @@ use crate::call::{
 };
 use crate::policy::{Answer, Choice};
 use crate::registry::Tool;
-use crate::trace::{Outcome, ToolSpan, Watch, is_watched};
+use crate::trace::{Outcome, RustSpan, ToolSpan, is_watched};
 
 /// The responses to a call. It always gives at least one.
 ///
@@ -289,7 +289,7 @@ fn copy(tool: &Tool<NativeTool>) -> Tool<NativeTool> {
         group: tool.group.clone(),
         more: tool.more.clone(),
         tags: tool.tags.clone(),
-        seat: tool.seat.clone(),
+        memberships: tool.memberships.clone(),
         schema: tool.schema.clone(),
         body: tool.body.clone(),
     }
@@ -311,7 +311,7 @@ struct Report {
     toolkit: Toolkit,
     id: Arc<str>,
     tool: Arc<str>,
-    watch: Option<Watch>,
+    watch: Option<RustSpan>,
     began: Instant,
     chunks: usize,
     code: Option<&'static str>,
@@ -321,7 +321,7 @@ struct Report {
 impl Report {
     fn open(call: &Call) -> Self {
         let watch = is_watched()
-            .then(|| Watch::open(&ToolSpan::new(Some(&call.request.name), call.request.id.as_deref(), None)));
+            .then(|| RustSpan::open(&ToolSpan::new(Some(&call.request.name), call.request.id.as_deref(), None)));
         let report = Self {
             toolkit: call.toolkit.clone(),
             id: call.info.id.as_str().into(),

@@ -15,7 +15,7 @@ use serde_json::Value;
 use super::run::{Failure, Responses, Run, ToolError};
 use super::{ToolContext, schema};
 use crate::call::{Reply, ToolResponse};
-use crate::policy::{Kind, Permission};
+use crate::policy::{Permission, ToolKind};
 use crate::schema::check::Checker;
 use crate::schema::{Entries, FunctionSchema, Node};
 
@@ -47,7 +47,7 @@ pub struct NativeTool {
     checker: Arc<Checker>,
     body: Arc<dyn Fn(ToolContext, Value) -> Result<Responses, Failure> + Send + Sync>,
     is_streaming: bool,
-    kind: Kind,
+    kind: ToolKind,
     permission: Permission,
     timeout: Option<Duration>,
     tags: Arc<[Box<str>]>,
@@ -107,7 +107,7 @@ impl NativeTool {
             checker,
             body: Arc::new(body),
             is_streaming,
-            kind: Kind::default(),
+            kind: ToolKind::default(),
             permission: Permission::default(),
             timeout: None,
             tags: Arc::default(),
@@ -116,7 +116,7 @@ impl NativeTool {
 
     /// The same tool of a kind, which rules can be about.
     #[must_use]
-    pub fn with_kind(self, kind: Kind) -> Self {
+    pub fn with_kind(self, kind: ToolKind) -> Self {
         Self { kind, ..self }
     }
 
@@ -164,7 +164,7 @@ impl NativeTool {
 
     /// Its effect on the world.
     #[must_use]
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> ToolKind {
         self.kind
     }
 

@@ -13,7 +13,7 @@ use super::NativeTool;
 use super::host::random_key;
 use super::stream::ToolStream;
 use crate::call::{ApprovalRequest, CallInfo, EventHub, Permissions, Profile, ToolCall};
-use crate::policy::{Answer, Approvals, Kind, Pending, Permission, Policy, Sink};
+use crate::policy::{Answer, Approvals, Pending, Permission, Policy, Sink, ToolKind};
 use crate::registry::{BASIC, Filter, Registry, Tool, View};
 use crate::schema::check::Checker;
 use crate::{Error, Result};
@@ -58,7 +58,7 @@ impl Profile for NativeTool {
         self.checker()
     }
 
-    fn kind(&self) -> Kind {
+    fn kind(&self) -> ToolKind {
         self.kind()
     }
 

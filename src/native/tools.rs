@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::{NativeTool, ToolContext, ToolError};
 use crate::call::ToolResponse;
-use crate::policy::Kind;
+use crate::policy::ToolKind;
 
 /// The longest wait, in seconds.
 const LONGEST: f64 = 86_400.0;
@@ -37,7 +37,7 @@ pub fn wait() -> NativeTool {
     NativeTool::streaming("wait", description, |_: ToolContext, wait: Wait| {
         stream::unfold(Some(Waiting::new(&wait)), step)
     })
-    .with_kind(Kind::Think)
+    .with_kind(ToolKind::Think)
 }
 
 /// A wait under way.

@@ -1,43 +1,29 @@
-//! What is decided about a call, and by what.
+//! Decisions: the facts about a call that rules look at, and the verdict on it.
 
 use std::borrow::Cow;
+use std::cell::LazyCell;
 use std::fmt;
 use std::sync::Arc;
 
-use super::{Permission, Rule};
+use serde_json::Value;
 
-/// What happens with a call; the later one is the stricter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Decision {
-    /// It runs.
-    Allow,
-    /// Somebody has to agree first.
-    Ask,
-    /// It does not run.
-    Deny,
+use super::{Permission, Rule, ToolKind};
+
+string_enum! {
+    /// The decision about a call; a later one is stricter.
+    #[derive(PartialOrd, Ord)]
+    pub enum Decision {
+        /// The call runs.
+        Allow = "allow",
+        /// The call needs an approval.
+        Ask = "ask",
+        /// The call does not run.
+        Deny = "deny",
+    }
 }
 
 impl Decision {
-    /// Every decision, from the mildest to the strictest.
-    pub const ALL: [Self; 3] = [Self::Allow, Self::Ask, Self::Deny];
-
-    /// Reads the word for it.
-    #[must_use]
-    pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|decision| decision.as_str() == word)
-    }
-
-    /// The word.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Allow => "allow",
-            Self::Ask => "ask",
-            Self::Deny => "deny",
-        }
-    }
-
-    /// What it comes to where nobody can be asked: silence is never consent.
+    /// The decision where there is no approver: silence is never consent.
     #[must_use]
     pub const fn headless(self) -> Self {
         match self {
@@ -53,48 +39,48 @@ impl fmt::Display for Decision {
     }
 }
 
-/// What a decision comes from.
+/// The origin of a decision.
 #[derive(Debug, Clone)]
 pub enum Cause {
     /// A rule of the policy.
     Rule(Arc<Rule>),
-    /// The tool asks by itself, and no rule says otherwise.
+    /// The permission that the tool declares, where no rule says otherwise.
     Permission,
-    /// What the policy does where no rule says anything.
+    /// The default of the policy, where no rule matches.
     Default,
 }
 
-/// What is decided about a call.
+/// The decision about a call, with its origin.
 #[derive(Debug, Clone)]
 pub struct Verdict {
-    /// What happens with the call.
+    /// The decision.
     pub decision: Decision,
-    /// What that comes from.
+    /// The origin of the decision.
     pub cause: Cause,
-    /// What rules in shadow mode would have made of it, if that is something else.
+    /// The decision without shadow mode, if it differs.
     pub shadowed: Option<Arc<Shadowed>>,
 }
 
-/// What would have been decided if nothing were in shadow mode.
+/// The decision that would have been taken without shadow mode.
 #[derive(Debug, Clone)]
 pub struct Shadowed {
-    /// What would have happened with the call.
+    /// The decision.
     pub decision: Decision,
-    /// What that would have come from.
+    /// The origin of the decision.
     pub cause: Cause,
 }
 
-/// What can be decided without looking at the arguments.
+/// A decision without looking at the arguments.
 #[derive(Debug, Clone)]
 pub enum Quick {
-    /// All of it.
+    /// The arguments make no difference.
     Fixed(Verdict),
-    /// A rule in question has a condition on the arguments.
+    /// A rule that may match has a condition on the arguments.
     NeedsArguments,
 }
 
 impl Cause {
-    /// The rule, if it was one.
+    /// The rule, if it is one.
     #[must_use]
     pub fn rule(&self) -> Option<&Arc<Rule>> {
         match self {
@@ -103,7 +89,7 @@ impl Cause {
         }
     }
 
-    /// A word for people and logs: the id of the rule, `permission` or `default`.
+    /// The name for messages and logs: the id of the rule, `permission` or `default`.
     #[must_use]
     pub fn name(&self) -> &str {
         match self {
@@ -134,13 +120,13 @@ impl Verdict {
         self.cause.rule()
     }
 
-    /// Why, in the rule's own words if it has some.
+    /// The reason: the rule's own, if it has one.
     #[must_use]
     pub fn reason(&self) -> Cow<'_, str> {
         self.cause.reason(self.decision)
     }
 
-    /// What holds where no rule does: the stricter of what the tool asks for and what the policy does by default.
+    /// The verdict where no rule matches: the stricter of the permission that the tool declares and the default of the policy.
     pub(super) fn without_rule(permission: Permission, default: Decision) -> Self {
         let (decision, cause) = match permission {
             Permission::Confirm if default <= Decision::Ask => (Decision::Ask, Cause::Permission),
@@ -155,9 +141,102 @@ impl Verdict {
 }
 
 impl Shadowed {
-    /// Why, in the rule's own words if it has some.
+    /// The reason: the rule's own, if it has one.
     #[must_use]
     pub fn reason(&self) -> Cow<'_, str> {
         self.cause.reason(self.decision)
+    }
+}
+
+/// The facts about a call, apart from its arguments, that rules can match.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct CallFacts<'a> {
+    /// The name of the tool.
+    pub tool: &'a str,
+    /// The MCP server that it belongs to, by the name that this program gave it and never by what the server says.
+    pub server: Option<&'a str>,
+    /// The groups that hold it.
+    pub groups: &'a [&'a str],
+    /// Its tags.
+    pub tags: &'a [&'a str],
+    /// The kind of effect that it has.
+    pub kind: ToolKind,
+    /// The permission that the tool declares.
+    pub permission: Permission,
+    /// The caller, if one is named.
+    pub caller: Option<&'a str>,
+}
+
+impl<'a> CallFacts<'a> {
+    /// The facts about a call of a tool of which only the name is known.
+    #[must_use]
+    pub const fn of(tool: &'a str) -> Self {
+        Self {
+            tool,
+            server: None,
+            groups: &[],
+            tags: &[],
+            kind: ToolKind::Other,
+            permission: Permission::Auto,
+            caller: None,
+        }
+    }
+}
+
+/// The arguments of a call, which are converted only when a rule looks at them.
+///
+/// They are the arguments that the tool will run with. Arguments that JSON cannot express must be refused before: a rule that
+/// denies could not see what it is there to deny. A call without arguments has `null`.
+pub trait Arguments {
+    /// The arguments; an object, or `null`.
+    fn value(&self) -> &Value;
+}
+
+impl Arguments for Value {
+    fn value(&self) -> &Value {
+        self
+    }
+}
+
+impl<F: FnOnce() -> Value> Arguments for LazyCell<Value, F> {
+    fn value(&self) -> &Value {
+        self
+    }
+}
+
+/// Call facts as owned data, for a cache.
+#[derive(Debug)]
+pub(super) struct OwnedFacts {
+    tool: Box<str>,
+    server: Option<Box<str>>,
+    groups: Box<[Box<str>]>,
+    tags: Box<[Box<str>]>,
+    kind: ToolKind,
+    permission: Permission,
+    caller: Option<Box<str>>,
+}
+
+impl OwnedFacts {
+    pub(super) fn new(facts: &CallFacts<'_>) -> Self {
+        let owned = |names: &[&str]| names.iter().map(|name| Box::from(*name)).collect();
+        Self {
+            tool: facts.tool.into(),
+            server: facts.server.map(Box::from),
+            groups: owned(facts.groups),
+            tags: owned(facts.tags),
+            kind: facts.kind,
+            permission: facts.permission,
+            caller: facts.caller.map(Box::from),
+        }
+    }
+
+    pub(super) fn equals(&self, facts: &CallFacts<'_>) -> bool {
+        let same = |ours: &[Box<str>], theirs: &[&str]| ours.iter().map(AsRef::as_ref).eq(theirs.iter().copied());
+        *self.tool == *facts.tool
+            && self.server.as_deref() == facts.server
+            && self.caller.as_deref() == facts.caller
+            && (self.kind, self.permission) == (facts.kind, facts.permission)
+            && same(&self.groups, facts.groups)
+            && same(&self.tags, facts.tags)
     }
 }

@@ -1,48 +1,48 @@
-//! The policy: rules that can change at any time, and decisions that always follow one whole state of them.
+//! The policy engine: rules that can change at any time, and decisions that always see one consistent state of them.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::explain::{Explanation, explain};
-use super::file::Source;
-use super::pattern::Texts;
+use super::pattern::ArgumentTexts;
 use super::snapshot::Snapshot;
-use super::{Arguments, CallFacts, Cause, Decision, Question, Quick, Rule, Tier, Verdict, rfc3339};
+use super::{Arguments, CallFacts, Cause, Decision, PolicyFile, Question, Quick, Rule, Tier, Verdict, rfc3339};
+use crate::sync::{lock, read, write};
 use crate::{Error, Result};
 
-/// Rules, and what to do where none of them says anything.
+/// A set of rules, with a default for calls that no rule matches.
 ///
-/// A call is decided by the first rule that is about it. Rules are tried by tier, then by priority; of equal ones those
-/// that deny go first, then those that ask. Below all rules a tool that wants to be confirmed asks, and below that is
-/// the default; the stricter of the two holds.
+/// A call is decided by the first rule that matches it. Rules are tried by tier, then by priority; of equal ones those
+/// that deny go first, then those that ask. If no rule matches, the stricter of the tool's own permission and the default
+/// decides.
 ///
-/// It is shared between threads as it is. Nothing is locked while arguments are asked for.
+/// It can be shared between threads. Nothing is locked while arguments are converted.
 #[derive(Debug)]
 pub struct Policy {
     snapshot: RwLock<Arc<Snapshot>>,
-    /// The files that were loaded. Whoever changes anything holds this.
-    sources: Mutex<Vec<Source>>,
+    /// The files that were loaded; locked by every change of the policy.
+    files: Mutex<Vec<PolicyFile>>,
     revision: AtomicU64,
     shadowed: Mutex<VecDeque<ShadowNote>>,
 }
 
-/// How many decisions of shadow mode are kept; the oldest make room.
-const SHADOWED: usize = 1000;
+/// The most decisions of shadow mode that are kept; the oldest are dropped.
+const MAX_SHADOWED: usize = 1000;
 
-/// A decision that shadow mode kept from taking effect.
+/// A decision that had no effect because of shadow mode.
 #[derive(Debug, Clone)]
 pub struct ShadowNote {
-    /// When it was taken.
+    /// The time of the decision.
     pub time: Timestamp,
     /// The tool's name.
     pub tool: Box<str>,
     /// The caller.
     pub caller: Option<Box<str>>,
-    /// The decision that was taken, and the one that shadow mode kept back.
+    /// The decision that was taken, with the one without shadow mode.
     pub verdict: Verdict,
 }
 
@@ -63,8 +63,8 @@ impl ShadowNote {
     }
 }
 
-/// What a change may change.
-pub(super) struct State {
+/// The part of a policy that a change edits.
+pub(super) struct PolicyState {
     pub(super) rules: Vec<Arc<Rule>>,
     default: Decision,
     is_shadow: bool,
@@ -74,12 +74,12 @@ impl Default for Policy {
     fn default() -> Self {
         let snapshot = Snapshot::new(Vec::new(), Decision::Allow, false);
         let snapshot = RwLock::new(Arc::new(snapshot));
-        Self { snapshot, sources: Mutex::default(), revision: AtomicU64::new(0), shadowed: Mutex::default() }
+        Self { snapshot, files: Mutex::default(), revision: AtomicU64::new(0), shadowed: Mutex::default() }
     }
 }
 
 impl Policy {
-    /// A policy of these rules.
+    /// Makes a policy of these rules.
     ///
     /// # Errors
     ///
@@ -93,11 +93,11 @@ impl Policy {
         Ok(policy)
     }
 
-    /// Adds a rule, and hands it back with its id, which is made if it had none.
+    /// Adds a rule, and returns it with its id, which is made if it had none.
     ///
     /// # Errors
     ///
-    /// [`Error::DuplicateRule`] if there is one of that id; then nothing changes.
+    /// [`Error::DuplicateRule`] if the id is taken; then nothing changes.
     pub fn add(&self, rule: Rule) -> Result<Arc<Rule>> {
         self.change(|state| {
             insert(&mut state.rules, vec![rule])?;
@@ -114,9 +114,9 @@ impl Policy {
         self.change(|state| insert(&mut state.rules, rules))
     }
 
-    /// Takes a rule out, if it is there.
+    /// Removes a rule, if it exists.
     pub fn remove(&self, id: &str) -> Option<Arc<Rule>> {
-        let _writer = self.lock();
+        let _writer = self.lock_files();
         let mut removed = None;
         if self.rule(id).is_some() {
             self.swap(|state| {
@@ -127,69 +127,54 @@ impl Policy {
         removed
     }
 
-    /// Puts rules in the place of all that a tier has; they get that tier.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::DuplicateRule`] if one has the id of another; then nothing changes.
-    pub fn replace_tier(&self, tier: Tier, mut rules: Vec<Rule>) -> Result<()> {
-        for rule in &mut rules {
-            rule.tier = tier;
-        }
-        self.change(|state| {
-            state.rules.retain(|rule| rule.tier != tier);
-            insert(&mut state.rules, rules)
-        })
-    }
-
     /// All rules, in the order in which they are tried.
     #[must_use]
     pub fn rules(&self) -> Vec<Arc<Rule>> {
         self.snapshot().rules.clone()
     }
 
-    /// The rule of an id.
+    /// Finds a rule by its id.
     #[must_use]
     pub fn rule(&self, id: &str) -> Option<Arc<Rule>> {
         self.snapshot().rules.iter().find(|rule| rule.id() == id).cloned()
     }
 
-    /// What is done where no rule says anything.
+    /// The decision for calls that no rule matches.
     #[must_use]
     pub fn default_decision(&self) -> Decision {
         self.snapshot().default
     }
 
-    /// Sets what is done where no rule says anything.
+    /// Sets the decision for calls that no rule matches.
     pub fn set_default(&self, default: Decision) {
-        let _writer = self.lock();
+        let _writer = self.lock_files();
         self.swap(|state| state.default = default);
     }
 
-    /// Whether the whole policy only tells what it would do.
+    /// True if the whole policy is in shadow mode.
     #[must_use]
     pub fn is_shadow(&self) -> bool {
         self.snapshot().is_shadow
     }
 
-    /// Makes the whole policy only tell what it would do, or do it again. In shadow mode a tool that wants to be
-    /// confirmed still asks, and every other call is allowed.
+    /// Switches shadow mode of the whole policy, in which it only reports its decisions. A tool whose permission is to confirm
+    /// still asks, and every other call is allowed.
     pub fn set_shadow(&self, is_shadow: bool) {
-        let _writer = self.lock();
+        let _writer = self.lock_files();
         self.swap(|state| state.is_shadow = is_shadow);
     }
 
-    /// A number that grows with every change. Who reads it before a verdict knows until when the verdict holds.
+    /// A number that grows with every change. A verdict holds as long as the number that was read before it.
     #[must_use]
     pub fn revision(&self) -> u64 {
         self.revision.load(Ordering::Acquire)
     }
 
-    /// Decides without looking at the arguments, if that can be done.
+    /// Decides without looking at the arguments, if they make no difference.
     #[must_use]
-    pub fn quick(&self, subject: &CallFacts<'_>) -> Quick {
-        let snapshot = self.snapshot.read().unwrap_or_else(PoisonError::into_inner);
-        snapshot.with_plan(subject, |plan| match &plan.fixed {
+    pub fn quick(&self, facts: &CallFacts<'_>) -> Quick {
+        let snapshot = read(&self.snapshot);
+        snapshot.with_plan(facts, |plan| match &plan.fixed {
             Some(verdict) => Quick::Fixed(verdict.clone()),
             None => Quick::NeedsArguments,
         })
@@ -197,37 +182,37 @@ impl Policy {
 
     /// Decides about a call.
     #[must_use]
-    pub fn decide(&self, subject: &CallFacts<'_>, arguments: &dyn Arguments) -> Verdict {
-        let snapshot = self.snapshot.read().unwrap_or_else(PoisonError::into_inner);
-        let plan = snapshot.with_plan(subject, |plan| match &plan.fixed {
+    pub fn decide(&self, facts: &CallFacts<'_>, arguments: &dyn Arguments) -> Verdict {
+        let snapshot = read(&self.snapshot);
+        let plan = snapshot.with_plan(facts, |plan| match &plan.fixed {
             Some(verdict) => Err(verdict.clone()),
             None => Ok(plan.clone()),
         });
-        // Arguments are asked for when nothing is locked: that may run anything.
+        // Converting arguments may run any code, so nothing is locked then.
         drop(snapshot);
         let plan = match plan {
             Ok(plan) => plan,
             Err(verdict) => return verdict,
         };
-        let mut texts = Texts::default();
+        let mut texts = ArgumentTexts::default();
         let arguments = arguments.value();
-        plan.verdict(|rule| rule.misfit_of_arguments(arguments, &mut texts).is_none())
+        plan.verdict(|rule| rule.argument_mismatch(arguments, &mut texts).is_none())
     }
 
-    /// Tells what every rule makes of a call, and which one decides.
+    /// Explains a decision: the outcome of every rule, and the one that decides.
     #[must_use]
-    pub fn explain(&self, subject: &CallFacts<'_>, arguments: &dyn Arguments) -> Explanation {
-        self.explain_with(subject, arguments, arguments.value())
+    pub fn explain(&self, facts: &CallFacts<'_>, arguments: &dyn Arguments) -> Explanation {
+        self.explain_with(facts, arguments, arguments.value())
     }
 
-    /// The same, with other arguments to show than those that are judged: some may be secret.
+    /// Explains a decision with redacted arguments: `shown` are the arguments that the explanation may quote.
     #[must_use]
-    pub fn explain_with(&self, subject: &CallFacts<'_>, arguments: &dyn Arguments, shown: &Value) -> Explanation {
-        explain(&self.snapshot(), subject, arguments.value(), shown)
+    pub fn explain_with(&self, facts: &CallFacts<'_>, arguments: &dyn Arguments, shown: &Value) -> Explanation {
+        explain(&self.snapshot(), facts, arguments.value(), shown)
     }
 
-    /// Answers what a cause asks about a caller's use of a tool from now on, also after a restart if there is a file of the
-    /// user's rules. False if it is not for the user to answer that for good.
+    /// Adds a lasting approval of a tool for a caller, as the answer to the question of a cause; it survives a restart if a file
+    /// of the user's tier is loaded. False if a stronger tier than the user's asks, which a user may not answer permanently.
     ///
     /// # Errors
     ///
@@ -242,73 +227,72 @@ impl Policy {
             "answers": Question::from(asked).to_string(),
             "decision": "allow",
             "tier": "user",
-            "reason": "it was allowed for always when somebody was asked",
+            "reason": "an approver allowed it for always",
         }))?;
         self.remember(rule)?;
         Ok(true)
     }
 
-    /// Keeps what would have been decided if nothing were in shadow mode, if that is something else.
+    /// Records a verdict whose decision differs without shadow mode.
     pub fn note_shadow(&self, tool: &str, caller: Option<&str>, verdict: &Verdict, time: Timestamp) {
         if verdict.shadowed.is_none() {
             return;
         }
         let note = ShadowNote { time, tool: tool.into(), caller: caller.map(Box::from), verdict: verdict.clone() };
-        let mut shadowed = self.shadowed.lock().unwrap_or_else(PoisonError::into_inner);
-        if shadowed.len() >= SHADOWED {
+        let mut shadowed = lock(&self.shadowed);
+        if shadowed.len() >= MAX_SHADOWED {
             shadowed.pop_front();
         }
         shadowed.push_back(note);
     }
 
-    /// The last decisions that shadow mode kept from taking effect, oldest first.
+    /// The latest decisions that had no effect because of shadow mode, oldest first.
     #[must_use]
     pub fn shadowed(&self) -> Vec<ShadowNote> {
-        self.shadowed.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+        lock(&self.shadowed).iter().cloned().collect()
     }
 
     pub(super) fn snapshot(&self) -> Arc<Snapshot> {
-        // The snapshot is replaced in one assignment, so it is whole after any panic.
-        self.snapshot.read().unwrap_or_else(PoisonError::into_inner).clone()
+        read(&self.snapshot).clone()
     }
 
-    pub(super) fn lock(&self) -> MutexGuard<'_, Vec<Source>> {
-        self.sources.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn lock_files(&self) -> MutexGuard<'_, Vec<PolicyFile>> {
+        lock(&self.files)
     }
 
-    /// Changes everything at once, or nothing.
-    fn change<T>(&self, edit: impl FnOnce(&mut State) -> Result<T>) -> Result<T> {
-        let _writer = self.lock();
+    /// Applies a change as a whole, or not at all.
+    fn change<T>(&self, edit: impl FnOnce(&mut PolicyState) -> Result<T>) -> Result<T> {
+        let _writer = self.lock_files();
         let mut state = self.state();
         let done = edit(&mut state)?;
         self.put(state);
         Ok(done)
     }
 
-    /// Changes what cannot go wrong; the caller holds the lock of writers.
-    pub(super) fn swap(&self, edit: impl FnOnce(&mut State)) {
+    /// Applies a change that cannot fail; the caller holds the lock of `files`.
+    pub(super) fn swap(&self, edit: impl FnOnce(&mut PolicyState)) {
         let mut state = self.state();
         edit(&mut state);
         self.put(state);
     }
 
-    fn state(&self) -> State {
+    fn state(&self) -> PolicyState {
         let snapshot = self.snapshot();
-        State { rules: snapshot.rules.clone(), default: snapshot.default, is_shadow: snapshot.is_shadow }
+        PolicyState { rules: snapshot.rules.clone(), default: snapshot.default, is_shadow: snapshot.is_shadow }
     }
 
-    fn put(&self, state: State) {
+    fn put(&self, state: PolicyState) {
         let snapshot = Arc::new(Snapshot::new(state.rules, state.default, state.is_shadow));
-        *self.snapshot.write().unwrap_or_else(PoisonError::into_inner) = snapshot;
-        // After the rules: who has read the new number sees the new rules.
+        *write(&self.snapshot) = snapshot;
+        // After the rules: a thread that has read the new number sees the new rules.
         self.revision.fetch_add(1, Ordering::Release);
     }
 }
 
-/// Adds rules, which get an id if they have none.
+/// Adds rules; those without an id get one.
 pub(super) fn insert(rules: &mut Vec<Arc<Rule>>, new: Vec<Rule>) -> Result<()> {
     let mut ids: HashSet<Arc<str>> = rules.iter().map(|rule| rule.id.clone()).collect();
-    // Ids that are given come before those that are made.
+    // Given ids take precedence over generated ones.
     for rule in new.iter().filter(|rule| !rule.id.is_empty()) {
         if !ids.insert(rule.id.clone()) {
             return Err(Error::DuplicateRule { id: rule.id.to_string() });
@@ -328,7 +312,7 @@ pub(super) fn insert(rules: &mut Vec<Arc<Rule>>, new: Vec<Rule>) -> Result<()> {
     Ok(())
 }
 
-/// The glob that only this name fits.
+/// The glob that matches only this name.
 fn exactly(name: &str) -> String {
     let mut glob = String::with_capacity(name.len());
     for letter in name.chars() {
@@ -340,59 +324,59 @@ fn exactly(name: &str) -> String {
     glob
 }
 
-/// One state of the rules of a toolkit: which policy, and its revision.
+/// The state of the rules of a toolkit: which policy, and its revision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stamp(u64);
+pub struct PolicyStamp(u64);
 
-impl Stamp {
-    /// The stamp of a policy's revision; `epoch` counts how often another policy was put in place.
+impl PolicyStamp {
+    /// Makes the stamp of a policy's revision; `epoch` counts how often the policy was replaced.
     #[must_use]
     pub const fn new(epoch: u64, revision: u64) -> Self {
         Self(epoch << 32 | revision & 0xFFFF_FFFF)
     }
 }
 
-/// Never a stamp.
+/// A value that no stamp has.
 const NEVER: u64 = u64::MAX;
 
-/// Remembers that a tool may run whatever its arguments are, for a call without a caller, until rules or groups change.
+/// A cache of the decision that a tool may run with any arguments and without a caller, until rules or groups change.
 #[derive(Debug)]
 pub struct AllowCache {
-    /// Counts the changes of the groups of its toolkit, which rules may name.
+    /// The number of changes to the groups of its toolkit, which rules may name.
     groups: Arc<AtomicU64>,
     rules_at: AtomicU64,
     groups_at: AtomicU64,
 }
 
 impl AllowCache {
-    /// A cache that remembers nothing yet.
+    /// Makes an empty cache.
     #[must_use]
     pub fn new(groups: Arc<AtomicU64>) -> Self {
         Self { groups, rules_at: AtomicU64::new(NEVER), groups_at: AtomicU64::new(NEVER) }
     }
 
-    /// The cache for another form of the same tool, which is decided about anew.
+    /// Makes an empty cache for another form of the same tool.
     #[must_use]
     pub fn renewed(&self) -> Self {
         Self::new(self.groups.clone())
     }
 
-    /// The state of the groups; to be read before the rules are.
+    /// The state of the groups; read it before the rules.
     #[must_use]
     pub fn groups(&self) -> u64 {
         self.groups.load(Ordering::Relaxed)
     }
 
-    /// True if the tool may run by this state of the rules.
+    /// True if the tool may run under this state of the rules.
     #[inline]
     #[must_use]
-    pub fn holds(&self, rules: Stamp) -> bool {
+    pub fn holds(&self, rules: PolicyStamp) -> bool {
         self.rules_at.load(Ordering::Acquire) == rules.0 && self.groups_at.load(Ordering::Relaxed) == self.groups()
     }
 
-    /// Remembers that the tool may run, by the state of rules and groups at which that was found.
-    pub fn allow(&self, rules: Stamp, groups: u64) {
-        // Never both new halves of two different answers: between the stores the cache holds for nothing.
+    /// Stores that the tool may run under this state of rules and groups.
+    pub fn allow(&self, rules: PolicyStamp, groups: u64) {
+        // Never the halves of two different entries: between the stores the cache is invalid.
         self.rules_at.store(NEVER, Ordering::Relaxed);
         self.groups_at.store(groups, Ordering::Relaxed);
         self.rules_at.store(rules.0, Ordering::Release);

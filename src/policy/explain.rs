@@ -1,52 +1,52 @@
-//! Why a call is decided as it is, rule by rule.
+//! Explanations: the reasons for a decision, rule by rule.
 
 use std::fmt;
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::condition::Short;
-use super::pattern::Texts;
-use super::rule::{ArgumentField, Field};
+use super::argument::Short;
+use super::pattern::ArgumentTexts;
+use super::rule::{ArgumentField, FactField};
 use super::snapshot::Snapshot;
 use super::{CallFacts, Cause, Decision, Question, Rule, Verdict};
 
-/// Every rule in the order in which it is tried, and what came of it.
+/// The explanation of a decision: every rule in the order in which it is tried, with its outcome.
 #[derive(Debug, Clone)]
 pub struct Explanation {
     /// The name of the tool that is called.
     pub tool: String,
     /// The rules.
-    pub tried: Vec<Tried>,
-    /// What is decided in the end.
+    pub tried: Vec<TriedRule>,
+    /// The verdict.
     pub verdict: Verdict,
-    /// What asks, if that has been answered for good.
+    /// The origin of the question, if a lasting approval answers it.
     pub question: Option<Cause>,
-    /// What the policy does where no rule says anything.
+    /// The default of the policy.
     pub default: Decision,
 }
 
-/// One rule, and what came of it.
+/// One rule, with its outcome.
 #[derive(Debug, Clone)]
-pub struct Tried {
+pub struct TriedRule {
     /// The rule.
     pub rule: Arc<Rule>,
-    /// What came of it.
-    pub outcome: Outcome,
+    /// The outcome.
+    pub outcome: RuleOutcome,
 }
 
-/// What came of a rule.
+/// The outcome of a rule for one call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
-    /// It is about the call, and decides.
+pub enum RuleOutcome {
+    /// The rule matches and decides.
     Decides,
-    /// It is about the call, and would have decided if nothing were in shadow mode.
+    /// The rule matches and would decide without shadow mode.
     WouldDecide,
-    /// It asks, which has been answered for good.
+    /// The rule asks, and a lasting approval answers it.
     Answered,
-    /// It is about the call, but another one goes before it, or it is in shadow mode and makes no difference.
+    /// The rule matches, but another one goes before it, or it is in shadow mode and makes no difference.
     Matches,
-    /// It is not about the call.
+    /// The rule does not match.
     Fails(Failure),
 }
 
@@ -55,16 +55,16 @@ pub enum Outcome {
 pub struct Failure {
     /// The field of the rule; conditions on arguments are `arguments.PATH`.
     pub condition: String,
-    /// What the rule wants there.
+    /// The value that the rule expects.
     pub wanted: String,
-    /// What the call has there.
+    /// The value in the call.
     pub seen: String,
 }
 
-pub(super) fn explain(snapshot: &Snapshot, subject: &CallFacts<'_>, arguments: &Value, shown: &Value) -> Explanation {
-    let mut texts = Texts::default();
-    let plan = snapshot.plan(subject);
-    let mut is_met = |rule: &Rule| rule.misfit_of_arguments(arguments, &mut texts).is_none();
+pub(super) fn explain(snapshot: &Snapshot, facts: &CallFacts<'_>, arguments: &Value, shown: &Value) -> Explanation {
+    let mut texts = ArgumentTexts::default();
+    let plan = snapshot.plan(facts);
+    let mut is_met = |rule: &Rule| rule.argument_mismatch(arguments, &mut texts).is_none();
     let (unanswered, _) = plan.unanswered(&mut is_met);
     let verdict = plan.verdict(is_met);
     let is_answered = verdict.rule().is_some_and(|rule| rule.is_answer());
@@ -74,22 +74,22 @@ pub(super) fn explain(snapshot: &Snapshot, subject: &CallFacts<'_>, arguments: &
     };
     let shadowed = verdict.shadowed.as_ref().map(|shadowed| &shadowed.cause);
     let tried = snapshot.rules.iter().map(|rule| {
-        let outcome = match failure(rule, subject, (arguments, shown), &mut texts) {
-            Some(failure) => Outcome::Fails(failure),
-            None if is(Some(&verdict.cause), rule) => Outcome::Decides,
-            None if is(question.as_ref(), rule) => Outcome::Answered,
-            None if is(shadowed, rule) => Outcome::WouldDecide,
-            None if rule.is_answer() && !is_answer_to(rule, &unanswered) => Outcome::Fails(Failure {
+        let outcome = match failure(rule, facts, (arguments, shown), &mut texts) {
+            Some(failure) => RuleOutcome::Fails(failure),
+            None if is(Some(&verdict.cause), rule) => RuleOutcome::Decides,
+            None if is(question.as_ref(), rule) => RuleOutcome::Answered,
+            None if is(shadowed, rule) => RuleOutcome::WouldDecide,
+            None if rule.is_answer() && !is_answer_to(rule, &unanswered) => RuleOutcome::Fails(Failure {
                 condition: "answers".to_owned(),
                 wanted: wanted(rule.fields.get("answers")),
                 seen: asked(&unanswered),
             }),
-            None => Outcome::Matches,
+            None => RuleOutcome::Matches,
         };
-        Tried { rule: rule.clone(), outcome }
+        TriedRule { rule: rule.clone(), outcome }
     });
     Explanation {
-        tool: subject.tool.to_owned(),
+        tool: facts.tool.to_owned(),
         tried: tried.collect(),
         default: snapshot.default,
         verdict: verdict.clone(),
@@ -101,7 +101,7 @@ fn is_answer_to(rule: &Rule, verdict: &Verdict) -> bool {
     verdict.decision == Decision::Ask && rule.answers(&verdict.cause)
 }
 
-/// What somebody would be asked.
+/// The question that the verdict asks, for a message.
 fn asked(verdict: &Verdict) -> String {
     match (verdict.decision, verdict.rule()) {
         (Decision::Ask, Some(rule)) => format!("\"{}\" of tier {}", Question::from(&verdict.cause), rule.tier()),
@@ -110,26 +110,26 @@ fn asked(verdict: &Verdict) -> String {
     }
 }
 
-/// The first condition that a call does not fulfil; of its arguments, those are told that may be shown.
+/// The first condition that a call does not fulfil; only `shown` arguments are quoted.
 fn failure(
     rule: &Rule,
-    subject: &CallFacts<'_>,
+    facts: &CallFacts<'_>,
     (arguments, shown): (&Value, &Value),
-    texts: &mut Texts,
+    texts: &mut ArgumentTexts,
 ) -> Option<Failure> {
-    if let Some(field) = rule.misfit(subject) {
+    if let Some(field) = rule.facts.mismatch(facts) {
         let one = |name: Option<&str>| name.map_or_else(|| "none".to_owned(), |name| format!("{name:?}"));
         let (condition, seen) = match field {
-            Field::Tool => ("tool", one(Some(subject.tool))),
-            Field::Server => ("server", one(subject.server)),
-            Field::Group => ("group", format!("{:?}", subject.groups)),
-            Field::Tag => ("tag", format!("{:?}", subject.tags)),
-            Field::Kind => ("kind", one(Some(subject.kind.as_str()))),
-            Field::Caller => ("caller", one(subject.caller)),
+            FactField::Tool => ("tool", one(Some(facts.tool))),
+            FactField::Server => ("server", one(facts.server)),
+            FactField::Group => ("group", format!("{:?}", facts.groups)),
+            FactField::Tag => ("tag", format!("{:?}", facts.tags)),
+            FactField::Kind => ("kind", one(Some(facts.kind.as_str()))),
+            FactField::Caller => ("caller", one(facts.caller)),
         };
         return Some(Failure { condition: condition.to_owned(), wanted: wanted(rule.fields.get(condition)), seen });
     }
-    Some(match rule.misfit_of_arguments(arguments, texts)? {
+    Some(match rule.argument_mismatch(arguments, texts)? {
         ArgumentField::Condition(at) => {
             let path = &rule.arguments[at].path;
             let text = path.to_string();
@@ -161,7 +161,7 @@ impl fmt::Display for Explanation {
         }
         let mark = |is: fn(&Cause) -> bool| match &self.question {
             _ if is(&self.verdict.cause) => ": decides",
-            Some(question) if is(question) => ": asks, which has been answered",
+            Some(question) if is(question) => ": asks, and is answered",
             _ => "",
         };
         let of_tool = mark(|cause| matches!(cause, Cause::Permission));
@@ -171,7 +171,7 @@ impl fmt::Display for Explanation {
     }
 }
 
-impl fmt::Display for Tried {
+impl fmt::Display for TriedRule {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let rule = &self.rule;
         let (id, tier, priority, decision) = (rule.id(), rule.tier(), rule.priority(), rule.decision());
@@ -184,12 +184,12 @@ impl fmt::Display for Tried {
         }
         formatter.write_str("): ")?;
         match &self.outcome {
-            Outcome::Decides => formatter.write_str("decides"),
-            Outcome::Answered => formatter.write_str("asks, which has been answered"),
-            Outcome::WouldDecide => formatter.write_str("would decide"),
-            Outcome::Matches => formatter.write_str("is about this call too"),
-            Outcome::Fails(Failure { condition, wanted, seen }) => {
-                write!(formatter, "no, its `{condition}` is {wanted} and the call has {seen}")
+            RuleOutcome::Decides => formatter.write_str("decides"),
+            RuleOutcome::Answered => formatter.write_str("asks, and is answered"),
+            RuleOutcome::WouldDecide => formatter.write_str("would decide"),
+            RuleOutcome::Matches => formatter.write_str("matches too"),
+            RuleOutcome::Fails(Failure { condition, wanted, seen }) => {
+                write!(formatter, "does not match: `{condition}` is {wanted}, the call has {seen}")
             }
         }
     }

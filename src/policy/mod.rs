@@ -1,65 +1,45 @@
-//! Who may do what: rules that allow a call, ask somebody about it, or deny it.
+//! Policies: rules that allow a call, ask for approval, or deny it.
 //!
-//! A [`Policy`] decides about a [`CallFacts`], and looks at its [`Arguments`] only where a rule does. What opens is read
-//! narrowly, what closes is read widely, and what cannot be read opens nothing.
+//! A [`Policy`] decides about a call by its [`CallFacts`], and looks at its [`Arguments`] only where a rule does. Rules that
+//! allow are matched narrowly, rules that ask or deny are matched widely, and an invalid rule never allows anything.
+//!
+//! Read in this order:
+//!
+//! | module | holds |
+//! |---|---|
+//! | `decision` | the input and the output: [`CallFacts`], [`Decision`], [`Verdict`] |
+//! | `rule` | a [`Rule`], its [`Tier`], and the words of tools that it can name: [`ToolKind`], [`Permission`] |
+//! | `argument`, `pattern` | the conditions of a rule on arguments; globs and regular expressions |
+//! | `engine` | [`Policy`]: the rules, which can change at any time, and the decision |
+//! | `snapshot` | one immutable state of the rules: sorted, indexed, with cached plans |
+//! | `explain` | the reasons for a decision, rule by rule |
+//! | `file` | policy files: parsing, problems, appending |
+//! | `approval` | pending calls, answers, signatures and single use |
+//! | `audit`, `redact` | the record of decisions, and secrets hidden from it |
 
-mod answer;
 mod approval;
+mod argument;
 mod audit;
 mod canonical;
-mod condition;
 mod decimal;
 mod decision;
 mod engine;
-mod example;
 mod explain;
-mod fault;
-mod fields;
 mod file;
-mod glob;
-mod grant;
-mod hex;
-mod index;
-mod key;
-mod kind;
-mod ledger;
-mod loading;
-mod matcher;
-mod moment;
 mod number;
-mod path;
 mod pattern;
-mod pending;
-mod problem;
-mod question;
-mod read;
 mod redact;
 mod rule;
 mod snapshot;
-mod subject;
-mod test;
-mod tier;
-mod toml;
-mod write;
 
-pub use answer::{Answer, Choice};
-pub use approval::{ApprovalScope, Approvals, Draft};
-pub use audit::{AuditLog, Durability, Record, Ruling, Sink};
+pub use approval::{
+    Answer, ApprovalDraft, ApprovalScope, Approvals, Choice, Grants, Key, Pending, Question, Ticket, rfc3339,
+};
+pub use audit::{AuditLog, AuditRecord, Durability, Ruling, Sink};
 pub use canonical::{canonical, hash};
-pub use decision::{Cause, Decision, Quick, Shadowed, Verdict};
-pub use engine::{AllowCache, Policy, ShadowNote, Stamp};
-pub use explain::{Explanation, Failure, Outcome, Tried};
-pub use file::Source;
-pub use grant::{Grants, Ticket};
-pub use hex::hex;
-pub use key::Key;
-pub use kind::{Kind, Permission};
-pub use moment::rfc3339;
-pub use pending::Pending;
-pub use problem::{Effect, Problem};
-pub use question::Question;
+pub use decision::{Arguments, CallFacts, Cause, Decision, Quick, Shadowed, Verdict};
+pub use engine::{AllowCache, Policy, PolicyStamp, ShadowNote};
+pub use explain::{Explanation, Failure, RuleOutcome, TriedRule};
+pub use file::{Effect, PolicyFile, PolicyProblem, append};
 pub use redact::Redaction;
-pub use rule::{MAX_PRIORITY, Origin, Rule};
-pub use subject::{Arguments, CallFacts};
-pub use tier::Tier;
-pub use write::append;
+pub use rule::{MAX_PRIORITY, Origin, Permission, Rule, Tier, ToolKind};

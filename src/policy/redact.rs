@@ -1,13 +1,13 @@
-//! Redaction: arguments, and what is said about them, without their secrets.
+//! Redaction: arguments, and problems with them, without their secrets.
 //!
-//! A secret is named by its parameter, or by the way to it inside of one with dots between: `token` or `login.password`. The
-//! way leads through arrays, to each of their items, and a name may have dots of its own.
+//! A secret is named by its parameter, or by a path with dots: `token` or `login.password`. The
+//! path leads through arrays, to each of their items, and a name may contain dots.
 
 use serde_json::{Map, Value};
 
 use crate::schema::check::{HIDDEN, Problem, ValuePath, is_near};
 
-/// The secrets of a tool, and the parameters that certainly are none.
+/// The secrets of a tool, and the parameters that may be shown.
 ///
 /// ```
 /// use serde_json::json;
@@ -25,12 +25,12 @@ pub struct Redaction<'a> {
     secrets: &'a [Box<str>],
     /// The parameters that the model was shown.
     parameters: Option<&'a Map<String, Value>>,
-    /// True if the tool takes other names, too.
+    /// True if the tool accepts other names, too.
     is_open: bool,
 }
 
 impl<'a> Redaction<'a> {
-    /// Redacts the secrets of a tool that has the schema `parameters`.
+    /// Makes the redaction of a tool with these secrets and this schema of its parameters.
     #[must_use]
     pub fn new(secrets: &'a [Box<str>], parameters: &'a Value) -> Self {
         let is_open = parameters.get("additionalProperties").is_some_and(|rest| *rest != Value::Bool(false))
@@ -39,15 +39,15 @@ impl<'a> Redaction<'a> {
         Self { secrets, parameters, is_open: is_open || parameters.is_none() }
     }
 
-    /// True if the tool has no secrets, so that everything may be shown.
+    /// True if the tool has no secrets.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.secrets.is_empty()
     }
 
-    /// Arguments that the tool may run with, with every secret hidden.
+    /// Hides every secret in arguments that the tool may run with.
     ///
-    /// A name that is almost that of a secret is taken for it, and a name that the tool does not have for one: a model that
+    /// A name that is almost that of a secret counts as the secret, and so does a name that the tool does not have: a model that
     /// misspells a name has sent the secret all the same.
     #[must_use]
     pub fn arguments(&self, arguments: &Value) -> Value {
@@ -68,7 +68,7 @@ impl<'a> Redaction<'a> {
         shown
     }
 
-    /// Arguments that may not fit the tool, of which only parameters without a secret are shown.
+    /// Hides everything but parameters without a secret, in arguments that were not validated.
     #[must_use]
     pub fn unchecked(&self, sent: Value) -> Value {
         if self.is_empty() {
@@ -76,7 +76,7 @@ impl<'a> Redaction<'a> {
         }
         let Value::Object(mut entries) = sent else { return HIDDEN.into() };
         for (name, value) in &mut entries {
-            let is_secret = self.secrets.iter().any(|way| touches(way, std::iter::once(name.as_str())));
+            let is_secret = self.secrets.iter().any(|secret| touches(secret, std::iter::once(name.as_str())));
             if is_secret || !self.is_parameter(name) {
                 *value = HIDDEN.into();
             }
@@ -84,7 +84,7 @@ impl<'a> Redaction<'a> {
         Value::Object(entries)
     }
 
-    /// Problems that say what was expected, but not what a secret was.
+    /// Hides the values of secrets in problems with arguments.
     #[must_use]
     pub fn problems(&self, problems: Vec<Problem>) -> Vec<Problem> {
         if self.is_empty() {
@@ -99,7 +99,7 @@ impl<'a> Redaction<'a> {
         problems.into_iter().map(redact).collect()
     }
 
-    /// True if the value at a place may be shown. A place that is not known exactly has something that may not.
+    /// True if the value at a path may be shown; false for a path that is not known exactly.
     #[must_use]
     pub fn is_public(&self, path: &ValuePath) -> bool {
         if self.is_empty() {
@@ -107,39 +107,40 @@ impl<'a> Redaction<'a> {
         }
         let first = path.keys().and_then(|mut keys| keys.next());
         first.is_some_and(|first| self.is_parameter(first))
-            && !self.secrets.iter().any(|way| path.keys().is_none_or(|keys| touches(way, keys)))
+            && !self.secrets.iter().any(|secret| path.keys().is_none_or(|keys| touches(secret, keys)))
     }
 
     fn is_parameter(&self, name: &str) -> bool {
         self.parameters.is_some_and(|parameters| parameters.contains_key(name))
     }
 
-    /// Hides what a way leads to, also under a name that is almost the one meant.
-    fn hide(&self, value: &mut Value, way: &str, is_top: bool) {
+    /// Hides the value at a path, also under a name that is almost the right one.
+    fn hide(&self, value: &mut Value, path: &str, is_top: bool) {
         match value {
             Value::Object(entries) => {
-                let wanted = way.split('.').next().unwrap_or_default();
-                let has_wanted = entries.contains_key(way) || entries.contains_key(wanted);
+                let wanted = path.split('.').next().unwrap_or_default();
+                let has_wanted = entries.contains_key(path) || entries.contains_key(wanted);
                 for (name, entry) in entries {
-                    // A name may have dots of its own.
-                    if name == way {
+                    // A name may contain dots.
+                    if name == path {
                         *entry = HIDDEN.into();
-                    } else if let Some(rest) = way.strip_prefix(name.as_str()).and_then(|rest| rest.strip_prefix('.')) {
+                    } else if let Some(rest) = path.strip_prefix(name.as_str()).and_then(|rest| rest.strip_prefix('.'))
+                    {
                         self.hide(entry, rest, false);
                     } else if is_near(name, wanted) && !(is_top && self.is_parameter(name)) && (is_top || !has_wanted) {
                         *entry = HIDDEN.into();
                     }
                 }
             }
-            Value::Array(items) => items.iter_mut().for_each(|item| self.hide(item, way, is_top)),
+            Value::Array(items) => items.iter_mut().for_each(|item| self.hide(item, path, is_top)),
             _ => {}
         }
     }
 }
 
-/// True if a way leads to what is at the keys, into it, or around it.
-fn touches<'k>(way: &str, keys: impl Iterator<Item = &'k str>) -> bool {
-    let mut rest = way;
+/// True if the path of a secret leads to the value at the keys, into it, or through it.
+fn touches<'k>(path: &str, keys: impl Iterator<Item = &'k str>) -> bool {
+    let mut rest = path;
     for key in keys {
         if rest == key {
             return true;
@@ -168,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_are_hidden_by_name_and_by_way() {
+    fn secrets_are_hidden_by_name_and_by_path() {
         let arguments = json!({
             "token": {"a": 1}, "to": "ann", "login": {"password": "x", "name": "bob"},
             "hosts": [{"key": 1, "at": "h"}, [{"key": null}], "key"], "dotted.name": "x",

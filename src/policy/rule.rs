@@ -1,22 +1,21 @@
-//! A rule: which calls it is about, and what it makes of them.
+//! Rules: the calls that a rule matches, and the decision for them.
 
 use std::fmt;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::condition::{Condition, Reach};
-use super::matcher::Names;
-use super::pattern::{ArgumentsPattern, Texts};
-use super::question::Answers;
-use super::read::{self, Fault};
-use super::{CallFacts, Cause, Decision, Kind, Tier};
-use crate::{Error, Result};
+use super::approval::AnsweredQuestions;
+use super::argument::{Condition, Quantifier};
+use super::file::{Fault, invalid, parse_rule};
+use super::pattern::{self, ArgumentTexts, ArgumentsPattern, Glob, Parsed};
+use super::{CallFacts, Cause, Decision};
+use crate::Result;
 
 /// The highest priority in a tier.
 pub const MAX_PRIORITY: u16 = 999;
 
-/// A rule of a policy. It is made by [`Rule::from_value`], and never changes.
+/// A rule of a policy. It is made by [`Rule::from_value`] and never changes.
 #[derive(Debug, Clone)]
 pub struct Rule {
     pub(super) id: Arc<str>,
@@ -25,28 +24,23 @@ pub struct Rule {
     pub(super) decision: Decision,
     pub(super) reason: Option<Box<str>>,
     pub(super) is_shadow: bool,
-    pub(super) answers: Option<Answers>,
-    pub(super) tool: Option<Names>,
-    pub(super) server: Option<Names>,
-    pub(super) group: Option<Names>,
-    pub(super) tag: Option<Names>,
-    pub(super) caller: Option<Names>,
-    pub(super) kind: Option<Box<[Kind]>>,
+    pub(super) answers: Option<AnsweredQuestions>,
+    pub(super) facts: FactConditions,
     pub(super) arguments: Box<[Condition]>,
     pub(super) pattern: Option<ArgumentsPattern>,
     pub(super) origin: Option<Origin>,
-    /// What it was made from.
+    /// The fields that it was parsed from.
     pub(super) fields: Map<String, Value>,
 }
 
-/// Where a rule was read.
+/// The place that a rule was read from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Origin {
     /// The file.
     pub file: Arc<str>,
-    /// The line that the rule begins in, from 1; zero if it was written there and not read yet.
+    /// The first line of the rule, from 1; zero if it was written there and not read yet.
     pub line: usize,
-    /// Which rule of the file it is, from 1; zero likewise, and for one that stands for a whole file.
+    /// The number of the rule in the file, from 1; zero likewise, and for a rule that stands for a whole file.
     pub index: usize,
 }
 
@@ -59,40 +53,21 @@ impl fmt::Display for Origin {
     }
 }
 
-/// The conditions of a rule that do not look at arguments, in the order in which they are tried.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Field {
-    Tool,
-    Server,
-    Group,
-    Tag,
-    Kind,
-    Caller,
-}
-
-/// The conditions of a rule that look at arguments.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ArgumentField {
-    Condition(usize),
-    Pattern,
-}
-
 impl Rule {
-    /// Makes a rule from its fields, as they stand in a file; `tier` may be among them.
+    /// Parses a rule from its fields, as in a policy file; `tier` may be among them.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidRule`] with everything that is wrong with it.
+    /// [`Error::InvalidRule`](crate::Error::InvalidRule) with everything that is wrong with it.
     pub fn from_value(value: &Value) -> Result<Self> {
         let Value::Object(fields) = value else {
-            let fault = Fault::whole("a rule is a table of its fields");
-            return Err(invalid("", &[fault]));
+            return Err(invalid("", &[Fault::whole("expected a table of fields")]));
         };
-        let reading = read::rule(fields, true);
-        reading.rule.map_err(|faults| invalid(&reading.partial.id.unwrap_or_default(), &faults))
+        let parsed = parse_rule(fields, true);
+        parsed.rule.map_err(|faults| invalid(&parsed.partial.id.unwrap_or_default(), &faults))
     }
 
-    /// The fields that it was made from, with its id and tier.
+    /// The fields that it was parsed from, with its id and tier.
     #[must_use]
     pub fn to_value(&self) -> Value {
         let mut fields = Map::new();
@@ -106,52 +81,52 @@ impl Rule {
         Value::Object(fields)
     }
 
-    /// Its name, unique in its policy; empty as long as it is in none and none was given.
+    /// The id, unique in its policy; empty as long as the rule has none and is in no policy.
     #[must_use]
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// Whose rule it is.
+    /// The tier: rules of stronger tiers are tried first.
     #[must_use]
     pub fn tier(&self) -> Tier {
         self.tier
     }
 
-    /// Which rules of its tier it goes before; the higher go first.
+    /// The priority in the tier: rules of higher priority are tried first.
     #[must_use]
     pub fn priority(&self) -> u16 {
         self.priority
     }
 
-    /// What it makes of the calls that it is about.
+    /// The decision for the calls that it matches.
     #[must_use]
     pub fn decision(&self) -> Decision {
         self.decision
     }
 
-    /// Why, in words for the model and for whoever is asked.
+    /// The reason, for the model and for approvers.
     #[must_use]
     pub fn reason(&self) -> Option<&str> {
         self.reason.as_deref()
     }
 
-    /// Whether it only tells what it would do.
+    /// True in shadow mode: the rule only reports the decision it would take.
     #[must_use]
     pub fn is_shadow(&self) -> bool {
         self.is_shadow
     }
 
-    /// Whether it is somebody's lasting yes: it counts only where somebody would be asked, and never against a rule that
+    /// True if the rule is a lasting approval: it counts only where an approver would be asked, and never against a rule that
     /// denies.
     #[must_use]
     pub fn is_answer(&self) -> bool {
         self.answers.is_some()
     }
 
-    /// Whether it is an answer to what a cause asks. Those of a weaker tier are none.
+    /// True if the rule answers the question of a cause. A rule of a weaker tier never does.
     pub(super) fn answers(&self, cause: &Cause) -> bool {
-        cause.rule().is_none_or(|rule| rule.tier <= self.tier) && self.answers.is_some_and(|it| it.fit(cause))
+        cause.rule().is_none_or(|rule| rule.tier <= self.tier) && self.answers.is_some_and(|it| it.include(cause))
     }
 
     /// The file and line that it comes from, if it was in a file.
@@ -160,40 +135,27 @@ impl Rule {
         self.origin.as_ref()
     }
 
-    /// Whether it looks at arguments.
+    /// True if it has conditions on arguments.
     #[must_use]
     pub fn needs_arguments(&self) -> bool {
         !self.arguments.is_empty() || self.pattern.is_some()
     }
 
-    /// Whether it is about a call.
+    /// True if it matches a call.
     #[must_use]
-    pub fn matches(&self, subject: &CallFacts<'_>, arguments: &Value) -> bool {
-        self.misfit(subject).is_none() && self.misfit_of_arguments(arguments, &mut Texts::default()).is_none()
+    pub fn matches(&self, facts: &CallFacts<'_>, arguments: &Value) -> bool {
+        self.facts.mismatch(facts).is_none()
+            && self.argument_mismatch(arguments, &mut ArgumentTexts::default()).is_none()
     }
 
-    /// The first condition that a call does not fulfil, its arguments aside.
-    pub(super) fn misfit(&self, subject: &CallFacts<'_>) -> Option<Field> {
-        let fails = |names: &Option<Names>, name: Option<&str>| {
-            names.as_ref().is_some_and(|names| !name.is_some_and(|name| names.fit(name)))
+    /// The first condition that the arguments do not fulfil.
+    pub(super) fn argument_mismatch(&self, arguments: &Value, texts: &mut ArgumentTexts) -> Option<ArgumentField> {
+        // Rules that allow match narrowly, rules that ask or deny match widely.
+        let quantifier = match self.decision {
+            Decision::Allow => Quantifier::All,
+            Decision::Ask | Decision::Deny => Quantifier::Any,
         };
-        let fails_all =
-            |names: &Option<Names>, given: &[&str]| names.as_ref().is_some_and(|names| !names.fit_any(given));
-        match () {
-            () if fails(&self.tool, Some(subject.tool)) => Some(Field::Tool),
-            () if fails(&self.server, subject.server) => Some(Field::Server),
-            () if fails_all(&self.group, subject.groups) => Some(Field::Group),
-            () if fails_all(&self.tag, subject.tags) => Some(Field::Tag),
-            () if self.kind.as_ref().is_some_and(|kinds| !kinds.contains(&subject.kind)) => Some(Field::Kind),
-            () if self.caller.as_ref().is_some_and(|names| !names.fit_caller(subject.caller)) => Some(Field::Caller),
-            () => None,
-        }
-    }
-
-    /// The first condition that arguments do not fulfil.
-    pub(super) fn misfit_of_arguments(&self, arguments: &Value, texts: &mut Texts) -> Option<ArgumentField> {
-        let reach = self.reach();
-        if let Some(at) = self.arguments.iter().position(|condition| !condition.holds(arguments, reach)) {
+        if let Some(at) = self.arguments.iter().position(|condition| !condition.holds(arguments, quantifier)) {
             return Some(ArgumentField::Condition(at));
         }
         match &self.pattern {
@@ -201,18 +163,238 @@ impl Rule {
             _ => None,
         }
     }
+}
 
-    /// What opens is read narrowly, what closes is read widely.
-    fn reach(&self) -> Reach {
-        match self.decision {
-            Decision::Allow => Reach::All,
-            Decision::Ask | Decision::Deny => Reach::Any,
+/// The conditions of a rule on the facts about a call; `None` holds for every call.
+#[derive(Debug, Clone, Default)]
+pub(super) struct FactConditions {
+    pub(super) tool: Option<NamePatterns>,
+    pub(super) server: Option<NamePatterns>,
+    pub(super) group: Option<NamePatterns>,
+    pub(super) tag: Option<NamePatterns>,
+    pub(super) caller: Option<NamePatterns>,
+    pub(super) kind: Option<Box<[ToolKind]>>,
+}
+
+/// The conditions on facts, in the order in which they are tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum FactField {
+    Tool,
+    Server,
+    Group,
+    Tag,
+    Kind,
+    Caller,
+}
+
+/// The conditions on arguments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ArgumentField {
+    Condition(usize),
+    Pattern,
+}
+
+impl FactConditions {
+    /// The first condition that a call does not fulfil.
+    pub(super) fn mismatch(&self, facts: &CallFacts<'_>) -> Option<FactField> {
+        let fails = |patterns: &Option<NamePatterns>, name: Option<&str>| {
+            patterns.as_ref().is_some_and(|patterns| !name.is_some_and(|name| patterns.match_name(name)))
+        };
+        let fails_all = |patterns: &Option<NamePatterns>, names: &[&str]| {
+            patterns.as_ref().is_some_and(|patterns| !names.iter().any(|name| patterns.match_name(name)))
+        };
+        match () {
+            () if fails(&self.tool, Some(facts.tool)) => Some(FactField::Tool),
+            () if fails(&self.server, facts.server) => Some(FactField::Server),
+            () if fails_all(&self.group, facts.groups) => Some(FactField::Group),
+            () if fails_all(&self.tag, facts.tags) => Some(FactField::Tag),
+            () if self.kind.as_ref().is_some_and(|kinds| !kinds.contains(&facts.kind)) => Some(FactField::Kind),
+            () if self.caller.as_ref().is_some_and(|names| !names.match_caller(facts.caller)) => {
+                Some(FactField::Caller)
+            }
+            () => None,
         }
+    }
+
+    /// The fields that have a condition.
+    pub(super) fn present(&self) -> impl Iterator<Item = &'static str> {
+        let fields = [
+            ("tool", self.tool.is_some()),
+            ("server", self.server.is_some()),
+            ("group", self.group.is_some()),
+            ("tag", self.tag.is_some()),
+            ("caller", self.caller.is_some()),
+            ("kind", self.kind.is_some()),
+        ];
+        fields.into_iter().filter(|(_, is_present)| *is_present).map(|(field, _)| field)
     }
 }
 
-/// The error for a rule with these faults.
-pub(super) fn invalid(id: &str, faults: &[Fault]) -> Error {
-    let reason = faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
-    Error::InvalidRule { rule: id.to_owned(), reason }
+/// Names and globs, one of which has to match.
+///
+/// Names are compared byte by byte: characters that look alike are different.
+#[derive(Debug, Clone)]
+pub(super) struct NamePatterns {
+    /// Sorted.
+    exact: Box<[Box<str>]>,
+    globs: Box<[Glob]>,
+}
+
+impl NamePatterns {
+    /// Parses names and globs; the error is a clause on what is wrong with one of them.
+    pub(super) fn parse<'a>(patterns: impl IntoIterator<Item = &'a str>) -> Result<Self, String> {
+        let (mut exact, mut globs) = (Vec::new(), Vec::new());
+        for pattern in patterns {
+            match pattern::parse(pattern).map_err(|reason| format!("invalid name or glob `{pattern}`: {reason}"))? {
+                Parsed::Exact(name) => exact.push(name),
+                Parsed::Glob(glob) => globs.push(glob),
+            }
+        }
+        exact.sort_unstable();
+        exact.dedup();
+        Ok(Self { exact: exact.into(), globs: globs.into() })
+    }
+
+    /// Parses names and globs of callers, among which `""` stands for a call without a caller.
+    pub(super) fn parse_callers<'a>(patterns: impl IntoIterator<Item = &'a str>) -> Result<Self, String> {
+        let (empty, names): (Vec<_>, Vec<_>) = patterns.into_iter().partition(|pattern| pattern.is_empty());
+        let mut parsed = Self::parse(names)?;
+        if !empty.is_empty() {
+            // The empty name goes before all others.
+            parsed.exact = std::iter::once(Box::from("")).chain(parsed.exact).collect();
+        }
+        Ok(parsed)
+    }
+
+    /// True if one of them matches a caller; a glob never matches a call without a caller.
+    fn match_caller(&self, caller: Option<&str>) -> bool {
+        match caller {
+            Some(caller) => self.match_name(caller),
+            None => self.exact.first().is_some_and(|first| first.is_empty()),
+        }
+    }
+
+    /// True if one of them matches a name.
+    fn match_name(&self, name: &str) -> bool {
+        let is_exact = match &*self.exact {
+            [only] => **only == *name,
+            exact => exact.binary_search_by(|known| (**known).cmp(name)).is_ok(),
+        };
+        is_exact || self.globs.iter().any(|glob| glob.is_match(name))
+    }
+
+    pub(super) fn exact(&self) -> &[Box<str>] {
+        &self.exact
+    }
+
+    pub(super) fn globs(&self) -> &[Glob] {
+        &self.globs
+    }
+
+    /// The only name, if there is one name and no glob.
+    pub(super) fn single(&self) -> Option<&str> {
+        match (&*self.exact, &*self.globs) {
+            ([name], []) => Some(name),
+            _ => None,
+        }
+    }
+
+    /// True if every glob has a prefix or suffix to look it up by.
+    pub(super) fn is_indexable(&self) -> bool {
+        self.globs.iter().all(|glob| !glob.prefix().is_empty() || !glob.suffix().is_empty())
+    }
+}
+
+string_enum! {
+    /// The author of a rule; the rules of a later tier are tried before all rules of an earlier one.
+    #[derive(PartialOrd, Ord, Default)]
+    pub enum Tier {
+        /// The program itself.
+        #[default]
+        Default = "default",
+        /// The project that is worked on.
+        Project = "project",
+        /// The user of the program.
+        User = "user",
+        /// The administrator of the machine.
+        Admin = "admin",
+    }
+}
+
+impl fmt::Display for Tier {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.as_str())
+    }
+}
+
+string_enum! {
+    /// The kind of effect that a tool has, as its developer declares it.
+    #[derive(Default)]
+    pub enum ToolKind {
+        /// Reads something.
+        Read = "read",
+        /// Changes or creates something.
+        Edit = "edit" | "write",
+        /// Removes something.
+        Delete = "delete",
+        /// Moves or renames something.
+        Move = "move",
+        /// Searches for something.
+        Search = "search",
+        /// Runs code or a command.
+        Execute = "execute",
+        /// Affects nothing but the model's reasoning.
+        Think = "think",
+        /// Gets something from elsewhere.
+        Fetch = "fetch",
+        /// Not declared.
+        #[default]
+        Other = "other",
+    }
+}
+
+impl ToolKind {
+    /// True if the tool has no side effects.
+    #[must_use]
+    pub const fn is_read_only(self) -> bool {
+        matches!(self, Self::Read | Self::Search | Self::Think | Self::Fetch)
+    }
+}
+
+string_enum! {
+    /// The permission that a tool itself declares: whether it needs approval where no rule says otherwise.
+    #[derive(Default)]
+    pub enum Permission {
+        /// Runs without approval.
+        #[default]
+        Auto = "auto",
+        /// Needs approval.
+        Confirm = "confirm",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_is_read_from_its_own_word() {
+        for kind in ToolKind::ALL {
+            assert_eq!(ToolKind::parse(kind.as_str()), Some(kind));
+        }
+    }
+
+    #[test]
+    fn a_word_in_other_letters_is_no_kind() {
+        assert_eq!(ToolKind::parse("Read"), None);
+        assert_eq!(ToolKind::parse("write"), Some(ToolKind::Edit));
+    }
+
+    #[test]
+    fn every_permission_is_read_from_its_own_word() {
+        for permission in Permission::ALL {
+            assert_eq!(Permission::parse(permission.as_str()), Some(permission));
+        }
+        assert_eq!(Permission::parse("CONFIRM"), None);
+    }
 }

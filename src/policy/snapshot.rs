@@ -1,49 +1,50 @@
-//! One state of a policy: its rules in the order in which they are tried, and what was already found out with them.
+//! One immutable state of a policy: its rules in the order in which they are tried, an index over them, and cached plans.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, RwLock};
 
-use super::index::Index;
-use super::subject::Known;
+use super::decision::OwnedFacts;
+use super::rule::NamePatterns;
 use super::{CallFacts, Decision, Rule, Shadowed, Verdict};
+use crate::sync::{read, write};
 
-/// How many calls are remembered; beyond that all are forgotten.
-const REMEMBERED: usize = 4096;
+/// The most plans that are cached; beyond that the cache is cleared.
+const MAX_PLANS: usize = 4096;
 
-/// Rules that never change, so what is remembered of them is never wrong.
+/// Rules that never change, so that no cached plan is ever stale.
 #[derive(Debug)]
 pub(super) struct Snapshot {
     /// In the order in which they are tried.
     pub(super) rules: Vec<Arc<Rule>>,
     pub(super) default: Decision,
     pub(super) is_shadow: bool,
-    index: Index,
+    index: RuleIndex,
     hasher: ahash::RandomState,
-    plans: RwLock<HashMap<u64, (Known, Arc<Plan>), ahash::RandomState>>,
+    plans: RwLock<HashMap<u64, (OwnedFacts, Arc<RulePlan>), ahash::RandomState>>,
 }
 
-/// What is left to decide about the calls of one subject.
+/// The part of the decision that is left for calls with the same facts.
 #[derive(Debug)]
-pub(super) struct Plan {
-    /// The rules that are about it if their arguments say so, up to the first that is about it in any case.
+pub(super) struct RulePlan {
+    /// The rules that match if the arguments do, up to the first that matches with any arguments.
     rules: Box<[Arc<Rule>]>,
-    /// Those that only count where somebody would be asked.
+    /// The rules that count only where an approver would be asked.
     answers: Box<[Arc<Rule>]>,
-    /// What holds where no rule does.
+    /// The verdict where no rule matches.
     without_rule: Verdict,
-    /// The same, if the whole policy is in shadow mode: then only the tool's own wish counts.
+    /// The verdict if the whole policy is in shadow mode: then only the permission of the tool counts.
     in_shadow: Option<Verdict>,
-    /// The verdict, if arguments do not matter.
+    /// The verdict, if the arguments make no difference.
     pub(super) fixed: Option<Verdict>,
 }
 
 impl Snapshot {
     pub(super) fn new(mut rules: Vec<Arc<Rule>>, default: Decision, is_shadow: bool) -> Self {
-        // The sort is stable: of rules that are equal in all of this, the first that came is named.
+        // The sort is stable: of rules that are equal in all of this, the first that was added is reported.
         rules.sort_by_key(|rule| Reverse((rule.tier, rule.priority, rule.decision)));
         Self {
-            index: Index::new(&rules),
+            index: RuleIndex::new(&rules),
             rules,
             default,
             is_shadow,
@@ -52,35 +53,34 @@ impl Snapshot {
         }
     }
 
-    /// The plan for a subject, which is made once.
-    pub(super) fn with_plan<T>(&self, subject: &CallFacts<'_>, read: impl FnOnce(&Arc<Plan>) -> T) -> T {
-        let hash = self.hasher.hash_one(subject);
-        // A plan is inserted whole or not at all, so a panic elsewhere leaves nothing half done.
-        let plans = self.plans.read().unwrap_or_else(PoisonError::into_inner);
+    /// Passes the plan for these facts to a function; the plan is made once.
+    pub(super) fn with_plan<T>(&self, facts: &CallFacts<'_>, use_plan: impl FnOnce(&Arc<RulePlan>) -> T) -> T {
+        let hash = self.hasher.hash_one(facts);
+        let plans = read(&self.plans);
         if let Some((known, plan)) = plans.get(&hash)
-            && known.is(subject)
+            && known.equals(facts)
         {
-            return read(plan);
+            return use_plan(plan);
         }
         drop(plans);
-        let plan = Arc::new(self.plan(subject));
-        let mut plans = self.plans.write().unwrap_or_else(PoisonError::into_inner);
-        if plans.len() >= REMEMBERED {
+        let plan = Arc::new(self.plan(facts));
+        let mut plans = write(&self.plans);
+        if plans.len() >= MAX_PLANS {
             plans.clear();
         }
-        plans.insert(hash, (Known::new(subject), plan.clone()));
+        plans.insert(hash, (OwnedFacts::new(facts), plan.clone()));
         drop(plans);
-        read(&plan)
+        use_plan(&plan)
     }
 
-    /// Finds the rules that are about a subject.
-    pub(super) fn plan(&self, subject: &CallFacts<'_>) -> Plan {
+    /// Finds the rules that may match calls with these facts.
+    pub(super) fn plan(&self, facts: &CallFacts<'_>) -> RulePlan {
         let (mut rules, mut answers) = (Vec::new(), Vec::new());
-        let mut is_settled = false;
-        for place in self.index.candidates(subject) {
-            let rule = &self.rules[place as usize];
-            // Behind a rule that is about the subject in any case there can only be answers to what it asks.
-            if (is_settled && !rule.is_answer()) || rule.misfit(subject).is_some() {
+        let mut is_certain = false;
+        for position in self.index.candidates(facts) {
+            let rule = &self.rules[position as usize];
+            // After a rule that matches with any arguments only answers to its question matter.
+            if (is_certain && !rule.is_answer()) || rule.facts.mismatch(facts).is_some() {
                 continue;
             }
             if rule.is_answer() {
@@ -88,14 +88,14 @@ impl Snapshot {
                 continue;
             }
             rules.push(rule.clone());
-            is_settled = !rule.needs_arguments() && (self.is_shadow || !rule.is_shadow);
+            is_certain = !rule.needs_arguments() && (self.is_shadow || !rule.is_shadow);
         }
         let is_fixed = !rules.iter().chain(&answers).any(|rule| rule.needs_arguments());
-        let mut plan = Plan {
+        let mut plan = RulePlan {
             rules: rules.into(),
             answers: answers.into(),
-            without_rule: Verdict::without_rule(subject.permission, self.default),
-            in_shadow: self.is_shadow.then(|| Verdict::without_rule(subject.permission, Decision::Allow)),
+            without_rule: Verdict::without_rule(facts.permission, self.default),
+            in_shadow: self.is_shadow.then(|| Verdict::without_rule(facts.permission, Decision::Allow)),
             fixed: None,
         };
         if is_fixed {
@@ -105,8 +105,8 @@ impl Snapshot {
     }
 }
 
-impl Plan {
-    /// Decides, asking of each rule in turn whether it is about the call.
+impl RulePlan {
+    /// Decides; `is_met` is true for a rule whose conditions on arguments are met.
     pub(super) fn verdict(&self, mut is_met: impl FnMut(&Rule) -> bool) -> Verdict {
         let (verdict, would_be) = self.unanswered(&mut is_met);
         let mut verdict = self.answered(verdict, &mut is_met);
@@ -117,7 +117,7 @@ impl Plan {
         verdict
     }
 
-    /// What is decided, and what would be if nothing were in shadow mode, if nobody had ever been asked.
+    /// The verdict, and the one without shadow mode, both without regard to lasting approvals.
     pub(super) fn unanswered(&self, is_met: &mut impl FnMut(&Rule) -> bool) -> (Verdict, Verdict) {
         let (mut first, mut live) = (None, None);
         for rule in self.rules.iter().filter(|rule| is_met(rule)) {
@@ -131,12 +131,121 @@ impl Plan {
         (self.in_shadow.clone().unwrap_or_else(|| of(live)), of(first))
     }
 
-    /// A question that somebody has answered for good is none.
+    /// Replaces a question by the lasting approval that answers it, if there is one.
     fn answered(&self, verdict: Verdict, is_met: &mut impl FnMut(&Rule) -> bool) -> Verdict {
         if verdict.decision != Decision::Ask {
             return verdict;
         }
         let answer = self.answers.iter().find(|rule| rule.answers(&verdict.cause) && is_met(rule));
         answer.map_or(verdict, Verdict::of_rule)
+    }
+}
+
+/// Positions in the list of rules, by the text that the rules name.
+type Positions = HashMap<Box<[u8]>, Vec<u32>, ahash::RandomState>;
+
+/// An index of the rules by the names in their conditions, so that a call does not try every rule.
+///
+/// Each rule is indexed by one of its conditions, the first that can be; the others are tried afterwards.
+#[derive(Debug, Default)]
+struct RuleIndex {
+    tools: NameIndex,
+    servers: NameIndex,
+    callers: NameIndex,
+    groups: NameIndex,
+    tags: NameIndex,
+    /// The rules that cannot be indexed.
+    rest: Vec<u32>,
+}
+
+/// The rules that are indexed by one condition.
+#[derive(Debug, Default)]
+struct NameIndex {
+    exact: Positions,
+    prefixes: Affixes,
+    suffixes: Affixes,
+}
+
+/// Prefixes or suffixes of names, with their lengths.
+#[derive(Debug, Default)]
+struct Affixes {
+    positions: Positions,
+    lengths: Vec<usize>,
+}
+
+impl RuleIndex {
+    fn new(rules: &[Arc<Rule>]) -> Self {
+        let mut index = Self::default();
+        for (position, rule) in (0..).zip(rules) {
+            let indexes = [
+                (&rule.facts.tool, &mut index.tools),
+                (&rule.facts.server, &mut index.servers),
+                (&rule.facts.caller, &mut index.callers),
+                (&rule.facts.group, &mut index.groups),
+                (&rule.facts.tag, &mut index.tags),
+            ];
+            let found = indexes.into_iter().find_map(|(names, index)| {
+                names.as_ref().filter(|names| names.is_indexable()).map(|names| (names, index))
+            });
+            match found {
+                Some((names, index)) => index.insert(names, position),
+                None => index.rest.push(position),
+            }
+        }
+        index
+    }
+
+    /// The positions of all rules that may match a call, and of some that do not, in order.
+    fn candidates(&self, facts: &CallFacts<'_>) -> Vec<u32> {
+        let mut found = self.rest.clone();
+        self.tools.find(facts.tool, &mut found);
+        facts.server.iter().for_each(|name| self.servers.find(name, &mut found));
+        self.callers.find(facts.caller.unwrap_or_default(), &mut found);
+        facts.groups.iter().for_each(|name| self.groups.find(name, &mut found));
+        facts.tags.iter().for_each(|name| self.tags.find(name, &mut found));
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+}
+
+impl NameIndex {
+    fn insert(&mut self, names: &NamePatterns, position: u32) {
+        for name in names.exact() {
+            self.exact.entry(name.as_bytes().into()).or_default().push(position);
+        }
+        for glob in names.globs() {
+            // Every glob of an indexed rule has one of them.
+            match glob.prefix() {
+                "" => self.suffixes.insert(glob.suffix(), position),
+                prefix => self.prefixes.insert(prefix, position),
+            }
+        }
+    }
+
+    fn find(&self, name: &str, found: &mut Vec<u32>) {
+        let name = name.as_bytes();
+        if let Some(positions) = self.exact.get(name) {
+            found.extend(positions);
+        }
+        self.prefixes.find(|length| name.get(..length), found);
+        self.suffixes.find(|length| name.len().checked_sub(length).map(|start| &name[start..]), found);
+    }
+}
+
+impl Affixes {
+    fn insert(&mut self, affix: &str, position: u32) {
+        self.positions.entry(affix.as_bytes().into()).or_default().push(position);
+        if let Err(at) = self.lengths.binary_search(&affix.len()) {
+            self.lengths.insert(at, affix.len());
+        }
+    }
+
+    fn find<'n>(&self, part: impl Fn(usize) -> Option<&'n [u8]>, found: &mut Vec<u32>) {
+        for part in self.lengths.iter().map_while(|length| part(*length)) {
+            if let Some(positions) = self.positions.get(part) {
+                found.extend(positions);
+            }
+        }
     }
 }

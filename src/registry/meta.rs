@@ -1,4 +1,4 @@
-//! The choice of groups that is left to the model: the switches it is shown, and what becomes of its choice.
+//! The meta tool: the groups that a model may activate itself.
 
 use std::sync::Arc;
 
@@ -6,25 +6,25 @@ use serde_json::{Map, Value};
 
 use super::{Group, Registry, View, notes_of};
 
-/// What a model wants of one group.
+/// The choice of a model for one group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Switch {
-    /// To have it.
+    /// Activate it.
     On,
-    /// To do without it.
+    /// Deactivate it.
     Off,
-    /// Something that is neither, with the type of what was sent.
+    /// An invalid value, by the name of its type.
     Wrong(String),
 }
 
 impl<B> Registry<B> {
-    /// One boolean for each group, in the order they were created, as the properties of a schema.
+    /// The properties of the schema: one boolean for each group, in the order of their creation.
     #[must_use]
     pub fn switches(&self) -> Map<String, Value> {
         self.switches_in(&View::default())
     }
 
-    /// The same for the groups that a view shows.
+    /// The same for the groups that may be switched through a view.
     #[must_use]
     pub fn switches_in(&self, view: &View) -> Map<String, Value> {
         let switch = |description: String| {
@@ -34,26 +34,26 @@ impl<B> Registry<B> {
             switch.insert("type".to_owned(), Value::String("boolean".to_owned()));
             Value::Object(switch)
         };
-        let groups = view.switched(self).into_iter();
+        let groups = view.switchable_groups(self).into_iter();
         groups.map(|group| (group.name().to_owned(), switch(group.description()))).collect()
     }
 
-    /// Switches the groups that are wanted on and all others off, and says so.
+    /// Activates the chosen groups, deactivates all others, and returns the text for the model.
     ///
     /// # Errors
     ///
-    /// The text for the model, if a name is not that of a group or a switch is neither on nor off; then nothing has changed.
+    /// The text for the model, if a group is unknown or a value is not a boolean; then nothing changes.
     pub fn equip(&mut self, wanted: &[(String, Switch)]) -> Result<String, String> {
         self.equip_in(&View::default(), wanted)
     }
 
-    /// The same for somebody who looks through a view: other groups than it shows are neither known nor switched.
+    /// The same through a view: groups that it does not include are unknown and stay as they are.
     ///
     /// # Errors
     ///
-    /// As for `equip`.
+    /// Those of `equip`.
     pub fn equip_in(&mut self, view: &View, wanted: &[(String, Switch)]) -> Result<String, String> {
-        let groups: Vec<&Arc<Group>> = view.switched(self);
+        let groups: Vec<&Arc<Group>> = view.switchable_groups(self);
         let is_known = |name: &str| groups.iter().any(|group| group.name() == name);
         let unknown: Vec<&str> = wanted.iter().map(|(name, _)| name.as_str()).filter(|name| !is_known(name)).collect();
         if !unknown.is_empty() {

@@ -1,4 +1,4 @@
-//! Roles as JSON: one record for each, read with a word on everything that is wrong.
+//! The JSON file of roles: parsing its records with a report on everything that is wrong, and writing them.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -10,28 +10,28 @@ use super::{ROOT, Role};
 use crate::store::{self, Fs};
 use crate::{Error, Result};
 
-/// The largest size of a file of roles in bytes.
+/// The largest roles file, in bytes.
 pub const ROLES_LIMIT: usize = 16 * 1024 * 1024;
 
-/// How many problems an error tells.
-const TOLD: usize = 8;
+/// The number of problems in an error message.
+const SHOWN_PROBLEMS: usize = 8;
 
-/// The fields of a record that hold text if they are there; those of the second list may be null.
-const TEXTS: [&str; 3] = ["id", "createdAt", "updatedAt"];
-const OPTIONAL: [&str; 5] = ["createdBy", "llmServiceId", "deletedAt", "deletedBy", "deleteReason"];
+/// The optional fields of a record that must be strings; those of the second list may be null.
+const STRINGS: [&str; 3] = ["id", "createdAt", "updatedAt"];
+const NULLABLE_STRINGS: [&str; 5] = ["createdBy", "llmServiceId", "deletedAt", "deletedBy", "deleteReason"];
 
-/// What is wrong with one record.
+/// A problem with one record.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Problem {
-    /// Which of the records, counted from 0.
+pub struct RoleProblem {
+    /// The index of the record, from 0.
     pub index: usize,
-    /// The field, or nothing if it is the record as a whole.
+    /// The field; empty for the whole record.
     pub field: String,
-    /// What was expected and what came.
+    /// The reason.
     pub reason: String,
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for RoleProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { index, field, reason } = self;
         let dot = if field.is_empty() { "" } else { "." };
@@ -39,59 +39,59 @@ impl fmt::Display for Problem {
     }
 }
 
-/// What a file of roles says.
+/// The content of a roles file.
 #[derive(Debug, Clone, Default)]
 pub struct RolesFile {
     pub(super) roles: Vec<Role>,
-    pub(super) rest: Rest,
-    pub(super) problems: Vec<Problem>,
+    pub(super) rest: OtherContent,
+    pub(super) problems: Vec<RoleProblem>,
 }
 
-/// What a file of roles holds that is no role in use, to be written again.
+/// The content of a roles file other than active roles, to be written again.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Rest {
+pub(super) struct OtherContent {
     /// The records of roles that were deleted.
     deleted: Vec<Value>,
-    /// The other entries beside the roles.
+    /// The entries other than `roles`.
     entries: Map<String, Value>,
 }
 
 impl RolesFile {
-    /// The records that are no roles, and why.
+    /// The problems of invalid records.
     #[must_use]
-    pub fn problems(&self) -> &[Problem] {
+    pub fn problems(&self) -> &[RoleProblem] {
         &self.problems
     }
 
-    /// Reads a file.
+    /// Loads a file.
     ///
     /// # Errors
     ///
-    /// [`Error::RoleFile`] if the file as a whole is none, [`Error::MissingFile`], [`Error::FileTooLarge`] and
+    /// [`Error::RoleFile`] if the file as a whole is invalid, [`Error::MissingFile`], [`Error::FileTooLarge`] and
     /// [`Error::FileAccess`].
     pub fn load<F: Fs>(fs: &F, path: &Path) -> Result<Self> {
         let refused = |reason: String| Error::RoleFile { path: path.display().to_string(), reason };
         let bytes = store::whole(fs, path, ROLES_LIMIT)?;
-        let value = serde_json::from_slice(&bytes).map_err(|error| refused(format!("it is not JSON: {error}")))?;
-        read(value).map_err(refused)
+        let value = serde_json::from_slice(&bytes).map_err(|error| refused(format!("invalid JSON: {error}")))?;
+        parse(value).map_err(refused)
     }
 
-    /// Refuses a file in which anything is wrong.
+    /// Refuses a file with problems.
     ///
     /// # Errors
     ///
-    /// [`Error::RoleFile`] naming the records that are none.
+    /// [`Error::RoleFile`] with the invalid records.
     pub fn check(&self, path: &Path) -> Result<()> {
         if self.problems.is_empty() {
             return Ok(());
         }
-        let told = self.problems.iter().take(TOLD).map(ToString::to_string).collect::<Vec<_>>().join("; ");
-        let more = self.problems.len().saturating_sub(TOLD);
-        let reason = if more == 0 { told } else { format!("{told}; and {more} more") };
+        let shown = self.problems.iter().take(SHOWN_PROBLEMS).map(ToString::to_string).collect::<Vec<_>>().join("; ");
+        let more = self.problems.len().saturating_sub(SHOWN_PROBLEMS);
+        let reason = if more == 0 { shown } else { format!("{shown}; and {more} more") };
         Err(Error::RoleFile { path: path.display().to_string(), reason })
     }
 
-    /// Writes it in place of what the file held; a crash leaves the old content or the new one.
+    /// Replaces the content of a file; a crash leaves the old content or the new one.
     ///
     /// # Errors
     ///
@@ -104,7 +104,7 @@ impl RolesFile {
         store::replace(fs, path, &bytes)
     }
 
-    /// What is written.
+    /// The content as JSON.
     #[must_use]
     pub fn value(&self) -> Value {
         let roles = self.roles.iter().filter(|role| role.name != ROOT).map(record);
@@ -129,48 +129,48 @@ fn record(role: &Role) -> Value {
     Value::Object(record)
 }
 
-/// Reads what a file says; an error is a clause on the file as a whole.
-fn read(value: Value) -> Result<RolesFile, String> {
-    let Value::Object(mut entries) = value else { return Err(format!("it holds {}, not an object", kind(&value))) };
+/// Parses the content of a file; an error is a clause on the file as a whole.
+fn parse(value: Value) -> Result<RolesFile, String> {
+    let Value::Object(mut entries) = value else { return Err(format!("expected an object, got {}", kind(&value))) };
     let records = match entries.shift_remove("roles") {
         Some(Value::Array(records)) => records,
-        Some(other) => return Err(format!("its `roles` is {}, not a list", kind(&other))),
-        None => return Err("it has no list `roles`".to_owned()),
+        Some(other) => return Err(format!("expected a list as `roles`, got {}", kind(&other))),
+        None => return Err("missing list `roles`".to_owned()),
     };
-    let mut file = RolesFile { rest: Rest { deleted: Vec::new(), entries }, ..RolesFile::default() };
+    let mut file = RolesFile { rest: OtherContent { deleted: Vec::new(), entries }, ..RolesFile::default() };
     let mut names = HashSet::new();
     for (index, record) in records.into_iter().enumerate() {
-        match Record::read(record) {
-            Ok(Record::Root) => {}
-            Ok(Record::Deleted(record)) => file.rest.deleted.push(record),
-            Ok(Record::Active(role)) if names.insert(role.name.clone()) => file.roles.push(role),
-            Ok(Record::Active(role)) => {
-                let reason = format!("the name `{}` is that of a record before", role.name);
-                file.problems.push(Problem { index, field: "name".to_owned(), reason });
+        match RoleRecord::parse(record) {
+            Ok(RoleRecord::Root) => {}
+            Ok(RoleRecord::Deleted(record)) => file.rest.deleted.push(record),
+            Ok(RoleRecord::Active(role)) if names.insert(role.name.clone()) => file.roles.push(role),
+            Ok(RoleRecord::Active(role)) => {
+                let reason = format!("the name `{}` is taken by an earlier record", role.name);
+                file.problems.push(RoleProblem { index, field: "name".to_owned(), reason });
             }
-            Err((field, reason)) => file.problems.push(Problem { index, field, reason }),
+            Err((field, reason)) => file.problems.push(RoleProblem { index, field, reason }),
         }
     }
     Ok(file)
 }
 
-enum Record {
+enum RoleRecord {
     Active(Role),
     Deleted(Value),
     Root,
 }
 
-impl Record {
-    /// Reads one record; the error is the field and what is wrong with it.
-    fn read(value: Value) -> Result<Self, (String, String)> {
+impl RoleRecord {
+    /// Parses one record; the error is the field and the reason.
+    fn parse(value: Value) -> Result<Self, (String, String)> {
         let wrong = |field: &str, reason: String| (field.to_owned(), reason);
         let Value::Object(mut fields) = value else {
-            return Err(wrong("", format!("expected an object, not {}", kind(&value))));
+            return Err(wrong("", format!("expected an object, got {}", kind(&value))));
         };
         let mut text = |key: &str, default: Option<&str>| match (fields.shift_remove(key), default) {
             (Some(Value::String(text)), _) => Ok(text),
             (None, Some(default)) => Ok(default.to_owned()),
-            (Some(other), _) => Err(wrong(key, format!("expected text, not {}", kind(&other)))),
+            (Some(other), _) => Err(wrong(key, format!("expected a string, got {}", kind(&other)))),
             (None, None) => Err(wrong(key, "it is missing".to_owned())),
         };
         let (name, prompt, status) =
@@ -192,25 +192,25 @@ impl Record {
                 record["status"] = "deleted".into();
                 Ok(Self::Deleted(record))
             }
-            _ => Err(wrong("status", format!("expected `active` or `deleted`, not `{}`", short(&status)))),
+            _ => Err(wrong("status", format!("expected `active` or `deleted`, got `{}`", short(&status)))),
         }
     }
 }
 
-/// Whether the rest of a record says that it is the root role's.
+/// True if the fields of a record are those of the root role.
 pub(super) fn is_root(details: &Map<String, Value>) -> bool {
     details.get("id").is_some_and(|id| id == ROOT)
 }
 
-/// Looks at the fields that every reader knows; the error is the field and what is wrong with it.
+/// Checks the types of known fields; the error is the field and the reason.
 pub(super) fn check_details(details: &Map<String, Value>) -> Result<(), (String, String)> {
     let is_wrong = |(key, value): &(&String, &Value)| {
-        let may_be_null = OPTIONAL.contains(&key.as_str());
-        let is_known = may_be_null || TEXTS.contains(&key.as_str());
+        let may_be_null = NULLABLE_STRINGS.contains(&key.as_str());
+        let is_known = may_be_null || STRINGS.contains(&key.as_str());
         is_known && !value.is_string() && !(may_be_null && value.is_null())
     };
     match details.iter().find(is_wrong) {
-        Some((key, value)) => Err((key.clone(), format!("expected text, not {}", kind(value)))),
+        Some((key, value)) => Err((key.clone(), format!("expected a string, got {}", kind(value)))),
         None => Ok(()),
     }
 }
@@ -219,16 +219,16 @@ fn groups(value: Value) -> Result<Option<Vec<String>>, String> {
     let items = match value {
         Value::Null => return Ok(None),
         Value::Array(items) => items,
-        other => return Err(format!("expected a list of ids or null, not {}", kind(&other))),
+        other => return Err(format!("expected a list of ids or null, got {}", kind(&other))),
     };
     let id = |(index, item)| match item {
         Value::String(id) => Ok(id),
-        other => Err(format!("expected an id at {index}, not {}", kind(&other))),
+        other => Err(format!("expected an id at {index}, got {}", kind(&other))),
     };
     items.into_iter().enumerate().map(id).collect::<Result<_, _>>().map(Some)
 }
 
-/// The beginning of a text that may be long.
+/// The beginning of a string that may be long.
 fn short(text: &str) -> String {
     text.chars().take(64).collect()
 }
@@ -238,7 +238,7 @@ fn kind(value: &Value) -> &'static str {
         Value::Null => "null",
         Value::Bool(_) => "a boolean",
         Value::Number(_) => "a number",
-        Value::String(_) => "text",
+        Value::String(_) => "a string",
         Value::Array(_) => "a list",
         Value::Object(_) => "an object",
     }

@@ -1,4 +1,4 @@
-//! Groups in order, each with the tools it holds, and for each tool the groups that hold it.
+//! Rosters: groups of tool definitions, without anything to call.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,39 +9,39 @@ use crate::{Error, Result};
 
 type Members<D> = IndexMap<Arc<str>, D, ahash::RandomState>;
 
-/// Who holds which tools.
+/// Groups in order, each with its tools, and for each tool its groups.
 ///
-/// A tool may be in several groups, so that what a group shows and what it allows are the same: no group can take a tool
-/// away from another. `D` is what a group says about one of its tools, `A` what is said about a group.
+/// A tool may be in several groups, so that no group can take a tool away from another. `D` is the definition of a tool in a
+/// group, `A` the description of a group.
 #[derive(Debug)]
 pub struct Roster<D, A = String> {
-    groups: IndexMap<Arc<str>, Entry<D, A>, ahash::RandomState>,
-    /// The groups of each tool, the latest to take it in last; a tool that no group holds is not here.
+    groups: IndexMap<Arc<str>, RosterGroup<D, A>, ahash::RandomState>,
+    /// The groups of each tool, the latest that it joined last; a tool without groups has no entry.
     holders: HashMap<Arc<str>, Vec<Arc<str>>, ahash::RandomState>,
 }
 
-/// A group as a roster keeps it.
+/// A group of a roster.
 #[derive(Debug)]
-pub struct Entry<D, A = String> {
+pub struct RosterGroup<D, A = String> {
     about: A,
     is_reserved: bool,
     tools: Members<D>,
 }
 
-impl<D, A> Entry<D, A> {
-    /// What is said about the group.
+impl<D, A> RosterGroup<D, A> {
+    /// The description.
     pub fn about(&self) -> &A {
         &self.about
     }
 
-    /// Whether nobody may register or unregister its id.
+    /// True if its id can neither be registered nor unregistered.
     pub fn is_reserved(&self) -> bool {
         self.is_reserved
     }
 
-    /// The tools it holds with what it says about them, in the order it took them in.
+    /// The tools with their definitions, in the order in which they joined.
     pub fn tools(&self) -> impl ExactSizeIterator<Item = (&str, &D)> {
-        self.tools.iter().map(|(name, said)| (&**name, said))
+        self.tools.iter().map(|(name, definition)| (&**name, definition))
     }
 }
 
@@ -52,13 +52,13 @@ impl<D, A> Default for Roster<D, A> {
 }
 
 impl<D, A> Roster<D, A> {
-    /// Adds a group with its tools, or puts it in the place of the one that has the id; says whether there was one.
+    /// Adds a group with its tools, or replaces the group of the same id; true if there was one.
     ///
-    /// Of several definitions of one tool the last is kept.
+    /// Of several definitions of one tool the last counts.
     ///
     /// # Errors
     ///
-    /// [`Error::ReservedGroup`] if the id is reserved; then nothing has changed.
+    /// [`Error::ReservedGroup`] if the id is reserved; then nothing changes.
     pub fn register<N: AsRef<str>>(
         &mut self,
         id: &str,
@@ -66,38 +66,39 @@ impl<D, A> Roster<D, A> {
         tools: impl IntoIterator<Item = (N, D)>,
     ) -> Result<bool> {
         self.may_register(id)?;
-        let is_replaced = self.open(id, about);
-        self.refill(id, tools);
+        let is_replaced = self.put(id, about);
+        self.set_tools(id, tools);
         Ok(is_replaced)
     }
 
-    /// Takes a group out.
+    /// Removes a group.
     ///
     /// # Errors
     ///
     /// [`Error::ReservedGroupStays`] and [`Error::UnknownGroup`].
     pub fn unregister(&mut self, id: &str) -> Result<()> {
         self.may_unregister(id)?;
-        self.close(id);
+        let removed = self.groups.shift_remove(id).map(|group| group.tools).unwrap_or_default();
+        removed.keys().for_each(|name| self.leave(name, id));
         Ok(())
     }
 
-    /// Gives a group, reserved or not, other tools.
+    /// Replaces the tools of a group, reserved or not.
     ///
     /// # Errors
     ///
-    /// [`Error::UnknownGroup`] if there is no such group.
+    /// [`Error::UnknownGroup`].
     pub fn update<N: AsRef<str>>(&mut self, id: &str, tools: impl IntoIterator<Item = (N, D)>) -> Result<()> {
         self.known(id)?;
-        self.refill(id, tools);
+        self.set_tools(id, tools);
         Ok(())
     }
 
-    /// Keeps the id of a group from being registered or unregistered from now on.
+    /// Reserves the id of a group: from now on it can neither be registered nor unregistered.
     ///
     /// # Errors
     ///
-    /// [`Error::UnknownGroup`] if there is no such group.
+    /// [`Error::UnknownGroup`].
     pub fn reserve(&mut self, id: &str) -> Result<()> {
         self.known(id)?;
         if let Some(entry) = self.groups.get_mut(id) {
@@ -106,19 +107,18 @@ impl<D, A> Roster<D, A> {
         Ok(())
     }
 
-    /// The tools of these groups in the order of the ids, each once as the first of them defines it; ids that no group has
-    /// are passed over.
+    /// The tools of these groups in the order of the ids, each once, by its first definition; unknown ids are ignored.
     pub fn definitions<'a>(&'a self, ids: impl IntoIterator<Item = &'a str>) -> Vec<(&'a str, &'a D)> {
         let mut found = IndexMap::<&str, &D, ahash::RandomState>::default();
-        for (name, said) in ids.into_iter().filter_map(|id| self.get(id)).flat_map(Entry::tools) {
-            found.entry(name).or_insert(said);
+        for (name, definition) in ids.into_iter().filter_map(|id| self.get(id)).flat_map(RosterGroup::tools) {
+            found.entry(name).or_insert(definition);
         }
         found.into_iter().collect()
     }
 
     /// All groups in their order.
     #[must_use]
-    pub fn list(&self) -> impl ExactSizeIterator<Item = (&str, &Entry<D, A>)> {
+    pub fn list(&self) -> impl ExactSizeIterator<Item = (&str, &RosterGroup<D, A>)> {
         self.groups.iter().map(|(id, entry)| (&**id, entry))
     }
 
@@ -130,23 +130,23 @@ impl<D, A> Roster<D, A> {
 
     /// Finds a group by its exact id.
     #[must_use]
-    pub fn get(&self, id: &str) -> Option<&Entry<D, A>> {
+    pub fn get(&self, id: &str) -> Option<&RosterGroup<D, A>> {
         self.groups.get(id)
     }
 
-    /// The group that was the latest to take a tool in, of those that hold it.
+    /// The latest group that a tool joined.
     #[must_use]
     pub fn holder(&self, name: &str) -> Option<&str> {
         self.holders(name).last()
     }
 
-    /// All groups that hold a tool, the latest to take it in last.
+    /// All groups of a tool, the latest that it joined last.
     #[must_use]
     pub fn holders(&self, name: &str) -> impl DoubleEndedIterator<Item = &str> + use<'_, D, A> {
         self.holders.get(name).into_iter().flatten().map(|id| &**id)
     }
 
-    /// Whether one of these groups holds a tool.
+    /// True if a tool is in one of these groups.
     pub fn is_in<'a>(&self, name: &str, ids: impl IntoIterator<Item = &'a str>) -> bool {
         ids.into_iter().any(|id| self.get(id).is_some_and(|entry| entry.tools.contains_key(name)))
     }
@@ -181,55 +181,41 @@ impl<D, A> Roster<D, A> {
         self.get(id).map(drop).ok_or_else(|| Error::UnknownGroup { name: id.to_owned() })
     }
 
-    /// Adds a group without tools, or says something else about the one that has the id; says whether there was one.
-    fn open(&mut self, id: &str, about: A) -> bool {
+    /// Adds a group without tools, or replaces the description of the group of the same id; true if there was one.
+    fn put(&mut self, id: &str, about: A) -> bool {
         if let Some(entry) = self.groups.get_mut(id) {
             entry.about = about;
             return true;
         }
-        self.groups.insert(id.into(), Entry { about, is_reserved: false, tools: Members::default() });
+        self.groups.insert(id.into(), RosterGroup { about, is_reserved: false, tools: Members::default() });
         false
     }
 
-    /// Takes a group out, whether it is reserved or not, and names the tools it held.
-    fn close(&mut self, id: &str) -> Vec<Arc<str>> {
-        let Some(entry) = self.groups.shift_remove(id) else { return Vec::new() };
-        let names: Vec<Arc<str>> = entry.tools.into_keys().collect();
-        for name in &names {
-            self.forget(name, id);
+    /// Replaces the tools of a group, which becomes the latest of the new ones.
+    fn set_tools<N: AsRef<str>>(&mut self, id: &str, tools: impl IntoIterator<Item = (N, D)>) {
+        let old = self.groups.get_mut(id).map(|group| std::mem::take(&mut group.tools)).unwrap_or_default();
+        old.keys().for_each(|name| self.leave(name, id));
+        for (name, definition) in tools {
+            self.join(id, name.as_ref(), definition);
         }
-        names
     }
 
-    /// Gives a group other tools and names those it held; it becomes the latest to hold the new ones.
-    fn refill<N: AsRef<str>>(&mut self, id: &str, tools: impl IntoIterator<Item = (N, D)>) -> Vec<Arc<str>> {
-        let old = self.groups.get_mut(id).map(|entry| std::mem::take(&mut entry.tools)).unwrap_or_default();
-        let names: Vec<Arc<str>> = old.into_keys().collect();
-        for name in &names {
-            self.forget(name, id);
-        }
-        for (name, said) in tools {
-            self.join(id, name.as_ref(), said);
-        }
-        names
-    }
-
-    /// Puts a tool into a group, which becomes the latest to hold it unless it holds it already.
-    fn join(&mut self, id: &str, name: &str, said: D) {
+    /// Adds a tool to a group, which becomes its latest, unless the tool is in the group already.
+    fn join(&mut self, id: &str, name: &str, definition: D) {
         let Some((_, id, entry)) = self.groups.get_full_mut(id) else { return };
         if let Some(old) = entry.tools.get_mut(name) {
-            *old = said;
+            *old = definition;
             return;
         }
         let known = self.holders.get_key_value(name).map(|(name, _)| name.clone());
         let name = known.unwrap_or_else(|| name.into());
-        entry.tools.insert(name.clone(), said);
+        entry.tools.insert(name.clone(), definition);
         // Most tools are in one group.
         self.holders.entry(name).or_insert_with(|| Vec::with_capacity(1)).push(id.clone());
     }
 
-    /// Takes a group from those that hold a tool.
-    fn forget(&mut self, name: &str, id: &str) {
+    /// Removes a group from those of a tool.
+    fn leave(&mut self, name: &str, id: &str) {
         if let Some(holders) = self.holders.get_mut(name) {
             holders.retain(|holder| **holder != *id);
             if holders.is_empty() {

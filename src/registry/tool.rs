@@ -1,13 +1,17 @@
-//! One thing a model can call.
+//! Tools as the registry keeps them, their tags, and name conflicts between them.
 
+use std::collections::HashMap;
 use std::iter;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
+
+use indexmap::IndexSet;
 
 use super::Group;
 use crate::schema::FunctionSchema;
+use crate::sync::lock;
 use crate::{Error, Result};
 
-/// Refuses a name that no tool may have: the empty one, and any with a control character or a line break, which would break
+/// Refuses an invalid tool name: an empty one, or one with a control character or a line break, which would break
 /// the lines of logs and prompts. What else a provider does not accept is changed for that provider alone.
 ///
 /// # Errors
@@ -18,7 +22,7 @@ pub fn check_name(name: &str) -> Result<()> {
     let reason = if name.is_empty() {
         "it is empty"
     } else if name.contains(is_control) {
-        "it has a control character or a line break in it"
+        "it has a control character or a line break"
     } else {
         return Ok(());
     };
@@ -28,71 +32,71 @@ pub fn check_name(name: &str) -> Result<()> {
 /// A tool as the registry keeps it.
 #[derive(Debug)]
 pub struct Tool<B> {
-    /// The name a model calls it by, unique in its toolkit.
+    /// The name that a model calls it by, unique in its toolkit.
     pub name: Arc<str>,
-    /// The first of the groups that hold it.
+    /// The first of its groups.
     pub group: Arc<Group>,
-    /// The other groups that hold it, in the order they took it in.
+    /// Its other groups, in the order in which it joined them.
     pub more: Box<[Arc<Group>]>,
-    /// What views can choose it by besides.
+    /// Labels that views can select it by.
     pub tags: Arc<[Box<str>]>,
-    /// Where the registry tells others of its groups.
-    pub seat: Arc<Seat>,
-    /// What the model is told.
+    /// Its groups, shared with other holders of the tool.
+    pub memberships: Arc<Memberships>,
+    /// The schema that the model is shown.
     pub schema: Arc<FunctionSchema>,
-    /// What runs when it is called.
+    /// The code that runs when it is called.
     pub body: B,
 }
 
 impl<B> Tool<B> {
-    /// Makes a tool of one group, without tags.
+    /// Makes a tool in one group, without tags.
     pub fn new(name: &str, group: Arc<Group>, schema: Arc<FunctionSchema>, body: B) -> Self {
-        let seat = Arc::new(Seat::new(group.clone()));
-        Self { name: name.into(), group, more: Box::default(), tags: Arc::default(), seat, schema, body }
+        let memberships = Arc::new(Memberships::new(group.clone()));
+        Self { name: name.into(), group, more: Box::default(), tags: Arc::default(), memberships, schema, body }
     }
 
-    /// Its groups, in the order they took it in.
+    /// Its groups, in the order in which it joined them.
     pub fn groups(&self) -> impl DoubleEndedIterator<Item = &Arc<Group>> {
         iter::once(&self.group).chain(&self.more)
     }
 
-    /// Notes the groups that hold it, here and in its seat; false, and nothing is changed, if there are none.
-    pub(super) fn place(&mut self, groups: Vec<Arc<Group>>) -> bool {
+    /// Sets its groups, here and in the shared memberships; false, and nothing changes, if there are none.
+    pub(super) fn set_groups(&mut self, groups: Vec<Arc<Group>>) -> bool {
         let mut groups = groups.into_iter();
         let Some(first) = groups.next() else { return false };
         self.group = first;
         self.more = groups.collect();
-        self.seat.set(self.group.clone(), self.more.clone());
+        self.memberships.set(self.group.clone(), self.more.clone());
         true
     }
 
-    /// Whether one of its groups is on.
+    /// True if one of its groups is active.
     #[inline]
-    pub fn is_on(&self) -> bool {
+    pub fn is_active(&self) -> bool {
         self.group.is_active() || self.more.iter().any(|group| group.is_active())
     }
 }
 
-/// The groups of a tool as anybody may read them who shows the tool; the registry keeps them up to date.
+/// The groups of a tool, shared between the registry, which keeps them up to date, and others that show the tool.
 #[derive(Debug)]
-pub struct Seat(Mutex<FirstAndMore>);
+pub struct Memberships(Mutex<FirstAndMore>);
 
 type FirstAndMore = (Arc<Group>, Box<[Arc<Group>]>);
 
-impl From<Arc<Group>> for Seat {
+impl From<Arc<Group>> for Memberships {
     fn from(group: Arc<Group>) -> Self {
         Self::new(group)
     }
 }
 
-impl Seat {
-    /// The seat of a tool in one group.
+impl Memberships {
+    /// Makes the memberships of a tool in one group.
     #[must_use]
     pub fn new(group: Arc<Group>) -> Self {
         Self(Mutex::new((group, Box::default())))
     }
 
-    /// The seat of a tool in several groups.
+    /// Makes the memberships of a tool in several groups.
     #[must_use]
     pub fn among(group: Arc<Group>, more: Box<[Arc<Group>]>) -> Self {
         Self(Mutex::new((group, more)))
@@ -104,20 +108,70 @@ impl Seat {
         self.with(|first, _| first.clone())
     }
 
-    /// All of the groups, in the order they took the tool in.
+    /// All groups, in the order in which the tool joined them.
     #[must_use]
     pub fn groups(&self) -> Vec<Arc<Group>> {
         self.with(|first, more| iter::once(first).chain(more).cloned().collect())
     }
 
-    /// Shows the first and the other groups without copying them.
+    /// Passes the first and the other groups to a function without copying them.
     pub fn with<R>(&self, look: impl FnOnce(&Arc<Group>, &[Arc<Group>]) -> R) -> R {
-        // The pair is replaced in one assignment.
-        let groups = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let groups = lock(&self.0);
         look(&groups.0, &groups.1)
     }
 
     pub(super) fn set(&self, group: Arc<Group>, more: Box<[Arc<Group>]>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = (group, more);
+        *lock(&self.0) = (group, more);
+    }
+}
+
+/// The number of new names that are tried.
+pub(super) const RENAME_TRIES: usize = 100;
+
+string_enum! {
+    /// The reaction to a new tool whose name is taken.
+    #[derive(Default)]
+    pub enum NameConflict {
+        /// Refuse the new tool.
+        #[default]
+        Raise = "raise",
+        /// Keep the old tool.
+        Skip = "skip",
+        /// Replace the old tool.
+        Override = "override",
+        /// Keep both, the new one under a new name.
+        Rename = "rename",
+    }
+}
+
+/// The tools of each tag: labels for selecting tools, which unlike groups have no description and no on/off state.
+#[derive(Debug, Default)]
+pub(super) struct Tags(HashMap<Box<str>, IndexSet<Box<str>, ahash::RandomState>, ahash::RandomState>);
+
+impl Tags {
+    /// The names of the tools with a tag, in the order in which they got it.
+    pub(super) fn tools(&self, tag: &str) -> impl ExactSizeIterator<Item = &str> {
+        self.0.get(tag).map(|names| names.iter()).unwrap_or_default().map(|name| &**name)
+    }
+
+    pub(super) fn add(&mut self, name: &str, tags: &[Box<str>]) {
+        for tag in tags {
+            self.0.entry(tag.clone()).or_default().insert(name.into());
+        }
+    }
+
+    pub(super) fn remove(&mut self, name: &str, tags: &[Box<str>]) {
+        for tag in tags {
+            if let Some(names) = self.0.get_mut(tag) {
+                names.shift_remove(name);
+                if names.is_empty() {
+                    self.0.remove(tag);
+                }
+            }
+        }
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.0.clear();
     }
 }

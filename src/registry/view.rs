@@ -1,27 +1,27 @@
-//! What one who is not shown everything sees of a registry, and may therefore call.
+//! Views: the part of a registry that a caller sees, and may therefore call.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::{Access, Denial, Filter, Group, Registry, Tool, notes_of};
+use super::{Group, Registry, RoleAccess, Tool, notes_of};
 
-/// A live choice among the tools of a registry.
+/// A live selection of the tools of a registry.
 ///
-/// It holds no tools, only what is chosen: a tool that is registered later is seen at once, and one that is gone is not.
-/// A tool is listed, and may be called, through a group that the view names and that is on.
+/// It holds filters, not tools: a tool that is registered later is visible at once, and a removed one is not.
+/// A tool is listed, and may be called, through an active group that the view includes.
 #[derive(Debug, Clone, Default)]
 pub struct View {
-    layers: Vec<Layer>,
+    layers: Vec<ViewLayer>,
 }
 
 #[derive(Debug, Clone)]
-enum Layer {
+enum ViewLayer {
     Fixed(Arc<Filter>),
-    /// What a role may see, which can change.
-    Role(Arc<Access>),
+    /// The filter of a role, which can change.
+    Role(Arc<RoleAccess>),
 }
 
-impl Layer {
+impl ViewLayer {
     fn filter(&self) -> Arc<Filter> {
         match self {
             Self::Fixed(filter) => filter.clone(),
@@ -32,114 +32,241 @@ impl Layer {
 
 impl From<Filter> for View {
     fn from(filter: Filter) -> Self {
-        Self { layers: vec![Layer::Fixed(Arc::new(filter))] }
+        Self { layers: vec![ViewLayer::Fixed(Arc::new(filter))] }
     }
 }
 
-impl From<Arc<Access>> for View {
-    fn from(access: Arc<Access>) -> Self {
-        Self { layers: vec![Layer::Role(access)] }
+impl From<Arc<RoleAccess>> for View {
+    fn from(access: Arc<RoleAccess>) -> Self {
+        Self { layers: vec![ViewLayer::Role(access)] }
     }
 }
 
 impl View {
-    /// The view of what this one sees and the filter chooses.
+    /// The view narrowed by another filter.
     #[must_use]
     pub fn narrowed(&self, filter: Filter) -> Self {
         let mut layers = self.layers.clone();
         if filter != Filter::default() {
-            layers.push(Layer::Fixed(Arc::new(filter)));
+            layers.push(ViewLayer::Fixed(Arc::new(filter)));
         }
         Self { layers }
     }
 
-    /// Whether it shows a tool, were its groups on.
+    /// True if it includes a tool, active or not.
     pub fn sees<B>(&self, tool: &Tool<B>) -> bool {
         self.layers.iter().all(|layer| layer.filter().sees(tool))
     }
 
-    /// Whether it shows a group.
+    /// True if it includes a group.
     #[must_use]
-    pub fn names_group(&self, group: &Group) -> bool {
-        self.layers.iter().all(|layer| layer.filter().names_group(group))
+    pub fn includes_group(&self, group: &Group) -> bool {
+        self.layers.iter().all(|layer| layer.filter().includes_group(group))
     }
 
-    /// Whether it lists a tool, which then may be called.
+    /// True if it lists a tool, which then may be called.
     pub fn admits<B>(&self, tool: &Tool<B>) -> bool {
-        tool.is_on() && self.layers.iter().all(|layer| layer.filter().admits(tool))
+        tool.is_active() && self.layers.iter().all(|layer| layer.filter().admits(tool))
     }
 
     pub(super) fn admit<B>(&self, tool: &Tool<B>) -> Result<(), Denial> {
         if self.admits(tool) {
             return Ok(());
         }
-        let shown = tool.groups().find(|group| self.names_group(group)).filter(|_| self.sees(tool));
+        let shown = tool.groups().find(|group| self.includes_group(group)).filter(|_| self.sees(tool));
         Err(shown.map_or(Denial::OutOfView, |group| Denial::Inactive(group.clone())))
     }
 
-    /// The tools it lists, in the order they were registered.
+    /// The tools it lists, in the order of registration.
     ///
-    /// The time it takes goes with the tools of the groups, the names or the tags that are chosen, whichever are the fewest,
-    /// and not with all tools.
+    /// It takes time proportional to the tools of the selected groups, names or tags, whichever are the fewest,
+    /// and not to all tools.
     #[must_use]
     pub fn listed<'r, B>(&self, registry: &'r Registry<B>) -> Vec<&'r Tool<B>> {
-        let filters: Vec<Arc<Filter>> = self.layers.iter().map(Layer::filter).collect();
-        let admits = |tool: &&Tool<B>| tool.is_on() && filters.iter().all(|filter| filter.admits(tool));
+        let filters: Vec<Arc<Filter>> = self.layers.iter().map(ViewLayer::filter).collect();
+        let admits = |tool: &&Tool<B>| tool.is_active() && filters.iter().all(|filter| filter.admits(tool));
         let candidates = filters.iter().filter_map(|filter| filter.candidates(registry));
         let Some(fewest) = candidates.min_by_key(|candidates| candidates.len(registry)) else {
             return registry.tools().filter(admits).collect();
         };
-        let mut places = fewest.places(registry);
-        places.sort_unstable();
-        places.dedup();
-        places
+        let mut positions = fewest.positions(registry);
+        positions.sort_unstable();
+        positions.dedup();
+        positions
             .into_iter()
-            .filter_map(|place| registry.tools.get_index(place))
+            .filter_map(|position| registry.tools.get_index(position))
             .map(|(_, it)| it)
             .filter(admits)
             .collect()
     }
 
-    /// The groups it shows, in the order they were created, without the basic one.
+    /// The groups it includes, in the order of their creation, without the basic one.
     pub fn groups<'r, B>(&self, registry: &'r Registry<B>) -> impl Iterator<Item = &'r Arc<Group>> {
-        let filters: Vec<Arc<Filter>> = self.layers.iter().map(Layer::filter).collect();
-        registry.groups().filter(move |group| filters.iter().all(|filter| filter.names_group(group)))
+        let filters: Vec<Arc<Filter>> = self.layers.iter().map(ViewLayer::filter).collect();
+        registry.groups().filter(move |group| filters.iter().all(|filter| filter.includes_group(group)))
     }
 
-    /// The notes of the groups it shows that are on, each under a heading.
+    /// The notes of the active groups it includes, each under a heading.
     #[must_use]
     pub fn activated_notes<B>(&self, registry: &Registry<B>) -> String {
         notes_of(self.groups(registry).filter(|group| group.is_active()))
     }
 
-    /// The groups that somebody who looks through it may switch: those it shows, but where it picks tools by name or tag,
-    /// only those that hold one of these.
-    pub fn switched<'r, B>(&self, registry: &'r Registry<B>) -> Vec<&'r Arc<Group>> {
-        let filters: Vec<Arc<Filter>> = self.layers.iter().map(Layer::filter).collect();
+    /// The groups that may be switched through it: those it includes, but where it selects tools by name or tag,
+    /// only those with one of these tools.
+    pub fn switchable_groups<'r, B>(&self, registry: &'r Registry<B>) -> Vec<&'r Arc<Group>> {
+        let filters: Vec<Arc<Filter>> = self.layers.iter().map(ViewLayer::filter).collect();
         let picks = filters.iter().flat_map(|filter| filter.picks());
         let Some(fewest) = picks.min_by_key(|picks| picks.len(registry)) else {
             return self.groups(registry).collect();
         };
-        let tools = fewest.places(registry).into_iter().filter_map(|place| registry.tools.get_index(place));
+        let tools = fewest.positions(registry).into_iter().filter_map(|position| registry.tools.get_index(position));
         let seen = tools.map(|(_, tool)| tool).filter(|tool| filters.iter().all(|filter| filter.sees(tool)));
         let held: HashSet<&str> = seen.flat_map(|tool| tool.groups().map(|group| group.name())).collect();
         self.groups(registry).filter(|group| held.contains(group.name())).collect()
     }
 
-    /// Whether some groups cannot be switched through it, be they there or not.
+    /// True if there may be groups that cannot be switched through it.
     #[must_use]
     pub fn limits_groups(&self) -> bool {
         let limits = |filter: &Filter| filter.groups.is_some() || filter.picks().next().is_some();
         self.layers.iter().any(|layer| limits(&layer.filter()))
     }
 
-    /// A number that changes whenever what a role may see has changed.
+    /// A number that changes whenever the filter of a role changes.
     #[must_use]
     pub fn revision(&self) -> u64 {
-        let revision = |layer: &Layer| match layer {
-            Layer::Fixed(_) => 0,
-            Layer::Role(access) => access.revision(),
+        let revision = |layer: &ViewLayer| match layer {
+            ViewLayer::Fixed(_) => 0,
+            ViewLayer::Role(access) => access.revision(),
         };
         self.layers.iter().map(revision).sum()
+    }
+}
+
+/// A set of names, compared byte by byte.
+pub type NameSet = HashSet<Box<str>, ahash::RandomState>;
+
+/// A selection of tools by groups, names and tags; a tool must meet all conditions.
+///
+/// An empty set selects nothing, and `None` is no condition. Unknown names are allowed: they select a tool or group as soon as
+/// it exists.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Filter {
+    /// The tool is in one of these groups. `basic` is a group like any other here.
+    pub groups: Option<NameSet>,
+    /// The tool has one of these names.
+    pub names: Option<NameSet>,
+    /// The tool has none of these names.
+    pub exclude: NameSet,
+    /// The tool has one of these tags.
+    pub tags: Option<NameSet>,
+}
+
+impl Filter {
+    /// Selects the tools of these groups.
+    pub fn of_groups<N: Into<Box<str>>>(ids: impl IntoIterator<Item = N>) -> Self {
+        Self { groups: Some(ids.into_iter().map(Into::into).collect()), ..Self::default() }
+    }
+
+    /// Selects nothing.
+    #[must_use]
+    pub fn nothing() -> Self {
+        Self { groups: Some(NameSet::default()), ..Self::default() }
+    }
+
+    /// True if it selects a tool, active or not.
+    pub fn sees<B>(&self, tool: &Tool<B>) -> bool {
+        self.matches(tool) && tool.groups().any(|group| self.includes_group(group))
+    }
+
+    /// True if it selects a tool through an active group.
+    pub fn admits<B>(&self, tool: &Tool<B>) -> bool {
+        self.matches(tool) && tool.groups().any(|group| group.is_active() && self.includes_group(group))
+    }
+
+    /// True if it includes a group.
+    pub fn includes_group(&self, group: &Group) -> bool {
+        self.groups.as_ref().is_none_or(|groups| groups.contains(group.name()))
+    }
+
+    fn matches<B>(&self, tool: &Tool<B>) -> bool {
+        self.names.as_ref().is_none_or(|names| names.contains(&*tool.name))
+            && !self.exclude.contains(&*tool.name)
+            && self.tags.as_ref().is_none_or(|tags| tool.tags.iter().any(|tag| tags.contains(tag)))
+    }
+
+    /// The lists of tools that it selects one by one, and not by their groups.
+    fn picks(&self) -> impl Iterator<Item = Candidates<'_>> {
+        let names = self.names.as_ref().map(Candidates::Names);
+        names.into_iter().chain(self.tags.as_ref().map(Candidates::Tags))
+    }
+
+    /// The shortest list that contains every tool it can select, if it has any condition.
+    fn candidates<'a, B>(&'a self, registry: &'a Registry<B>) -> Option<Candidates<'a>> {
+        let groups = self.groups.as_ref().map(Candidates::Groups);
+        groups.into_iter().chain(self.picks()).min_by_key(|candidates| candidates.len(registry))
+    }
+}
+
+/// A list of tools that contains every tool which a filter can select.
+#[derive(Clone, Copy)]
+enum Candidates<'a> {
+    Groups(&'a NameSet),
+    Names(&'a NameSet),
+    Tags(&'a NameSet),
+}
+
+impl<'a> Candidates<'a> {
+    fn len<B>(self, registry: &Registry<B>) -> usize {
+        match self {
+            Self::Groups(ids) => {
+                ids.iter().filter_map(|id| registry.active_group(id)).map(|entry| entry.tools.len()).sum()
+            }
+            Self::Names(names) => names.len(),
+            Self::Tags(tags) => tags.iter().map(|tag| registry.tags.tools(tag).len()).sum(),
+        }
+    }
+
+    /// The positions of the tools in the registry, some perhaps twice.
+    fn positions<B>(self, registry: &'a Registry<B>) -> Vec<usize> {
+        let position = |name: &str| registry.tools.get_index_of(name);
+        match self {
+            Self::Groups(ids) => {
+                let groups = ids.iter().filter_map(|id| registry.active_group(id));
+                groups.flat_map(|entry| &entry.tools).filter_map(|name| position(name)).collect()
+            }
+            Self::Names(names) => names.iter().filter_map(|name| position(name)).collect(),
+            Self::Tags(tags) => tags.iter().flat_map(|tag| registry.tags.tools(tag)).filter_map(position).collect(),
+        }
+    }
+}
+
+/// The reason why a tool may not be called.
+#[derive(Debug, Clone)]
+pub enum Denial {
+    /// No tool has the name.
+    Unknown,
+    /// Its groups are inactive; this is one of them.
+    Inactive(Arc<Group>),
+    /// The view does not include it, or there is no such tool: a caller with a view does not learn which.
+    OutOfView,
+}
+
+impl<B> Registry<B> {
+    /// Finds the tool of a call, if it may be called, at all or through a view.
+    ///
+    /// # Errors
+    ///
+    /// The reason why not.
+    #[inline]
+    pub fn admit(&self, name: &str, view: Option<&View>) -> Result<&Tool<B>, Denial> {
+        match (self.find(name), view) {
+            (Some(tool), None) if tool.is_active() => Ok(tool),
+            (Some(tool), None) => Err(Denial::Inactive(tool.group.clone())),
+            (None, None) => Err(Denial::Unknown),
+            (Some(tool), Some(view)) => view.admit(tool).map(|()| tool),
+            (None, Some(_)) => Err(Denial::OutOfView),
+        }
     }
 }

@@ -1,8 +1,10 @@
-//! Skills: folders with instructions that an agent is told about and reads when it needs them.
+//! Skills: folders with instructions that an agent reads when it needs them.
+//!
+//! Read in this order: this file ([`Skill`] and [`Skills`]), `front_matter` (the name and description in `SKILL.md`), `prompt`
+//! (the text that lists the skills for an agent).
 
 mod front_matter;
 mod prompt;
-mod yaml;
 
 use std::path::Path;
 
@@ -13,26 +15,26 @@ pub use prompt::{DEFAULT_INSTRUCTION, Template};
 use crate::store::{self, Disk};
 use crate::{Error, Result};
 
-/// The file in a skill's folder that says what the skill is.
+/// The name of the file that describes a skill.
 pub const FILE: &str = "SKILL.md";
 
-/// A folder with instructions, as an agent is told about it.
+/// A folder with instructions, with its name and description.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Skill {
-    /// The name, unique in its toolkit and on one line.
+    /// The name, unique in its toolkit and without line breaks.
     pub name: String,
-    /// What the skill is good for.
+    /// The description.
     pub description: String,
     /// The folder, as it was given.
     pub dir: String,
 }
 
 impl Skill {
-    /// Reads what the front matter of a folder's `SKILL.md` says.
+    /// Reads the name and description in the `SKILL.md` of a folder.
     ///
     /// # Errors
     ///
-    /// [`Error::SkillDirectory`], [`Error::SkillFile`] or [`Error::SkillFrontMatter`], for what is not as it must be.
+    /// [`Error::SkillDirectory`], [`Error::SkillFile`] or [`Error::SkillFrontMatter`].
     pub fn read(dir: &str) -> Result<Self> {
         let folder = Path::new(dir);
         match std::fs::metadata(folder) {
@@ -50,10 +52,9 @@ impl Skill {
         Self::from_head(dir, &head).map_err(|reason| Error::SkillFrontMatter { dir: dir.to_owned(), reason })
     }
 
-    /// Reads a skill from the beginning of its `SKILL.md`; the error says what is wrong with it.
+    /// Parses the beginning of a `SKILL.md`; the error is a clause on what is wrong with it.
     fn from_head(dir: &str, head: &[u8]) -> Result<Self, String> {
-        let matter = front_matter::find(head)?;
-        let fields = yaml::read(&matter)?;
+        let fields = front_matter::find(head)?.parse()?;
         let text = |key: &str| match fields.text(key)? {
             Some(text) if !text.trim().is_empty() => Ok(text),
             _ => Err(format!("`{key}` is missing or empty")),
@@ -66,12 +67,12 @@ impl Skill {
     }
 }
 
-/// Whether a letter of a name could make a heading look like something else.
+/// True for a character that could make a name look like more than one line.
 fn breaks_a_line(letter: char) -> bool {
     letter.is_control() || matches!(letter, '\u{2028}' | '\u{2029}')
 }
 
-/// The skills of a toolkit, in the order they came, and how an agent is told about them.
+/// The skills of a toolkit, in the order in which they were added, and the texts that list them.
 #[derive(Debug, Default)]
 pub struct Skills {
     instruction: Option<String>,
@@ -80,11 +81,11 @@ pub struct Skills {
 }
 
 impl Skills {
-    /// Sets how an agent is told about the skills; an empty text stands for the default.
+    /// Sets the texts that list the skills for an agent; an empty text stands for the default.
     ///
     /// # Errors
     ///
-    /// [`Error::SkillTemplate`] if the template has anything but text and the placeholders of a skill; then nothing changes.
+    /// [`Error::SkillTemplate`] if the template has an unknown placeholder; then nothing changes.
     pub fn describe_with(&mut self, instruction: Option<&str>, template: Option<&str>) -> Result<()> {
         self.template = match template.filter(|text| !text.is_empty()) {
             Some(text) => Template::parse(text)?,
@@ -107,7 +108,7 @@ impl Skills {
         Ok(())
     }
 
-    /// Takes a skill out, if it is there.
+    /// Removes a skill, if it exists.
     pub fn remove(&mut self, name: &str) -> Option<Skill> {
         self.by_name.shift_remove(name)
     }
@@ -118,13 +119,13 @@ impl Skills {
         self.by_name.get(name)
     }
 
-    /// All skills in the order they came.
+    /// All skills in the order in which they were added.
     #[must_use]
     pub fn all(&self) -> impl ExactSizeIterator<Item = &Skill> {
         self.by_name.values()
     }
 
-    /// What to tell an agent about its skills; nothing if it has none.
+    /// The text that lists the skills for an agent; `None` without skills.
     #[must_use]
     pub fn prompt(&self) -> Option<String> {
         if self.by_name.is_empty() {

@@ -1,21 +1,21 @@
-//! What an agent is told about its skills.
+//! The text that lists the skills for an agent.
 
 use super::Skill;
 use crate::{Error, Result};
 
-/// What stands before the skills, unless the developer says otherwise.
+/// The default text before the list of skills.
 pub const DEFAULT_INSTRUCTION: &str = "\
 # Agent Skills
 
 Each skill below is a folder of instructions for one kind of task, sometimes with scripts and other files beside them. \
 When a task fits a skill, first read the `SKILL.md` in its folder, then work as it says.";
 
-/// A text with places for what a skill has, written as Python's `str.format` has it.
+/// The text for one skill, with placeholders as in Python's `str.format`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Template(Vec<Piece>);
+pub struct Template(Vec<TemplatePart>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Piece {
+enum TemplatePart {
     Text(String),
     Name,
     Description,
@@ -23,29 +23,29 @@ enum Piece {
 }
 
 impl Default for Template {
-    /// What is said of each skill, unless the developer says otherwise.
+    /// The default text for a skill.
     fn default() -> Self {
-        let text = |text: &str| Piece::Text(text.to_owned());
+        let text = |text: &str| TemplatePart::Text(text.to_owned());
         Self(vec![
             text("\n## "),
-            Piece::Name,
+            TemplatePart::Name,
             text("\n"),
-            Piece::Description,
+            TemplatePart::Description,
             text("\nRead `"),
-            Piece::Dir,
+            TemplatePart::Dir,
             text("/SKILL.md` before you use this skill."),
         ])
     }
 }
 
 impl Template {
-    /// Reads a template: `{name}`, `{description}` and `{dir}` are filled in, `{{` and `}}` stand for braces.
+    /// Parses a template: `{name}`, `{description}` and `{dir}` are filled in, `{{` and `}}` stand for braces.
     ///
     /// # Errors
     ///
     /// [`Error::SkillTemplate`] for any other brace.
     pub fn parse(text: &str) -> Result<Self> {
-        let mut pieces = Vec::new();
+        let mut parts = Vec::new();
         let mut literal = String::new();
         let mut rest = text;
         while let Some(at) = rest.find(['{', '}']) {
@@ -60,35 +60,35 @@ impl Template {
             let Some((field, after)) = rest.split_once('}').filter(|_| brace == "{") else {
                 return Err(refused(&format!("a single `{brace}`; write `{brace}{brace}` for the brace itself")));
             };
-            pieces.push(Piece::Text(std::mem::take(&mut literal)));
-            pieces.push(placeholder(field)?);
+            parts.push(TemplatePart::Text(std::mem::take(&mut literal)));
+            parts.push(placeholder(field)?);
             rest = after;
         }
         literal.push_str(rest);
-        pieces.push(Piece::Text(literal));
-        Ok(Self(pieces))
+        parts.push(TemplatePart::Text(literal));
+        Ok(Self(parts))
     }
 
-    /// Tells about one skill.
+    /// The text for one skill.
     #[must_use]
     pub fn fill(&self, skill: &Skill) -> String {
-        let pieces = self.0.iter().map(|piece| match piece {
-            Piece::Text(text) => text.as_str(),
-            Piece::Name => &skill.name,
-            Piece::Description => &skill.description,
-            Piece::Dir => &skill.dir,
+        let parts = self.0.iter().map(|part| match part {
+            TemplatePart::Text(text) => text.as_str(),
+            TemplatePart::Name => &skill.name,
+            TemplatePart::Description => &skill.description,
+            TemplatePart::Dir => &skill.dir,
         });
-        pieces.collect()
+        parts.collect()
     }
 }
 
-fn placeholder(field: &str) -> Result<Piece> {
+fn placeholder(field: &str) -> Result<TemplatePart> {
     Ok(match field {
-        "name" => Piece::Name,
-        "description" => Piece::Description,
-        "dir" => Piece::Dir,
+        "name" => TemplatePart::Name,
+        "description" => TemplatePart::Description,
+        "dir" => TemplatePart::Dir,
         _ => {
-            let reason = format!("unknown placeholder `{{{field}}}`; there are {{name}}, {{description}} and {{dir}}");
+            let reason = format!("unknown placeholder `{{{field}}}`: expected {{name}}, {{description}} or {{dir}}");
             return Err(refused(&reason));
         }
     })

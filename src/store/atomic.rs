@@ -1,63 +1,121 @@
-//! Replacing the content of a file in one step.
+//! Replaces the content of a file in one step.
+//!
+//! The new content is written to a temporary file, which then takes the name of the old one. A writer locks its temporary file,
+//! and the operating system releases the lock when the writer dies. So the next writer can distinguish a file that is
+//! being written from one that was left behind, and removes the latter.
 
+use std::ffi::{OsStr, OsString};
 use std::io::{self, ErrorKind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use super::fs::{Access, Fs, steadily};
-use super::temporary;
+use super::fs::{FileAccess, Fs, not_regular, parent_of, retry_interrupted, write_all};
+use super::sha256;
+use crate::bytes::{hex, random};
 use crate::{Error, Result};
 
-/// How often a writer starts anew whose temporary file was taken away.
-const TRIES: usize = 10;
+/// The number of attempts of a writer whose temporary file is removed.
+const REPLACE_TRIES: usize = 10;
 
-/// Puts bytes in the place of what a file holds, so that readers and crashes find the old content or the new one.
+/// Replaces the content of a file, so that readers, also after a crash, find the old content or the new one.
 ///
-/// A symbolic link is written through. A file that is there keeps its permissions; a new one is for its owner only.
+/// Symbolic links are followed. An existing file keeps its permissions; a new one is accessible to its owner only.
 ///
 /// # Errors
 ///
-/// [`Error::FileAccess`] if the path leads to something that is not a file, or the system refuses.
+/// [`Error::FileAccess`] if the path is not that of a regular file, or the system refuses.
 pub fn replace<F: Fs>(fs: &F, path: &Path, bytes: &[u8]) -> Result<()> {
     let failed = |error: &io::Error| Error::access("write", path, error);
-    let target = steadily(|| fs.resolve(path)).map_err(|error| failed(&error))?;
-    let name = target.file_name().ok_or_else(|| failed(&io::Error::other("it does not end in a name")))?;
-    let folder = match target.parent() {
-        Some(parent) if parent != Path::new("") => parent,
-        _ => Path::new("."),
-    };
-    let old = steadily(|| fs.look(&target)).map_err(|error| failed(&error))?;
+    let target = retry_interrupted(|| fs.resolve(path)).map_err(|error| failed(&error))?;
+    let name = target.file_name().ok_or_else(|| failed(&io::Error::other("it does not end in a file name")))?;
+    let folder = parent_of(&target);
+    let old = retry_interrupted(|| fs.path_info(&target)).map_err(|error| failed(&error))?;
     if old.is_some_and(|old| !old.is_regular) {
-        return Err(failed(&io::Error::other("it is not a regular file")));
+        return Err(failed(&not_regular()));
     }
-    temporary::sweep(fs, folder, name);
-    let mut tries = TRIES;
+    sweep(fs, folder, name);
+    let mut tries = REPLACE_TRIES;
     loop {
         tries -= 1;
-        let (new, mut file) = temporary::create(fs, folder, name).map_err(|error| failed(&error))?;
+        let (new, mut file) = create_temporary(fs, folder, name).map_err(|error| failed(&error))?;
         let filled = fill(fs, &mut file, bytes, old.map(|old| old.access));
-        match filled.and_then(|()| steadily(|| fs.rename(&new, &target))) {
+        match filled.and_then(|()| retry_interrupted(|| fs.rename(&new, &target))) {
             Ok(()) => break,
-            // Somebody took the file for one that was left behind, which is possible where files cannot be claimed.
+            // Another writer removed the file as left behind, which is possible where files cannot be locked.
             Err(error) if error.kind() == ErrorKind::NotFound && tries > 0 => {}
             Err(error) => {
-                let _ = steadily(|| fs.remove(&new));
+                let _ = retry_interrupted(|| fs.remove(&new));
                 return Err(failed(&error));
             }
         }
     }
-    steadily(|| fs.sync_folder(folder)).map_err(|error| Error::access("make sure of", path, &error))
+    retry_interrupted(|| fs.sync_folder(folder)).map_err(|error| Error::access("sync", path, &error))
 }
 
-fn fill<F: Fs>(fs: &F, file: &mut F::File, bytes: &[u8], access: Option<Access>) -> io::Result<()> {
+fn fill<F: Fs>(fs: &F, file: &mut F::File, bytes: &[u8], access: Option<FileAccess>) -> io::Result<()> {
     if let Some(access) = access {
-        steadily(|| fs.set_access(file, access))?;
+        retry_interrupted(|| fs.set_access(file, access))?;
     }
-    let mut rest = bytes;
-    while !rest.is_empty() {
-        match steadily(|| fs.write(file, rest))? {
-            0 => return Err(ErrorKind::WriteZero.into()),
-            written => rest = &rest[written..],
+    write_all(fs, file, bytes)?;
+    retry_interrupted(|| fs.sync(file))
+}
+
+const SUFFIX: &str = ".tmp";
+
+/// The number of names that are tried for a temporary file.
+const NAME_TRIES: usize = 100;
+
+/// The prefix of all temporary files for a target; it has the same length for every target.
+fn prefix(target: &OsStr) -> String {
+    format!(".toolcrib-{}-", &sha256(target.as_encoded_bytes())[..16])
+}
+
+fn random_name(target: &OsStr) -> io::Result<String> {
+    Ok(format!("{}{}{SUFFIX}", prefix(target), hex(&random::<8>()?)))
+}
+
+/// Creates a temporary file and locks it.
+fn create_temporary<F: Fs>(fs: &F, folder: &Path, target: &OsStr) -> io::Result<(PathBuf, F::File)> {
+    for _ in 0..NAME_TRIES {
+        let path = folder.join(random_name(target)?);
+        let file = match retry_interrupted(|| fs.create(&path)) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
+            made => made?,
+        };
+        match is_ours(fs, &file) {
+            Ok(true) => return Ok((path, file)),
+            Ok(false) => {}
+            Err(error) => {
+                let _ = fs.remove(&path);
+                return Err(error);
+            }
         }
     }
-    steadily(|| fs.sync(file))
+    Err(io::Error::new(ErrorKind::AlreadyExists, "no free name for a temporary file"))
+}
+
+/// True if the file still exists after the moment in which it was not locked yet.
+fn is_ours<F: Fs>(fs: &F, file: &F::File) -> io::Result<bool> {
+    match retry_interrupted(|| fs.claim(file)) {
+        Ok(true) => Ok(retry_interrupted(|| fs.file_info(file))?.names > 0),
+        Ok(false) => Ok(false),
+        // Where files cannot be locked at all, no writer removes them either.
+        Err(_) => Ok(true),
+    }
+}
+
+/// Removes the temporary files that writers of the same target left behind when they died. Errors are ignored.
+fn sweep<F: Fs>(fs: &F, folder: &Path, target: &OsStr) {
+    let prefix = prefix(target);
+    let Ok(names) = retry_interrupted(|| fs.list(folder)) else { return };
+    let is_temporary = |name: &&OsString| {
+        let name = name.as_encoded_bytes();
+        name.starts_with(prefix.as_bytes()) && name.ends_with(SUFFIX.as_bytes())
+    };
+    for name in names.iter().filter(is_temporary) {
+        let path = folder.join(name);
+        let Ok(file) = retry_interrupted(|| fs.open(&path)) else { continue };
+        if retry_interrupted(|| fs.claim(&file)).unwrap_or(false) {
+            let _ = retry_interrupted(|| fs.remove(&path));
+        }
+    }
 }

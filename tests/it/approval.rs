@@ -1,4 +1,4 @@
-//! Approvals: what a pending call is bound to, and that each of them is used once, whatever goes wrong.
+//! Approvals: the scope of a pending call, and that each of them is used once, whatever goes wrong.
 
 #![allow(clippy::expect_used)]
 
@@ -13,7 +13,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use toolcrib::policy::{ApprovalScope, Approvals, Draft, Key, Pending};
+use toolcrib::policy::{ApprovalDraft, ApprovalScope, Approvals, Key, Pending};
 use toolcrib::store::Fs;
 use toolcrib::{Error, Result};
 
@@ -46,7 +46,7 @@ fn arguments() -> Value {
 }
 
 fn asked<F: Fs>(approvals: &Approvals<F>, number: usize) -> Pending {
-    let draft = Draft { id: "call_1", arguments: &arguments(), facts: FACTS, life: LIFE };
+    let draft = ApprovalDraft { id: "call_1", arguments: &arguments(), scope: FACTS, life: LIFE };
     approvals.ask(&draft, at(0), nonce(number)).expect("a pending call")
 }
 
@@ -231,24 +231,30 @@ fn what_is_wrong_with_a_value_is_told_by_its_field() {
     };
 
     for (change, text) in [
-        ((|value| *value = json!("x")) as fn(&mut Value), "`$` must be an object, not the text \"x\""),
-        (|value| value["type"] = json!("other"), "`type` must be `toolcrib.pending`, not the text \"other\""),
-        (|value| value["version"] = json!(2), "`version` must be 1, all that this toolcrib reads, not the number 2"),
-        (|value| value["tool"] = json!(null), "`tool` must be a text, not null"),
-        (|value| value["caller"] = json!(7), "`caller` must be a text or null, not the number 7"),
-        (|value| value["arguments"] = json!([]), "`arguments` must be an object, not an array"),
-        (|value| value["nonce"] = json!("../../x"), "`nonce` must be 32 hexadecimal digits, not the text \"../../x\""),
-        (|value| value["extra"] = json!(true), "`extra` must be left out, not a boolean"),
+        ((|value| *value = json!("x")) as fn(&mut Value), "`$`: expected an object, got the string \"x\""),
+        (|value| value["type"] = json!("other"), "`type`: expected `toolcrib.pending`, got the string \"other\""),
+        (
+            |value| value["version"] = json!(2),
+            "`version`: expected 1, the version that this toolcrib supports, got the number 2",
+        ),
+        (|value| value["tool"] = json!(null), "`tool`: expected a string, got null"),
+        (|value| value["caller"] = json!(7), "`caller`: expected a string or null, got the number 7"),
+        (|value| value["arguments"] = json!([]), "`arguments`: expected an object, got an array"),
+        (
+            |value| value["nonce"] = json!("../../x"),
+            "`nonce`: expected 32 hexadecimal digits, got the string \"../../x\"",
+        ),
+        (|value| value["extra"] = json!(true), "`extra`: expected no such field, got a boolean"),
         (
             |value| value["expires"] = json!("tomorrow"),
-            "`expires` must be a time such as `2026-01-31T09:30:00.000Z`, not the text \"tomorrow\"",
+            "`expires`: expected a time such as `2026-01-31T09:30:00.000Z`, got the string \"tomorrow\"",
         ),
         (
             |value| drop(value.as_object_mut().expect("an object").remove("signature")),
-            "`signature` must be 64 hexadecimal digits, not nothing",
+            "`signature`: expected 64 hexadecimal digits, got nothing",
         ),
     ] {
-        assert_eq!(told(change), format!("not a pending call: {text}"));
+        assert_eq!(told(change), format!("invalid pending call: {text}"));
     }
 }
 
@@ -257,7 +263,7 @@ fn arguments_that_could_not_be_read_again_are_not_asked_about() {
     let approvals = Approvals::in_memory(key());
     let ask = |depth: usize| -> Result<Pending> {
         let value = (0..depth).fold(json!(1), |value, _| json!({ "deeper": value }));
-        approvals.ask(&Draft { id: "call_1", arguments: &value, facts: FACTS, life: LIFE }, at(0), nonce(1))
+        approvals.ask(&ApprovalDraft { id: "call_1", arguments: &value, scope: FACTS, life: LIFE }, at(0), nonce(1))
     };
 
     let deepest = ask(119).expect("a pending call");
@@ -317,7 +323,7 @@ fn a_clock_that_is_set_back_frees_no_call() {
     for approvals in [Approvals::in_memory(key()), on_disk(&place)] {
         let old = asked(&approvals, 0);
         approvals.claim(&old, &FACTS, at(1)).expect("the first claim");
-        let draft = Draft { id: "call_2", arguments: &arguments(), facts: FACTS, life: 10 * LIFE };
+        let draft = ApprovalDraft { id: "call_2", arguments: &arguments(), scope: FACTS, life: 10 * LIFE };
         // Enough claims for the ledger to be swept.
         for number in 1..=300 {
             let later = approvals.ask(&draft, at(100), nonce(number)).expect("a pending call");
@@ -341,7 +347,7 @@ proptest! {
         let facts = ApprovalScope { tool: &tool, caller: caller.as_deref(), ..FACTS };
         let arguments = json!({ text.clone(): [text, number] });
 
-        let draft = Draft { id: &id, arguments: &arguments, facts, life: LIFE };
+        let draft = ApprovalDraft { id: &id, arguments: &arguments, scope: facts, life: LIFE };
         let pending = stored(&approvals.ask(&draft, at(0), nonce).expect("a pending call"));
 
         prop_assert_eq!(approvals.claim(&pending, &facts, at(1)), Ok(()));

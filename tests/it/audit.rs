@@ -9,7 +9,7 @@ use std::thread;
 use jiff::Timestamp;
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use toolcrib::policy::{AuditLog, Choice, Decision, Durability, Record, Redaction, Sink, hash};
+use toolcrib::policy::{AuditLog, AuditRecord, Choice, Decision, Durability, Redaction, Sink, hash};
 use toolcrib::store::{Fs, whole};
 use toolcrib::{Error, Result};
 
@@ -20,8 +20,8 @@ const EIO: i32 = 5;
 const EINTR: i32 = 4;
 const ENOSPC: i32 = 28;
 
-fn record(call: &str) -> Record<'_> {
-    Record {
+fn record(call: &str) -> AuditRecord<'_> {
+    AuditRecord {
         time: Timestamp::UNIX_EPOCH,
         call,
         tool: "send",
@@ -42,7 +42,7 @@ fn a_record_is_a_line_with_its_fields_in_order() {
     let secrets = ["token".into()];
     let arguments = Redaction::new(&secrets, &json!({})).arguments(&json!({"to": "ann", "token": 7}));
 
-    let line = Record { arguments: Some(&arguments), ..record("call_1") }.to_line();
+    let line = AuditRecord { arguments: Some(&arguments), ..record("call_1") }.to_line();
 
     let hash = "01".repeat(32);
     assert_eq!(
@@ -63,9 +63,12 @@ fn a_secret_is_not_in_the_sum_of_arguments() {
     let (secrets, parameters) = (["pin".into()], json!({}));
     let redaction = Redaction::new(&secrets, &parameters);
 
-    assert_eq!(Record::sum_of(&one, &redaction), Record::sum_of(&other, &redaction));
-    assert_ne!(Record::sum_of(&one, &redaction), Record::sum_of(&json!({"to": "bob", "pin": "1234"}), &redaction));
-    assert_eq!(Record::sum_of(&one, &Redaction::new(&[], &parameters)), hash(&one));
+    assert_eq!(AuditRecord::hash_of(&one, &redaction), AuditRecord::hash_of(&other, &redaction));
+    assert_ne!(
+        AuditRecord::hash_of(&one, &redaction),
+        AuditRecord::hash_of(&json!({"to": "bob", "pin": "1234"}), &redaction)
+    );
+    assert_eq!(AuditRecord::hash_of(&one, &Redaction::new(&[], &parameters)), hash(&one));
 }
 
 proptest! {
@@ -74,7 +77,7 @@ proptest! {
     #[test]
     fn whatever_is_in_a_record_it_is_one_line(call: String, tool in "[\u{0}-\u{2100}]*", text in "(?s).*") {
         let arguments = json!({ text.clone(): [text.clone()] });
-        let record = Record { tool: &tool, rule: Some(&text), arguments: Some(&arguments), ..record(&call) };
+        let record = AuditRecord { tool: &tool, rule: Some(&text), arguments: Some(&arguments), ..record(&call) };
 
         let line = record.to_line();
 
@@ -268,7 +271,7 @@ fn a_log_is_a_file_for_its_owner_only() {
 #[test]
 fn anything_that_takes_a_record_is_a_sink() {
     let taken = Mutex::new(Vec::new());
-    let sink = |record: &Record<'_>| -> Result<()> {
+    let sink = |record: &AuditRecord<'_>| -> Result<()> {
         taken.lock().expect("a list").push(record.to_line());
         Ok(())
     };

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use jiff::Timestamp;
 use serde_json::json;
 use toolcrib::json::invisible::is_invisible;
-use toolcrib::policy::{Decision, Record};
+use toolcrib::policy::{AuditRecord, Decision};
 use toolcrib::schema::check::{Checker, Mode};
 use toolcrib::schema::{Document, Node};
 use toolcrib::text::tell::{Form, ToolFacts, instructions, write_call};
@@ -20,7 +20,7 @@ fn characters() -> Vec<char> {
 
 fn audited(text: &str) -> String {
     let arguments = json!({"text": text});
-    let record = Record {
+    let record = AuditRecord {
         time: Timestamp::UNIX_EPOCH,
         call: "c",
         tool: "t",

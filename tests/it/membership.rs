@@ -1,16 +1,16 @@
-//! Groups of a registry that share tools: who holds what, and what goes when a group does.
+//! Groups that share tools: memberships, and the tools that a removed group takes along.
 
 #![allow(clippy::expect_used)]
 
 use std::sync::{Arc, LazyLock};
 
 use toolcrib::Error;
-use toolcrib::registry::{BASIC, Denial, GroupState, Member, Registered, Registry, Tool};
+use toolcrib::registry::{BASIC, Denial, GroupState, Member, RegisteredGroup, Registry, Tool};
 use toolcrib::schema::{Entries, FunctionSchema};
 
 use crate::registry::{add, listed, names};
 
-/// What a model is told plays no part here, and takes time to make.
+/// One schema for all tools: it plays no part here, and takes time to make.
 static SCHEMA: LazyLock<Arc<FunctionSchema>> = LazyLock::new(|| Arc::new(FunctionSchema::new(&Entries::new(), "any")));
 
 pub(super) fn about(id: &str, active: bool) -> GroupState {
@@ -22,7 +22,7 @@ pub(super) fn new(registry: &Registry<u32>, name: &str, body: u32) -> Tool<u32> 
     Tool::new(name, basic, SCHEMA.clone(), body)
 }
 
-pub(super) fn register(registry: &mut Registry<u32>, id: &str, tools: &[&str]) -> Result<Registered<u32>, Error> {
+pub(super) fn register(registry: &mut Registry<u32>, id: &str, tools: &[&str]) -> Result<RegisteredGroup<u32>, Error> {
     let mut members = tools.iter().map(|name| Member::Known((*name).to_owned())).collect();
     registry.register_group(about(id, true), &mut members)
 }
@@ -53,7 +53,7 @@ fn a_tool_is_in_several_groups_and_stays_where_it_was() {
 }
 
 #[test]
-fn a_tool_may_be_called_while_any_of_its_groups_is_on() {
+fn a_tool_may_be_called_while_any_of_its_groups_is_active() {
     let mut registry = workshop();
 
     registry.set_active(["files"], false);
@@ -83,13 +83,13 @@ fn unregistering_takes_out_only_what_no_other_group_holds() {
 #[test]
 fn the_first_group_may_go_and_the_tool_stays_in_the_others() {
     let mut registry = workshop();
-    let seat = registry.find("read").expect("a tool").seat.clone();
+    let memberships = registry.find("read").expect("a tool").memberships.clone();
 
     let gone = registry.remove_groups(&["files".to_owned()]).expect("not reserved");
 
     assert!(gone.is_empty());
     assert_eq!(registry.find("read").map(|tool| tool.group.name()), Some("desk"));
-    assert_eq!(seat.group().name(), "desk", "whoever shows the tool is told");
+    assert_eq!(memberships.group().name(), "desk", "the shared memberships follow");
     assert!(registry.admit("read", None).is_ok());
 }
 
@@ -116,10 +116,10 @@ fn registering_an_id_again_replaces_the_group_and_its_tools_in_place() {
     let registered = registry.register_group(about("room", false), &mut vec![Member::New(tool)]).expect("not reserved");
 
     assert!(registered.is_replaced);
-    assert_eq!(registered.gone.iter().map(|tool| tool.body).collect::<Vec<_>>(), [3]);
+    assert_eq!(registered.removed.iter().map(|tool| tool.body).collect::<Vec<_>>(), [3]);
     assert_eq!(registry.group_ids().collect::<Vec<_>>(), [BASIC, "files", "desk", "room", "last"]);
     assert_eq!(
-        registry.find("tidy").map(|tool| (tool.body, tool.group.name(), tool.is_on())),
+        registry.find("tidy").map(|tool| (tool.body, tool.group.name(), tool.is_active())),
         Some((4, "room", false))
     );
 }
@@ -129,10 +129,10 @@ fn replacing_a_group_takes_out_what_only_it_held() {
     let mut registry = workshop();
 
     let registered = register(&mut registry, "files", &[]).expect("not reserved");
-    assert!(registered.gone.is_empty(), "the desk still holds it");
+    assert!(registered.removed.is_empty(), "the desk still holds it");
     let registered = register(&mut registry, "desk", &["look"]).expect("not reserved");
 
-    assert_eq!(registered.gone.iter().map(|tool| &*tool.name).collect::<Vec<_>>(), ["read"]);
+    assert_eq!(registered.removed.iter().map(|tool| &*tool.name).collect::<Vec<_>>(), ["read"]);
     assert_eq!(holders(&registry, "look"), [BASIC, "desk"]);
 }
 
@@ -158,7 +158,7 @@ fn a_group_of_a_tool_that_is_not_there_is_refused_whole() {
 
     let error = refused.expect_err("a tool is missing");
     assert_eq!(error.code(), Some("invalid_group_def"));
-    assert_eq!(error.to_string(), "group `desk` cannot be registered: there is no tool `missing`");
+    assert_eq!(error.to_string(), "invalid group `desk`: unknown tool `missing`");
     assert_eq!(holders(&registry, "read"), ["files", "desk"]);
 }
 
@@ -201,7 +201,7 @@ fn a_tool_that_is_told_anew_keeps_its_groups_and_tags() {
 
     assert_eq!(old.map(|tool| tool.body), Some(2));
     let tool = registry.find("read").expect("there");
-    assert_eq!((tool.body, &*tool.name, tool.seat.groups().len()), (7, "read", 2));
+    assert_eq!((tool.body, &*tool.name, tool.memberships.groups().len()), (7, "read", 2));
 }
 
 #[test]

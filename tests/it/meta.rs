@@ -1,4 +1,4 @@
-//! The choice of groups that a model makes.
+//! The meta tool: groups that a model activates.
 
 #![allow(clippy::expect_used)]
 

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use toolcrib::native::{NativeTool, ToolContext};
-use toolcrib::policy::{Kind, Permission};
+use toolcrib::policy::{Permission, ToolKind};
 
 /// The arguments of the tools here.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -84,12 +84,12 @@ fn a_type_inside_of_another_is_kept_as_a_definition() {
 #[test]
 fn what_a_developer_says_about_a_tool_is_kept() {
     let tool = NativeTool::new("remove", "Removes.", |_: ToolContext, _: Value| async move { Ok("gone") })
-        .with_kind(Kind::Delete)
+        .with_kind(ToolKind::Delete)
         .with_permission(Permission::Confirm)
         .with_timeout(std::time::Duration::from_secs(3))
         .with_tags(["disk"]);
 
-    assert_eq!((tool.kind(), tool.permission()), (Kind::Delete, Permission::Confirm));
+    assert_eq!((tool.kind(), tool.permission()), (ToolKind::Delete, Permission::Confirm));
     assert_eq!(tool.timeout(), Some(std::time::Duration::from_secs(3)));
     assert_eq!(tool.tags().iter().map(AsRef::as_ref).collect::<Vec<&str>>(), ["disk"]);
 }

@@ -12,7 +12,9 @@ use toolcrib::call::{
     ApprovalRequest, CallInfo, CheckedArguments, EventKind, Host, Next, Path, PermissionStage, Permissions, Profile,
     Reply, Standing, ToolCall, Unfit, Waiting,
 };
-use toolcrib::policy::{Answer, Approvals, Choice, Decision, Key, Kind, Pending, Permission, Policy, Record, Rule};
+use toolcrib::policy::{
+    Answer, Approvals, AuditRecord, Choice, Decision, Key, Pending, Permission, Policy, Rule, ToolKind,
+};
 use toolcrib::registry::{BASIC, Registry, Tool};
 use toolcrib::schema::check::Checker;
 use toolcrib::schema::{FunctionSchema, Node};
@@ -29,8 +31,8 @@ impl Profile for Body {
         &self.checker
     }
 
-    fn kind(&self) -> Kind {
-        Kind::Edit
+    fn kind(&self) -> ToolKind {
+        ToolKind::Edit
     }
 
     fn permission(&self) -> Permission {
@@ -194,7 +196,7 @@ impl Host for World {
         Ok((self.approvals.clone(), Duration::from_secs(60)))
     }
 
-    fn record(&self, record: &Record<'_>) -> Result<(), String> {
+    fn record(&self, record: &AuditRecord<'_>) -> Result<(), String> {
         if self.audit == Audit::Broken {
             return Err("the disk is full".to_owned());
         }

@@ -1,4 +1,4 @@
-//! What a policy decides, in which order, and what it says about it.
+//! Policies: decisions, the order of rules, and reasons.
 
 #![allow(clippy::expect_used)]
 
@@ -12,7 +12,7 @@ mod table;
 
 use serde_json::{Value, json};
 use toolcrib::Error;
-use toolcrib::policy::{CallFacts, Cause, Decision, Kind, Permission, Policy, Quick, Rule, Tier, Verdict};
+use toolcrib::policy::{CallFacts, Cause, Decision, Permission, Policy, Quick, Rule, ToolKind, Verdict};
 
 /// A rule that is right.
 fn rule(fields: &Value) -> Rule {
@@ -23,7 +23,7 @@ fn policy(rules: &[Value], default: Decision) -> Policy {
     Policy::new(rules.iter().map(rule).collect(), default).expect("a policy")
 }
 
-/// What a policy decides about a call without arguments.
+/// The verdict on a call without arguments.
 fn decided(policy: &Policy, subject: &CallFacts<'_>) -> Verdict {
     policy.decide(subject, &json!({}))
 }
@@ -63,7 +63,7 @@ fn every_condition_of_a_rule_has_to_be_met() {
         server: Some("git"),
         groups: &["basic", "devops"],
         tags: &["slow"],
-        kind: Kind::Execute,
+        kind: ToolKind::Execute,
         permission: Permission::Auto,
         caller: Some("agent-7"),
     };
@@ -74,7 +74,7 @@ fn every_condition_of_a_rule_has_to_be_met() {
         CallFacts { groups: &["basic"], ..subject },
         CallFacts { groups: &[], ..subject },
         CallFacts { tags: &["quick"], ..subject },
-        CallFacts { kind: Kind::Read, ..subject },
+        CallFacts { kind: ToolKind::Read, ..subject },
         CallFacts { caller: None, ..subject },
         CallFacts { caller: Some("agent-77"), ..subject },
     ];
@@ -210,30 +210,7 @@ fn ids_are_unique_and_made_where_none_is_given() {
 }
 
 #[test]
-fn replacing_a_tier_leaves_the_others_and_is_done_whole_or_not_at_all() {
-    let policy = policy(
-        &[
-            json!({"id": "u", "tier": "user", "tool": "a", "decision": "deny"}),
-            json!({"id": "d", "tool": "a", "decision": "ask"}),
-        ],
-        Decision::Allow,
-    );
-    let twins = vec![
-        rule(&json!({"id": "x", "tool": "a", "decision": "allow"})),
-        rule(&json!({"id": "d", "tool": "a", "decision": "allow"})),
-    ];
-
-    assert!(policy.replace_tier(Tier::User, twins).is_err());
-    assert_eq!(decided(&policy, &CallFacts::of("a")).decision, Decision::Deny);
-    policy
-        .replace_tier(Tier::User, vec![rule(&json!({"id": "u", "tool": "b", "decision": "deny"}))])
-        .expect("new rules");
-    assert_eq!(decided(&policy, &CallFacts::of("a")).decision, Decision::Ask);
-    assert_eq!(policy.rule("u").map(|rule| rule.tier()), Some(Tier::User));
-}
-
-#[test]
-fn where_nobody_can_be_asked_asking_is_denying() {
+fn without_an_approver_asking_is_denying() {
     assert_eq!(Decision::ALL.map(Decision::headless), [Decision::Allow, Decision::Deny, Decision::Deny]);
 }
 

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 use toolcrib::Error;
-use toolcrib::registry::{BASIC, Entry, Filter, Member, Registry, Role, Roles, Roster, Stamp, View};
+use toolcrib::registry::{BASIC, Filter, Member, RecordStamp, Registry, Role, Roles, Roster, RosterGroup, View};
 
 use crate::membership::{about, new};
 
@@ -146,7 +146,7 @@ fn told_registry(registry: &Registry<u32>) -> Vec<String> {
 fn is_whole(registry: &Registry<u32>) -> bool {
     registry.tools().all(|tool| {
         let groups: Vec<&str> = tool.groups().map(|group| group.name()).collect();
-        let seat: Vec<String> = tool.seat.groups().iter().map(|group| group.name().to_owned()).collect();
+        let seat: Vec<String> = tool.memberships.groups().iter().map(|group| group.name().to_owned()).collect();
         groups == registry.holders(&tool.name).collect::<Vec<_>>()
             && groups == seat
             && groups.iter().all(|id| registry.members(id).any(|name| *name == *tool.name))
@@ -244,7 +244,7 @@ proptest! {
     ) {
         let roster = roster(steps.clone());
         let names: Vec<&str> = roster.definitions(ids.iter().copied()).iter().map(|(name, _)| *name).collect();
-        let expected = set(ids.iter().filter_map(|id| roster.get(id)).flat_map(Entry::tools).map(|(name, _)| name));
+        let expected = set(ids.iter().filter_map(|id| roster.get(id)).flat_map(RosterGroup::tools).map(|(name, _)| name));
         prop_assert_eq!(names.len(), expected.len());
         prop_assert_eq!(set(names), expected);
 
@@ -296,7 +296,7 @@ proptest! {
         let all: Vec<&str> = registry.group_ids().collect();
         let ids = default.clone().unwrap_or(all);
         let mut roles = Roles::new(default.map(|ids| ids.iter().map(|id| (*id).to_owned()).collect()));
-        roles.add(Role::new("agent", "", None), Stamp::default()).expect("a new name");
+        roles.add(Role::new("agent", "", None), RecordStamp::default()).expect("a new name");
 
         prop_assert_eq!(seen(&roles.view("agent"), &registry), union(&registry, &ids));
         prop_assert_eq!(seen(&roles.view("root"), &registry), union(&registry, &["org_management"]));

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use toolcrib::Error;
-use toolcrib::registry::{BASIC, Namesake, Registry, Tool};
+use toolcrib::registry::{BASIC, NameConflict, Registry, Tool};
 use toolcrib::schema::{Entries, FunctionSchema};
 
 fn tool<B>(registry: &Registry<B>, name: &str, group: &str, body: B) -> Tool<B> {
@@ -102,7 +102,7 @@ fn removing_basic_removes_nothing() {
 fn a_free_name_is_kept_whatever_the_strategy() {
     let registry = workshop();
 
-    for strategy in [Namesake::Raise, Namesake::Skip, Namesake::Override, Namesake::Rename] {
+    for strategy in [NameConflict::Raise, NameConflict::Skip, NameConflict::Override, NameConflict::Rename] {
         assert_eq!(registry.name_for("new", strategy, no_suffix), Ok(Some("new".to_owned())));
     }
 }
@@ -112,9 +112,9 @@ fn a_taken_name_is_refused_skipped_or_taken_over() {
     let registry = workshop();
 
     let refused = Err(Error::DuplicateTool { name: "read".to_owned() });
-    assert_eq!(registry.name_for("read", Namesake::Raise, no_suffix), refused);
-    assert_eq!(registry.name_for("read", Namesake::Skip, no_suffix), Ok(None));
-    assert_eq!(registry.name_for("read", Namesake::Override, no_suffix), Ok(Some("read".to_owned())));
+    assert_eq!(registry.name_for("read", NameConflict::Raise, no_suffix), refused);
+    assert_eq!(registry.name_for("read", NameConflict::Skip, no_suffix), Ok(None));
+    assert_eq!(registry.name_for("read", NameConflict::Override, no_suffix), Ok(Some("read".to_owned())));
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn renaming_tries_until_a_name_is_free() {
     add(&mut registry, "read_1", BASIC, 5);
     let mut count = 0..;
 
-    let name = registry.name_for("read", Namesake::Rename, || count.next().unwrap_or_default().to_string());
+    let name = registry.name_for("read", NameConflict::Rename, || count.next().unwrap_or_default().to_string());
 
     assert_eq!(name, Ok(Some("read_2".to_owned())));
 }
@@ -135,7 +135,7 @@ fn renaming_gives_up_after_a_hundred_tries() {
     add(&mut registry, "read_x", BASIC, 4);
     let mut tries = 0;
 
-    let name = registry.name_for("read", Namesake::Rename, || {
+    let name = registry.name_for("read", NameConflict::Rename, || {
         tries += 1;
         "x".to_owned()
     });
@@ -223,9 +223,12 @@ fn a_name_that_is_empty_or_has_a_control_character_is_refused() {
     let registry = Registry::<u8>::default();
 
     for name in ["", "a\0", "a\nb", "\u{7f}", "\u{85}", "a\u{2028}b"] {
-        let refused = registry.name_for(name, Namesake::Rename, String::new);
+        let refused = registry.name_for(name, NameConflict::Rename, String::new);
 
         assert!(matches!(refused, Err(Error::InvalidToolName { .. })), "{name:?} gave {refused:?}");
     }
-    assert_eq!(registry.name_for("naïve <tool>", Namesake::Raise, String::new), Ok(Some("naïve <tool>".to_owned())));
+    assert_eq!(
+        registry.name_for("naïve <tool>", NameConflict::Raise, String::new),
+        Ok(Some("naïve <tool>".to_owned()))
+    );
 }

@@ -2,7 +2,7 @@
 
 use toolcrib::Error;
 use toolcrib::call::{ArgumentMode, Code, ErrorMode, Reply, RunIn};
-use toolcrib::registry::Namesake;
+use toolcrib::registry::NameConflict;
 
 #[test]
 fn an_answer_has_a_code_and_a_fixed_text() {
@@ -91,7 +91,7 @@ fn an_error_says_what_agentscopes_users_compare() {
             Error::IncompleteSchema { tool: name(), key: "parameters".to_owned() },
             "the JSON schema of tool `look` has no `parameters`",
         ),
-        (Error::NoFreeName { name: name(), tries: 100 }, "no free name was found for tool `look` in 100 tries"),
+        (Error::NoFreeName { name: name(), tries: 100 }, "no free name for tool `look` after 100 tries"),
     ];
 
     for (error, text) in table {
@@ -104,8 +104,8 @@ fn every_word_is_read_and_no_other() {
     let words = ["", "Raise", "raise ", "none", "true"];
 
     assert_eq!(
-        ["raise", "skip", "override", "rename"].map(Namesake::parse),
-        [Namesake::Raise, Namesake::Skip, Namesake::Override, Namesake::Rename].map(Some)
+        ["raise", "skip", "override", "rename"].map(NameConflict::parse),
+        [NameConflict::Raise, NameConflict::Skip, NameConflict::Override, NameConflict::Rename].map(Some)
     );
     assert_eq!(
         ["coerce", "check", "pass"].map(ArgumentMode::parse),
@@ -119,7 +119,7 @@ fn every_word_is_read_and_no_other() {
         ["thread", "inline", "process"].map(RunIn::parse),
         [RunIn::Thread, RunIn::Inline, RunIn::Process].map(Some)
     );
-    assert_eq!(words.map(Namesake::parse), [None; 5]);
+    assert_eq!(words.map(NameConflict::parse), [None; 5]);
     assert_eq!(words.map(ArgumentMode::parse), [None; 5]);
     assert_eq!(words.map(ErrorMode::parse), [None; 5]);
     assert_eq!(words.map(RunIn::parse), [None; 5]);
@@ -127,7 +127,7 @@ fn every_word_is_read_and_no_other() {
 
 #[test]
 fn the_defaults_are_toolcribs_own() {
-    assert_eq!(Namesake::default(), Namesake::Raise);
+    assert_eq!(NameConflict::default(), NameConflict::Raise);
     assert_eq!(ArgumentMode::default(), ArgumentMode::Coerce);
     assert_eq!(ErrorMode::default(), ErrorMode::Respond);
     assert_eq!(RunIn::default(), RunIn::Thread);

@@ -1,4 +1,4 @@
-//! Roles: what each lets see, how they change, and the file they are kept in.
+//! Roles: their views, changes, and file.
 
 #![allow(clippy::expect_used)]
 
@@ -8,13 +8,13 @@ use std::path::PathBuf;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use toolcrib::Error;
-use toolcrib::registry::{Registry, Role, Roles, RolesFile, Stamp, View};
+use toolcrib::registry::{RecordStamp, Registry, Role, Roles, RolesFile, View};
 use toolcrib::store::Disk;
 
 use crate::registry::add;
 
-fn stamp() -> Stamp {
-    Stamp { id: "7d9f".to_owned(), at: "2026-01-02T03:04:05.678+01:00".to_owned() }
+fn stamp() -> RecordStamp {
+    RecordStamp { id: "7d9f".to_owned(), at: "2026-01-02T03:04:05.678+01:00".to_owned() }
 }
 
 #[allow(clippy::unnecessary_wraps, reason = "no list at all is another answer")]
@@ -138,7 +138,7 @@ fn names_are_unique_and_not_empty_and_never_changed() {
 
     assert_eq!(again, Err(Error::DuplicateRole { name: "reader".to_owned() }));
     assert!(matches!(empty, Err(Error::InvalidRole { .. })));
-    assert_eq!(strange, Err(Error::InvalidRole { reason: "id: expected text, not a number".to_owned() }));
+    assert_eq!(strange, Err(Error::InvalidRole { reason: "id: expected a string, got a number".to_owned() }));
     assert_eq!(disguised, Err(Error::SystemRole { name: "root".to_owned() }));
     assert_eq!(updated.map(|role| role.name), Ok("reader".to_owned()));
     assert_eq!(roles.update("nobody", "", |_| ()).err(), Some(Error::UnknownRole { name: "nobody".to_owned() }));
@@ -196,29 +196,29 @@ fn a_malformed_file_is_refused_with_a_word_on_every_record_and_changes_nothing()
     let view = roles.view("reader");
     let before = roles.file().value();
     for (content, reason) in [
-        ("", "it is not JSON: EOF while parsing a value at line 1 column 0"),
-        ("[]", "it holds a list, not an object"),
-        ("{}", "it has no list `roles`"),
-        (r#"{"roles": {}}"#, "its `roles` is an object, not a list"),
-        (r#"{"roles": [1]}"#, "roles[0]: expected an object, not a number"),
+        ("", "invalid JSON: EOF while parsing a value at line 1 column 0"),
+        ("[]", "expected an object, got a list"),
+        ("{}", "missing list `roles`"),
+        (r#"{"roles": {}}"#, "expected a list as `roles`, got an object"),
+        (r#"{"roles": [1]}"#, "roles[0]: expected an object, got a number"),
         (r#"{"roles": [{}]}"#, "roles[0].name: it is missing"),
         (r#"{"roles": [{"name": ""}]}"#, "roles[0].name: it is empty"),
-        (r#"{"roles": [{"name": "a", "rolePrompt": 1}]}"#, "roles[0].rolePrompt: expected text, not a number"),
+        (r#"{"roles": [{"name": "a", "rolePrompt": 1}]}"#, "roles[0].rolePrompt: expected a string, got a number"),
         (
             r#"{"roles": [{"name": "a"}, {"name": "b", "toolGroups": "web"}]}"#,
-            "roles[1].toolGroups: expected a list of ids or null, not text",
+            "roles[1].toolGroups: expected a list of ids or null, got a string",
         ),
         (
             r#"{"roles": [{"name": "a", "toolGroups": ["web", null]}]}"#,
-            "roles[0].toolGroups: expected an id at 1, not null",
+            "roles[0].toolGroups: expected an id at 1, got null",
         ),
-        (r#"{"roles": [{"name": "a", "status": "on"}]}"#, "roles[0].status: expected `active` or `deleted`, not `on`"),
-        (r#"{"roles": [{"name": "a", "createdBy": 1}]}"#, "roles[0].createdBy: expected text, not a number"),
+        (r#"{"roles": [{"name": "a", "status": "on"}]}"#, "roles[0].status: expected `active` or `deleted`, got `on`"),
+        (r#"{"roles": [{"name": "a", "createdBy": 1}]}"#, "roles[0].createdBy: expected a string, got a number"),
         (
             r#"{"roles": [{"name": "a", "id": null}, {"name": 1}]}"#,
-            "roles[0].id: expected text, not null; roles[1].name: expected text, not a number",
+            "roles[0].id: expected a string, got null; roles[1].name: expected a string, got a number",
         ),
-        (r#"{"roles": [{"name": "a"}, {"name": "a"}]}"#, "roles[1].name: the name `a` is that of a record before"),
+        (r#"{"roles": [{"name": "a"}, {"name": "a"}]}"#, "roles[1].name: the name `a` is taken by an earlier record"),
     ] {
         let file = Temporary::with("malformed", content);
 
@@ -241,7 +241,7 @@ fn the_records_that_are_roles_can_be_had_without_the_others() {
     let told: Vec<String> = read.problems().iter().map(ToString::to_string).collect();
     roles.replace(read);
 
-    assert_eq!(told, ["roles[0].name: expected text, not a number"]);
+    assert_eq!(told, ["roles[0].name: expected a string, got a number"]);
     assert_eq!(seen(&roles.view("a")), ["web_tool"]);
     assert!(seen(&old).is_empty(), "a role that is not in the file is gone");
 }

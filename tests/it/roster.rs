@@ -1,4 +1,4 @@
-//! The roster: who holds which tools, rule by rule. What holds for any history is in `properties`.
+//! The roster: groups and their tools, rule by rule. Rules for any history are in `properties`.
 
 #![allow(clippy::expect_used)]
 
@@ -66,7 +66,7 @@ fn a_reserved_group_is_neither_replaced_nor_taken_out_but_may_get_other_tools() 
     assert_eq!(replaced.as_ref().map_err(Error::code), Err(Some("reserved_group_id")));
     assert_eq!(removed.as_ref().map_err(Error::code), Err(Some("cannot_unregister_reserved")));
     assert_eq!(roster.definitions(["g"]), [("a", &7)]);
-    assert!(roster.get("g").is_some_and(toolcrib::registry::Entry::is_reserved));
+    assert!(roster.get("g").is_some_and(toolcrib::registry::RosterGroup::is_reserved));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Skills: what a `SKILL.md` may look like, and what an agent is told.
+//! Skills: parsing a `SKILL.md`, and the prompt for an agent.
 
 #![allow(clippy::expect_used)]
 
@@ -95,8 +95,8 @@ fn a_field_that_is_missing_is_named() {
     assert_eq!(reason("---\nname: a\n---\n"), "`description` is missing or empty");
     assert_eq!(reason("---\nname: ~\ndescription: b\n---\n"), "`name` is missing or empty");
     assert_eq!(reason("---\nname: ' '\ndescription: b\n---\n"), "`name` is missing or empty");
-    assert_eq!(reason("---\nname: [a]\ndescription: b\n---\n"), "`name` is a list and must be text");
-    assert_eq!(reason("---\nname: a\ndescription: {b: c}\n---\n"), "`description` is a mapping and must be text");
+    assert_eq!(reason("---\nname: [a]\ndescription: b\n---\n"), "`name`: expected text, got a list");
+    assert_eq!(reason("---\nname: a\ndescription: {b: c}\n---\n"), "`description`: expected text, got a mapping");
     assert_eq!(reason("---\n- name\n---\n"), "`name` is missing or empty");
     assert_eq!(reason("---\n---\n"), "`name` is missing or empty");
 }

@@ -1,4 +1,4 @@
-//! What of a registry is saved, and what loading it does.
+//! The saved state of a registry.
 
 #![allow(clippy::expect_used)]
 

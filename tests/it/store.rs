@@ -1,4 +1,4 @@
-//! Files that are always whole: at every call of a save something goes wrong, and the old or the new state is there.
+//! Durable files: after a fault at any system call of a save, the old or the new state is there.
 
 #![allow(clippy::expect_used)]
 
@@ -9,10 +9,10 @@ use std::path::Path;
 use model::{Fault, Model};
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use toolcrib::store::{Format, Fs, load, replace, save, whole};
+use toolcrib::store::{FileFormat, Fs, load, replace, save, whole};
 use toolcrib::{Error, Result};
 
-const FORMAT: Format = Format { name: "test-state", version: 3, limit: 4096 };
+const FORMAT: FileFormat = FileFormat { name: "test-state", version: 3, limit: 4096 };
 
 const EIO: i32 = 5;
 const EINTR: i32 = 4;
@@ -30,7 +30,7 @@ fn put(fs: &Model, text: &str) -> Result<()> {
     save(fs, path(), &FORMAT, &state(text))
 }
 
-/// What is in the file, which must be whole.
+/// The content of the file, which must be whole.
 fn held(fs: &Model) -> Value {
     load(fs, path(), &FORMAT).expect("a whole file").value
 }
@@ -41,7 +41,7 @@ fn with_old_state() -> Model {
     fs
 }
 
-/// How many calls a save over an old state makes.
+/// The number of system calls of a save over an old state.
 fn calls_of_a_save() -> usize {
     let fs = with_old_state().failing(usize::MAX, Fault::Crash);
     put(&fs, "new").expect("a save without faults");
@@ -206,12 +206,12 @@ fn another_writer_leaves_a_file_alone_that_is_being_written() {
 fn who_may_use_a_file_stays_as_it_was() {
     let fs = with_old_state();
     let file = fs.open(path()).expect("the file");
-    let access = toolcrib::store::Access { mode: 0o640, owner: 7, group: 8 };
+    let access = toolcrib::store::FileAccess { mode: 0o640, owner: 7, group: 8 };
     fs.set_access(&file, access).expect("the file");
 
     put(&fs, "new").expect("a save without faults");
 
-    assert_eq!(fs.look(path()).expect("the file").map(|facts| facts.access), Some(access));
+    assert_eq!(fs.path_info(path()).expect("the file").map(|info| info.access), Some(access));
 }
 
 #[test]
@@ -298,7 +298,7 @@ proptest! {
     fn any_value_comes_back_as_it_was(text: String, number: i64, items in prop::collection::vec(any::<f64>(), 0..9)) {
         let value = json!({ "text": text, "number": number, "items": items, text.clone(): null });
         let fs = Model::default();
-        let format = Format { limit: usize::MAX - 1, ..FORMAT };
+        let format = FileFormat { limit: usize::MAX - 1, ..FORMAT };
 
         save(&fs, path(), &format, &value).expect("a save without faults");
 

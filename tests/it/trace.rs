@@ -1,4 +1,4 @@
-//! What a trace says about a call, and that a real subscriber hears it.
+//! Traces of calls, also with a real subscriber.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use proptest::prelude::*;
 use toolcrib::call::Code;
-use toolcrib::trace::{Outcome, ToolSpan, Watch, is_watched};
+use toolcrib::trace::{Outcome, RustSpan, ToolSpan, is_watched};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Subscriber};
@@ -16,7 +16,7 @@ use tracing_subscriber::registry::LookupSpan;
 
 type Fields = BTreeMap<String, String>;
 
-/// What a subscriber was told: the fields of each span that closed, with its parent's name, and those of each event.
+/// The records of a subscriber: the fields of each closed span, with its parent's name, and those of each event.
 #[derive(Default, Clone)]
 struct Heard(Arc<Mutex<Vec<Fields>>>);
 
@@ -135,7 +135,7 @@ fn an_outcome_tells_its_error_type() {
 fn a_subscriber_hears_of_a_call_that_went_well() {
     let told = heard(|| {
         let outer = tracing::info_span!("agent").entered();
-        let watch = Watch::open(&ToolSpan::new(Some("add"), Some("call-1"), None));
+        let watch = RustSpan::open(&ToolSpan::new(Some("add"), Some("call-1"), None));
         drop(outer);
         {
             let _inside = watch.enter();
@@ -165,8 +165,8 @@ fn a_subscriber_hears_of_a_call_that_went_well() {
 fn a_subscriber_hears_why_a_call_did_not_go_well() {
     let told = heard(|| {
         let call = ToolSpan::new(Some("add"), None, None);
-        Watch::open(&call).end(&Outcome::of_code(Some("timeout")));
-        Watch::open(&call).end(&Outcome::Cancelled);
+        RustSpan::open(&call).end(&Outcome::of_code(Some("timeout")));
+        RustSpan::open(&call).end(&Outcome::Cancelled);
     });
 
     assert_eq!(

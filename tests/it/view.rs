@@ -1,13 +1,13 @@
-//! Views: what they show is what may be called through them, and nothing else can be told to exist.
+//! Views: a listed tool may be called, and other tools cannot be detected.
 
 #![allow(clippy::expect_used)]
 
-use toolcrib::registry::{BASIC, Denial, Filter, Member, Names, Registry, View};
+use toolcrib::registry::{BASIC, Denial, Filter, Member, NameSet, Registry, View};
 
 use crate::membership::{about, new, register};
 use crate::registry::add;
 
-fn set(names: &[&str]) -> Names {
+fn set(names: &[&str]) -> NameSet {
     names.iter().map(|name| Box::from(*name)).collect()
 }
 

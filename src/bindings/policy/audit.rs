@@ -9,7 +9,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 
 use crate::bindings::json;
-use crate::policy::{AuditLog, Durability, Record};
+use crate::policy::{AuditLog, AuditRecord, Durability};
 
 /// The place that decisions are recorded in.
 pub(crate) enum Sink {
@@ -55,7 +55,7 @@ impl Sink {
     }
 
     /// Records a decision; an error must keep the call from running.
-    pub(crate) fn record(&self, py: Python<'_>, record: &Record<'_>) -> PyResult<()> {
+    pub(crate) fn record(&self, py: Python<'_>, record: &AuditRecord<'_>) -> PyResult<()> {
         match self {
             Self::File(log, _) => Ok(py.detach(|| log.append(record))?),
             Self::Function(function) => {

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use serde_json::{Value, json};
 
 use crate::bindings::json as bridge;
-use crate::policy::{Explanation, Outcome};
+use crate::policy::{Explanation, RuleOutcome};
 
 /// Why a call is decided as it is, rule by rule.
 #[pyclass(name = "Explanation", module = "toolcrib.policy", frozen)]
@@ -51,11 +51,11 @@ impl PyExplanation {
     fn tried<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let tried = self.0.tried.iter().map(|tried| {
             let (outcome, failure) = match &tried.outcome {
-                Outcome::Decides => ("decides", None),
-                Outcome::WouldDecide => ("would_decide", None),
-                Outcome::Answered => ("answered", None),
-                Outcome::Matches => ("matches", None),
-                Outcome::Fails(failure) => ("fails", Some(failure)),
+                RuleOutcome::Decides => ("decides", None),
+                RuleOutcome::WouldDecide => ("would_decide", None),
+                RuleOutcome::Answered => ("answered", None),
+                RuleOutcome::Matches => ("matches", None),
+                RuleOutcome::Fails(failure) => ("fails", Some(failure)),
             };
             json!({
                 "rule": tried.rule.id(),

@@ -14,7 +14,7 @@ use super::{PyApprovals, PyPolicy, Sink};
 use crate::bindings::events::Listeners;
 use crate::bindings::tool::PyTool;
 use crate::call::{Permissions, Preview, ToolFacts};
-use crate::policy::{CallFacts, Kind, Permission, Policy, Redaction};
+use crate::policy::{CallFacts, Permission, Policy, Redaction, ToolKind};
 
 /// The policy, approver, approvals and audit that a toolkit shares with its tools, and its listeners.
 #[pyclass(name = "_Permissions", module = "toolcrib._core", frozen, weakref)]
@@ -186,7 +186,7 @@ impl ToolFacts for ToolView<'_, '_> {
         &self.tool.name
     }
 
-    fn kind(&self) -> Kind {
+    fn kind(&self) -> ToolKind {
         self.tool.traits.kind
     }
 

@@ -9,7 +9,8 @@ use pyo3::types::{PyBytes, PyDict, PyFloat, PyFrozenSet, PyList, PySet, PyTuple,
 use serde_json::{Value, json};
 
 use crate::bindings::json::{DEEPEST, from_python};
-use crate::policy::{canonical, hash, hex};
+use crate::bytes::hex;
+use crate::policy::{canonical, hash};
 
 /// The hash of presets. Equal values have equal hashes in every process; an object that cannot be written down has one of its
 /// own, which nothing else has and which ends with the process.

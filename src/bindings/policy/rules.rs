@@ -18,14 +18,14 @@ use crate::bindings::json as bridge;
 use crate::bindings::tool_call::PyToolCall;
 use crate::bindings::toolkit::PyToolkit;
 use crate::call::{ToolCall, ToolFacts};
-use crate::policy::{CallFacts, Decision, Policy, Problem, Rule, ShadowNote, Source, Tier};
+use crate::policy::{CallFacts, Decision, Policy, PolicyFile, PolicyProblem, Rule, ShadowNote, Tier};
 
 /// Rules, and what to do where none of them says anything.
 #[pyclass(name = "Policy", module = "toolcrib", frozen, subclass, weakref)]
 #[derive(Default)]
 pub(crate) struct PyPolicy {
     core: Arc<Policy>,
-    problems: Mutex<Vec<Problem>>,
+    problems: Mutex<Vec<PolicyProblem>>,
 }
 
 fn decision_of(word: &str) -> PyResult<Decision> {
@@ -93,8 +93,9 @@ impl PyPolicy {
         optional: bool,
     ) -> PyResult<Self> {
         let files = [(Tier::Default, default), (Tier::Project, project), (Tier::User, user), (Tier::Admin, admin)];
-        let sources = files.into_iter().filter_map(|(tier, path)| Some(Source::new(tier, path?)));
-        let sources: Vec<Source> = sources.map(|source| if optional { source.optional() } else { source }).collect();
+        let sources = files.into_iter().filter_map(|(tier, path)| Some(PolicyFile::new(tier, path?)));
+        let sources: Vec<PolicyFile> =
+            sources.map(|source| if optional { source.optional() } else { source }).collect();
         let otherwise = decision_of(otherwise)?;
         let (core, problems) = py.detach(|| Policy::from_files(sources, otherwise));
         Ok(Self { core: Arc::new(core), problems: Mutex::new(problems), ..Self::default() })

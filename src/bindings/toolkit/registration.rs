@@ -17,7 +17,7 @@ use crate::bindings::register::{Draft, Wishes, namesake, suffix};
 use crate::bindings::tool::PyTool;
 use crate::bindings::traits::Said;
 use crate::call::RunIn;
-use crate::registry::{Group, Registry, Seat};
+use crate::registry::{Group, Memberships, Registry};
 
 /// The name for a new tool, or none if the old one stays. The word for the strategy is read only if it is needed.
 fn name_for(registry: &Registry<Py<PyTool>>, wanted: &str, strategy: &str) -> PyResult<Option<Arc<str>>> {
@@ -148,7 +148,7 @@ impl PyToolkit {
         let Some(name) = name_for(&self.registry(), draft.name(), namesake_strategy)? else {
             return skipped(draft.name());
         };
-        let seat = Seat::among(group.clone(), more.clone().into());
+        let seat = Memberships::among(group.clone(), more.clone().into());
         let permissions = self.permissions(py).clone().unbind();
         let tool = draft.finish(py, name.clone(), seat, self.behaviour(), permissions, is_meta)?;
         let body = Py::new(py, tool)?;

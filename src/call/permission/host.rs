@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::{CheckedArguments, Unfit};
 use crate::call::{EventKind, Reply};
-use crate::policy::{Approvals, CallFacts, Kind, Policy, Record, Redaction};
+use crate::policy::{Approvals, CallFacts, ToolKind, Policy, AuditRecord, Redaction};
 use crate::{Error, Result};
 
 /// A tool as the permission stage sees it.
@@ -17,7 +17,7 @@ pub trait ToolFacts {
     fn name(&self) -> &str;
 
     /// The kind of effect the tool has.
-    fn kind(&self) -> Kind;
+    fn kind(&self) -> ToolKind;
 
     /// The description that the model is shown.
     fn description(&self) -> Option<String>;
@@ -76,7 +76,7 @@ pub trait Host {
     /// # Errors
     ///
     /// The reason why it may not be recorded; then the call must not run.
-    fn record(&self, record: &Record<'_>) -> Result<(), String>;
+    fn record(&self, record: &AuditRecord<'_>) -> Result<(), String>;
 
     /// True if there are listeners for events of a kind.
     fn wants(&self, kind: EventKind) -> bool;

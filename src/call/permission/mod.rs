@@ -18,7 +18,7 @@ use serde_json::{Map, Value, json};
 
 use super::{EventKind, Reply};
 use crate::policy::{
-    Answer, ApprovalScope, Cause, Choice, Decision, Draft, Kind, Pending, Question, Record, Ruling, Ticket, Verdict,
+    Answer, ApprovalScope, Cause, Choice, Decision, ApprovalDraft, ToolKind, Pending, Question, AuditRecord, Ruling, Ticket, Verdict,
 };
 use crate::schema::check::HIDDEN;
 use crate::{Error, Result};
@@ -49,7 +49,7 @@ pub struct ApprovalRequest {
     /// The reason.
     pub reason: String,
     /// The kind of effect the tool has.
-    pub kind: Kind,
+    pub kind: ToolKind,
     /// The description that the model is shown.
     pub description: Option<String>,
     /// The id of the call.
@@ -321,7 +321,7 @@ impl<T: ToolFacts, H: Host> PermissionStage<'_, T, H> {
     /// Ends the call with a value by which it can be resumed.
     fn pend(&self, arguments: &CheckedArguments, verdict: &Verdict) -> Result<Next, H::Error> {
         let (approvals, life) = self.host.approvals()?;
-        let draft = Draft { id: &self.call.id, arguments: &arguments.sent, facts: self.scope(), life };
+        let draft = ApprovalDraft { id: &self.call.id, arguments: &arguments.sent, scope: self.scope(), life };
         let pending = match approvals.ask(&draft, self.host.now(), self.host.nonce()?) {
             Ok(pending) => pending,
             // The model sent arguments that cannot be kept.
@@ -465,11 +465,11 @@ impl<T: ToolFacts, H: Host> PermissionStage<'_, T, H> {
         }
         let redaction = self.tool.redaction();
         let shown = redaction.arguments(arguments);
-        self.host.record(&Record {
+        self.host.record(&AuditRecord {
             time: self.host.now(),
             call: &self.call.id,
             tool: self.tool.name(),
-            arguments_hash: Record::sum_of(arguments, &redaction),
+            arguments_hash: AuditRecord::hash_of(arguments, &redaction),
             arguments: Some(&shown),
             caller: self.caller(),
             rule: decided.rule.as_ref().map(|rule| rule.id()),

@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 use serde_json::Value;
 
 use super::ToolFacts;
-use crate::policy::{AllowCache, Decision, Grants, Policy, Quick, Stamp, Verdict};
+use crate::policy::{AllowCache, Decision, Grants, Policy, Quick, PolicyStamp, Verdict};
 
 /// The rules where no policy is set.
 static NO_RULES: LazyLock<Arc<Policy>> = LazyLock::new(Arc::default);
@@ -108,9 +108,9 @@ impl Permissions {
         }
     }
 
-    fn stamp(&self) -> Option<Stamp> {
+    fn stamp(&self) -> Option<PolicyStamp> {
         let revision = self.policy.read().unwrap_or_else(PoisonError::into_inner).as_ref()?.revision();
-        Some(Stamp::new(self.epoch.load(Ordering::Relaxed), revision))
+        Some(PolicyStamp::new(self.epoch.load(Ordering::Relaxed), revision))
     }
 
     /// Decides without looking at the arguments, and remembers in the cache that a tool may run.

@@ -1,4 +1,4 @@
-//! Something goes wrong at every call of the system that a claim makes.
+//! Faults at every system call of a claim.
 
 use std::path::Path;
 
@@ -29,8 +29,8 @@ fn with_old_call() -> (Model, Pending) {
 }
 
 fn new_call(fs: &Model) -> Pending {
-    use super::{Draft, LIFE, arguments, nonce};
-    let draft = Draft { id: "call_2", arguments: &arguments(), facts: FACTS, life: LIFE };
+    use super::{ApprovalDraft, LIFE, arguments, nonce};
+    let draft = ApprovalDraft { id: "call_2", arguments: &arguments(), scope: FACTS, life: LIFE };
     open(fs).and_then(|approvals| approvals.ask(&draft, at(100), nonce(1))).expect("a pending call")
 }
 

@@ -25,7 +25,7 @@ fn read_calls(place: &Path) -> Vec<Pending> {
     values.map(|value| Pending::from_value(&value).expect("a pending call")).collect()
 }
 
-/// What the other process does: it claims every call, and tells of each claim that it got.
+/// The program of the other process: it claims every call, and reports each claim that it got.
 #[test]
 #[ignore = "run by the tests below, in a process of its own"]
 fn claim_every_call() {

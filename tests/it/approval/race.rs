@@ -7,7 +7,7 @@ use toolcrib::policy::{Approvals, Pending};
 
 use super::{FACTS, Place, asked, at, key, on_disk};
 
-/// How many of the claims that begin at once succeed.
+/// The number of concurrent claims that succeed.
 fn winners(rivals: &[Arc<Approvals>], pending: &Pending) -> usize {
     let start = Barrier::new(rivals.len());
     thread::scope(|scope| {

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use toolcrib::Error;
 use toolcrib::call::{ApprovalRequest, Code, EventKind, Kinds, ToolCall, ToolResponse, wire};
 use toolcrib::native::{NativeTool, ToolContext, ToolError, ToolStream, Toolkit, tools};
-use toolcrib::policy::{Answer, Choice, Decision, Pending, Permission, Policy, Record};
+use toolcrib::policy::{Answer, AuditRecord, Choice, Decision, Pending, Permission, Policy};
 use toolcrib::registry::Filter;
 
 use super::Count;
@@ -275,7 +275,7 @@ async fn decisions_are_recorded_and_what_cannot_be_recorded_does_not_run() {
     let (toolkit, ran) = counting(Permission::Auto);
     let toolkit = {
         let recorded = recorded.clone();
-        toolkit.with_audit(move |record: &Record<'_>| {
+        toolkit.with_audit(move |record: &AuditRecord<'_>| {
             recorded.lock().unwrap().push(record.tool.to_owned());
             if recorded.lock().unwrap().len() > 1 {
                 return Err(Error::MissingFile { path: "audit".to_owned() });

@@ -1,10 +1,10 @@
-//! Answers that hold for good: they turn a question into a yes, and nothing else.
+//! Lasting approvals: they turn a question into a yes, and nothing else.
 
 use std::fs;
 
 use serde_json::{Value, json};
 use toolcrib::policy::{
-    CallFacts, Cause, Decision, Failure, Outcome, Permission, Policy, Question, Quick, Rule, Source, Tier,
+    CallFacts, Cause, Decision, Failure, Permission, Policy, PolicyFile, Question, Quick, Rule, RuleOutcome, Tier,
 };
 
 use super::{decided, decision, policy, rule};
@@ -75,7 +75,7 @@ fn an_answer_is_to_one_question() {
 }
 
 #[test]
-fn an_answer_is_for_one_caller_and_for_nobody_if_nobody_is_named() {
+fn an_answer_is_for_one_caller_or_for_calls_without_one() {
     let policy = policy(&[yes("permission", "user")], Decision::Allow);
     let of_ann = CallFacts { caller: Some("ann"), ..confirmed("make") };
 
@@ -84,15 +84,15 @@ fn an_answer_is_for_one_caller_and_for_nobody_if_nobody_is_named() {
 }
 
 #[test]
-fn a_rule_can_be_about_calls_that_nobody_is_named_for() {
-    for (caller, of_nobody, of_ann) in [
+fn a_rule_can_match_calls_without_a_caller() {
+    for (caller, without_caller, of_ann) in [
         (json!(""), Decision::Deny, Decision::Allow),
         (json!(["", "a*"]), Decision::Deny, Decision::Deny),
         (json!("*"), Decision::Allow, Decision::Deny),
     ] {
         let rules = [json!({"caller": caller, "decision": "deny"})];
 
-        assert_eq!(decision(&rules, &CallFacts::of("make"), &json!({})), of_nobody);
+        assert_eq!(decision(&rules, &CallFacts::of("make"), &json!({})), without_caller);
         assert_eq!(decision(&rules, &CallFacts { caller: Some("ann"), ..CallFacts::of("make") }, &json!({})), of_ann);
     }
 }
@@ -117,9 +117,9 @@ fn only_a_plain_yes_can_be_an_answer() {
         ("decision", json!("ask"), "only a rule that allows can be an answer"),
         ("decision", json!("deny"), "only a rule that allows can be an answer"),
         ("shadow", json!(true), "an answer cannot be in shadow mode"),
-        ("answers", json!("everything"), "there is no question `everything`"),
-        ("answers", json!("rule:12"), "there is no question `rule:12`"),
-        ("answers", json!(true), "it has to be a string, and is a boolean"),
+        ("answers", json!("everything"), "unknown question `everything`"),
+        ("answers", json!("rule:12"), "unknown question `rule:12`"),
+        ("answers", json!(true), "expected a string, got a boolean"),
     ] {
         let mut fields = yes("ask", "user");
         fields[field] = value;
@@ -135,7 +135,7 @@ fn an_answer_is_read_back_from_the_file_it_was_saved_in() {
     let place = Place::new();
     let path = place.path().join("user.toml");
     let start = || {
-        let (policy, problems) = Policy::from_files(vec![Source::new(Tier::User, &path).optional()], Decision::Ask);
+        let (policy, problems) = Policy::from_files(vec![PolicyFile::new(Tier::User, &path).optional()], Decision::Ask);
         assert_eq!(problems, []);
         policy.add(rule(&json!({"tool": "make", "decision": "deny", "arguments": {"what": "war"}}))).expect("a rule");
         policy
@@ -162,13 +162,13 @@ fn an_answer_is_explained() {
     let [yes, _, careful] = outcomes("love").try_into().expect("three rules");
     let [no, never, _] = outcomes("war").try_into().expect("three rules");
 
-    assert_eq!((yes, careful), (Outcome::Decides, Outcome::Answered));
+    assert_eq!((yes, careful), (RuleOutcome::Decides, RuleOutcome::Answered));
     let failure = Failure {
         condition: "answers".to_owned(),
         wanted: "\"ask\"".to_owned(),
         seen: "no question, but deny".to_owned(),
     };
-    assert_eq!((no, never), (Outcome::Fails(failure), Outcome::Decides));
+    assert_eq!((no, never), (RuleOutcome::Fails(failure), RuleOutcome::Decides));
     let explanation = policy.explain(&CallFacts::of("make"), &json!({}));
     assert!(matches!(explanation.question, Some(Cause::Rule(rule)) if rule.id() == "careful"));
 }

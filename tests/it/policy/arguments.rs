@@ -5,13 +5,13 @@ use toolcrib::policy::{CallFacts, Decision};
 
 use super::decision;
 
-/// Whether a rule that denies is about a call of its tool.
+/// True if a rule that denies matches a call of its tool.
 fn denies(conditions: &Value, arguments: &Value) -> bool {
     let rule = json!({"tool": "t", "arguments": conditions, "decision": "deny"});
     decision(&[rule], &CallFacts::of("t"), arguments) == Decision::Deny
 }
 
-/// Whether a rule that allows is about a call of its tool.
+/// True if a rule that allows matches a call of its tool.
 fn allows(conditions: &Value, arguments: &Value) -> bool {
     let allowing = json!({"tool": "t", "arguments": conditions, "decision": "allow", "priority": 1});
     let closing = json!({"tool": "t", "decision": "deny"});

@@ -1,7 +1,7 @@
-//! What a policy says about its decisions, and what its rules would do in shadow mode.
+//! Explanations of decisions, and shadow mode.
 
 use serde_json::json;
-use toolcrib::policy::{CallFacts, Cause, Decision, Failure, Outcome, Permission};
+use toolcrib::policy::{CallFacts, Cause, Decision, Failure, Permission, RuleOutcome};
 
 use super::{decided, policy};
 
@@ -22,7 +22,7 @@ fn every_rule_is_told_in_the_order_tried_with_what_came_of_it() {
 
     let told: Vec<_> = explanation.tried.iter().map(|tried| (tried.rule.id(), tried.outcome.clone())).collect();
     let fails = |condition: &str, wanted: &str, seen: &str| {
-        Outcome::Fails(Failure { condition: condition.into(), wanted: wanted.into(), seen: seen.into() })
+        RuleOutcome::Fails(Failure { condition: condition.into(), wanted: wanted.into(), seen: seen.into() })
     };
     assert_eq!(
         told,
@@ -30,19 +30,19 @@ fn every_rule_is_told_in_the_order_tried_with_what_came_of_it() {
             ("bob", fails("caller", "\"bob\"", "none")),
             ("git", fails("tool", "\"git__*\"", "\"shell\"")),
             ("ls", fails("arguments.command", "\"ls\"", "\"rm -rf /\"")),
-            ("no-rm", Outcome::Decides),
-            ("rest", Outcome::Matches),
+            ("no-rm", RuleOutcome::Decides),
+            ("rest", RuleOutcome::Matches),
         ]
     );
     assert_eq!(explanation.verdict.decision, Decision::Deny);
     assert_eq!(
         explanation.to_string(),
         "`shell`: deny, because rule `no-rm` denies it\n   \
-         1. deny by `bob` (admin 0): no, its `caller` is \"bob\" and the call has none\n   \
-         2. allow by `git` (default 90): no, its `tool` is \"git__*\" and the call has \"shell\"\n   \
-         3. allow by `ls` (default 60): no, its `arguments.command` is \"ls\" and the call has \"rm -rf /\"\n   \
+         1. deny by `bob` (admin 0): does not match: `caller` is \"bob\", the call has none\n   \
+         2. allow by `git` (default 90): does not match: `tool` is \"git__*\", the call has \"shell\"\n   \
+         3. allow by `ls` (default 60): does not match: `arguments.command` is \"ls\", the call has \"rm -rf /\"\n   \
          4. deny by `no-rm` (default 50): decides\n   \
-         5. ask by `rest` (default 0): is about this call too\n   \
+         5. ask by `rest` (default 0): matches too\n   \
          then the tool's own permission\n   \
          then the default, allow"
     );

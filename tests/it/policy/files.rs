@@ -1,4 +1,4 @@
-//! Files of rules: what is read from them, what is wrong with them, and that nothing wrong opens anything.
+//! Policy files: loading, problems, and that no problem allows anything.
 
 use std::fs;
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use proptest::prelude::*;
 use serde_json::json;
 use toolcrib::Error;
-use toolcrib::policy::{CallFacts, Decision, Effect, Policy, Problem, Rule, Source, Tier, append, canonical};
+use toolcrib::policy::{CallFacts, Decision, Effect, Policy, PolicyFile, PolicyProblem, Rule, Tier, append, canonical};
 use toolcrib::store::Disk;
 
 use super::{decided, rule};
@@ -18,15 +18,15 @@ fn written(place: &Place, name: &str, text: impl AsRef<[u8]>) -> PathBuf {
     path
 }
 
-/// The policy of one file of the project, which allows what no rule is about.
-fn loaded(text: impl AsRef<[u8]>) -> (Policy, Vec<Problem>) {
+/// The policy of one file of the project, which allows calls that no rule matches.
+fn loaded(text: impl AsRef<[u8]>) -> (Policy, Vec<PolicyProblem>) {
     let place = Place::new();
     let path = written(&place, "policy.toml", text);
-    Policy::from_files(vec![Source::new(Tier::Project, path)], Decision::Allow)
+    Policy::from_files(vec![PolicyFile::new(Tier::Project, path)], Decision::Allow)
 }
 
-/// What is told about a file, without the folder that it is in.
-fn told(problems: &[Problem]) -> Vec<String> {
+/// The problems of a file as text, without its folder.
+fn told(problems: &[PolicyProblem]) -> Vec<String> {
     let texts = problems.iter().map(ToString::to_string);
     texts.map(|text| text.split_once("policy.toml").map_or(text.clone(), |(_, rest)| rest.to_owned())).collect()
 }
@@ -64,7 +64,7 @@ fn rules_are_read_with_their_tier_and_place() {
     let lines: Vec<_> =
         rules.iter().filter_map(|rule| rule.origin()).map(|origin| (origin.line, origin.index)).collect();
     assert_eq!(lines, [(3, 1), (13, 2)]);
-    let subject = CallFacts { server: Some("github"), kind: toolcrib::policy::Kind::Read, ..CallFacts::of("list") };
+    let subject = CallFacts { server: Some("github"), kind: toolcrib::policy::ToolKind::Read, ..CallFacts::of("list") };
     assert!(rules[1].matches(&subject, &json!({"limit": 100, "since": "today"})));
     assert!(!rules[1].matches(&subject, &json!({"limit": 101, "since": "today"})));
 }
@@ -76,9 +76,9 @@ fn tiers_go_before_each_other_whatever_order_the_files_come_in() {
         written(&place, name, format!("[[rule]]\ntool = \"x\"\ndecision = \"{decision}\"\npriority = 7\n"))
     };
     let sources = vec![
-        Source::new(Tier::Admin, file("admin.toml", "ask")),
-        Source::new(Tier::Default, file("default.toml", "deny")),
-        Source::new(Tier::User, file("user.toml", "allow")),
+        PolicyFile::new(Tier::Admin, file("admin.toml", "ask")),
+        PolicyFile::new(Tier::Default, file("default.toml", "deny")),
+        PolicyFile::new(Tier::User, file("user.toml", "allow")),
     ];
 
     let (policy, problems) = Policy::from_files(sources, Decision::Deny);
@@ -99,17 +99,17 @@ fn a_mistake_is_told_with_file_line_rule_field_reason_and_what_to_do() {
     assert_eq!(
         told(&problems),
         [
-            ":8: rule 2 (`second`): `decision`: there is no decision `dney` (did you mean `deny`?); what the rule is about is denied",
-            ":10: rule 2 (`second`): `arguments.x.y.gt`: it has to be a number, and is a string; what the rule is about is denied",
+            ":8: rule 2 (`second`): `decision`: unknown decision `dney` (did you mean `deny`?); calls that the rule matches are denied",
+            ":10: rule 2 (`second`): `arguments.x.y.gt`: expected a number, got a string; calls that the rule matches are denied",
         ]
     );
     let first = &problems[0];
     assert_eq!((first.line, first.rule, first.id.as_deref()), (Some(8), Some(2), Some("second")));
-    assert_eq!((first.field.as_deref(), first.effect), (Some("decision"), Effect::Closed));
+    assert_eq!((first.field.as_deref(), first.effect), (Some("decision"), Effect::Denied));
     assert_eq!(first.tier, Tier::Project);
 }
 
-/// Whether the tools `a` and `b` are open in a policy of one file.
+/// True for each of the tools `a` and `b` that a policy of one file allows.
 fn open(text: &str) -> (bool, bool) {
     let (policy, problems) = loaded(text);
     assert!(!problems.is_empty(), "{text}");
@@ -120,10 +120,10 @@ fn open(text: &str) -> (bool, bool) {
 #[test]
 fn a_rule_that_cannot_be_used_opens_nothing() {
     for (rule, expected) in [
-        // Left out: it allows, or it is in shadow mode.
+        // Ignored: it allows, or it is in shadow mode.
         ("tool = \"a\"\ndecision = \"allow\"\npriority = -1", (true, true)),
         ("tool = \"a\"\ndecision = \"deny\"\nshadow = true\npriority = -1", (true, true)),
-        // Denied in its place: what it is about, as far as that can be read.
+        // Replaced by a rule that denies the same calls, as far as it could be parsed.
         ("tool = \"a\"\ndecision = \"deny\"\npriority = -1", (false, true)),
         ("tool = \"a\"\ndecision = \"ask\"\nreason = 1", (false, true)),
         ("tool = \"a\"\ndecision = \"dny\"", (false, true)),
@@ -135,7 +135,7 @@ fn a_rule_that_cannot_be_used_opens_nothing() {
         ("tool = \"a\"\ndecision = \"deny\"\ntier = \"admin\"", (false, true)),
         ("tool = \"a\"\ndecision = \"deny\"\nshadow = \"yes\"", (false, true)),
         ("tool = \"a\"\ndecision = \"deny\"\nnot_match = [\"a\"]", (false, true)),
-        // Denied is everything: nothing of what it is about can be read, or can be trusted.
+        // Everything is denied: none of its conditions is valid, or can be trusted.
         ("tools = \"a\"\ndecision = \"deny\"", (false, false)),
         ("tool = [\"a\", 1]\ndecision = \"deny\"", (false, false)),
         ("tool = \"a[\"\ndecision = \"ask\"", (false, false)),
@@ -163,23 +163,23 @@ fn what_stands_in_for_a_rule_has_its_place_in_the_order() {
 #[test]
 fn a_file_that_cannot_be_read_closes_its_tier() {
     for (text, expected) in [
-        (b"[[rule]\n".to_vec(), ":1: it is no TOML: "),
-        (b"a = 1\na = 2\n".to_vec(), ":2: it is no TOML: duplicate key"),
-        (b"[[rule]]\ntool = \"\xff\"\n".to_vec(), ": it is no UTF-8 text from byte 17 on"),
-        (b"[rule]\ntool = \"a\"\ndecision = \"deny\"\n".to_vec(), ":1: `rule` is no list of tables (write `[[rule]]`)"),
-        (b"rule = [1]\n".to_vec(), ":1: rule 1: a rule is a table of its fields"),
+        (b"[[rule]\n".to_vec(), ":1: invalid TOML: "),
+        (b"a = 1\na = 2\n".to_vec(), ":2: invalid TOML: duplicate key"),
+        (b"[[rule]]\ntool = \"\xff\"\n".to_vec(), ": invalid UTF-8 at byte 17"),
         (
-            b"[[rules]]\ntool = \"a\"\ndecision = \"deny\"\n".to_vec(),
-            ":1: there is no key `rules` (did you mean `rule`?)",
+            b"[rule]\ntool = \"a\"\ndecision = \"deny\"\n".to_vec(),
+            ":1: `rule` is not a list of tables (write `[[rule]]`)",
         ),
-        (vec![b'#'; (1 << 20) + 1], ": it is larger than 1048576 bytes"),
-        ([b"a = ".to_vec(), b"[".repeat(100_000)].concat(), ":1: it is no TOML: "),
+        (b"rule = [1]\n".to_vec(), ":1: rule 1: expected a table of fields"),
+        (b"[[rules]]\ntool = \"a\"\ndecision = \"deny\"\n".to_vec(), ":1: unknown key `rules` (did you mean `rule`?)"),
+        (vec![b'#'; (1 << 20) + 1], ": the file is larger than 1048576 bytes"),
+        ([b"a = ".to_vec(), b"[".repeat(100_000)].concat(), ":1: invalid TOML: "),
     ] {
         let (policy, problems) = loaded(&text);
 
         let told = told(&problems);
         assert!(told[0].starts_with(expected), "{told:?}");
-        assert!(told[0].ends_with("; every call is denied, unless a stronger tier allows it"), "{told:?}");
+        assert!(told[0].ends_with("; every call is denied unless a stronger tier allows it"), "{told:?}");
         assert_eq!(decided(&policy, &CallFacts::of("a")).decision, Decision::Deny);
         policy.add(rule(&json!({"tool": "a", "decision": "allow", "tier": "user"}))).expect("a new rule");
         assert_eq!(decided(&policy, &CallFacts::of("a")).decision, Decision::Allow);
@@ -189,13 +189,13 @@ fn a_file_that_cannot_be_read_closes_its_tier() {
 #[test]
 fn a_missing_file_closes_its_tier_unless_it_may_be_missing() {
     let place = Place::new();
-    let source = Source::new(Tier::User, place.path().join("missing.toml"));
+    let source = PolicyFile::new(Tier::User, place.path().join("missing.toml"));
 
     let (closed, problems) = Policy::from_files(vec![source.clone()], Decision::Allow);
     let (open, none) = Policy::from_files(vec![source.optional()], Decision::Allow);
-    let (folder, refused) = Policy::from_files(vec![Source::new(Tier::User, place.path())], Decision::Allow);
+    let (folder, refused) = Policy::from_files(vec![PolicyFile::new(Tier::User, place.path())], Decision::Allow);
 
-    assert!(problems[0].to_string().contains("there is no such file"));
+    assert!(problems[0].to_string().contains("the file does not exist"));
     assert_eq!(decided(&closed, &CallFacts::of("a")).decision, Decision::Deny);
     assert!(none.is_empty());
     assert_eq!(decided(&open, &CallFacts::of("a")).decision, Decision::Allow);
@@ -209,7 +209,10 @@ fn a_rule_whose_id_is_taken_is_used_under_another_one() {
 
     let (policy, problems) = loaded(text);
 
-    assert_eq!(told(&problems), [":5: rule 2 (`x`): `id`: another rule has this id (it is used as `x-2`)"]);
+    assert_eq!(
+        told(&problems),
+        [":5: rule 2 (`x`): `id`: the id is taken by another rule (the rule is used as `x-2`)"]
+    );
     assert_eq!(decided(&policy, &CallFacts::of("b")).rule().map(|rule| rule.id().to_owned()), Some("x-2".to_owned()));
 }
 
@@ -217,7 +220,7 @@ fn a_rule_whose_id_is_taken_is_used_under_another_one() {
 fn reading_files_again_changes_everything_or_nothing() {
     let place = Place::new();
     let path = written(&place, "policy.toml", "[[rule]]\ntool = \"a\"\ndecision = \"deny\"\n");
-    let (policy, _) = Policy::from_files(vec![Source::new(Tier::Project, &path)], Decision::Allow);
+    let (policy, _) = Policy::from_files(vec![PolicyFile::new(Tier::Project, &path)], Decision::Allow);
     policy.add(rule(&json!({"id": "mine", "tool": "c", "decision": "deny"}))).expect("a new rule");
     let state = |policy: &Policy| ["a", "b", "c"].map(|tool| decided(policy, &CallFacts::of(tool)).decision);
 
@@ -242,7 +245,7 @@ fn a_rule_is_written_as_it_is_read() {
     let text = rule(&fields).to_toml().expect("TOML");
     let path = written(&place, "policy.toml", &text);
 
-    let (policy, problems) = Policy::from_files(vec![Source::new(Tier::Default, path)], Decision::Allow);
+    let (policy, problems) = Policy::from_files(vec![PolicyFile::new(Tier::Default, path)], Decision::Allow);
 
     assert!(problems.is_empty(), "{problems:?} {text}");
     let mut expected = fields;
@@ -264,7 +267,7 @@ fn a_rule_with_a_value_that_toml_lacks_is_not_written() {
 fn a_rule_that_is_added_to_a_file_leaves_what_is_there() {
     let place = Place::new();
     let path = written(&place, "user.toml", GOOD.trim_end());
-    let source = Source::new(Tier::User, &path);
+    let source = PolicyFile::new(Tier::User, &path);
     let (policy, _) = Policy::from_files(vec![source.clone()], Decision::Deny);
     let always = rule(&json!({"id": "always-mail", "tool": "mail", "decision": "allow", "priority": 950}));
 
@@ -289,10 +292,10 @@ fn a_file_that_is_not_there_is_made_for_a_rule() {
     let policy = Policy::default();
 
     let added = policy
-        .add_to_file(Source::new(Tier::User, &path), rule(&json!({"tool": "a", "decision": "deny"})))
+        .add_to_file(PolicyFile::new(Tier::User, &path), rule(&json!({"tool": "a", "decision": "deny"})))
         .expect("a saved rule");
 
-    let (again, problems) = Policy::from_files(vec![Source::new(Tier::User, path)], Decision::Allow);
+    let (again, problems) = Policy::from_files(vec![PolicyFile::new(Tier::User, path)], Decision::Allow);
     assert!(problems.is_empty());
     assert_eq!(again.rules()[0].to_value(), added.to_value());
     policy.reload().expect("the new file");
@@ -304,7 +307,7 @@ fn a_rule_is_remembered_in_the_file_of_its_tier() {
     let place = Place::new();
     let path = place.path().join("user.toml");
     let always = || rule(&json!({"tool": "mail", "decision": "allow", "tier": "user", "priority": 950}));
-    let (policy, _) = Policy::from_files(vec![Source::new(Tier::User, &path).optional()], Decision::Ask);
+    let (policy, _) = Policy::from_files(vec![PolicyFile::new(Tier::User, &path).optional()], Decision::Ask);
     let (other, _) = Policy::from_files(vec![], Decision::Ask);
 
     for policy in [&policy, &other] {
@@ -326,7 +329,7 @@ fn rules_that_were_remembered_do_not_clash_with_those_of_the_program() {
     let place = Place::new();
     let path = place.path().join("user.toml");
     let start = || {
-        let (policy, problems) = Policy::from_files(vec![Source::new(Tier::User, &path).optional()], Decision::Ask);
+        let (policy, problems) = Policy::from_files(vec![PolicyFile::new(Tier::User, &path).optional()], Decision::Ask);
         policy.add(rule(&json!({"tool": "a", "decision": "ask"}))).expect("a rule without an id");
         (policy, problems)
     };
@@ -349,7 +352,7 @@ fn a_file_that_cannot_be_added_to_stays_as_it_is() {
         let policy = Policy::default();
 
         let refused =
-            policy.add_to_file(Source::new(Tier::User, &path), rule(&json!({"tool": "a", "decision": "allow"})));
+            policy.add_to_file(PolicyFile::new(Tier::User, &path), rule(&json!({"tool": "a", "decision": "allow"})));
 
         assert!(matches!(refused, Err(Error::InvalidPolicyFile { .. })), "{refused:?}");
         assert_eq!(fs::read_to_string(&path).expect("the file"), text);
@@ -390,7 +393,7 @@ proptest! {
             }
         }
 
-        let (policy, problems) = Policy::from_files(vec![Source::new(Tier::Default, &path)], Decision::Allow);
+        let (policy, problems) = Policy::from_files(vec![PolicyFile::new(Tier::Default, &path)], Decision::Allow);
         prop_assert!(problems.is_empty(), "{:?}", problems);
         let mut read: Vec<_> = policy.rules();
         read.sort_by_key(|rule| rule.origin().map(|origin| origin.index));
@@ -419,7 +422,7 @@ fn a_misspelt_field_never_puts_a_rule_behind_those_it_is_there_to_stop() {
         let allow = "[[rule]]\ntool = \"shell\"\ndecision = \"allow\"\npriority = 999\n";
         let path = written(&place, "project.toml", deny + allow);
 
-        let (policy, problems) = Policy::from_files(vec![Source::new(Tier::Project, path)], Decision::Allow);
+        let (policy, problems) = Policy::from_files(vec![PolicyFile::new(Tier::Project, path)], Decision::Allow);
 
         assert_eq!(problems.len(), 1, "{problems:?}");
         assert_eq!(decided(&policy, &CallFacts::of("shell")).decision, Decision::Deny, "{wrong}");

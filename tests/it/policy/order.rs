@@ -1,4 +1,4 @@
-//! Which rule decides: by tier, then by priority, and among equals the strictest.
+//! The order of rules: by tier, then by priority, and among equals the strictest.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -49,7 +49,7 @@ fn drawn() -> impl Strategy<Value = Drawn> {
     })
 }
 
-/// What has to come out, told without sorting or indexes: the greatest of those that are about the call.
+/// The expected decision, without sorting or indexes: the greatest of the rules that match the call.
 fn expected<'a>(rules: impl Iterator<Item = &'a Drawn>, tool: &str, confirm: bool, default: Decision) -> Decision {
     let greatest =
         rules.filter(|rule| rule.is_about(tool)).max_by_key(|rule| (rule.tier, rule.priority, rule.decision));

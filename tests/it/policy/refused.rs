@@ -1,12 +1,12 @@
-//! Rules that cannot be used, and what is said about them.
+//! Invalid rules and their error messages.
 
 use serde_json::{Value, json};
 use toolcrib::Error;
 use toolcrib::policy::Rule;
 
-/// What is said about a rule that cannot be used.
+/// The error message for an invalid rule.
 fn refusal(fields: &Value) -> String {
-    match Rule::from_value(fields).expect_err("a rule that cannot be used") {
+    match Rule::from_value(fields).expect_err("an invalid rule") {
         Error::InvalidRule { reason, .. } => reason,
         other => panic!("{other}"),
     }
@@ -28,8 +28,8 @@ fn everything_that_is_wrong_is_told_at_once() {
 
     assert_eq!(
         error.to_string(),
-        "rule `r` cannot be used: `decision`: there is no decision `no` (there are `allow`, `ask` and `deny`); `priority`: \
-         it has to be a whole number from 0 to 999, and is -1; `tool`: it has to be a string or a list of strings, and is a number"
+        "invalid rule `r`: `decision`: unknown decision `no` (expected `allow`, `ask` or `deny`); `priority`: \
+         expected a whole number from 0 to 999, got -1; `tool`: expected a string or a list of strings, got a number"
     );
 }
 
@@ -50,24 +50,24 @@ fn examples_are_checked_when_a_rule_is_made() {
     assert!(Rule::from_value(&right).is_ok());
     assert_eq!(
         refusal(&with(json!({"match": [{"arguments": {"command": "git  push"}}]}))),
-        r#"`match`: the rule is not about example 1, {"arguments":{"command":"git  push"}}"#
+        r#"`match`: the rule does not match example 1, {"arguments":{"command":"git  push"}}"#
     );
     assert_eq!(
         refusal(&with(json!({"not_match": ["x", {"arguments": {"command": "git pushy"}}]}))),
-        r#"`not_match`: the rule is about example 2, {"arguments":{"command":"git pushy"}}"#
+        r#"`not_match`: the rule matches example 2, {"arguments":{"command":"git pushy"}}"#
     );
     assert_eq!(
         refusal(&with(json!({"match": [{"argument": {}}]}))),
-        "`match`: example 1: there is no field `argument` (did you mean `arguments`?)"
+        "`match`: example 1: unknown field `argument` (did you mean `arguments`?)"
     );
-    assert_eq!(refusal(&with(json!({"match": 1}))), "`match`: it has to be a list of calls, and is a number");
+    assert_eq!(refusal(&with(json!({"match": 1}))), "`match`: expected a list of calls, got a number");
 }
 
 #[test]
 fn an_example_of_a_rule_about_globs_says_which_tool_is_called() {
     let fields = json!({"tool": "git__*", "decision": "deny", "match": [{"arguments": {}}]});
 
-    assert_eq!(refusal(&fields), "`match`: example 1: it has to say which `tool` is called");
+    assert_eq!(refusal(&fields), "`match`: example 1: missing field `tool`");
 }
 
 #[test]

@@ -5,7 +5,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use toolcrib::policy::{
-    ApprovalScope, Approvals, CallFacts, Decision, Draft, Grants, Key, Kind, Pending, Permission, Policy, Question,
+    ApprovalDraft, ApprovalScope, Approvals, CallFacts, Decision, Grants, Key, Pending, Permission, Policy, Question,
+    ToolKind,
 };
 use toolcrib::registry::{Filter, Registry, View};
 
@@ -123,7 +124,7 @@ struct Cell {
     approval: Approval,
 }
 
-/// What has to happen, told from the sentences of the guide.
+/// The expected outcome, by the sentences of the guide.
 fn oracle(cell: Cell) -> End {
     if !cell.is_on || matches!(cell.sight, Sight::OtherGroup | Sight::Excluded) {
         return End::NotAvailable;
@@ -153,13 +154,13 @@ fn subject(permission: Permission) -> CallFacts<'static> {
         server: Some("post"),
         groups: &["mail", "work"],
         tags: &["net"],
-        kind: Kind::Execute,
+        kind: ToolKind::Execute,
         permission,
         caller: CALLER,
     }
 }
 
-/// What asks, if anything does.
+/// The origin of the question, if there is one.
 fn asked(policy: &Policy, permission: Permission) -> Question {
     Question::from(&policy.decide(&subject(permission), &json!({"to": "bob"})).cause)
 }
@@ -206,7 +207,8 @@ fn approval(state: Approval, number: u32, question: Question) -> (Grants, Approv
     let (grants, approvals) = (Grants::default(), Approvals::in_memory(Key::new([7; 32])));
     let mut nonce = [0; 16];
     nonce[..4].copy_from_slice(&number.to_be_bytes());
-    let draft = Draft { id: "c", arguments: &json!({"to": "bob"}), facts: FACTS, life: Duration::from_secs(60) };
+    let draft =
+        ApprovalDraft { id: "c", arguments: &json!({"to": "bob"}), scope: FACTS, life: Duration::from_secs(60) };
     let mut pending = approvals.ask(&draft, at(0), nonce).expect("a pending call");
     match state {
         Approval::None => return (grants, approvals, None),

@@ -1,4 +1,4 @@
-//! A file system in memory that fails when it is told to, and forgets what was not made durable when it crashes.
+//! A file system in memory that fails on request, and loses what was not synced when it crashes.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -7,9 +7,9 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use toolcrib::store::{Access, Facts, Fs};
+use toolcrib::store::{FileAccess, FileInfo, Fs};
 
-/// What happens at a call.
+/// The fault at a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
     /// It alone fails with this number.
@@ -20,7 +20,7 @@ pub(crate) enum Fault {
     Crash,
 }
 
-/// How much of what was written and not made durable is there after a crash.
+/// The part of unsynced data that survives a crash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Remains {
     Nothing,
@@ -32,7 +32,7 @@ pub(crate) enum Remains {
 struct Content {
     written: Vec<u8>,
     durable: Vec<u8>,
-    access: Access,
+    access: FileAccess,
     claimed_by: Option<usize>,
 }
 
@@ -116,7 +116,7 @@ impl Model {
         Self { portion: Some(bytes), ..self.clone() }
     }
 
-    /// How many calls were made.
+    /// The number of calls that were made.
     pub(crate) fn calls(&self) -> usize {
         self.calls.get()
     }
@@ -179,11 +179,11 @@ impl Model {
         Handle { model: self.clone(), id: self.opened.get(), content, position: 0 }
     }
 
-    fn facts_of(&self, content: usize) -> Facts {
+    fn info_of(&self, content: usize) -> FileInfo {
         let world = self.world.borrow();
         let names = world.names.values().filter(|named| **named == content).count() as u64;
         let Content { written, access, .. } = &world.contents[content];
-        Facts { is_regular: true, names, size: written.len() as u64, access: *access }
+        FileInfo { is_regular: true, names, size: written.len() as u64, access: *access }
     }
 
     fn content_at(&self, path: &Path) -> Option<usize> {
@@ -199,9 +199,9 @@ impl Fs for Model {
         Ok(path.to_owned())
     }
 
-    fn look(&self, path: &Path) -> io::Result<Option<Facts>> {
+    fn path_info(&self, path: &Path) -> io::Result<Option<FileInfo>> {
         self.call(false)?;
-        Ok(self.content_at(path).map(|content| self.facts_of(content)))
+        Ok(self.content_at(path).map(|content| self.info_of(content)))
     }
 
     fn list(&self, folder: &Path) -> io::Result<Vec<OsString>> {
@@ -223,7 +223,9 @@ impl Fs for Model {
         }
         let content = {
             let mut world = self.world.borrow_mut();
-            world.contents.push(Content { access: Access { mode: 0o600, ..Access::default() }, ..Content::default() });
+            world
+                .contents
+                .push(Content { access: FileAccess { mode: 0o600, ..FileAccess::default() }, ..Content::default() });
             world.contents.len() - 1
         };
         self.change(Change::Add(path.to_owned(), content));
@@ -241,9 +243,9 @@ impl Fs for Model {
         self.call(true)
     }
 
-    fn facts(&self, file: &Handle) -> io::Result<Facts> {
+    fn file_info(&self, file: &Handle) -> io::Result<FileInfo> {
         self.call(false)?;
-        Ok(self.facts_of(file.content))
+        Ok(self.info_of(file.content))
     }
 
     fn claim(&self, file: &Handle) -> io::Result<bool> {
@@ -253,7 +255,7 @@ impl Fs for Model {
         Ok(*claimed_by.get_or_insert(file.id) == file.id)
     }
 
-    fn set_access(&self, file: &Handle, access: Access) -> io::Result<()> {
+    fn set_access(&self, file: &Handle, access: FileAccess) -> io::Result<()> {
         self.call(false)?;
         self.world.borrow_mut().contents[file.content].access = access;
         Ok(())

@@ -22,13 +22,13 @@ use crate::bindings::call::state::{Phase, State, Step};
 use crate::bindings::call::task;
 use crate::bindings::trace::Tracer;
 use crate::bindings::value;
-use crate::trace::{Outcome, Watch, is_watched};
+use crate::trace::{Outcome, RustSpan, is_watched};
 
 /// The span of one call, for every tracer: OpenTelemetry in Python, `tracing` in Rust, listeners of the toolkit.
 pub(in crate::bindings::call) struct Span {
     events: Option<Events>,
     tracer: Option<Arc<Tracer>>,
-    watch: RefCell<Option<Watch>>,
+    watch: RefCell<Option<RustSpan>>,
     /// OpenTelemetry's span; none if only Rust listens.
     otel: Slot,
     /// The context that the next step runs in: the span, and those that the tool has entered below it.
@@ -92,7 +92,7 @@ impl Span {
         Some(Arc::new(GilGuarded::new(Self {
             events,
             tracer,
-            watch: RefCell::new(is_watched().then(|| Watch::open(&call))),
+            watch: RefCell::new(is_watched().then(|| RustSpan::open(&call))),
             otel: slot(span),
             context: slot(context),
             last: Slot::empty(),
@@ -111,7 +111,7 @@ impl Span {
             _ => None,
         };
         let inside =
-            Inside { py, span: self, token: slot(token), _watch: self.watch.borrow().as_ref().map(Watch::enter) };
+            Inside { py, span: self, token: slot(token), _watch: self.watch.borrow().as_ref().map(RustSpan::enter) };
         let result = part();
         let pending = Pending::set_aside(py);
         drop(inside);

@@ -16,7 +16,7 @@ use crate::bindings::policy::{PyPermissions, random};
 use crate::bindings::tool::PyTool;
 use crate::bindings::value::error_text;
 use crate::call::{CallInfo, CheckedArguments, EventKind, Host, Standing, Unfit};
-use crate::policy::{Approvals, Policy, Record};
+use crate::policy::{Approvals, Policy, AuditRecord};
 
 /// A call under way, as the surroundings of its own permission stage.
 pub(super) struct CallHost<'a, 'py> {
@@ -52,7 +52,7 @@ impl Host for CallHost<'_, '_> {
         Ok((approvals.get().core()?, approvals.get().life()))
     }
 
-    fn record(&self, record: &Record<'_>) -> Result<(), String> {
+    fn record(&self, record: &AuditRecord<'_>) -> Result<(), String> {
         let Some(sink) = self.permissions().audit(self.py) else { return Ok(()) };
         sink.record(self.py, record).map_err(|error| error_text(self.py, &error))
     }

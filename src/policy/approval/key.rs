@@ -1,4 +1,4 @@
-//! The secret that tells a pending call that was made here from any other, and the files it is kept in.
+//! Signing keys of pending calls, and the files they are stored in.
 
 use std::fmt;
 use std::path::Path;
@@ -7,13 +7,13 @@ use hmac::{Hmac, KeyInit, Mac};
 use serde_json::json;
 use sha2::Sha256;
 
-use super::hex::{from_hex, hex};
-use crate::store::{Format, Fs, load, save, steadily};
+use crate::bytes::{from_hex, hex};
+use crate::store::{FileFormat, Fs, load, retry_interrupted, save};
 use crate::{Error, Result};
 
-const FORMAT: Format = Format { name: "toolcrib-approval-key", version: 1, limit: 4096 };
+const FORMAT: FileFormat = FileFormat { name: "toolcrib-approval-key", version: 1, limit: 4096 };
 
-/// Names a key without giving it away.
+/// The public id of a key.
 pub(super) type KeyId = [u8; 8];
 
 /// A secret of 256 random bits.
@@ -24,7 +24,7 @@ pub struct Key {
 }
 
 impl Key {
-    /// The key that 256 random bits make.
+    /// Makes a key from 256 random bits.
     #[must_use]
     pub fn new(random: [u8; 32]) -> Self {
         let mut key = Self { secret: random, id: KeyId::default() };
@@ -33,12 +33,12 @@ impl Key {
         key
     }
 
-    /// Signs bytes for a purpose, so that a signature of one kind is never taken for one of another.
+    /// Signs bytes for a purpose; a signature for one purpose is never valid for another.
     pub(super) fn sign(&self, purpose: &str, bytes: &[u8]) -> [u8; 32] {
         self.mac(purpose, bytes).finalize().into_bytes().into()
     }
 
-    /// Whether the signature is that of the bytes; takes the same time wherever the two differ.
+    /// True if the signature is valid; the comparison takes constant time.
     pub(super) fn verifies(&self, purpose: &str, bytes: &[u8], signature: &[u8; 32]) -> bool {
         self.mac(purpose, bytes).verify_slice(signature).is_ok()
     }
@@ -48,7 +48,7 @@ impl Key {
     }
 
     fn mac(&self, purpose: &str, bytes: &[u8]) -> Hmac<Sha256> {
-        // HMAC fills a key up to a block with zeros.
+        // HMAC pads a key to a block with zeros.
         let mut block = [0; 64];
         block[..32].copy_from_slice(&self.secret);
         let mac = Hmac::<Sha256>::new(&block.into());
@@ -57,10 +57,10 @@ impl Key {
 
     /// The keys in a folder, always in the same order.
     ///
-    /// There is more than one only where two programs made the first key at the same moment, or somebody put another one
-    /// beside it; so nobody has to wait for a lock, and all of them are good.
+    /// There are several only where two processes created the first key at the same time, or one was copied into the
+    /// folder. All of them are valid, so that no process has to wait for a lock.
     pub(super) fn all_in<F: Fs>(fs: &F, folder: &Path) -> Result<Vec<Self>> {
-        let names = steadily(|| fs.list(folder)).map_err(|error| Error::access("read", folder, &error))?;
+        let names = retry_interrupted(|| fs.list(folder)).map_err(|error| Error::access("read", folder, &error))?;
         let ids = names.iter().filter_map(|name| name.to_str()?.strip_prefix("key-")?.strip_suffix(".json"));
         let mut ids: Vec<&str> = ids.collect();
         ids.sort_unstable();
@@ -73,11 +73,11 @@ impl Key {
         let key = saved.value.get("key").and_then(|key| from_hex(key.as_str()?)).map(Self::new);
         key.filter(|key| hex(&key.id()) == id).ok_or_else(|| Error::DamagedFile {
             path: path.display().to_string(),
-            reason: "its key is not the one that its name tells".to_owned(),
+            reason: "the key does not match the file name".to_owned(),
         })
     }
 
-    /// Keeps the key in a folder, for its owner only.
+    /// Saves the key in a folder, readable by its owner only.
     pub(super) fn save_in<F: Fs>(&self, fs: &F, folder: &Path) -> Result<()> {
         let path = folder.join(format!("key-{}.json", hex(&self.id())));
         save(fs, &path, &FORMAT, &json!({ "key": hex(&self.secret) }))

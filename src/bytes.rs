@@ -1,10 +1,21 @@
-//! Bytes as lower-case hexadecimal digits, and back.
+//! Bytes: hexadecimal text and random bytes.
 
 use std::fmt::Write;
+use std::io;
 
-/// Writes two digits for each byte.
-#[must_use]
-pub fn hex(bytes: &[u8]) -> String {
+/// Random bytes from the operating system.
+///
+/// # Errors
+///
+/// The system's reason, where it has no random numbers.
+pub(crate) fn random<const N: usize>() -> io::Result<[u8; N]> {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes).map_err(|error| io::Error::other(error.to_string()))?;
+    Ok(bytes)
+}
+
+/// Two lower-case hexadecimal digits for each byte.
+pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
         // Writing to a string does not fail.
         let _ = write!(text, "{byte:02x}");
@@ -12,8 +23,8 @@ pub fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// Reads exactly so many bytes, each of which has one way to be written.
-pub(super) fn from_hex<const N: usize>(text: &str) -> Option<[u8; N]> {
+/// Parses exactly `N` bytes; upper-case digits are refused, so that each value has one spelling.
+pub(crate) fn from_hex<const N: usize>(text: &str) -> Option<[u8; N]> {
     let digit = |letter: u8| match letter {
         b'0'..=b'9' => Some(letter - b'0'),
         b'a'..=b'f' => Some(letter - b'a' + 10),
@@ -34,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_come_back_as_they_were() {
+    fn bytes_survive_the_round_trip() {
         let bytes: [u8; 256] = std::array::from_fn(|byte| u8::try_from(byte).unwrap());
 
         assert_eq!(from_hex(&hex(&bytes)), Some(bytes));

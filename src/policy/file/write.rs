@@ -1,24 +1,22 @@
-//! Writing rules into files.
+//! Writes rules as TOML, and appends them to policy files.
 
 use std::path::Path;
 
 use serde_json::{Map, Value};
 
-use super::condition::is_same;
-use super::file::{LIMIT, text};
-use super::read;
-use super::rule::invalid;
-use super::toml::Document;
-use super::{Rule, fault::Fault, hash, hex};
+use super::{Document, Fault, LIMIT, NOT_TABLES, invalid, parse, text};
+use crate::bytes::hex;
+use crate::policy::argument::is_same;
+use crate::policy::{Rule, hash};
 use crate::store::{self, Fs};
 use crate::{Error, Result};
 
 impl Rule {
-    /// Writes it as a table of a file of rules, without its tier.
+    /// The rule as a `[[rule]]` table, without its tier.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidRule`] if a condition has a value that TOML has no word for, such as `null`.
+    /// [`Error::InvalidRule`] if a condition has a value that TOML cannot express, such as `null`.
     pub fn to_toml(&self) -> Result<String> {
         let mut lines = vec!["[[rule]]".to_owned()];
         for (key, value) in self.written() {
@@ -28,23 +26,23 @@ impl Rule {
         Ok(lines.join("\n") + "\n")
     }
 
-    /// Whether both do the same in the same tier, whatever they are called.
-    pub(super) fn says_the_same(&self, other: &Self) -> bool {
-        self.tier == other.tier && is_same(&self.said(), &other.said())
+    /// True if both rules are equal apart from their ids.
+    pub(super) fn equals(&self, other: &Self) -> bool {
+        self.tier == other.tier && is_same(&self.content(), &other.content())
     }
 
-    /// What it says, whatever it is called.
-    pub(super) fn said(&self) -> Value {
+    /// The fields of the rule apart from its id and tier.
+    pub(crate) fn content(&self) -> Value {
         without_id(&Value::Object(self.written()))
     }
 
-    /// An id that this rule gets wherever it is made, so that a file of such rules never has one twice.
-    pub(super) fn lasting_id(&self) -> String {
+    /// An id that depends only on the content of the rule, so that a file never has the same rule twice.
+    pub(super) fn content_id(&self) -> String {
         let hash = hex(&hash(&Value::Object(self.written())));
         format!("{}-{}", self.tier, &hash[..16])
     }
 
-    /// The fields as a file has them.
+    /// The fields as they are written to a file.
     fn written(&self) -> Map<String, Value> {
         match self.to_value() {
             Value::Object(mut fields) => {
@@ -56,14 +54,14 @@ impl Rule {
     }
 }
 
-/// Adds a rule to the end of a file of rules, which is made if there is none; false if it already has such a rule.
+/// Appends a rule to a policy file, which is created if it does not exist; false if the file already has an equal rule.
 ///
-/// What is in the file stays as it is. The file is replaced in one step, after what will be in it has been read back.
+/// The rest of the file does not change. The file is replaced in one step, after the new content has been parsed again.
 ///
 /// # Errors
 ///
-/// [`Error::InvalidRule`] if the rule cannot be written, [`Error::InvalidPolicyFile`] if the file is no file of rules, or
-/// cannot be added to, and what reading and replacing a file can fail with. Then the file is what it was.
+/// [`Error::InvalidRule`] if TOML cannot express the rule, [`Error::InvalidPolicyFile`] if the file is not a valid policy file or
+/// a rule cannot be appended to it, and the errors of reading and replacing a file. Then the file is unchanged.
 pub fn append<F: Fs>(fs: &F, path: &Path, rule: &Rule) -> Result<bool> {
     let refused = |reason: String| Error::InvalidPolicyFile { path: path.display().to_string(), reason };
     let old = match text(fs, path) {
@@ -87,25 +85,25 @@ pub fn append<F: Fs>(fs: &F, path: &Path, rule: &Rule) -> Result<bool> {
     if whole.len() > LIMIT {
         return Err(Error::FileTooLarge { path: path.display().to_string(), limit: LIMIT });
     }
-    let after = rules_of(&whole).map_err(|reason| refused(format!("a rule cannot be added at its end: {reason}")))?;
+    let after = rules_of(&whole).map_err(|reason| refused(format!("cannot append a rule: {reason}")))?;
     let is_right = after.split_last().is_some_and(|(last, rest)| {
-        let is_readable = last.as_object().is_some_and(|fields| read::rule(fields, false).rule.is_ok());
+        let is_readable = last.as_object().is_some_and(|fields| parse::rule(fields, false).rule.is_ok());
         rest == before && is_same(last, &Value::Object(new)) && is_readable
     });
     if !is_right {
-        return Err(refused("a rule at its end would be read as something else".to_owned()));
+        return Err(refused("a rule at its end would be parsed as something else".to_owned()));
     }
     store::replace(fs, path, whole.as_bytes())?;
     Ok(true)
 }
 
-/// The rules of a text, as they stand there.
+/// The fields of all rules in a text.
 fn rules_of(text: &str) -> Result<Vec<Value>, String> {
     let document = Document::parse(text).map_err(|(line, reason)| match line {
         Some(line) => format!("line {line}: {reason}"),
         None => reason,
     })?;
-    let entries = document.entries().map_err(|line| format!("line {line}: `rule` is no list of tables"))?;
+    let entries = document.entries().map_err(|line| format!("line {line}: {NOT_TABLES}"))?;
     Ok(entries.into_iter().map(|entry| entry.fields.map_or(Value::Null, Value::Object)).collect())
 }
 
@@ -137,7 +135,7 @@ fn toml_value(value: &Value) -> Result<String, String> {
             let digits = number.as_str();
             let is_float = digits.contains(['.', 'e', 'E']) && number.as_f64().is_some_and(f64::is_finite);
             if !is_float && number.as_i64().is_none() {
-                return Err(format!("TOML has no number such as {digits}"));
+                return Err(format!("TOML cannot express the number {digits}"));
             }
             digits.to_owned()
         }

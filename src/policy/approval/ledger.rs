@@ -1,51 +1,52 @@
-//! Which pending calls were answered, so that none is answered twice: in memory, or in a folder that survives a restart.
+//! The ledger: which pending calls were answered, so that none is answered twice, in memory or in a folder.
 //!
-//! In the folder each answered call is an empty file whose name has the call's nonce. The system makes a file of a name
-//! only once, whoever asks for it, so of any number of programs exactly one claims a call, without a lock that could be
-//! left behind, and no crash can tear anything.
+//! In the folder each answered call is an empty file whose name has the call's nonce. The operating system creates a file of
+//! a given name only once, so of any number of processes exactly one claims a call, without a lock that could be
+//! left behind, and a crash leaves no partial entry.
 //!
-//! What has expired needs no entry. Before such entries are taken away, the latest of their times is kept as the
+//! Expired calls need no entry. Before their entries are removed, the latest of their expiry times is stored as the
 //! *horizon*: a call that expires no later is refused, even when the clock is set back to before its end.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 
-use super::hex::hex;
-use crate::store::{Fs, steadily};
+use crate::bytes::hex;
+use crate::store::{Fs, parent_of, retry_interrupted};
+use crate::sync::lock;
 use crate::{Error, Result};
 
-/// How many claims there are from one look for expired entries to the next.
+/// The number of claims between two searches for expired entries.
 const CLAIMS: usize = 256;
 
-/// How many horizons stay, so that whoever reads the folder meanwhile always sees one.
+/// The number of horizons that are kept, so that a concurrent reader of the folder always sees one.
 const HORIZONS: usize = 4;
 
-/// What is noted of an answered call: the millisecond in which it expires, and its nonce.
-pub(super) type Entry = (i64, [u8; 16]);
+/// An answered call: the millisecond in which it expires, and its nonce.
+pub(super) type AnsweredCall = (i64, [u8; 16]);
 
-/// What came of a claim.
+/// The result of a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Claim {
-    /// Nobody had claimed the call, and nobody will.
+    /// The call is claimed now, and will never be claimed again.
     First,
-    /// Somebody has claimed it.
+    /// The call was claimed before.
     Used,
-    /// It expired so long ago that nobody knows.
+    /// The call expired so long ago that its entry is gone.
     Forgotten,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Memory {
-    used: BTreeSet<Entry>,
+    used: BTreeSet<AnsweredCall>,
     horizon: Option<i64>,
 }
 
 impl Memory {
-    fn claim(&mut self, entry: Entry, now: i64) -> Claim {
+    fn claim(&mut self, entry: AnsweredCall, now: i64) -> Claim {
         while let Some(expired) = self.used.pop_first() {
             if expired.0 > now {
                 self.used.insert(expired);
@@ -70,12 +71,12 @@ pub(super) struct Folder<F> {
 }
 
 impl<F: Fs> Folder<F> {
-    /// Opens the folder, which is made if its parent is there.
+    /// Opens the folder, which is created if its parent exists.
     pub(super) fn open(fs: F, path: &Path) -> Result<Self> {
         let used = path.join("used");
-        let parent = path.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."));
-        for (folder, parent) in [(path, parent), (&used, path)] {
-            let made = steadily(|| fs.make_folder(folder)).and_then(|()| steadily(|| fs.sync_folder(parent)));
+        for (folder, parent) in [(path, parent_of(path)), (&used, path)] {
+            let made = retry_interrupted(|| fs.make_folder(folder))
+                .and_then(|()| retry_interrupted(|| fs.sync_folder(parent)));
             made.map_err(|error| Error::access("make", folder, &error))?;
         }
         Ok(Self { fs, path: path.to_owned(), used, claims: AtomicUsize::new(0) })
@@ -89,36 +90,36 @@ impl<F: Fs> Folder<F> {
         &self.path
     }
 
-    fn claim(&self, entry: Entry, now: i64) -> io::Result<Claim> {
+    fn claim(&self, entry: AnsweredCall, now: i64) -> io::Result<Claim> {
         if self.claims.fetch_add(1, Ordering::Relaxed).is_multiple_of(CLAIMS) {
-            // Entries that are kept for longer than they are needed do no harm.
+            // Entries that are kept for longer than needed do no harm.
             let _ = self.sweep(now);
         }
         let path = self.used.join(format!("{}-{}", entry.0, hex(&entry.1)));
-        let file = match steadily(|| self.fs.create(&path)) {
+        let file = match retry_interrupted(|| self.fs.create(&path)) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => return Ok(Claim::Used),
             made => made?,
         };
-        // Only now, because the entry may have been taken away just before it was made again.
+        // Only now, because the entry may have been swept just before it was created again.
         let claimed = match self.horizon() {
             Ok(horizon) if horizon >= Some(entry.0) => Ok(Claim::Forgotten),
             Ok(_) => self.make_durable(&file).map(|()| Claim::First),
             Err(error) => Err(error),
         };
         if !matches!(claimed, Ok(Claim::First)) {
-            // The claim was not given to anybody. Where this fails the call stays answered, which is the safe side.
-            let _ = steadily(|| self.fs.remove(&path));
+            // The claim was not granted. Where the removal fails the call stays answered, which is the safe side.
+            let _ = retry_interrupted(|| self.fs.remove(&path));
         }
         claimed
     }
 
     fn make_durable(&self, file: &F::File) -> io::Result<()> {
-        steadily(|| self.fs.sync(file))?;
-        steadily(|| self.fs.sync_folder(&self.used))
+        retry_interrupted(|| self.fs.sync(file))?;
+        retry_interrupted(|| self.fs.sync_folder(&self.used))
     }
 
     fn horizons(&self) -> io::Result<Vec<i64>> {
-        let names = steadily(|| self.fs.list(&self.path))?;
+        let names = retry_interrupted(|| self.fs.list(&self.path))?;
         let mut found: Vec<i64> =
             names.iter().filter_map(|name| name.to_str()?.strip_prefix("horizon-")?.parse().ok()).collect();
         found.sort_unstable();
@@ -129,9 +130,9 @@ impl<F: Fs> Folder<F> {
         Ok(self.horizons()?.pop())
     }
 
-    /// Takes away the entries of calls that have expired.
+    /// Removes the entries of expired calls.
     fn sweep(&self, now: i64) -> io::Result<()> {
-        let names = steadily(|| self.fs.list(&self.used))?;
+        let names = retry_interrupted(|| self.fs.list(&self.used))?;
         let expired: Vec<(i64, &OsString)> = names
             .iter()
             .filter_map(|name| Some((expiry(name)?, name)))
@@ -141,7 +142,7 @@ impl<F: Fs> Folder<F> {
         self.raise_horizon(latest)?;
         for (_, name) in expired {
             // Another process may have been faster.
-            let _ = steadily(|| self.fs.remove(&self.used.join(name)));
+            let _ = retry_interrupted(|| self.fs.remove(&self.used.join(name)));
         }
         Ok(())
     }
@@ -151,14 +152,14 @@ impl<F: Fs> Folder<F> {
         if known.last().is_some_and(|horizon| *horizon >= to) {
             return Ok(());
         }
-        match steadily(|| self.fs.create(&self.path_of_horizon(to))) {
-            Ok(file) => steadily(|| self.fs.sync(&file))?,
+        match retry_interrupted(|| self.fs.create(&self.path_of_horizon(to))) {
+            Ok(file) => retry_interrupted(|| self.fs.sync(&file))?,
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
             Err(error) => return Err(error),
         }
-        steadily(|| self.fs.sync_folder(&self.path))?;
+        retry_interrupted(|| self.fs.sync_folder(&self.path))?;
         for old in known.iter().rev().skip(HORIZONS) {
-            let _ = steadily(|| self.fs.remove(&self.path_of_horizon(*old)));
+            let _ = retry_interrupted(|| self.fs.remove(&self.path_of_horizon(*old)));
         }
         Ok(())
     }
@@ -168,12 +169,12 @@ impl<F: Fs> Folder<F> {
     }
 }
 
-/// When the call expires that an entry is for.
+/// The expiry time in the name of an entry.
 fn expiry(name: &OsString) -> Option<i64> {
     name.to_str()?.rsplit_once('-')?.0.parse().ok()
 }
 
-/// Which pending calls were answered.
+/// The record of answered calls.
 #[derive(Debug)]
 pub(super) enum Ledger<F> {
     Memory(Mutex<Memory>),
@@ -181,10 +182,10 @@ pub(super) enum Ledger<F> {
 }
 
 impl<F: Fs> Ledger<F> {
-    /// Claims a call; when it says `First`, that is durable.
-    pub(super) fn claim(&self, entry: Entry, now: i64) -> Result<Claim> {
+    /// Claims a call; `First` is returned only when the claim is durable.
+    pub(super) fn claim(&self, entry: AnsweredCall, now: i64) -> Result<Claim> {
         match self {
-            Self::Memory(memory) => Ok(memory.lock().unwrap_or_else(PoisonError::into_inner).claim(entry, now)),
+            Self::Memory(memory) => Ok(lock(memory).claim(entry, now)),
             Self::Folder(folder) => {
                 folder.claim(entry, now).map_err(|error| Error::access("write", &folder.used, &error))
             }

@@ -1,25 +1,26 @@
-//! A call that waits for somebody's answer, as plain data that can be kept anywhere.
+//! Pending calls: calls that wait for an approval, as plain data that any store can keep.
+
+use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use super::canonical::canonical;
-use super::hex::{from_hex, hex};
 use super::key::{Key, KeyId};
-use super::moment::{rfc3339, to_millisecond};
+use crate::bytes::{from_hex, hex};
+use crate::policy::canonical;
 use crate::{Error, Result};
 
 const TYPE: &str = "toolcrib.pending";
 const VERSION: u64 = 1;
 const PURPOSE: &str = "pending";
 
-/// How deep arguments may be nested, so that a pending call, and what it is kept in, can be read again.
-const DEEPEST: usize = 120;
+/// The depth limit of arguments, so that a pending call, and the document it is stored in, can be parsed again.
+const MAX_DEPTH: usize = 120;
 
-/// A call that waits for somebody's answer.
+/// A call that waits for an approval.
 ///
-/// It survives a restart in any store that keeps JSON as it is. Every field is bound by the signature, which only the
-/// [`Approvals`](super::Approvals) that made it can check: whoever changes any of them gets a refusal.
+/// It survives a restart in any store that keeps JSON unchanged. Every field is signed, and only the
+/// [`Approvals`](super::Approvals) that made it can check the signature: a changed field is refused.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pending {
     /// The id of the call.
@@ -28,28 +29,28 @@ pub struct Pending {
     pub tool: String,
     /// The arguments that were shown and that will run, without presets.
     pub arguments: Value,
-    /// Who wants to call it.
+    /// The caller.
     pub caller: Option<String>,
     /// The session or run that the call is part of.
     pub session: Option<String>,
-    /// What the tool's schema summed up to.
+    /// The hash of the tool's schema.
     pub schema_hash: [u8; 32],
-    /// What the tool's presets summed up to, in a form that does not help to guess them.
+    /// The keyed hash of the tool's presets, which does not help to guess them.
     pub presets_hash: [u8; 32],
-    /// When it was asked.
+    /// The time when the approval was asked for.
     pub created: Timestamp,
-    /// The moment from which no answer counts.
+    /// The time from which no answer counts.
     pub expires: Timestamp,
-    /// What makes this call different from every other one.
+    /// Random bytes that make the call unique.
     pub nonce: [u8; 16],
-    /// Which key signed it.
+    /// The id of the key that signed it.
     pub key: [u8; 8],
-    /// The proof that nothing above was changed.
+    /// The signature of all fields above.
     pub signature: [u8; 32],
 }
 
 impl Pending {
-    /// The JSON object that [`from_value`](Self::from_value) reads.
+    /// The pending call as JSON; see [`from_value`](Self::from_value).
     #[must_use]
     pub fn to_value(&self) -> Value {
         let mut value = self.unsigned();
@@ -57,13 +58,13 @@ impl Pending {
         Value::Object(value)
     }
 
-    /// Reads a pending call from JSON; whether it is genuine, a claim tells.
+    /// Parses a pending call from JSON; the signature is verified when it is claimed.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidPending`] names the field that is wrong, what should be there and what is.
+    /// [`Error::InvalidPending`] with the invalid field.
     pub fn from_value(value: &Value) -> Result<Self> {
-        let fields = Fields::of(value)?;
+        let fields = PendingFields::of(value)?;
         Ok(Self {
             id: fields.text("id")?,
             tool: fields.text("tool")?,
@@ -80,7 +81,7 @@ impl Pending {
         })
     }
 
-    /// Everything but the signature.
+    /// All fields but the signature.
     fn unsigned(&self) -> Map<String, Value> {
         let fields = json!({
             "type": TYPE,
@@ -117,19 +118,19 @@ impl Pending {
     }
 }
 
-/// Refuses arguments that are no object, or nested too deeply to be read again.
+/// Refuses arguments that are not an object, or nested too deeply to be parsed again.
 pub(super) fn check_arguments(arguments: &Value) -> Result<()> {
     if !arguments.is_object() {
         return Err(wrong("arguments", "an object", Some(arguments)));
     }
     let mut level: Vec<&Value> = vec![arguments];
-    for _ in 0..DEEPEST {
+    for _ in 0..MAX_DEPTH {
         level = level.into_iter().flat_map(parts).collect();
         if level.is_empty() {
             return Ok(());
         }
     }
-    let found = "something deeper".to_owned();
+    let found = "a deeper value".to_owned();
     Err(Error::InvalidPending { field: "arguments".to_owned(), expected: "at most 120 levels deep", found })
 }
 
@@ -148,7 +149,7 @@ fn wrong(field: &str, expected: &'static str, found: Option<&Value>) -> Error {
         Some(Value::Bool(_)) => "a boolean".to_owned(),
         Some(Value::Number(number)) => format!("the number {number}"),
         // Long enough for a hash, short enough for a message.
-        Some(Value::String(text)) => format!("the text {:?}", text.chars().take(80).collect::<String>()),
+        Some(Value::String(text)) => format!("the string {:?}", text.chars().take(80).collect::<String>()),
         Some(Value::Array(_)) => "an array".to_owned(),
         Some(Value::Object(_)) => "an object".to_owned(),
     };
@@ -172,20 +173,20 @@ const NAMES: [&str; 14] = [
     "signature",
 ];
 
-/// The fields of what may be a pending call.
-struct Fields<'a>(&'a Map<String, Value>);
+/// The fields of a JSON object that should be a pending call.
+struct PendingFields<'a>(&'a Map<String, Value>);
 
-impl<'a> Fields<'a> {
+impl<'a> PendingFields<'a> {
     fn of(value: &'a Value) -> Result<Self> {
         let fields = value.as_object().ok_or_else(|| wrong("$", "an object", Some(value)))?;
         if fields.get("type").and_then(Value::as_str) != Some(TYPE) {
             return Err(wrong("type", "`toolcrib.pending`", fields.get("type")));
         }
         if fields.get("version").and_then(Value::as_u64) != Some(VERSION) {
-            return Err(wrong("version", "1, all that this toolcrib reads", fields.get("version")));
+            return Err(wrong("version", "1, the version that this toolcrib supports", fields.get("version")));
         }
         match fields.iter().find(|(name, _)| !NAMES.contains(&name.as_str())) {
-            Some((name, found)) => Err(wrong(name, "left out", Some(found))),
+            Some((name, found)) => Err(wrong(name, "no such field", Some(found))),
             None => Ok(Self(fields)),
         }
     }
@@ -196,11 +197,11 @@ impl<'a> Fields<'a> {
     }
 
     fn text(&self, name: &str) -> Result<String> {
-        self.read(name, "a text", |found| found.as_str().map(str::to_owned))
+        self.read(name, "a string", |found| found.as_str().map(str::to_owned))
     }
 
     fn optional_text(&self, name: &str) -> Result<Option<String>> {
-        self.read(name, "a text or null", |found| match found {
+        self.read(name, "a string or null", |found| match found {
             Value::Null => Some(None),
             Value::String(text) => Some(Some(text.clone())),
             _ => None,
@@ -221,5 +222,49 @@ impl<'a> Fields<'a> {
         let arguments = self.read("arguments", "an object", Some)?;
         check_arguments(arguments)?;
         Ok(arguments.clone())
+    }
+}
+
+/// Formats a time as RFC 3339 in UTC with milliseconds, such as `2026-01-31T09:30:00.000Z`.
+#[must_use]
+pub fn rfc3339(time: Timestamp) -> String {
+    format!("{:.3}", to_millisecond(time))
+}
+
+/// Truncates a time to milliseconds, so that its text is exact.
+pub(super) fn to_millisecond(time: Timestamp) -> Timestamp {
+    from_millisecond(time.as_millisecond())
+}
+
+/// The time after a duration, at most the last one that can be represented.
+pub(super) fn after(time: Timestamp, life: Duration) -> Timestamp {
+    let life = i64::try_from(life.as_millis()).unwrap_or(i64::MAX);
+    from_millisecond(time.as_millisecond().saturating_add(life))
+}
+
+fn from_millisecond(millisecond: i64) -> Timestamp {
+    // Whole seconds, because not every millisecond of the last second can be represented.
+    let (first, last) = (Timestamp::MIN.as_second(), Timestamp::MAX.as_second());
+    Timestamp::from_millisecond(millisecond.clamp(first * 1000, last * 1000)).unwrap_or(Timestamp::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_is_formatted_in_utc_with_milliseconds() {
+        let time: Timestamp = "2026-01-31T10:30:00.1239+01:00".parse().unwrap();
+
+        assert_eq!(rfc3339(time), "2026-01-31T09:30:00.123Z");
+        assert_eq!(rfc3339(Timestamp::UNIX_EPOCH), "1970-01-01T00:00:00.000Z");
+    }
+
+    #[test]
+    fn no_life_is_too_long_for_the_calendar() {
+        let last = after(Timestamp::UNIX_EPOCH, Duration::MAX);
+
+        assert_eq!(rfc3339(last).parse::<Timestamp>().unwrap(), last);
+        assert_eq!(to_millisecond(Timestamp::MIN), rfc3339(Timestamp::MIN).parse().unwrap());
     }
 }

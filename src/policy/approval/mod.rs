@@ -1,0 +1,295 @@
+//! Approvals: a call waits as a pending call, and its approval is used once, in the same process or a later one.
+//!
+//! Read in this order: this file ([`Approvals`] and the [`Question`] that an approver is asked), `pending` (a call that waits,
+//! as data), `answer` (answers, and approvals that apply to more than one call), `ledger` (the record of used approvals),
+//! `key` (the secret that signs pending calls).
+
+mod answer;
+mod key;
+mod ledger;
+mod pending;
+
+use std::path::Path;
+use std::sync::{Mutex, RwLock};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+pub use answer::{Answer, Choice, Grants, Ticket};
+pub use key::Key;
+pub use pending::{Pending, rfc3339};
+
+use self::key::KeyId;
+use self::ledger::{Claim, Folder, Ledger, Memory};
+use self::pending::{after, check_arguments, to_millisecond};
+use super::{Cause, Rule, hash};
+use crate::bytes::{from_hex, hex};
+use crate::store::{Disk, Fs};
+use crate::sync::{read, write};
+use crate::{Error, Result};
+
+const PRESETS: &str = "presets";
+
+/// The scope of an approval; it is refused for a call with any other scope.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ApprovalScope<'a> {
+    /// The tool's name.
+    pub tool: &'a str,
+    /// The hash of the tool's schema.
+    pub schema_hash: [u8; 32],
+    /// The hash of the tool's presets.
+    pub presets_hash: [u8; 32],
+    /// The caller.
+    pub caller: Option<&'a str>,
+    /// The session or run.
+    pub session: Option<&'a str>,
+}
+
+/// A call that needs an approval.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ApprovalDraft<'a> {
+    /// The id of the call.
+    pub id: &'a str,
+    /// The arguments, without presets.
+    pub arguments: &'a Value,
+    /// The scope of the approval.
+    pub scope: ApprovalScope<'a>,
+    /// The time until it expires.
+    pub life: Duration,
+}
+
+/// Creates pending calls, and lets each of them be answered once.
+///
+/// It can be shared between threads. Several of them on one folder, in one process or in several, act as one.
+#[derive(Debug)]
+pub struct Approvals<F = Disk> {
+    /// Never empty; the first key signs.
+    keys: RwLock<Vec<Key>>,
+    ledger: Ledger<F>,
+    /// The process that owns a ledger in memory: a copy in a forked process would not see the uses in the other.
+    process: Option<u32>,
+    /// The keys of the processes that this one was forked from.
+    inherited: Vec<KeyId>,
+}
+
+impl Approvals {
+    /// Approvals in memory, which end with the process, like their pending calls. A forked process has to
+    /// [renew](Self::renewed) them.
+    #[must_use]
+    pub fn in_memory(key: Key) -> Self {
+        Self {
+            keys: RwLock::new(vec![key]),
+            ledger: Ledger::Memory(Mutex::new(Memory::default())),
+            process: Some(std::process::id()),
+            inherited: Vec::new(),
+        }
+    }
+
+    /// Approvals in memory for a forked process, with a key of its own. Pending calls of the parent process are refused.
+    #[must_use]
+    pub fn renewed(&self, key: Key) -> Self {
+        let keys = read(&self.keys);
+        let inherited = self.inherited.iter().copied().chain(keys.iter().map(Key::id)).collect();
+        Self { inherited, ..Self::in_memory(key) }
+    }
+
+    /// Approvals that survive a restart, in a folder that is created if its parent exists.
+    ///
+    /// The folder also holds the signing key; `key` is used only if it has none yet.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::FileAccess`] if the system refuses, and [`Error::DamagedFile`] or a similar error for an invalid key file.
+    pub fn open(path: &Path, key: Key) -> Result<Self> {
+        Self::open_on(Disk, path, key)
+    }
+}
+
+impl<F: Fs> Approvals<F> {
+    /// [`open`](Approvals::open) on any file system.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`open`](Approvals::open).
+    pub fn open_on(fs: F, path: &Path, key: Key) -> Result<Self> {
+        let folder = Folder::open(fs, path)?;
+        let mut keys = Key::all_in(folder.fs(), path)?;
+        if keys.is_empty() {
+            key.save_in(folder.fs(), path)?;
+            keys.push(key);
+        }
+        Ok(Self { keys: RwLock::new(keys), ledger: Ledger::Folder(folder), process: None, inherited: Vec::new() })
+    }
+
+    /// True in a forked process, if the approvals are those in memory of its parent.
+    #[must_use]
+    pub fn is_forked(&self) -> bool {
+        self.process.is_some_and(|process| process != std::process::id())
+    }
+
+    /// Creates a pending call; `nonce` are 128 random bits.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidPending`] if the arguments are not an object, or too deep to be parsed again; [`Error::OtherProcess`] if
+    /// the approvals belong to the parent of a forked process.
+    pub fn ask(&self, draft: &ApprovalDraft<'_>, now: Timestamp, nonce: [u8; 16]) -> Result<Pending> {
+        check_arguments(draft.arguments)?;
+        if self.is_forked() {
+            return Err(Error::OtherProcess { tool: draft.scope.tool.to_owned() });
+        }
+        let ApprovalDraft { id, arguments, scope, life } = draft;
+        let keys = read(&self.keys);
+        let key = &keys[0];
+        let mut pending = Pending {
+            id: (*id).to_owned(),
+            tool: scope.tool.to_owned(),
+            arguments: (*arguments).clone(),
+            caller: scope.caller.map(str::to_owned),
+            session: scope.session.map(str::to_owned),
+            schema_hash: scope.schema_hash,
+            // A plain hash of a short secret could be found by trying.
+            presets_hash: key.sign(PRESETS, &scope.presets_hash),
+            created: to_millisecond(now),
+            expires: after(now, *life),
+            nonce,
+            key: key.id(),
+            signature: [0; 32],
+        };
+        pending.sign(key);
+        Ok(pending)
+    }
+
+    /// Claims a pending call: it can be claimed only once. The tool must not run before this returns.
+    ///
+    /// A call that is refused for any other reason than its use can still be claimed with the right scope.
+    ///
+    /// # Errors
+    ///
+    /// One for each reason: another process or key, an altered field, expiry, another tool, schema, presets, caller or session, an
+    /// earlier use; and [`Error::FileAccess`] if the claim cannot be made durable.
+    pub fn claim(&self, pending: &Pending, scope: &ApprovalScope<'_>, now: Timestamp) -> Result<()> {
+        let tool = || pending.tool.clone();
+        let expired = || Error::ExpiredPending { tool: tool(), expires: rfc3339(pending.expires) };
+        if self.is_forked() || self.inherited.contains(&pending.key) {
+            return Err(Error::OtherProcess { tool: tool() });
+        }
+        let key = self.key_of(pending)?.ok_or_else(|| Error::OtherKey { tool: tool() })?;
+        if !pending.is_signed_by(&key) {
+            return Err(Error::AlteredPending { id: pending.id.clone() });
+        }
+        if pending.expires <= now {
+            return Err(expired());
+        }
+        if pending.tool != scope.tool {
+            return Err(Error::OtherTool { asked: tool(), tool: scope.tool.to_owned() });
+        }
+        if pending.schema_hash != scope.schema_hash {
+            return Err(Error::OtherSchema { tool: tool() });
+        }
+        if !key.verifies(PRESETS, &scope.presets_hash, &pending.presets_hash) {
+            return Err(Error::OtherPresets { tool: tool() });
+        }
+        if pending.caller.as_deref() != scope.caller {
+            return Err(Error::OtherCaller { tool: tool() });
+        }
+        if pending.session.as_deref() != scope.session {
+            return Err(Error::OtherSession { tool: tool() });
+        }
+        match self.ledger.claim((pending.expires.as_millisecond(), pending.nonce), now.as_millisecond())? {
+            Claim::First => Ok(()),
+            Claim::Used => Err(Error::UsedPending { tool: tool() }),
+            Claim::Forgotten => Err(expired()),
+        }
+    }
+
+    /// The key that a pending call names, which another process may have created meanwhile.
+    fn key_of(&self, pending: &Pending) -> Result<Option<Key>> {
+        let find = |keys: &[Key]| keys.iter().find(|key| key.id() == pending.key).cloned();
+        if let Some(key) = find(&read(&self.keys)) {
+            return Ok(Some(key));
+        }
+        let Ledger::Folder(folder) = &self.ledger else { return Ok(None) };
+        let key = find(&Key::all_in(folder.fs(), folder.path())?);
+        write(&self.keys).extend(key.clone());
+        Ok(key)
+    }
+}
+
+/// The prefix of a question that a rule asks.
+const RULE_PREFIX: &str = "rule:";
+
+/// The question that an approver is asked, by its origin, so that an answer counts for this question only.
+///
+/// A rule that is changed asks a new question; one that only changes its id does not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Question {
+    /// The permission that the tool declares.
+    Permission,
+    /// The default of the policy.
+    Default,
+    /// A rule, by the hash of its content.
+    Rule([u8; 16]),
+}
+
+impl Question {
+    /// Parses a question.
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Self> {
+        match word {
+            "permission" => Some(Self::Permission),
+            "default" => Some(Self::Default),
+            word => from_hex(word.strip_prefix(RULE_PREFIX)?).map(Self::Rule),
+        }
+    }
+
+    fn of_rule(rule: &Rule) -> Self {
+        let mut digits = [0; 16];
+        let sum = hash(&json!([rule.tier().as_str(), rule.content()]));
+        digits.copy_from_slice(&sum[..16]);
+        Self::Rule(digits)
+    }
+}
+
+impl From<&Cause> for Question {
+    fn from(cause: &Cause) -> Self {
+        match cause {
+            Cause::Rule(rule) => Self::of_rule(rule),
+            Cause::Permission => Self::Permission,
+            Cause::Default => Self::Default,
+        }
+    }
+}
+
+impl std::fmt::Display for Question {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Permission => formatter.write_str("permission"),
+            Self::Default => formatter.write_str("default"),
+            Self::Rule(digits) => write!(formatter, "{RULE_PREFIX}{}", hex(digits)),
+        }
+    }
+}
+
+/// The questions that a lasting approval answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum AnsweredQuestions {
+    Every,
+    One(Question),
+}
+
+impl AnsweredQuestions {
+    /// Parses the field `answers` of a rule: `ask` for every question, or one question.
+    pub(super) fn parse(word: &str) -> Option<Self> {
+        if word == "ask" { Some(Self::Every) } else { Question::parse(word).map(Self::One) }
+    }
+
+    /// True if they include the question of a cause.
+    pub(super) fn include(self, cause: &Cause) -> bool {
+        match self {
+            Self::Every => true,
+            Self::One(question) => question == Question::from(cause),
+        }
+    }
+}
