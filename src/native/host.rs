@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::{NativeTool, Toolkit};
 use crate::call::{CallInfo, CheckedArguments, Event, EventKind, Host, Reply, Standing, Unfit};
-use crate::policy::{Approvals, Key, Policy, AuditRecord};
+use crate::policy::{Approvals, AuditRecord, Key, Policy};
 use crate::registry::{Registry, Tool};
 use crate::{Error, Result};
 

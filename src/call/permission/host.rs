@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::{CheckedArguments, Unfit};
 use crate::call::{EventKind, Reply};
-use crate::policy::{Approvals, CallFacts, ToolKind, Policy, AuditRecord, Redaction};
+use crate::policy::{Approvals, AuditRecord, CallFacts, Policy, Redaction, ToolKind};
 use crate::{Error, Result};
 
 /// A tool as the permission stage sees it.

@@ -18,7 +18,8 @@ use serde_json::{Map, Value, json};
 
 use super::{EventKind, Reply};
 use crate::policy::{
-    Answer, ApprovalScope, Cause, Choice, Decision, ApprovalDraft, ToolKind, Pending, Question, AuditRecord, Ruling, Ticket, Verdict,
+    Answer, ApprovalDraft, ApprovalScope, AuditRecord, Cause, Choice, Decision, Pending, Question, Ruling, Ticket,
+    ToolKind, Verdict,
 };
 use crate::schema::check::HIDDEN;
 use crate::{Error, Result};

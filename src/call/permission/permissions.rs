@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 use serde_json::Value;
 
 use super::ToolFacts;
-use crate::policy::{AllowCache, Decision, Grants, Policy, Quick, PolicyStamp, Verdict};
+use crate::policy::{AllowCache, Decision, Grants, Policy, PolicyStamp, Quick, Verdict};
 
 /// The rules where no policy is set.
 static NO_RULES: LazyLock<Arc<Policy>> = LazyLock::new(Arc::default);

@@ -16,7 +16,7 @@ use crate::bindings::policy::{PyPermissions, random};
 use crate::bindings::tool::PyTool;
 use crate::bindings::value::error_text;
 use crate::call::{CallInfo, CheckedArguments, EventKind, Host, Standing, Unfit};
-use crate::policy::{Approvals, Policy, AuditRecord};
+use crate::policy::{Approvals, AuditRecord, Policy};
 
 /// A call under way, as the surroundings of its own permission stage.
 pub(super) struct CallHost<'a, 'py> {
