@@ -27,7 +27,7 @@ fn next(deliveries: &mpsc::Receiver<Delivery>) -> Option<String> {
     }
 }
 
-/// Tells when it is dropped.
+/// Sends a message when it is dropped.
 struct Ends(mpsc::Sender<()>);
 
 impl Drop for Ends {
@@ -36,7 +36,7 @@ impl Drop for Ends {
     }
 }
 
-/// A tool that never ends, what tells that it runs, and what tells that it is dropped.
+/// A tool that never ends, a receiver for its start, and one for the drop of its future.
 fn endless() -> (NativeTool, mpsc::Receiver<()>, mpsc::Receiver<()>) {
     let (begins, began) = mpsc::channel();
     let (ends, ended) = mpsc::channel();
