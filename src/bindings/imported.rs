@@ -62,7 +62,7 @@ objects! {
     DIALECT_SCHEMAS = "toolcrib.dialects", "DialectSchemas";
     TRACED_TEXT = "toolcrib.tracing", "_text";
     ASK_APPROVER = "toolcrib._approver", "ask";
-    WAKE_APPROVALS = "toolcrib._approver", "wake_all";
+    CANCEL_QUESTIONS = "toolcrib._approver", "cancel_all";
     APPROVAL_REQUEST = "toolcrib.policy", "ApprovalRequest";
     FINISH = "toolcrib._finish", "Finish";
     TAP = "toolcrib.middleware", "tap";
