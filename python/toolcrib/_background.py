@@ -55,7 +55,7 @@ class BackgroundTasks(_core.Toolkit):
             timeout: The maximum number of seconds to wait. The task goes on after that.
         """
         if not timeout >= 0:
-            raise ValueError("timeout must be a number of seconds that is not negative")
+            raise ValueError("timeout must be a non-negative number of seconds")
         board = self._tasks
         _update(board, task_id)
         task = board.task(task_id)

@@ -163,7 +163,7 @@ impl PyTaskBoard {
     /// Set the number of outcomes to keep, and the number of seconds.
     fn limit(&self, count: usize, age: f64) -> PyResult<()> {
         let age = if age == f64::INFINITY { Ok(Duration::MAX) } else { Duration::try_from_secs_f64(age) };
-        let age = age.map_err(|_| PyValueError::new_err("age must be a number of seconds that is not negative"))?;
+        let age = age.map_err(|_| PyValueError::new_err("age must be a non-negative number of seconds"))?;
         let dropped = self.board().limit(Limits { count, age }, self.now());
         drop(dropped);
         Ok(())

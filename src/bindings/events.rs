@@ -1,8 +1,6 @@
 //! Events of a toolkit's calls: `Event`, the queues of listeners, and the handlers that are subscribed.
-#![allow(
-    clippy::doc_markdown,
-    reason = "what `help()` shows is Python's documentation, where sections list bare names"
-)]
+#![allow(clippy::doc_markdown, reason = "`help()` shows these comments, and Python's documentation lists bare names")]
+#![allow(clippy::needless_pass_by_value, reason = "pyo3 prescribes the signatures of special methods")]
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -82,7 +80,6 @@ impl PyEvent {
         format!("Event(type='{}', call_id={:?}, tool={tool:?})", self.kind.as_str(), self.call_id)
     }
 
-    #[allow(clippy::needless_pass_by_value, reason = "the signature that pyo3 asks for")]
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.data)
     }
@@ -184,7 +181,6 @@ impl PyEventQueue {
         self.wakers.wake(py);
     }
 
-    #[allow(clippy::needless_pass_by_value, reason = "the signature that pyo3 asks for")]
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         // An event is visited once for each queue that it is in, but those queues share one reference to it. So only events
         // that are in no other queue may be visited.
@@ -298,7 +294,6 @@ fn kind_of(word: &str) -> PyResult<EventKind> {
 impl PyPermissions {
     /// Open a queue for events of these types, or of all types.
     #[pyo3(signature = (types, size))]
-    #[allow(clippy::needless_pass_by_value, reason = "pyo3 hands over what it has converted")]
     fn listen(&self, types: Option<Vec<String>>, size: usize) -> PyResult<PyEventQueue> {
         let kinds = match types {
             None => Kinds::ALL,

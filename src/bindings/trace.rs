@@ -20,7 +20,7 @@ pub(crate) enum TracerLookup {
     /// Tracing is disabled, or the API is not imported.
     Disabled,
     /// There is no tracer yet, but a provider may be set at any time. The globals of `opentelemetry.trace` and the present
-    /// value of [`PROVIDER`] are included if a change of that variable is the sign.
+    /// value of [`PROVIDER`] are included if a new provider will be seen there.
     NotYet(Option<(Py<PyDict>, Py<PyAny>)>),
     /// The tracer of the provider.
     Tracer(Arc<Tracer>),

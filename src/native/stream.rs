@@ -20,7 +20,7 @@ use super::run::Run;
 use super::{NativeTool, ToolContext, Toolkit};
 use crate::Result;
 use crate::call::{
-    ApprovalRequest, CallInfo, EventKind, JudgedArguments, Next, Path, PermissionStage, Prepared, Repair, Reply,
+    ApprovalRequest, CallInfo, Code, EventKind, JudgedArguments, Next, Path, PermissionStage, Prepared, Repair, Reply,
     ToolCall, ToolResponse, Waiting,
 };
 use crate::policy::{Answer, Choice};
@@ -86,7 +86,7 @@ impl Call {
             Either::Right(_) => Err(Box::new(ToolResponse::interrupted(None))),
         };
         let responding = match prepared {
-            Ok((tool, arguments, repairs)) => Responding::running(self, &tool, arguments, repairs, report),
+            Ok((tool, arguments, repairs)) => Responding::running(&self, &tool, arguments, repairs, report),
             Err(response) => Responding::early(*response, report),
         };
         stream::unfold(responding, Responding::next)
@@ -108,7 +108,7 @@ impl Call {
                     let response = ToolResponse::replying(&reply).with_metadata("pending", pending.to_value());
                     return Err(Box::new(response));
                 }
-                Next::Respond(reply) => return Err(Box::new(with_repairs(ToolResponse::replying(&reply), repairs))),
+                Next::Respond(reply) => return Err(Box::new(with_repairs(ToolResponse::replying(&reply), &repairs))),
             };
         }
     }
@@ -208,7 +208,7 @@ impl Responding {
     }
 
     fn running(
-        call: Call,
+        call: &Call,
         tool: &NativeTool,
         arguments: JudgedArguments,
         repairs: Vec<Repair>,
@@ -255,7 +255,7 @@ impl Responding {
         if is_over {
             self.source = ResponseSource::Over;
         }
-        let response = with_repairs(response?, std::mem::take(&mut self.repairs));
+        let response = with_repairs(response?, &std::mem::take(&mut self.repairs));
         self.report.chunk(&response);
         self.last = Some(response.clone());
         Some((response, self))
@@ -300,7 +300,7 @@ fn copy(tool: &Tool<NativeTool>) -> Tool<NativeTool> {
 }
 
 /// A response with the repairs of the arguments in its metadata.
-fn with_repairs(response: ToolResponse, repairs: Vec<Repair>) -> ToolResponse {
+fn with_repairs(response: ToolResponse, repairs: &[Repair]) -> ToolResponse {
     if repairs.is_empty() {
         return response;
     }
@@ -343,7 +343,7 @@ impl Report {
 
     fn chunk(&mut self, response: &ToolResponse) {
         self.chunks += 1;
-        self.code = response.code.map(|code| code.as_str());
+        self.code = response.code.map(Code::as_str);
         self.is_cancelled = response.is_interrupted;
         self.emit(EventKind::Chunk, || {
             json!({"text": response.text(), "code": self.code, "is_last": response.is_last, "stream": response.stream})

@@ -154,6 +154,7 @@ impl Toolkit {
     }
 
     /// Removes a tool. Calls that have started go on.
+    #[allow(clippy::must_use_candidate, reason = "the removal itself is the effect")]
     pub fn remove(&self, name: &str) -> Option<NativeTool> {
         let removed = self.registry_mut().remove(name);
         removed.map(|tool| tool.body)

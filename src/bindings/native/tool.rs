@@ -53,7 +53,7 @@ impl PyNativeTool {
         let tool = &self.0;
         wishes.timeout = wishes.timeout.or_else(|| tool.timeout().map(|limit| limit.as_secs_f64()));
         wishes.said.kind.get_or_insert_with(|| tool.kind().as_str().to_owned());
-        wishes.said.tags.extend(tool.tags().iter().map(|tag| tag.to_string()));
+        wishes.said.tags.extend(tool.tags().iter().map(ToString::to_string));
     }
 }
 

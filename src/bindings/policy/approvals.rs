@@ -1,8 +1,4 @@
 //! `Approvals`, which issues pending calls and accepts one answer to each, and the reading of answers.
-#![allow(
-    clippy::doc_markdown,
-    reason = "what `help()` shows is Python's documentation, where sections list bare names"
-)]
 
 use std::path::PathBuf;
 use std::sync::{Arc, RwLock};

@@ -3,6 +3,8 @@
 //! Read [`permissions`] first: the settings and listeners that a toolkit shares with its tools. [`rules`] is `Policy` with its
 //! explanations, [`approvals`] is `Approvals` and the reading of answers, [`audit`] the destination of audit records.
 //! [`preset_digest`] is the hash by which an approval is bound to the presets of a tool.
+#![allow(clippy::doc_markdown, reason = "`help()` shows these comments, and Python's documentation lists bare names")]
+#![allow(clippy::needless_pass_by_value, reason = "pyo3 prescribes the signatures of special methods")]
 
 mod approvals;
 mod audit;

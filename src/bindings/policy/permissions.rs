@@ -1,8 +1,4 @@
 //! `_Permissions`: the policy, approver, approvals and audit that a toolkit shares with its tools, and its listeners.
-#![allow(
-    clippy::doc_markdown,
-    reason = "what `help()` shows is Python's documentation, where sections list bare names"
-)]
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -158,7 +154,6 @@ impl PyPermissions {
         Self::default()
     }
 
-    #[allow(clippy::needless_pass_by_value, reason = "the signature that pyo3 asks for")]
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         self.listeners.traverse(&visit)?;
         // A thread that holds the lock uses the settings, so they are not garbage.

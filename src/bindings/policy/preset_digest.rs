@@ -75,7 +75,8 @@ fn serialised(value: &Bound<'_, PyAny>) -> Option<Value> {
 const MAX_KNOWN: usize = 10_000;
 
 /// The objects that have a number of their own, by address, for as long as they live.
-static KNOWN: LazyLock<Mutex<HashMap<usize, (Py<PyWeakrefReference>, u64)>>> = LazyLock::new(Mutex::default);
+static KNOWN: LazyLock<Mutex<KnownObjects>> = LazyLock::new(Mutex::default);
+type KnownObjects = HashMap<usize, (Py<PyWeakrefReference>, u64)>;
 
 /// A value that is unique to an object, in this process and all others.
 fn identity(value: &Bound<'_, PyAny>) -> Value {

@@ -1,8 +1,4 @@
 //! `Policy`, the rules from Python and from files, and `Explanation`, the evaluation of each rule for a call.
-#![allow(
-    clippy::doc_markdown,
-    reason = "what `help()` shows is Python's documentation, where sections list bare names"
-)]
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -98,7 +94,7 @@ impl PyPolicy {
         let sources: Vec<Source> = sources.map(|source| if optional { source.optional() } else { source }).collect();
         let otherwise = decision_of(otherwise)?;
         let (core, problems) = py.detach(|| Policy::from_files(sources, otherwise));
-        Ok(Self { core: Arc::new(core), problems: Mutex::new(problems), ..Self::default() })
+        Ok(Self { core: Arc::new(core), problems: Mutex::new(problems) })
     }
 
     /// Read the files again; if one of them has an error, the rules stay as they are.

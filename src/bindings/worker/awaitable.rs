@@ -48,7 +48,6 @@ impl AwaitableJob {
         })
     }
 
-    #[allow(clippy::needless_pass_by_value, reason = "the signature that pyo3 asks for")]
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         self.0.0.traverse(&visit)
     }
@@ -87,7 +86,6 @@ impl JobEnd {
         self.0.abandon_unread(py);
     }
 
-    #[allow(clippy::needless_pass_by_value, reason = "the signature that pyo3 asks for")]
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         self.0.traverse(&visit)
     }

@@ -11,6 +11,7 @@
 //!
 //! This file has the state that they share, which ends at the exit of the process and in a forked child. The interpreter
 //! calls that need `unsafe` are in `call::python::interpreter`.
+#![allow(clippy::needless_pass_by_value, reason = "pyo3 prescribes the signatures of special methods")]
 
 mod awaitable;
 mod completion;

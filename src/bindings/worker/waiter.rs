@@ -158,28 +158,24 @@ impl Waiter {
     fn remove_done_callback(&self, py: Python<'_>, callback: &Bound<'_, PyAny>) -> PyResult<usize> {
         // Comparing runs Python code, so the callbacks are taken out meanwhile.
         let callbacks = self.state.with(py, |state| std::mem::take(&mut state.callbacks));
-        let (mut kept, mut removed, mut compared) = (Callbacks::default(), Vec::new(), Ok(()));
+        let (mut kept, mut removed, mut failure) = (Callbacks::default(), Vec::new(), None);
         for it in callbacks.first.into_iter().chain(callbacks.others) {
-            match compared.and_then(|()| it.function.bind(py).eq(callback)) {
-                Ok(true) => {
-                    removed.push(it);
-                    compared = Ok(());
-                }
-                Ok(false) => {
-                    kept.add(Some(it));
-                    compared = Ok(());
-                }
-                Err(error) => {
-                    kept.add(Some(it));
-                    compared = Err(error);
-                }
+            let is_equal = failure.is_none()
+                && it.function.bind(py).eq(callback).unwrap_or_else(|error| {
+                    failure = Some(error);
+                    false
+                });
+            if is_equal {
+                removed.push(it);
+            } else {
+                kept.add(Some(it));
             }
         }
         self.state.with(py, |state| {
             let added = std::mem::replace(&mut state.callbacks, kept);
             added.first.into_iter().chain(added.others).for_each(|it| state.callbacks.add(Some(it)));
         });
-        compared.map(|()| removed.len())
+        failure.map_or(Ok(removed.len()), Err)
     }
 
     #[pyo3(signature = (msg=None))]
@@ -236,7 +232,6 @@ impl Waiter {
         })
     }
 
-    #[allow(clippy::needless_pass_by_value, reason = "the signature that pyo3 asks for")]
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.event_loop)?;
         let state = |state: &WaiterState| {
@@ -292,7 +287,6 @@ impl Awaiting {
         Ok(Some(self.waiter.clone_ref(py)))
     }
 
-    #[allow(clippy::needless_pass_by_value, reason = "the signature that pyo3 asks for")]
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.waiter)
     }

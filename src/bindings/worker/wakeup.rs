@@ -30,8 +30,8 @@ pub(super) struct LoopInboxes(GilCell<InboxCache>);
 #[derive(Default)]
 struct InboxCache {
     all: HashMap<usize, Weak<LoopInbox>, ahash::RandomState>,
-    /// The inbox that was used last, and the version of the thread's state then. Up to Python 3.11 asking asyncio for the
-    /// running loop is a system call (for the process id), which costs as much as starting a job does.
+    /// The inbox that was used last, and the version of the thread's state then. Up to Python 3.11 asyncio makes a system
+    /// call (for the process id) to find the running loop, which costs as much as starting a job.
     recent: Option<(u64, Arc<LoopInbox>)>,
 }
 
@@ -40,7 +40,7 @@ pub(super) struct LoopInbox {
     workers: &'static Workers,
     /// The loop's address.
     key: usize,
-    target: Py<PyWeakrefReference>,
+    event_loop: Py<PyWeakrefReference>,
     state: GilCell<InboxState>,
     notifications: Arc<NotificationQueue>,
 }
@@ -66,7 +66,7 @@ enum WakeSignal {
         drain: Py<Drain>,
         /// Calls back when the loop is freed.
         #[allow(dead_code, reason = "a weak reference has to live to call back")]
-        death: Py<PyWeakrefReference>,
+        finalizer: Py<PyWeakrefReference>,
     },
     /// None: the loop is closed, or not set up yet.
     #[default]
@@ -117,7 +117,7 @@ impl LoopInboxes {
     /// The inbox of the loop that runs in this thread.
     pub(super) fn running(&self, py: Python<'_>, workers: &'static Workers) -> PyResult<Arc<LoopInbox>> {
         if let Some(version) = interpreter::running_loop_version(py)
-            && let Some(inbox) = self.0.with(py, |known| match &known.recent {
+            && let Some(inbox) = self.0.with(py, |cache| match &cache.recent {
                 Some((seen, inbox)) if *seen == version => Some(inbox.clone()),
                 _ => None,
             })
@@ -128,44 +128,44 @@ impl LoopInboxes {
         let inbox = self.of_running_loop(py, workers)?;
         let version = interpreter::running_loop_version(py).filter(|_| interpreter::has_running_loop_version(py));
         let recent = version.map(|version| (version, inbox.clone()));
-        let old = self.0.with(py, |known| std::mem::replace(&mut known.recent, recent));
+        let old = self.0.with(py, |cache| std::mem::replace(&mut cache.recent, recent));
         drop(old);
         Ok(inbox)
     }
 
     fn of_running_loop(&self, py: Python<'_>, workers: &'static Workers) -> PyResult<Arc<LoopInbox>> {
-        let target = workers.python.get_running_loop.bind(py).call0()?;
-        let key = target.as_ptr() as usize;
-        let known = self.0.with(py, |known| known.all.get(&key).and_then(Weak::upgrade));
+        let event_loop = workers.python.get_running_loop.bind(py).call0()?;
+        let key = event_loop.as_ptr() as usize;
+        let known = self.0.with(py, |cache| cache.all.get(&key).and_then(Weak::upgrade));
         if let Some(inbox) = known
             && inbox.is_open(py)
-            && inbox.target(py).is_some_and(|it| it.is(&target))
+            && inbox.event_loop(py).is_some_and(|it| it.is(&event_loop))
         {
             return Ok(inbox);
         }
-        let inbox = LoopInbox::open(workers, key, &target)?;
-        let old = self.0.with(py, |known| known.all.insert(key, Arc::downgrade(&inbox)));
+        let inbox = LoopInbox::open(workers, key, &event_loop)?;
+        let old = self.0.with(py, |cache| cache.all.insert(key, Arc::downgrade(&inbox)));
         drop(old);
         Ok(inbox)
     }
 
     fn forget(&self, py: Python<'_>, inbox: &LoopInbox) {
-        let old = self.0.with(py, |known| {
-            let recent = known.recent.take_if(|(_, it)| std::ptr::eq(Arc::as_ptr(it), inbox));
-            let is_known = known.all.get(&inbox.key).is_some_and(|it| std::ptr::eq(it.as_ptr(), inbox));
-            (recent, if is_known { known.all.remove(&inbox.key) } else { None })
+        let old = self.0.with(py, |cache| {
+            let recent = cache.recent.take_if(|(_, it)| std::ptr::eq(Arc::as_ptr(it), inbox));
+            let is_known = cache.all.get(&inbox.key).is_some_and(|it| std::ptr::eq(it.as_ptr(), inbox));
+            (recent, if is_known { cache.all.remove(&inbox.key) } else { None })
         });
         drop(old);
     }
 }
 
 impl LoopInbox {
-    fn open(workers: &'static Workers, key: usize, target: &Bound<'_, PyAny>) -> PyResult<Arc<Self>> {
-        let py = target.py();
+    fn open(workers: &'static Workers, key: usize, event_loop: &Bound<'_, PyAny>) -> PyResult<Arc<Self>> {
+        let py = event_loop.py();
         let inbox = Arc::new(LoopInbox {
             workers,
             key,
-            target: PyWeakrefReference::new(target)?.unbind(),
+            event_loop: PyWeakrefReference::new(event_loop)?.unbind(),
             state: GilCell::default(),
             notifications: Arc::new(NotificationQueue { workers, state: Mutex::default() }),
         });
@@ -174,7 +174,7 @@ impl LoopInbox {
         {
             let fd = Arc::new(WakeFd::new()?);
             inbox.state.with(py, |state| state.signal = WakeSignal::Fd(fd.clone()));
-            match watch(target, &fd, &drain) {
+            match watch(event_loop, &fd, &drain) {
                 Ok(()) => {
                     lock(&inbox.notifications.state).signal = NativeSignal::Fd(fd);
                     return Ok(inbox);
@@ -190,8 +190,8 @@ impl LoopInbox {
                 inbox.close(args.py());
             }
         })?;
-        let death = PyWeakrefReference::new_with(target, died)?.unbind();
-        let signal = WakeSignal::Call { drain: drain.unbind(), death };
+        let finalizer = PyWeakrefReference::new_with(event_loop, died)?.unbind();
+        let signal = WakeSignal::Call { drain: drain.unbind(), finalizer };
         let unused = inbox.state.with(py, |state| std::mem::replace(&mut state.signal, signal));
         drop(unused);
         lock(&inbox.notifications.state).signal = NativeSignal::Worker(Arc::downgrade(&inbox));
@@ -199,16 +199,16 @@ impl LoopInbox {
     }
 
     /// The loop, while it lives.
-    fn target<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
-        self.target.bind(py).upgrade()
+    fn event_loop<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
+        self.event_loop.bind(py).upgrade()
     }
 
     /// A new waiter of the loop.
     pub(super) fn waiter<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, Waiter>> {
-        let Some(target) = self.target(py) else {
+        let Some(event_loop) = self.event_loop(py) else {
             return Err(PyRuntimeError::new_err("the event loop of a running tool is gone"));
         };
-        Waiter::new(&target)
+        Waiter::new(&event_loop)
     }
 
     fn is_open(&self, py: Python<'_>) -> bool {
@@ -263,15 +263,15 @@ impl LoopInbox {
             _ => None,
         });
         let Some(drain) = drain else { return };
-        if let Some(target) = self.target(py).map(Bound::unbind) {
-            match interpreter::call_method(py, &target, intern!(py, "call_soon_threadsafe"), Some(&drain)) {
+        if let Some(event_loop) = self.event_loop(py).map(Bound::unbind) {
+            match interpreter::call_method(py, &event_loop, intern!(py, "call_soon_threadsafe"), Some(&drain)) {
                 Ok(handle) => interpreter::release(py, handle),
                 Err(closed) => {
                     self.close(py);
                     interpreter::release(py, closed);
                 }
             }
-            interpreter::release(py, target);
+            interpreter::release(py, event_loop);
         }
         interpreter::release(py, drain);
     }
@@ -324,7 +324,6 @@ impl Drain {
         Ok(())
     }
 
-    #[allow(clippy::needless_pass_by_value, reason = "the signature that pyo3 asks for")]
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         let waiters = |state: &InboxState| {
             state.ready.iter().chain(state.expected.values()).try_for_each(|waiter| visit.call(waiter))
@@ -347,12 +346,12 @@ impl Drop for Drain {
 
 /// Registers `drain` as the loop's callback for a readable descriptor.
 #[cfg(unix)]
-fn watch(target: &Bound<'_, PyAny>, fd: &WakeFd, drain: &Bound<'_, Drain>) -> PyResult<()> {
-    let py = target.py();
+fn watch(event_loop: &Bound<'_, PyAny>, fd: &WakeFd, drain: &Bound<'_, Drain>) -> PyResult<()> {
+    let py = event_loop.py();
     // The loop copies the context for the callback, and the caller's variables must not live as long as the loop does.
     let context = Context::empty(py)?;
     let _inside = context.enter(py)?;
-    target.call_method1(intern!(py, "add_reader"), (fd.number(), drain)).map(drop)
+    event_loop.call_method1(intern!(py, "add_reader"), (fd.number(), drain)).map(drop)
 }
 
 #[cfg(unix)]
