@@ -28,7 +28,7 @@
 //! use toolcrib::prelude::*;
 //!
 //! #[derive(serde::Deserialize, schemars::JsonSchema)]
-//! struct Send {
+//! struct Mail {
 //!     /// The addresses to write to.
 //!     to: Vec<String>,
 //! }
@@ -40,8 +40,8 @@
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> toolcrib::Result<()> {
-//! let send = NativeTool::streaming("send", "Sends mails.", |_: ToolContext, send: Send| {
-//!     stream::iter(send.to).map(|to| Ok::<_, ToolError>(format!("sent to {to}")))
+//! let send = NativeTool::streaming("send", "Sends mails.", |_: ToolContext, mail: Mail| {
+//!     stream::iter(mail.to).map(|to| Ok::<_, ToolError>(format!("sent to {to}")))
 //! });
 //! let toolkit = Toolkit::new().with_approver(approve);
 //! toolkit.register(send.with_permission(Permission::Confirm))?;

@@ -1,5 +1,7 @@
 //! The runtime for hosts without tokio.
 
+#![allow(clippy::expect_used)]
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
