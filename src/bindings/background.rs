@@ -59,13 +59,13 @@ pub(crate) fn begin<'py>(
     response::notice(py, &Notice::Started { tool: tool.to_owned() }, &id)
 }
 
-type Entries = Vec<(String, Py<PyAny>)>;
+type TaskEntries = Vec<(String, Py<PyAny>)>;
 
-fn copied<'a>(py: Python<'_>, entries: impl Iterator<Item = (&'a str, &'a Py<PyAny>)>) -> Entries {
+fn copied<'a>(py: Python<'_>, entries: impl Iterator<Item = (&'a str, &'a Py<PyAny>)>) -> TaskEntries {
     entries.map(|(id, object)| (id.to_owned(), object.clone_ref(py))).collect()
 }
 
-fn dict(py: Python<'_>, entries: Entries) -> PyResult<Bound<'_, PyDict>> {
+fn dict(py: Python<'_>, entries: TaskEntries) -> PyResult<Bound<'_, PyDict>> {
     let dict = PyDict::new(py);
     for (id, object) in entries {
         dict.set_item(id, object)?;

@@ -59,7 +59,7 @@ mod tests {
 
     #[derive(JsonSchema)]
     #[allow(dead_code, reason = "only the schema is read")]
-    struct Place {
+    struct City {
         /// The name on the map.
         name: String,
     }
@@ -69,7 +69,7 @@ mod tests {
     #[allow(dead_code, reason = "only the schema is read")]
     struct Params {
         /// Where to look.
-        place: Place,
+        place: City,
         days: Option<u8>,
         format: String,
     }
@@ -83,13 +83,13 @@ mod tests {
             json!({
                 "type": "object",
                 "properties": {
-                    "place": {"description": "Where to look.", "$ref": "#/$defs/Place"},
+                    "place": {"description": "Where to look.", "$ref": "#/$defs/City"},
                     "days": {"type": ["integer", "null"], "minimum": 0, "maximum": 255},
                     "format": {"type": "string"},
                 },
                 "required": ["place", "format"],
                 "$defs": {
-                    "Place": {
+                    "City": {
                         "type": "object",
                         "properties": {"name": {"description": "The name on the map.", "type": "string"}},
                         "required": ["name"],

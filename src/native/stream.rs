@@ -21,7 +21,7 @@ use super::{NativeTool, ToolContext, Toolkit};
 use crate::Result;
 use crate::call::{
     ApprovalRequest, CallInfo, Code, EventKind, JudgedArguments, Next, Path, PermissionStage, Prepared, Repair, Reply,
-    ToolCall, ToolResponse, Waiting,
+    Resumption, ToolCall, ToolResponse, Waiting,
 };
 use crate::policy::{Answer, Choice};
 use crate::registry::{Registry, Tool};
@@ -80,7 +80,7 @@ type Early = Box<ToolResponse>;
 impl Call {
     /// The path of a call: each stage returns its result or the response that ends the call.
     async fn start(self) -> impl Stream<Item = ToolResponse> + Send {
-        let report = Report::open(&self);
+        let report = CallReport::open(&self);
         let prepared = match select(pin!(self.permitted()), pin!(self.cancellation.cancelled())).await {
             Either::Left((prepared, _)) => prepared,
             Either::Right(_) => Err(Box::new(ToolResponse::interrupted(None))),
@@ -119,11 +119,11 @@ impl Call {
         let host = NativeHost::new(&self.toolkit, &registry, &self.info, None);
         let path = self.path(&registry, &host);
         let failed = |error: crate::Error| Box::new(ToolResponse::replying(&self.denied(&error)));
-        let prepared = if self.info.resumption.is_some() {
-            self.resumed(&path).map_err(failed)?
-        } else {
-            path.prepare(&self.request, &self.info).map_err(failed)?
+        let prepared = match &self.info.resumption {
+            Some(resumption) => self.resume(&path, resumption),
+            None => path.prepare(&self.request, &self.info),
         };
+        let prepared = prepared.map_err(failed)?;
         match (prepared.tool, prepared.next) {
             (Some(tool), next) => Ok((copy(tool), prepared.repairs, next)),
             (None, Next::Respond(reply)) => Err(Box::new(ToolResponse::replying(&reply))),
@@ -141,18 +141,23 @@ impl Call {
     }
 
     /// The stages of a resumed call: the pending value is used up first.
-    fn resumed<'r>(&self, path: &Path<'r, NativeTool, NativeHost<'r>>) -> Result<Prepared<'r, NativeTool>> {
-        let respond = |next| Ok(Prepared { tool: None, repairs: Vec::new(), next });
+    fn resume<'r>(
+        &self,
+        path: &Path<'r, NativeTool, NativeHost<'r>>,
+        resumption: &Resumption,
+    ) -> Result<Prepared<'r, NativeTool>> {
         let tool = match path.admit(&self.request.name) {
             Ok(tool) => tool,
-            Err(reply) => return respond(Next::Respond(reply)),
+            Err(reply) => return Ok(Prepared { tool: None, repairs: Vec::new(), next: Next::Respond(reply) }),
         };
-        let Some(resumption) = &self.info.resumption else { return path.prepare(&self.request, &self.info) };
         let stage = PermissionStage { tool, call: &self.info, permissions: path.permissions, host: path.host };
         let next = match stage.claim(resumption)? {
             Some(next) => next,
             None => stage.resume(resumption)?.unwrap_or_else(|| {
-                Next::Respond(Reply::Denied { tool: tool.name.to_string(), reason: "it was used before".to_owned() })
+                Next::Respond(Reply::Denied {
+                    tool: tool.name.to_string(),
+                    reason: "the approval was used before".to_owned(),
+                })
             }),
         };
         Ok(Prepared { tool: Some(tool), repairs: Vec::new(), next })
@@ -193,7 +198,7 @@ struct Responding {
     source: ResponseSource,
     last: Option<ToolResponse>,
     repairs: Vec<Repair>,
-    report: Report,
+    report: CallReport,
 }
 
 enum ResponseSource {
@@ -203,7 +208,7 @@ enum ResponseSource {
 }
 
 impl Responding {
-    fn early(response: ToolResponse, report: Report) -> Self {
+    fn early(response: ToolResponse, report: CallReport) -> Self {
         Self { source: ResponseSource::Early(Some(Box::new(response))), last: None, repairs: Vec::new(), report }
     }
 
@@ -212,7 +217,7 @@ impl Responding {
         tool: &NativeTool,
         arguments: JudgedArguments,
         repairs: Vec<Repair>,
-        report: Report,
+        report: CallReport,
     ) -> Self {
         let deadline = tool.timeout().map(|limit| (Instant::now() + limit, limit));
         let context = ToolContext {
@@ -311,7 +316,7 @@ fn with_repairs(response: ToolResponse, repairs: &[Repair]) -> ToolResponse {
 }
 
 /// The events and the span of a call. A call whose stream is dropped counts as completed.
-struct Report {
+struct CallReport {
     toolkit: Toolkit,
     id: Arc<str>,
     tool: Arc<str>,
@@ -322,7 +327,7 @@ struct Report {
     is_cancelled: bool,
 }
 
-impl Report {
+impl CallReport {
     fn open(call: &Call) -> Self {
         let watch = is_watched()
             .then(|| Watch::open(&ToolSpan::new(Some(&call.request.name), call.request.id.as_deref(), None)));
@@ -355,7 +360,7 @@ impl Report {
     }
 }
 
-impl Drop for Report {
+impl Drop for CallReport {
     fn drop(&mut self) {
         let outcome = if self.is_cancelled { Outcome::Cancelled } else { Outcome::of_code(self.code) };
         let word = match &outcome {
