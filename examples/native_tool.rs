@@ -1,19 +1,17 @@
-//! A program without Python: registers a native tool, is asked for approval, approves, streams, and cancels.
+//! A program without Python: it registers a native tool, is asked for approval, approves, streams, and cancels.
 //!
 //! Run it with `cargo run --example native_tool`. It asserts what it shows, and the tests run it.
 
-use std::error::Error;
 use std::time::Duration;
 
 use futures_util::{StreamExt, stream};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use toolcrib::call::{ApprovalRequest, Code, wire};
-use toolcrib::native::{NativeTool, ToolContext, ToolError, Toolkit};
-use toolcrib::policy::{Choice, Permission, ToolKind};
+use toolcrib::call::wire;
+use toolcrib::prelude::*;
 
-/// What a model may say; the comments are what it reads.
+/// The parameters of the tool. A model reads the comments of the fields as their descriptions.
 #[derive(Deserialize, JsonSchema)]
 struct Backup {
     /// The folder to save.
@@ -39,17 +37,17 @@ fn backup() -> NativeTool {
     .with_timeout(Duration::from_secs(60))
 }
 
-/// A person at a terminal would be asked here.
+/// The approver; a terminal program would ask its user here.
 async fn approve(request: ApprovalRequest) -> Choice {
     println!("may `{}` run with {}? ({})", request.tool, request.arguments, request.reason);
     if request.arguments["folder"] == "/" { Choice::No } else { Choice::Once }
 }
 
 #[tokio::main(flavor = "current_thread")]
-pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
+pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let toolkit = Toolkit::new().with_approver(approve);
     toolkit.register(backup())?;
-    println!("a model is told: {}", toolkit.schemas()[0]);
+    println!("schema: {}", toolkit.schemas()[0]);
 
     // A call in any wire format; this is OpenAI's.
     let asked = wire::read(
@@ -71,21 +69,21 @@ pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     assert_eq!(texts.len(), 3);
     assert_eq!(texts[2], "3 of 3 files of notes are safe");
 
-    // The approver says no, and the tool does not run.
+    // The approver denies this call, and the tool does not run.
     let mut refused = asked.clone();
     refused.arguments = json!({"folder": "/", "files": 3});
     let denied: Vec<_> = toolkit.call(refused).collect().await;
     println!("response: {}", denied[0].text());
     assert_eq!((denied.len(), denied[0].code), (1, Some(Code::Denied)));
 
-    // Arguments that do not fit are a response, too; nobody is asked about them.
+    // Invalid arguments are answered with a response, and the approver is not asked.
     let mut wrong = asked.clone();
     wrong.arguments = json!({"folder": "notes"});
     let invalid: Vec<_> = toolkit.call(wrong).collect().await;
     println!("response: {}", invalid[0].text());
     assert_eq!(invalid[0].code, Some(Code::InvalidArguments));
 
-    // Cancelled after the first response: the tool's future is dropped, and the last response says so.
+    // Cancelled after the first response: the tool's future is dropped, and the last response has the code `interrupted`.
     let mut long = asked;
     long.arguments = json!({"folder": "archive", "files": 1_000_000});
     let mut responses = toolkit.call(long);

@@ -1,16 +1,22 @@
 //! Bytes: hexadecimal text and random bytes.
 
 use std::fmt::Write;
-use std::io;
 
-/// Random bytes from the operating system.
+use crate::{Error, Result};
+
+/// Unpredictable bytes from the operating system: for keys, nonces and ids.
 ///
 /// # Errors
 ///
-/// The system's reason, where it has no random numbers.
-pub(crate) fn random<const N: usize>() -> io::Result<[u8; N]> {
+/// [`Error::FileAccess`] if the operating system has none.
+pub(crate) fn random_bytes<const N: usize>() -> Result<[u8; N]> {
     let mut bytes = [0; N];
-    getrandom::fill(&mut bytes).map_err(|error| io::Error::other(error.to_string()))?;
+    getrandom::fill(&mut bytes).map_err(|error| Error::FileAccess {
+        path: "the system's random numbers".to_owned(),
+        doing: "read",
+        code: None,
+        reason: error.to_string(),
+    })?;
     Ok(bytes)
 }
 

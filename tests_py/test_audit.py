@@ -213,7 +213,7 @@ def test_what_nothing_can_be_noted_in_is_refused(tmp_path: Path) -> None:
     kit = Toolkit()
     number: Any = 3
 
-    with pytest.raises(TypeError, match="audit is a path"):
+    with pytest.raises(TypeError, match="audit must be a path"):
         kit.audit = number
     with pytest.raises(OSError, match="missing"):
         kit.audit = tmp_path / "missing" / "audit.jsonl"

@@ -173,7 +173,7 @@ async def test_a_wait_that_is_too_short_says_so_and_does_no_harm(loop_factory: L
 
 @pytest.mark.parametrize("timeout", [-1, float("nan")])
 async def test_a_wait_of_less_than_no_time_is_refused(timeout: float) -> None:
-    with pytest.raises(ValueError, match="not negative"):
+    with pytest.raises(ValueError, match="non-negative"):
         await Toolkit().wait_task("anything", timeout)
 
 

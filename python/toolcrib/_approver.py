@@ -1,6 +1,6 @@
-"""Asking an approver: in a thread or on the event loop, and not longer than allowed.
+"""The question to an approver: asked in a thread or on the event loop, with a timeout.
 
-This is the half that waits; what an answer means is decided in the core. asyncio is imported when it is first needed.
+This module only waits for the answer; the core evaluates it. asyncio is imported when it is first needed.
 """
 
 from __future__ import annotations
@@ -8,11 +8,11 @@ from __future__ import annotations
 import inspect
 import logging
 from contextlib import suppress
-from functools import partial
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from toolcrib import _core
+from toolcrib._background import resolve
 from toolcrib.policy import Approval
 
 if TYPE_CHECKING:
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("toolcrib")
 
-_waiting: WeakKeyDictionary[_core._Permissions, set[asyncio.Future[None]]] = WeakKeyDictionary()
+_open_questions: WeakKeyDictionary[_core._Permissions, set[asyncio.Future[None]]] = WeakKeyDictionary()
+"""For each question that waits for its answer, the future that cancels it."""
 
 
 async def ask(
@@ -32,66 +33,61 @@ async def ask(
     request: ApprovalRequest,
     timeout: float | None,
 ) -> object:
-    """Ask, and return what the approver answered; silence and errors are a no.
+    """Ask the approver and return its answer; a timeout and an error count as a no.
 
     Args:
-        permissions: Where the call waits; `wake_all` of them ends this question, too.
-        approver: The function to ask.
+        permissions: The permissions that the question belongs to; `cancel_all` of them cancels it.
+        approver: The approver.
         request: The question.
-        timeout: After how many seconds no answer is a no.
+        timeout: The number of seconds to wait; None to wait without limit.
     """
     import asyncio
 
     loop = asyncio.get_running_loop()
     cancelled: asyncio.Future[None] = loop.create_future()
     question = loop.create_task(_question(approver, request), name=f"approval of {request.tool}")
-    waiting = _waiting.setdefault(permissions, set())
-    waiting.add(cancelled)
+    open_questions = _open_questions.setdefault(permissions, set())
+    open_questions.add(cancelled)
     try:
         await asyncio.wait({question, cancelled}, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
     finally:
-        waiting.discard(cancelled)
+        open_questions.discard(cancelled)
         if not question.done():
-            question.add_done_callback(_look_away)
+            question.add_done_callback(_retrieve_outcome)
             question.cancel()
     if cancelled.done():
         return Approval("cancel")
     if not question.done():
         _log.warning("approver for '%s' did not answer within %s seconds; denying the call", request.tool, timeout)
-        return Approval("no", reason="nobody answered in time")
+        return Approval("no", reason="the approver did not answer in time")
     try:
         return question.result()
     except (Exception, asyncio.CancelledError) as error:
-        # The question is a task of its own: this is its approver's doing, whoever else may be cancelled.
+        # The question is a task of its own, so a `CancelledError` here comes from the approver and not from this call.
         _log.warning("approver for '%s' failed; denying the call", request.tool, exc_info=error)
-        return Approval("no", reason="whoever was asked could not answer")
+        return Approval("no", reason="the approver failed")
 
 
-def _look_away(question: asyncio.Task[Any]) -> None:
-    """Retrieve the outcome of a question that is not waited for any more, so that asyncio does not log it."""
+def _retrieve_outcome(question: asyncio.Task[Any]) -> None:
+    """Retrieve the outcome of a question that was given up, so that asyncio does not log it."""
     if not question.cancelled():
         question.exception()
 
 
 async def _question(approver: Callable[[ApprovalRequest], Any], request: ApprovalRequest) -> Any:
     is_asynchronous = inspect.iscoroutinefunction(approver) or inspect.iscoroutinefunction(
-        getattr(approver, "__call__", None)  # noqa: B004 - not whether it can be called, but how
+        getattr(approver, "__call__", None)  # noqa: B004 - it is callable; this tests whether its method is async
     )
-    answer = approver(request) if is_asynchronous else await _core.AwaitableJob(approver, request)
+    answer = approver(request) if is_asynchronous else await _core._AwaitableJob(approver, request)
     return await answer if inspect.isawaitable(answer) else answer
 
 
-def wake_all(permissions: _core._Permissions) -> None:
-    """End every question that waits, from any thread; the core has cancelled them before.
+def cancel_all(permissions: _core._Permissions) -> None:
+    """Cancel every open question, from any thread; the core has cancelled their calls before.
 
     Args:
-        permissions: Where they wait.
+        permissions: The permissions that the questions belong to.
     """
-    for cancelled in list(_waiting.get(permissions, ())):
+    for cancelled in list(_open_questions.get(permissions, ())):
         with suppress(RuntimeError):  # That loop was closed meanwhile.
-            cancelled.get_loop().call_soon_threadsafe(partial(_resolve, cancelled))
-
-
-def _resolve(cancelled: asyncio.Future[None]) -> None:
-    if not cancelled.done():
-        cancelled.set_result(None)
+            cancelled.get_loop().call_soon_threadsafe(resolve, cancelled)

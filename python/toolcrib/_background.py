@@ -1,7 +1,7 @@
-"""Tools that go on in the background: their asyncio tasks, and the methods of `Toolkit` that ask for them.
+"""Tools that run in the background: their asyncio tasks, and the methods of `Toolkit` about them.
 
-What is known of the tasks, and what is said about them, is decided by the core's board; here they are started,
-awaited and cancelled. asyncio is imported when it is first needed.
+The core's board keeps the tasks and words the responses; here tasks are started, awaited and cancelled. asyncio is
+imported when it is first needed.
 """
 
 from __future__ import annotations
@@ -26,85 +26,85 @@ if TYPE_CHECKING:
 
 
 class BackgroundTasks(_core.Toolkit):
-    """The part of `Toolkit` that is about tools registered with `async_execution=True`."""
+    """The methods of `Toolkit` about tools that are registered with `async_execution=True`."""
 
     @property
     def _async_tasks(self) -> Mapping[str, _Task]:
-        """The tasks that run, by their ids; live."""
+        """The running tasks by their ids; live."""
         return LiveMapping(self._tasks.tasks, self._tasks.task)
 
     @property
     def _async_results(self) -> Mapping[str, ToolResponse]:
-        """What the finished ones gave and nobody has fetched, by their ids; live."""
+        """The results of finished tasks that were not fetched yet, by their ids; live."""
         return LiveMapping(self._tasks.outcomes, self._tasks.outcome)
 
     async def view_task(self, task_id: str) -> ToolResponse:
-        """Fetch the result of a task that runs in the background, if it is over; a result can be fetched once.
+        """Fetch the result of a background task, if it has finished; a result can be fetched once.
 
         Args:
-            task_id: The id that was given when the tool was called.
+            task_id: The id in the response that announced the task.
         """
-        _catch_up(self._tasks, task_id)
-        return _given(self._tasks.fetch(task_id))
+        _update(self._tasks, task_id)
+        return _value(self._tasks.fetch(task_id))
 
     async def wait_task(self, task_id: str, timeout: float = 10) -> ToolResponse:
-        """Wait until a task that runs in the background is over, and fetch its result.
+        """Wait until a background task has finished, and fetch its result.
 
         Args:
-            task_id: The id that was given when the tool was called.
-            timeout: How many seconds to wait at most. The task goes on if that is not enough.
+            task_id: The id in the response that announced the task.
+            timeout: The maximum number of seconds to wait. The task goes on after that.
         """
         if not timeout >= 0:
-            raise ValueError("timeout must be a number of seconds that is not negative")
+            raise ValueError("timeout must be a non-negative number of seconds")
         board = self._tasks
-        _catch_up(board, task_id)
+        _update(board, task_id)
         task = board.task(task_id)
         if task is None:
-            return _given(board.fetch(task_id))
-        await _end_of([task], None if timeout == math.inf else timeout)
+            return _value(board.fetch(task_id))
+        await _wait_for([task], None if timeout == math.inf else timeout)
         if not task.done():
             return board.still_running(task_id, str(timeout))
-        # Others may have waited too and been quicker; the task still knows what it gave.
+        # Another waiter may have fetched the result; the task still has it.
         _record(board, task_id, task)
         board.fetch(task_id)
         return board.cancelled(task_id) if task.cancelled() else task.result()
 
     async def cancel_task(self, task_id: str) -> ToolResponse:
-        """Cancel a task that runs in the background. Nothing is kept of it.
+        """Cancel a background task. Its result is not kept.
 
         Args:
-            task_id: The id that was given when the tool was called.
+            task_id: The id in the response that announced the task.
         """
-        _catch_up(self._tasks, task_id)
+        _update(self._tasks, task_id)
         task, answer = self._tasks.cancel(task_id)
         if task is not None:
             _cancel(task)
         return answer
 
     def register_task_tools(self, group_name: str = "basic") -> None:
-        """Offer `view_task`, `wait_task` and `cancel_task` to the model, which is told of them when a task starts.
+        """Register `view_task`, `wait_task` and `cancel_task` as tools; the response that announces a task names them.
 
         Args:
             group_name: The group they belong to, which must exist.
 
         Raises:
-            UnknownGroupError: If there is no such group.
+            UnknownGroupError: If the group does not exist.
             DuplicateToolError: If one of the names is taken; then none is registered.
         """
         methods = (self.view_task, self.wait_task, self.cancel_task)
         for method in methods:
             if self._find_tool(method.__name__) is not None:
-                # Raises what is to be raised.
+                # Raises the exception for the name that is taken.
                 self.register_tool_function(method, group_name)
         for method in methods:
             self.register_tool_function(method, group_name)
 
     def limit_task_results(self, count: int = 1000, age: float = 3600.0) -> None:
-        """Set how many results of background tasks are kept until somebody fetches them.
+        """Limit the results of background tasks that are kept until they are fetched.
 
         Args:
-            count: The most results; the oldest makes room for a new one.
-            age: After how many seconds a result is given up.
+            count: The maximum number of results; the oldest is dropped for a new one.
+            age: The number of seconds after which a result is dropped.
 
         Raises:
             ValueError: If `age` is not a number that is at least zero.
@@ -112,28 +112,28 @@ class BackgroundTasks(_core.Toolkit):
         self._tasks.limit(count, age)
 
     async def aclose(self) -> None:
-        """Cancel everything that runs in the background, and wait until it has come to its end.
+        """Cancel all background tasks, and wait until they have ended.
 
-        The toolkit can still be used, and closed again. Results that are there stay there.
+        The toolkit can still be used, and closed again. Results that were not fetched are kept.
         """
         import asyncio
 
         board = self._tasks
-        # A tool that closes its own toolkit goes on itself.
+        # A tool that closes its own toolkit is not cancelled.
         current = asyncio.current_task()
         while True:
             for task_id, task in board.tasks().items():
-                _catch_up(board, task_id)
+                _update(board, task_id)
                 if task is not current and board.cancel(task_id)[0] is not None:
                     _cancel(task)
             for task_id, task in board.leaving().items():
                 if task.get_loop().is_closed():
                     board.forget(task_id)
-            # A task whose loop stands still is cancelled when that goes on, for which nobody can wait here.
+            # A task whose loop does not run is cancelled when the loop runs again, which cannot be awaited here.
             leaving = [task for task in board.leaving().values() if task.get_loop().is_running()]
             if all(task is current for task in leaving):
                 return
-            await _end_of([task for task in leaving if task is not current], None)
+            await _wait_for([task for task in leaving if task is not current], None)
 
     async def __aenter__(self) -> Self:
         return self
@@ -144,13 +144,13 @@ class BackgroundTasks(_core.Toolkit):
         await self.aclose()
 
 
-def begin(board: _core.TaskBoard, task_id: str, tool: str, work: Coroutine[Any, Any, ToolResponse]) -> None:
+def begin(board: _core._TaskBoard, task_id: str, tool: str, work: Coroutine[Any, Any, ToolResponse]) -> None:
     """Run a call in a task of its own, with the context variables of the caller.
 
     Args:
-        board: Where it is noted.
+        board: The board to record it on.
         task_id: The id of the task.
-        tool: The tool's name, for the task's.
+        tool: The tool's name, which becomes part of the task's name.
         work: The call.
 
     Raises:
@@ -161,25 +161,25 @@ def begin(board: _core.TaskBoard, task_id: str, tool: str, work: Coroutine[Any, 
     try:
         loop = asyncio.get_running_loop()
     except RuntimeError:
-        reason = f"tool `{tool}` runs in the background, for which an asyncio event loop has to run in this thread"
+        reason = f"tool `{tool}` runs in the background, which needs a running asyncio event loop in this thread"
         raise RuntimeError(reason) from None
     task = loop.create_task(work, name=f"{tool} {task_id}")
     board.start(task_id, task)
     task.add_done_callback(partial(_record, board, task_id))
 
 
-def _record(board: _core.TaskBoard, task_id: str, task: _Task) -> None:
-    """Note what a task came to, if that is not noted yet."""
+def _record(board: _core._TaskBoard, task_id: str, task: _Task) -> None:
+    """Record the outcome of a task, unless that was done before."""
     error = None if task.cancelled() else task.exception()
     if task.cancelled() or (error is not None and not isinstance(error, Exception)):
-        # What asks the program to stop has been told to the event loop, which stops.
+        # An exception that stops the program has reached the event loop, which stops.
         board.forget(task_id)
     else:
         board.finish(task_id, task.result() if error is None else error)
 
 
-def _catch_up(board: _core.TaskBoard, task_id: str) -> None:
-    """Note what the task's callback has not noted yet, or cannot note any more."""
+def _update(board: _core._TaskBoard, task_id: str) -> None:
+    """Record the end of a task whose callback has not run yet, or never will."""
     task = board.task(task_id)
     if task is not None and task.done():
         _record(board, task_id, task)
@@ -187,7 +187,7 @@ def _catch_up(board: _core.TaskBoard, task_id: str) -> None:
         board.lose(task_id)
 
 
-def _given(outcome: ToolResponse | Exception) -> ToolResponse:
+def _value(outcome: ToolResponse | Exception) -> ToolResponse:
     if isinstance(outcome, Exception):
         raise outcome
     return outcome
@@ -205,12 +205,12 @@ def _cancel(task: _Task) -> None:
             loop.call_soon_threadsafe(task.cancel)
 
 
-async def _end_of(tasks: Sequence[_Task], timeout: float | None) -> None:
-    """Wait for the end of tasks, of any event loop, but not longer than the timeout. Being cancelled does them no harm.
+async def _wait_for(tasks: Sequence[_Task], timeout: float | None) -> None:
+    """Wait for the end of tasks, of any event loop, up to a timeout. Cancelling the wait does not cancel them.
 
     Args:
         tasks: At least one.
-        timeout: The number of seconds; None to wait as long as it takes.
+        timeout: The number of seconds; None to wait without limit.
     """
     import asyncio
 
@@ -222,7 +222,7 @@ async def _end_of(tasks: Sequence[_Task], timeout: float | None) -> None:
             ends.add(task)
             continue
         end: asyncio.Future[Any] = here.create_future()
-        listener = partial(_tell, end)
+        listener = partial(_notify, end)
         ends.add(end)
         listeners.append((task, listener))
         with suppress(RuntimeError):  # That loop was closed meanwhile.
@@ -235,13 +235,18 @@ async def _end_of(tasks: Sequence[_Task], timeout: float | None) -> None:
                 task.get_loop().call_soon_threadsafe(task.remove_done_callback, listening)
 
 
-def _tell(end: asyncio.Future[Any], task: _Task) -> None:
-    """Tell another event loop that a task is over."""
+def _notify(end: asyncio.Future[Any], task: _Task) -> None:
+    """Notify the event loop of a future that a task has ended."""
     del task
     with suppress(RuntimeError):  # That loop was closed meanwhile.
-        end.get_loop().call_soon_threadsafe(_resolve, end)
+        end.get_loop().call_soon_threadsafe(resolve, end)
 
 
-def _resolve(end: asyncio.Future[Any]) -> None:
-    if not end.done():
-        end.set_result(None)
+def resolve(future: asyncio.Future[Any]) -> None:
+    """Set the result of a future, unless it is done.
+
+    Args:
+        future: The future, of the running event loop.
+    """
+    if not future.done():
+        future.set_result(None)

@@ -1,19 +1,19 @@
-"""The worker of process mode: reads calls from a socket, runs them, answers. It defines the protocol for both sides.
+"""The worker process of process mode: reads calls from a socket, runs them and answers. It defines the protocol.
 
 The host starts `_supervisor.py`, which forks the worker, and the worker runs `serve`. Both files are loaded by their
-place (see `_children.py`), while only folders of the interpreter are on the import path.
+paths (see `_children.py`), while only folders of the interpreter are on the import path.
 
 A message is a header of sixteen bytes and a pickle. The header is the number of the message and the length of the
 pickle, big-endian. The host draws a random number for each call. The first request of the call has this number, each
 further request the next one, and an answer has the number of its request. If an answer has any other number, the host
-discards the child: the answer was made for another call, or written by other code that has the socket.
+discards the child: the answer belongs to another call, or was written by other code that has the socket.
 
     request                                                    answers
     ("call", surroundings, pickle of (function, args, kwargs)) ("value", result), ("stream",), ("raise", ...)
     ("next",), after ("stream",)                               ("chunk", item), ("end",), ("raise", ...)
 
 `("raise", pickled exception or None, name of its type, text, traceback)` carries any exception of a tool. The
-surroundings are `None` if they are those of the call before; the worker restores them before every call.
+surroundings are `None` if they have not changed since the call before; the worker restores them before every call.
 """
 
 from __future__ import annotations
@@ -41,19 +41,19 @@ from collections.abc import Mapping
 from typing import Any, NoReturn, TypedDict
 
 MAIN = "__mp_main__"
-"""The name that the host's script gets here, the one `multiprocessing` uses too."""
+"""The module name of the host's script in a child, the same as in `multiprocessing`."""
 
 HEADER = struct.Struct(">QQ")
-"""The number of a message and the length of what follows."""
+"""The number of a message and the length of its pickle."""
 
 
 class Surroundings(TypedDict):
-    """The state of the host in which a call begins."""
+    """The state of the host that a call sees."""
 
     path: list[str]
     """`sys.path` without the working folder and relative entries."""
     modules: dict[str, tuple[str | None, list[str] | None]]
-    """File and package folders of the modules that the host has loaded from elsewhere, found before all others."""
+    """File and package folders of the modules that the host has loaded from other folders, found before all others."""
     names: dict[str, str]
     """The folders of modules that were in the working folder when the program began, found after all others."""
     folder: str | None
@@ -63,7 +63,7 @@ class Surroundings(TypedDict):
 
 
 class StrayAnswer(Exception):
-    """An answer that does not belong to the request it came after."""
+    """An answer that does not belong to the last request."""
 
 
 def send(wire: socket.socket, number: int, message: bytes) -> None:
@@ -77,11 +77,15 @@ def send(wire: socket.socket, number: int, message: bytes) -> None:
 
 
 def receive(wire: socket.socket, expected: int | None = None) -> tuple[int, bytearray]:
-    """Read one message and its number; an ended connection is an `EOFError`.
+    """Read one message and its number.
 
     Args:
         wire: The socket.
-        expected: The number that it must have; another is a `StrayAnswer`.
+        expected: The number that the message must have.
+
+    Raises:
+        EOFError: The connection has ended.
+        StrayAnswer: The message has another number.
     """
     number, length = HEADER.unpack(_read(wire, HEADER.size))
     if expected is not None and number != expected:
@@ -95,19 +99,19 @@ def _read(wire: socket.socket, size: int) -> bytearray:
     while view:
         count = wire.recv_into(view)
         if not count:
-            raise EOFError("the other process has gone")
+            raise EOFError("the other process has ended")
         view = view[count:]
     return data
 
 
 class HostModules:
-    """Finder for modules that the host has loaded from folders that are not on the path here, by their files."""
+    """Finder for modules that the host has loaded from folders outside of the import path, by their files."""
 
     def __init__(self) -> None:
         self.modules: dict[str, tuple[str | None, list[str] | None]] = {}
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> importlib.machinery.ModuleSpec | None:
-        """Look a top-level module up."""
+        """Find a top-level module."""
         if path is not None or name not in self.modules:
             return None
         file, folders = self.modules[name]
@@ -125,7 +129,7 @@ class ProgramModules:
         self.names: dict[str, str] = {}
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> importlib.machinery.ModuleSpec | None:
-        """Look a top-level module up."""
+        """Find a top-level module."""
         if path is not None or name not in self.names:
             return None
         return importlib.machinery.PathFinder.find_spec(name, [self.names[name]])
@@ -140,7 +144,7 @@ class ProcessState:
         self.program_modules = ProgramModules()
         sys.meta_path.insert(0, self.host_modules)
         sys.meta_path.append(self.program_modules)
-        # `signal.getsignal` converts to enumerations, which is too slow to do for every signal in every call.
+        # `signal.getsignal` converts to enumerations, which is too slow for every signal in every call.
         self.handlers = {int(number): _signal.getsignal(number) for number in signal.valid_signals()}
         self.mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
         self.streams = (sys.stdin, sys.stdout, sys.stderr)
@@ -148,7 +152,7 @@ class ProcessState:
         os.umask(self.umask)
 
     def restore(self, surroundings: Surroundings | None) -> Surroundings:
-        """Set up these surroundings, or the last ones again."""
+        """Restore these surroundings, or the last ones."""
         if surroundings is not None:
             self.surroundings = surroundings
             self.host_modules.modules = surroundings["modules"]
@@ -180,7 +184,7 @@ class ProcessState:
 
 
 def environment() -> Mapping[bytes, bytes]:
-    """Give the environment of this process in a form that is quick to compare and to copy.
+    """Return the environment of this process in a form that is quick to compare and to copy.
 
     `os.environb` encodes and checks every item, which would take a large part of the time of a call.
     """
@@ -196,12 +200,12 @@ def _working_folder() -> str | None:
 
 
 class Unpickler(pickle.Unpickler):
-    """Finds what the host's script defines, loading the script when it is first asked for."""
+    """Unpickler that finds definitions of the host's script, which it loads when it is first needed."""
 
     main: tuple[str, str] | None = None
 
     def find_class(self, module_name: str, global_name: str, /) -> Any:
-        """Look a name up in its module."""
+        """Find a name in its module."""
         if module_name in ("__main__", MAIN):
             if MAIN not in sys.modules:
                 load_main(self.main)
@@ -210,7 +214,7 @@ class Unpickler(pickle.Unpickler):
 
 
 def load_main(main: tuple[str, str] | None) -> None:
-    """Run the host's script as a module under another name, so that its `__main__` part is not run."""
+    """Run the host's script as a module of another name, so that its `__main__` part does not run."""
     if main is None:
         raise ImportError("the main module of the host is not a file")
     module = types.ModuleType(MAIN)
@@ -224,14 +228,14 @@ def load_main(main: tuple[str, str] | None) -> None:
 
 
 class Stream:
-    """The items of a generator or an asynchronous one, taken one at a time."""
+    """The items of a generator or an async generator, one at a time."""
 
     def __init__(self, source: Any, loop: asyncio.AbstractEventLoop | None) -> None:
         self.source = source
         self.loop = loop
 
     def step(self) -> tuple[Any, ...]:
-        """Make the next item."""
+        """Produce the next item."""
         try:
             if self.loop is None:
                 return ("chunk", next(self.source))
@@ -252,7 +256,7 @@ class Server:
         self.loop: asyncio.AbstractEventLoop | None = None
 
     def serve(self) -> None:
-        """Answer until the host goes."""
+        """Answer requests until the host closes the socket."""
         while True:
             number, content = receive(self.wire)
             request = pickle.loads(content)
@@ -260,7 +264,7 @@ class Server:
                 self.context = contextvars.Context()
             try:
                 reply = self.context.run(self.answer, request)
-            except BaseException as error:  # the host decides what to do with it
+            except BaseException as error:  # the host handles it
                 self.leave_if_forked(error)
                 self.stream = None
                 reply = failure(error)
@@ -291,7 +295,7 @@ class Server:
         os._exit(code & 0xFF)
 
     def answer(self, request: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Do what the host asks for."""
+        """Answer one request."""
         if request[0] == "call":
             return self.call(*request[1:])
         if self.stream is None:
@@ -302,7 +306,7 @@ class Server:
         return reply
 
     def call(self, surroundings: Surroundings | None, payload: bytes) -> tuple[Any, ...]:
-        """Run a function to its end, or to the generator that it gives."""
+        """Run a function to its end, or to the generator that it returns."""
         self.stream = None
         surroundings = self.state.restore(surroundings)
         unpickler = Unpickler(io.BytesIO(payload))
@@ -328,14 +332,14 @@ class Server:
         return self.begin_loop().run_until_complete(wait())
 
     def begin_loop(self) -> asyncio.AbstractEventLoop:
-        """Give the call an event loop."""
+        """Return the event loop of the call, a new one if it has none."""
         if self.loop is None:
             self.loop = asyncio.new_event_loop()
             asyncio.set_event_loop(self.loop)
         return self.loop
 
     def end_loop(self) -> None:
-        """Stop what the call has left running, as `asyncio.run` does."""
+        """Cancel the remaining tasks of the call, as `asyncio.run` does."""
         loop, self.loop = self.loop, None
         if loop is None:
             return
@@ -346,7 +350,7 @@ class Server:
             loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
             loop.run_until_complete(loop.shutdown_asyncgens())
             loop.run_until_complete(loop.shutdown_default_executor())
-        except BaseException:  # the call has its answer; what its remains do cannot change it
+        except BaseException:  # the call has its answer, which the remaining tasks cannot change
             traceback.print_exc()
         finally:
             asyncio.set_event_loop(None)
@@ -354,7 +358,7 @@ class Server:
 
 
 def failure(error: BaseException) -> tuple[Any, ...]:
-    """Put an exception into words, and into a pickle where it survives that."""
+    """Return the answer for an exception: its text, and its pickle if it can be restored from that."""
     frames = "".join(traceback.format_exception(type(error), error, error.__traceback__))
     try:
         text = str(error)
@@ -378,7 +382,7 @@ def flush() -> None:
 
 
 def serve(descriptor: int) -> NoReturn:
-    """Serve the host at the other end of a socket until it goes."""
+    """Serve the host at the other end of a socket until it closes the socket."""
     wire = socket.socket(fileno=descriptor)
     sys.argv[:] = [""]
     # A process that a tool forks must neither answer nor read requests.

@@ -1,4 +1,4 @@
-"""Child processes: started, called, kept for the next call, and killed together with all their descendants."""
+"""Child processes of process mode: start, calls, reuse, and the end together with all their descendants."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from toolcrib._child import Surroundings, receive, send
 from toolcrib._host import is_safe_entry, surroundings, working_folder
 
 IDLE = 4
-"""How many children are kept for the next calls."""
+"""The number of idle children that are kept for further calls."""
 
 GRACE = 10.0
-"""Seconds that a supervisor has to end what its worker started, before it is killed itself."""
+"""Seconds that a supervisor has to kill its descendants before it is killed itself."""
 
 _START = """
 import sys
@@ -57,7 +57,7 @@ class Child:
                 self.process = subprocess.Popen(
                     [sys.executable, *_flags(), "-c", _START, _package(), str(theirs.fileno()), str(os.getpid())],
                     stdin=subprocess.DEVNULL,
-                    stdout=_outlet(),  # what a tool prints must reach neither the protocol nor the program's output
+                    stdout=_output(),  # prints of a tool must reach neither the protocol nor the program's output
                     pass_fds=(theirs.fileno(),),
                     env=_environment(),
                     start_new_session=True,
@@ -67,16 +67,16 @@ class Child:
             raise
 
     def call(self, payload: bytes) -> tuple[Any, ...]:
-        """Have a function called, and wait for the first answer."""
-        here = surroundings()
-        news = None if here == self._surroundings else here
+        """Call a function, and wait for the first answer."""
+        current = surroundings()
+        changed = None if current == self._surroundings else current
         self._number = int.from_bytes(os.urandom(7), "big")
-        reply = self._ask("call", news, payload)
-        self._surroundings = here
+        reply = self._ask("call", changed, payload)
+        self._surroundings = current
         return reply
 
     def next(self) -> tuple[Any, ...]:
-        """Ask for the next item of a generator."""
+        """Request the next item of a generator."""
         self._number += 1
         return self._ask("next")
 
@@ -91,17 +91,17 @@ class Child:
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # unpickling runs code of the result's class
-            raise RuntimeError(f"a result cannot be read from its process: {error}") from error
+            raise RuntimeError(f"cannot unpickle a result of the process: {error}") from error
         return reply
 
     def kill(self) -> None:
-        """Wake the thread that waits for an answer and have the supervisor kill all its descendants."""
+        """Wake the thread that waits for an answer, and make the supervisor kill all its descendants."""
         with self._lock:
             if not self._ended:
                 self._hang_up()
 
     def end(self) -> int:
-        """Have all descendants killed, reap the supervisor, close the socket; give the exit code."""
+        """Kill all descendants, reap the supervisor, close the socket, and return the exit code."""
         with self._lock:
             first, self._ended = not self._ended, True
             if first:
@@ -116,11 +116,11 @@ class Child:
         return code
 
     def _hang_up(self) -> None:
-        with contextlib.suppress(OSError):  # the other end may have gone already
+        with contextlib.suppress(OSError):  # the other end may be closed already
             self.wire.shutdown(socket.SHUT_RDWR)
 
     def answers(self) -> bool:
-        """Tell whether an idle child is still there and has sent nothing since its last answer."""
+        """Return True if an idle child still runs and has sent nothing since its last answer."""
         try:
             self.wire.recv(1, socket.MSG_DONTWAIT | socket.MSG_PEEK)
         except BlockingIOError:
@@ -131,7 +131,7 @@ class Child:
 
 
 class Children:
-    """All children of this process: those that wait for work, and those at work."""
+    """All children of this process, idle or at work."""
 
     def __init__(self) -> None:
         self.forget()
@@ -143,7 +143,7 @@ class Children:
         self._all: set[Child] = set()
 
     def take(self) -> Child:
-        """Give an idle child, or a new one."""
+        """Return an idle child, or a new one."""
         while True:
             with self._lock:
                 child = self._idle.pop() if self._idle else None
@@ -158,7 +158,7 @@ class Children:
         return child
 
     def put_back(self, child: Child) -> None:
-        """Keep a child that has answered all it was asked for the next call."""
+        """Keep a child without open requests for the next call."""
         with self._lock:
             room = len(self._idle) < IDLE
             if room:
@@ -167,26 +167,26 @@ class Children:
             self.drop(child)
 
     def drop(self, child: Child) -> int:
-        """Bring a child to its end."""
+        """End a child."""
         code = child.end()
         with self._lock:
             self._all.discard(child)
         return code
 
     def close(self) -> None:
-        """Bring all of them to their end."""
+        """End all children."""
         with self._lock:
-            everyone, self._all, self._idle = list(self._all), set(), []
-        for child in everyone:
+            children, self._all, self._idle = list(self._all), set(), []
+        for child in children:
             child.kill()
-        for child in everyone:
+        for child in children:
             child.end()
 
     def leave_to_parent(self) -> None:
-        """Close this process's copies of the sockets after a fork, for the children are the parent's."""
-        everyone = list(self._all)
+        """Close this process's copies of the sockets after a fork: the children belong to the parent."""
+        children = list(self._all)
         self.forget()
-        for child in everyone:
+        for child in children:
             child.wire.close()
             child.process.returncode = 0  # not ours to wait for
 
@@ -202,7 +202,7 @@ def _package() -> str:
 
 
 def _environment() -> dict[str, str]:
-    """Give the environment in which the interpreter starts, without import folders that depend on the working folder.
+    """Return the environment to start the interpreter with, without import folders inside the working folder.
 
     Tools see the whole environment of this process, which is sent with the calls.
     """
@@ -219,7 +219,7 @@ def _environment() -> dict[str, str]:
 
 
 def _flags() -> list[str]:
-    """Give the options of this interpreter, isolation included, and `-P` where it exists."""
+    """Return the options of this interpreter, isolation included, and `-P` where it exists."""
     flags: list[str] = getattr(subprocess, "_args_from_interpreter_flags", list)()
     if sys.version_info >= (3, 11) and not {"-I", "-P"} & set(flags):
         flags.append("-P")
@@ -229,9 +229,9 @@ def _flags() -> list[str]:
 
 
 def _site_would_import_from_working_folder() -> bool:
-    """Tell whether a start of the interpreter might import `sitecustomize` or `usercustomize` from the working folder.
+    """Return True if the interpreter might import `sitecustomize` or `usercustomize` from the working folder.
 
-    That needs a `.pth` file with the working folder, as of a project that is installed in editable form.
+    This happens with a `.pth` file that adds the working folder, as an editable installation has.
     """
     folder = working_folder()
     if folder is None or all(is_safe_entry(entry, folder) for entry in sys.path if os.path.isabs(entry)):
@@ -242,8 +242,8 @@ def _site_would_import_from_working_folder() -> bool:
         return False
 
 
-def _outlet() -> int:
-    """Give the descriptor for what a tool prints: standard error, if there is one."""
+def _output() -> int:
+    """Return the descriptor for prints of a tool: standard error, if there is one."""
     try:
         os.fstat(2)
     except OSError:

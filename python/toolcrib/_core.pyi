@@ -35,17 +35,14 @@ from toolcrib.skill import AgentSkill
 __all__ = [
     "Approvals",
     "ArgumentReader",
-    "AwaitableJob",
     "DialectTool",
     "Event",
-    "EventQueue",
     "Explanation",
     "NativeTool",
     "Policy",
     "RegisteredToolFunction",
     "Role",
     "Roles",
-    "TaskBoard",
     "TextParser",
     "ToolCall",
     "ToolGroup",
@@ -698,7 +695,7 @@ class Toolkit:
     @property
     def _permissions(self) -> _Permissions: ...
     @property
-    def _tasks(self) -> TaskBoard: ...
+    def _tasks(self) -> _TaskBoard: ...
     def _find_tool(self, name: str) -> RegisteredToolFunction | None: ...
     def _find_group(self, name: str) -> ToolGroup | None: ...
     def _all_tools(self) -> dict[str, RegisteredToolFunction]: ...
@@ -708,7 +705,7 @@ class Toolkit:
 
 @final
 class NativeTool:
-    """A tool that is Rust code.
+    """A tool that is written in Rust.
 
     Register it like a function: `toolkit.register_tool_function(tools.wait)`. Its parameters have a schema of their
     own, so that it is listed, checked, decided about, cancelled and traced like any other tool. It runs on a runtime of
@@ -719,28 +716,28 @@ class NativeTool:
 
     @property
     def name(self) -> str:
-        """The name that it is registered under if no other is given."""
+        """The name under which it is registered by default."""
     @property
     def description(self) -> str | None:
-        """What the model is told about it."""
+        """The description that the model reads."""
     @property
     def json_schema(self) -> dict[str, Any]:
-        """The schema that the model is told, as a copy."""
+        """The schema that the model reads, as a copy."""
     @property
     def permission(self) -> Literal["auto", "confirm"]:
-        """Whether each call must be confirmed if no rule says otherwise: `"auto"` or `"confirm"`."""
+        """The permission that a call needs if no rule matches: `"auto"` or `"confirm"`."""
     @property
     def is_streaming(self) -> bool:
-        """Whether it gives a stream of responses, or one."""
+        """True if it returns a stream of responses, false if it returns one."""
     def __call__(self, /, **arguments: Any) -> Any:
-        """Call the tool without a toolkit: nothing is checked against its schema, and nobody is asked.
+        """Call the tool without a toolkit: arguments are not checked, and no permission is needed.
 
         Args:
             **arguments: JSON values, by the names in the schema.
 
         Returns:
-            An async iterator of responses if the tool streams, otherwise an awaitable of its one response. Nothing runs
-            before that is awaited; closing or dropping it ends the tool.
+            An async iterator of responses if the tool streams, otherwise an awaitable of its only response. The tool
+            starts when that is first awaited; closing or dropping it ends the tool.
 
         Raises:
             NativeToolError: If the tool returns an error; raised where its responses are awaited.
@@ -750,6 +747,7 @@ class NativeTool:
     def __reduce__(self) -> tuple[Any, ...]: ...
 
 def _native_tool(name: str) -> NativeTool: ...
+
 @final
 class RegisteredToolFunction:
     """A tool in a toolkit.
@@ -1673,37 +1671,37 @@ class DialectTool:
         """
 
 @final
-class TaskBoard:
-    """What a toolkit runs in the background and what came of it.
+class _TaskBoard:
+    """The background tasks of a toolkit, and the outcomes of those that have finished.
 
     A task is an `asyncio.Task`, an outcome is a response or an exception.
     """
 
     def start(self, task_id: str, task: Task[ToolResponse]) -> None:
-        """Note that a task runs."""
+        """Record a running task."""
 
     def finish(self, task_id: str, outcome: ToolResponse | Exception) -> None:
-        """Note what a task came to. Nothing is kept of a task that was cancelled."""
+        """Record the outcome of a task. Nothing is kept of a task that was cancelled."""
 
     def forget(self, task_id: str) -> None:
-        """Note that a task has come to its end without an outcome."""
+        """Remove a task that has ended without an outcome."""
 
     def lose(self, task_id: str) -> None:
-        """Note that a task will not come to its end, because its event loop is closed."""
+        """Record that a task will never end, because its event loop is closed."""
 
     def fetch(self, task_id: str) -> ToolResponse | Exception:
-        """Take the outcome of a task, or say why there is none."""
+        """Remove and return the outcome of a task, or a response that explains why there is none."""
 
     def cancel(self, task_id: str) -> tuple[Task[ToolResponse] | None, ToolResponse]:
-        """Give the task to cancel, if there is one, and say so."""
+        """Return the task to cancel, if there is one, and the response to the request."""
 
     @staticmethod
     def still_running(task_id: str, seconds: str) -> ToolResponse:
-        """Say that somebody has waited long enough."""
+        """The response to a wait that timed out."""
 
     @staticmethod
     def cancelled(task_id: str) -> ToolResponse:
-        """Say that a task was cancelled while somebody waited for it."""
+        """The response to a wait whose task was cancelled."""
 
     def task(self, task_id: str) -> Task[ToolResponse] | None:
         """Find a running task."""
@@ -1712,60 +1710,59 @@ class TaskBoard:
         """List the running tasks."""
 
     def leaving(self) -> dict[str, Task[ToolResponse]]:
-        """List the tasks that are cancelled, but not yet at their end."""
+        """List the cancelled tasks that have not ended yet."""
 
     def outcome(self, task_id: str) -> ToolResponse | None:
-        """Look at an outcome that nobody has fetched."""
+        """Return an outcome that was not fetched yet, and keep it."""
 
     def outcomes(self) -> dict[str, ToolResponse]:
-        """List the outcomes that nobody has fetched."""
+        """List the outcomes that were not fetched yet."""
 
     def limit(self, count: int, age: float) -> None:
-        """Set how many outcomes are kept, and for how many seconds."""
+        """Set the number of outcomes to keep, and the number of seconds."""
 
 @final
 class Approvals:
-    """Make pending calls, and let each of them be answered once.
+    """Issue pending calls, and accept one answer to each.
 
-    It may be shared by toolkits and threads. Two of them on one folder, in one process or in several, are as good as
-    one.
+    It may be shared by toolkits and threads. Two of them on the same folder, in one process or in several, act as one.
 
     Args:
-        path: The folder that keeps the key and what was answered, so that pending calls survive a restart; made if its
-            parent is there. None keeps everything in memory.
-        ttl: After how many seconds an answer does not count any more.
+        path: The folder for the key and the record of answers, so that pending calls survive a restart; created if its
+            parent exists. None keeps everything in memory.
+        ttl: The number of seconds for which a pending call can be answered.
 
     Raises:
         ValueError: If `ttl` is not positive.
-        FileAccessError: If the system refuses.
-        DamagedFileError: If the key in the folder is none.
+        FileAccessError: If the folder cannot be created, read or written.
+        DamagedFileError: If the key in the folder is invalid.
     """
 
     def __new__(cls, path: str | PathLike[str] | None = None, ttl: float = 3600) -> Approvals: ...
     @property
     def path(self) -> Path | None:
-        """The folder that survives a restart; None if nothing does."""
+        """The folder that keeps pending calls across restarts; None if they are kept in memory."""
 
     @property
     def ttl(self) -> float:
-        """After how many seconds an answer does not count any more."""
+        """The number of seconds for which a pending call can be answered."""
 
 @disjoint_base
 class Policy:
-    """Rules, and what to do where none of them says anything.
+    """Rules that allow or deny calls or ask the approver, and the default decision.
 
-    Rules are tried by tier, then by priority; of equal ones those that deny go first, then those that ask. Below all
-    rules a tool with `permission="confirm"` asks, and below that is the default; the stricter of the two holds. A
-    policy may be shared by toolkits and threads, and changed at any time.
+    Rules are evaluated by tier, then by priority; of equal ones those that deny go first, then those that ask. If no
+    rule matches, a tool with `permission="confirm"` asks and the default applies, whichever is stricter. A policy may
+    be shared by toolkits and threads, and changed at any time.
 
     Args:
         rules: `Rule` objects, or dictionaries of their fields.
-        default: What to do where no rule says anything: `"allow"`, `"ask"` or `"deny"`.
-        shadow: Whether it only records what it would do; see `shadowed`.
+        default: The decision if no rule matches: `"allow"`, `"ask"` or `"deny"`.
+        shadow: True if the policy only records its decisions; see `shadowed`.
 
     Raises:
-        ValueError: If `default` is no decision.
-        InvalidRuleError: If one of the rules is none.
+        ValueError: If `default` is not a decision.
+        InvalidRuleError: If one of the rules is invalid.
         DuplicateRuleError: If two rules have the same id.
 
     Example:
@@ -1773,9 +1770,9 @@ class Policy:
     """
 
     default: Literal["allow", "ask", "deny"]
-    """What is done where no rule says anything: `"allow"`, `"ask"` or `"deny"`."""
+    """The decision if no rule matches: `"allow"`, `"ask"` or `"deny"`."""
     shadow: bool
-    """Whether the policy only records what it would do; a tool that asks by itself still does."""
+    """True if the policy only records its decisions; a tool with `permission="confirm"` still asks."""
 
     def __new__(
         cls,
@@ -1796,25 +1793,25 @@ class Policy:
     ) -> Policy:
         """Read rules from TOML files.
 
-        What is wrong with one is told in `problems`, and opens nothing.
+        Errors in a file are listed in `problems`; an invalid rule never allows a call.
 
         Args:
             default: The file of the program's own rules.
             project: The file of the project's rules.
-            user: The file of the user's rules, which is also where an answer `"always"` is saved.
+            user: The file of the user's rules, to which an answer `"always"` is saved.
             admin: The file of the machine's rules, which go before all others.
-            otherwise: What to do where no rule says anything.
-            optional: Whether files may be missing.
+            otherwise: The decision if no rule matches.
+            optional: True if files may be missing.
 
         Raises:
-            ValueError: If `otherwise` is no decision.
+            ValueError: If `otherwise` is not a decision.
         """
 
     def reload(self) -> bool:
-        """Read the files again; if anything is wrong with them, the rules stay as they are.
+        """Read the files again; if one of them has an error, the rules stay as they are.
 
         Returns:
-            Whether the rules are those of the files now; `problems` says why not.
+            True if the rules were replaced; otherwise `problems` lists the errors.
         """
 
     def add(self, rule: Rule | Mapping[str, Any]) -> str:
@@ -1824,37 +1821,37 @@ class Policy:
             rule: A `Rule`, or a dictionary of its fields.
 
         Returns:
-            Its id, which is made if it has none.
+            Its id, which is generated if it has none.
 
         Raises:
-            InvalidRuleError: If it is no rule; then nothing changes.
-            DuplicateRuleError: If another one has its id; then nothing changes.
+            InvalidRuleError: If it is not a valid rule; then nothing changes.
+            DuplicateRuleError: If another rule has its id; then nothing changes.
         """
 
     def remove(self, id: str) -> bool:
-        """Take a rule out; false if no rule has the id."""
+        """Remove a rule; false if no rule has the id."""
 
     @property
     def rules(self) -> list[dict[str, Any]]:
-        """The rules in the order in which they are tried, as dictionaries of their fields."""
+        """The rules in the order in which they are evaluated, as dictionaries of their fields."""
 
     @property
     def problems(self) -> list[str]:
-        """What is wrong with the files, one text for each fault with its file, rule and reason."""
+        """The errors in the files, each as a text with its file, rule and reason."""
 
     @property
     def shadowed(self) -> list[dict[str, Any]]:
-        """What would have been decided without shadow mode: the last thousand times that was something else."""
+        """The last thousand decisions that would have been different without shadow mode."""
 
     def explain(self, call: object, *, toolkit: Toolkit | None = None, caller: str | None = None) -> Explanation:
-        """Say what every rule makes of a call, and which one decides.
+        """Evaluate every rule for a call, and explain which one decides.
 
-        Whether there is such a tool, `Toolkit.check` says.
+        `Toolkit.check` also tests that the tool exists.
 
         Args:
             call: The request, in any form that `ToolCall.read` understands.
-            toolkit: Where the tool is registered, so that its groups, tags, kind and permission are known.
-            caller: Who calls.
+            toolkit: The toolkit of the tool, which knows its groups, tags, kind and permission.
+            caller: The name of the caller.
 
         Raises:
             ValueError: If it cannot be read as a call.
@@ -1862,11 +1859,11 @@ class Policy:
 
 @final
 class Explanation:
-    """Why a call is decided as it is, rule by rule."""
+    """The decision about a call, with the evaluation of each rule."""
 
     @property
     def decision(self) -> Literal["allow", "ask", "deny"]:
-        """What is decided: `"allow"`, `"ask"` or `"deny"`."""
+        """The decision: `"allow"`, `"ask"` or `"deny"`."""
 
     @property
     def rule(self) -> str | None:
@@ -1874,21 +1871,21 @@ class Explanation:
 
     @property
     def reason(self) -> str:
-        """Why."""
+        """The reason, as text."""
 
     @property
     def shadowed(self) -> Literal["allow", "ask", "deny"] | None:
-        """What would be decided if nothing were in shadow mode; None if it is the same."""
+        """The decision without shadow mode; None if it is the same."""
 
     @property
     def tried(self) -> list[dict[str, Any]]:
-        """Every rule in the order in which it is tried, and what came of it."""
+        """Every rule in the order of evaluation, with its outcome."""
 
 @final
-class AwaitableJob(Awaitable[Any]):
-    """One call in a worker thread, to be awaited once. Dropping it abandons the work."""
+class _AwaitableJob(Awaitable[Any]):
+    """One call in a worker thread, to be awaited once. Dropping it abandons the call."""
 
-    def __new__(cls, function: Callable[[Any], Any], argument: object) -> AwaitableJob: ...
+    def __new__(cls, function: Callable[[Any], Any], argument: object) -> _AwaitableJob: ...
     def __await__(self) -> Generator[Any, None, Any]: ...
     def __iter__(self) -> Iterator[Any]: ...
     def __next__(self) -> Any: ...
@@ -1898,70 +1895,70 @@ class _Permissions:
     """The policy, approver, approvals and audit that a toolkit shares with its tools, and its listeners."""
 
     def __new__(cls) -> _Permissions: ...
-    def listen(self, types: Sequence[str] | None, size: int) -> EventQueue:
-        """Open a queue for the events of these types, or of all."""
+    def listen(self, types: Sequence[str] | None, size: int) -> _EventQueue:
+        """Open a queue for events of these types, or of all types."""
 
     def subscribe(self, type: str, handler: Callable[[Event], Any]) -> int:
-        """Call a function with each event of a type; gives the number to unsubscribe it by."""
+        """Call a function with each event of a type; return the number to unsubscribe it by."""
 
     def unsubscribe(self, number: int) -> bool:
-        """Unsubscribe a function; false if that was done before."""
+        """Unsubscribe a function; return False if that was done before."""
 
 @final
 class Event:
-    """One thing that happened to a call."""
+    """An event of a call."""
 
     @property
     def type(self) -> Literal["call_start", "chunk", "permission_request", "permission_result", "call_end", "error"]:
-        """What happened."""
+        """The type of event."""
 
     @property
     def call_id(self) -> str:
-        """The id that the model gave the call, or one that was made up for it."""
+        """The id of the call, from the model or generated."""
 
     @property
     def tool(self) -> str | None:
-        """The name of the tool that the request asks for; None if it asks for none."""
+        """The name of the tool; None if the request has none."""
 
     @property
     def caller(self) -> str | None:
-        """The caller of the view through which the call came."""
+        """The caller of the view that was called."""
 
     @property
     def time(self) -> float:
-        """When it happened, in seconds since 1970."""
+        """The time of the event, in seconds since 1970."""
 
     @property
     def data(self) -> dict[str, Any]:
-        """What there is to say about it.
+        """The details, by their names.
 
-        `call_start` has `arguments` as the model sent them, with secrets masked, and whether the call goes on with one
-        that was pending as `resumed`; `chunk` has the `response`.
+        `call_start` has `arguments` as the model sent them, with secrets redacted, and `resumed`, which is true for a
+        call that was pending; `chunk` has the `response`.
         `permission_request` has `arguments`, `rule`, `reason`, `kind` and, if the call is pending, its id in `pending`;
         `permission_result` has `decision`, `answer`, `rule`, `reason` and `by`. `error` has `error` and `message`, and
         `call_end` has `outcome`, `code`, `chunks` and `seconds`.
         """
 
 @final
-class EventQueue:
-    """One listener's end of the events of a toolkit, for `toolcrib.events` to wait at."""
+class _EventQueue:
+    """The queue of one listener, for `toolcrib.events` to wait on."""
 
     @property
     def dropped(self) -> int:
-        """How many events made room for newer ones before anybody took them."""
+        """The number of unread events that were dropped for newer ones."""
 
     @property
     def is_closed(self) -> bool:
-        """Whether nothing more will come."""
+        """True if no more events will come."""
 
     def take(self) -> Event | None:
-        """Take the oldest event, if there is one."""
+        """Remove and return the oldest event, if there is one."""
 
     def wake(self, waker: Callable[[], object]) -> None:
-        """Have a function called when the next event comes or the queue is closed; at once if that is so already."""
+        """Call a function once, when the next event comes or the queue is closed; at once if either has happened."""
 
     def forget(self, waker: Callable[[], object]) -> None:
-        """Take back what `wake` was given, if it was not called yet."""
+        """Remove a function that was passed to `wake` and was not called yet."""
 
     def close(self) -> None:
         """Stop listening."""

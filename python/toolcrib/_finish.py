@@ -1,4 +1,4 @@
-"""A structured finish: a tool whose data a pydantic model validates before the function runs."""
+"""The structured finish: a wrapper that validates a tool's arguments with a pydantic model before the tool runs."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ REFUSAL = "Arguments Validation Error: "
 
 
 class Model(Protocol):
-    """What is needed of a pydantic model class."""
+    """The interface of a pydantic model class."""
 
     def model_validate(self, obj: Any) -> Any:
-        """Give an instance, or raise pydantic's `ValidationError`."""
+        """Return an instance, or raise pydantic's `ValidationError`."""
 
 
 class Finish:
-    """Stands around a function: validates, lets it run, and writes what was validated into its last response.
+    """Wraps a function: validates the model's data, runs the function, and adds the data to its last response.
 
     Args:
         model: The pydantic model class.
-        fields: The names that belong to the model.
-        passed: Those of them that the function takes too.
+        fields: The names of the model's fields.
+        passed: Those fields that are also parameters of the function.
     """
 
     def __init__(self, model: Model, fields: frozenset[str], passed: frozenset[str]) -> None:
@@ -36,11 +36,11 @@ class Finish:
         self._passed = passed
 
     def around_function(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Wrap a function that may give anything, also something that is still to be run."""
+        """Wrap a function with any result, also an awaitable or a generator."""
 
         def finish(*args: Any, **kwargs: Any) -> Any:
             data = self._validated(kwargs)
-            return data if isinstance(data, ToolResponse) else _settled(function(*args, **kwargs), data)
+            return data if isinstance(data, ToolResponse) else _completed(function(*args, **kwargs), data)
 
         return finish
 
@@ -49,7 +49,7 @@ class Finish:
 
         async def finish(*args: Any, **kwargs: Any) -> Any:
             data = self._validated(kwargs)
-            return data if isinstance(data, ToolResponse) else _settled(await function(*args, **kwargs), data)
+            return data if isinstance(data, ToolResponse) else _completed(await function(*args, **kwargs), data)
 
         return finish
 
@@ -61,7 +61,7 @@ class Finish:
             if isinstance(data, ToolResponse):
                 yield data
             else:
-                yield from _last_filled(function(*args, **kwargs), data)
+                yield from _complete_last(function(*args, **kwargs), data)
 
         return finish
 
@@ -71,48 +71,48 @@ class Finish:
         def finish(*args: Any, **kwargs: Any) -> AsyncGenerator[ToolResponse, None]:
             data = self._validated(kwargs)
             if isinstance(data, ToolResponse):
-                return _only(data)
-            return _last_filled_async(function(*args, **kwargs), data)
+                return _single(data)
+            return _complete_last_async(function(*args, **kwargs), data)
 
         return finish
 
     def _validated(self, kwargs: dict[str, Any]) -> dict[str, Any] | ToolResponse:
-        """Give the data, or the answer to data that does not fit; leave in `kwargs` what the function takes."""
+        """Return the data, or the response to invalid data; remove fields from `kwargs` that are not parameters."""
         sent = {name: value for name, value in kwargs.items() if name in self._fields}
         for name in sent.keys() - self._passed:
             del kwargs[name]
-        # A model class is at hand, so pydantic has been imported; by whom and in which version is not our business.
-        refused: type[Exception] = sys.modules["pydantic"].ValidationError
+        # There is a model class, so pydantic is imported already.
+        invalid: type[Exception] = sys.modules["pydantic"].ValidationError
         try:
             data: dict[str, Any] = self._model.model_validate(sent).model_dump()
-        except refused as error:
-            return _unfinished(_as_response(f"{REFUSAL}{error}"), "invalid_arguments")
+        except invalid as error:
+            return _failed(_as_response(f"{REFUSAL}{error}"), "invalid_arguments")
         return data
 
 
-def _settled(result: Any, data: dict[str, Any]) -> Any:
-    """Fill what a function gave, or have it filled when it has run."""
+def _completed(result: Any, data: dict[str, Any]) -> Any:
+    """Add the data to the result of a function, or to that of the awaitable or generator that it returned."""
     if isinstance(result, ToolResponse):
-        return _filled(result, data)
+        return _with_data(result, data)
     if inspect.isawaitable(result):
-        return _settled_later(result, data)
+        return _completed_later(result, data)
     if hasattr(type(result), "__anext__"):
-        return _last_filled_async(result, data)
+        return _complete_last_async(result, data)
     if isinstance(result, GeneratorType):
-        return _last_filled(result, data)
-    return _filled(_as_response(result), data)
+        return _complete_last(result, data)
+    return _with_data(_as_response(result), data)
 
 
-async def _settled_later(pending: Awaitable[Any], data: dict[str, Any]) -> Any:
-    return _settled(await pending, data)
+async def _completed_later(pending: Awaitable[Any], data: dict[str, Any]) -> Any:
+    return _completed(await pending, data)
 
 
-async def _only(response: ToolResponse) -> AsyncGenerator[ToolResponse, None]:
+async def _single(response: ToolResponse) -> AsyncGenerator[ToolResponse, None]:
     yield response
 
 
-def _last_filled(chunks: Generator[Any, Any, Any], data: dict[str, Any]) -> Generator[ToolResponse, None, None]:
-    """Hold each chunk back until it is known whether it is the last."""
+def _complete_last(chunks: Generator[Any, Any, Any], data: dict[str, Any]) -> Generator[ToolResponse, None, None]:
+    """Add the data to the last chunk. Each chunk is held back until the next one or the end."""
     held: ToolResponse | None = None
     try:
         while True:
@@ -126,14 +126,14 @@ def _last_filled(chunks: Generator[Any, Any, Any], data: dict[str, Any]) -> Gene
                 raise
             if held is not None:
                 yield held
-            held = _kept(chunk)
+            held = _copied(chunk)
     finally:
         chunks.close()
-    yield _filled(_as_response() if held is None else held, data)
+    yield _with_data(_as_response() if held is None else held, data)
 
 
-async def _last_filled_async(chunks: AsyncIterator[Any], data: dict[str, Any]) -> AsyncGenerator[ToolResponse, None]:
-    """Do as `_last_filled` for chunks that have to be waited for."""
+async def _complete_last_async(chunks: AsyncIterator[Any], data: dict[str, Any]) -> AsyncGenerator[ToolResponse, None]:
+    """Add the data to the last chunk of an async iterator, as `_complete_last` does."""
     held: ToolResponse | None = None
     try:
         while True:
@@ -147,29 +147,29 @@ async def _last_filled_async(chunks: AsyncIterator[Any], data: dict[str, Any]) -
                 raise
             if held is not None:
                 yield held
-            held = _kept(chunk)
+            held = _copied(chunk)
     finally:
         close = getattr(chunks, "aclose", None)
         if close is not None:
             await close()
-    yield _filled(_as_response() if held is None else held, data)
+    yield _with_data(_as_response() if held is None else held, data)
 
 
-def _kept(chunk: Any) -> ToolResponse:
-    """Copy a chunk, because its tool may go on writing into it while it is held back."""
+def _copied(chunk: Any) -> ToolResponse:
+    """Copy a chunk, because its tool may change it while it is held back."""
     kept = copy.copy(_as_response(chunk))
     if isinstance(kept.content, list):
         kept.content = [copy.copy(block) for block in kept.content]
     return kept
 
 
-def _filled(response: ToolResponse, data: dict[str, Any]) -> ToolResponse:
-    """Write the data into the last response, unless that says itself that the finish failed."""
+def _with_data(response: ToolResponse, data: dict[str, Any]) -> ToolResponse:
+    """Add the data to the last response, unless the response reports a failure."""
     metadata = response.metadata or {}
     response = copy.copy(response)
     response.is_last = True
     if not response.ok or metadata.get("success") is False:
-        return _unfinished(response, response.code)
+        return _failed(response, response.code)
     message = metadata.get("response_msg")
     if message is None:
         message = {"role": "assistant", "content": response.text, "metadata": data}
@@ -177,7 +177,7 @@ def _filled(response: ToolResponse, data: dict[str, Any]) -> ToolResponse:
     return response
 
 
-def _unfinished(response: ToolResponse, code: str | None) -> ToolResponse:
+def _failed(response: ToolResponse, code: str | None) -> ToolResponse:
     nothing = {"response_msg": None, "structured_output": None}
     response.metadata = {**nothing, **(response.metadata or {}), "success": False}
     response.code = code

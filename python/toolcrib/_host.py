@@ -1,8 +1,8 @@
-"""The state of this process that is set up for a call in a child, above all the modules that it may import.
+"""The state of this process that a call in a child sees, above all the modules that it may import.
 
-A model may be allowed to write files into the working folder, and none of them may run. So a child never searches the
-working folder for modules, neither by an empty or relative entry of `sys.path` nor by an absolute one. The modules of a
-program that lies in the working folder are listed by name instead: those that this process has loaded, with their
+A model may be allowed to write files into the working folder, and these must never run as modules. So a child never
+searches the working folder for modules, neither by an empty or relative entry of `sys.path` nor by an absolute one. The
+modules of a program in the working folder are listed by name instead: those that this process has loaded, with their
 files, and those that were in the folder when the first process tool was registered.
 """
 
@@ -20,7 +20,7 @@ Imports = tuple[list[str], dict[str, tuple[str | None, list[str] | None]], dict[
 
 
 def surroundings() -> Surroundings:
-    """Describe the state of this process."""
+    """Return the state of this process."""
     folder = working_folder()
     path, modules, names = _imports.of(folder)
     return {
@@ -39,11 +39,11 @@ def remember_program() -> None:
 
 
 def main_script() -> tuple[str, str] | None:
-    """Give the name or the file by which a child can load the script of this process."""
+    """Return the name or the file by which a child can load the script of this process."""
     main = sys.modules.get("__main__")
     if main is None:
         return None
-    sys.modules.setdefault(MAIN, main)  # what the child makes of the script's classes is found here again
+    sys.modules.setdefault(MAIN, main)  # so that instances of the script's classes can be unpickled here
     spec = getattr(main, "__spec__", None)
     if spec is not None and spec.name is not None:
         return ("module", spec.name)
@@ -54,7 +54,7 @@ def main_script() -> tuple[str, str] | None:
 
 
 def working_folder() -> str | None:
-    """Give the working folder, unless it was removed."""
+    """Return the working folder; None if it was removed."""
     try:
         return os.getcwd()
     except OSError:
@@ -62,7 +62,7 @@ def working_folder() -> str | None:
 
 
 def is_safe_entry(entry: object, folder: str | None) -> bool:
-    """Tell whether an entry of an import path is an absolute one of another folder than this."""
+    """Return True if an entry of an import path is absolute and not this folder."""
     if not isinstance(entry, str) or not os.path.isabs(entry):
         return False
     return folder is None or os.path.realpath(entry) != os.path.realpath(folder)
@@ -71,7 +71,7 @@ def is_safe_entry(entry: object, folder: str | None) -> bool:
 class _Imports:
     """The modules that a child may import, computed when `sys.path`, the folder or the loaded modules change.
 
-    It has no lock, which a fork might copy while it is held: threads that compute at the same time find the same.
+    It has no lock, because a fork could copy it while it is held. Threads that compute it at the same time agree.
     """
 
     def __init__(self) -> None:
@@ -79,7 +79,7 @@ class _Imports:
         self._listed: dict[str, dict[str, str]] = {}
 
     def of(self, folder: str | None) -> Imports:
-        """Give the import path without a folder, and the modules to be found besides."""
+        """Return the import path without a folder, and the modules that are found by other means."""
         key = (tuple(sys.path), folder, len(sys.modules))
         latest, imports = self._latest
         if key != latest:
@@ -114,7 +114,7 @@ class _Imports:
 
 
 def _modules_outside(path: list[str]) -> dict[str, tuple[str | None, list[str] | None]]:
-    """Find the top-level modules of this process that a search of this path would not find."""
+    """Return the top-level modules of this process that are not on an import path."""
     searched = set(path)
     modules: dict[str, tuple[str | None, list[str] | None]] = {}
     for module in list(sys.modules.values()):
@@ -131,7 +131,7 @@ def _modules_outside(path: list[str]) -> dict[str, tuple[str | None, list[str] |
 
 
 def _module_name(folder: str, entry: str) -> str | None:
-    """Give the name under which a file or folder would be imported."""
+    """Return the name under which a file or folder would be imported."""
     for suffix in importlib.machinery.all_suffixes():
         if entry.endswith(suffix):
             name = entry.removesuffix(suffix)

@@ -1,4 +1,4 @@
-"""`LiveMapping`: what a toolkit holds, for users to read like a dictionary."""
+"""`LiveMapping`: a read-only mapping of a toolkit's tools, groups, skills or tasks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 class LiveMapping(Mapping[str, T]):
-    """Show what a toolkit holds at the moment of looking; a loop over it goes through what was there when it began."""
+    """A mapping that is read from the toolkit at each access; a loop runs over the entries at its start."""
 
     __slots__ = ("_all", "_find")
 
@@ -30,11 +30,11 @@ class LiveMapping(Mapping[str, T]):
         return len(self._all())
 
     def items(self) -> ItemsView[str, T]:
-        """Pair every name with what it stands for."""
+        """Return the names with their objects."""
         return self._all().items()
 
     def values(self) -> ValuesView[T]:
-        """Give everything that has a name."""
+        """Return the objects."""
         return self._all().values()
 
     def __repr__(self) -> str:

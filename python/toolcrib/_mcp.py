@@ -1,6 +1,6 @@
-"""The tools of an MCP server, offered by a client that the program has connected itself.
+"""Registration of the tools of an MCP server, through a client that the program has connected itself.
 
-Any client will do that lists its tools and makes callables of them, as AgentScope's do: `name`, `list_tools()`,
+A client lists its tools and makes callables of them, as AgentScope's clients do: `name`, `list_tools()`,
 `get_callable_function(func_name=, wrap_tool_result=, execution_timeout=)` and, if it stays connected, `is_connected`.
 """
 
@@ -19,17 +19,17 @@ __all__ = ["McpClient", "register", "remove"]
 
 
 class McpClient(Protocol):
-    """What a client must offer."""
+    """The interface of a client."""
 
     name: str
 
     async def list_tools(self) -> Iterable[Any]:
-        """Ask the server for its tools, each with a `name`."""
+        """List the server's tools, each with a `name`."""
 
     async def get_callable_function(
         self, func_name: str, wrap_tool_result: bool = True, execution_timeout: float | None = None
     ) -> Any:
-        """Make a callable of one of them, with `name`, `json_schema` and `mcp_name`."""
+        """Return a callable for one tool, with `name`, `json_schema` and `mcp_name`."""
 
 
 async def register(
@@ -43,7 +43,7 @@ async def register(
     wrap_tool_result: bool,
     **options: Any,
 ) -> None:
-    """Register the tools that the filters let through; a tool that cannot be registered does not hide the others."""
+    """Register the tools that pass the filters; a tool that cannot be registered is skipped with a warning."""
     if not getattr(client, "is_connected", True):
         raise RuntimeError(
             "The MCP client is not connected to the server. Use the `connect()` method first.",
@@ -54,12 +54,12 @@ async def register(
     log = logging.getLogger("toolcrib")
     offered = [tool.name for tool in await client.list_tools()]
     for name in set(enable_funcs or ()) - set(offered):
-        log.warning("the MCP server of '%s' has no tool '%s', which enable_funcs names", client.name, name)
+        log.warning("unknown tool '%s' in enable_funcs: the MCP server of '%s' does not have it", name, client.name)
     wanted = [
         name for name in offered if (enable_funcs is None or name in enable_funcs) and name not in (disable_funcs or ())
     ]
     if options["namesake_strategy"] == "raise":
-        refuse_namesakes(toolkit, wanted)
+        check_names(toolkit, wanted)
     for name in wanted:
         function = await client.get_callable_function(
             func_name=name, wrap_tool_result=wrap_tool_result, execution_timeout=execution_timeout
@@ -70,11 +70,11 @@ async def register(
         except DuplicateToolError:
             raise
         except ToolcribError as error:
-            log.warning("the tool '%s' of the MCP server of '%s' is left out: %s", name, client.name, error)
+            log.warning("skipping tool '%s' of the MCP server of '%s': %s", name, client.name, error)
 
 
 def remove(toolkit: Toolkit, client_names: str | list[str]) -> None:
-    """Take out every tool that came through one of these clients."""
+    """Remove every tool of these clients."""
     names = [client_names] if isinstance(client_names, str) else client_names
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise TypeError(f"client_names must be a list of strings, not {client_names!r}")
@@ -84,7 +84,7 @@ def remove(toolkit: Toolkit, client_names: str | list[str]) -> None:
 
 
 def check_filters(enable_funcs: list[str] | None, disable_funcs: list[str] | None) -> None:
-    """Refuse filters that are no lists of names, or that contradict each other."""
+    """Raise an exception for filters that are not lists of names, or that contradict each other."""
     for option, names in (("enable_funcs", enable_funcs), ("disable_funcs", disable_funcs)):
         if names is not None and not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
             raise InvalidFilterError(f"{option} must be a list of strings, not {names!r}")
@@ -93,8 +93,8 @@ def check_filters(enable_funcs: list[str] | None, disable_funcs: list[str] | Non
         raise InvalidFilterError(f"enable_funcs and disable_funcs both name {', '.join(both)}")
 
 
-def refuse_namesakes(toolkit: Toolkit, names: list[str]) -> None:
-    """Refuse names that are taken, before the first tool is registered."""
+def check_names(toolkit: Toolkit, names: list[str]) -> None:
+    """Raise an exception for names that are taken, before the first tool is registered."""
     for name in names:
         if name in toolkit.tools:
             raise DuplicateToolError(f"A function with name '{name}' is already registered in the toolkit.")

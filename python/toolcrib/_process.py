@@ -1,4 +1,4 @@
-"""Functions run in child processes that are killed when nobody waits for them any more."""
+"""Calls of functions in child processes, which are killed when the call is abandoned."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from toolcrib._host import main_script, remember_program
 
 
 class RemoteTraceback(Exception):
-    """Show where in the child process an exception was raised; the cause of the exception here."""
+    """The traceback of an exception in the child process, as the cause of the exception in this process."""
 
     def __str__(self) -> str:
-        """Begin on a line of its own."""
+        """Return the traceback on lines of its own."""
         return f'\n"""\n{self.args[0]}"""'
 
 
@@ -34,11 +34,11 @@ class ProcessCall:
         self._killed = False
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Run the function and give its result, or a generator of its items."""
+        """Run the function and return its result, or a generator of its items."""
         try:
             payload = pickle.dumps((self._func, args, kwargs), pickle.HIGHEST_PROTOCOL)
         except Exception as error:
-            raise TypeError(f"`{_name(self._func)}` cannot be sent to a process with its arguments: {error}") from error
+            raise TypeError(f"cannot pickle `{_name(self._func)}` and its arguments for a process: {error}") from error
         child = self._begin()
         try:
             reply = self._ask(child, child.call, payload)
@@ -47,13 +47,13 @@ class ProcessCall:
             raise
         if reply[0] == "stream":
             chunks = self._chunks(child)
-            next(chunks)  # a generator that has not begun would not clean up when it is closed
+            next(chunks)  # a generator that has not started would not clean up when it is closed
             return chunks
         self._finish(child, usable=True)
         return _unpack(reply)
 
     def kill(self) -> None:
-        """Make the call end at once, and its process with it; a call not yet made never starts one."""
+        """End the call and its process at once; a call that was not made yet never starts a process."""
         with self._lock:
             self._killed = True
             child = self._child
@@ -108,14 +108,14 @@ class ProcessCall:
 
 
 def check_importable(func: Callable[..., Any]) -> None:
-    """Refuse a function that another process could not find.
+    """Raise an exception for a function that another process could not import.
 
     Args:
         func: The function that is to run in a child process.
 
     Raises:
         ValueError: The function is a lambda, is local to another function, belongs to an object that cannot be
-            pickled, or is not what is found under its qualified name.
+            pickled, or is not found under its qualified name.
     """
     if os.name != "posix":
         raise ValueError(f"`{_name(func)}` cannot run in a process: this needs a POSIX system")
@@ -134,7 +134,7 @@ def _obstacle(func: Any) -> str | None:
     if "<locals>" in name:
         return "it is defined inside another function"
     if getattr(func, "__module__", None) == "__main__" and main_script() is None:
-        return "the main module is not a file that the process could load"
+        return "the main module is not a file that a process can load"
     try:
         pickle.dumps(func)
     except Exception as error:
@@ -145,7 +145,7 @@ def _obstacle(func: Any) -> str | None:
 
 
 def _unpack(reply: tuple[Any, ...]) -> Any:
-    """Give the value of an answer, or raise its exception.
+    """Return the value of an answer, or raise its exception.
 
     A `SystemExit`, and any other exception that is not an `Exception`, would end this process. It is raised as a
     `RuntimeError` that names its type. `KeyboardInterrupt` and `CancelledError` are raised as they are.
@@ -160,7 +160,7 @@ def _unpack(reply: tuple[Any, ...]) -> Any:
         except KeyboardInterrupt:
             raise
         except BaseException:
-            error = None  # a type that only the child can make
+            error = None  # a type that only the child can create
     if not isinstance(error, BaseException):
         error = RuntimeError(text or kind)
     elif not isinstance(error, (Exception, KeyboardInterrupt, asyncio.CancelledError)):

@@ -1,4 +1,4 @@
-"""What the objects of the providers' libraries have in common."""
+"""The common interface of the objects of providers' libraries."""
 
 from typing import Any, Protocol
 
@@ -6,7 +6,7 @@ __all__ = ["Dumped"]
 
 
 class Dumped(Protocol):
-    """An object that gives itself as plain data, as pydantic's models do."""
+    """An object that converts itself to plain data, as pydantic's models do."""
 
     def model_dump(self) -> Any:
-        """Give the object as dictionaries and lists."""
+        """Return the object as dictionaries and lists."""

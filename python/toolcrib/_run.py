@@ -1,4 +1,4 @@
-"""Calls from synchronous code: on an event loop of their own, wherever the caller is."""
+"""Calls from synchronous code, on an event loop of their own."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def run(counter: Toolkit | ToolkitView, name: str, arguments: Mapping[str, Any]) -> ToolResponse:
+def run(toolkit: Toolkit | ToolkitView, name: str, arguments: Mapping[str, Any]) -> ToolResponse:
     """Call a tool and return its last response.
 
     Args:
-        counter: The toolkit, or a view of one.
+        toolkit: The toolkit, or a view of one.
         name: The tool's name.
-        arguments: What a model would send.
+        arguments: The arguments, as a model would send them.
     """
     import asyncio
 
     async def last() -> ToolResponse:
-        return await counter.call(name, **arguments)
+        return await toolkit.call(name, **arguments)
 
     try:
         asyncio.get_running_loop()
@@ -39,7 +39,7 @@ def run(counter: Toolkit | ToolkitView, name: str, arguments: Mapping[str, Any])
 
 
 def _run(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """Do as `asyncio.run` does, but leave the event loop that the thread may have set as it is."""
+    """Run a coroutine as `asyncio.run` does, without changing the thread's event loop."""
     import asyncio
 
     if sys.version_info < (3, 11):

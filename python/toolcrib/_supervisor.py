@@ -1,4 +1,4 @@
-"""The supervisor of a child process: kills everything that a tool has started, in every kind of ending.
+"""The supervisor process of process mode: kills all processes that a tool has started, however the tool ends.
 
 A child of process mode is two processes: the supervisor, which the host starts, and the worker that it forks, which
 runs the tools (`_child.py`). The supervisor runs no tool, so that a tool which holds the interpreter lock or crashes
@@ -79,7 +79,7 @@ def _prctl(option: int, value: int) -> None:
 
 
 def _wakeup_on(*signals: signal.Signals) -> int:
-    """Give a descriptor that becomes readable when one of these signals arrives."""
+    """Return a descriptor that becomes readable when one of these signals arrives."""
     wakeup, write = os.pipe()
     for end in (wakeup, write):
         os.set_blocking(end, False)
@@ -101,7 +101,7 @@ def _watch(descriptor: int, host: int, wakeup: int) -> select.poll:
 
 
 def _wait(worker: int, poll: select.poll, wakeup: int) -> int:
-    """Wait until the worker has ended, or until it must be killed; give its status, or 0."""
+    """Wait until the worker has ended or must be killed; return its status, or 0."""
     while True:
         for pid, status in _reap():
             if pid == worker:
@@ -165,12 +165,12 @@ def _descendants() -> list[int]:
 
 def _parent(pid: str) -> int:
     with open(f"/proc/{pid}/stat", "rb") as file:
-        # The name in the second field may hold blanks and brackets of its own.
+        # The name in the second field may contain spaces and parentheses.
         return int(file.read().rpartition(b")")[2].split()[1])
 
 
 def _end_with(status: int) -> NoReturn:
-    """End as a process with this wait status has ended."""
+    """End this process with the same wait status."""
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
         with contextlib.suppress(Exception):

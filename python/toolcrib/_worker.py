@@ -1,4 +1,4 @@
-"""What a worker thread tells Python's `threading` about itself."""
+"""Registration of worker threads with Python's `threading`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import threading
 
 
 def begin(name: str) -> None:
-    """Make the calling thread known by its name, and let tracers (coverage, debuggers) follow it."""
+    """Register the calling thread under its name, and install the trace functions of coverage and debuggers."""
     threading.current_thread().name = name
     trace = threading.gettrace()
     if trace is not None:
@@ -18,7 +18,7 @@ def begin(name: str) -> None:
 
 
 def end() -> None:
-    """Take the calling thread out of `threading.enumerate()`, which before 3.13 nobody else does."""
+    """Remove the calling thread from `threading.enumerate()`, which Python itself does since 3.13."""
     sys.settrace(None)
     sys.setprofile(None)
     active = getattr(threading, "_active", None)

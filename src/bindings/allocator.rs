@@ -1,6 +1,7 @@
-//! The memory of the extension: many small pieces at each registration, which the C library makes half as fast again.
+//! mimalloc as the allocator of the extension: each registration makes many small allocations, in which the C library's
+//! allocator is slower.
 //!
-//! The crate `mimalloc` would ask for an alignment each time, which costs as much as the memory itself.
+//! The crate `mimalloc` passes an alignment with every allocation, which costs as much as the allocation itself.
 #![allow(unsafe_code, reason = "an allocator hands out raw memory")]
 
 use std::alloc::{GlobalAlloc, Layout};
@@ -9,18 +10,19 @@ use libmimalloc_sys::{
     mi_free, mi_malloc, mi_malloc_aligned, mi_realloc, mi_realloc_aligned, mi_zalloc, mi_zalloc_aligned,
 };
 
+/// The allocator.
 pub(super) struct Allocator;
 
-/// What mimalloc aligns every piece to, the smallest included.
-const ALWAYS: usize = size_of::<usize>();
+/// The alignment of every allocation of mimalloc, the smallest included.
+const MIN_ALIGNMENT: usize = size_of::<usize>();
 
-// SAFETY: mimalloc is a general allocator that any thread may call; pieces of any alignment are freed in the same way.
+// SAFETY: mimalloc is a general allocator that any thread may call; blocks of any alignment are freed in the same way.
 unsafe impl GlobalAlloc for Allocator {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller asks for a size above zero.
+        // SAFETY: the caller passes a layout with a size above zero.
         unsafe {
-            if layout.align() <= ALWAYS {
+            if layout.align() <= MIN_ALIGNMENT {
                 mi_malloc(layout.size()).cast()
             } else {
                 mi_malloc_aligned(layout.size(), layout.align()).cast()
@@ -30,9 +32,9 @@ unsafe impl GlobalAlloc for Allocator {
 
     #[inline]
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: as above.
+        // SAFETY: the caller passes a layout with a size above zero.
         unsafe {
-            if layout.align() <= ALWAYS {
+            if layout.align() <= MIN_ALIGNMENT {
                 mi_zalloc(layout.size()).cast()
             } else {
                 mi_zalloc_aligned(layout.size(), layout.align()).cast()
@@ -41,19 +43,19 @@ unsafe impl GlobalAlloc for Allocator {
     }
 
     #[inline]
-    unsafe fn dealloc(&self, piece: *mut u8, _: Layout) {
-        // SAFETY: the piece came from here.
-        unsafe { mi_free(piece.cast()) }
+    unsafe fn dealloc(&self, block: *mut u8, _: Layout) {
+        // SAFETY: the caller passes a block of this allocator.
+        unsafe { mi_free(block.cast()) }
     }
 
     #[inline]
-    unsafe fn realloc(&self, piece: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // SAFETY: as above.
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // SAFETY: the caller passes a block of this allocator, its layout, and a size above zero.
         unsafe {
-            if layout.align() <= ALWAYS {
-                mi_realloc(piece.cast(), size).cast()
+            if layout.align() <= MIN_ALIGNMENT {
+                mi_realloc(block.cast(), size).cast()
             } else {
-                mi_realloc_aligned(piece.cast(), size, layout.align()).cast()
+                mi_realloc_aligned(block.cast(), size, layout.align()).cast()
             }
         }
     }

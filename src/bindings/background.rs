@@ -1,8 +1,7 @@
-//! `TaskBoard`: what a toolkit runs in the background and what came of it, for `toolcrib._background` to work with.
+//! `_TaskBoard`: the background tasks of a toolkit and their outcomes, for `toolcrib._background`.
 
-use std::hash::{BuildHasher, RandomState};
-use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
-use std::time::{Duration, Instant, SystemTime};
+use std::sync::{Mutex, MutexGuard, TryLockError};
+use std::time::{Duration, Instant};
 
 use pyo3::exceptions::PyValueError;
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -11,14 +10,16 @@ use pyo3::types::PyDict;
 
 use super::imported::BEGIN_TASK;
 use super::response;
+use crate::bytes::random_bytes;
 use crate::call::{Board, Limits, Notice, task_id};
+use crate::sync::lock;
 
 type Tasks = Board<Py<PyAny>, Py<PyAny>>;
 
-/// What a toolkit runs in the background and what came of it.
+/// The background tasks of a toolkit, and the outcomes of those that have finished.
 ///
 /// A task is an `asyncio.Task`, an outcome is a response or an exception.
-#[pyclass(name = "TaskBoard", module = "toolcrib._core", frozen)]
+#[pyclass(name = "_TaskBoard", module = "toolcrib._core", frozen)]
 pub(crate) struct PyTaskBoard {
     board: Mutex<Tasks>,
     since: Instant,
@@ -32,46 +33,39 @@ impl Default for PyTaskBoard {
 
 impl PyTaskBoard {
     fn board(&self) -> MutexGuard<'_, Tasks> {
-        // The board is whole between any two of its methods, also when a panic came in between.
-        self.board.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.board)
     }
 
     fn now(&self) -> Duration {
         self.since.elapsed()
     }
 
-    /// Lets go of results that are too old. They are dropped when the lock is not held, because that may run Python code.
+    /// Drops results that are too old, without the lock, because that may run Python code.
     fn sweep(&self) {
         let old = self.board().sweep(self.now());
         drop(old);
     }
 }
 
-/// 128 bits that nobody can foresee. The clock and the process are in them because a forked child has its parent's keys.
-fn random_bits() -> u128 {
-    let half = || RandomState::new().hash_one((SystemTime::now(), std::process::id()));
-    (u128::from(half()) << 64) | u128::from(half())
-}
-
-/// Lets a stream run in a task on the loop that runs in this thread, and says so.
+/// Runs a stream in a task on the loop of this thread, and returns the response that announces it.
 pub(crate) fn begin<'py>(
     board: &Bound<'py, PyTaskBoard>,
     tool: &str,
     stream: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = board.py();
-    let id = task_id(random_bits());
+    let id = task_id(u128::from_ne_bytes(random_bytes()?));
     BEGIN_TASK.get(py)?.call1((board, &id, tool, stream))?;
     response::notice(py, &Notice::Started { tool: tool.to_owned() }, &id)
 }
 
-type Entries = Vec<(String, Py<PyAny>)>;
+type TaskEntries = Vec<(String, Py<PyAny>)>;
 
-fn copied<'a>(py: Python<'_>, entries: impl Iterator<Item = (&'a str, &'a Py<PyAny>)>) -> Entries {
+fn copied<'a>(py: Python<'_>, entries: impl Iterator<Item = (&'a str, &'a Py<PyAny>)>) -> TaskEntries {
     entries.map(|(id, object)| (id.to_owned(), object.clone_ref(py))).collect()
 }
 
-fn dict(py: Python<'_>, entries: Entries) -> PyResult<Bound<'_, PyDict>> {
+fn dict(py: Python<'_>, entries: TaskEntries) -> PyResult<Bound<'_, PyDict>> {
     let dict = PyDict::new(py);
     for (id, object) in entries {
         dict.set_item(id, object)?;
@@ -81,30 +75,30 @@ fn dict(py: Python<'_>, entries: Entries) -> PyResult<Bound<'_, PyDict>> {
 
 #[pymethods]
 impl PyTaskBoard {
-    /// Note that a task runs.
+    /// Record a running task.
     fn start(&self, task_id: &str, task: Py<PyAny>) {
         self.board().start(task_id, task);
     }
 
-    /// Note what a task came to. Nothing is kept of a task that was cancelled.
+    /// Record the outcome of a task. Nothing is kept of a task that was cancelled.
     fn finish(&self, task_id: &str, outcome: Py<PyAny>) {
         let done = self.board().finish(task_id, outcome, self.now());
         drop(done);
     }
 
-    /// Note that a task has come to its end without an outcome.
+    /// Remove a task that has ended without an outcome.
     fn forget(&self, task_id: &str) {
         let task = self.board().forget(task_id);
         drop(task);
     }
 
-    /// Note that a task will not come to its end, because its event loop is closed.
+    /// Record that a task will never end, because its event loop is closed.
     fn lose(&self, py: Python<'_>, task_id: &str) -> PyResult<()> {
         self.finish(task_id, response::notice(py, &Notice::LoopClosed, task_id)?.unbind());
         Ok(())
     }
 
-    /// Take the outcome of a task, or say why there is none.
+    /// Remove and return the outcome of a task, or a response that explains why there is none.
     fn fetch<'py>(&self, py: Python<'py>, task_id: &str) -> PyResult<Bound<'py, PyAny>> {
         self.sweep();
         let fetched = self.board().fetch(task_id);
@@ -114,7 +108,7 @@ impl PyTaskBoard {
         }
     }
 
-    /// Give the task to cancel, if there is one, and say so.
+    /// Return the task to cancel, if there is one, and the response to the request.
     fn cancel<'py>(&self, py: Python<'py>, task_id: &str) -> PyResult<(Option<Py<PyAny>>, Bound<'py, PyAny>)> {
         self.sweep();
         let cancelled = self.board().cancel(task_id).map(|task| task.clone_ref(py));
@@ -124,13 +118,13 @@ impl PyTaskBoard {
         }
     }
 
-    /// Say that somebody has waited long enough.
+    /// The response to a wait that timed out.
     #[staticmethod]
     fn still_running<'py>(py: Python<'py>, task_id: &str, seconds: String) -> PyResult<Bound<'py, PyAny>> {
         response::notice(py, &Notice::StillRunning { seconds }, task_id)
     }
 
-    /// Say that a task was cancelled while somebody waited for it.
+    /// The response to a wait whose task was cancelled.
     #[staticmethod]
     fn cancelled<'py>(py: Python<'py>, task_id: &str) -> PyResult<Bound<'py, PyAny>> {
         response::notice(py, &Notice::CancelledMeanwhile, task_id)
@@ -147,29 +141,29 @@ impl PyTaskBoard {
         dict(py, tasks)
     }
 
-    /// List the tasks that are cancelled, but not yet at their end.
+    /// List the cancelled tasks that have not ended yet.
     fn leaving<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let tasks = copied(py, self.board().leaving());
         dict(py, tasks)
     }
 
-    /// Look at an outcome that nobody has fetched.
+    /// Return an outcome that was not fetched yet, and keep it.
     fn outcome(&self, py: Python<'_>, task_id: &str) -> Option<Py<PyAny>> {
         self.sweep();
         self.board().outcome(task_id).map(|outcome| outcome.clone_ref(py))
     }
 
-    /// List the outcomes that nobody has fetched.
+    /// List the outcomes that were not fetched yet.
     fn outcomes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         self.sweep();
         let outcomes = copied(py, self.board().finished());
         dict(py, outcomes)
     }
 
-    /// Set how many outcomes are kept, and for how many seconds.
+    /// Set the number of outcomes to keep, and the number of seconds.
     fn limit(&self, count: usize, age: f64) -> PyResult<()> {
         let age = if age == f64::INFINITY { Ok(Duration::MAX) } else { Duration::try_from_secs_f64(age) };
-        let age = age.map_err(|_| PyValueError::new_err("age must be a number of seconds that is not negative"))?;
+        let age = age.map_err(|_| PyValueError::new_err("age must be a non-negative number of seconds"))?;
         let dropped = self.board().limit(Limits { count, age }, self.now());
         drop(dropped);
         Ok(())
@@ -180,7 +174,7 @@ impl PyTaskBoard {
         let board = match self.board.try_lock() {
             Ok(board) => board,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            // A thread that holds the lock is using the board, which is then not garbage.
+            // A thread that holds the lock uses the board, so it is not garbage.
             Err(TryLockError::WouldBlock) => return Ok(()),
         };
         board.running().chain(board.leaving()).chain(board.finished()).try_for_each(|(_, object)| visit.call(object))

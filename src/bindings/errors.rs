@@ -1,4 +1,4 @@
-//! The core's errors as Python exceptions; one arm for each, so that a new error asks for its exception.
+//! The mapping of the core's errors to Python exceptions, without a catch-all arm, so that a new error needs its exception.
 
 use std::any::Any;
 
@@ -8,8 +8,9 @@ use pyo3::types::PyType;
 
 use crate::Error;
 use crate::native::Failure;
+use crate::native::run::panic_message;
 
-/// The number that every system has for a missing file.
+/// The error number for a missing file, the same on every system.
 const ENOENT: i32 = 2;
 
 /// Declares the exceptions, and the function that resolves all of them.
@@ -24,7 +25,7 @@ macro_rules! exceptions {
             let module = py.import("toolcrib.errors")?;
             $(
                 module.getattr(stringify!($name))?.cast_into::<PyType>()?;
-                // It is there, so pyo3 finds it too, and keeps it.
+                // It exists, so pyo3 finds it as well, and keeps it.
                 let _ = py.get_type::<python::$name>();
             )*
             Ok(())
@@ -79,18 +80,18 @@ exceptions! {
     NativeToolError,
 }
 
-/// Resolves the exceptions. pyo3 makes an exception when Rust returns to Python, where it can only abort the process if the
-/// class cannot be imported: while the interpreter shuts down, say, or for a frame without builtins.
+/// Resolves the exceptions. pyo3 makes an exception when Rust returns to Python, and aborts the process if its class cannot
+/// be imported then, for example while the interpreter shuts down, or for a frame without builtins.
 pub(crate) fn init(py: Python<'_>) -> PyResult<()> {
     resolve(py)?;
-    // A panic that pyo3 catches is raised as `PanicException`, which `except Exception` lets pass. Making one raises our own
-    // exception instead, and what is raised while an exception is made takes its place.
+    // A panic that pyo3 catches is raised as `PanicException`, which `except Exception` does not catch. Making one raises
+    // `InternalError`, and an exception that is raised while another is made takes its place.
     py.get_type::<PanicException>().setattr("__new__", wrap_pyfunction!(raise_internal, py)?)
 }
 
-/// Raise an `InternalError` in place of the exception that was to be made.
+/// Raise an `InternalError` in place of a `PanicException`.
 #[pyfunction]
-#[pyo3(signature = (_class, what="an unknown panic"))]
+#[pyo3(signature = (_class, what="unknown panic"))]
 fn raise_internal(_class: &Bound<'_, PyAny>, what: &str) -> PyResult<()> {
     Err(internal_error(what))
 }
@@ -162,14 +163,9 @@ impl From<Error> for PyErr {
     }
 }
 
-/// A panic caught at the border: a defect of toolcrib, told as an ordinary exception so that the program lives on.
+/// The exception for a panic that was caught before it reached Python: an ordinary one, so that the program goes on.
 pub(crate) fn internal(panic: &(dyn Any + Send)) -> PyErr {
-    let what = panic
-        .downcast_ref::<&str>()
-        .map(|text| (*text).to_owned())
-        .or_else(|| panic.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "an unknown panic".to_owned());
-    internal_error(&what)
+    internal_error(&panic_message(panic))
 }
 
 /// The exception for a defect of toolcrib itself.

@@ -1,11 +1,9 @@
-//! Events of the calls of a toolkit: `Event`, the queues that listeners read, and the functions that are subscribed.
-#![allow(
-    clippy::doc_markdown,
-    reason = "what `help()` shows is Python's documentation, where sections list bare names"
-)]
+//! Events of a toolkit's calls: `Event`, the queues of listeners, and the handlers that are subscribed.
+#![allow(clippy::doc_markdown, reason = "`help()` shows these comments, and Python's documentation lists bare names")]
+#![allow(clippy::needless_pass_by_value, reason = "pyo3 prescribes the signatures of special methods")]
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use pyo3::exceptions::PyValueError;
@@ -17,8 +15,9 @@ use super::call::LISTENERS;
 use super::copying::copied;
 use super::policy::PyPermissions;
 use crate::call::{CallInfo, EventHub, EventKind, Kinds, Listener};
+use crate::sync::lock;
 
-/// One thing that happened to a call.
+/// An event of a call.
 #[pyclass(name = "Event", module = "toolcrib", frozen)]
 pub(crate) struct PyEvent {
     kind: EventKind,
@@ -30,7 +29,7 @@ pub(crate) struct PyEvent {
 }
 
 impl PyEvent {
-    /// The same event for somebody of their own: what they do to it, nobody else sees.
+    /// A copy for one listener, whose changes to it are not seen by others.
     fn copy(&self, py: Python<'_>) -> PyResult<Py<Self>> {
         let data = copied(self.data.bind(py))?.unbind();
         let (call_id, tool, caller) = (self.call_id.clone(), self.tool.clone(), self.caller.clone());
@@ -40,37 +39,37 @@ impl PyEvent {
 
 #[pymethods]
 impl PyEvent {
-    /// What happened.
+    /// The type of event.
     #[getter]
     fn r#type(&self) -> &'static str {
         self.kind.as_str()
     }
 
-    /// The id that the model gave the call, or one that was made up for it.
+    /// The id of the call, from the model or generated.
     #[getter]
     fn call_id(&self) -> &str {
         &self.call_id
     }
 
-    /// The name of the tool that the request asks for; None if it asks for none.
+    /// The name of the tool; None if the request has none.
     #[getter]
     fn tool(&self) -> Option<&str> {
         self.tool.as_deref()
     }
 
-    /// The caller of the view through which the call came.
+    /// The caller of the view that was called.
     #[getter]
     fn caller(&self) -> Option<&str> {
         self.caller.as_deref()
     }
 
-    /// When it happened, in seconds since 1970.
+    /// The time of the event, in seconds since 1970.
     #[getter]
     fn time(&self) -> f64 {
         self.time
     }
 
-    /// What there is to say about it.
+    /// The details, by their names.
     #[getter]
     fn data(&self, py: Python<'_>) -> Py<PyDict> {
         self.data.clone_ref(py)
@@ -81,25 +80,24 @@ impl PyEvent {
         format!("Event(type='{}', call_id={:?}, tool={tool:?})", self.kind.as_str(), self.call_id)
     }
 
-    #[allow(clippy::needless_pass_by_value, reason = "the signature that pyo3 asks for")]
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.data)
     }
 }
 
 /// An event in a queue.
-type Told = Arc<Py<PyEvent>>;
+type QueuedEvent = Arc<Py<PyEvent>>;
 
-/// Functions that are called when the next event comes.
+/// Functions that are called with the next event.
 #[derive(Default)]
 struct Wakers(Mutex<Vec<Py<PyAny>>>);
 
 impl Wakers {
     fn list(&self) -> MutexGuard<'_, Vec<Py<PyAny>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 
-    /// Calls all of them, once, while no lock is held.
+    /// Calls each of them once, without the lock.
     fn wake(&self, py: Python<'_>) {
         let wakers = std::mem::take(&mut *self.list());
         for waker in wakers {
@@ -110,21 +108,21 @@ impl Wakers {
     }
 }
 
-/// One listener's end of the events of a toolkit, for `toolcrib.events` to wait at.
-#[pyclass(name = "EventQueue", module = "toolcrib._core", frozen)]
+/// The queue of one listener, for `toolcrib.events` to wait on.
+#[pyclass(name = "_EventQueue", module = "toolcrib._core", frozen)]
 pub(crate) struct PyEventQueue {
-    listener: Listener<Told>,
+    listener: Listener<QueuedEvent>,
     wakers: Arc<Wakers>,
     is_closed: AtomicBool,
 }
 
 impl PyEventQueue {
-    /// Listens to a hub.
-    fn new(hub: &EventHub<Told>, kinds: Kinds, size: usize) -> Self {
+    /// Subscribes to a hub.
+    fn new(hub: &EventHub<QueuedEvent>, kinds: Kinds, size: usize) -> Self {
         let wakers = Arc::<Wakers>::default();
-        let told = wakers.clone();
-        // While the interpreter shuts down nothing can be called, and nothing waits any more.
-        let waker = Box::new(move || Python::try_attach(|py| told.wake(py)).unwrap_or_default());
+        let woken = wakers.clone();
+        // While the interpreter shuts down no function can be called, and none is waited for.
+        let waker = Box::new(move || Python::try_attach(|py| woken.wake(py)).unwrap_or_default());
         LISTENERS.fetch_add(1, Ordering::Relaxed);
         Self { listener: hub.listen(kinds, size, Some(waker)), wakers, is_closed: AtomicBool::new(false) }
     }
@@ -141,21 +139,21 @@ impl PyEventQueue {
 
 #[pymethods]
 impl PyEventQueue {
-    /// Take the oldest event, if there is one.
+    /// Remove and return the oldest event, if there is one.
     fn take(&self, py: Python<'_>) -> PyResult<Option<Py<PyEvent>>> {
         self.listener.take().map(|event| event.get().copy(py)).transpose()
     }
 
-    /// Have a function called when the next event comes or the queue is closed; at once if that is so already.
+    /// Call a function once, when the next event comes or the queue is closed; at once if either has happened.
     fn wake(&self, py: Python<'_>, waker: Py<PyAny>) {
         self.wakers.list().push(waker);
-        // Only now: an event that came before found nobody to wake.
+        // Checked after the push: an event that came before has woken no function.
         if self.is_closed() || !self.listener.is_empty() {
             self.wakers.wake(py);
         }
     }
 
-    /// Take back what `wake` was given, if it was not called yet.
+    /// Remove a function that was passed to `wake` and was not called yet.
     fn forget(&self, waker: &Bound<'_, PyAny>) {
         let gone = {
             let mut wakers = self.wakers.list();
@@ -165,13 +163,13 @@ impl PyEventQueue {
         drop(gone);
     }
 
-    /// How many events made room for newer ones before anybody took them.
+    /// The number of unread events that were dropped for newer ones.
     #[getter]
     fn dropped(&self) -> u64 {
         self.listener.dropped()
     }
 
-    /// Whether nothing more will come.
+    /// True if no more events will come.
     #[getter]
     fn is_closed(&self) -> bool {
         self.is_closed.load(Ordering::Relaxed)
@@ -183,12 +181,11 @@ impl PyEventQueue {
         self.wakers.wake(py);
     }
 
-    #[allow(clippy::needless_pass_by_value, reason = "the signature that pyo3 asks for")]
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        // Each event is counted once for each queue that it is in, which is more than its references: only those that no
-        // other queue has can be part of a circle that ends here.
+        // An event is visited once for each queue that it is in, but those queues share one reference to it. So only events
+        // that are in no other queue may be visited.
         self.listener.try_each(|event| if Arc::strong_count(event) == 1 { visit.call(&**event) } else { Ok(()) })?;
-        // A thread that holds the lock is using the queue, which is then not garbage.
+        // A thread that holds the lock uses the queue, so it is not garbage.
         self.wakers.0.try_lock().map_or(Ok(()), |wakers| wakers.iter().try_for_each(|waker| visit.call(waker)))
     }
 
@@ -205,11 +202,11 @@ impl Drop for PyEventQueue {
     }
 }
 
-/// The listeners of a toolkit.
+/// The listeners of a toolkit: queues, and handlers that are called at once.
 #[derive(Default)]
 pub(crate) struct Listeners {
-    /// The queues of those that read events when they have the time.
-    hub: EventHub<Told>,
+    /// The queues.
+    hub: EventHub<QueuedEvent>,
     subscribers: Mutex<Subscribers>,
 }
 
@@ -227,7 +224,7 @@ impl Drop for Subscribers {
 
 impl Listeners {
     fn subscribers(&self) -> MutexGuard<'_, Subscribers> {
-        self.subscribers.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.subscribers)
     }
 
     /// True if there is a listener.
@@ -235,7 +232,7 @@ impl Listeners {
         self.hub.is_watched() || !self.subscribers().handlers.is_empty()
     }
 
-    /// Emits an event, whose data are made only if there is a listener for it. Handler errors never reach the call.
+    /// Emits an event. The data are made only if there is a listener for it; handler errors never reach the call.
     pub(crate) fn emit<'py>(
         &self,
         py: Python<'py>,
@@ -254,7 +251,7 @@ impl Listeners {
         let event = data().and_then(|data| {
             let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
             let (call_id, tool) = (call.id.clone(), call.tool.clone());
-            // What was sent may be changed later by its sender.
+            // The sender may change its data later.
             let data = copied(&data)?.unbind();
             Py::new(py, PyEvent { kind, call_id, tool, caller: call.caller.clone(), time, data })
         });
@@ -273,12 +270,12 @@ impl Listeners {
     }
 
     pub(crate) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
-        // A thread that holds the lock is using the listeners, which are then not garbage.
+        // A thread that holds the lock uses the listeners, so they are not garbage.
         let Ok(subscribers) = self.subscribers.try_lock() else { return Ok(()) };
         subscribers.handlers.iter().try_for_each(|(_, _, handler)| visit.call(handler))
     }
 
-    /// Drops the handlers, where no lock is held.
+    /// Drops the handlers, without the lock.
     pub(crate) fn clear(&self) {
         let handlers = std::mem::take(&mut self.subscribers().handlers);
         LISTENERS.fetch_sub(handlers.len(), Ordering::Relaxed);
@@ -289,15 +286,14 @@ impl Listeners {
 fn kind_of(word: &str) -> PyResult<EventKind> {
     EventKind::parse(word).ok_or_else(|| {
         let known: Vec<_> = EventKind::ALL.iter().map(|kind| format!("'{}'", kind.as_str())).collect();
-        PyValueError::new_err(format!("there is no event '{word}': a type is one of {}", known.join(", ")))
+        PyValueError::new_err(format!("unknown event type '{word}': expected one of {}", known.join(", ")))
     })
 }
 
 #[pymethods]
 impl PyPermissions {
-    /// Open a queue for the events of these types, or of all.
+    /// Open a queue for events of these types, or of all types.
     #[pyo3(signature = (types, size))]
-    #[allow(clippy::needless_pass_by_value, reason = "pyo3 hands over what it has converted")]
     fn listen(&self, types: Option<Vec<String>>, size: usize) -> PyResult<PyEventQueue> {
         let kinds = match types {
             None => Kinds::ALL,
@@ -306,7 +302,7 @@ impl PyPermissions {
         Ok(PyEventQueue::new(&self.listeners.hub, kinds, size))
     }
 
-    /// Call a function with each event of a type; gives the number to unsubscribe it by.
+    /// Call a function with each event of a type; return the number to unsubscribe it by.
     fn subscribe(&self, r#type: &str, handler: Py<PyAny>) -> PyResult<u64> {
         let kind = kind_of(r#type)?;
         let mut subscribers = self.listeners.subscribers();
@@ -317,7 +313,7 @@ impl PyPermissions {
         Ok(id)
     }
 
-    /// Unsubscribe a function; false if that was done before.
+    /// Unsubscribe a function; return False if that was done before.
     fn unsubscribe(&self, number: u64) -> bool {
         let gone = {
             let mut subscribers = self.listeners.subscribers();

@@ -69,7 +69,7 @@ objects! {
     DIALECT_SCHEMAS = "toolcrib.dialects", "DialectSchemas";
     TRACED_TEXT = "toolcrib.tracing", "_text";
     ASK_APPROVER = "toolcrib._approver", "ask";
-    WAKE_APPROVALS = "toolcrib._approver", "wake_all";
+    CANCEL_QUESTIONS = "toolcrib._approver", "cancel_all";
     APPROVAL = "toolcrib.policy", "Approval";
     APPROVAL_REQUEST = "toolcrib.policy", "ApprovalRequest";
     FINISH = "toolcrib._finish", "Finish";

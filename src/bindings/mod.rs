@@ -73,21 +73,22 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<roles::PyRoles>()?;
     module.add_class::<roster::PyToolRoster>()?;
     module.add_class::<response::PyToolResponse>()?;
-    module.add_class::<background::PyTaskBoard>()?;
-    module.add_class::<policy::PyPermissions>()?;
-    module.add_class::<worker::AwaitableJob>()?;
     module.add_class::<policy::PyPolicy>()?;
     module.add_class::<policy::PyApprovals>()?;
     module.add_class::<policy::PyExplanation>()?;
     module.add_class::<events::PyEvent>()?;
-    module.add_class::<events::PyEventQueue>()?;
     module.add_class::<dialect::PyDialectTool>()?;
     tool_call::install(module)?;
     module.add_class::<argument_reader::PyArgumentReader>()?;
     text::install(module)?;
     tell::install(module)?;
     artifactflow::install(module)?;
-    // Not by `add_function`, which would make it a public name.
+    // Not by `add_class` and `add_function`, which would list them in `__all__`.
+    let py = module.py();
+    module.setattr("_TaskBoard", py.get_type::<background::PyTaskBoard>())?;
+    module.setattr("_Permissions", py.get_type::<policy::PyPermissions>())?;
+    module.setattr("_AwaitableJob", py.get_type::<worker::AwaitableJob>())?;
+    module.setattr("_EventQueue", py.get_type::<events::PyEventQueue>())?;
     module.setattr("_as_response", wrap_pyfunction!(value::_as_response, module)?)?;
     worker::install(module)?;
     native::init(module)?;

@@ -1,9 +1,9 @@
-//! OpenTelemetry as the application has it: finds out whether anybody traces, and speaks the API's language.
+//! OpenTelemetry spans of calls, through the API that the application has imported.
 //!
-//! Only the Python API is used, so that the application's own sampler, processors and exporters apply. A tracer that
-//! misbehaves is reported as unraisable and never comes in the way of a call.
+//! Only the Python API is used, so that the application's own sampler, processors and exporters apply. Errors of a tracer
+//! are reported as unraisable and never reach a call.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -12,42 +12,43 @@ use pyo3::types::{PyDict, PyString};
 use super::call;
 use super::imported::{TRACED_TEXT, import_module};
 use super::modules::imported;
+use crate::sync::lock;
 use crate::trace::{Outcome, ToolSpan, key};
 
-/// Who is there to hear of a call.
-pub(crate) enum Found {
-    /// Nobody, as long as no module is imported.
-    Nobody,
-    /// Nobody yet: the API is there, and a provider may be set at any time. With it, the variables of
-    /// `opentelemetry.trace` and what [`PROVIDER`] is among them, if that is where to look.
+/// The result of [`find`].
+pub(crate) enum TracerLookup {
+    /// Tracing is disabled, or the API is not imported.
+    Disabled,
+    /// There is no tracer yet, but a provider may be set at any time. The globals of `opentelemetry.trace` and the present
+    /// value of [`PROVIDER`] are included if a new provider will be seen there.
     NotYet(Option<(Py<PyDict>, Py<PyAny>)>),
-    /// Somebody.
+    /// The tracer of the provider.
     Tracer(Arc<Tracer>),
 }
 
-/// The variable that holds the provider of the whole process.
+/// The variable of `opentelemetry.trace` that holds the global provider.
 pub(crate) const PROVIDER: &str = "_TRACER_PROVIDER";
 
-/// What a call needs in order to be traced.
+/// A tracer with the settings for spans.
 pub(crate) struct Tracer {
     api: Arc<Api>,
     start_span: Py<PyAny>,
-    settings: Settings,
+    settings: TraceSettings,
 }
 
-/// What `toolcrib.tracing.configure` sets.
+/// The settings of `toolcrib.tracing.configure`.
 #[derive(Clone, Copy)]
-struct Settings {
+struct TraceSettings {
     enabled: bool,
     arguments: bool,
     results: bool,
     limit: usize,
 }
 
-/// How much of arguments and results is recorded, in characters, unless told otherwise.
+/// Default number of characters that are recorded of arguments and results.
 const LIMIT: usize = 4096;
 
-/// The functions of the API that calls use, and the global variables of `opentelemetry.trace`.
+/// The functions of the API, and the global variables of `opentelemetry.trace`.
 struct Api {
     globals: Py<PyDict>,
     internal: Py<PyAny>,
@@ -59,28 +60,29 @@ struct Api {
     detach: Py<PyAny>,
 }
 
-struct Known {
-    settings: Settings,
-    /// The provider that `configure` was given.
+/// The state of tracing in this process.
+struct TraceState {
+    settings: TraceSettings,
+    /// The provider passed to `configure`.
     given: Option<Py<PyAny>>,
     api: Option<Arc<Api>>,
-    /// The provider that was seen last, with its tracer if it is a real one.
+    /// The last provider, with its tracer unless that is a no-op.
     provider: Option<(Py<PyAny>, Option<Arc<Tracer>>)>,
 }
 
-static KNOWN: Mutex<Known> = Mutex::new(Known {
-    settings: Settings { enabled: true, arguments: false, results: false, limit: LIMIT },
+static STATE: Mutex<TraceState> = Mutex::new(TraceState {
+    settings: TraceSettings { enabled: true, arguments: false, results: false, limit: LIMIT },
     given: None,
     api: None,
     provider: None,
 });
 
-/// Nothing is left half changed under the lock, and no Python code runs there.
-fn known() -> MutexGuard<'static, Known> {
-    KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
+/// The state, locked; no Python code may run meanwhile.
+fn state() -> MutexGuard<'static, TraceState> {
+    lock(&STATE)
 }
 
-/// Sets how calls are traced from now on.
+/// Changes the settings for calls from now on.
 #[pyfunction]
 #[pyo3(name = "_configure_tracing")]
 fn configure(
@@ -90,66 +92,69 @@ fn configure(
     record_results: bool,
     limit: usize,
 ) {
-    let settings = Settings { enabled, arguments: record_arguments, results: record_results, limit };
+    let settings = TraceSettings { enabled, arguments: record_arguments, results: record_results, limit };
     let old = {
-        let mut known = known();
-        known.settings = settings;
-        (std::mem::replace(&mut known.given, tracer_provider), known.provider.take())
+        let mut state = state();
+        state.settings = settings;
+        (std::mem::replace(&mut state.given, tracer_provider), state.provider.take())
     };
     drop(old);
     call::ask_who_traces();
 }
 
-/// Adds what `toolcrib.tracing` is made of.
+/// Adds the function behind `toolcrib.tracing`.
 pub(crate) fn install(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    // Not `add`, which would list it among what the module offers.
+    // Not by `add_function`, which would make it a public name.
     module.setattr("_configure_tracing", wrap_pyfunction!(configure, module)?)
 }
 
-/// Finds out who is there to hear of a call.
-pub(crate) fn find(py: Python<'_>) -> Found {
+/// Finds the tracer for calls.
+pub(crate) fn find(py: Python<'_>) -> TracerLookup {
     let (is_enabled, given, api) = {
-        let known = known();
-        (known.settings.enabled, known.given.as_ref().map(|given| given.clone_ref(py)), known.api.clone())
+        let state = state();
+        (state.settings.enabled, state.given.as_ref().map(|given| given.clone_ref(py)), state.api.clone())
     };
     if !is_enabled {
-        return Found::Nobody;
+        return TracerLookup::Disabled;
     }
     let api = match api.map_or_else(|| Api::find(py, given.is_some()), |api| Ok(Some(api))) {
         Ok(Some(api)) => api,
-        Ok(None) => return Found::Nobody,
+        Ok(None) => return TracerLookup::Disabled,
         // The module is being imported at this moment.
-        Err(_) => return Found::NotYet(None),
+        Err(_) => return TracerLookup::NotYet(None),
     };
     if let Some(given) = given {
-        return tracer_of(py, &api, given).map_or(Found::NotYet(None), Found::Tracer);
+        return tracer_of(py, &api, given).map_or(TracerLookup::NotYet(None), TracerLookup::Tracer);
     }
     let provider = api.global_provider(py);
     let tracer = provider.as_ref().and_then(|provider| tracer_of(py, &api, provider.clone_ref(py)));
-    tracer.map_or_else(|| Found::NotYet(provider.map(|seen| (api.globals.clone_ref(py), seen))), Found::Tracer)
+    tracer.map_or_else(
+        || TracerLookup::NotYet(provider.map(|seen| (api.globals.clone_ref(py), seen))),
+        TracerLookup::Tracer,
+    )
 }
 
-/// The tracer of a provider, unless it is one that does nothing.
+/// The tracer of a provider, unless it is a no-op.
 fn tracer_of(py: Python<'_>, api: &Arc<Api>, provider: Py<PyAny>) -> Option<Arc<Tracer>> {
     let settings = {
-        let known = known();
-        if let Some((_, tracer)) = known.provider.as_ref().filter(|(seen, _)| seen.is(&provider)) {
+        let state = state();
+        if let Some((_, tracer)) = state.provider.as_ref().filter(|(seen, _)| seen.is(&provider)) {
             return tracer.clone();
         }
-        known.settings
+        state.settings
     };
     let start_span = api.start_span(provider.bind(py)).unwrap_or_else(|error| {
         error.write_unraisable(py, Some(provider.bind(py)));
         None
     });
     let tracer = start_span.map(|start_span| Arc::new(Tracer { api: api.clone(), start_span, settings }));
-    let old = known().provider.replace((provider, tracer.clone()));
+    let old = state().provider.replace((provider, tracer.clone()));
     drop(old);
     tracer
 }
 
 impl Api {
-    /// The API, if the application has imported it or is known to have it.
+    /// The API, imported if `import` is set; otherwise `None` unless the application has imported it.
     fn find(py: Python<'_>, import: bool) -> PyResult<Option<Arc<Self>>> {
         let name = intern!(py, "opentelemetry.trace");
         let module = if import {
@@ -158,7 +163,7 @@ impl Api {
             let Some(module) = imported(py, name)? else { return Ok(None) };
             module
         };
-        // Loads the provider that the environment names, as it does for whoever asks first.
+        // The first call loads the provider that the environment names.
         module.call_method0(intern!(py, "get_tracer_provider"))?;
         let context = import_module(py, "opentelemetry.context")?;
         let api = Arc::new(Self {
@@ -171,22 +176,22 @@ impl Api {
             attach: context.getattr("attach")?.unbind(),
             detach: context.getattr("detach")?.unbind(),
         });
-        let old = known().api.replace(api.clone());
+        let old = state().api.replace(api.clone());
         drop(old);
         Ok(Some(api))
     }
 
-    /// The provider that the application has set. The variable is read, because asking the API makes a stand-in.
+    /// The provider that the application has set. The variable is read, because the API's function would create a proxy.
     fn global_provider(&self, py: Python<'_>) -> Option<Py<PyAny>> {
         let globals = self.globals.bind(py);
         match globals.get_item(intern!(py, PROVIDER)) {
             Ok(Some(provider)) => Some(provider.unbind()),
-            // A version of the API that keeps it elsewhere.
+            // A version of the API without the variable.
             _ => globals.get_item("get_tracer_provider").ok()??.call0().ok().map(Bound::unbind),
         }
     }
 
-    /// How a provider starts spans; none if it does nothing with them.
+    /// The function by which a provider starts spans; `None` if it is a no-op.
     fn start_span(&self, provider: &Bound<'_, PyAny>) -> PyResult<Option<Py<PyAny>>> {
         if provider.is_none() || self.is_any_of(provider, ["ProxyTracerProvider", "NoOpTracerProvider"])? {
             return Ok(None);
@@ -212,7 +217,7 @@ impl Api {
 }
 
 impl Tracer {
-    /// Starts the span of a call below the current one; it is not made the current one.
+    /// Starts the span of a call as a child of the current one. It does not become the current one.
     pub(crate) fn start<'py>(&self, py: Python<'py>, call: &ToolSpan<'_>) -> PyResult<Bound<'py, PyAny>> {
         let attributes = PyDict::new(py);
         for (name, value) in call.attributes() {
@@ -226,30 +231,30 @@ impl Tracer {
         self.api.in_context.bind(span.py()).call1((span,))
     }
 
-    /// Makes a context the current one, and gives the token that takes it back.
+    /// Makes a context the current one, and returns the token that resets it.
     pub(crate) fn attach<'py>(&self, context: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         self.api.attach.bind(context.py()).call1((context,))
     }
 
-    /// Takes a context back, and gives the one that was current until then: the tool may have entered spans of its own, which
-    /// are still open when it goes on.
+    /// Resets a context, and returns the one that was current until then: the tool may have entered spans of its own, which
+    /// are still open when it is resumed.
     pub(crate) fn detach<'py>(&self, token: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let context = self.api.current.bind(token.py()).call0();
         self.api.detach.bind(token.py()).call1((token,))?;
         context
     }
 
-    /// Whether arguments are wanted.
+    /// True if arguments are recorded.
     pub(crate) fn records_arguments(&self) -> bool {
         self.settings.arguments
     }
 
-    /// Records what the model sent.
+    /// Records the arguments that the model sent.
     pub(crate) fn record_arguments(&self, span: &Bound<'_, PyAny>, arguments: &Bound<'_, PyAny>) -> PyResult<()> {
         self.record(span, key::ARGUMENTS, arguments)
     }
 
-    /// Records what the tool gave last, if that is wanted.
+    /// Records the last response, if results are recorded.
     pub(crate) fn record_result(&self, span: &Bound<'_, PyAny>, response: &Bound<'_, PyAny>) -> PyResult<()> {
         if !self.settings.results {
             return Ok(());
@@ -263,7 +268,7 @@ impl Tracer {
         set(span, key, text)
     }
 
-    /// Writes down how the call ended.
+    /// Records the outcome of the call.
     pub(crate) fn conclude(&self, span: &Bound<'_, PyAny>, outcome: &Outcome) -> PyResult<()> {
         let py = span.py();
         let Some(error) = outcome.error_type() else { return Ok(()) };

@@ -1,4 +1,4 @@
-//! What the native driver does for the permission stage: the time, the audit, the approvals, the events.
+//! The host of the permission stage in the native driver: clock, audit, approvals and events.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,17 +7,18 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use super::{NativeTool, Toolkit};
+use crate::bytes::random_bytes;
 use crate::call::{CallInfo, CheckedArguments, Event, EventKind, Host, Reply, Standing, Unfit};
-use crate::policy::{Approvals, AuditRecord, Key, Policy};
+use crate::policy::{Approvals, AuditRecord, Policy};
 use crate::registry::{Registry, Tool};
 use crate::{Error, Result};
 
-/// The surroundings of one call, while the registry is looked at.
+/// The host of one call, while it holds the registry's lock.
 pub(super) struct NativeHost<'a> {
     toolkit: &'a Toolkit,
     registry: &'a Registry<NativeTool>,
     call: &'a CallInfo,
-    /// The tool that an approver was asked about.
+    /// The tool about which an approver was asked.
     asked: Option<&'a Tool<NativeTool>>,
 }
 
@@ -36,7 +37,7 @@ impl<'a> NativeHost<'a> {
         self.asked.or_else(|| self.registry.find(self.call.tool.as_deref()?))
     }
 
-    /// The tool that a call of the name goes to now.
+    /// The tool that a call of this name has at present.
     fn admitted(&self, name: &str) -> Result<&Tool<NativeTool>, Reply> {
         let admitted = self.registry.admit(name, self.toolkit.view.as_deref());
         admitted.map_err(|denial| Reply::refusing(name, &denial))
@@ -51,19 +52,19 @@ impl Host for NativeHost<'_> {
     }
 
     fn nonce(&self) -> Result<[u8; 16]> {
-        random()
+        random_bytes()
     }
 
     fn has_approver(&self) -> bool {
-        self.toolkit.shared.approver().is_some()
+        self.toolkit.state.approver().is_some()
     }
 
     fn approvals(&self) -> Result<(Arc<Approvals>, Duration)> {
-        self.toolkit.shared.approvals()
+        self.toolkit.state.approvals()
     }
 
     fn record(&self, record: &AuditRecord<'_>) -> Result<(), String> {
-        match self.toolkit.shared.audit() {
+        match self.toolkit.state.audit() {
             Some(audit) => audit.record(record).map_err(|error| error.to_string()),
             None => Ok(()),
         }
@@ -112,7 +113,7 @@ impl Host for NativeHost<'_> {
     }
 
     fn cancel_questions(&self) {
-        self.toolkit.shared.cancel_questions();
+        self.toolkit.state.cancel_questions();
     }
 
     fn warn(&self, text: &str) {
@@ -134,20 +135,4 @@ pub(super) fn emit(toolkit: &Toolkit, kind: EventKind, call: &str, tool: &str, d
         };
         events.emit(event);
     }
-}
-
-/// A key for approvals that end with the process.
-pub(super) fn random_key() -> Result<Key> {
-    random().map(Key::new)
-}
-
-fn random<const N: usize>() -> Result<[u8; N]> {
-    let mut bytes = [0; N];
-    getrandom::fill(&mut bytes).map_err(|error| Error::FileAccess {
-        path: "the system's random numbers".to_owned(),
-        doing: "read",
-        code: None,
-        reason: error.to_string(),
-    })?;
-    Ok(bytes)
 }

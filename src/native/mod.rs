@@ -1,13 +1,17 @@
 //! Tools written in Rust, and the driver that runs them on tokio.
 //!
-//! Read it in this order: [`NativeTool`] is an async function or a stream with its schema, [`ToolContext`] is what it is
-//! told about its call, [`Run`] is one execution of it; [`Toolkit`] has the tools of a program without Python, [`ToolStream`]
-//! is the path of one call there; [`Runtime`] is the tokio runtime of a host that has none, such as a Python process;
-//! [`tools`] come with the crate.
+//! Read it in this order:
+//!
+//! 1. `tool`: [`NativeTool`], an async function or a stream with its schema, and the [`ToolContext`] that it receives;
+//!    `schema` generates the schema of its parameters;
+//! 2. `run`: [`Run`], one execution of a tool, with its errors and panics;
+//! 3. `toolkit`: [`Toolkit`], the tools of a program without Python;
+//! 4. `stream`: [`ToolStream`], the path of one call there; `host` is the clock, audit and approver of its permission stage;
+//! 5. `runtime`: [`Runtime`], the tokio runtime for a host that has none, such as a Python process;
+//! 6. [`tools`]: the tools that come with the crate.
 
-mod context;
 mod host;
-mod run;
+pub(crate) mod run;
 mod runtime;
 mod schema;
 mod stream;
@@ -15,9 +19,8 @@ mod tool;
 mod toolkit;
 pub mod tools;
 
-pub use context::ToolContext;
 pub use run::{Failure, Run, ToolError};
-pub use runtime::{Delivery, Room, Runtime, ShutDown, Task};
+pub use runtime::{Delivery, QueueSlot, Runtime, ShutDown, Task};
 pub use stream::ToolStream;
-pub use tool::{Json, NativeTool};
+pub use tool::{Json, NativeTool, ToolContext};
 pub use toolkit::Toolkit;

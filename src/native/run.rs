@@ -1,4 +1,4 @@
-//! One execution of a native tool: its responses, or why there are no more of them.
+//! One run of a native tool: the stream of its responses, errors and panics included.
 
 use std::any::Any;
 use std::fmt;
@@ -23,7 +23,7 @@ pub struct ToolError {
 }
 
 impl ToolError {
-    /// An error that says this to the model.
+    /// Makes an error with this text.
     #[must_use]
     pub fn new(message: impl Into<String>) -> Self {
         Self { message: message.into() }
@@ -36,7 +36,7 @@ impl ToolError {
     }
 }
 
-/// Not `std::error::Error` itself, so that everything that is one can become a `ToolError`.
+/// `ToolError` is not a `std::error::Error` itself, so that every type that is one can become a `ToolError`.
 impl fmt::Display for ToolError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.message)
@@ -49,7 +49,7 @@ impl<E: std::error::Error> From<E> for ToolError {
         let mut source = error.source();
         while let Some(cause) = source {
             let text = cause.to_string();
-            // Many errors quote their source.
+            // Many errors include the text of their source.
             if !message.contains(&text) {
                 message.push_str(": ");
                 message.push_str(&text);
@@ -60,10 +60,10 @@ impl<E: std::error::Error> From<E> for ToolError {
     }
 }
 
-/// The reason for which a tool gives no more responses.
+/// The failure that ends a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Failure {
-    /// The arguments fit the schema, but not the type that they are read into.
+    /// The arguments are valid for the schema, but not for the type of the parameters.
     Arguments(String),
     /// The tool returned an error.
     Returned(ToolError),
@@ -85,42 +85,42 @@ impl Failure {
     }
 }
 
-/// A tool under way: the stream of its responses.
+/// A tool that runs: the stream of its responses.
 ///
-/// The tool starts with the first poll. The run ends after the first failure; a panic of the tool is caught and is such
-/// a failure. Dropping the run drops the tool's future and cancels the token of its context.
+/// The tool starts with the first poll. The run ends after the first failure, and a panic of the tool is such a failure.
+/// Dropping the run drops the tool's future and cancels the token of its context.
 #[must_use = "a tool does nothing unless its responses are polled"]
 pub struct Run {
-    state: State,
+    state: RunState,
     _cancel: DropGuard,
 }
 
 type Begin = Box<dyn FnOnce() -> Result<Responses, Failure> + Send>;
 
-enum State {
+enum RunState {
     Fresh(Begin),
     Running(Responses),
     Over,
 }
 
 impl Run {
-    /// A run that makes its responses with `begin`.
+    /// Makes a run whose responses come from `begin`.
     pub(super) fn new(
         token: CancellationToken,
         begin: impl FnOnce() -> Result<Responses, Failure> + Send + 'static,
     ) -> Self {
-        Self { state: State::Fresh(Box::new(begin)), _cancel: token.drop_guard() }
+        Self { state: RunState::Fresh(Box::new(begin)), _cancel: token.drop_guard() }
     }
 
-    /// One step of the tool's own code; an error is why it ended.
+    /// Polls the tool's own code once.
     fn step(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<ToolResponse>, Failure>> {
-        if let State::Fresh(_) = self.state
-            && let State::Fresh(begin) = std::mem::replace(&mut self.state, State::Over)
+        if let RunState::Fresh(_) = self.state
+            && let RunState::Fresh(begin) = std::mem::replace(&mut self.state, RunState::Over)
         {
-            self.state = State::Running(caught(begin)??);
+            self.state = RunState::Running(caught(begin)??);
         }
-        let State::Running(responses) = &mut self.state else { return Poll::Ready(Ok(None)) };
-        // What a panic leaves behind is dropped, and never polled again.
+        let RunState::Running(responses) = &mut self.state else { return Poll::Ready(Ok(None)) };
+        // A stream that has panicked is dropped, and never polled again.
         match caught(|| responses.as_mut().poll_next(context))? {
             Poll::Pending => Poll::Pending,
             Poll::Ready(response) => Poll::Ready(response.transpose().map_err(Failure::Returned)),
@@ -129,7 +129,7 @@ impl Run {
 
     /// Drops the tool's code, whose destructors may panic as well.
     fn end(&mut self) -> Result<(), Failure> {
-        let state = std::mem::replace(&mut self.state, State::Over);
+        let state = std::mem::replace(&mut self.state, RunState::Over);
         caught(|| drop(state))
     }
 }
@@ -159,13 +159,13 @@ impl fmt::Debug for Run {
     }
 }
 
-/// Calls code of a tool; its panic is a failure.
+/// Calls code of a tool, and turns its panic into a failure.
 fn caught<T>(code: impl FnOnce() -> T) -> Result<T, Failure> {
-    catch_unwind(AssertUnwindSafe(code)).map_err(|panic| Failure::Panicked(panic_text(&*panic)))
+    catch_unwind(AssertUnwindSafe(code)).map_err(|panic| Failure::Panicked(panic_message(&*panic)))
 }
 
 /// The message of a panic.
-fn panic_text(panic: &(dyn Any + Send)) -> String {
+pub(crate) fn panic_message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".to_owned())
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "unknown panic".to_owned())
 }

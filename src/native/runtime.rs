@@ -1,11 +1,11 @@
-//! The tokio runtime of a host that has none of its own: runs native tools, hands their responses to the host through
-//! bounded queues, and can be joined.
+//! The tokio runtime for a host without one, such as a Python process: runs native tools and delivers their responses to
+//! the host through bounded queues.
 //!
-//! Its threads call nothing of the host but the function that delivers a response.
+//! Its threads call only one function of the host, the one that delivers a response.
 
 use std::fmt;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::StreamExt;
@@ -15,14 +15,16 @@ use tokio::task::AbortHandle;
 
 use super::run::{Failure, Run};
 use crate::call::ToolResponse;
+use crate::sync::lock;
 
-/// The most worker threads. Native tools wait for other systems most of the time, and a host has threads of its own.
-const MOST_THREADS: usize = 4;
+/// Maximum number of worker threads. Native tools wait for other systems most of the time, and a host has threads of its
+/// own.
+const MAX_THREADS: usize = 4;
 
 /// A tokio runtime for native tools.
 pub struct Runtime {
     handle: Handle,
-    /// Taken out by the shutdown.
+    /// Taken by the shutdown.
     inner: Mutex<Option<tokio::runtime::Runtime>>,
 }
 
@@ -38,17 +40,17 @@ impl Runtime {
     ///
     /// The system's refusal to start one.
     pub fn start() -> io::Result<Self> {
-        let threads = std::thread::available_parallelism().map_or(1, usize::from).min(MOST_THREADS);
+        let threads = std::thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS);
         let inner =
             Builder::new_multi_thread().worker_threads(threads).thread_name("toolcrib-native").enable_time().build()?;
         Ok(Self { handle: inner.handle().clone(), inner: Mutex::new(Some(inner)) })
     }
 
-    /// Runs a tool here and calls `deliver` with everything it gives, the end included. At most `ahead` responses are
-    /// delivered and not dropped; a tool that has more waits.
+    /// Runs a tool in this runtime, and calls `deliver` with each of its responses and with its end. The tool waits while
+    /// `ahead` responses are delivered and not yet dropped.
     ///
-    /// `deliver` is called in a thread of this runtime and must not block. It is dropped when the tool has ended, however
-    /// that came; if no [`Delivery::End`] was delivered, the tool was aborted.
+    /// `deliver` is called in a thread of this runtime and must not block. It is dropped when the tool has ended for any
+    /// reason; if no [`Delivery::End`] was delivered, the tool was aborted.
     ///
     /// # Errors
     ///
@@ -59,15 +61,15 @@ impl Runtime {
         ahead: usize,
         deliver: impl Fn(Delivery) + Send + 'static,
     ) -> Result<Task, ShutDown> {
-        if self.lock().is_none() {
+        if lock(&self.inner).is_none() {
             return Err(ShutDown);
         }
-        let room = Arc::new(Semaphore::new(ahead.max(1)));
+        let slots = Arc::new(Semaphore::new(ahead.max(1)));
         let task = self.handle.spawn(async move {
             while let Some(item) = run.next().await {
                 // The semaphore is never closed.
-                let Ok(room) = room.clone().acquire_owned().await else { return };
-                deliver(Delivery::Item(item, Room(room)));
+                let Ok(slot) = slots.clone().acquire_owned().await else { return };
+                deliver(Delivery::Item(item, QueueSlot(slot)));
             }
             drop(run);
             deliver(Delivery::End);
@@ -75,23 +77,18 @@ impl Runtime {
         Ok(Task(task.abort_handle()))
     }
 
-    /// Ends all tools, drops their futures and joins the threads, but waits for no longer than `patience`: a tool that
-    /// blocks its thread is left behind.
-    pub fn shut_down(&self, patience: Duration) {
-        let inner = self.lock().take();
+    /// Ends all tools, drops their futures and joins the threads, for at most `timeout`: a tool that blocks its thread is
+    /// not waited for.
+    pub fn shut_down(&self, timeout: Duration) {
+        let inner = lock(&self.inner).take();
         if let Some(inner) = inner {
-            inner.shutdown_timeout(patience);
+            inner.shutdown_timeout(timeout);
         }
     }
 
-    /// Lets go of the threads without touching them: in a forked child they do not exist.
+    /// Forgets the threads without touching them: in a forked child they do not exist.
     pub fn abandon(&self) {
-        std::mem::forget(self.lock().take());
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<tokio::runtime::Runtime>> {
-        // It is taken out in one step, so it is whole after any panic.
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        std::mem::forget(lock(&self.inner).take());
     }
 }
 
@@ -101,18 +98,18 @@ impl fmt::Debug for Runtime {
     }
 }
 
-/// A result of a tool on its way to the host.
+/// A message of a tool to its host.
 #[derive(Debug)]
 pub enum Delivery {
-    /// A response, or the failure that is the last result. The tool may go on when its [`Room`] is dropped.
-    Item(Result<ToolResponse, Failure>, Room),
-    /// The tool has ended by itself.
+    /// A response, or the failure that ends the tool. Dropping the [`QueueSlot`] lets the tool produce another.
+    Item(Result<ToolResponse, Failure>, QueueSlot),
+    /// The end of a tool that was not aborted.
     End,
 }
 
-/// A place in the queue between a tool and its host.
+/// A place in the queue between a tool and its host, freed when it is dropped.
 #[derive(Debug)]
-pub struct Room(#[allow(dead_code, reason = "given back by being dropped")] OwnedSemaphorePermit);
+pub struct QueueSlot(#[allow(dead_code, reason = "only dropped")] OwnedSemaphorePermit);
 
 /// A tool that runs on a [`Runtime`]. Dropping it aborts the tool.
 #[derive(Debug)]

@@ -1,4 +1,4 @@
-//! The schema of a tool's parameters, from the Rust type that they are read into.
+//! The schema of a tool's parameters, generated from their Rust type.
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
@@ -6,8 +6,8 @@ use serde_json::{Map, Value};
 
 use crate::schema::{Node, remove_titles};
 
-/// The JSON Schema of a parameter type, in the form that schemas of Python tools have: without titles, without `$schema`,
-/// without Rust's names for numbers, with an object at the top.
+/// The JSON Schema of a parameter type, in the form that Python tools have: an object, without titles, `$schema` and Rust's
+/// number formats.
 pub(super) fn parameters<P: JsonSchema>() -> Node {
     let schema = SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<P>();
     let mut schema = match schema.to_value() {
@@ -15,7 +15,7 @@ pub(super) fn parameters<P: JsonSchema>() -> Node {
         _ => Map::new(),
     };
     schema.remove("$schema");
-    // The documentation of the type; the tool has a description of its own.
+    // The documentation of the type: the tool has a description of its own.
     schema.remove("description");
     if schema.get("type").is_none_or(Value::is_null) || schema.get("type") == Some(&Value::from("null")) {
         // `()` takes no arguments.
@@ -31,7 +31,7 @@ pub(super) fn parameters<P: JsonSchema>() -> Node {
     schema
 }
 
-/// Deletes `format` where it names a Rust number: models and validators know no `uint32`. Limits stay.
+/// Removes formats of Rust numbers such as `uint32`, which models and validators do not know. Limits stay.
 fn remove_number_formats(schema: &mut Value) {
     match schema {
         Value::Object(node) => {
@@ -59,7 +59,7 @@ mod tests {
 
     #[derive(JsonSchema)]
     #[allow(dead_code, reason = "only the schema is read")]
-    struct Place {
+    struct City {
         /// The name on the map.
         name: String,
     }
@@ -69,7 +69,7 @@ mod tests {
     #[allow(dead_code, reason = "only the schema is read")]
     struct Params {
         /// Where to look.
-        place: Place,
+        place: City,
         days: Option<u8>,
         format: String,
     }
@@ -83,13 +83,13 @@ mod tests {
             json!({
                 "type": "object",
                 "properties": {
-                    "place": {"description": "Where to look.", "$ref": "#/$defs/Place"},
+                    "place": {"description": "Where to look.", "$ref": "#/$defs/City"},
                     "days": {"type": ["integer", "null"], "minimum": 0, "maximum": 255},
                     "format": {"type": "string"},
                 },
                 "required": ["place", "format"],
                 "$defs": {
-                    "Place": {
+                    "City": {
                         "type": "object",
                         "properties": {"name": {"description": "The name on the map.", "type": "string"}},
                         "required": ["name"],

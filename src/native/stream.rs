@@ -1,4 +1,5 @@
-//! One call of a native tool, from the request to its last response: the native driver of the path in `call`.
+//! The native driver of a call, from the request to its last response. `call` has the path as decisions; here they are
+//! carried out on tokio.
 
 use std::fmt;
 use std::panic::AssertUnwindSafe;
@@ -19,17 +20,17 @@ use super::run::Run;
 use super::{NativeTool, ToolContext, Toolkit};
 use crate::Result;
 use crate::call::{
-    ApprovalRequest, CallInfo, CheckedArguments, EventKind, Next, Path, PermissionStage, Prepared, Repair, Reply,
-    ToolCall, ToolResponse, Waiting,
+    ApprovalRequest, CallInfo, CheckedArguments, Code, EventKind, Next, Path, PermissionStage, Prepared, Repair, Reply,
+    Resumption, ToolCall, ToolResponse, Waiting,
 };
 use crate::policy::{Answer, Choice};
-use crate::registry::Tool;
+use crate::registry::{Registry, Tool};
 use crate::trace::{Outcome, RustSpan, ToolSpan, is_watched};
 
-/// The responses to a call. It always gives at least one.
+/// The stream of the responses to a call, at least one.
 ///
-/// Dropping it ends the call: the tool's future is dropped with it. [`cancellation`](Self::cancellation) ends it with a
-/// last response that says so.
+/// Dropping it ends the call: the tool's future is dropped with it. A call that is ended by its
+/// [`cancellation`](Self::cancellation) has a last response with the code `interrupted`.
 #[must_use = "a call does nothing unless its responses are polled"]
 pub struct ToolStream {
     responses: Pin<Box<dyn Stream<Item = ToolResponse> + Send>>,
@@ -65,7 +66,7 @@ impl fmt::Debug for ToolStream {
     }
 }
 
-/// A call on its way to its tool.
+/// A call before its tool runs.
 struct Call {
     toolkit: Toolkit,
     request: ToolCall,
@@ -77,21 +78,21 @@ struct Call {
 type Early = Box<ToolResponse>;
 
 impl Call {
-    /// The path of a call: each stage gives its result or the response that ends the call.
+    /// The path of a call: each stage returns its result or the response that ends the call.
     async fn start(self) -> impl Stream<Item = ToolResponse> + Send {
-        let report = Report::open(&self);
+        let report = CallReport::open(&self);
         let prepared = match select(pin!(self.permitted()), pin!(self.cancellation.cancelled())).await {
             Either::Left((prepared, _)) => prepared,
             Either::Right(_) => Err(Box::new(ToolResponse::interrupted(None))),
         };
         let responding = match prepared {
-            Ok((tool, arguments, repairs)) => Responding::running(self, &tool, arguments, repairs, report),
+            Ok((tool, arguments, repairs)) => Responding::running(&self, &tool, arguments, repairs, report),
             Err(response) => Responding::early(*response, report),
         };
         stream::unfold(responding, Responding::next)
     }
 
-    /// Find, admit, arguments, permission.
+    /// The stages find, admit, arguments and permission.
     async fn permitted(&self) -> Result<(NativeTool, CheckedArguments, Vec<Repair>), Early> {
         let (tool, repairs, mut next) = self.prepare()?;
         loop {
@@ -107,62 +108,66 @@ impl Call {
                     let response = ToolResponse::replying(&reply).with_metadata("pending", pending.to_value());
                     return Err(Box::new(response));
                 }
-                Next::Respond(reply) => return Err(Box::new(with_repairs(ToolResponse::replying(&reply), repairs))),
+                Next::Respond(reply) => return Err(Box::new(with_repairs(ToolResponse::replying(&reply), &repairs))),
             };
         }
     }
 
-    /// The stages up to the first thing that has to be waited for. The tool is a copy, because the registry may change
-    /// while the call waits.
+    /// The stages up to the first one that waits. The tool is a copy, because the registry may change while the call waits.
     fn prepare(&self) -> Result<(Tool<NativeTool>, Vec<Repair>, Next), Early> {
         let registry = self.toolkit.registry();
         let host = NativeHost::new(&self.toolkit, &registry, &self.info, None);
         let path = self.path(&registry, &host);
         let failed = |error: crate::Error| Box::new(ToolResponse::replying(&self.denied(&error)));
-        let prepared = if self.info.resumption.is_some() {
-            self.resumed(&path).map_err(failed)?
-        } else {
-            path.prepare(&self.request, &self.info).map_err(failed)?
+        let prepared = match &self.info.resumption {
+            Some(resumption) => self.resume(&path, resumption),
+            None => path.prepare(&self.request, &self.info),
         };
+        let prepared = prepared.map_err(failed)?;
         match (prepared.tool, prepared.next) {
             (Some(tool), next) => Ok((copy(tool), prepared.repairs, next)),
             (None, Next::Respond(reply)) => Err(Box::new(ToolResponse::replying(&reply))),
-            // A call that is not admitted has nothing else to do.
+            // Not reached: a call without a tool always has a response.
             (None, _) => Err(Box::new(ToolResponse::interrupted(None))),
         }
     }
 
     fn path<'a>(
         &'a self,
-        registry: &'a crate::registry::Registry<NativeTool>,
+        registry: &'a Registry<NativeTool>,
         host: &'a NativeHost<'a>,
     ) -> Path<'a, NativeTool, NativeHost<'a>> {
         Path { registry, view: self.toolkit.view.as_deref(), permissions: self.toolkit.permissions(), host }
     }
 
-    /// The stages of a call that was approved before: the pending value is used up before anything else.
-    fn resumed<'r>(&self, path: &Path<'r, NativeTool, NativeHost<'r>>) -> Result<Prepared<'r, NativeTool>> {
-        let respond = |next| Ok(Prepared { tool: None, repairs: Vec::new(), next });
+    /// The stages of a resumed call: the pending value is used up first.
+    fn resume<'r>(
+        &self,
+        path: &Path<'r, NativeTool, NativeHost<'r>>,
+        resumption: &Resumption,
+    ) -> Result<Prepared<'r, NativeTool>> {
         let tool = match path.admit(&self.request.name) {
             Ok(tool) => tool,
-            Err(reply) => return respond(Next::Respond(reply)),
+            Err(reply) => return Ok(Prepared { tool: None, repairs: Vec::new(), next: Next::Respond(reply) }),
         };
-        let Some(resumption) = &self.info.resumption else { return path.prepare(&self.request, &self.info) };
         let stage = PermissionStage { tool, call: &self.info, permissions: path.permissions, host: path.host };
         let next = match stage.claim(resumption)? {
             Some(next) => next,
             None => stage.resume(resumption)?.unwrap_or_else(|| {
-                Next::Respond(Reply::Denied { tool: tool.name.to_string(), reason: "it was used before".to_owned() })
+                Next::Respond(Reply::Denied {
+                    tool: tool.name.to_string(),
+                    reason: "the approval was used before".to_owned(),
+                })
             }),
         };
         Ok(Prepared { tool: Some(tool), repairs: Vec::new(), next })
     }
 
-    /// Asks the approver. An approver that panics, or every question being cancelled, is an answer too.
+    /// Asks the approver. A panic of the approver counts as no, the cancellation of all questions as cancel.
     async fn ask(&self, request: ApprovalRequest) -> Answer {
-        let shared = &self.toolkit.shared;
-        let cancelled = shared.questions();
-        let Some(approver) = shared.approver() else { return Choice::No.into() };
+        let state = &self.toolkit.state;
+        let cancelled = state.questions();
+        let Some(approver) = state.approver() else { return Choice::No.into() };
         let tool = request.tool.clone();
         let asked = AssertUnwindSafe(async move { approver(request).await }).catch_unwind();
         match select(pin!(asked), pin!(cancelled.cancelled())).await {
@@ -182,37 +187,37 @@ impl Call {
         stage.answer(waiting, answer).unwrap_or_else(|error| Next::Respond(self.denied(&error)))
     }
 
-    /// A mistake of the developer, or a pending value that is refused.
+    /// The reply to an error of the developer, or to a pending value that is refused.
     fn denied(&self, error: &crate::Error) -> Reply {
         Reply::Denied { tool: self.request.name.clone(), reason: error.to_string() }
     }
 }
 
-/// A tool that responds, or a call that ended before.
+/// The response stage: a tool that runs, or a call that ended before.
 struct Responding {
-    source: Source,
+    source: ResponseSource,
     last: Option<ToolResponse>,
     repairs: Vec<Repair>,
-    report: Report,
+    report: CallReport,
 }
 
-enum Source {
+enum ResponseSource {
     Early(Option<Early>),
     Running { run: Run, tool: Arc<str>, cancellation: CancellationToken, deadline: Option<(Instant, Duration)> },
     Over,
 }
 
 impl Responding {
-    fn early(response: ToolResponse, report: Report) -> Self {
-        Self { source: Source::Early(Some(Box::new(response))), last: None, repairs: Vec::new(), report }
+    fn early(response: ToolResponse, report: CallReport) -> Self {
+        Self { source: ResponseSource::Early(Some(Box::new(response))), last: None, repairs: Vec::new(), report }
     }
 
     fn running(
-        call: Call,
+        call: &Call,
         tool: &NativeTool,
         arguments: CheckedArguments,
         repairs: Vec<Repair>,
-        report: Report,
+        report: CallReport,
     ) -> Self {
         let deadline = tool.timeout().map(|limit| (Instant::now() + limit, limit));
         let context = ToolContext {
@@ -220,25 +225,29 @@ impl Responding {
             call_id: call.request.id.as_deref().map(Arc::from),
             caller: call.info.caller.clone(),
             deadline: deadline.map(|(at, _)| at.into_std()),
-            // The tool ends with the call, and not the call with the tool.
+            // The tool ends with the call, but the call does not end with the tool.
             cancellation: call.cancellation.child_token(),
         };
         let run = tool.run(context, arguments.sent);
-        let source =
-            Source::Running { run, tool: tool.name().into(), cancellation: call.cancellation.clone(), deadline };
+        let source = ResponseSource::Running {
+            run,
+            tool: tool.name().into(),
+            cancellation: call.cancellation.clone(),
+            deadline,
+        };
         Self { source, last: None, repairs, report }
     }
 
-    /// The next response, and the state to go on with.
+    /// The next response, and the next state.
     async fn next(mut self) -> Option<(ToolResponse, Self)> {
         let (response, is_over) = match &mut self.source {
-            Source::Over => return None,
-            Source::Early(response) => (response.take().map(|response| *response), true),
-            Source::Running { run, tool, cancellation, deadline } => {
+            ResponseSource::Over => return None,
+            ResponseSource::Early(response) => (response.take().map(|response| *response), true),
+            ResponseSource::Running { run, tool, cancellation, deadline } => {
                 match step(run, cancellation, deadline.map(|(at, _)| at)).await {
                     Stepped::Item(Some(Ok(response))) => (Some(response), false),
                     Stepped::Item(Some(Err(failure))) => (Some(ToolResponse::replying(&failure.reply(tool))), true),
-                    // A stream always has a response.
+                    // A stream has at least one response.
                     Stepped::Item(None) => (self.last.is_none().then(ToolResponse::default), true),
                     Stepped::Cancelled => (Some(ToolResponse::interrupted(self.last.as_ref())), true),
                     Stepped::TimedOut => {
@@ -249,9 +258,9 @@ impl Responding {
             }
         };
         if is_over {
-            self.source = Source::Over;
+            self.source = ResponseSource::Over;
         }
-        let response = with_repairs(response?, std::mem::take(&mut self.repairs));
+        let response = with_repairs(response?, &std::mem::take(&mut self.repairs));
         self.report.chunk(&response);
         self.last = Some(response.clone());
         Some((response, self))
@@ -274,7 +283,7 @@ async fn step(run: &mut Run, cancellation: &CancellationToken, deadline: Option<
     });
     let cancelled = pin!(cancellation.cancelled());
     let stopped = select(cancelled, late);
-    // The cancellation goes first: a tool that always has a response must not outrun it.
+    // The cancellation is polled first, so that it also ends a tool that is always ready.
     match select(stopped, run.next()).await {
         Either::Left((Either::Left(_), _)) => Stepped::Cancelled,
         Either::Left((Either::Right(_), _)) => Stepped::TimedOut,
@@ -282,7 +291,7 @@ async fn step(run: &mut Run, cancellation: &CancellationToken, deadline: Option<
     }
 }
 
-/// A tool as it was found.
+/// A copy of a registered tool.
 fn copy(tool: &Tool<NativeTool>) -> Tool<NativeTool> {
     Tool {
         name: tool.name.clone(),
@@ -296,7 +305,7 @@ fn copy(tool: &Tool<NativeTool>) -> Tool<NativeTool> {
 }
 
 /// A response with the repairs of the arguments in its metadata.
-fn with_repairs(response: ToolResponse, repairs: Vec<Repair>) -> ToolResponse {
+fn with_repairs(response: ToolResponse, repairs: &[Repair]) -> ToolResponse {
     if repairs.is_empty() {
         return response;
     }
@@ -306,8 +315,8 @@ fn with_repairs(response: ToolResponse, repairs: Vec<Repair>) -> ToolResponse {
     response.with_metadata("repairs", Value::Array(list))
 }
 
-/// The report of a call to listeners and to `tracing`. A call that is dropped has completed as far as it was wanted.
-struct Report {
+/// The events and the span of a call. A call whose stream is dropped counts as completed.
+struct CallReport {
     toolkit: Toolkit,
     id: Arc<str>,
     tool: Arc<str>,
@@ -318,7 +327,7 @@ struct Report {
     is_cancelled: bool,
 }
 
-impl Report {
+impl CallReport {
     fn open(call: &Call) -> Self {
         let watch = is_watched()
             .then(|| RustSpan::open(&ToolSpan::new(Some(&call.request.name), call.request.id.as_deref(), None)));
@@ -339,7 +348,7 @@ impl Report {
 
     fn chunk(&mut self, response: &ToolResponse) {
         self.chunks += 1;
-        self.code = response.code.map(|code| code.as_str());
+        self.code = response.code.map(Code::as_str);
         self.is_cancelled = response.is_interrupted;
         self.emit(EventKind::Chunk, || {
             json!({"text": response.text(), "code": self.code, "is_last": response.is_last, "stream": response.stream})
@@ -351,7 +360,7 @@ impl Report {
     }
 }
 
-impl Drop for Report {
+impl Drop for CallReport {
     fn drop(&mut self) {
         let outcome = if self.is_cancelled { Outcome::Cancelled } else { Outcome::of_code(self.code) };
         let word = match &outcome {

@@ -1,9 +1,9 @@
-//! A tool that is a Rust function.
+//! A tool that is a Rust function, and the context in which it is called.
 
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures_core::Stream;
 use futures_util::{FutureExt, StreamExt, stream};
@@ -11,21 +11,22 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use tokio_util::sync::CancellationToken;
 
 use super::run::{Failure, Responses, Run, ToolError};
-use super::{ToolContext, schema};
+use super::schema;
 use crate::call::{Reply, ToolResponse};
 use crate::policy::{Permission, ToolKind};
 use crate::schema::check::Checker;
 use crate::schema::{Entries, FunctionSchema, Node};
 
-/// A tool that is a Rust function: what a model is told about it, what its developer says about it, and its code.
+/// A tool that is a Rust function: its code, its schema, and its options.
 ///
-/// The parameters are a type with `serde::Deserialize` and `schemars::JsonSchema`; its documentation comments are what the
-/// model reads about each of them. Cloning is cheap.
+/// The parameters are a type with `serde::Deserialize` and `schemars::JsonSchema`; the model reads its documentation
+/// comments as their descriptions. Cloning is cheap.
 ///
 /// ```
-/// use toolcrib::native::{NativeTool, ToolContext};
+/// use toolcrib::prelude::*;
 ///
 /// #[derive(serde::Deserialize, schemars::JsonSchema)]
 /// struct Greeting {
@@ -54,11 +55,11 @@ pub struct NativeTool {
 }
 
 impl NativeTool {
-    /// A tool that gives one response.
+    /// Makes a tool with one response.
     ///
     /// The result becomes a response as it does in a Python tool: text stays text, other values become JSON text and keep
-    /// their value in the metadata; [`Json`] is for types of your own. An error becomes a response with the code `failed`,
-    /// and so does a panic.
+    /// their value in the metadata; [`Json`] wraps results of other types. An error becomes a response with the code
+    /// `failed`, and so does a panic.
     pub fn new<P, R, F, Fut>(name: &str, description: &str, function: F) -> Self
     where
         P: JsonSchema + DeserializeOwned,
@@ -72,7 +73,7 @@ impl NativeTool {
         })
     }
 
-    /// A tool that gives a response for each item of a stream, and ends with the stream or with the first error.
+    /// Makes a tool with a response for each item of a stream. It ends with the stream or with the first error.
     pub fn streaming<P, R, F, S>(name: &str, description: &str, function: F) -> Self
     where
         P: JsonSchema + DeserializeOwned,
@@ -114,25 +115,25 @@ impl NativeTool {
         }
     }
 
-    /// The same tool of a kind, which rules can be about.
+    /// Sets the kind of tool, which rules can match.
     #[must_use]
     pub fn with_kind(self, kind: ToolKind) -> Self {
         Self { kind, ..self }
     }
 
-    /// The same tool that has to be confirmed, or not, where no rule says otherwise.
+    /// Sets the permission that a call needs if no rule matches.
     #[must_use]
     pub fn with_permission(self, permission: Permission) -> Self {
         Self { permission, ..self }
     }
 
-    /// The same tool whose calls end after this time.
+    /// Sets the time after which a call ends.
     #[must_use]
     pub fn with_timeout(self, timeout: Duration) -> Self {
         Self { timeout: Some(timeout), ..self }
     }
 
-    /// The same tool with tags, which views can choose it by and rules can be about.
+    /// Sets the tags, which views can select and rules can match.
     #[must_use]
     pub fn with_tags<T: Into<Box<str>>>(self, tags: impl IntoIterator<Item = T>) -> Self {
         Self { tags: tags.into_iter().map(Into::into).collect(), ..self }
@@ -144,52 +145,52 @@ impl NativeTool {
         &self.name
     }
 
-    /// The schema that a model is told.
+    /// The schema that a model reads.
     #[must_use]
     pub fn schema(&self) -> &Arc<FunctionSchema> {
         &self.schema
     }
 
-    /// True if the tool gives a stream of responses, false if it gives one.
+    /// True if the tool has a stream of responses, false if it has one.
     #[must_use]
     pub fn is_streaming(&self) -> bool {
         self.is_streaming
     }
 
-    /// The check of its arguments.
+    /// The validator of its arguments.
     #[must_use]
     pub fn checker(&self) -> &Arc<Checker> {
         &self.checker
     }
 
-    /// Its effect on the world.
+    /// The kind of tool.
     #[must_use]
     pub fn kind(&self) -> ToolKind {
         self.kind
     }
 
-    /// The permission it needs where no rule says otherwise.
+    /// The permission that a call needs if no rule matches.
     #[must_use]
     pub fn permission(&self) -> Permission {
         self.permission
     }
 
-    /// The time after which its calls end.
+    /// The time after which a call ends.
     #[must_use]
     pub fn timeout(&self) -> Option<Duration> {
         self.timeout
     }
 
-    /// The tags that views and rules can choose it by.
+    /// The tags.
     #[must_use]
     pub fn tags(&self) -> &Arc<[Box<str>]> {
         &self.tags
     }
 
-    /// Runs the tool with arguments that fit its schema.
+    /// Runs the tool with valid arguments.
     ///
-    /// This is the end of the path of a call, without what comes before: nothing is checked against the schema, and nobody
-    /// is asked. The run has to be polled inside a tokio runtime if the tool needs one; nothing of the tool runs before.
+    /// This is only the last stage of a call: arguments are not validated, and no permission is needed. The run has to be
+    /// polled inside a tokio runtime if the tool needs one; the tool does not start before.
     pub fn run(&self, context: ToolContext, arguments: Value) -> Run {
         let (token, body) = (context.cancellation.clone(), self.body.clone());
         Run::new(token, move || body(context, arguments))
@@ -210,9 +211,37 @@ impl fmt::Debug for NativeTool {
     }
 }
 
+/// The call that a native tool runs for.
+///
+/// Cloning is cheap, and a clone may outlive the call, whose end it sees by its [`cancellation`](Self::cancellation).
+#[derive(Debug, Clone, Default)]
+pub struct ToolContext {
+    /// The name by which the tool was called.
+    pub tool: Arc<str>,
+    /// The id of the call, as the model or its provider wrote it.
+    pub call_id: Option<Arc<str>>,
+    /// The caller, if one is named.
+    pub caller: Option<Arc<str>>,
+    /// The moment at which the call times out.
+    pub deadline: Option<Instant>,
+    /// Cancelled with the call: the consumer is gone or has cancelled it, or the deadline has passed.
+    ///
+    /// The tool's own future is dropped at that moment. The token is for work that the tool has started in another task or
+    /// thread.
+    pub cancellation: CancellationToken,
+}
+
+impl ToolContext {
+    /// Makes the context of a call of which only the tool's name is known.
+    #[must_use]
+    pub fn of(tool: impl Into<Arc<str>>) -> Self {
+        Self { tool: tool.into(), ..Self::default() }
+    }
+}
+
 /// Reads arguments into the type of the parameters.
 fn read<P: DeserializeOwned>(arguments: Value) -> Result<P, Failure> {
-    // serde reads `()` from null, where a call without arguments has an object.
+    // serde reads `()` from null, but a call without arguments has an empty object.
     let is_unit = size_of::<P>() == 0 && arguments.as_object().is_some_and(serde_json::Map::is_empty);
     match serde_json::from_value(arguments) {
         Ok(parameters) => Ok(parameters),
@@ -221,7 +250,7 @@ fn read<P: DeserializeOwned>(arguments: Value) -> Result<P, Failure> {
     }
 }
 
-/// A result of any type that serde can write.
+/// A result of any type with `serde::Serialize`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Json<T>(pub T);
 
@@ -229,7 +258,7 @@ impl<T: Serialize> From<Json<T>> for ToolResponse {
     fn from(Json(value): Json<T>) -> Self {
         match serde_json::to_value(value) {
             Ok(value) => Self::from(value),
-            // A map whose keys are no text, or a `Serialize` that fails.
+            // A map with keys that are not text, or an implementation of `Serialize` that fails.
             Err(error) => {
                 Self::replying(&Reply::Failed { message: format!("the result cannot be written as JSON: {error}") })
             }

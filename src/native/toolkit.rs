@@ -1,50 +1,51 @@
-//! The toolkit of a Rust program: its tools, and who may call them.
+//! The toolkit of a Rust program: its tools, groups, views, policy and approver.
 
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::NativeTool;
-use super::host::random_key;
 use super::stream::ToolStream;
+use crate::bytes::random_bytes;
 use crate::call::{ApprovalRequest, CallInfo, EventHub, Permissions, Profile, ToolCall};
-use crate::policy::{Answer, Approvals, Pending, Permission, Policy, Sink, ToolKind};
+use crate::policy::{Answer, Approvals, Key, Pending, Permission, Policy, Sink, ToolKind};
 use crate::registry::{BASIC, Filter, Registry, Tool, View};
 use crate::schema::check::Checker;
+use crate::sync::{lock, read, write};
 use crate::{Error, Result};
 
-/// The time that an answer to a pending call counts, unless the toolkit says otherwise.
-const LIFE: Duration = Duration::from_secs(3600);
+/// Default time for which a pending call can be answered.
+const APPROVAL_LIFETIME: Duration = Duration::from_secs(3600);
 
-/// The tools of a program, and the one way to call them: find, admit, arguments, permission, run, respond.
+/// The tools of a program, and the interface to call them: find, admit, arguments, permission, run, respond.
 ///
-/// It is shared by cloning it; a clone from [`view`](Self::view) sees and calls only a part of the tools. Calls run on the
+/// Clones share their state; a clone made by [`view`](Self::view) sees and calls only a part of the tools. Calls run on the
 /// tokio runtime that polls their stream.
 #[derive(Clone)]
 pub struct Toolkit {
-    pub(super) shared: Arc<Shared>,
+    pub(super) state: Arc<ToolkitState>,
     pub(super) view: Option<Arc<View>>,
     pub(super) caller: Option<Arc<str>>,
 }
 
 /// The state that a toolkit shares with its views and its calls.
-pub(super) struct Shared {
+pub(super) struct ToolkitState {
     registry: RwLock<Registry<NativeTool>>,
     pub(super) permissions: Permissions,
-    settings: RwLock<Settings>,
+    settings: RwLock<ToolkitSettings>,
     pub(super) events: EventHub,
-    /// Cancelled when every question that waits is.
+    /// Cancelled together with all open questions to the approver.
     questions: Mutex<CancellationToken>,
 }
 
-/// The parts that a program may put in place.
+/// The parts that a program may supply.
 #[derive(Clone, Default)]
-struct Settings {
+struct ToolkitSettings {
     approver: Option<Approver>,
     approvals: Option<(Arc<Approvals>, Duration)>,
     audit: Option<Arc<dyn Sink>>,
@@ -74,30 +75,30 @@ impl Default for Toolkit {
 }
 
 impl Toolkit {
-    /// A toolkit without tools, whose calls are all allowed but those of tools that want to be confirmed.
+    /// Makes a toolkit without tools. It allows all calls except those of tools with [`Permission::Confirm`].
     #[must_use]
     pub fn new() -> Self {
-        let shared = Shared {
+        let state = ToolkitState {
             registry: RwLock::default(),
             permissions: Permissions::default(),
             settings: RwLock::default(),
             events: EventHub::default(),
             questions: Mutex::default(),
         };
-        Self { shared: Arc::new(shared), view: None, caller: None }
+        Self { state: Arc::new(state), view: None, caller: None }
     }
 
-    /// The same toolkit with rules about who may call what.
+    /// Sets the rules that allow or deny calls, or ask the approver.
     #[must_use]
     pub fn with_policy(self, policy: impl Into<Arc<Policy>>) -> Self {
-        self.shared.permissions.set_policy(Some(policy.into()));
+        self.state.permissions.set_policy(Some(policy.into()));
         self
     }
 
-    /// The same toolkit with an approver, which is asked about every call that needs one.
+    /// Sets the approver, which is asked about every call that needs approval.
     ///
-    /// Without an approver such a call ends with a pending value; see [`resume`](Self::resume). An approver that panics has
-    /// said no.
+    /// Without an approver such a call ends with a pending value; see [`resume`](Self::resume). If the approver panics, the
+    /// call is denied.
     #[must_use]
     pub fn with_approver<A, Fut>(self, approver: impl Fn(ApprovalRequest) -> Fut + Send + Sync + 'static) -> Self
     where
@@ -112,22 +113,22 @@ impl Toolkit {
         self
     }
 
-    /// The same toolkit with approvals that outlive the process, and the time that an answer counts.
+    /// Sets the approvals, for example ones that outlive the process, and the time for which a pending call can be answered.
     #[must_use]
-    pub fn with_approvals(self, approvals: Arc<Approvals>, life: Duration) -> Self {
-        self.settings_mut().approvals = Some((approvals, life));
+    pub fn with_approvals(self, approvals: Arc<Approvals>, lifetime: Duration) -> Self {
+        self.settings_mut().approvals = Some((approvals, lifetime));
         self
     }
 
-    /// The same toolkit with a record of every decision. What cannot be recorded does not run.
+    /// Sets the audit log of all decisions. A call whose decision cannot be recorded does not run.
     #[must_use]
     pub fn with_audit(self, audit: impl Sink + 'static) -> Self {
         self.settings_mut().audit = Some(Arc::new(audit));
-        self.shared.permissions.set_audited(true);
+        self.state.permissions.set_audited(true);
         self
     }
 
-    /// Registers a tool in the group that is always on.
+    /// Registers a tool in the group that is always active.
     ///
     /// # Errors
     ///
@@ -152,13 +153,14 @@ impl Toolkit {
         Ok(())
     }
 
-    /// Takes a tool out. Calls that are under way go on.
+    /// Removes a tool. Calls that have started go on.
+    #[allow(clippy::must_use_candidate, reason = "the removal itself is the effect")]
     pub fn remove(&self, name: &str) -> Option<NativeTool> {
         let removed = self.registry_mut().remove(name);
         removed.map(|tool| tool.body)
     }
 
-    /// Adds a group of tools, which is on or off.
+    /// Adds a group of tools, active or not.
     ///
     /// # Errors
     ///
@@ -177,7 +179,7 @@ impl Toolkit {
         Ok(())
     }
 
-    /// The schemas of the tools that may be called, as a model is told them.
+    /// The schemas of the tools that may be called, as a model reads them.
     #[must_use]
     pub fn schemas(&self) -> Vec<Value> {
         let registry = self.registry();
@@ -188,9 +190,9 @@ impl Toolkit {
         }
     }
 
-    /// The toolkit as a caller sees it: the tools that this one sees and the filter chooses.
+    /// Makes a view for a caller: the tools of this toolkit that the filter selects.
     ///
-    /// Rules can be about the caller's name.
+    /// Rules can match the caller's name.
     #[must_use]
     pub fn view(&self, caller: Option<&str>, filter: Filter) -> Self {
         let view = match &self.view {
@@ -198,55 +200,54 @@ impl Toolkit {
             Some(view) => view.narrowed(filter),
         };
         let caller = caller.map(Arc::from).or_else(|| self.caller.clone());
-        Self { shared: self.shared.clone(), view: Some(Arc::new(view)), caller }
+        Self { state: self.state.clone(), view: Some(Arc::new(view)), caller }
     }
 
-    /// Calls a tool. Nothing happens before the stream is polled.
+    /// Calls a tool. The call starts when the stream is first polled.
     ///
-    /// Whatever is wrong with the call is a response of the stream, with a code.
+    /// An invalid or denied call is answered with a response of the stream that has a code.
     pub fn call(&self, call: ToolCall) -> ToolStream {
         let info = CallInfo::new(call.id.as_deref().unwrap_or_default(), Some(&call.name), self.caller.clone());
         ToolStream::new(self.clone(), call, info)
     }
 
-    /// Goes on with a call that ended with a pending value, now that there is an answer. Each can be used once.
+    /// Resumes a call that ended with a pending value, with the answer to it. Each value can be used once.
     ///
-    /// A value that is refused, because it was changed, used or has expired, is answered with the code `denied`.
+    /// A value that was altered or used, or has expired, is answered with the code `denied`.
     pub fn resume(&self, pending: Pending, answer: impl Into<Answer>) -> ToolStream {
         let arguments = pending.arguments.as_object().cloned().unwrap_or_default();
         let call = ToolCall { id: Some(pending.id.clone()), ..ToolCall::new(pending.tool.clone(), arguments) };
         ToolStream::new(self.clone(), call, CallInfo::resuming(pending, answer.into(), self.caller.clone()))
     }
 
-    /// Reports what happens to calls; see [`EventHub::listen`].
+    /// The events of calls; see [`EventHub::listen`].
     #[must_use]
     pub fn events(&self) -> &EventHub {
-        &self.shared.events
+        &self.state.events
     }
 
-    /// The rules, and the permissions that approvers gave for this run.
+    /// The policy, and the permissions that approvers granted for this run.
     #[must_use]
     pub fn permissions(&self) -> &Permissions {
-        &self.shared.permissions
+        &self.state.permissions
     }
 
     pub(super) fn registry(&self) -> RwLockReadGuard<'_, Registry<NativeTool>> {
-        // No code of others runs under the lock, and a registry is whole between its methods.
-        self.shared.registry.read().unwrap_or_else(PoisonError::into_inner)
+        read(&self.state.registry)
     }
 
     fn registry_mut(&self) -> RwLockWriteGuard<'_, Registry<NativeTool>> {
-        self.shared.registry.write().unwrap_or_else(PoisonError::into_inner)
+        write(&self.state.registry)
     }
 
-    fn settings_mut(&self) -> RwLockWriteGuard<'_, Settings> {
-        self.shared.settings.write().unwrap_or_else(PoisonError::into_inner)
+    fn settings_mut(&self) -> RwLockWriteGuard<'_, ToolkitSettings> {
+        write(&self.state.settings)
     }
 }
 
-impl Shared {
-    fn settings(&self) -> Settings {
-        self.settings.read().unwrap_or_else(PoisonError::into_inner).clone()
+impl ToolkitState {
+    fn settings(&self) -> ToolkitSettings {
+        read(&self.settings).clone()
     }
 
     pub(super) fn approver(&self) -> Option<Approver> {
@@ -262,23 +263,18 @@ impl Shared {
         if let Some(approvals) = self.settings().approvals {
             return Ok(approvals);
         }
-        let fresh = (Arc::new(Approvals::in_memory(random_key()?)), LIFE);
-        let mut settings = self.settings.write().unwrap_or_else(PoisonError::into_inner);
-        Ok(settings.approvals.get_or_insert(fresh).clone())
+        let fresh = (Arc::new(Approvals::in_memory(Key::new(random_bytes()?))), APPROVAL_LIFETIME);
+        Ok(write(&self.settings).approvals.get_or_insert(fresh).clone())
     }
 
-    /// The token of the questions that wait now.
+    /// The token that cancels the open questions.
     pub(super) fn questions(&self) -> CancellationToken {
-        self.lock_questions().clone()
+        lock(&self.questions).clone()
     }
 
     pub(super) fn cancel_questions(&self) {
-        let waiting = std::mem::take(&mut *self.lock_questions());
-        waiting.cancel();
-    }
-
-    fn lock_questions(&self) -> MutexGuard<'_, CancellationToken> {
-        self.questions.lock().unwrap_or_else(PoisonError::into_inner)
+        let open = std::mem::take(&mut *lock(&self.questions));
+        open.cancel();
     }
 }
 

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use super::fs::{FileAccess, Fs, not_regular, parent_of, retry_interrupted, write_all};
 use super::sha256;
-use crate::bytes::{hex, random};
+use crate::bytes::{hex, random_bytes};
 use crate::{Error, Result};
 
 /// The number of attempts of a writer whose temporary file is removed.
@@ -70,7 +70,7 @@ fn prefix(target: &OsStr) -> String {
 }
 
 fn random_name(target: &OsStr) -> io::Result<String> {
-    Ok(format!("{}{}{SUFFIX}", prefix(target), hex(&random::<8>()?)))
+    Ok(format!("{}{}{SUFFIX}", prefix(target), hex(&random_bytes::<8>().map_err(io::Error::other)?)))
 }
 
 /// Creates a temporary file and locks it.

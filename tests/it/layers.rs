@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 const LAYERS: [&str; 14] = [
     "string_enum",
     "sync",
-    "bytes",
     "error",
+    "bytes",
     "json",
     "store",
     "skill",

@@ -1,4 +1,4 @@
-//! Native tools: what one is, and what one run of it gives.
+//! Native tools: their schemas, options, runs, runtime and toolkit.
 
 mod example;
 mod runs;

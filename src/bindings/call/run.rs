@@ -260,13 +260,13 @@ impl State {
 }
 
 /// The news from work that runs in another thread.
-fn polled(py: Python<'_>, step: PyResult<worker::Step>) -> Given<'_> {
+fn polled(py: Python<'_>, step: PyResult<worker::JobStep>) -> Given<'_> {
     match step {
-        Ok(worker::Step::Chunk(chunk)) => Given::Item(chunk.into_bound(py)),
-        Ok(worker::Step::Done(Some(result))) => Given::Result(result.into_bound(py)),
-        Ok(worker::Step::Done(None)) => Given::End,
-        Ok(worker::Step::Wait(waiter)) => Given::Wait(waiter.into_bound(py)),
-        Ok(worker::Step::Raised(error)) | Err(error) => Given::error(error),
+        Ok(worker::JobStep::Chunk(chunk)) => Given::Item(chunk.into_bound(py)),
+        Ok(worker::JobStep::Done(Some(result))) => Given::Result(result.into_bound(py)),
+        Ok(worker::JobStep::Done(None)) => Given::End,
+        Ok(worker::JobStep::Wait(waiter)) => Given::Wait(waiter.into_bound(py)),
+        Ok(worker::JobStep::Raised(error)) | Err(error) => Given::error(error),
     }
 }
 

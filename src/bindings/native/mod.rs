@@ -1,21 +1,19 @@
-//! Native tools in Python: Rust code that runs on a tokio runtime of our own and is awaited on the caller's event loop.
+//! Native tools in Python: Rust code that runs on a tokio runtime of its own and is awaited on the caller's event loop.
 //!
-//! `runtime` owns the runtime of this process; `job` is one run of a tool as the loop sees it; `tool` is the class that is
-//! registered in a toolkit; `awaitable` is what calling it gives, so that it is driven like a coroutine or an async
-//! generator. The threads of the runtime never attach to Python: responses reach the loop as plain data, through the
-//! completion queue of `worker`.
+//! Read [`tool`], the class that is registered in a toolkit; then [`run`], the awaitable or async iterator that calling it
+//! returns; then [`runtime`], the tokio runtime of this process. The threads of the runtime never attach to Python:
+//! responses reach the loop as plain data, through the completion queue of `worker`.
 
-mod awaitable;
-mod job;
+mod run;
 mod runtime;
 mod tool;
 
 use pyo3::prelude::*;
 
-pub(crate) use awaitable::PyNativeResponses;
+pub(crate) use run::PyNativeResponses;
 pub(crate) use tool::PyNativeTool;
 
-/// Adds the classes, and what stops the runtime before the interpreter ends and forgets it in a forked child.
+/// Adds the classes, and the functions that stop the runtime before the interpreter ends and reset it in a forked child.
 pub(crate) fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyNativeTool>()?;
     // Not by `add_function`, which would make it a public name.

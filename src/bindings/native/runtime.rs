@@ -1,7 +1,7 @@
-//! The tokio runtime of this process: started by the first native tool, joined at exit, left behind in a forked child.
+//! The tokio runtime of this process: started by the first native tool, joined at exit, replaced in a forked child.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use pyo3::exceptions::PyRuntimeError;
@@ -9,47 +9,43 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::native::Runtime;
+use crate::sync::lock;
 
-/// The time that the exit of the interpreter waits for native tools that do not give way.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// Time for which the exit of the interpreter waits for native tools that block their thread.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Attached threads lock this, and none of them lets go of the GIL meanwhile: at a fork it is free.
-static CURRENT: Mutex<State> = Mutex::new(State::Fresh);
+/// Only attached threads lock this, and none of them releases the GIL meanwhile, so that it is free at a fork.
+static CURRENT: Mutex<RuntimeState> = Mutex::new(RuntimeState::Fresh);
 
-/// Counts forks: what was started before one must not be touched after it, because any lock of a thread that is gone may
-/// be taken for ever.
+/// Number of forks. Anything that was started before a fork must not be touched after it, because threads that do not exist
+/// any more may have held any lock.
 static GENERATION: AtomicU64 = AtomicU64::new(0);
 
-enum State {
+enum RuntimeState {
     Fresh,
     Running(Arc<Runtime>),
     /// The interpreter is shutting down.
     Closed,
 }
 
-fn lock() -> MutexGuard<'static, State> {
-    // It is replaced in one assignment, so it is whole after any panic.
-    CURRENT.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// The runtime, started if need be.
+/// The runtime, started if it is not running.
 pub(super) fn current() -> PyResult<Arc<Runtime>> {
-    let mut state = lock();
+    let mut state = lock(&CURRENT);
     match &*state {
-        State::Running(runtime) => Ok(runtime.clone()),
-        State::Closed => Err(shutting_down()),
-        State::Fresh => {
+        RuntimeState::Running(runtime) => Ok(runtime.clone()),
+        RuntimeState::Closed => Err(shutting_down()),
+        RuntimeState::Fresh => {
             let runtime = Runtime::start().map_err(|error| {
                 PyRuntimeError::new_err(format!("cannot run a native tool: no thread could be started: {error}"))
             })?;
             let runtime = Arc::new(runtime);
-            *state = State::Running(runtime.clone());
+            *state = RuntimeState::Running(runtime.clone());
             Ok(runtime)
         }
     }
 }
 
-/// The exception of a native tool that cannot run, or go on, because the interpreter shuts down.
+/// The exception of a native tool that is refused or ended because the interpreter shuts down.
 pub(super) fn shutting_down() -> PyErr {
     PyRuntimeError::new_err("cannot run a native tool: the interpreter is shutting down")
 }
@@ -70,25 +66,25 @@ pub(super) fn install(module: &Bound<'_, PyModule>) -> PyResult<()> {
     Ok(())
 }
 
-/// Ends all native tools and joins the threads, without the GIL, so that code which waits for it gets on.
+/// Ends all native tools and joins the threads. The GIL is released, so that code which waits for it can finish.
 #[pyfunction]
 #[pyo3(name = "_close_native_runtime")]
 fn close(py: Python<'_>) {
-    let state = std::mem::replace(&mut *lock(), State::Closed);
-    if let State::Running(runtime) = state {
-        py.detach(|| runtime.shut_down(PATIENCE));
+    let state = std::mem::replace(&mut *lock(&CURRENT), RuntimeState::Closed);
+    if let RuntimeState::Running(runtime) = state {
+        py.detach(|| runtime.shut_down(SHUTDOWN_TIMEOUT));
     }
 }
 
-/// Starts anew in a forked child.
+/// Resets the state in a forked child.
 #[pyfunction]
 #[pyo3(name = "_forget_native_runtime")]
 fn forget() {
     GENERATION.fetch_add(1, Ordering::Relaxed);
-    let state = std::mem::replace(&mut *lock(), State::Fresh);
-    if let State::Running(runtime) = state {
+    let state = std::mem::replace(&mut *lock(&CURRENT), RuntimeState::Fresh);
+    if let RuntimeState::Running(runtime) = state {
         runtime.abandon();
-        // Others may share it, and none of them may drop it here.
+        // Never dropped in this process, and neither are the references that jobs hold.
         std::mem::forget(runtime);
     }
 }

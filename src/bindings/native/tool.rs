@@ -1,11 +1,11 @@
-//! `NativeTool`: a tool that is Rust code, as Python sees it.
+//! `NativeTool`: the Python class of a tool that is written in Rust.
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 use serde_json::{Map, Value};
 
-use super::awaitable::{PyNativeResponses, PyNativeStep, Source};
+use super::run::{NativeCall, PyNativeResponses, PyNativeStep};
 use crate::bindings::callable::Kind;
 use crate::bindings::json;
 use crate::bindings::register::Wishes;
@@ -13,20 +13,20 @@ use crate::bindings::signature::{Parameter, ParameterKind, Signature};
 use crate::bindings::tool::schema_to_python;
 use crate::native::{NativeTool, ToolContext, tools};
 
-/// A tool that is Rust code.
+/// A tool that is written in Rust.
 ///
-/// It is registered like a function. Calling it with keyword arguments gives an async iterator of its responses if it
-/// streams, and otherwise an awaitable of its one response; nothing runs before that is awaited.
+/// It is registered like a function. Calling it with keyword arguments returns an async iterator of its responses if it
+/// streams, and otherwise an awaitable of its only response; nothing runs before that is awaited.
 #[pyclass(name = "NativeTool", module = "toolcrib", frozen, weakref)]
 pub(crate) struct PyNativeTool(NativeTool);
 
 impl PyNativeTool {
-    /// What calling it gives.
+    /// The kind of callable.
     pub(crate) fn call_kind(&self) -> Kind {
         if self.0.is_streaming() { Kind::AsyncGenerator } else { Kind::Coroutine }
     }
 
-    /// Its parameters: those of the schema. If one may be left out that has no default, they are any keywords.
+    /// The signature, from the schema. If a parameter is optional and has no default, any keywords are accepted.
     pub(crate) fn signature(&self, py: Python<'_>) -> PyResult<Signature> {
         let schema = self.0.schema().parameters().value();
         let required = |name: &str| {
@@ -48,18 +48,18 @@ impl PyNativeTool {
         Ok(Signature { parameters, by_name: true, lacks_receiver: false, flags: None })
     }
 
-    /// Adds what the tool's developer said to what is said at its registration, which counts more.
+    /// Adds the options of the tool itself to those of its registration, which take precedence.
     pub(crate) fn complete(&self, wishes: &mut Wishes<'_>) {
         let tool = &self.0;
         wishes.timeout = wishes.timeout.or_else(|| tool.timeout().map(|limit| limit.as_secs_f64()));
         wishes.said.kind.get_or_insert_with(|| tool.kind().as_str().to_owned());
-        wishes.said.tags.extend(tool.tags().iter().map(|tag| tag.to_string()));
+        wishes.said.tags.extend(tool.tags().iter().map(ToString::to_string));
     }
 }
 
 #[pymethods]
 impl PyNativeTool {
-    /// The name that it is registered under if no other is given.
+    /// The name under which it is registered by default.
     #[getter]
     fn name(&self) -> &str {
         self.0.name()
@@ -70,25 +70,25 @@ impl PyNativeTool {
         self.0.name()
     }
 
-    /// What the model is told about it.
+    /// The description that the model reads.
     #[getter]
     fn description(&self) -> Option<String> {
         self.0.schema().description()
     }
 
-    /// The schema that the model is told, as a copy.
+    /// The schema that the model reads, as a copy.
     #[getter]
     fn json_schema<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         schema_to_python(py, self.0.schema())
     }
 
-    /// Whether each call must be confirmed if no rule says otherwise: `"auto"` or `"confirm"`.
+    /// The permission that a call needs if no rule matches: `"auto"` or `"confirm"`.
     #[getter]
     fn permission(&self) -> &'static str {
         self.0.permission().as_str()
     }
 
-    /// Whether it gives a stream of responses, or one.
+    /// True if it returns a stream of responses, false if it returns one.
     #[getter]
     fn is_streaming(&self) -> bool {
         self.0.is_streaming()
@@ -101,11 +101,11 @@ impl PyNativeTool {
             None => Value::Object(Map::new()),
         };
         let context = ToolContext::of(self.0.name());
-        let source = Source::new(self.0.clone(), context, arguments);
+        let call = NativeCall::new(self.0.clone(), context, arguments);
         if self.0.is_streaming() {
-            Ok(Bound::new(py, PyNativeResponses::new(source))?.into_any())
+            Ok(Bound::new(py, PyNativeResponses::new(call))?.into_any())
         } else {
-            Ok(Bound::new(py, PyNativeStep::of_result(source))?.into_any())
+            Ok(Bound::new(py, PyNativeStep::of_result(call))?.into_any())
         }
     }
 
@@ -113,7 +113,7 @@ impl PyNativeTool {
         format!("NativeTool(name='{}')", self.0.name())
     }
 
-    /// Native tools belong to the process: a copy is the tool itself.
+    /// Return the tool itself: native tools belong to the process.
     fn __copy__(slf: Py<Self>) -> Py<Self> {
         slf
     }
@@ -131,7 +131,7 @@ fn parameter(py: Python<'_>, name: &str, kind: ParameterKind, default: Option<Py
     Parameter { name: PyString::intern(py, name).unbind(), kind, default, annotation: None }
 }
 
-/// The tool of a name that comes with toolcrib.
+/// A tool that comes with toolcrib, by its name.
 #[pyfunction]
 pub(super) fn _native_tool(name: &str) -> PyResult<PyNativeTool> {
     match name {

@@ -1,60 +1,57 @@
-//! `Approvals`: what makes pending calls, and lets each of them be answered once.
-#![allow(
-    clippy::doc_markdown,
-    reason = "what `help()` shows is Python's documentation, where sections list bare names"
-)]
+//! `Approvals`, which issues pending calls and accepts one answer to each, and the reading of answers.
 
 use std::path::PathBuf;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
-use pyo3::exceptions::{PyOSError, PyValueError};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict, PyMapping, PyString};
+use serde_json::Value;
 
-use crate::policy::{Approvals, Key};
+use crate::Error;
+use crate::bindings::imported::APPROVAL;
+use crate::bindings::json;
+use crate::bytes::random_bytes;
+use crate::policy::{Answer, Approvals, Key};
+use crate::sync::{read, write};
 
-/// How long an answer counts if nobody says otherwise, in seconds.
+/// Default number of seconds for which a pending call can be answered.
 const HOUR: f64 = 3600.0;
 
-/// Make pending calls, and let each of them be answered once.
+/// Issue pending calls, and accept one answer to each.
 #[pyclass(name = "Approvals", module = "toolcrib", frozen, weakref)]
 pub(crate) struct PyApprovals {
     core: RwLock<Arc<Approvals>>,
-    life: Duration,
+    lifetime: Duration,
     path: Option<PathBuf>,
-}
-
-pub(crate) fn random<const N: usize>() -> PyResult<[u8; N]> {
-    let mut bytes = [0; N];
-    getrandom::fill(&mut bytes)
-        .map_err(|error| PyOSError::new_err(format!("the system has no random numbers: {error}")))?;
-    Ok(bytes)
 }
 
 impl PyApprovals {
     /// Approvals that end with the process.
     pub(crate) fn in_memory() -> PyResult<Self> {
-        let core = Approvals::in_memory(Key::new(random()?));
-        Ok(Self { core: RwLock::new(Arc::new(core)), life: Duration::from_secs_f64(HOUR), path: None })
+        let core = Approvals::in_memory(Key::new(random_bytes()?));
+        Ok(Self { core: RwLock::new(Arc::new(core)), lifetime: Duration::from_secs_f64(HOUR), path: None })
     }
 
-    /// The approvals of this process: those in memory do not survive a fork.
+    /// The approvals of this process. Those in memory are replaced in a forked child.
     pub(crate) fn core(&self) -> PyResult<Arc<Approvals>> {
-        let core = self.core.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let core = read(&self.core).clone();
         if !core.is_forked() {
             return Ok(core);
         }
-        let key = Key::new(random()?);
-        let mut core = self.core.write().unwrap_or_else(PoisonError::into_inner);
+        let key = Key::new(random_bytes()?);
+        let mut core = write(&self.core);
         if core.is_forked() {
             *core = Arc::new(core.renewed(key));
         }
         Ok(core.clone())
     }
 
-    /// How long an answer counts.
-    pub(crate) fn life(&self) -> Duration {
-        self.life
+    /// The time for which a pending call can be answered.
+    pub(crate) fn lifetime(&self) -> Duration {
+        self.lifetime
     }
 }
 
@@ -63,25 +60,108 @@ impl PyApprovals {
     #[new]
     #[pyo3(signature = (path=None, ttl=HOUR), text_signature = "(path=None, ttl=3600)")]
     fn new(py: Python<'_>, path: Option<PathBuf>, ttl: f64) -> PyResult<Self> {
-        let life = Duration::try_from_secs_f64(ttl).ok().filter(|life| !life.is_zero());
-        let life = life.ok_or_else(|| PyValueError::new_err("ttl must be a positive number of seconds"))?;
-        let key = Key::new(random()?);
+        let lifetime = Duration::try_from_secs_f64(ttl).ok().filter(|lifetime| !lifetime.is_zero());
+        let lifetime = lifetime.ok_or_else(|| PyValueError::new_err("ttl must be a positive number of seconds"))?;
+        let key = Key::new(random_bytes()?);
         let core = match &path {
             None => Approvals::in_memory(key),
             Some(path) => py.detach(|| Approvals::open(path, key))?,
         };
-        Ok(Self { core: RwLock::new(Arc::new(core)), life, path })
+        Ok(Self { core: RwLock::new(Arc::new(core)), lifetime, path })
     }
 
-    /// The folder that survives a restart; None if nothing does.
+    /// The folder that keeps pending calls across restarts; None if they are kept in memory.
     #[getter]
     fn path(&self) -> Option<PathBuf> {
         self.path.clone()
     }
 
-    /// After how many seconds an answer does not count any more.
+    /// The number of seconds for which a pending call can be answered.
     #[getter]
     fn ttl(&self) -> f64 {
-        self.life.as_secs_f64()
+        self.lifetime.as_secs_f64()
     }
+}
+
+/// The JSON value of a mapping, of JSON text, or of an object with `to_dict`.
+pub(crate) fn value_of(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Value> {
+    let py = object.py();
+    if let Ok(text) = object.cast::<PyString>() {
+        return serde_json::from_str(text.to_str()?)
+            .map_err(|error| PyValueError::new_err(format!("{what} is not valid JSON: {error}")));
+    }
+    if let Ok(dict) = object.cast::<PyDict>() {
+        return Ok(json::from_python(dict)?.into());
+    }
+    if let Ok(mapping) = object.cast::<PyMapping>() {
+        let dict = PyDict::new(py);
+        dict.update(mapping)?;
+        return Ok(json::from_python(&dict)?.into());
+    }
+    if let Some(to_dict) = object.getattr_opt(intern!(py, "to_dict"))? {
+        return Ok(json::from_python(&to_dict.call0()?)?.into());
+    }
+    let kind = object.get_type().qualname()?;
+    Err(PyTypeError::new_err(format!("{what} must be a mapping of JSON values, not {kind}")))
+}
+
+/// The answer of an approver: a word, a boolean or an `Approval`.
+///
+/// `arguments` and `by` are the further parameters of a resumption.
+///
+/// Raises `InvalidAnswerError` if it is anything else, and `TypeError` if edited arguments are not a mapping or are passed
+/// twice, or another field is not a string.
+pub(crate) fn answer_of(
+    answer: &Bound<'_, PyAny>,
+    arguments: Option<&Bound<'_, PyAny>>,
+    by: Option<&str>,
+) -> PyResult<Answer> {
+    let py = answer.py();
+    let field = |name: &str| answer.getattr(name).map(|value| Some(value).filter(|value| !value.is_none()));
+    let text = |name: &str| -> PyResult<Option<String>> {
+        let Some(text) = field(name)? else { return Ok(None) };
+        let Ok(text) = text.cast::<PyString>() else {
+            let kind = text.get_type().qualname()?;
+            return Err(PyTypeError::new_err(format!("an approval's `{name}` must be a string, not {kind}")));
+        };
+        Ok(Some(text.to_str()?.to_owned()))
+    };
+    // There is no instance of a class that was never imported.
+    let is_approval = APPROVAL.if_imported(py).map_or(Ok(false), |class| answer.is_instance(class))?;
+    let (word, own, own_by, reason) = if is_approval {
+        let own = field("arguments")?;
+        (answer.getattr(intern!(py, "answer"))?, own, text("by")?, text("reason")?)
+    } else {
+        (answer.clone(), None, None, None)
+    };
+    if arguments.is_some() && own.is_some() {
+        return Err(PyTypeError::new_err("resume() got edited arguments twice: in the answer and as a parameter"));
+    }
+    let mut fields = serde_json::Map::new();
+    fields.insert("answer".to_owned(), word_or_flag(&word)?);
+    if let Some(arguments) = arguments.or(own.as_ref()) {
+        fields.insert("arguments".to_owned(), value_of(arguments, "the edited arguments")?);
+    }
+    let answer = Answer::from_value(&Value::Object(fields))?;
+    Ok(Answer { by: own_by.filter(|by| !by.is_empty()).or_else(|| by.map(str::to_owned)), reason, ..answer })
+}
+
+/// The JSON value of a string or a boolean. The error for anything else names its type.
+fn word_or_flag(answer: &Bound<'_, PyAny>) -> PyResult<Value> {
+    if let Ok(flag) = answer.cast::<PyBool>() {
+        return Ok(flag.is_true().into());
+    }
+    if let Ok(word) = answer.cast::<PyString>() {
+        return Ok(word.to_string_lossy().into());
+    }
+    if answer.is_none() {
+        return Err(invalid_answer("None".to_owned()).into());
+    }
+    let kind = answer.get_type().qualname()?;
+    Err(invalid_answer(format!("an object of type {}", kind.to_string_lossy())).into())
+}
+
+/// The error for an object that is not an answer.
+fn invalid_answer(found: String) -> Error {
+    Error::InvalidAnswer { expected: "`once`, `run`, `always`, `no`, `cancel`, a boolean or an `Approval`", found }
 }

@@ -1,4 +1,4 @@
-//! The audit of a toolkit: a file, a function, or anything that can be written to.
+//! The audit sink of a toolkit: a file, a function, or an object with `write`.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,9 +11,9 @@ use pyo3::prelude::*;
 use crate::bindings::json;
 use crate::policy::{AuditLog, AuditRecord, Durability};
 
-/// The place that decisions are recorded in.
-pub(crate) enum Sink {
-    /// A file that is appended to durably. The object is what was set.
+/// The destination of audit records.
+pub(crate) enum AuditSink {
+    /// A file that is appended to durably, with the path as it was set.
     File(Arc<AuditLog>, Py<PyAny>),
     /// A function that is called with a dictionary.
     Function(Py<PyAny>),
@@ -21,8 +21,8 @@ pub(crate) enum Sink {
     Writer(Py<PyAny>),
 }
 
-impl Sink {
-    /// The sink for what a developer has set.
+impl AuditSink {
+    /// The sink for a path, a function or a writer.
     pub(crate) fn of(sink: &Bound<'_, PyAny>) -> PyResult<Self> {
         let py = sink.py();
         if let Ok(path) = sink.extract::<PathBuf>() {
@@ -36,7 +36,7 @@ impl Sink {
             return Ok(Self::Function(sink.clone().unbind()));
         }
         let kind = sink.get_type().qualname()?;
-        Err(PyTypeError::new_err(format!("audit is a path, a function, or an object with a `write`, not {kind}")))
+        Err(PyTypeError::new_err(format!("audit must be a path, a function or an object with `write`, not {kind}")))
     }
 
     pub(crate) fn clone_ref(&self, py: Python<'_>) -> Self {
@@ -47,14 +47,14 @@ impl Sink {
         }
     }
 
-    /// What was set.
+    /// The object as it was set.
     pub(crate) fn given(&self) -> &Py<PyAny> {
         match self {
             Self::File(_, given) | Self::Function(given) | Self::Writer(given) => given,
         }
     }
 
-    /// Records a decision; an error must keep the call from running.
+    /// Records a decision. After an error the call must not run.
     pub(crate) fn record(&self, py: Python<'_>, record: &AuditRecord<'_>) -> PyResult<()> {
         match self {
             Self::File(log, _) => Ok(py.detach(|| log.append(record))?),

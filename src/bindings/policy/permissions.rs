@@ -1,39 +1,36 @@
 //! `_Permissions`: the policy, approver, approvals and audit that a toolkit shares with its tools, and its listeners.
-#![allow(
-    clippy::doc_markdown,
-    reason = "what `help()` shows is Python's documentation, where sections list bare names"
-)]
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
-use super::{PyApprovals, PyPolicy, Sink};
+use super::{AuditSink, PyApprovals, PyPolicy};
 use crate::bindings::events::Listeners;
 use crate::bindings::tool::PyTool;
 use crate::call::{Permissions, Preview, ToolFacts};
 use crate::policy::{CallFacts, Permission, Policy, Redaction, ToolKind};
+use crate::sync::lock;
 
 /// The policy, approver, approvals and audit that a toolkit shares with its tools, and its listeners.
 #[pyclass(name = "_Permissions", module = "toolcrib._core", frozen, weakref)]
 #[derive(Default)]
 pub(crate) struct PyPermissions {
     core: Permissions,
-    settings: Mutex<Settings>,
+    settings: Mutex<PermissionSettings>,
     pub(crate) listeners: Listeners,
 }
 
-/// The settings of a developer.
+/// The settings that a developer makes.
 #[derive(Default)]
-struct Settings {
+struct PermissionSettings {
     policy: Option<Py<PyPolicy>>,
     approver: Option<Py<PyAny>>,
-    /// How many seconds an approver has.
+    /// Seconds within which an approver has to answer.
     approver_timeout: Option<f64>,
     approvals: Option<Py<PyApprovals>>,
-    audit: Option<Sink>,
+    audit: Option<AuditSink>,
 }
 
 impl PyPermissions {
@@ -53,12 +50,12 @@ impl PyPermissions {
         self.core.preview(tool, caller, Some(&tool.tool.allow_cache))
     }
 
-    fn settings(&self) -> MutexGuard<'_, Settings> {
-        self.settings.lock().unwrap_or_else(PoisonError::into_inner)
+    fn settings(&self) -> MutexGuard<'_, PermissionSettings> {
+        lock(&self.settings)
     }
 
-    /// Changes a setting; what it takes the place of is dropped when the lock is not held.
-    fn set<T>(&self, change: impl FnOnce(&mut Settings) -> T) {
+    /// Changes a setting. The old value is dropped without the lock, because that may run Python code.
+    fn set<T>(&self, change: impl FnOnce(&mut PermissionSettings) -> T) {
         let old = change(&mut self.settings());
         drop(old);
     }
@@ -72,7 +69,7 @@ impl PyPermissions {
         self.set(|settings| std::mem::replace(&mut settings.policy, policy));
     }
 
-    /// The policy that a lasting permission is added to; made if there is none.
+    /// The policy to which a lasting permission is added; made if there is none.
     pub(crate) fn policy_to_extend(&self, py: Python<'_>) -> Arc<Policy> {
         if let Some(policy) = self.policy(py) {
             return policy.get().rules().clone();
@@ -105,7 +102,7 @@ impl PyPermissions {
         Ok(())
     }
 
-    /// The number of seconds that an approver has.
+    /// The number of seconds within which an approver has to answer.
     pub(crate) fn approver_timeout(&self) -> Option<f64> {
         self.settings().approver_timeout
     }
@@ -118,17 +115,18 @@ impl PyPermissions {
         Ok(())
     }
 
-    /// The approvals that were set, or else some in memory.
+    /// The approvals that were set, or new ones in memory.
     pub(crate) fn approvals(&self, py: Python<'_>) -> PyResult<Py<PyApprovals>> {
         if let Some(approvals) = self.kept_approvals(py) {
             return Ok(approvals);
         }
-        // Made where no lock is held, and kept only if no other thread was faster.
+        // Made without the lock, and kept only if no other thread was faster.
         let fresh = Py::new(py, PyApprovals::in_memory()?)?;
         self.set(|settings| {
             settings.approvals.get_or_insert(fresh);
         });
-        self.kept_approvals(py).ok_or_else(|| PyValueError::new_err("the approvals were taken away meanwhile"))
+        self.kept_approvals(py)
+            .ok_or_else(|| PyValueError::new_err("the approvals of the toolkit were removed meanwhile"))
     }
 
     fn kept_approvals(&self, py: Python<'_>) -> Option<Py<PyApprovals>> {
@@ -139,11 +137,11 @@ impl PyPermissions {
         self.set(|settings| std::mem::replace(&mut settings.approvals, approvals));
     }
 
-    pub(crate) fn audit(&self, py: Python<'_>) -> Option<Sink> {
+    pub(crate) fn audit(&self, py: Python<'_>) -> Option<AuditSink> {
         self.settings().audit.as_ref().map(|sink| sink.clone_ref(py))
     }
 
-    pub(crate) fn set_audit(&self, audit: Option<Sink>) {
+    pub(crate) fn set_audit(&self, audit: Option<AuditSink>) {
         self.core.set_audited(audit.is_some());
         self.set(|settings| std::mem::replace(&mut settings.audit, audit));
     }
@@ -156,10 +154,9 @@ impl PyPermissions {
         Self::default()
     }
 
-    #[allow(clippy::needless_pass_by_value, reason = "the signature that pyo3 asks for")]
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         self.listeners.traverse(&visit)?;
-        // A thread that holds the lock is using the settings, which are then not garbage.
+        // A thread that holds the lock uses the settings, so they are not garbage.
         let Ok(settings) = self.settings.try_lock() else { return Ok(()) };
         visit.call(&settings.policy)?;
         visit.call(&settings.approver)?;
@@ -175,7 +172,7 @@ impl PyPermissions {
     }
 }
 
-/// A tool as the core's permission stage sees it.
+/// The facts of a tool for the core's permission stage.
 pub(crate) struct ToolView<'a, 'py> {
     pub(crate) py: Python<'py>,
     pub(crate) tool: &'a PyTool,

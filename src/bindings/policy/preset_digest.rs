@@ -1,7 +1,7 @@
-//! The hash of presets that an approval is bound to: of everything in them, also of what JSON cannot hold.
+//! The hash of presets that an approval is bound to. It covers all values, also those that JSON cannot represent.
 
 use std::collections::HashMap;
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::{LazyLock, Mutex};
 
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -10,15 +10,17 @@ use serde_json::{Value, json};
 
 use crate::bindings::json::{DEEPEST, from_python};
 use crate::bytes::hex;
+use crate::bytes::random_bytes;
 use crate::policy::{canonical, hash};
+use crate::sync::lock;
 
-/// The hash of presets. Equal values have equal hashes in every process; an object that cannot be written down has one of its
-/// own, which nothing else has and which ends with the process.
+/// The hash of presets. Equal values have equal hashes in every process; an object that cannot be serialised has a hash of
+/// its own, which is valid in this process only.
 pub(crate) fn presets_hash(presets: &Bound<'_, PyDict>) -> [u8; 32] {
     hash(&dict(presets, 0))
 }
 
-/// A value with its type, so that two different ones are never written alike.
+/// A value with its type, so that two different values never have the same form.
 fn tagged(value: &Bound<'_, PyAny>, depth: usize) -> Value {
     if depth > DEEPEST {
         return identity(value);
@@ -45,7 +47,7 @@ fn tagged(value: &Bound<'_, PyAny>, depth: usize) -> Value {
             items.sort_by_cached_key(canonical);
             json!(["set", items])
         }
-        None => written(value).unwrap_or_else(|| identity(value)),
+        None => serialised(value).unwrap_or_else(|| identity(value)),
     }
 }
 
@@ -56,8 +58,8 @@ fn dict(entries: &Bound<'_, PyDict>, depth: usize) -> Value {
     Value::Array(pairs)
 }
 
-/// An object of a class that writes itself: a path, a date, anything that can be pickled.
-fn written(value: &Bound<'_, PyAny>) -> Option<Value> {
+/// An object as text: a path, a date, or anything that can be pickled.
+fn serialised(value: &Bound<'_, PyAny>) -> Option<Value> {
     const PLAIN: [&str; 8] =
         ["datetime", "decimal", "fractions", "ipaddress", "pathlib", "pathlib._local", "uuid", "zoneinfo"];
     let (py, class) = (value.py(), value.get_type());
@@ -70,20 +72,17 @@ fn written(value: &Bound<'_, PyAny>) -> Option<Value> {
     Some(json!([name, hex(pickled.cast::<PyBytes>().ok()?.as_bytes())]))
 }
 
-/// How many objects are known at most.
-const MOST: usize = 10_000;
+/// Maximum number of known objects.
+const MAX_KNOWN: usize = 10_000;
 
-/// The objects that were given a hash of their own, by address, for as long as they live.
-static KNOWN: LazyLock<Mutex<HashMap<usize, (Py<PyWeakrefReference>, u64)>>> = LazyLock::new(Mutex::default);
+/// The objects that have a number of their own, by address, for as long as they live.
+static KNOWN: LazyLock<Mutex<KnownObjects>> = LazyLock::new(Mutex::default);
+type KnownObjects = HashMap<usize, (Py<PyWeakrefReference>, u64)>;
 
-/// A mark that no other object has, in this process or another.
+/// A value that is unique to an object, in this process and all others.
 fn identity(value: &Bound<'_, PyAny>) -> Value {
-    static PROCESS: LazyLock<[u8; 16]> = LazyLock::new(|| {
-        let mut bytes = [0; 16];
-        // Without random numbers nothing is approved either: `Approvals` needs them for its key.
-        let _ = getrandom::fill(&mut bytes);
-        bytes
-    });
+    // Without random numbers there are no approvals either: `Approvals` needs them for its key.
+    static PROCESS: LazyLock<[u8; 16]> = LazyLock::new(|| random_bytes().unwrap_or_default());
     json!(["object", hex(&*PROCESS), number_of(value)])
 }
 
@@ -92,7 +91,7 @@ fn number_of(value: &Bound<'_, PyAny>) -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let (py, address) = (value.py(), value.as_ptr() as usize);
     let known = {
-        let known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = lock(&KNOWN);
         known.get(&address).map(|(reference, number)| (reference.clone_ref(py), *number))
     };
     if let Some((reference, number)) = known
@@ -101,15 +100,15 @@ fn number_of(value: &Bound<'_, PyAny>) -> u64 {
         return number;
     }
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    // What cannot be referred to weakly is another object each time it is asked about: its approvals are refused.
+    // An object without weak references has a new number each time, so that its approvals are refused.
     if let Ok(reference) = PyWeakrefReference::new(value) {
-        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = lock(&KNOWN);
         let mut gone = vec![known.insert(address, (reference.unbind(), number))];
-        if known.len() > MOST {
-            // Those that are still there are seen to be others from now on, and have to be asked about again.
+        if known.len() > MAX_KNOWN {
+            // Objects that still live get a new number, so that calls with them need a new approval.
             gone.extend(known.drain().map(|(_, entry)| Some(entry)));
         }
-        // Dropped where no lock is held.
+        // Dropped without the lock, because that may run Python code.
         drop(known);
         drop(gone);
     }

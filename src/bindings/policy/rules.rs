@@ -1,26 +1,25 @@
-//! `Policy`: rules from Python and from files, and what they say about a call.
-#![allow(
-    clippy::doc_markdown,
-    reason = "what `help()` shows is Python's documentation, where sections list bare names"
-)]
+//! `Policy`, the rules from Python and from files, and `Explanation`, the evaluation of each rule for a call.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::{PyExplanation, ToolView, value_of};
+use super::{ToolView, value_of};
 use crate::bindings::call::explained_arguments;
 use crate::bindings::json as bridge;
 use crate::bindings::tool_call::PyToolCall;
 use crate::bindings::toolkit::PyToolkit;
 use crate::call::{ToolCall, ToolFacts};
-use crate::policy::{CallFacts, Decision, Policy, PolicyFile, PolicyProblem, Rule, ShadowNote, Tier};
+use crate::policy::{
+    CallFacts, Decision, Explanation, Policy, PolicyFile, PolicyProblem, Rule, RuleOutcome, ShadowNote, Tier,
+};
+use crate::sync::lock;
 
-/// Rules, and what to do where none of them says anything.
+/// Rules that allow or deny calls or ask the approver, and the default decision.
 #[pyclass(name = "Policy", module = "toolcrib", frozen, subclass, weakref)]
 #[derive(Default)]
 pub(crate) struct PyPolicy {
@@ -30,7 +29,7 @@ pub(crate) struct PyPolicy {
 
 fn decision_of(word: &str) -> PyResult<Decision> {
     Decision::parse(word)
-        .ok_or_else(|| PyValueError::new_err(format!("a decision is 'allow', 'ask' or 'deny', not '{word}'")))
+        .ok_or_else(|| PyValueError::new_err(format!("unknown decision '{word}': expected 'allow', 'ask' or 'deny'")))
 }
 
 fn rule_of(rule: &Bound<'_, PyAny>) -> PyResult<Rule> {
@@ -40,7 +39,7 @@ fn rule_of(rule: &Bound<'_, PyAny>) -> PyResult<Rule> {
 fn rules_of(rules: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<Rule>> {
     let Some(rules) = rules else { return Ok(Vec::new()) };
     if rules.is_instance_of::<PyDict>() || rules.is_instance_of::<PyString>() {
-        return Err(PyTypeError::new_err("rules is a list of rules, not one of them"));
+        return Err(PyTypeError::new_err("rules must be a list of rules, not a single rule"));
     }
     rules.try_iter()?.map(|rule| rule_of(&rule?)).collect()
 }
@@ -66,18 +65,18 @@ impl PyPolicy {
 
     /// Read rules from TOML files.
     ///
-    /// What is wrong with one is told in `problems`, and opens nothing.
+    /// Errors in a file are listed in `problems`; an invalid rule never allows a call.
     ///
     /// Args:
     ///     default: The file of the program's own rules.
     ///     project: The file of the project's rules.
-    ///     user: The file of the user's rules, which is also where an answer `"always"` is saved.
+    ///     user: The file of the user's rules, to which an answer `"always"` is saved.
     ///     admin: The file of the machine's rules, which go before all others.
-    ///     otherwise: What to do where no rule says anything.
-    ///     optional: Whether files may be missing.
+    ///     otherwise: The decision if no rule matches.
+    ///     optional: True if files may be missing.
     ///
     /// Raises:
-    ///     ValueError: If `otherwise` is no decision.
+    ///     ValueError: If `otherwise` is not a decision.
     #[staticmethod]
     #[pyo3(
         signature = (*, default=None, project=None, user=None, admin=None, otherwise="allow", optional=false),
@@ -98,17 +97,17 @@ impl PyPolicy {
             sources.map(|source| if optional { source.optional() } else { source }).collect();
         let otherwise = decision_of(otherwise)?;
         let (core, problems) = py.detach(|| Policy::from_files(sources, otherwise));
-        Ok(Self { core: Arc::new(core), problems: Mutex::new(problems), ..Self::default() })
+        Ok(Self { core: Arc::new(core), problems: Mutex::new(problems) })
     }
 
-    /// Read the files again; if anything is wrong with them, the rules stay as they are.
+    /// Read the files again; if one of them has an error, the rules stay as they are.
     ///
     /// Returns:
-    ///     Whether the rules are those of the files now; `problems` says why not.
+    ///     True if the rules were replaced; otherwise `problems` lists the errors.
     fn reload(&self, py: Python<'_>) -> bool {
         let problems = py.detach(|| self.core.reload()).err().unwrap_or_default();
         let is_done = problems.is_empty();
-        *self.problems.lock().unwrap_or_else(PoisonError::into_inner) = problems;
+        *lock(&self.problems) = problems;
         is_done
     }
 
@@ -118,27 +117,27 @@ impl PyPolicy {
     ///     rule: A `Rule`, or a dictionary of its fields.
     ///
     /// Returns:
-    ///     Its id, which is made if it has none.
+    ///     Its id, which is generated if it has none.
     ///
     /// Raises:
-    ///     InvalidRuleError: If it is no rule; then nothing changes.
-    ///     DuplicateRuleError: If another one has its id; then nothing changes.
+    ///     InvalidRuleError: If it is not a valid rule; then nothing changes.
+    ///     DuplicateRuleError: If another rule has its id; then nothing changes.
     fn add(&self, rule: &Bound<'_, PyAny>) -> PyResult<String> {
         Ok(self.core.add(rule_of(rule)?)?.id().to_owned())
     }
 
-    /// Take a rule out; false if no rule has the id.
+    /// Remove a rule; false if no rule has the id.
     fn remove(&self, id: &str) -> bool {
         self.core.remove(id).is_some()
     }
 
-    /// The rules in the order in which they are tried, as dictionaries of their fields.
+    /// The rules in the order in which they are evaluated, as dictionaries of their fields.
     #[getter(rules)]
     fn listed<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         bridge::to_python(py, &Value::Array(self.core.rules().iter().map(|rule| rule.to_value()).collect()))
     }
 
-    /// What is done where no rule says anything: `"allow"`, `"ask"` or `"deny"`.
+    /// The decision if no rule matches: `"allow"`, `"ask"` or `"deny"`.
     #[getter(default)]
     fn otherwise(&self) -> &'static str {
         self.core.default_decision().as_str()
@@ -150,7 +149,7 @@ impl PyPolicy {
         Ok(())
     }
 
-    /// Whether the policy only records what it would do; a tool that asks by itself still does.
+    /// True if the policy only records its decisions; a tool with `permission="confirm"` still asks.
     #[getter]
     fn shadow(&self) -> bool {
         self.core.is_shadow()
@@ -161,27 +160,27 @@ impl PyPolicy {
         self.core.set_shadow(shadow);
     }
 
-    /// What would have been decided without shadow mode: the last thousand times that was something else.
+    /// The last thousand decisions that would have been different without shadow mode.
     #[getter]
     fn shadowed<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let shadowed = self.core.shadowed().iter().filter_map(ShadowNote::to_value).collect();
         bridge::to_python(py, &Value::Array(shadowed))
     }
 
-    /// What is wrong with the files, one text for each fault with its file, rule and reason.
+    /// The errors in the files, each as a text with its file, rule and reason.
     #[getter]
     fn problems(&self) -> Vec<String> {
-        self.problems.lock().unwrap_or_else(PoisonError::into_inner).iter().map(ToString::to_string).collect()
+        lock(&self.problems).iter().map(ToString::to_string).collect()
     }
 
-    /// Say what every rule makes of a call, and which one decides.
+    /// Evaluate every rule for a call, and explain which one decides.
     ///
-    /// Whether there is such a tool, `Toolkit.check` says.
+    /// `Toolkit.check` also tests that the tool exists.
     ///
     /// Args:
     ///     call: The request, in any form that `ToolCall.read` understands.
-    ///     toolkit: Where the tool is registered, so that its groups, tags, kind and permission are known.
-    ///     caller: Who calls.
+    ///     toolkit: The toolkit of the tool, which knows its groups, tags, kind and permission.
+    ///     caller: The name of the caller.
     ///
     /// Raises:
     ///     ValueError: If it cannot be read as a call.
@@ -200,7 +199,7 @@ impl PyPolicy {
         }
         let tool = toolkit.and_then(|toolkit| toolkit.get().find(py, name));
         if let Some(tool) = tool {
-            // The arguments that a call would run with; what does not fit is shown as far as that is safe.
+            // The arguments that a call would run with. Invalid ones are shown as far as that is safe.
             let (whole, shown) = explained_arguments(py, tool.get(), arguments)?;
             let view = ToolView { py, tool: tool.get() };
             return Ok(view.with_facts(caller, |facts| self.core.explain_with(facts, &whole, &shown)).into());
@@ -211,5 +210,75 @@ impl PyPolicy {
 
     fn __repr__(&self) -> String {
         format!("Policy({} rules, default='{}')", self.core.rules().len(), self.otherwise())
+    }
+}
+
+/// The decision about a call, with the evaluation of each rule.
+#[pyclass(name = "Explanation", module = "toolcrib.policy", frozen)]
+pub(crate) struct PyExplanation(Explanation);
+
+impl From<Explanation> for PyExplanation {
+    fn from(explanation: Explanation) -> Self {
+        Self(explanation)
+    }
+}
+
+#[pymethods]
+impl PyExplanation {
+    /// The decision: `"allow"`, `"ask"` or `"deny"`.
+    #[getter]
+    fn decision(&self) -> &'static str {
+        self.0.verdict.decision.as_str()
+    }
+
+    /// The id of the rule that decides; None if the tool's own permission or the default does.
+    #[getter]
+    fn rule(&self) -> Option<&str> {
+        self.0.verdict.rule().map(|rule| rule.id())
+    }
+
+    /// The reason, as text.
+    #[getter]
+    fn reason(&self) -> String {
+        self.0.verdict.reason().into_owned()
+    }
+
+    /// The decision without shadow mode; None if it is the same.
+    #[getter]
+    fn shadowed(&self) -> Option<&'static str> {
+        self.0.verdict.shadowed.as_ref().map(|shadowed| shadowed.decision.as_str())
+    }
+
+    /// Every rule in the order of evaluation, with its outcome.
+    #[getter]
+    fn tried<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let tried = self.0.tried.iter().map(|tried| {
+            let (outcome, failure) = match &tried.outcome {
+                RuleOutcome::Decides => ("decides", None),
+                RuleOutcome::WouldDecide => ("would_decide", None),
+                RuleOutcome::Answered => ("answered", None),
+                RuleOutcome::Matches => ("matches", None),
+                RuleOutcome::Fails(failure) => ("fails", Some(failure)),
+            };
+            json!({
+                "rule": tried.rule.id(),
+                "tier": tried.rule.tier().as_str(),
+                "priority": tried.rule.priority(),
+                "decision": tried.rule.decision().as_str(),
+                "outcome": outcome,
+                "condition": failure.map(|failure| &failure.condition),
+                "wanted": failure.map(|failure| &failure.wanted),
+                "seen": failure.map(|failure| &failure.seen),
+            })
+        });
+        bridge::to_python(py, &Value::Array(tried.collect()))
+    }
+
+    fn __str__(&self) -> String {
+        self.0.to_string()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Explanation(decision='{}', rule={:?})", self.decision(), self.rule())
     }
 }

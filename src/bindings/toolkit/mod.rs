@@ -31,7 +31,7 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 pub(crate) use meta::wanted;
 
 use super::background::PyTaskBoard;
-use super::policy::{PyApprovals, PyPermissions, PyPolicy, Sink};
+use super::policy::{AuditSink, PyApprovals, PyPermissions, PyPolicy};
 use super::register::Behaviour;
 use super::tool::PyTool;
 use crate::call::repair::RepairMode;
@@ -165,7 +165,7 @@ impl PyToolkit {
         permissions.set_approver_timeout(approver_timeout)?;
         permissions.core().set_headless(headless);
         permissions.set_approvals(approvals);
-        permissions.set_audit(audit.map(|audit| Sink::of(&audit)).transpose()?);
+        permissions.set_audit(audit.map(|audit| AuditSink::of(&audit)).transpose()?);
         Ok(())
     }
 

@@ -9,7 +9,7 @@ use pyo3::types::PyDict;
 
 use super::PyToolkit;
 use crate::bindings::call::{check, resumed};
-use crate::bindings::policy::{PyApprovals, PyPolicy, Sink};
+use crate::bindings::policy::{AuditSink, PyApprovals, PyPolicy};
 
 #[pymethods]
 impl PyToolkit {
@@ -76,7 +76,7 @@ impl PyToolkit {
 
     #[setter]
     fn set_audit(&self, audit: Option<Bound<'_, PyAny>>) -> PyResult<()> {
-        let sink = audit.map(|audit| Sink::of(&audit)).transpose()?;
+        let sink = audit.map(|audit| AuditSink::of(&audit)).transpose()?;
         self.permissions.get().set_audit(sink);
         Ok(())
     }

@@ -1,29 +1,29 @@
-//! Values that threads without the GIL send to an event loop: the results of native tools.
+//! The completion queue: carries values from threads without the GIL to an event loop, such as responses of native tools.
 //!
-//! [`completions`] makes a pair of ends on the loop's thread. The [`Completer`] goes to any thread, runtime or task; it
-//! takes no lock that a thread with the GIL holds while it waits, touches no Python object and may outlive the loop and
-//! the interpreter. The [`Completions`] stay with the object that is awaited:
+//! [`completions`] makes both ends of a queue, in the loop's thread. The [`Completer`] may be sent to any thread, runtime
+//! or task; it takes no lock that a thread with the GIL holds while it waits, touches no Python object and may outlive the
+//! loop and the interpreter. The [`Completions`] belong to the object that is awaited:
 //!
 //! ```text
 //! native thread                              event loop's thread (attached)
 //! -------------                              ------------------------------
 //!                                            let (completer, results) = completions(py)?;
 //! completer.complete(value)                  match results.poll(py)? {
-//!   value joins the queue                        Next::Value(value) => …, poll again for more
-//!   if the queue was empty: notify               Next::Ended => the completer was dropped, all values are taken
-//!   one write for all until the loop looks       Next::Wait(waiter) => yield it to the loop, poll again when resumed
+//!   the value is queued                          Polled::Value(value) => …, poll again for more
+//!   if the queue was empty: notify               Polled::Ended => the completer was dropped, all values are taken
+//!   (one write until the loop drains)            Polled::Wait(waiter) => yield it to the loop, poll again when resumed
 //! drop(completer)                            }
 //! ```
 //!
 //! A single result is a queue with one value. A stream that has to wait for its reader sends a permit of a semaphore
-//! with each value: the reader gives it back by dropping it.
+//! with each value, which the reader returns by dropping it.
 //!
-//! What can go wrong, and what happens then:
-//! - the loop is closed or dropped: notifications are ignored, `is_abandoned` turns true with the reader;
-//! - the reader is dropped (a cancelled call): values are dropped where they are, `is_abandoned` says so;
-//! - the completer is dropped without a value (a panic, an aborted task): the reader gets `Next::Ended`;
+//! Failures:
+//! - the loop is closed or freed: notifications do nothing;
+//! - the reader is dropped (a cancelled call): further values are dropped by their sender;
+//! - the completer is dropped without a value (a panic, an aborted task): the reader gets `Polled::Ended`;
 //! - the process forks: in the child `poll` raises, and neither end takes a lock that a lost thread may hold;
-//! - the interpreter shuts down: nothing on the native side knows or needs to.
+//! - the interpreter shuts down: the native side is not affected.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -31,50 +31,50 @@ use std::sync::{Arc, Mutex};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
-use super::lock;
 use super::wakeup::{Notifier, Ticket};
+use crate::sync::lock;
 
 /// The sending end, for any thread. Dropping it ends the queue.
 pub(crate) struct Completer<T> {
-    queue: Arc<Mutex<Queue<T>>>,
+    queue: Arc<Mutex<CompletionQueue<T>>>,
     notifier: Notifier,
 }
 
 /// The receiving end, for the event loop that it was made on. Dropping it abandons the work.
 pub(crate) struct Completions<T> {
-    queue: Arc<Mutex<Queue<T>>>,
+    queue: Arc<Mutex<CompletionQueue<T>>>,
     ticket: Ticket,
 }
 
-/// The next thing for the reader.
-pub(crate) enum Next<T> {
+/// The result of polling a queue.
+pub(crate) enum Polled<T> {
     Value(T),
-    /// All values are taken, and there will be no more.
+    /// All values are taken, and no more will come.
     Ended,
     /// A waiter of the loop, marked as awaited, so that it can be yielded to the loop as it is. Poll again when it is
-    /// done, however it got done.
+    /// done, however that came.
     Wait(Py<PyAny>),
 }
 
-struct Queue<T> {
+struct CompletionQueue<T> {
     values: VecDeque<T>,
     is_ended: bool,
     is_abandoned: bool,
 }
 
-/// Makes the two ends of a queue to the event loop that runs in this thread.
+/// Makes both ends of a queue to the event loop that runs in this thread.
 ///
 /// # Errors
 /// If no event loop is running, or its wake-up cannot be set up.
 pub(crate) fn completions<T>(py: Python<'_>) -> PyResult<(Completer<T>, Completions<T>)> {
     let ticket = Ticket::of_running_loop(py)?;
-    let queue = Queue { values: VecDeque::new(), is_ended: false, is_abandoned: false };
+    let queue = CompletionQueue { values: VecDeque::new(), is_ended: false, is_abandoned: false };
     let queue = Arc::new(Mutex::new(queue));
     Ok((Completer { queue: queue.clone(), notifier: ticket.notifier() }, Completions { queue, ticket }))
 }
 
 impl<T> Completer<T> {
-    /// Sends a value; drops it if there is no reader any more.
+    /// Sends a value, or drops it if the reader is gone.
     pub(crate) fn complete(&self, value: T) {
         let is_first = {
             let mut queue = lock(&self.queue);
@@ -91,8 +91,9 @@ impl<T> Completer<T> {
         }
     }
 
-    /// True when there is no reader any more, so that the work can stop.
-    pub(crate) fn is_abandoned(&self) -> bool {
+    /// True if the reader is gone.
+    #[cfg(test)]
+    fn is_abandoned(&self) -> bool {
         lock(&self.queue).is_abandoned
     }
 }
@@ -108,11 +109,11 @@ impl<T> Drop for Completer<T> {
 }
 
 impl<T> Completions<T> {
-    /// Takes the next value, or hands out a waiter to yield to the loop.
+    /// Takes the next value, or returns a waiter to yield to the loop.
     ///
     /// # Errors
     /// If the process was forked since the queue was made, or its loop is gone.
-    pub(crate) fn poll(&self, py: Python<'_>) -> PyResult<Next<T>> {
+    pub(crate) fn poll(&self, py: Python<'_>) -> PyResult<Polled<T>> {
         if !self.ticket.is_current() {
             return Err(PyRuntimeError::new_err("the process was forked while a native tool was running"));
         }
@@ -120,20 +121,20 @@ impl<T> Completions<T> {
             return Ok(next);
         }
         let waiter = self.ticket.expect(py)?;
-        // A value that arrived before the waiter was there has woken nobody.
+        // A value that arrived before the waiter was made has woken none.
         if let Some(next) = self.next() {
             self.ticket.withdraw(py);
             return Ok(next);
         }
         waiter.get().mark_awaited();
-        Ok(Next::Wait(waiter.into_any().unbind()))
+        Ok(Polled::Wait(waiter.into_any().unbind()))
     }
 
-    fn next(&self) -> Option<Next<T>> {
+    fn next(&self) -> Option<Polled<T>> {
         let mut queue = lock(&self.queue);
         match queue.values.pop_front() {
-            Some(value) => Some(Next::Value(value)),
-            None => queue.is_ended.then_some(Next::Ended),
+            Some(value) => Some(Polled::Value(value)),
+            None => queue.is_ended.then_some(Polled::Ended),
         }
     }
 }
@@ -162,29 +163,23 @@ mod tests {
 
     use super::*;
 
-    /// Awaits all values of a queue, and gives their sum.
+    /// An awaitable of the sum of all values of a queue.
     #[pyclass(frozen)]
     struct Sum {
         completions: Completions<u64>,
         sum: Mutex<u64>,
     }
 
+    crate::bindings::worker::await_itself!(Sum);
+
     #[pymethods]
     impl Sum {
-        fn __await__(slf: Py<Self>) -> Py<Self> {
-            slf
-        }
-
-        fn __iter__(slf: Py<Self>) -> Py<Self> {
-            slf
-        }
-
         fn __next__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
             loop {
                 match self.completions.poll(py)? {
-                    Next::Value(value) => *lock(&self.sum) += value,
-                    Next::Ended => return Err(pyo3::exceptions::PyStopIteration::new_err(*lock(&self.sum))),
-                    Next::Wait(waiter) => return Ok(waiter),
+                    Polled::Value(value) => *lock(&self.sum) += value,
+                    Polled::Ended => return Err(pyo3::exceptions::PyStopIteration::new_err(*lock(&self.sum))),
+                    Polled::Wait(waiter) => return Ok(waiter),
                 }
             }
         }

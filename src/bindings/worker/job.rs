@@ -1,97 +1,100 @@
-//! One piece of blocking work: a call in a worker thread, and what it has produced so far.
+//! A call in a worker thread: a function, or a generator whose chunks are buffered.
 //!
-//! The loop's thread starts, polls, closes and abandons a [`Job`]; a worker runs its [`Inner`]. They meet in `State`,
-//! which the GIL guards. [`Backpressure`] holds a generator up until its reader has caught up; [`AwaitableJob`] and
-//! [`JobEnd`] are what Python code awaits.
+//! The event loop's thread starts, polls, closes and abandons a [`Job`]; a worker runs its [`JobCore`]. They share
+//! [`JobState`], which the GIL guards. [`Backpressure`] makes a generator wait until its reader has caught up.
 
-use std::any::Any;
 use std::collections::VecDeque;
 use std::ffi::c_int;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
-use pyo3::exceptions::{PyGeneratorExit, PyRuntimeError, PyStopAsyncIteration, PyStopIteration, PyTypeError};
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::ffi;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use super::pool::{Refused, Work};
+use super::Workers;
+use super::awaitable::JobEnd;
+use super::pool::{SubmitError, Work};
 use super::waiter::Waiter;
 use super::wakeup::LoopInbox;
-use super::{Shared, lock};
 use crate::bindings::call::python::interpreter::{self, Context, GilCell, Pending, Sent};
+use crate::bindings::errors;
+use crate::native::run::panic_message;
+use crate::sync::lock;
 
-/// A piece of blocking work under way in a worker thread: one function call, or a generator's chunks.
-///
-/// Dropping it abandons the work.
-pub(crate) struct Job(Arc<Inner>);
+/// The reader's handle of a call in a worker thread. Dropping it abandons the call.
+pub(crate) struct Job(pub(super) Arc<JobCore>);
 
-/// The next thing a job has for its reader.
-pub(crate) enum Step {
+/// The result of polling a job.
+pub(crate) enum JobStep {
     /// One item of a sync generator.
     Chunk(Py<PyAny>),
     /// A function's result, or `None`: a generator has ended, or there is nothing more to read.
     Done(Option<Py<PyAny>>),
-    /// The exception that the work raised, of any class: `SystemExit` and `StopIteration` are among them. Raised again
-    /// as it is from a step of a coroutine, a `StopIteration` would be taken for a return value.
+    /// An exception of the call, of any class, `SystemExit` and `StopIteration` included. A coroutine must not raise a
+    /// `StopIteration` as it is, because that counts as its return value.
     Raised(PyErr),
     /// A waiter of the running loop, marked as awaited, so that it can be yielded to the loop as it is.
-    /// Poll again when it is done, however it got done.
+    /// Poll again when it is done, however that came.
     Wait(Py<PyAny>),
 }
 
-struct Inner {
-    shared: &'static Shared,
+/// A job as its reader and its worker share it.
+pub(super) struct JobCore {
+    workers: &'static Workers,
     inbox: Arc<LoopInbox>,
-    /// How many chunks a generator may be ahead of its reader.
+    /// Number of chunks that a generator may be ahead of its reader.
     limit: usize,
-    state: GilCell<State>,
+    state: GilCell<JobState>,
     backpressure: Backpressure,
-    /// True when the reader has got the outcome, so that nothing is left to abandon.
+    /// True when the reader has the outcome, so that nothing is left to abandon.
     is_read: AtomicBool,
 }
 
 #[derive(Default)]
-struct State {
-    /// There until a worker begins.
-    call: Option<Call>,
-    /// There until the work has ended.
+struct JobState {
+    /// Present until a worker starts it.
+    call: Option<JobCall>,
+    /// Present until the call has ended.
     on_abandon: Option<Py<PyAny>>,
     chunks: VecDeque<Py<PyAny>>,
-    outcome: Option<Outcome>,
-    /// What the reader waits on, until the loop is asked to wake it.
+    outcome: Option<JobOutcome>,
+    /// The reader's waiter, until the loop is asked to wake it.
     waiter: Option<Py<Waiter>>,
     /// True while a worker iterates a generator.
     is_iterating: bool,
     /// True while that worker waits for its reader.
     is_held_up: bool,
-    reader: Reader,
+    reader: ReaderState,
 }
 
-/// The interest that the reader still has.
+/// The progress of the reader.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-enum Reader {
+enum ReaderState {
     #[default]
-    Reads,
-    /// It has got the outcome.
-    Read,
-    /// It wants no more chunks, and waits until the generator is closed.
-    Closes,
-    /// It has given the job up.
+    Reading,
+    /// It has the outcome.
+    Finished,
+    /// It needs no more chunks, and waits until the generator is closed.
+    Closing,
+    /// It has abandoned the job.
     Gone,
 }
 
-struct Call {
+/// The call that a job makes.
+struct JobCall {
     callable: Py<PyAny>,
     args: Py<PyTuple>,
     kwargs: Option<Py<PyDict>>,
     context: Context,
 }
 
-enum Outcome {
+/// The end of a call.
+enum JobOutcome {
     Value(Py<PyAny>),
     Ended,
     Raised(Py<PyAny>),
@@ -102,7 +105,7 @@ impl Job {
     /// Starts `callable(*args, **kwargs)` in a worker thread, in a copy of the caller's context.
     ///
     /// If the result is a generator, the same thread iterates it, at most `limit` chunks ahead of its reader.
-    /// `on_abandon()` is called when the job is given up before it has ended.
+    /// `on_abandon()` is called when the job is abandoned before it has ended.
     pub(crate) fn start(
         py: Python<'_>,
         callable: Bound<'_, PyAny>,
@@ -111,73 +114,73 @@ impl Job {
         limit: usize,
         on_abandon: Option<Py<PyAny>>,
     ) -> PyResult<Job> {
-        let shared = Shared::current(py)?;
-        let inbox = shared.inboxes.running(py, shared)?;
-        let call = Call {
+        let workers = Workers::current(py)?;
+        let inbox = workers.inboxes.running(py, workers)?;
+        let call = JobCall {
             callable: callable.unbind(),
             args: args.unbind(),
             kwargs: kwargs.map(Bound::unbind),
             context: Context::copy(py)?,
         };
-        let inner = Arc::new(Inner {
-            shared,
+        let core = Arc::new(JobCore {
+            workers,
             inbox,
             limit: limit.max(1),
-            state: GilCell::new(State { call: Some(call), on_abandon, ..State::default() }),
+            state: GilCell::new(JobState { call: Some(call), on_abandon, ..JobState::default() }),
             backpressure: Backpressure::default(),
             is_read: AtomicBool::new(false),
         });
-        match shared.pool.submit(shared, inner.clone()) {
-            Ok(()) => Ok(Job(inner)),
-            Err(Refused::Closed) => {
+        match workers.pool.submit(workers, core.clone()) {
+            Ok(()) => Ok(Job(core)),
+            Err(SubmitError::Closed) => {
                 Err(PyRuntimeError::new_err("cannot run a tool in a thread: the interpreter is shutting down"))
             }
-            Err(Refused::NoThread) => {
+            Err(SubmitError::NoThread) => {
                 Err(PyRuntimeError::new_err("cannot run a tool in a thread: no thread could be started"))
             }
         }
     }
 
     /// Takes the next chunk or the outcome, or hands out a waiter.
-    pub(crate) fn poll(&self, py: Python<'_>) -> PyResult<Step> {
+    pub(crate) fn poll(&self, py: Python<'_>) -> PyResult<JobStep> {
         self.0.poll(py)
     }
 
-    /// Closes a generator, and gives an awaitable that is done when its `finally` blocks have run in their thread. It
-    /// raises what closing raised, as `generator.close()` does. Dropping it abandons the job; so does cancelling the task
-    /// that awaits it, without a word to the generator, which is closed all the same.
+    /// Closes a generator, and returns an awaitable that is done when its `finally` blocks have run in their thread. It
+    /// raises the exceptions of closing, as `generator.close()` does. Dropping it abandons the job, and so does cancelling
+    /// the task that awaits it; the generator is closed all the same.
     ///
-    /// `None` if there is nothing to wait for: the job has ended, has not begun (and never will), or is a function, which
+    /// `None` if there is nothing to wait for: the job has ended, has not started (and never will), or is a function, which
     /// cannot be interrupted. In each of these cases it is abandoned.
     pub(crate) fn close<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        if self.0.shared.is_current() && self.0.leave(py, Reader::Closes) == Reader::Closes {
+        if self.0.workers.is_current() && self.0.leave(py, ReaderState::Closing) == ReaderState::Closing {
             return Ok(Some(Bound::new(py, JobEnd(self.0.clone()))?.into_any()));
         }
         Ok(None)
     }
 
-    /// Gives the work up.
+    /// Abandons the call: its results are dropped.
     ///
-    /// What it still produces is dropped. A generator is closed in its own thread, as soon as it next yields, or at
-    /// once when it waits for its reader or has not started. A job that has not begun never begins. A job that is
-    /// being [closed](Self::close) is left to the one who awaits that.
+    /// A generator is closed in its own thread, when it next yields, or at once if it waits for its reader or has not
+    /// started. A call that has not started never starts. A job that is being [closed](Self::close) is left to the awaitable
+    /// of that.
     pub(crate) fn abandon(&self) {
-        if !self.0.is_read.load(Ordering::Relaxed) && self.0.shared.is_current() {
+        if !self.0.is_read.load(Ordering::Relaxed) && self.0.workers.is_current() {
             Python::try_attach(|py| {
                 if !self.0.is_closing(py) {
-                    self.0.leave(py, Reader::Gone);
+                    self.0.leave(py, ReaderState::Gone);
                 }
             });
         }
     }
 
-    /// Visits the Python objects that are kept for the reader, or for a call that has not begun, until a visit returns
+    /// Visits the Python objects that are kept for the reader, or for a call that has not started, until a visit returns
     /// a number that is not zero.
     ///
-    /// When nothing but such objects leads to this handle, it will never be read again. What a worker holds while it
-    /// runs is not visited: that is reachable.
+    /// A handle that only such objects refer to is never read again. Objects that a running worker holds are reachable, and
+    /// so they are not visited.
     pub(crate) fn visit(&self, py: Python<'_>, visit: &mut dyn FnMut(*mut ffi::PyObject) -> c_int) -> c_int {
-        if !self.0.shared.is_current() {
+        if !self.0.workers.is_current() {
             return 0;
         }
         let visited = self.0.state.with(py, |state| {
@@ -196,7 +199,7 @@ impl Drop for Job {
     }
 }
 
-impl State {
+impl JobState {
     /// Visits the objects that only the reader can reach, until a visit fails.
     fn visit<E>(&self, visit: &mut dyn FnMut(&Py<PyAny>) -> Result<(), E>) -> Result<(), E> {
         if let Some(call) = &self.call {
@@ -205,7 +208,7 @@ impl State {
             visit(call.context.object())?;
             call.kwargs.iter().try_for_each(|kwargs| visit(kwargs.as_any()))?;
         }
-        if let Some(Outcome::Value(object) | Outcome::Raised(object)) = &self.outcome {
+        if let Some(JobOutcome::Value(object) | JobOutcome::Raised(object)) = &self.outcome {
             visit(object)?;
         }
         self.waiter.iter().try_for_each(|waiter| visit(waiter.as_any()))?;
@@ -214,10 +217,10 @@ impl State {
 }
 
 /// The reader's side.
-impl Inner {
-    fn poll(&self, py: Python<'_>) -> PyResult<Step> {
-        if !self.shared.is_current() {
-            return Ok(Step::Raised(PyRuntimeError::new_err(
+impl JobCore {
+    pub(super) fn poll(&self, py: Python<'_>) -> PyResult<JobStep> {
+        if !self.workers.is_current() {
+            return Ok(JobStep::Raised(PyRuntimeError::new_err(
                 "the process was forked while a tool was running in a thread",
             )));
         }
@@ -227,33 +230,35 @@ impl Inner {
         let waiter = self.pending_waiter(py)?;
         let old = self.state.with(py, |state| state.waiter.replace(waiter.clone().unbind()));
         drop(old);
-        // Making the waiter may have let a worker in, which then found none to wake.
+        // A worker that ran while the waiter was made had none to wake.
         if let Some(step) = self.next(py) {
             return Ok(step);
         }
         waiter.get().mark_awaited();
-        Ok(Step::Wait(waiter.into_any().unbind()))
+        Ok(JobStep::Wait(waiter.into_any().unbind()))
     }
 
     /// The next thing for the reader, if there is one.
-    fn next(&self, py: Python<'_>) -> Option<Step> {
-        let outcome = self.state.with(py, |state| {
-            if let Some(chunk) = state.chunks.pop_front() {
-                if state.is_held_up && state.chunks.len() <= self.limit / 2 {
-                    state.is_held_up = false;
-                    self.backpressure.release();
+    fn next(&self, py: Python<'_>) -> Option<JobStep> {
+        let outcome =
+            self.state.with(py, |state| {
+                if let Some(chunk) = state.chunks.pop_front() {
+                    if state.is_held_up && state.chunks.len() <= self.limit / 2 {
+                        state.is_held_up = false;
+                        self.backpressure.release();
+                    }
+                    return Err(Some(JobStep::Chunk(chunk)));
                 }
-                return Err(Some(Step::Chunk(chunk)));
-            }
-            match state.outcome.take() {
-                None => Err(matches!(state.reader, Reader::Read | Reader::Gone).then_some(Step::Done(None))),
-                Some(outcome) => {
-                    state.reader = Reader::Read;
-                    self.is_read.store(true, Ordering::Relaxed);
-                    Ok(outcome)
+                match state.outcome.take() {
+                    None => Err(matches!(state.reader, ReaderState::Finished | ReaderState::Gone)
+                        .then_some(JobStep::Done(None))),
+                    Some(outcome) => {
+                        state.reader = ReaderState::Finished;
+                        self.is_read.store(true, Ordering::Relaxed);
+                        Ok(outcome)
+                    }
                 }
-            }
-        });
+            });
         match outcome {
             Ok(outcome) => Some(outcome.into_step(py)),
             Err(step) => step,
@@ -270,21 +275,21 @@ impl Inner {
         self.inbox.waiter(py)
     }
 
-    /// Stops reading, and drops what is left to read. `Reader::Closes` is granted only while a generator is under way.
-    fn leave(&self, py: Python<'_>, wanted: Reader) -> Reader {
+    /// Stops reading, and drops the unread results. `ReaderState::Closing` is granted only while a generator runs.
+    fn leave(&self, py: Python<'_>, wanted: ReaderState) -> ReaderState {
         let leftovers = self.state.with(py, |state| {
-            if !matches!(state.reader, Reader::Reads | Reader::Closes) {
-                return None; // nothing is left to a reader that has got the outcome
+            if !matches!(state.reader, ReaderState::Reading | ReaderState::Closing) {
+                return None; // a reader that has the outcome leaves nothing behind
             }
-            state.reader = if state.is_iterating { wanted } else { Reader::Gone };
+            state.reader = if state.is_iterating { wanted } else { ReaderState::Gone };
             if std::mem::take(&mut state.is_held_up) {
                 self.backpressure.release();
             }
             let results = (std::mem::take(&mut state.chunks), state.outcome.take(), state.waiter.take());
             Some((state.reader, (state.call.take(), results), state.on_abandon.take()))
         });
-        let Some((reader, leftovers, on_abandon)) = leftovers else { return Reader::Gone };
-        // This may be part of a destructor, while an exception of other code is set.
+        let Some((reader, leftovers, on_abandon)) = leftovers else { return ReaderState::Gone };
+        // This may run in a destructor, while an exception of other code is set.
         let pending = Pending::set_aside(py);
         drop(leftovers);
         if let Some(on_abandon) = on_abandon
@@ -296,36 +301,50 @@ impl Inner {
         reader
     }
 
+    /// Abandons the job, unless its outcome was read.
+    pub(super) fn abandon_unread(&self, py: Python<'_>) {
+        if !self.is_read.load(Ordering::Relaxed) && self.workers.is_current() {
+            self.leave(py, ReaderState::Gone);
+        }
+    }
+
+    pub(super) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        if !self.workers.is_current() {
+            return Ok(());
+        }
+        self.state.visit(visit, |state| state.visit(&mut |object| visit.call(object))).unwrap_or(Ok(()))
+    }
+
     fn is_closing(&self, py: Python<'_>) -> bool {
-        self.state.with(py, |state| state.reader == Reader::Closes)
+        self.state.with(py, |state| state.reader == ReaderState::Closing)
     }
 }
 
 /// The worker's side.
-impl Work for Inner {
+impl Work for JobCore {
     fn run(self: Arc<Self>, py: Python<'_>) {
         let Some(call) = self.state.with(py, |state| state.call.take()) else {
             return;
         };
         let outcome = catch_unwind(AssertUnwindSafe(|| self.produce(py, call)))
-            .unwrap_or_else(|panic| Outcome::Panicked(panic_message(&*panic)));
-        if self.shared.is_current() {
+            .unwrap_or_else(|panic| JobOutcome::Panicked(panic_message(&*panic)));
+        if self.workers.is_current() {
             self.finish(py, outcome);
         }
     }
 
     fn abandon(&self, py: Python<'_>) {
-        self.leave(py, Reader::Gone);
+        self.leave(py, ReaderState::Gone);
     }
 }
 
-impl Inner {
-    /// Makes the call, and all of a generator's steps.
-    fn produce(&self, py: Python<'_>, call: Call) -> Outcome {
-        let Call { callable, args, kwargs, context } = call;
+impl JobCore {
+    /// Makes the call, and iterates the generator that it may return.
+    fn produce(&self, py: Python<'_>, call: JobCall) -> JobOutcome {
+        let JobCall { callable, args, kwargs, context } = call;
         let entered = match context.enter(py) {
             Ok(entered) => entered,
-            Err(error) => return Outcome::Raised(error.into_value(py).into_any()),
+            Err(error) => return JobOutcome::Raised(error.into_value(py).into_any()),
         };
         let result = interpreter::call(py, &callable, &args, kwargs.as_ref());
         interpreter::release(py, callable);
@@ -334,57 +353,57 @@ impl Inner {
             interpreter::release(py, kwargs);
         }
         let outcome = match result {
-            Err(exception) => Outcome::Raised(exception),
-            Ok(value) if value.bind(py).get_type().is(&self.shared.names.generator) => {
+            Err(exception) => JobOutcome::Raised(exception),
+            Ok(value) if value.bind(py).get_type().is(&self.workers.python.generator) => {
                 self.state.with(py, |state| state.is_iterating = true);
                 let outcome = self.iterate(py, &value);
                 interpreter::release(py, value);
                 outcome
             }
-            Ok(value) => Outcome::Value(value),
+            Ok(value) => JobOutcome::Value(value),
         };
         drop(entered);
         interpreter::release(py, context.into_object());
         outcome
     }
 
-    fn iterate(&self, py: Python<'_>, generator: &Py<PyAny>) -> Outcome {
+    fn iterate(&self, py: Python<'_>, generator: &Py<PyAny>) -> JobOutcome {
         loop {
-            if self.state.with(py, |state| state.reader != Reader::Reads) {
+            if self.state.with(py, |state| state.reader != ReaderState::Reading) {
                 return self.close_generator(py, generator);
             }
             match interpreter::send(py, generator) {
                 Sent::Yielded(chunk) => self.offer(py, chunk),
-                Sent::Returned => return Outcome::Ended,
+                Sent::Returned => return JobOutcome::Ended,
                 Sent::Raised(exception) => return self.failed(py, exception),
             }
         }
     }
 
-    /// A generator that raised before it could be closed has ended as well; the one who closes it asked for no more.
-    fn failed(&self, py: Python<'_>, exception: Py<PyAny>) -> Outcome {
+    /// The outcome of a generator that raised. If it was being closed, it has ended, which is all that was asked for.
+    fn failed(&self, py: Python<'_>, exception: Py<PyAny>) -> JobOutcome {
         if self.is_closing(py) {
             interpreter::release(py, exception);
-            return Outcome::Ended;
+            return JobOutcome::Ended;
         }
-        Outcome::Raised(exception)
+        JobOutcome::Raised(exception)
     }
 
-    /// Closes a generator that is read no further; what that raises goes to the one who waits for it, if there is one.
-    fn close_generator(&self, py: Python<'_>, generator: &Py<PyAny>) -> Outcome {
+    /// Closes a generator that is read no further. Its exception goes to the awaitable of [`Job::close`], if there is one.
+    fn close_generator(&self, py: Python<'_>, generator: &Py<PyAny>) -> JobOutcome {
         match interpreter::call_method(py, generator, intern!(py, "close"), None) {
             Ok(nothing) => interpreter::release(py, nothing),
-            Err(exception) if self.is_closing(py) => return Outcome::Raised(exception),
+            Err(exception) if self.is_closing(py) => return JobOutcome::Raised(exception),
             Err(exception) => interpreter::report(py, exception, generator),
         }
-        Outcome::Ended
+        JobOutcome::Ended
     }
 
     /// Puts a chunk into the buffer, and waits for the reader if that filled it.
     fn offer(&self, py: Python<'_>, chunk: Py<PyAny>) {
         let mut chunk = Some(chunk);
         let (waiter, is_full) = self.state.with(py, |state| {
-            if state.reader != Reader::Reads {
+            if state.reader != ReaderState::Reading {
                 return (None, false);
             }
             state.chunks.extend(chunk.take());
@@ -399,18 +418,18 @@ impl Inner {
         }
         if is_full {
             py.detach(|| {
-                self.shared.pool.hold(self.shared, true);
+                self.workers.pool.set_held_up(self.workers, true);
                 self.backpressure.wait();
-                self.shared.pool.hold(self.shared, false);
+                self.workers.pool.set_held_up(self.workers, false);
             });
         }
     }
 
-    fn finish(&self, py: Python<'_>, outcome: Outcome) {
+    fn finish(&self, py: Python<'_>, outcome: JobOutcome) {
         let mut outcome = Some(outcome);
         let (waiter, on_abandon) = self.state.with(py, |state| {
             state.is_iterating = false;
-            if state.reader != Reader::Gone {
+            if state.reader != ReaderState::Gone {
                 state.outcome = outcome.take();
             }
             (state.waiter.take(), state.on_abandon.take())
@@ -418,7 +437,7 @@ impl Inner {
         if let Some(waiter) = waiter {
             self.inbox.post(py, waiter);
         }
-        if let Some(Outcome::Value(object) | Outcome::Raised(object)) = outcome {
+        if let Some(JobOutcome::Value(object) | JobOutcome::Raised(object)) = outcome {
             interpreter::release(py, object);
         }
         if let Some(object) = on_abandon {
@@ -427,33 +446,20 @@ impl Inner {
     }
 }
 
-impl Outcome {
-    fn into_step(self, py: Python<'_>) -> Step {
+impl JobOutcome {
+    fn into_step(self, py: Python<'_>) -> JobStep {
         match self {
-            Outcome::Value(value) => Step::Done(Some(value)),
-            Outcome::Ended => Step::Done(None),
-            Outcome::Raised(exception) => Step::Raised(PyErr::from_value(exception.into_bound(py))),
-            Outcome::Panicked(message) => Step::Raised(internal_error(py, &message)),
+            JobOutcome::Value(value) => JobStep::Done(Some(value)),
+            JobOutcome::Ended => JobStep::Done(None),
+            JobOutcome::Raised(exception) => JobStep::Raised(PyErr::from_value(exception.into_bound(py))),
+            JobOutcome::Panicked(message) => {
+                JobStep::Raised(errors::internal_error(&format!("a worker thread panicked: {message}")))
+            }
         }
     }
 }
 
-/// The exception that stands for a defect of toolcrib itself.
-fn internal_error(py: Python<'_>, message: &str) -> PyErr {
-    let text = format!("a worker thread panicked: {message}");
-    let class = py.import("toolcrib.errors").and_then(|errors| errors.getattr("InternalError"));
-    match class.and_then(|class| class.call1((&text,))) {
-        Ok(error) => PyErr::from_value(error),
-        Err(_) => PyRuntimeError::new_err(text),
-    }
-}
-
-fn panic_message(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".to_owned())
-}
-
-/// Holds the thread of a generator up until half of the buffer is free, so that it is not woken for every single chunk.
+/// Makes the thread of a generator wait until half of the buffer is free, so that it is not woken for every single chunk.
 /// Released once for each wait, before it or during it.
 #[derive(Default)]
 struct Backpressure {
@@ -474,129 +480,4 @@ impl Backpressure {
             is_released = self.released.wait(is_released).unwrap_or_else(PoisonError::into_inner);
         }
     }
-}
-
-/// One call in a worker thread, to be awaited once. Dropping it abandons the work.
-#[pyclass(name = "AwaitableJob", module = "toolcrib._core", frozen)]
-pub(crate) struct AwaitableJob(Job);
-
-#[pymethods]
-impl AwaitableJob {
-    #[new]
-    fn new(function: Bound<'_, PyAny>, argument: Bound<'_, PyAny>) -> PyResult<Self> {
-        let py = function.py();
-        let arguments = PyTuple::new(py, [argument])?;
-        Ok(Self(Job::start(py, function, arguments, None, 1, None)?))
-    }
-
-    fn __await__(slf: Py<Self>) -> Py<Self> {
-        slf
-    }
-
-    fn __iter__(slf: Py<Self>) -> Py<Self> {
-        slf
-    }
-
-    fn __next__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        match self.0.poll(py)? {
-            Step::Wait(waiter) => Ok(waiter),
-            Step::Done(value) => Err(returned(py, value)),
-            Step::Raised(error) => Err(outside_of_protocol(py, error)),
-            Step::Chunk(_) => {
-                self.0.abandon();
-                Err(PyTypeError::new_err("the function must not return a generator"))
-            }
-        }
-    }
-
-    #[allow(clippy::needless_pass_by_value, reason = "the signature that pyo3 asks for")]
-    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        self.0.0.visit_with(&visit)
-    }
-}
-
-/// The end of a generator that is being closed, to be awaited once. Dropping it waits no longer.
-#[pyclass(name = "_JobEnd", module = "toolcrib._core", frozen)]
-struct JobEnd(Arc<Inner>);
-
-#[pymethods]
-impl JobEnd {
-    fn __await__(slf: Py<Self>) -> Py<Self> {
-        slf
-    }
-
-    fn __iter__(slf: Py<Self>) -> Py<Self> {
-        slf
-    }
-
-    fn __next__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        loop {
-            match self.0.poll(py)? {
-                Step::Wait(waiter) => return Ok(waiter),
-                Step::Done(_) => return Err(returned(py, None)),
-                Step::Raised(error) => return Err(outside_of_protocol(py, error)),
-                Step::Chunk(_) => {}
-            }
-        }
-    }
-
-    /// Waits no longer, and raises the exception; `throw(class, value, traceback)` is accepted as generators do.
-    #[pyo3(signature = (error, value=None, _traceback=None))]
-    fn throw(
-        &self,
-        error: Bound<'_, PyAny>,
-        value: Option<Bound<'_, PyAny>>,
-        _traceback: Option<Bound<'_, PyAny>>,
-    ) -> PyResult<()> {
-        self.close(error.py());
-        Err(PyErr::from_value(value.unwrap_or(error)))
-    }
-
-    /// Waits no longer; the generator is closed all the same.
-    fn close(&self, py: Python<'_>) {
-        if !self.0.is_read.load(Ordering::Relaxed) && self.0.shared.is_current() {
-            self.0.leave(py, Reader::Gone);
-        }
-    }
-
-    #[allow(clippy::needless_pass_by_value, reason = "the signature that pyo3 asks for")]
-    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        self.0.visit_with(&visit)
-    }
-}
-
-impl Drop for JobEnd {
-    fn drop(&mut self) {
-        Python::try_attach(|py| self.close(py));
-    }
-}
-
-impl Inner {
-    fn visit_with(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
-        if !self.shared.is_current() {
-            return Ok(());
-        }
-        self.state.visit(visit, |state| state.visit(&mut |object| visit.call(object))).unwrap_or(Ok(()))
-    }
-}
-
-/// The exception by which an iterator returns a value to `await`.
-fn returned(py: Python<'_>, value: Option<Py<PyAny>>) -> PyErr {
-    PyStopIteration::new_err((value.unwrap_or_else(|| py.None()),))
-}
-
-/// An exception of user code that cannot be mistaken for a step of the awaiting protocol: a `StopIteration` would count as
-/// a return value, the other two as the end of the coroutine that awaits. As for generators (PEP 479), a `RuntimeError`
-/// takes its place and has it as its cause.
-fn outside_of_protocol(py: Python<'_>, error: PyErr) -> PyErr {
-    let is_protocol = error.is_instance_of::<PyStopIteration>(py)
-        || error.is_instance_of::<PyStopAsyncIteration>(py)
-        || error.is_instance_of::<PyGeneratorExit>(py);
-    if !is_protocol {
-        return error;
-    }
-    let class = error.get_type(py).name().map_or_else(|_| "StopIteration".to_owned(), |name| name.to_string());
-    let replacement = PyRuntimeError::new_err(format!("a function that ran in a thread raised {class}"));
-    replacement.set_cause(py, Some(error));
-    replacement
 }

@@ -1,9 +1,9 @@
-//! The queue of work, the threads that take from it, and the decision to add one.
+//! The thread pool: its queue, its worker threads, and the rule by which it grows.
 //!
-//! Work is taken only by a thread that holds the GIL, and only one thread at a time is on its way to it: 200 short jobs
-//! are then run by the first worker in a row, while a job that blocks lets the next worker through at once.
+//! Work is taken only by a thread that holds the GIL, and only one thread at a time waits for the GIL to take some. So the
+//! first worker runs 200 short jobs in a row, while a job that blocks lets the next worker through at once.
 //!
-//! A few threads are enough for short jobs. When all of them block, perhaps on jobs that still wait in the queue (a tool
+//! A few threads are enough for short jobs. When all of them block, perhaps on jobs that are still in the queue (a tool
 //! that runs a tool), only another thread helps. When they are merely busy with the GIL, another one makes it worse, so
 //! the longer a worker waits for the GIL, the longer a standstill has to last before the pool grows.
 
@@ -14,43 +14,45 @@ use std::time::{Duration, Instant};
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple};
 
-use super::{Shared, lock};
+use super::Workers;
 use crate::bindings::call::python::interpreter;
+use crate::sync::lock;
 
-/// Threads that are added without delay, and that are kept.
-const CORE: usize = 8;
-/// Threads at most, without those that wait for the reader of a generator.
-const MOST: usize = 256;
-/// Threads at most, all counted.
-const LIMIT: usize = 1024;
+/// Number of threads that are started without delay and kept.
+const CORE_THREADS: usize = 8;
+/// Maximum number of threads, without those that wait for the reader of a generator.
+const MAX_ACTIVE_THREADS: usize = 256;
+/// Maximum number of all threads.
+const MAX_THREADS: usize = 1024;
 /// Shortest standstill after which a thread is added.
-const TICK: Duration = Duration::from_millis(2);
+const MIN_STANDSTILL: Duration = Duration::from_millis(2);
 /// Longest standstill after which a thread is added.
-const PATIENCE: Duration = Duration::from_secs(1);
+const MAX_STANDSTILL: Duration = Duration::from_secs(1);
 /// Length of a standstill that counts, in multiples of the last wait for the GIL.
-const RELUCTANCE: u32 = 10;
-/// Jobs in a row before a worker looks at the clock.
+const GIL_WAIT_FACTOR: u32 = 10;
+/// Number of jobs in a row before a worker reads the clock.
 const BATCH: usize = 16;
 /// Shortest time for which a worker keeps the GIL before it offers it to others. The next thread has to be woken for it,
-/// which takes longer than many a job.
-const HOLD: Duration = Duration::from_millis(1);
+/// which takes longer than a short job.
+const GIL_HOLD: Duration = Duration::from_millis(1);
 /// Time for which a worker beyond the core ones waits for work before it ends.
-const IDLE: Duration = Duration::from_secs(10);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time for which the end of the process waits for workers that are busy.
-const GRACE: Duration = Duration::from_secs(1);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Something to be done in a worker thread.
+/// An item of the queue.
 pub(super) trait Work: Send + Sync {
-    /// Does it; never panics.
+    /// Runs it in a worker thread; never panics.
     fn run(self: Arc<Self>, py: Python<'_>);
 
-    /// Says that its result is not needed any more.
+    /// Notifies it that its result is not needed any more.
     fn abandon(&self, py: Python<'_>);
 }
 
+/// A thread pool.
 #[derive(Default)]
 pub(super) struct Pool {
-    state: Mutex<State>,
+    state: Mutex<PoolState>,
     /// Idle workers wait here.
     work: Condvar,
     /// The supervisor waits here.
@@ -60,15 +62,15 @@ pub(super) struct Pool {
 }
 
 #[derive(Default)]
-struct State {
+struct PoolState {
     queue: VecDeque<Arc<dyn Work>>,
-    /// Counts jobs taken, so that the supervisor can see a standstill.
+    /// Number of jobs taken, by which the supervisor notices a standstill.
     taken: u64,
     threads: usize,
     /// Threads that are no longer counted but have not ended yet.
     leaving: usize,
     idle: usize,
-    /// Workers on their way to the GIL to take a job; new threads among them.
+    /// Workers that wait for the GIL to take a job, new threads included.
     waking: usize,
     /// Threads that wait for the reader of a generator.
     held_up: usize,
@@ -78,78 +80,78 @@ struct State {
     is_closed: bool,
     /// The number of the next thread.
     serial: usize,
-    /// What each thread does, or did last.
+    /// The current or last work of each thread.
     running: HashMap<usize, Weak<dyn Work>, ahash::RandomState>,
 }
 
-/// The need for more threads, as far as it is known.
+/// The state of the rule by which the pool grows.
 struct Growth {
     has_supervisor: bool,
     is_watching: bool,
-    /// Length of a standstill that counts.
+    /// Length of a standstill after which threads are added.
     patience: Duration,
     /// Number of threads that the next standstill adds.
     step: usize,
 }
 
-/// The reason why a pool takes no work.
-pub(super) enum Refused {
+/// The reason for which a pool refuses work.
+pub(super) enum SubmitError {
     Closed,
     NoThread,
 }
 
 impl Pool {
     /// Puts work into the queue, from any thread.
-    pub(super) fn submit(&self, shared: &'static Shared, work: Arc<dyn Work>) -> Result<(), Refused> {
+    pub(super) fn submit(&self, workers: &'static Workers, work: Arc<dyn Work>) -> Result<(), SubmitError> {
         let mut state = lock(&self.state);
         if state.is_closed {
-            return Err(Refused::Closed);
+            return Err(SubmitError::Closed);
         }
         state.queue.push_back(work);
-        self.wake_worker(shared, &mut state);
+        self.wake_worker(workers, &mut state);
         if state.threads == 0 {
             state.queue.pop_back();
-            return Err(Refused::NoThread);
+            return Err(SubmitError::NoThread);
         }
         Ok(())
     }
 
-    /// Sees to it that a worker is on the way to the work that waits.
-    fn wake_worker(&self, shared: &'static Shared, state: &mut State) {
+    /// Wakes or starts a worker if there is work and no worker is on the way to it.
+    fn wake_worker(&self, workers: &'static Workers, state: &mut PoolState) {
         if state.queue.is_empty() || state.waking > 0 {
             return;
         }
-        if state.busy() >= CORE {
-            self.watch_queue(shared, state);
+        if state.busy() >= CORE_THREADS {
+            self.watch_queue(workers, state);
         } else {
-            self.add_worker(shared, state);
+            self.add_worker(workers, state);
         }
     }
 
-    /// Sends one more worker for work, an idle one or a new one.
-    fn add_worker(&self, shared: &'static Shared, state: &mut State) {
+    /// Adds one more active worker, an idle one or a new one.
+    fn add_worker(&self, workers: &'static Workers, state: &mut PoolState) {
         if state.idle > 0 {
             state.idle -= 1;
             state.waking += 1;
             state.permits += 1;
             self.work.notify_one();
         } else {
-            spawn(shared, state);
+            spawn_worker(workers, state);
         }
     }
 
-    /// Counts a thread out (or in again) that waits for a generator's reader.
-    pub(super) fn hold(&self, shared: &'static Shared, is_held_up: bool) {
+    /// Excludes a thread that waits for a generator's reader from the active ones, or includes it again.
+    pub(super) fn set_held_up(&self, workers: &'static Workers, is_held_up: bool) {
         let mut state = lock(&self.state);
         if is_held_up {
             state.held_up += 1;
-            self.wake_worker(shared, &mut state);
+            self.wake_worker(workers, &mut state);
         } else {
             state.held_up -= 1;
         }
     }
 
-    /// Takes no more work, abandons what waits, and gives workers a moment to come to an end.
+    /// Refuses further work, abandons the present work, and waits a short time for workers to end.
     pub(super) fn close(&self, py: Python<'_>) {
         let (queue, running) = {
             let mut state = lock(&self.state);
@@ -165,7 +167,7 @@ impl Pool {
             work.abandon(py);
         }
         py.detach(|| {
-            let until = Instant::now() + GRACE;
+            let until = Instant::now() + SHUTDOWN_TIMEOUT;
             let mut state = lock(&self.state);
             while state.threads + state.leaving > 0 {
                 let Some(rest) = until.checked_duration_since(Instant::now()) else {
@@ -179,25 +181,25 @@ impl Pool {
 
 // A worker thread
 
-/// The reason why an idle worker stops waiting.
-enum Wakeup {
+/// The reason for which an idle worker stops waiting.
+enum WakeReason {
     Work,
     Leave,
     Close,
 }
 
-/// The way a worker ended: still counted as a thread, or not.
-enum End {
+/// The end of a worker: still counted as a thread, or not.
+enum ThreadEnd {
     Counted,
     CountedOut,
 }
 
-/// Adds a worker; if the system has no thread left, the pool does with those it has.
-fn spawn(shared: &'static Shared, state: &mut State) {
+/// Starts a worker. If the system refuses, the pool goes on with the threads it has.
+fn spawn_worker(workers: &'static Workers, state: &mut PoolState) {
     let serial = state.serial;
-    // As much as Python's own threads get on Linux: deep recursion in a tool counts on it.
+    // The same size as for Python's own threads on Linux, which deep recursion in a tool may need.
     let builder = std::thread::Builder::new().name(thread_name(serial)).stack_size(8 << 20);
-    if builder.spawn(move || work(shared, serial)).is_ok() {
+    if builder.spawn(move || run_worker(workers, serial)).is_ok() {
         state.serial += 1;
         state.threads += 1;
         state.waking += 1;
@@ -208,34 +210,34 @@ fn thread_name(serial: usize) -> String {
     format!("toolcrib-worker-{serial}")
 }
 
-/// The life of a worker thread: takes jobs while it holds the GIL, waits for more without it.
-fn work(shared: &'static Shared, serial: usize) {
+/// The body of a worker thread: takes jobs while it holds the GIL, waits for more without it.
+fn run_worker(workers: &'static Workers, serial: usize) {
     let started = Instant::now();
-    // One attachment for all of the thread's life, so that `threading.local` and the like last.
+    // One attachment for the whole life of the thread, so that values of `threading.local` last.
     let end = Python::try_attach(|py| {
-        shared.pool.note_contention(started.elapsed());
-        notify_threading(py, &shared.names.begin, Some(thread_name(serial)));
-        let end = shared.pool.serve(shared, py, serial);
-        notify_threading(py, &shared.names.end, None);
+        workers.pool.record_gil_wait(started.elapsed());
+        notify_threading(py, &workers.python.begin_thread, Some(thread_name(serial)));
+        let end = workers.pool.serve(workers, py, serial);
+        notify_threading(py, &workers.python.end_thread, None);
         end
     });
-    if !shared.is_current() {
+    if !workers.is_current() {
         return;
     }
-    let mut state = lock(&shared.pool.state);
+    let mut state = lock(&workers.pool.state);
     match end {
-        Some(End::Counted) => state.threads -= 1,
-        Some(End::CountedOut) => state.leaving -= 1,
+        Some(ThreadEnd::Counted) => state.threads -= 1,
+        Some(ThreadEnd::CountedOut) => state.leaving -= 1,
         None => {
-            // The interpreter has ended before the thread came to it.
+            // The interpreter has ended before the thread could attach to it.
             state.waking -= 1;
             state.threads -= 1;
         }
     }
-    shared.pool.ended.notify_all();
+    workers.pool.ended.notify_all();
 }
 
-/// Reports the thread's beginning or end to `threading`; a tool runs without it, too.
+/// Reports the start or end of this thread to `threading`. Tools run even if that fails.
 fn notify_threading(py: Python<'_>, function: &Py<PyAny>, name: Option<String>) {
     let args = match name {
         Some(name) => PyTuple::new(py, [PyString::new(py, &name)]),
@@ -249,13 +251,13 @@ fn notify_threading(py: Python<'_>, function: &Py<PyAny>, name: Option<String>) 
 }
 
 impl Pool {
-    /// Runs jobs until this thread is not needed any more.
-    fn serve(&self, shared: &'static Shared, py: Python<'_>, serial: usize) -> End {
+    /// Runs jobs until this thread is to end.
+    fn serve(&self, workers: &'static Workers, py: Python<'_>, serial: usize) -> ThreadEnd {
         let (mut in_a_row, mut is_waking, mut since) = (0, true, Instant::now());
         loop {
             if in_a_row == BATCH {
                 in_a_row = 0;
-                if since.elapsed() >= HOLD {
+                if since.elapsed() >= GIL_HOLD {
                     py.detach(|| ());
                     since = Instant::now();
                 }
@@ -265,17 +267,17 @@ impl Pool {
                 state.waking -= 1;
             }
             if state.is_closed {
-                return End::Counted;
+                return ThreadEnd::Counted;
             }
             if let Some(work) = state.queue.pop_front() {
                 state.taken += 1;
                 state.running.insert(serial, Arc::downgrade(&work));
-                self.wake_worker(shared, &mut state);
+                self.wake_worker(workers, &mut state);
                 drop(state);
                 in_a_row += 1;
                 work.run(py);
-                if !shared.is_current() {
-                    return End::Counted; // the job forked, and this is the child
+                if !workers.is_current() {
+                    return ThreadEnd::Counted; // the job forked, and this is the child
                 }
                 continue;
             }
@@ -284,38 +286,38 @@ impl Pool {
             drop(state);
             let (wakeup, woken) = py.detach(|| (self.wait(), Instant::now()));
             match wakeup {
-                Wakeup::Work => {}
-                Wakeup::Leave => return End::CountedOut,
-                Wakeup::Close => return End::Counted,
+                WakeReason::Work => {}
+                WakeReason::Leave => return ThreadEnd::CountedOut,
+                WakeReason::Close => return ThreadEnd::Counted,
             }
             since = Instant::now();
-            self.note_contention(since - woken);
+            self.record_gil_wait(since - woken);
             (in_a_row, is_waking) = (0, true);
         }
     }
 
     /// Waits for a permit; the thread does not hold the GIL.
-    fn wait(&self) -> Wakeup {
+    fn wait(&self) -> WakeReason {
         let mut state = lock(&self.state);
         let since = Instant::now();
         loop {
             if state.is_closed {
-                return Wakeup::Close;
+                return WakeReason::Close;
             }
             if state.permits > 0 {
                 state.permits -= 1;
-                return Wakeup::Work;
+                return WakeReason::Work;
             }
-            if state.threads <= CORE {
+            if state.threads <= CORE_THREADS {
                 state = self.work.wait(state).unwrap_or_else(PoisonError::into_inner);
                 continue;
             }
-            let Some(rest) = IDLE.checked_sub(since.elapsed()) else {
+            let Some(rest) = IDLE_TIMEOUT.checked_sub(since.elapsed()) else {
                 state.idle -= 1;
-                // Counted out here and not when it has ended, or too many would end at the same time.
+                // Not counted from here on, rather than from its end, or too many would end at the same time.
                 state.threads -= 1;
                 state.leaving += 1;
-                return Wakeup::Leave;
+                return WakeReason::Leave;
             };
             state = self.work.wait_timeout(state, rest).unwrap_or_else(PoisonError::into_inner).0;
         }
@@ -325,26 +327,27 @@ impl Pool {
 // Growth
 
 impl Pool {
-    /// Has the queue supervised until it is empty.
-    fn watch_queue(&self, shared: &'static Shared, state: &mut State) {
+    /// Makes the supervisor watch the queue until it is empty.
+    fn watch_queue(&self, workers: &'static Workers, state: &mut PoolState) {
         let growth = &mut state.growth;
         if growth.is_watching {
             return;
         }
         if !growth.has_supervisor {
             let builder = std::thread::Builder::new().name("toolcrib-growth".to_owned());
-            growth.has_supervisor = builder.spawn(move || shared.pool.supervise(shared)).is_ok();
+            growth.has_supervisor = builder.spawn(move || workers.pool.supervise(workers)).is_ok();
         }
         growth.is_watching = growth.has_supervisor;
         self.supervision.notify_one();
     }
 
     /// Records the time that a worker had to wait for the GIL.
-    fn note_contention(&self, waited: Duration) {
-        lock(&self.state).growth.note(waited);
+    fn record_gil_wait(&self, waited: Duration) {
+        lock(&self.state).growth.record_gil_wait(waited);
     }
 
-    fn supervise(&self, shared: &'static Shared) {
+    /// The body of the supervisor thread: adds workers while the queue stands still.
+    fn supervise(&self, workers: &'static Workers) {
         let mut state = lock(&self.state);
         while !state.is_closed {
             if !state.growth.is_watching {
@@ -354,45 +357,45 @@ impl Pool {
             let (taken, patience) = (state.taken, state.growth.patience);
             state = self.supervision.wait_timeout(state, patience).unwrap_or_else(PoisonError::into_inner).0;
             if state.queue.is_empty() || !state.has_room() {
-                // The next change of the queue asks again.
+                // The next change of the queue starts the supervision again.
                 state.growth.is_watching = false;
                 state.growth.step = 1;
             } else if state.taken == taken && state.waking == 0 {
                 for _ in 0..state.growth.step.min(state.queue.len()) {
                     if state.has_room() {
-                        self.add_worker(shared, &mut state);
+                        self.add_worker(workers, &mut state);
                     }
                 }
-                state.growth.step = (state.growth.step * 2).min(CORE * 8);
+                state.growth.step = (state.growth.step * 2).min(CORE_THREADS * 8);
             }
         }
     }
 }
 
-impl State {
-    /// Threads that are at work, or on their way to it.
+impl PoolState {
+    /// Number of threads that run work or are about to.
     fn busy(&self) -> usize {
         self.threads.saturating_sub(self.idle + self.held_up)
     }
 
     fn has_room(&self) -> bool {
-        self.busy() < MOST && (self.idle > 0 || self.threads < LIMIT)
+        self.busy() < MAX_ACTIVE_THREADS && (self.idle > 0 || self.threads < MAX_THREADS)
     }
 }
 
 impl Default for Growth {
     fn default() -> Self {
-        Growth { has_supervisor: false, is_watching: false, patience: TICK, step: 1 }
+        Growth { has_supervisor: false, is_watching: false, patience: MIN_STANDSTILL, step: 1 }
     }
 }
 
 impl Growth {
-    fn note(&mut self, waited: Duration) {
+    fn record_gil_wait(&mut self, waited: Duration) {
         // Less than a millisecond is a thread switch, not contention.
         if waited < Duration::from_millis(1) {
-            self.patience = TICK;
+            self.patience = MIN_STANDSTILL;
         } else {
-            self.patience = (waited * RELUCTANCE).clamp(TICK, PATIENCE);
+            self.patience = (waited * GIL_WAIT_FACTOR).clamp(MIN_STANDSTILL, MAX_STANDSTILL);
             self.step = 1;
         }
     }
@@ -406,25 +409,25 @@ mod tests {
     fn a_contested_gil_makes_growth_reluctant_but_never_stops_it() {
         let mut growth = Growth { step: 16, ..Growth::default() };
 
-        growth.note(Duration::from_micros(80));
-        assert_eq!((growth.patience, growth.step), (TICK, 16));
+        growth.record_gil_wait(Duration::from_micros(80));
+        assert_eq!((growth.patience, growth.step), (MIN_STANDSTILL, 16));
 
-        growth.note(Duration::from_millis(5));
+        growth.record_gil_wait(Duration::from_millis(5));
         assert_eq!((growth.patience, growth.step), (Duration::from_millis(50), 1));
 
-        growth.note(Duration::from_secs(9));
-        assert_eq!((growth.patience, growth.step), (PATIENCE, 1));
+        growth.record_gil_wait(Duration::from_secs(9));
+        assert_eq!((growth.patience, growth.step), (MAX_STANDSTILL, 1));
     }
 
     #[test]
     fn threads_held_up_by_readers_do_not_count_until_there_are_far_too_many() {
-        let mut state = State { threads: MOST, ..State::default() };
+        let mut state = PoolState { threads: MAX_ACTIVE_THREADS, ..PoolState::default() };
         assert!(!state.has_room());
 
         state.held_up = 1;
         assert!(state.has_room());
 
-        (state.threads, state.held_up) = (LIMIT, LIMIT);
+        (state.threads, state.held_up) = (MAX_THREADS, MAX_THREADS);
         assert!(!state.has_room());
     }
 }

@@ -1,9 +1,8 @@
-//! The object that a task waits on until its result has arrived: compatible with `asyncio.Future`, woken at less than
-//! its cost.
+//! The future that a task waits on until its result has arrived: compatible with `asyncio.Future`, and cheaper to wake.
 //!
-//! A future that is done has the loop call each of its callbacks later, which costs a handle and a turn of the loop's
-//! Python code each. Results are handed out by the loop itself, at a moment when it might as well make that call, so a
-//! waiter makes it right there. Everything else is as asyncio's protocol for foreign futures wants it: a class with
+//! An asyncio future that is done schedules each of its callbacks, which costs a handle and a turn of the loop's Python
+//! code each. Results are handed out by the loop itself, at a moment at which it may as well make that call, so a waiter
+//! makes it right there. Everything else follows asyncio's protocol for foreign futures: a class with
 //! `_asyncio_future_blocking`, of which tasks use `get_loop`, `add_done_callback`, `cancel` and `result`.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,24 +19,24 @@ use crate::bindings::call::python::interpreter::{self, Context, GilCell};
 #[pyclass(name = "_Waiter", module = "toolcrib._core", frozen, weakref)]
 pub(super) struct Waiter {
     event_loop: Py<PyAny>,
-    /// `_asyncio_future_blocking`: it was yielded by `await`, and the task has not taken it yet.
+    /// `_asyncio_future_blocking`: it was yielded by `await`, and the task has not received it yet.
     is_awaited: AtomicBool,
-    state: GilCell<State>,
+    state: GilCell<WaiterState>,
 }
 
 #[derive(Default)]
-struct State {
-    end: Option<End>,
+struct WaiterState {
+    end: Option<WaiterEnd>,
     callbacks: Callbacks,
 }
 
-enum End {
+enum WaiterEnd {
     Done,
-    /// With the message that `cancel` was given.
+    /// With the message passed to `cancel`.
     Cancelled(Option<Py<PyAny>>),
 }
 
-/// The first callback is nearly always the only one, a task's.
+/// Callbacks of a waiter. The first is nearly always the only one, a task's.
 #[derive(Default)]
 struct Callbacks {
     first: Option<Callback>,
@@ -69,15 +68,15 @@ impl Waiter {
         self.is_awaited.store(true, Ordering::Relaxed);
     }
 
-    /// Resumes what waits; to be called by the loop itself, outside of any task.
+    /// Resumes the waiting task; to be called by the loop itself, outside of any task.
     pub(super) fn wake(slf: &Bound<'_, Self>) -> PyResult<()> {
         let py = slf.py();
-        let Some(callbacks) = slf.get().end(py, End::Done) else { return Ok(()) };
+        let Some(callbacks) = slf.get().end(py, WaiterEnd::Done) else { return Ok(()) };
         if let Some(callback) = &callbacks.first
             && callbacks.others.is_empty()
-            // The step of a task, or another function written in C: nothing that would rather be called later.
+            // The step of a task, or another function written in C: safe to call at once.
             && callback.function.bind(py).is_exact_instance_of::<PyCFunction>()
-            // A context that is in use cannot be entered; the loop's own way reports that.
+            // A context that is in use cannot be entered; the loop reports that.
             && let Ok(_entered) = callback.context.enter(py)
         {
             return match interpreter::call_one(py, &callback.function, slf.as_any().as_unbound()) {
@@ -91,8 +90,8 @@ impl Waiter {
         Self::call_soon(slf, &callbacks)
     }
 
-    /// Takes the callbacks of a waiter that was pending until now.
-    fn end(&self, py: Python<'_>, end: End) -> Option<Callbacks> {
+    /// Ends a pending waiter, and returns its callbacks; `None` if it was not pending.
+    fn end(&self, py: Python<'_>, end: WaiterEnd) -> Option<Callbacks> {
         let mut end = Some(end);
         self.state.with(py, |state| {
             if state.end.is_some() {
@@ -103,7 +102,7 @@ impl Waiter {
         })
     }
 
-    /// Has the loop call the callbacks.
+    /// Schedules the callbacks on the loop.
     fn call_soon(slf: &Bound<'_, Self>, callbacks: &Callbacks) -> PyResult<()> {
         let py = slf.py();
         let event_loop = slf.get().event_loop.bind(py);
@@ -159,41 +158,37 @@ impl Waiter {
     fn remove_done_callback(&self, py: Python<'_>, callback: &Bound<'_, PyAny>) -> PyResult<usize> {
         // Comparing runs Python code, so the callbacks are taken out meanwhile.
         let callbacks = self.state.with(py, |state| std::mem::take(&mut state.callbacks));
-        let (mut kept, mut removed, mut compared) = (Callbacks::default(), Vec::new(), Ok(()));
+        let (mut kept, mut removed, mut failure) = (Callbacks::default(), Vec::new(), None);
         for it in callbacks.first.into_iter().chain(callbacks.others) {
-            match compared.and_then(|()| it.function.bind(py).eq(callback)) {
-                Ok(true) => {
-                    removed.push(it);
-                    compared = Ok(());
-                }
-                Ok(false) => {
-                    kept.add(Some(it));
-                    compared = Ok(());
-                }
-                Err(error) => {
-                    kept.add(Some(it));
-                    compared = Err(error);
-                }
+            let is_equal = failure.is_none()
+                && it.function.bind(py).eq(callback).unwrap_or_else(|error| {
+                    failure = Some(error);
+                    false
+                });
+            if is_equal {
+                removed.push(it);
+            } else {
+                kept.add(Some(it));
             }
         }
         self.state.with(py, |state| {
             let added = std::mem::replace(&mut state.callbacks, kept);
             added.first.into_iter().chain(added.others).for_each(|it| state.callbacks.add(Some(it)));
         });
-        compared.map(|()| removed.len())
+        failure.map_or(Ok(removed.len()), Err)
     }
 
     #[pyo3(signature = (msg=None))]
     fn cancel(slf: &Bound<'_, Self>, msg: Option<Py<PyAny>>) -> PyResult<bool> {
         slf.get().is_awaited.store(false, Ordering::Relaxed);
-        match slf.get().end(slf.py(), End::Cancelled(msg)) {
+        match slf.get().end(slf.py(), WaiterEnd::Cancelled(msg)) {
             Some(callbacks) => Self::call_soon(slf, &callbacks).map(|()| true),
             None => Ok(false),
         }
     }
 
     fn cancelled(&self, py: Python<'_>) -> bool {
-        self.state.with(py, |state| matches!(state.end, Some(End::Cancelled(_))))
+        self.state.with(py, |state| matches!(state.end, Some(WaiterEnd::Cancelled(_))))
     }
 
     fn done(&self, py: Python<'_>) -> bool {
@@ -204,8 +199,8 @@ impl Waiter {
     fn result(&self, py: Python<'_>) -> PyResult<()> {
         let end = self.state.with(py, |state| match &state.end {
             None => Err(None),
-            Some(End::Done) => Ok(()),
-            Some(End::Cancelled(message)) => Err(Some(message.as_ref().map(|message| message.clone_ref(py)))),
+            Some(WaiterEnd::Done) => Ok(()),
+            Some(WaiterEnd::Cancelled(message)) => Err(Some(message.as_ref().map(|message| message.clone_ref(py)))),
         });
         let Err(end) = end else { return Ok(()) };
         let asyncio = py.import(intern!(py, "asyncio"))?;
@@ -232,16 +227,15 @@ impl Waiter {
     fn __repr__(&self, py: Python<'_>) -> &'static str {
         self.state.with(py, |state| match state.end {
             None => "<toolcrib waiter, pending>",
-            Some(End::Done) => "<toolcrib waiter, done>",
-            Some(End::Cancelled(_)) => "<toolcrib waiter, cancelled>",
+            Some(WaiterEnd::Done) => "<toolcrib waiter, done>",
+            Some(WaiterEnd::Cancelled(_)) => "<toolcrib waiter, cancelled>",
         })
     }
 
-    #[allow(clippy::needless_pass_by_value, reason = "the signature that pyo3 asks for")]
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.event_loop)?;
-        let state = |state: &State| {
-            if let Some(End::Cancelled(message)) = &state.end {
+        let state = |state: &WaiterState| {
+            if let Some(WaiterEnd::Cancelled(message)) = &state.end {
                 visit.call(message)?;
             }
             state.callbacks.first.iter().chain(&state.callbacks.others).try_for_each(|it| {
@@ -293,7 +287,6 @@ impl Awaiting {
         Ok(Some(self.waiter.clone_ref(py)))
     }
 
-    #[allow(clippy::needless_pass_by_value, reason = "the signature that pyo3 asks for")]
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.waiter)
     }

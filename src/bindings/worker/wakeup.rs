@@ -1,11 +1,11 @@
-//! Results on their way to an event loop: one list and one wake-up for everything that arrives until the loop looks.
+//! The inbox of an event loop: one list and one wake-up for all results that arrive until the loop drains it.
 //!
 //! [`LoopInbox`] belongs to one event loop. The loop watches its descriptor ([`WakeFd`]) and calls [`Drain`], which wakes
 //! the waiters whose results have arrived. The loop keeps the reader callback, and with it the descriptor, until it is
-//! closed or dies; nothing here keeps a loop alive.
+//! closed or freed; nothing here keeps a loop alive.
 //!
-//! Worker threads hold the GIL and post the waiter itself. Threads that never attach to Python (a native tool's runtime)
-//! report a ticket instead, through a [`Notifier`]; see `completion` for the queue that carries their values.
+//! Worker threads hold the GIL and post the waiter itself. Threads that never attach to Python (those of native tools)
+//! post a ticket instead, through a [`Notifier`]; see `completion` for the queue that carries their values.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,79 +17,80 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyWeakrefMethods, PyWeakrefReference};
 
+use super::Workers;
 use super::pool::Work;
 use super::waiter::Waiter;
-use super::{Shared, lock};
 use crate::bindings::call::python::interpreter::{self, Context, GilCell};
+use crate::sync::lock;
 
 /// The inboxes of all event loops, found by the loop's address.
 #[derive(Default)]
-pub(super) struct LoopInboxes(GilCell<Known>);
+pub(super) struct LoopInboxes(GilCell<InboxCache>);
 
 #[derive(Default)]
-struct Known {
+struct InboxCache {
     all: HashMap<usize, Weak<LoopInbox>, ahash::RandomState>,
-    /// The inbox that was used last, and the version of the thread's state then. Up to Python 3.11 asking asyncio for the
-    /// running loop is a system call (for the process id), which costs as much as starting a job does.
+    /// The inbox that was used last, and the version of the thread's state then. Up to Python 3.11 asyncio makes a system
+    /// call (for the process id) to find the running loop, which costs as much as starting a job.
     recent: Option<(u64, Arc<LoopInbox>)>,
 }
 
 /// The results that one event loop has to be woken for.
 pub(super) struct LoopInbox {
-    pub(super) shared: &'static Shared,
+    workers: &'static Workers,
     /// The loop's address.
     key: usize,
-    target: Py<PyWeakrefReference>,
-    posted: GilCell<Posted>,
-    reports: Arc<Reports>,
+    event_loop: Py<PyWeakrefReference>,
+    state: GilCell<InboxState>,
+    notifications: Arc<NotificationQueue>,
 }
 
-/// The side of an inbox that attached threads use.
+/// The part of an inbox that attached threads use.
 #[derive(Default)]
-struct Posted {
-    /// Waiters to be woken.
+struct InboxState {
+    /// Waiters to wake.
     ready: Vec<Py<Waiter>>,
-    /// Waiters that a ticket will be reported for.
+    /// Waiters by the numbers of the tickets that wake them.
     expected: HashMap<u64, Py<Waiter>, ahash::RandomState>,
-    signal: Signal,
+    signal: WakeSignal,
 }
 
-/// The way a loop is woken.
+/// The means by which attached threads wake a loop.
 #[derive(Default)]
-enum Signal {
-    /// Through a descriptor that the loop watches.
+enum WakeSignal {
+    /// A descriptor that the loop watches.
     #[cfg(unix)]
     Fd(Arc<WakeFd>),
-    /// Through `loop.call_soon_threadsafe(drain)`.
+    /// `loop.call_soon_threadsafe(drain)`.
     Call {
         drain: Py<Drain>,
-        /// Calls back when the loop dies.
+        /// Calls back when the loop is freed.
         #[allow(dead_code, reason = "a weak reference has to live to call back")]
-        death: Py<PyWeakrefReference>,
+        finalizer: Py<PyWeakrefReference>,
     },
-    /// Not at all: the loop is closed, or not set up yet.
+    /// None: the loop is closed, or not set up yet.
     #[default]
     Gone,
 }
 
-/// The side of an inbox that any thread uses. It holds no Python object, so that it can be dropped anywhere.
-struct Reports {
-    shared: &'static Shared,
-    state: Mutex<Reported>,
+/// The part of an inbox that any thread uses. It holds no Python object, so that it can be dropped anywhere.
+struct NotificationQueue {
+    workers: &'static Workers,
+    state: Mutex<Notifications>,
 }
 
 #[derive(Default)]
-struct Reported {
+struct Notifications {
     tickets: Vec<u64>,
-    signal: ReportSignal,
+    signal: NativeSignal,
 }
 
-/// The way a loop is woken without the GIL.
+/// The means by which threads without the GIL wake a loop.
 #[derive(Default)]
-enum ReportSignal {
+enum NativeSignal {
     #[cfg(unix)]
     Fd(Arc<WakeFd>),
-    /// By a worker thread, which calls into the loop.
+    /// A worker thread, which calls into the loop.
     Worker(Weak<LoopInbox>),
     #[default]
     Gone,
@@ -98,11 +99,11 @@ enum ReportSignal {
 /// Wakes one waiter of an event loop, from any thread and without the GIL.
 #[derive(Clone)]
 pub(crate) struct Notifier {
-    reports: Arc<Reports>,
+    notifications: Arc<NotificationQueue>,
     ticket: u64,
 }
 
-/// A place in an inbox that a [`Notifier`] refers to.
+/// An entry of an inbox that a [`Notifier`] refers to.
 pub(super) struct Ticket {
     inbox: Arc<LoopInbox>,
     number: u64,
@@ -114,9 +115,9 @@ struct Drain(Arc<LoopInbox>);
 
 impl LoopInboxes {
     /// The inbox of the loop that runs in this thread.
-    pub(super) fn running(&self, py: Python<'_>, shared: &'static Shared) -> PyResult<Arc<LoopInbox>> {
+    pub(super) fn running(&self, py: Python<'_>, workers: &'static Workers) -> PyResult<Arc<LoopInbox>> {
         if let Some(version) = interpreter::running_loop_version(py)
-            && let Some(inbox) = self.0.with(py, |known| match &known.recent {
+            && let Some(inbox) = self.0.with(py, |cache| match &cache.recent {
                 Some((seen, inbox)) if *seen == version => Some(inbox.clone()),
                 _ => None,
             })
@@ -124,109 +125,109 @@ impl LoopInboxes {
         {
             return Ok(inbox);
         }
-        let inbox = self.of_running_loop(py, shared)?;
+        let inbox = self.of_running_loop(py, workers)?;
         let version = interpreter::running_loop_version(py).filter(|_| interpreter::has_running_loop_version(py));
         let recent = version.map(|version| (version, inbox.clone()));
-        let old = self.0.with(py, |known| std::mem::replace(&mut known.recent, recent));
+        let old = self.0.with(py, |cache| std::mem::replace(&mut cache.recent, recent));
         drop(old);
         Ok(inbox)
     }
 
-    fn of_running_loop(&self, py: Python<'_>, shared: &'static Shared) -> PyResult<Arc<LoopInbox>> {
-        let target = shared.names.get_running_loop.bind(py).call0()?;
-        let key = target.as_ptr() as usize;
-        let known = self.0.with(py, |known| known.all.get(&key).and_then(Weak::upgrade));
+    fn of_running_loop(&self, py: Python<'_>, workers: &'static Workers) -> PyResult<Arc<LoopInbox>> {
+        let event_loop = workers.python.get_running_loop.bind(py).call0()?;
+        let key = event_loop.as_ptr() as usize;
+        let known = self.0.with(py, |cache| cache.all.get(&key).and_then(Weak::upgrade));
         if let Some(inbox) = known
             && inbox.is_open(py)
-            && inbox.target(py).is_some_and(|it| it.is(&target))
+            && inbox.event_loop(py).is_some_and(|it| it.is(&event_loop))
         {
             return Ok(inbox);
         }
-        let inbox = LoopInbox::open(shared, key, &target)?;
-        let old = self.0.with(py, |known| known.all.insert(key, Arc::downgrade(&inbox)));
+        let inbox = LoopInbox::open(workers, key, &event_loop)?;
+        let old = self.0.with(py, |cache| cache.all.insert(key, Arc::downgrade(&inbox)));
         drop(old);
         Ok(inbox)
     }
 
     fn forget(&self, py: Python<'_>, inbox: &LoopInbox) {
-        let old = self.0.with(py, |known| {
-            let recent = known.recent.take_if(|(_, it)| std::ptr::eq(Arc::as_ptr(it), inbox));
-            let is_known = known.all.get(&inbox.key).is_some_and(|it| std::ptr::eq(it.as_ptr(), inbox));
-            (recent, if is_known { known.all.remove(&inbox.key) } else { None })
+        let old = self.0.with(py, |cache| {
+            let recent = cache.recent.take_if(|(_, it)| std::ptr::eq(Arc::as_ptr(it), inbox));
+            let is_known = cache.all.get(&inbox.key).is_some_and(|it| std::ptr::eq(it.as_ptr(), inbox));
+            (recent, if is_known { cache.all.remove(&inbox.key) } else { None })
         });
         drop(old);
     }
 }
 
 impl LoopInbox {
-    fn open(shared: &'static Shared, key: usize, target: &Bound<'_, PyAny>) -> PyResult<Arc<Self>> {
-        let py = target.py();
+    fn open(workers: &'static Workers, key: usize, event_loop: &Bound<'_, PyAny>) -> PyResult<Arc<Self>> {
+        let py = event_loop.py();
         let inbox = Arc::new(LoopInbox {
-            shared,
+            workers,
             key,
-            target: PyWeakrefReference::new(target)?.unbind(),
-            posted: GilCell::default(),
-            reports: Arc::new(Reports { shared, state: Mutex::default() }),
+            event_loop: PyWeakrefReference::new(event_loop)?.unbind(),
+            state: GilCell::default(),
+            notifications: Arc::new(NotificationQueue { workers, state: Mutex::default() }),
         });
         let drain = Bound::new(py, Drain(inbox.clone()))?;
         #[cfg(unix)]
         {
             let fd = Arc::new(WakeFd::new()?);
-            inbox.posted.with(py, |posted| posted.signal = Signal::Fd(fd.clone()));
-            match watch(target, &fd, &drain) {
+            inbox.state.with(py, |state| state.signal = WakeSignal::Fd(fd.clone()));
+            match watch(event_loop, &fd, &drain) {
                 Ok(()) => {
-                    lock(&inbox.reports.state).signal = ReportSignal::Fd(fd);
+                    lock(&inbox.notifications.state).signal = NativeSignal::Fd(fd);
                     return Ok(inbox);
                 }
                 Err(error) if cannot_watch(py, &error) => {}
                 Err(error) => return Err(error),
             }
         }
-        // A loop without readers keeps nothing for us, so the inbox asks to be called when the loop dies.
+        // A loop without readers holds no reference to the inbox, so the inbox is called when the loop is freed.
         let weak = Arc::downgrade(&inbox);
         let died = PyCFunction::new_closure(py, None, None, move |args, _| {
             if let Some(inbox) = weak.upgrade() {
                 inbox.close(args.py());
             }
         })?;
-        let death = PyWeakrefReference::new_with(target, died)?.unbind();
-        let signal = Signal::Call { drain: drain.unbind(), death };
-        let unused = inbox.posted.with(py, |posted| std::mem::replace(&mut posted.signal, signal));
+        let finalizer = PyWeakrefReference::new_with(event_loop, died)?.unbind();
+        let signal = WakeSignal::Call { drain: drain.unbind(), finalizer };
+        let unused = inbox.state.with(py, |state| std::mem::replace(&mut state.signal, signal));
         drop(unused);
-        lock(&inbox.reports.state).signal = ReportSignal::Worker(Arc::downgrade(&inbox));
+        lock(&inbox.notifications.state).signal = NativeSignal::Worker(Arc::downgrade(&inbox));
         Ok(inbox)
     }
 
     /// The loop, while it lives.
-    fn target<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
-        self.target.bind(py).upgrade()
+    fn event_loop<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
+        self.event_loop.bind(py).upgrade()
     }
 
     /// A new waiter of the loop.
     pub(super) fn waiter<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, Waiter>> {
-        let Some(target) = self.target(py) else {
+        let Some(event_loop) = self.event_loop(py) else {
             return Err(PyRuntimeError::new_err("the event loop of a running tool is gone"));
         };
-        Waiter::new(&target)
+        Waiter::new(&event_loop)
     }
 
     fn is_open(&self, py: Python<'_>) -> bool {
-        self.posted.with(py, |posted| !matches!(posted.signal, Signal::Gone))
+        self.state.with(py, |state| !matches!(state.signal, WakeSignal::Gone))
     }
 
-    /// Has the loop wake a waiter; called by worker threads.
+    /// Makes the loop wake a waiter; called by worker threads.
     pub(super) fn post(&self, py: Python<'_>, waiter: Py<Waiter>) {
         let mut waiter = Some(waiter);
         self.deliver(py, |ready| {
             ready.extend(waiter.take());
-            ready.len() == 1 // else the loop has been woken and has not looked yet
+            ready.len() == 1 // else the loop was woken already and has not drained the inbox yet
         });
         if let Some(unwanted) = waiter {
             interpreter::release(py, unwanted);
         }
     }
 
-    /// Has the loop wake the rest of a batch that was interrupted.
+    /// Makes the loop wake the rest of a batch that was interrupted.
     fn post_again(&self, py: Python<'_>, rest: &mut impl Iterator<Item = Py<Waiter>>) {
         self.deliver(py, |ready| {
             ready.extend(rest);
@@ -234,20 +235,20 @@ impl LoopInbox {
         });
     }
 
-    /// Changes the list of waiters to wake, and wakes the loop if the change asks for that.
+    /// Changes the list of waiters to wake, and wakes the loop if the change returns true.
     fn deliver(&self, py: Python<'_>, change: impl FnOnce(&mut Vec<Py<Waiter>>) -> bool) {
-        let is_call = self.posted.with(py, |posted| {
-            if matches!(posted.signal, Signal::Gone) || !change(&mut posted.ready) {
+        let is_call = self.state.with(py, |state| {
+            if matches!(state.signal, WakeSignal::Gone) || !change(&mut state.ready) {
                 return false;
             }
-            match &posted.signal {
+            match &state.signal {
                 #[cfg(unix)]
-                Signal::Fd(fd) => {
+                WakeSignal::Fd(fd) => {
                     fd.wake();
                     false
                 }
-                Signal::Call { .. } => true,
-                Signal::Gone => false,
+                WakeSignal::Call { .. } => true,
+                WakeSignal::Gone => false,
             }
         });
         if is_call {
@@ -255,49 +256,49 @@ impl LoopInbox {
         }
     }
 
-    /// Asks a loop that watches no descriptor to drain the inbox; called by worker threads, too.
+    /// Makes a loop that watches no descriptor drain the inbox; called by worker threads, too.
     fn call_drain(&self, py: Python<'_>) {
-        let drain = self.posted.with(py, |posted| match &posted.signal {
-            Signal::Call { drain, .. } => Some(drain.clone_ref(py).into_any()),
+        let drain = self.state.with(py, |state| match &state.signal {
+            WakeSignal::Call { drain, .. } => Some(drain.clone_ref(py).into_any()),
             _ => None,
         });
         let Some(drain) = drain else { return };
-        if let Some(target) = self.target(py).map(Bound::unbind) {
-            match interpreter::call_method(py, &target, intern!(py, "call_soon_threadsafe"), Some(&drain)) {
+        if let Some(event_loop) = self.event_loop(py).map(Bound::unbind) {
+            match interpreter::call_method(py, &event_loop, intern!(py, "call_soon_threadsafe"), Some(&drain)) {
                 Ok(handle) => interpreter::release(py, handle),
                 Err(closed) => {
                     self.close(py);
                     interpreter::release(py, closed);
                 }
             }
-            interpreter::release(py, target);
+            interpreter::release(py, event_loop);
         }
         interpreter::release(py, drain);
     }
 
-    /// Takes the waiters to wake. The descriptor is silenced first: a report that comes in between wakes the loop again.
+    /// Takes the waiters to wake. The descriptor is reset first: a ticket that comes in between wakes the loop again.
     fn collect(&self, py: Python<'_>) -> Vec<Py<Waiter>> {
-        self.posted.with(py, |posted| {
+        self.state.with(py, |state| {
             #[cfg(unix)]
-            if let Signal::Fd(fd) = &posted.signal {
-                fd.silence();
+            if let WakeSignal::Fd(fd) = &state.signal {
+                fd.reset();
             }
-            let tickets = std::mem::take(&mut lock(&self.reports.state).tickets);
-            let mut ready = std::mem::take(&mut posted.ready);
-            ready.extend(tickets.iter().filter_map(|ticket| posted.expected.remove(ticket)));
+            let tickets = std::mem::take(&mut lock(&self.notifications.state).tickets);
+            let mut ready = std::mem::take(&mut state.ready);
+            ready.extend(tickets.iter().filter_map(|ticket| state.expected.remove(ticket)));
             ready
         })
     }
 
-    /// Wakes no waiter any more; later results are dropped by those who post them.
+    /// Closes the inbox: it wakes no waiter any more, and results that are posted later are dropped.
     fn close(&self, py: Python<'_>) {
-        if !self.shared.is_current() {
+        if !self.workers.is_current() {
             return; // a forked child leaves alone what the parent shares with its threads
         }
-        let reported = std::mem::take(&mut *lock(&self.reports.state));
-        let posted = self.posted.with(py, std::mem::take);
-        self.shared.inboxes.forget(py, self);
-        drop((reported, posted));
+        let notified = std::mem::take(&mut *lock(&self.notifications.state));
+        let state = self.state.with(py, std::mem::take);
+        self.workers.inboxes.forget(py, self);
+        drop((notified, state));
     }
 }
 
@@ -305,17 +306,17 @@ impl LoopInbox {
 impl Drain {
     fn __call__(&self, py: Python<'_>) -> PyResult<()> {
         let inbox = &*self.0;
-        if !inbox.shared.is_current() {
+        if !inbox.workers.is_current() {
             return Ok(());
         }
         let mut ready = inbox.collect(py).into_iter();
         while let Some(waiter) = ready.next() {
             let woken = Waiter::wake(waiter.bind(py));
-            if !inbox.shared.is_current() {
+            if !inbox.workers.is_current() {
                 return woken; // the task forked, and this is the child
             }
             if woken.is_err() {
-                // The loop is about to stop (`KeyboardInterrupt`, `SystemExit`), but may be started again.
+                // The loop is about to stop (`KeyboardInterrupt`, `SystemExit`), but may be run again.
                 inbox.post_again(py, &mut ready);
                 return woken;
             }
@@ -323,17 +324,16 @@ impl Drain {
         Ok(())
     }
 
-    #[allow(clippy::needless_pass_by_value, reason = "the signature that pyo3 asks for")]
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        let waiters = |posted: &Posted| {
-            posted.ready.iter().chain(posted.expected.values()).try_for_each(|waiter| visit.call(waiter))
+        let waiters = |state: &InboxState| {
+            state.ready.iter().chain(state.expected.values()).try_for_each(|waiter| visit.call(waiter))
         };
-        self.0.posted.visit(&visit, waiters).unwrap_or(Ok(()))
+        self.0.state.visit(&visit, waiters).unwrap_or(Ok(()))
     }
 
     fn __clear__(&self, py: Python<'_>) {
         let waiters =
-            self.0.posted.with(py, |posted| (std::mem::take(&mut posted.ready), std::mem::take(&mut posted.expected)));
+            self.0.state.with(py, |state| (std::mem::take(&mut state.ready), std::mem::take(&mut state.expected)));
         drop(waiters);
     }
 }
@@ -344,14 +344,14 @@ impl Drop for Drain {
     }
 }
 
-/// Has the loop call `drain` whenever the descriptor is readable.
+/// Registers `drain` as the loop's callback for a readable descriptor.
 #[cfg(unix)]
-fn watch(target: &Bound<'_, PyAny>, fd: &WakeFd, drain: &Bound<'_, Drain>) -> PyResult<()> {
-    let py = target.py();
-    // The loop copies the context for the callback; the caller's variables are not to live as long as the loop does.
+fn watch(event_loop: &Bound<'_, PyAny>, fd: &WakeFd, drain: &Bound<'_, Drain>) -> PyResult<()> {
+    let py = event_loop.py();
+    // The loop copies the context for the callback, and the caller's variables must not live as long as the loop does.
     let context = Context::empty(py)?;
     let _inside = context.enter(py)?;
-    target.call_method1(intern!(py, "add_reader"), (fd.number(), drain)).map(drop)
+    event_loop.call_method1(intern!(py, "add_reader"), (fd.number(), drain)).map(drop)
 }
 
 #[cfg(unix)]
@@ -363,59 +363,59 @@ impl Ticket {
     /// A ticket of the loop that runs in this thread.
     pub(super) fn of_running_loop(py: Python<'_>) -> PyResult<Self> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
-        let shared = Shared::current(py)?;
-        let inbox = shared.inboxes.running(py, shared)?;
+        let workers = Workers::current(py)?;
+        let inbox = workers.inboxes.running(py, workers)?;
         Ok(Ticket { inbox, number: NEXT.fetch_add(1, Ordering::Relaxed) })
     }
 
     pub(super) fn notifier(&self) -> Notifier {
-        Notifier { reports: self.inbox.reports.clone(), ticket: self.number }
+        Notifier { notifications: self.inbox.notifications.clone(), ticket: self.number }
     }
 
-    /// A waiter that the next notification wakes. A notification from before this call does not: look for its cause
-    /// once more after this call, and [`withdraw`](Self::withdraw) if it is there.
+    /// A waiter that the next notification wakes. A notification from before this call does not: check for its cause
+    /// once more after this call, and [`withdraw`](Self::withdraw) if there is one.
     pub(super) fn expect<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, Waiter>> {
-        let posted = &self.inbox.posted;
-        if let Some(waiter) = posted.with(py, |it| it.expected.get(&self.number).map(|waiter| waiter.clone_ref(py)))
+        let state = &self.inbox.state;
+        if let Some(waiter) = state.with(py, |it| it.expected.get(&self.number).map(|waiter| waiter.clone_ref(py)))
             && waiter.get().is_pending(py)
         {
             return Ok(waiter.into_bound(py));
         }
         let waiter = self.inbox.waiter(py)?;
-        let old = posted.with(py, |it| it.expected.insert(self.number, waiter.clone().unbind()));
+        let old = state.with(py, |it| it.expected.insert(self.number, waiter.clone().unbind()));
         drop(old);
         Ok(waiter)
     }
 
-    /// Expects no notification any more.
+    /// Drops the waiter of the next notification.
     pub(super) fn withdraw(&self, py: Python<'_>) {
-        let waiter = self.inbox.posted.with(py, |posted| posted.expected.remove(&self.number));
+        let waiter = self.inbox.state.with(py, |state| state.expected.remove(&self.number));
         drop(waiter);
     }
 
     /// False in a child that was forked after the ticket was made: notifications stay in the parent.
     pub(super) fn is_current(&self) -> bool {
-        self.inbox.shared.is_current()
+        self.inbox.workers.is_current()
     }
 }
 
 impl Notifier {
     /// False in a child that was forked after this was made.
     pub(crate) fn is_current(&self) -> bool {
-        self.reports.shared.is_current()
+        self.notifications.workers.is_current()
     }
 
-    /// Wakes the waiter that is expected under the ticket, if there is one.
+    /// Wakes the waiter of the ticket, if there is one.
     ///
-    /// The loop's descriptor is written to once for all notifications until the loop looks. A loop that was closed, a
-    /// forked child and an interpreter that shuts down ignore the call.
+    /// The loop's descriptor is written to once for all notifications until the loop drains its inbox. The call does
+    /// nothing if the loop was closed, in a forked child, and while the interpreter shuts down.
     pub(crate) fn notify(&self) {
         if !self.is_current() {
             return;
         }
         let inbox = {
-            let mut state = lock(&self.reports.state);
-            if matches!(state.signal, ReportSignal::Gone) {
+            let mut state = lock(&self.notifications.state);
+            if matches!(state.signal, NativeSignal::Gone) {
                 return;
             }
             state.tickets.push(self.ticket);
@@ -424,17 +424,17 @@ impl Notifier {
             }
             match &state.signal {
                 #[cfg(unix)]
-                ReportSignal::Fd(fd) => return fd.wake(),
-                ReportSignal::Worker(inbox) => inbox.clone(),
-                ReportSignal::Gone => return,
+                NativeSignal::Fd(fd) => return fd.wake(),
+                NativeSignal::Worker(inbox) => inbox.clone(),
+                NativeSignal::Gone => return,
             }
         };
         // A pool that is closed refuses: there is no loop to wake in an interpreter that shuts down.
-        let _ = self.reports.shared.pool.submit(self.reports.shared, Arc::new(CallDrain(inbox)));
+        let _ = self.notifications.workers.pool.submit(self.notifications.workers, Arc::new(CallDrain(inbox)));
     }
 }
 
-/// Calls into a loop that watches no descriptor, in place of a thread that must not attach.
+/// Work that calls into a loop without a descriptor, on behalf of a thread that must not attach.
 struct CallDrain(Weak<LoopInbox>);
 
 impl Work for CallDrain {
@@ -461,7 +461,7 @@ mod fd {
     #[cfg(not(target_os = "linux"))]
     use std::os::unix::net::UnixStream as End;
 
-    /// An eventfd on Linux, a pair of sockets on other Unixes; neither blocks nor is inherited by programs.
+    /// An eventfd on Linux, a pair of sockets on other Unixes; it never blocks and is not inherited by programs.
     pub(super) struct WakeFd {
         reader: End,
         #[cfg(not(target_os = "linux"))]
@@ -498,7 +498,7 @@ mod fd {
         }
 
         /// Makes the descriptor unreadable again.
-        pub(super) fn silence(&self) {
+        pub(super) fn reset(&self) {
             let mut bytes = [0; 8];
             while (&self.reader).read(&mut bytes).is_ok_and(|read| read > 0) {
                 if cfg!(target_os = "linux") {
@@ -515,12 +515,12 @@ mod fd {
         use super::WakeFd;
 
         #[test]
-        fn a_descriptor_woken_twice_is_silenced_once() -> std::io::Result<()> {
+        fn a_descriptor_woken_twice_is_reset_once() -> std::io::Result<()> {
             let fd = WakeFd::new()?;
 
             fd.wake();
             fd.wake();
-            fd.silence();
+            fd.reset();
 
             let left = (&fd.reader).read(&mut [0; 8]);
             assert_eq!(left.map_err(|error| error.kind()), Err(ErrorKind::WouldBlock));

@@ -1,5 +1,7 @@
 //! The runtime for hosts without tokio.
 
+#![allow(clippy::expect_used)]
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
@@ -27,7 +29,7 @@ fn next(deliveries: &mpsc::Receiver<Delivery>) -> Option<String> {
     }
 }
 
-/// Tells when it is dropped.
+/// Sends a message when it is dropped.
 struct Ends(mpsc::Sender<()>);
 
 impl Drop for Ends {
@@ -36,7 +38,7 @@ impl Drop for Ends {
     }
 }
 
-/// A tool that never ends, what tells that it runs, and what tells that it is dropped.
+/// A tool that never ends, a receiver for its start, and one for the drop of its future.
 fn endless() -> (NativeTool, mpsc::Receiver<()>, mpsc::Receiver<()>) {
     let (begins, began) = mpsc::channel();
     let (ends, ended) = mpsc::channel();

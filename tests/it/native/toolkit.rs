@@ -1,5 +1,7 @@
 //! The native driver: the path of a call in a program without Python.
 
+#![allow(clippy::unwrap_used)]
+
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -113,10 +115,8 @@ async fn errors_and_panics_are_responses() {
     let failing = NativeTool::streaming("failing", "", |_: ToolContext, _: Value| {
         stream::iter([Ok("one"), Err(ToolError::new("broken"))])
     });
-    let panicking = NativeTool::new("panicking", "", |_: ToolContext, _: Value| async {
-        if true {
-            panic!("oh no");
-        }
+    let panicking = NativeTool::new("panicking", "", |_: ToolContext, arguments: Value| async move {
+        assert!(arguments.is_null(), "oh no");
         Ok(())
     });
     toolkit.register(failing).unwrap();
@@ -387,19 +387,19 @@ async fn a_call_that_waits_for_approval_is_cancelled_without_running() {
 }
 
 #[tokio::test]
-async fn listeners_hear_of_a_call_from_its_start_to_its_end() {
+async fn listeners_receive_the_events_of_a_call_from_its_start_to_its_end() {
     let (toolkit, _) = counting(Permission::Auto);
     let listener = toolkit.events().listen(Kinds::ALL, 100, None);
 
     read(toolkit.call(call("count", json!({"to": 2})))).await;
 
-    let mut heard = Vec::new();
+    let mut received = Vec::new();
     while let Some(event) = listener.take() {
-        heard.push((event.kind, event.call.to_string()));
+        received.push((event.kind, event.call.to_string()));
     }
-    let kinds: Vec<EventKind> = heard.iter().map(|(kind, _)| *kind).collect();
+    let kinds: Vec<EventKind> = received.iter().map(|(kind, _)| *kind).collect();
     assert_eq!(kinds, [EventKind::CallStart, EventKind::Chunk, EventKind::Chunk, EventKind::CallEnd]);
-    assert!(heard.iter().all(|(_, call)| call == "call-1"));
+    assert!(received.iter().all(|(_, call)| call == "call-1"));
 }
 
 #[tokio::test]

@@ -19,7 +19,7 @@ async fn wait(arguments: Value) -> (Vec<(String, bool)>, Duration) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_waits_as_long_as_it_is_told() {
+async fn it_waits_for_the_given_time() {
     let (said, took) = wait(json!({"seconds": 90})).await;
 
     assert_eq!(said, [("Waited 90 seconds.".to_owned(), true)]);

@@ -16,7 +16,7 @@ use pyo3::types::PyDict;
 
 use crate::bindings::call::python::drive::dict_version;
 use crate::bindings::imported;
-use crate::bindings::trace::{self, Found, PROVIDER, Tracer};
+use crate::bindings::trace::{self, PROVIDER, Tracer, TracerLookup};
 use crate::trace::is_watched;
 
 /// A size that no dictionary has.
@@ -74,11 +74,11 @@ pub(super) fn tracer(py: Python<'_>) -> Option<Arc<Tracer>> {
     // The size is taken before the search: an import meanwhile is seen next time.
     let size = MODULES.get(py).map_or(UNKNOWN, |modules| modules.bind(py).len());
     match trace::find(py) {
-        Found::NoTracer => {
+        TracerLookup::Disabled => {
             QUIET_AT.store(size, Ordering::Relaxed);
             None
         }
-        Found::NotYet(seen) => {
+        TracerLookup::NotYet(seen) => {
             if let Some((variables, provider)) = seen {
                 IDLE_AT.store(NEVER, Ordering::Relaxed);
                 let known = VARIABLES.get_or_init(py, || variables.clone_ref(py));
@@ -86,7 +86,7 @@ pub(super) fn tracer(py: Python<'_>) -> Option<Arc<Tracer>> {
             }
             None
         }
-        Found::Tracer(tracer) => Some(tracer),
+        TracerLookup::Tracer(tracer) => Some(tracer),
     }
 }
 

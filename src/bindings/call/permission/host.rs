@@ -10,11 +10,12 @@ use serde_json::{Map, Value};
 
 use super::{check_arguments, warn};
 use crate::bindings::call::state::State;
-use crate::bindings::imported::WAKE_APPROVALS;
+use crate::bindings::imported::CANCEL_QUESTIONS;
 use crate::bindings::json;
-use crate::bindings::policy::{PyPermissions, random};
+use crate::bindings::policy::PyPermissions;
 use crate::bindings::tool::PyTool;
 use crate::bindings::value::error_text;
+use crate::bytes::random_bytes;
 use crate::call::{CallInfo, CheckedArguments, EventKind, Host, Standing, Unfit};
 use crate::policy::{Approvals, AuditRecord, Policy};
 
@@ -40,7 +41,7 @@ impl Host for CallHost<'_, '_> {
     }
 
     fn nonce(&self) -> PyResult<[u8; 16]> {
-        random()
+        Ok(random_bytes()?)
     }
 
     fn has_approver(&self) -> bool {
@@ -49,7 +50,7 @@ impl Host for CallHost<'_, '_> {
 
     fn approvals(&self) -> PyResult<(Arc<Approvals>, Duration)> {
         let approvals = self.permissions().approvals(self.py)?;
-        Ok((approvals.get().core()?, approvals.get().life()))
+        Ok((approvals.get().core()?, approvals.get().lifetime()))
     }
 
     fn record(&self, record: &AuditRecord<'_>) -> Result<(), String> {
@@ -94,8 +95,9 @@ impl Host for CallHost<'_, '_> {
 
     fn cancel_questions(&self) {
         let py = self.py;
-        let woken = WAKE_APPROVALS.get(py).and_then(|wake_all| wake_all.call1((&self.tool.get().permissions,)));
-        if let Err(error) = woken {
+        let cancelled =
+            CANCEL_QUESTIONS.get(py).and_then(|cancel_all| cancel_all.call1((&self.tool.get().permissions,)));
+        if let Err(error) = cancelled {
             error.write_unraisable(py, None);
         }
     }

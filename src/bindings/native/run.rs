@@ -1,0 +1,240 @@
+//! A run of a native tool on the event loop: the job that polls its responses, and the awaitables that Python drives.
+//!
+//! [`NativeCall`] starts a [`NativeJob`] when it is first polled. [`PyNativeResponses`] is the async iterator of a tool that
+//! streams, [`PyNativeStep`] the awaitable of one response.
+
+use std::sync::{Arc, Mutex};
+
+use pyo3::exceptions::{PyRuntimeError, PyStopAsyncIteration, PyStopIteration};
+use pyo3::prelude::*;
+use serde_json::Value;
+
+use super::runtime;
+use crate::bindings::worker::{Completions, JobStep, Polled, await_itself, completions};
+use crate::bindings::{errors, response};
+use crate::native::{Delivery, Failure, NativeTool, Task, ToolContext};
+
+/// The number of responses that a tool may be ahead of its consumer.
+const BUFFERED_RESPONSES: usize = 32;
+
+/// A native tool that runs. Dropping it abandons the run.
+struct NativeJob {
+    tool: NativeTool,
+    /// Taken when the run has ended or is abandoned.
+    running: Option<(Task, Completions<Delivery>)>,
+    generation: u64,
+}
+
+impl NativeJob {
+    /// Starts a tool for the event loop that runs in this thread.
+    ///
+    /// # Errors
+    /// If no event loop is running, or the interpreter is shutting down.
+    fn start(py: Python<'_>, tool: &NativeTool, context: ToolContext, arguments: Value) -> PyResult<Self> {
+        let (completer, results) = completions(py)?;
+        let run = tool.run(context, arguments);
+        let task = runtime::current()?
+            .spawn(run, BUFFERED_RESPONSES, move |delivery| completer.complete(delivery))
+            .map_err(|_| runtime::shutting_down())?;
+        Ok(Self { tool: tool.clone(), running: Some((task, results)), generation: runtime::generation() })
+    }
+
+    /// Takes the next response, or returns a waiter for the event loop.
+    ///
+    /// # Errors
+    /// If the process was forked since the start, or the event loop is gone.
+    fn poll(&mut self, py: Python<'_>) -> PyResult<JobStep> {
+        let Some((_, results)) = &self.running else { return Ok(JobStep::Done(None)) };
+        let item = match results.poll(py)? {
+            Polled::Wait(waiter) => return Ok(JobStep::Wait(waiter)),
+            Polled::Value(Delivery::Item(item, _slot)) => item,
+            Polled::Value(Delivery::End) => {
+                self.abandon();
+                return Ok(JobStep::Done(None));
+            }
+            Polled::Ended => {
+                self.abandon();
+                return Ok(JobStep::Raised(runtime::shutting_down()));
+            }
+        };
+        match item {
+            Ok(response) => Ok(JobStep::Chunk(response::from_core(py, response)?.unbind())),
+            // The model's mistake, so the reply is a response in every error mode.
+            Err(failure @ Failure::Arguments(_)) => {
+                let reply = failure.reply(self.tool.name());
+                Ok(JobStep::Chunk(response::answer(py, &reply)?.unbind()))
+            }
+            Err(failure) => {
+                self.abandon();
+                Ok(JobStep::Raised(errors::native(self.tool.name(), &failure)))
+            }
+        }
+    }
+
+    /// Abandons the run: the tool's future is dropped in its thread, and its responses are dropped here.
+    fn abandon(&mut self) {
+        let running = self.running.take();
+        if self.generation == runtime::generation() {
+            drop(running);
+        } else {
+            // The task belongs to threads that do not exist in a forked child, and any of their locks may be held.
+            std::mem::forget(running);
+        }
+    }
+}
+
+impl Drop for NativeJob {
+    fn drop(&mut self) {
+        self.abandon();
+    }
+}
+
+/// A call of a native tool, which starts when it is first polled.
+#[derive(Clone)]
+pub(super) struct NativeCall(Arc<Mutex<NativeCallState>>);
+
+enum NativeCallState {
+    Fresh(Box<(NativeTool, ToolContext, Value)>),
+    Running(NativeJob),
+    Over,
+}
+
+impl NativeCall {
+    pub(super) fn new(tool: NativeTool, context: ToolContext, arguments: Value) -> Self {
+        Self(Arc::new(Mutex::new(NativeCallState::Fresh(Box::new((tool, context, arguments))))))
+    }
+
+    fn poll(&self, py: Python<'_>) -> PyResult<JobStep> {
+        // An event loop may run Python code while it makes a future, and that code may poll this call.
+        let Ok(mut state) = self.0.try_lock() else {
+            return Err(PyRuntimeError::new_err("the native tool is already awaited"));
+        };
+        if let NativeCallState::Fresh(call) = &mut *state {
+            let (tool, context, arguments) = &mut **call;
+            let (context, arguments) = (std::mem::take(context), std::mem::take(arguments));
+            let started = NativeJob::start(py, tool, context, arguments);
+            *state = NativeCallState::Over;
+            *state = NativeCallState::Running(started?);
+        }
+        match &mut *state {
+            NativeCallState::Running(job) => job.poll(py),
+            NativeCallState::Fresh(_) | NativeCallState::Over => Ok(JobStep::Done(None)),
+        }
+    }
+
+    fn abandon(&self) {
+        if let Ok(mut state) = self.0.try_lock() {
+            *state = NativeCallState::Over;
+        }
+    }
+}
+
+/// The responses of a native tool that streams.
+#[pyclass(name = "_NativeResponses", module = "toolcrib._core", frozen)]
+pub(crate) struct PyNativeResponses(NativeCall);
+
+impl PyNativeResponses {
+    pub(super) fn new(call: NativeCall) -> Self {
+        Self(call)
+    }
+
+    /// The next response, without the awaitable that [`__anext__`](Self::__anext__) makes and the exception that carries
+    /// its result.
+    pub(crate) fn poll(&self, py: Python<'_>) -> PyResult<JobStep> {
+        self.0.poll(py)
+    }
+}
+
+#[pymethods]
+impl PyNativeResponses {
+    fn __aiter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __anext__(&self) -> PyNativeStep {
+        PyNativeStep { call: self.0.clone(), awaited: Awaited::Chunk }
+    }
+
+    /// End the tool.
+    fn aclose(&self) -> PyNativeStep {
+        PyNativeStep { call: self.0.clone(), awaited: Awaited::End }
+    }
+}
+
+/// An awaitable of one response, or of the end.
+#[pyclass(name = "_NativeStep", module = "toolcrib._core", frozen)]
+pub(super) struct PyNativeStep {
+    call: NativeCall,
+    awaited: Awaited,
+}
+
+/// The result that an awaitable stands for.
+#[derive(Clone, Copy)]
+enum Awaited {
+    /// The next response of several.
+    Chunk,
+    /// The only response.
+    Result,
+    /// The end of the tool.
+    End,
+}
+
+impl PyNativeStep {
+    pub(super) fn of_result(call: NativeCall) -> Self {
+        Self { call, awaited: Awaited::Result }
+    }
+
+    /// A waiter for the event loop, or the outcome as an exception, by which an iterator returns.
+    fn step(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        if let Awaited::End = self.awaited {
+            self.call.abandon();
+            return Err(PyStopIteration::new_err(()));
+        }
+        match (self.call.poll(py)?, self.awaited) {
+            (JobStep::Wait(waiter), _) => Ok(waiter),
+            (JobStep::Chunk(response), awaited) => {
+                if let Awaited::Result = awaited {
+                    self.call.abandon();
+                }
+                Err(PyStopIteration::new_err((response,)))
+            }
+            (JobStep::Raised(error), _) => Err(error),
+            (JobStep::Done(_), Awaited::Result) => {
+                Err(PyRuntimeError::new_err("cannot reuse the call of a native tool that was awaited already"))
+            }
+            (JobStep::Done(_), Awaited::Chunk | Awaited::End) => Err(PyStopAsyncIteration::new_err(())),
+        }
+    }
+}
+
+await_itself!(PyNativeStep);
+
+#[pymethods]
+impl PyNativeStep {
+    fn __next__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        self.step(py)
+    }
+
+    /// Resume; the value is ignored.
+    fn send(&self, py: Python<'_>, _value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        self.step(py)
+    }
+
+    /// End the tool with an exception, such as a cancellation.
+    #[pyo3(signature = (error, value=None, traceback=None))]
+    fn throw(
+        &self,
+        error: &Bound<'_, PyAny>,
+        value: Option<&Bound<'_, PyAny>>,
+        traceback: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Py<PyAny>> {
+        let _ = traceback;
+        self.call.abandon();
+        Err(PyErr::from_value(value.filter(|value| !value.is_none()).unwrap_or(error).clone()))
+    }
+
+    /// End the tool.
+    fn close(&self) {
+        self.call.abandon();
+    }
+}
