@@ -9,9 +9,10 @@ use futures_util::{StreamExt, stream};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use toolcrib::call::{ApprovalRequest, Code, wire};
+use toolcrib::call::{ApprovalRequest, Code};
 use toolcrib::native::{NativeTool, ToolContext, ToolError, Toolkit};
 use toolcrib::policy::{Choice, Kind, Permission};
+use toolcrib::provider;
 
 /// What a model may say; the comments are what it reads.
 #[derive(Deserialize, JsonSchema)]
@@ -52,7 +53,7 @@ pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     println!("a model is told: {}", toolkit.schemas()[0]);
 
     // A call in any wire format; this is OpenAI's.
-    let asked = wire::read(
+    let asked = provider::read(
         &json!({
             "id": "call_1",
             "type": "function",

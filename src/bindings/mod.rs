@@ -2,7 +2,6 @@
 
 mod allocator;
 mod argument_reader;
-mod artifactflow;
 mod background;
 mod call;
 mod callable;
@@ -31,7 +30,6 @@ mod roster;
 mod rule_value;
 mod schema;
 mod signature;
-mod tell;
 mod text;
 mod tool;
 mod tool_call;
@@ -85,8 +83,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     tool_call::install(module)?;
     module.add_class::<argument_reader::PyArgumentReader>()?;
     text::install(module)?;
-    tell::install(module)?;
-    artifactflow::install(module)?;
     // Not by `add_function`, which would make it a public name.
     module.setattr("_as_response", wrap_pyfunction!(value::_as_response, module)?)?;
     worker::install(module)?;

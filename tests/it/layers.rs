@@ -6,8 +6,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The modules of the core; each may use those before it.
-const LAYERS: [&str; 11] =
-    ["error", "json", "store", "skill", "schema", "policy", "registry", "call", "trace", "text", "native"];
+const LAYERS: [&str; 12] =
+    ["error", "json", "store", "skill", "schema", "policy", "registry", "call", "trace", "provider", "text", "native"];
 
 fn sources() -> Vec<(PathBuf, String)> {
     fn collect(folder: &Path, found: &mut Vec<PathBuf>) {
