@@ -34,7 +34,7 @@ fn responses_get_text_or_a_list_with_pictures() {
     let (content, plain) = (mixed(), json!([{"type": "text", "text": "sunny"}, {"type": "text", "text": "warm"}]));
 
     let rich = to_openai_responses(of(&content));
-    let text = to_openai_responses(ToolResult { is_custom: true, ..result(&plain) });
+    let text = to_openai_responses(ToolResult { is_custom: true, ..of(&plain) });
 
     assert_eq!(rich["type"], "function_call_output");
     assert_eq!(rich["output"][1], json!({"type": "input_image", "image_url": "data:image/png;base64,AAAA"}));
@@ -89,7 +89,7 @@ fn mcp_gets_every_block_and_the_value() {
 
 #[test]
 fn plain_text_and_nothing_are_content_too() {
-    assert_eq!(to_openai(result(&json!("hi")))["content"], "hi");
-    assert_eq!(to_anthropic(result(&json!([])))["content"], json!([]));
-    assert_eq!(to_openai(ToolResult { id: None, ..result(&json!([])) }), json!({"role": "tool", "content": ""}));
+    assert_eq!(to_openai(of(&json!("hi")))["content"], "hi");
+    assert_eq!(to_anthropic(of(&json!([])))["content"], json!([]));
+    assert_eq!(to_openai(ToolResult { id: None, ..of(&json!([])) }), json!({"role": "tool", "content": ""}));
 }
