@@ -1358,19 +1358,19 @@ class ToolResponse:
 
 @final
 class ToolCall(Mapping[str, Any]):
-    """What a model asked for, from any format.
+    """A call that a model asked for, in any format.
 
-    It reads like the block that it stands for: `call["name"]`, `dict(call)`. `read` makes one of what a provider or a
-    model gave; a call may also be made by hand.
+    It can be used like its `ToolUseBlock`: `call["name"]`, `dict(call)`. `read` makes one from the output of a provider
+    or a model; a call may also be made by hand.
 
     Args:
         name: The tool's name.
-        arguments: The arguments, which JSON must have words for.
-        id: What the model or its provider calls this call.
-        raw: What the model wrote, where it came as text.
-        error: Why the call cannot be run. A toolkit answers such a call with the code `bad_call`.
-        repairs: What was mended to read it.
-        format: The name of the format it was written in.
+        arguments: The arguments, which must be JSON values.
+        id: The id that the model or its provider gave the call.
+        raw: The text that the model wrote, if the call came as text.
+        error: The reason why the call cannot be run. A toolkit responds to it with the code `bad_call`.
+        repairs: The repairs that were made to read it.
+        format: The name of the format.
         is_truncated: Whether something is missing at the end.
         has_duplicate_keys: Whether an object had a key twice.
 
@@ -1439,34 +1439,34 @@ class ToolCall(Mapping[str, Any]):
 
     @property
     def raw(self) -> str | None:
-        """What the model wrote, where it came as text."""
+        """The text that the model wrote, if the call came as text."""
 
     @property
     def error(self) -> str | None:
-        """Why the call cannot be run; None if it can."""
+        """The reason why the call cannot be run; None if it can."""
 
     @property
     def repairs(self) -> list[dict[str, str]]:
-        """What was mended to read it: dictionaries with `what`, `at` and `text`."""
+        """The repairs that were made to read it: dictionaries with `what`, `at` and `text`."""
 
     @property
     def format(self) -> str:
-        """The name of the format it was written in."""
+        """The name of the format."""
 
     @property
     def is_truncated(self) -> bool:
-        """Whether something is missing at the end, so that the arguments may be only a part of what was meant."""
+        """True if the end is missing, so that the arguments may be incomplete."""
 
     @property
     def has_duplicate_keys(self) -> bool:
-        """Whether an object had a key twice."""
+        """True if an object had a key twice."""
 
     def to_block(self) -> ToolUseBlock:
-        """Give the call as a `ToolUseBlock`."""
+        """Return the call as a `ToolUseBlock`."""
 
     def __getitem__(self, key: str, /) -> Any: ...
     def get(self, key: str, default: Any = None) -> Any:
-        """Give what the block has under a key, or a default."""
+        """Return the value of a key of the block, or a default."""
 
     def keys(self) -> list[str]: ...  # type: ignore[override]
     def values(self) -> list[Any]: ...  # type: ignore[override]
@@ -1480,12 +1480,12 @@ class ToolCall(Mapping[str, Any]):
 
 @final
 class ArgumentReader:
-    """Read the arguments of one call as they arrive.
+    """Parse the arguments of one call while they arrive.
 
-    Each piece is looked at once, so that all of them together take time in proportion to their length.
+    Each piece is scanned once, so that all of them together take time in proportion to their length.
 
     Args:
-        name: The name of the tool that they are for.
+        name: The name of the tool.
         id: The id of the call.
 
     Example:
@@ -1511,7 +1511,7 @@ class ArgumentReader:
 
     @property
     def is_complete(self) -> bool:
-        """Whether the object is complete."""
+        """True if the object is complete."""
 
     def finish(self) -> ToolCall:
         """Parse the whole text, with repairs if it is not valid JSON.

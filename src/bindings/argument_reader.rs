@@ -59,7 +59,7 @@ impl PyArgumentReader {
         self.stream().text().to_owned()
     }
 
-    /// Whether the object is complete.
+    /// True if the object is complete.
     #[getter]
     fn is_complete(&self) -> bool {
         self.stream().is_complete()

@@ -178,13 +178,13 @@ impl PyToolCall {
         &self.call.format
     }
 
-    /// Whether the end is missing, so that the arguments may be incomplete.
+    /// True if the end is missing, so that the arguments may be incomplete.
     #[getter]
     fn is_truncated(&self) -> bool {
         self.call.is_truncated
     }
 
-    /// Whether an object had a key twice.
+    /// True if an object had a key twice.
     #[getter]
     fn has_duplicate_keys(&self) -> bool {
         self.call.has_duplicate_keys

@@ -1,8 +1,8 @@
 """Tool calls in a model's text, parsed the way ArtifactFlow parses them.
 
-Model output is untrusted. Each block is parsed inside a root element of its own, so that expat refuses a `DOCTYPE` in it
-and there are no entity definitions to expand; external entities are never loaded. Every search goes through the text
-once, so that the time grows in proportion to its length, also for floods of tags that are never closed.
+Model output is untrusted. Each block is parsed inside a root element of its own, so that expat refuses a `DOCTYPE` in
+it and there are no entity definitions to expand; external entities are never loaded. Every search goes through the
+text once, so that the time grows in proportion to its length, also for floods of tags that are never closed.
 """
 
 from __future__ import annotations
