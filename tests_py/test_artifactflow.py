@@ -236,7 +236,8 @@ def test_a_plain_result_is_indented_once_and_nothing_is_escaped() -> None:
 
     assert text == (
         "<tool_result>\n  <name>search</name>\n  <success>true</success>\n  <data>\n"
-        "    <page_title>a < b</page_title>\n    <top_hits>\n    <item>one\n    two</item>\n    <item>\n    <n>0</n>\n    </item>\n    </top_hits>\n"
+        "    <page_title>a < b</page_title>\n    <top_hits>\n    <item>one\n    two</item>\n"
+        "    <item>\n    <n>0</n>\n    </item>\n    </top_hits>\n"
         "  </data>\n</tool_result>"
     )
 
