@@ -51,6 +51,7 @@ pub(crate) struct PyTextParser {
     tools: Option<Py<PyAny>>,
 }
 
+#[allow(clippy::large_enum_variant, reason = "there is one for each Python object")]
 enum AnyParser {
     /// Taken out while it works, because looking up a tool may run any code.
     Native(Mutex<Option<Parser>>),

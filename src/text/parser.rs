@@ -222,9 +222,10 @@ impl Parser {
                 Opening::Wrapper(length) => StartCheck::Wrapper(length),
                 Opening::Yes(why) => StartCheck::Call(*syntax, why),
             };
-            let is_code = match candidate.is_doubtful {
-                true => self.prose.is_in_code(rest, candidate, is_last),
-                false => Some(candidate.is_code),
+            let is_code = if candidate.is_doubtful {
+                self.prose.is_in_code(rest, candidate, is_last)
+            } else {
+                Some(candidate.is_code)
             };
             return match is_code {
                 None => StartCheck::Unsure,

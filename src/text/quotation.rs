@@ -56,6 +56,11 @@ impl Neighbours {
         self.before.is_some_and(is_word) && is_word(self.after)
     }
 
+    /// True for an apostrophe at the start of a word, `’90s`.
+    fn begins_word(self) -> bool {
+        is_word(self.after) && self.before.is_none_or(char::is_whitespace)
+    }
+
     /// True after a blank or an opening character and before one that is neither blank nor closing.
     fn is_left(self) -> bool {
         let opens = self.before.is_none_or(|letter| letter.is_whitespace() || letter == ',' || is_opening(letter));
@@ -181,11 +186,7 @@ impl Quotations {
     fn decide(&mut self, mark: char, near: Neighbours) {
         match mark {
             '"' | '\u{ff02}' => self.straight(near),
-            '\'' => {
-                if !near.is_apostrophe() {
-                    self.single(near);
-                }
-            }
+            '\'' if !near.is_apostrophe() => self.single(near),
             '“' if !near.is_left() && self.close(&[QuoteKind::Low]) => {}
             '“' => self.push(QuoteKind::Curly),
             '”' if self.close(&[QuoteKind::Curly, QuoteKind::Low, QuoteKind::Right]) => {}
@@ -193,7 +194,7 @@ impl Quotations {
             '„' => self.push(QuoteKind::Low),
             '‘' if !near.is_left() && self.close(&[QuoteKind::LowSingle]) => {}
             '‘' => self.push_single(QuoteKind::CurlySingle),
-            '’' if !near.is_apostrophe() && !self.begins_word(near) => {
+            '’' if !near.is_apostrophe() && !near.begins_word() => {
                 self.close(&[QuoteKind::CurlySingle, QuoteKind::LowSingle]);
             }
             '‚' => self.push(QuoteKind::LowSingle),
@@ -221,9 +222,9 @@ impl Quotations {
         if self.has(QuoteKind::Straight) {
             // A quotation within another in the same marks.
             if near.is_left() {
-                self.push(QuoteKind::Straight)
+                self.push(QuoteKind::Straight);
             } else {
-                _ = self.close(&[QuoteKind::Straight])
+                self.close(&[QuoteKind::Straight]);
             }
             return;
         }
@@ -235,15 +236,14 @@ impl Quotations {
 
     fn single(&mut self, near: Neighbours) {
         if self.has(QuoteKind::Single) {
-            if near.is_nested() { self.push_single(QuoteKind::Single) } else { _ = self.close(&[QuoteKind::Single]) }
+            if near.is_nested() {
+                self.push_single(QuoteKind::Single);
+            } else {
+                self.close(&[QuoteKind::Single]);
+            }
         } else if !near.is_measure() && !near.is_right() && !near.before.is_some_and(is_word) {
             self.push_single(QuoteKind::Single);
         }
-    }
-
-    /// True for an apostrophe at the start of a word, `’90s`.
-    fn begins_word(&self, near: Neighbours) -> bool {
-        is_word(near.after) && near.before.is_none_or(char::is_whitespace)
     }
 
     fn has(&self, kind: QuoteKind) -> bool {
