@@ -100,7 +100,7 @@ async def rows(bench: Bench) -> list[Row]:
         """Save a file."""
 
     expected = etree_calls(text)
-    assert [(call.name, call.arguments) for call in parse_tool_calls(text, compat=True)] == expected
+    assert [(call.name, call.arguments) for call in parse_tool_calls(text)] == expected
     assert [call.name for call in parse_tool_calls(text, tools=kit)] == ["save"] * 5
 
     def etree(times: int) -> None:
@@ -115,21 +115,16 @@ async def rows(bench: Bench) -> list[Row]:
         for _ in range(times):
             parse_tool_calls(text, tools=kit)
 
-    def compatible(times: int) -> None:
-        for _ in range(times):
-            parse_tool_calls(text, compat=True)
-
-    readers = {"etree": etree, "own": own, "declared": declared, "compatible": compatible}
+    readers = {"etree": etree, "own": own, "declared": declared}
     timings = await bench.interleave("10 KB with 5 calls", readers)
-    worst = max(_growth(kind, compat) for kind in hostile(1) for compat in (False, True))
-    slowest = max(_spent(each, compat) for each in hostile(10 * MEGABYTE).values() for compat in (False, True))
+    worst = max(_growth(kind) for kind in hostile(1))
+    slowest = max(_spent(each) for each in hostile(10 * MEGABYTE).values())
     return [
         Row(
             "read 5 calls in 10 KB of text",
             (
                 at_least(timings.ratio("etree", "own"), 5, 8, "{}× faster than `xml.etree` and `re`"),
                 at_least(timings.ratio("etree", "declared"), 4, 6, "{}× with values read by their declared types"),
-                at_least(timings.ratio("etree", "compatible"), 5, 8, "{}× in the compatible way"),
             ),
         ),
         Row(
@@ -142,17 +137,17 @@ async def rows(bench: Bench) -> list[Row]:
     ]
 
 
-def _growth(kind: str, compat: bool) -> float:
+def _growth(kind: str) -> float:
     """Tell how many times as long twice the text takes."""
-    return _spent(hostile(10 * MEGABYTE)[kind], compat) / max(_spent(hostile(5 * MEGABYTE)[kind], compat), 1e-6)
+    return _spent(hostile(10 * MEGABYTE)[kind]) / max(_spent(hostile(5 * MEGABYTE)[kind]), 1e-6)
 
 
-def _spent(text: str, compat: bool) -> float:
+def _spent(text: str) -> float:
     """Tell how many seconds a text takes that comes in pieces of 64 KB, at best of five."""
     pieces = [text[start : start + 65536] for start in range(0, len(text), 65536)]
     best = float("inf")
     for _ in range(5):
-        parser = TextParser(compat=compat)
+        parser = TextParser()
         start = time.process_time()
         for piece in pieces:
             parser.feed(piece)

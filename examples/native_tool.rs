@@ -8,8 +8,8 @@ use futures_util::{StreamExt, stream};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use toolcrib::call::wire;
 use toolcrib::prelude::*;
+use toolcrib::provider;
 
 /// The parameters of the tool. A model reads the comments of the fields as their descriptions.
 #[derive(Deserialize, JsonSchema)]
@@ -50,7 +50,7 @@ pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("schema: {}", toolkit.schemas()[0]);
 
     // A call in any wire format; this is OpenAI's.
-    let asked = wire::read(
+    let asked = provider::read(
         &json!({
             "id": "call_1",
             "type": "function",

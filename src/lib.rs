@@ -71,6 +71,7 @@ pub mod error;
 pub mod json;
 pub mod native;
 pub mod policy;
+pub mod provider;
 pub mod registry;
 pub mod schema;
 pub mod skill;

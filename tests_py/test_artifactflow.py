@@ -229,6 +229,27 @@ def test_a_result_is_plain_as_it_always_was(data: Any, lines: list[str]) -> None
     assert text.split("\n")[: 4 + len(lines)] == head + lines
 
 
+def test_a_plain_result_is_indented_once_and_nothing_is_escaped() -> None:
+    data = {"page title": "a < b", "top-hits": ["one\ntwo", {"n": 0}]}
+
+    text = ToolPromptGenerator.format_tool_result("search", {"success": True, "data": data})
+
+    assert text == (
+        "<tool_result>\n  <name>search</name>\n  <success>true</success>\n  <data>\n"
+        "    <page_title>a < b</page_title>\n    <top_hits>\n    <item>one\n    two</item>\n"
+        "    <item>\n    <n>0</n>\n    </item>\n    </top_hits>\n"
+        "  </data>\n</tool_result>"
+    )
+
+
+def test_a_plain_result_has_its_error() -> None:
+    text = ToolPromptGenerator.format_tool_result("ping", {"success": False, "error": "no answer"})
+
+    assert text == (
+        "<tool_result>\n  <name>ping</name>\n  <success>false</success>\n  <error>no answer</error>\n</tool_result>"
+    )
+
+
 @pytest.mark.parametrize("data", [0, False, "", None, [], {}])
 def test_falsy_data_is_left_out_of_a_plain_result(data: Any) -> None:
     text = ToolPromptGenerator.format_tool_result("t", {"data": data, "error": ""})

@@ -8,6 +8,7 @@ from hostile import survives
 CHANGING = """
 from toolcrib import ToolCall, format_tool_result
 from toolcrib import _core
+from toolcrib.compat.artifactflow import ToolPromptGenerator
 
 def attempt(action):
     try: return action()
@@ -77,7 +78,7 @@ CASES = {
                 attempt(lambda: getattr(response, way)(target))
         for target in containers():
             attempt(lambda: format_tool_result("echo", ToolResponse([target], {"value": target})))
-            attempt(lambda: _core._format_plain_result("echo", {"success": True, "data": target}))
+            attempt(lambda: ToolPromptGenerator.format_tool_result("echo", {"success": True, "data": target}))
     """,
     "restoring a response": """
         class Own(ToolResponse):

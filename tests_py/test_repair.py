@@ -170,7 +170,7 @@ async def test_explaining_says_what_to_send() -> None:
 
     assert response.code == "invalid_arguments"
     assert response.text == (
-        "Error: The arguments for tool 'search' have to be mended, and the tool has not run:\n"
+        "Error: The arguments for tool 'search' need to be repaired, and the tool has not run:\n"
         "- other quotes were exchanged for those of JSON (3 times)\n"
         'If this is what you mean, send it: {"query":"a","max_results":2}'
     )

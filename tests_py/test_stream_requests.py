@@ -204,7 +204,7 @@ async def test_a_text_without_a_call_is_answered(text: str) -> None:
     [response] = await read(toolkit(show).call_tool_function(text))
 
     assert response.code == "bad_call"
-    assert "Understood are" in response.text
+    assert "Supported are" in response.text
 
 
 async def test_the_block_and_its_input_are_never_changed() -> None:

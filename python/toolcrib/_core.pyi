@@ -1356,19 +1356,19 @@ class ToolResponse:
 
 @final
 class ToolCall(Mapping[str, Any]):
-    """What a model asked for, from any format.
+    """A call that a model asked for, in any format.
 
-    It reads like the block that it stands for: `call["name"]`, `dict(call)`. `read` makes one of what a provider or a
-    model gave; a call may also be made by hand.
+    It can be used like its `ToolUseBlock`: `call["name"]`, `dict(call)`. `read` makes one from the output of a provider
+    or a model; a call may also be made by hand.
 
     Args:
         name: The tool's name.
-        arguments: The arguments, which JSON must have words for.
-        id: What the model or its provider calls this call.
-        raw: What the model wrote, where it came as text.
-        error: Why the call cannot be run. A toolkit answers such a call with the code `bad_call`.
-        repairs: What was mended to read it.
-        format: The name of the format it was written in.
+        arguments: The arguments, which must be JSON values.
+        id: The id that the model or its provider gave the call.
+        raw: The text that the model wrote, if the call came as text.
+        error: The reason why the call cannot be run. A toolkit responds to it with the code `bad_call`.
+        repairs: The repairs that were made to read it.
+        format: The name of the format.
         is_truncated: Whether something is missing at the end.
         has_duplicate_keys: Whether an object had a key twice.
 
@@ -1393,39 +1393,39 @@ class ToolCall(Mapping[str, Any]):
     ) -> ToolCall: ...
     @staticmethod
     def read(x: object, *, format: str | None = None, tools: Toolkit | ToolkitView | None = None) -> ToolCall:
-        """Read the call that something is, or holds.
+        """Read the only call in an object or text.
 
-        What cannot be read gives a call with an `error`, which a toolkit answers with the code `bad_call`.
+        A call that cannot be read has an `error`, to which a toolkit responds with the code `bad_call`.
 
         Args:
             x: A block or call of any provider, as a dictionary, as JSON text or as the object of a library; or text
                 with a call in it.
-            format: Which of the formats it is, where that is known: `"anthropic"`, `"openai"`, `"openai_responses"`,
-                `"gemini"`, `"mcp"` or `"bare"`.
-            tools: The toolkit or view whose tools are called; the values in text are then read by their declared types,
-                and guessed otherwise.
+            format: The format, if it is known: `"anthropic"`, `"openai"`, `"openai_responses"`, `"gemini"`, `"mcp"`,
+                `"bare"`, or a format of `TextParser`.
+            tools: The toolkit or view whose tools are called. Their schemas declare the types of values in text;
+                without them, types are guessed.
 
         Raises:
-            TypeError: If `x` can be nothing of that kind, or `tools` is neither a toolkit nor a view.
+            TypeError: If `x` has another type, or `tools` is neither a toolkit nor a view.
             ValueError: If `format` is unknown.
         """
 
     @staticmethod
     def read_all(x: object, *, format: str | None = None, tools: Toolkit | ToolkitView | None = None) -> list[ToolCall]:
-        """Read all calls of a message, of a list of blocks, or of a whole answer. What is no call is passed over.
+        """Read all calls of a message, of a list of blocks, or of a whole response. Everything else in it is ignored.
 
         Args:
             x: As for `read`, or a list of that.
-            format: Which of the text formats to look for, where that is known.
+            format: The text format, if it is known.
             tools: As for `read`.
 
         Raises:
-            TypeError: If `x` can be nothing of that kind, or `tools` is neither a toolkit nor a view.
+            TypeError: If `x` has another type, or `tools` is neither a toolkit nor a view.
         """
 
     @property
     def id(self) -> str | None:
-        """What the model or its provider calls this call."""
+        """The id that the model or its provider gave the call."""
 
     @property
     def name(self) -> str:
@@ -1437,34 +1437,34 @@ class ToolCall(Mapping[str, Any]):
 
     @property
     def raw(self) -> str | None:
-        """What the model wrote, where it came as text."""
+        """The text that the model wrote, if the call came as text."""
 
     @property
     def error(self) -> str | None:
-        """Why the call cannot be run; None if it can."""
+        """The reason why the call cannot be run; None if it can."""
 
     @property
     def repairs(self) -> list[dict[str, str]]:
-        """What was mended to read it: dictionaries with `what`, `at` and `text`."""
+        """The repairs that were made to read it: dictionaries with `what`, `at` and `text`."""
 
     @property
     def format(self) -> str:
-        """The name of the format it was written in."""
+        """The name of the format."""
 
     @property
     def is_truncated(self) -> bool:
-        """Whether something is missing at the end, so that the arguments may be only a part of what was meant."""
+        """True if the end is missing, so that the arguments may be incomplete."""
 
     @property
     def has_duplicate_keys(self) -> bool:
-        """Whether an object had a key twice."""
+        """True if an object had a key twice."""
 
     def to_block(self) -> ToolUseBlock:
-        """Give the call as a `ToolUseBlock`."""
+        """Return the call as a `ToolUseBlock`."""
 
     def __getitem__(self, key: str, /) -> Any: ...
     def get(self, key: str, default: Any = None) -> Any:
-        """Give what the block has under a key, or a default."""
+        """Return the value of a key of the block, or a default."""
 
     def keys(self) -> list[str]: ...  # type: ignore[override]
     def values(self) -> list[Any]: ...  # type: ignore[override]
@@ -1478,12 +1478,12 @@ class ToolCall(Mapping[str, Any]):
 
 @final
 class ArgumentReader:
-    """Read the arguments of one call as they arrive.
+    """Parse the arguments of one call while they arrive.
 
-    Each piece is looked at once, so that all of them together take time in proportion to their length.
+    Each piece is scanned once, so that all of them together take time in proportion to their length.
 
     Args:
-        name: The name of the tool that they are for.
+        name: The name of the tool.
         id: The id of the call.
 
     Example:
@@ -1494,45 +1494,45 @@ class ArgumentReader:
 
     def __new__(cls, name: str = "", id: str | None = None) -> ArgumentReader: ...
     def feed(self, delta: str) -> None:
-        """Take the next piece."""
+        """Add the next piece."""
 
     @property
     def partial(self) -> dict[str, Any]:
-        """What can be shown so far: values that are complete, and strings as far as they go.
+        """The arguments so far: complete values, and strings as far as they have arrived.
 
-        Asking takes time in proportion to what has arrived.
+        This takes time in proportion to the text so far.
         """
 
     @property
     def text(self) -> str:
-        """What has arrived."""
+        """The text so far."""
 
     @property
     def is_complete(self) -> bool:
-        """Whether the object is complete."""
+        """True if the object is complete."""
 
     def finish(self) -> ToolCall:
-        """Read all that has arrived, mended where it is no JSON.
+        """Parse the whole text, with repairs if it is not valid JSON.
 
         Returns:
-            The call, under the name and the id that the reader was made with.
+            The call, with the name and id of the reader.
         """
 
 @final
 class TextParser:
-    """Read the tool calls in the text of a model, as it comes.
+    """Parse the tool calls in a model's text while it arrives.
 
     Args:
-        format: How the calls are written: `"xml"`, `"hermes"`, `"function"`, `"invoke"`, `"fenced"`, `"react"`, or
-            `"auto"` for whichever the first call is written in.
-        tools: The toolkit or view whose tools are called; values are then read by their declared types, and guessed
-            otherwise.
-        compat: Whether XML is read as ArtifactFlow reads it: code fences do not count, values are guessed, and what is
-            wrong is dropped.
-        fallback: Whether compatible reading searches a block that is not XML for what looks like a call.
+        format: The format of the calls: `"xml"`, `"hermes"`, `"function"`, `"invoke"`, `"fenced"`, `"react"`, or
+            `"auto"` for the format of the first call.
+        tools: The toolkit or view whose tools are called. Their schemas declare the types of values; without them,
+            types are guessed.
+        compat: Whether XML is parsed as ArtifactFlow does: code fences are not recognised, types are guessed, and
+            invalid calls are dropped. See `toolcrib.compat.artifactflow`.
+        fallback: Whether, with `compat`, a block that is not well-formed XML is searched for a call.
 
     Raises:
-        ValueError: If `format` is unknown, or another than `"auto"` and `"xml"` is to be read in the compatible way.
+        ValueError: If `format` is unknown, or is neither `"auto"` nor `"xml"` with `compat`.
         TypeError: If `tools` is neither a toolkit nor a view.
 
     Example:
@@ -1550,30 +1550,29 @@ class TextParser:
         fallback: bool = True,
     ) -> TextParser: ...
     def feed(self, text: str) -> list[str | ToolCall]:
-        """Take the next piece of the message.
+        """Add the next piece of the message.
 
         Args:
-            text: What came; it may be cut anywhere.
+            text: The piece; the message may be cut anywhere.
 
         Returns:
-            What is certain by now, in order: prose, and calls that are complete. A call that cannot be read has an
-            `error`.
+            The prose and the complete calls so far, in order. A call that cannot be parsed has an `error`.
         """
 
     def finish(self) -> list[str | ToolCall]:
-        """End the message. What is fed afterwards is another one.
+        """End the message. The next piece begins another one.
 
         Returns:
-            What is left. A call that the text ends in is one with an `error`.
+            The rest of the message. A call in which the text ends has an `error`.
         """
 
     @property
     def report(self) -> dict[str, Any]:
-        """What has been found out about the message.
+        """The format of the message, and a summary of its calls.
 
-        Its `format` and `why` it is that one, `at` which line and column that was seen, how many `calls` there were,
-        and how many were `passed_over` because they stand in code, quotes, thoughts or
-        comments; `stopped` says why no more were looked for, if so.
+        The `format` and `why` it is that one, the line and column `at` which that was seen, the number of `calls`, and
+        the number that were `passed_over` because they are in code, quotes, thoughts or comments; `stopped` is the
+        reason why no more were looked for.
         """
 
 def parse_tool_calls(
@@ -1587,17 +1586,17 @@ def parse_tool_calls(
     """Find the tool calls in a whole text.
 
     Args:
-        text: What the model wrote.
-        format: How the calls are written; see `TextParser`.
+        text: The model's output.
+        format: The format of the calls; see `TextParser`.
         tools: The toolkit or view whose tools are called.
-        compat: Whether XML is read as ArtifactFlow reads it.
-        fallback: Whether compatible reading searches a block that is not XML for what looks like a call.
+        compat: Whether XML is parsed as ArtifactFlow does.
+        fallback: Whether, with `compat`, a block that is not well-formed XML is searched for a call.
 
     Returns:
-        The calls in order. One that cannot be read has an `error`.
+        The calls in order. One that cannot be parsed has an `error`.
 
     Raises:
-        ValueError: If `format` is unknown, or another than `"auto"` and `"xml"` is to be read in the compatible way.
+        ValueError: If `format` is unknown, or is neither `"auto"` nor `"xml"` with `compat`.
         TypeError: If `tools` is neither a toolkit nor a view.
     """
 
@@ -1607,7 +1606,7 @@ def format_tool_result(
     *,
     format: Literal["xml", "hermes", "function", "invoke", "fenced", "react"] = "xml",
 ) -> str:
-    """Write what a call gave, for a model that has no tool calling of its own.
+    """Write the result of a call for a model without native tool calling.
 
     Everything is shown, also `0` and `False`, and lists in lists as elements. The content is escaped, so that nothing
     in it can pass for a tool call, for the end of the result, or for an instruction of the program.
@@ -1615,24 +1614,21 @@ def format_tool_result(
     Args:
         name: The tool's name.
         result: A `ToolResponse`, or a dictionary with `success`, `data` and `error`, of which each may be missing.
-        format: How the model writes calls; the result is written in the form that belongs to it.
+        format: The format of the model's calls, which has its own form of results.
 
     Raises:
         TypeError: If `result` is neither.
-        ValueError: If there is no such format.
+        ValueError: If `format` is unknown.
 
     Example:
         text = format_tool_result("add", await toolkit.call("add", a=1, b=2))
     """
 
-def _format_plain_result(name: str, result: dict[str, Any]) -> str:
-    """Write what a call gave without escaping anything, as ArtifactFlow does."""
-
 def _frame_instructions(format: str, documents: list[str]) -> str:
-    """Put texts about tools between what a model must know about calls."""
+    """Write the instructions around the documentation of each tool."""
 
 def _write_call(format: str, name: str, arguments: dict[str, Any]) -> str:
-    """Write a call as a model is to write it."""
+    """Write a call in a format."""
 
 def _as_response(*value: object) -> ToolResponse:
     """Make a response of what a tool gave, as a stream does; nothing gives one without content."""

@@ -1,4 +1,4 @@
-//! `ArgumentReader`: arguments that arrive piece by piece.
+//! `ArgumentReader`: arguments that arrive in pieces.
 #![allow(
     clippy::doc_markdown,
     reason = "what `help()` shows is Python's documentation, where sections list bare names"
@@ -15,9 +15,9 @@ use super::tool_call::PyToolCall;
 use crate::call::ToolCall;
 use crate::call::repair::ArgumentStream;
 
-/// Read the arguments of one call as they arrive.
+/// Parse the arguments of one call while they arrive.
 ///
-/// Each piece is looked at once, so that all of them together take time in proportion to their length.
+/// Each piece is scanned once, so that all of them together take time in proportion to their length.
 #[pyclass(name = "ArgumentReader", module = "toolcrib", frozen)]
 pub(crate) struct PyArgumentReader {
     name: String,
@@ -39,36 +39,36 @@ impl PyArgumentReader {
         Self { name: name.to_owned(), id, stream: Mutex::default() }
     }
 
-    /// Take the next piece.
+    /// Add the next piece.
     fn feed(&self, delta: &str) {
         self.stream().feed(delta);
     }
 
-    /// What can be shown so far: values that are complete, and strings as far as they go.
+    /// The arguments so far: complete values, and strings as far as they have arrived.
     ///
-    /// Asking takes time in proportion to what has arrived.
+    /// This takes time in proportion to the text so far.
     #[getter]
     fn partial<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let arguments = self.stream().partial();
         Ok(json::to_python(py, &Value::Object(arguments))?.cast_into::<PyDict>()?)
     }
 
-    /// What has arrived.
+    /// The text so far.
     #[getter]
     fn text(&self) -> String {
         self.stream().text().to_owned()
     }
 
-    /// Whether the object is complete.
+    /// True if the object is complete.
     #[getter]
     fn is_complete(&self) -> bool {
         self.stream().is_complete()
     }
 
-    /// Read all that has arrived, mended where it is no JSON.
+    /// Parse the whole text, with repairs if it is not valid JSON.
     ///
     /// Returns:
-    ///     The call, under the name and the id that the reader was made with.
+    ///     The call, with the name and id of the reader.
     fn finish(&self) -> PyToolCall {
         let stream = self.stream();
         let mut call = ToolCall::with_arguments(&self.name, stream.finish());

@@ -17,10 +17,11 @@ use super::meta::with_switches;
 use super::tool::PyTool;
 use super::toolkit::PyToolkit;
 use crate::Error;
+use crate::provider::{Declaration, Dialect};
 use crate::schema::FunctionSchema;
 use crate::schema::check::{Problem, render};
 use crate::schema::dialect::codec::unreadable;
-use crate::schema::dialect::{Codec, Declaration, Dialect, Loss};
+use crate::schema::dialect::{Codec, Loss};
 
 /// A tool in the dialect of a provider; `Toolkit.schemas` makes them.
 #[pyclass(name = "DialectTool", module = "toolcrib._core", frozen)]

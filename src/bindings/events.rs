@@ -260,7 +260,7 @@ impl Listeners {
             Err(error) => return error.write_unraisable(py, None),
         };
         if self.hub.wants(kind) {
-            self.hub.tell(kind, &Arc::new(event.clone_ref(py)));
+            self.hub.publish(kind, &Arc::new(event.clone_ref(py)));
         }
         for handler in handlers {
             if let Err(error) = event.get().copy(py).and_then(|event| handler.call1(py, (event,))) {

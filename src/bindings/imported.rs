@@ -66,6 +66,7 @@ static PACKAGE: [&Imported; 2] = [&LIVE_MAPPING, &BEGIN_TASK];
 
 // Imported at first use: most programs do without these, and each brings a slow part of the standard library.
 objects! {
+    ARTIFACTFLOW_STREAM = "toolcrib.compat.artifactflow.xml_parser", "NativeCallStream";
     DIALECT_SCHEMAS = "toolcrib.dialects", "DialectSchemas";
     TRACED_TEXT = "toolcrib.tracing", "_text";
     ASK_APPROVER = "toolcrib._approver", "ask";

@@ -2,7 +2,6 @@
 
 mod allocator;
 mod argument_reader;
-mod artifactflow;
 mod background;
 mod call;
 mod callable;
@@ -31,7 +30,6 @@ mod roster;
 mod rule_value;
 mod schema;
 mod signature;
-mod tell;
 mod text;
 mod tool;
 mod tool_call;
@@ -81,8 +79,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     tool_call::install(module)?;
     module.add_class::<argument_reader::PyArgumentReader>()?;
     text::install(module)?;
-    tell::install(module)?;
-    artifactflow::install(module)?;
     // Not by `add_class` and `add_function`, which would list them in `__all__`.
     let py = module.py();
     module.setattr("_TaskBoard", py.get_type::<background::PyTaskBoard>())?;

@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::response::PyToolResponse;
 use super::tool_call::{PyToolCall, read_object};
 use super::{foreign, json, value};
-use crate::call::render::{self, Outcome};
+use crate::provider::{self, ToolResult};
 
 /// A response as JSON, with the call that it answers.
 struct Answered {
@@ -78,8 +78,8 @@ impl Answered {
         Err(PyTypeError::new_err(format!("{method} needs `call`: the call that the response answers, or its id")))
     }
 
-    fn write<'py>(&self, py: Python<'py>, render: fn(Outcome<'_>) -> Value) -> PyResult<Bound<'py, PyAny>> {
-        let written = render(Outcome {
+    fn write<'py>(&self, py: Python<'py>, write: fn(ToolResult<'_>) -> Value) -> PyResult<Bound<'py, PyAny>> {
+        let written = write(ToolResult {
             content: &self.content,
             value: self.value.as_ref(),
             is_error: self.is_error,
@@ -116,7 +116,7 @@ impl PyToolResponse {
     ///     ValueError: If `call` has no id.
     #[pyo3(signature = (call=None))]
     fn to_openai<'py>(slf: &Bound<'py, Self>, call: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
-        Answered::new(slf, call)?.with_id("to_openai", call.is_some())?.write(slf.py(), render::to_openai)
+        Answered::new(slf, call)?.with_id("to_openai", call.is_some())?.write(slf.py(), provider::to_openai)
     }
 
     /// Give the item that answers a call of OpenAI's responses.
@@ -133,7 +133,7 @@ impl PyToolResponse {
         call: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let answered = Answered::new(slf, call)?.with_id("to_openai_responses", call.is_some())?;
-        answered.write(slf.py(), render::to_openai_responses)
+        answered.write(slf.py(), provider::to_openai_responses)
     }
 
     /// Give Anthropic's `tool_result` block.
@@ -146,7 +146,7 @@ impl PyToolResponse {
     ///     ValueError: If `call` has no id.
     #[pyo3(signature = (call=None))]
     fn to_anthropic<'py>(slf: &Bound<'py, Self>, call: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
-        Answered::new(slf, call)?.with_id("to_anthropic", call.is_some())?.write(slf.py(), render::to_anthropic)
+        Answered::new(slf, call)?.with_id("to_anthropic", call.is_some())?.write(slf.py(), provider::to_anthropic)
     }
 
     /// Give Gemini's `functionResponse` part.
@@ -170,11 +170,11 @@ impl PyToolResponse {
                 "to_gemini needs `name`, or `call`, which says the name: the tool that the response is of",
             ));
         }
-        answered.write(slf.py(), render::to_gemini)
+        answered.write(slf.py(), provider::to_gemini)
     }
 
     /// Give MCP's `CallToolResult`.
     fn to_mcp<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        Answered::new(slf, None)?.write(slf.py(), render::to_mcp)
+        Answered::new(slf, None)?.write(slf.py(), provider::to_mcp)
     }
 }

@@ -1,4 +1,4 @@
-//! `TextParser`: tool calls in the text of a model.
+//! Text for and from models: `TextParser`, instructions, and results.
 #![allow(
     clippy::doc_markdown,
     reason = "what `help()` shows is Python's documentation, where sections list bare names"
@@ -12,26 +12,33 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString};
+use serde_json::{Map, Value};
 
+use super::imported::ARTIFACTFLOW_STREAM;
+use super::response::PyToolResponse;
 use super::tool::PyTool;
-use super::tool_call::PyToolCall;
+use super::tool_call::{PyToolCall, read_object};
 use super::tool_in_view::ToolInView;
-use crate::schema::Document;
-use crate::text::{Find, Format, Parser, Piece, Report};
+use super::value::as_json;
+use super::{foreign, json};
+use crate::schema::{Document, FunctionSchema};
+use crate::text::instructions::{self, ToolDescription, frame, write_call};
+use crate::text::result::{self, CallResult};
+use crate::text::{CallFormat, FindParameters, ParseReport, Parser, TextFormat, TextPiece};
 
-/// Read the tool calls in the text of a model, as it comes.
+/// Parse the tool calls in a model's text while it arrives.
 ///
 /// Args:
-///     format: How the calls are written: `"xml"`, `"hermes"`, `"function"`, `"invoke"`, `"fenced"`, `"react"`, or `"auto"`
-///         for whichever the first call is written in.
-///     tools: The toolkit or view whose tools are called; values are then read by their declared types, and guessed
-///         otherwise.
-///     compat: Whether XML is read as ArtifactFlow reads it: code fences do not count, values are guessed, and what is
-///         wrong is dropped.
-///     fallback: Whether compatible reading searches a block that is not XML for what looks like a call.
+///     format: The format of the calls: `"xml"`, `"hermes"`, `"function"`, `"invoke"`, `"fenced"`, `"react"`, or `"auto"`
+///         for the format of the first call.
+///     tools: The toolkit or view whose tools are called. Their schemas declare the types of values; without them, types
+///         are guessed.
+///     compat: Whether XML is parsed as ArtifactFlow does: code fences are not recognised, types are guessed, and
+///         invalid calls are dropped. See `toolcrib.compat.artifactflow`.
+///     fallback: Whether, with `compat`, a block that is not well-formed XML is searched for a call.
 ///
 /// Raises:
-///     ValueError: If `format` is unknown, or another than `"auto"` and `"xml"` is to be read in the compatible way.
+///     ValueError: If `format` is unknown, or is neither `"auto"` nor `"xml"` with `compat`.
 ///     TypeError: If `tools` is neither a toolkit nor a view.
 ///
 /// Example:
@@ -40,36 +47,44 @@ use crate::text::{Find, Format, Parser, Piece, Report};
 ///         print(piece) if isinstance(piece, str) else calls.append(piece)
 #[pyclass(name = "TextParser", module = "toolcrib", frozen, weakref)]
 pub(crate) struct PyTextParser {
-    /// Taken out while it works, since looking for a tool may run any code.
-    parser: Mutex<Option<Parser>>,
+    parser: AnyParser,
     tools: Option<Py<PyAny>>,
 }
 
+#[allow(clippy::large_enum_variant, reason = "there is one for each Python object")]
+enum AnyParser {
+    /// Taken out while it works, because looking up a tool may run any code.
+    Native(Mutex<Option<Parser>>),
+    /// The Python object that parses as ArtifactFlow does.
+    Compat(Py<PyAny>),
+}
+
 impl PyTextParser {
-    fn with<T>(&self, work: impl FnOnce(&mut Parser) -> PyResult<T>) -> PyResult<T> {
-        let Some(mut parser) = self.parser.lock().unwrap_or_else(PoisonError::into_inner).take() else {
+    fn with<T>(parser: &Mutex<Option<Parser>>, work: impl FnOnce(&mut Parser) -> PyResult<T>) -> PyResult<T> {
+        let Some(mut taken) = parser.lock().unwrap_or_else(PoisonError::into_inner).take() else {
             return Err(PyRuntimeError::new_err("the parser is at work already, in another thread or further up"));
         };
-        let done = work(&mut parser);
-        *self.parser.lock().unwrap_or_else(PoisonError::into_inner) = Some(parser);
+        let done = work(&mut taken);
+        *parser.lock().unwrap_or_else(PoisonError::into_inner) = Some(taken);
         done
     }
 
     fn step<'py>(
         &self,
         py: Python<'py>,
-        step: impl FnOnce(&mut Parser, Option<&Find<'_>>) -> Vec<Piece>,
-    ) -> PyResult<Bound<'py, PyList>> {
-        let pieces =
-            self.with(|parser| finding(self.tools.as_ref().map(|tools| tools.bind(py)), |find| step(parser, find)))?;
+        parser: &Mutex<Option<Parser>>,
+        step: impl FnOnce(&mut Parser, Option<&FindParameters<'_>>) -> Vec<TextPiece>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let tools = self.tools.as_ref().map(|tools| tools.bind(py));
+        let pieces = Self::with(parser, |parser| with_tools(tools, |find| step(parser, find)))?;
         let list = PyList::empty(py);
         for piece in pieces {
             match piece {
-                Piece::Text(text) => list.append(text)?,
-                Piece::Call(call) => list.append(Bound::new(py, PyToolCall { call })?)?,
+                TextPiece::Text(text) => list.append(text)?,
+                TextPiece::Call(call) => list.append(Bound::new(py, PyToolCall { call })?)?,
             }
         }
-        Ok(list)
+        Ok(list.into_any())
     }
 }
 
@@ -77,44 +92,69 @@ impl PyTextParser {
 impl PyTextParser {
     #[new]
     #[pyo3(signature = (format="auto", tools=None, *, compat=false, fallback=true))]
-    fn new(format: &str, tools: Option<&Bound<'_, PyAny>>, compat: bool, fallback: bool) -> PyResult<Self> {
-        let parser = Parser::new(read_format(format, compat, fallback)?);
-        Ok(Self { parser: Mutex::new(Some(parser)), tools: checked(tools)?.map(|tools| tools.clone().unbind()) })
+    fn new(
+        py: Python<'_>,
+        format: &str,
+        tools: Option<&Bound<'_, PyAny>>,
+        compat: bool,
+        fallback: bool,
+    ) -> PyResult<Self> {
+        let format = text_format(format, compat)?;
+        let parser = if compat {
+            AnyParser::Compat(ARTIFACTFLOW_STREAM.get(py)?.call1((fallback,))?.unbind())
+        } else {
+            AnyParser::Native(Mutex::new(Some(Parser::new(format))))
+        };
+        Ok(Self { parser, tools: check_tools(tools)?.map(|tools| tools.clone().unbind()) })
     }
 
-    /// Take the next piece of the message.
+    /// Add the next piece of the message.
     ///
     /// Args:
-    ///     text: What came; it may be cut anywhere.
+    ///     text: The piece; the message may be cut anywhere.
     ///
     /// Returns:
-    ///     What is certain by now, in order: prose, and calls that are complete. A call that cannot be read has an `error`.
-    fn feed<'py>(&self, py: Python<'py>, text: &Bound<'py, PyString>) -> PyResult<Bound<'py, PyList>> {
+    ///     The prose and the complete calls so far, in order. A call that cannot be parsed has an `error`.
+    fn feed<'py>(&self, py: Python<'py>, text: &Bound<'py, PyString>) -> PyResult<Bound<'py, PyAny>> {
         let text = text.to_string_lossy();
-        self.step(py, |parser, find| parser.feed(&text, find))
+        match &self.parser {
+            AnyParser::Native(parser) => self.step(py, parser, |parser, find| parser.feed(&text, find)),
+            AnyParser::Compat(parser) => parser.bind(py).call_method1(intern!(py, "feed"), (text,)),
+        }
     }
 
-    /// End the message. What is fed afterwards is another one.
+    /// End the message. The next piece begins another one.
     ///
     /// Returns:
-    ///     What is left. A call that the text ends in is one with an `error`.
-    fn finish<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        self.step(py, Parser::finish)
+    ///     The rest of the message. A call in which the text ends has an `error`.
+    fn finish<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        match &self.parser {
+            AnyParser::Native(parser) => self.step(py, parser, Parser::finish),
+            AnyParser::Compat(parser) => parser.bind(py).call_method0(intern!(py, "finish")),
+        }
     }
 
-    /// What has been found out about the message.
+    /// The format of the message, and a summary of its calls.
     ///
-    /// Its `format` and `why` it is that one, `at` which line and column that was seen, how many `calls` there were, and how
-    /// many were `passed_over` because they stand in code, quotes, thoughts or
-    /// comments; `stopped` says why no more were looked for, if so.
+    /// The `format` and `why` it is that one, the line and column `at` which that was seen, the number of `calls`, and the
+    /// number that were `passed_over` because they are in code, quotes, thoughts or comments; `stopped` is the reason why no
+    /// more were looked for.
     #[getter]
-    fn report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let report = self.with(|parser| Ok(parser.report().clone()))?;
-        report_to_python(py, &report)
+    fn report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        match &self.parser {
+            AnyParser::Native(parser) => {
+                let report = Self::with(parser, |parser| Ok(parser.report().clone()))?;
+                report_to_python(py, &report).map(Bound::into_any)
+            }
+            AnyParser::Compat(parser) => parser.bind(py).getattr(intern!(py, "report")),
+        }
     }
 
     #[allow(clippy::needless_pass_by_value, reason = "the signature that pyo3 asks for")]
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        if let AnyParser::Compat(parser) = &self.parser {
+            visit.call(parser)?;
+        }
         visit.call(&self.tools)
     }
 }
@@ -122,17 +162,17 @@ impl PyTextParser {
 /// Find the tool calls in a whole text.
 ///
 /// Args:
-///     text: What the model wrote.
-///     format: How the calls are written; see `TextParser`.
+///     text: The model's output.
+///     format: The format of the calls; see `TextParser`.
 ///     tools: The toolkit or view whose tools are called.
-///     compat: Whether XML is read as ArtifactFlow reads it.
-///     fallback: Whether compatible reading searches a block that is not XML for what looks like a call.
+///     compat: Whether XML is parsed as ArtifactFlow does.
+///     fallback: Whether, with `compat`, a block that is not well-formed XML is searched for a call.
 ///
 /// Returns:
-///     The calls in order. One that cannot be read has an `error`.
+///     The calls in order. One that cannot be parsed has an `error`.
 ///
 /// Raises:
-///     ValueError: If `format` is unknown, or another than `"auto"` and `"xml"` is to be read in the compatible way.
+///     ValueError: If `format` is unknown, or is neither `"auto"` nor `"xml"` with `compat`.
 ///     TypeError: If `tools` is neither a toolkit nor a view.
 #[pyfunction]
 #[pyo3(signature = (text, format="auto", tools=None, *, compat=false, fallback=true))]
@@ -142,34 +182,48 @@ fn parse_tool_calls<'py>(
     tools: Option<&Bound<'py, PyAny>>,
     compat: bool,
     fallback: bool,
-) -> PyResult<Vec<PyToolCall>> {
-    let format = read_format(format, compat, fallback)?;
-    let text = text.to_string_lossy();
-    let calls = finding(checked(tools)?, |find| crate::text::parse(&text, format, find))?;
-    Ok(calls.into_iter().map(|call| PyToolCall { call }).collect())
+) -> PyResult<Bound<'py, PyList>> {
+    let py = text.py();
+    let parser = PyTextParser::new(py, format, tools, compat, fallback)?;
+    let calls = PyList::empty(py);
+    for pieces in [parser.feed(py, text)?, parser.finish(py)?] {
+        for piece in pieces.try_iter()? {
+            let piece = piece?;
+            if piece.is_instance_of::<PyToolCall>() {
+                calls.append(piece)?;
+            }
+        }
+    }
+    Ok(calls)
 }
 
-fn read_format(word: &str, compat: bool, fallback: bool) -> PyResult<Format> {
-    match Format::parse(word) {
-        None => {
-            let known = Format::WORDS.join(", ");
-            Err(PyValueError::new_err(format!("format must be one of {known}, not '{word}'")))
+/// The format of a name; `None` for any.
+fn text_format(name: &str, compat: bool) -> PyResult<Option<TextFormat>> {
+    match CallFormat::parse(name) {
+        Some(CallFormat::Text(None | Some(TextFormat::Xml))) if compat => Ok(Some(TextFormat::Xml)),
+        Some(CallFormat::Text(_)) if compat => {
+            Err(PyValueError::new_err(format!("only \"xml\" can be read in the compatible way, not '{name}'")))
         }
-        Some(Format::Auto | Format::Xml) if compat => Ok(Format::ArtifactFlow { fallback }),
-        Some(_) if compat => {
-            Err(PyValueError::new_err(format!("only \"xml\" can be read in the compatible way, not '{word}'")))
+        Some(CallFormat::Text(format)) => Ok(format),
+        _ => {
+            let known = text_format_names().join(", ");
+            Err(PyValueError::new_err(format!("format must be one of {known}, not '{name}'")))
         }
-        Some(format) => Ok(format),
     }
 }
 
-/// What finds tools, as every toolkit and view has it.
+/// The names of the text formats, with `auto`.
+pub(crate) fn text_format_names() -> Vec<&'static str> {
+    ["auto"].into_iter().chain(TextFormat::ALL.map(TextFormat::as_str)).collect()
+}
+
+/// The name of the method of toolkits and views that finds a tool.
 fn finder(py: Python<'_>) -> &Bound<'_, PyString> {
     intern!(py, "_find_tool")
 }
 
-/// The toolkit or view that somebody gave, if it is one.
-pub(crate) fn checked<'a, 'py>(tools: Option<&'a Bound<'py, PyAny>>) -> PyResult<Option<&'a Bound<'py, PyAny>>> {
+/// Checks that an argument is a toolkit or a view.
+pub(crate) fn check_tools<'a, 'py>(tools: Option<&'a Bound<'py, PyAny>>) -> PyResult<Option<&'a Bound<'py, PyAny>>> {
     match tools.filter(|tools| !tools.is_none()) {
         Some(tools) if !tools.hasattr(finder(tools.py()))? => {
             let class = tools.get_type().name()?;
@@ -179,8 +233,11 @@ pub(crate) fn checked<'a, 'py>(tools: Option<&'a Bound<'py, PyAny>>) -> PyResult
     }
 }
 
-/// Does something with a way to find the parameters of tools; what goes wrong in it is raised afterwards.
-pub(crate) fn finding<T>(tools: Option<&Bound<'_, PyAny>>, work: impl FnOnce(Option<&Find<'_>>) -> T) -> PyResult<T> {
+/// Calls a function with a lookup of the parameters of tools. An exception of the lookup is raised afterwards.
+pub(crate) fn with_tools<T>(
+    tools: Option<&Bound<'_, PyAny>>,
+    work: impl FnOnce(Option<&FindParameters<'_>>) -> T,
+) -> PyResult<T> {
     let Some(tools) = tools else { return Ok(work(None)) };
     let failed = RefCell::new(None);
     let find = |name: &str| {
@@ -205,7 +262,7 @@ fn parameters(tools: &Bound<'_, PyAny>, name: &str) -> PyResult<Option<Arc<Docum
     Ok(Some(Arc::clone(tool.get().schema.parameters())))
 }
 
-fn report_to_python<'py>(py: Python<'py>, report: &Report) -> PyResult<Bound<'py, PyDict>> {
+fn report_to_python<'py>(py: Python<'py>, report: &ParseReport) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     dict.set_item("format", report.format)?;
     dict.set_item("why", report.why)?;
@@ -216,8 +273,141 @@ fn report_to_python<'py>(py: Python<'py>, report: &Report) -> PyResult<Bound<'py
     Ok(dict)
 }
 
-/// Adds the class and the function.
+/// The format of a name.
+pub(crate) fn parse_format(name: &str) -> PyResult<TextFormat> {
+    TextFormat::parse(name).ok_or_else(|| {
+        let names = TextFormat::ALL.map(|format| format!("'{}'", format.as_str())).join(", ");
+        PyValueError::new_err(format!("format must be one of {names}, not '{name}'"))
+    })
+}
+
+/// Writes the instructions for tools with these names and schemas.
+pub(crate) fn write_instructions(format: TextFormat, tools: &[(Arc<str>, Arc<FunctionSchema>)]) -> String {
+    let descriptions: Vec<String> = tools.iter().map(|(_, schema)| schema.description().unwrap_or_default()).collect();
+    let described: Vec<ToolDescription<'_>> = tools
+        .iter()
+        .zip(&descriptions)
+        .map(|((name, schema), description)| ToolDescription { name, description, parameters: schema.parameters() })
+        .collect();
+    instructions::instructions(format, &described)
+}
+
+/// Write the result of a call for a model.
+///
+/// Args:
+///     name: The tool's name.
+///     result: A `ToolResponse`, or a dictionary with `success`, `data` and `error`, of which each may be missing.
+///     format: The format of the model's calls, which has its own form of results.
+///
+/// Raises:
+///     TypeError: If `result` is neither.
+///     ValueError: If `format` is unknown.
+#[pyfunction]
+#[pyo3(signature = (name, result, *, format="xml"))]
+fn format_tool_result(name: &str, result: &Bound<'_, PyAny>, format: &str) -> PyResult<String> {
+    let format = parse_format(format)?;
+    let (success, data, error) = read_result(result)?;
+    Ok(result::format_tool_result(format, name, &CallResult { success, data: data.as_ref(), error: error.as_deref() }))
+}
+
+#[pymethods]
+impl PyToolResponse {
+    /// Write the element `tool_result` for a model that writes its calls in XML; see `format_tool_result`.
+    ///
+    /// Args:
+    ///     call: The call of this response, in any format.
+    ///     name: The tool's name, if `call` does not have it.
+    ///
+    /// Raises:
+    ///     TypeError: If neither gives the tool's name.
+    #[pyo3(signature = (call=None, *, name=None))]
+    fn to_xml(slf: &Bound<'_, Self>, call: Option<&Bound<'_, PyAny>>, name: Option<String>) -> PyResult<String> {
+        let called = match (&name, call) {
+            (None, Some(call)) => match call.cast::<PyToolCall>() {
+                Ok(call) => Some(call.get().call.name.clone()),
+                Err(_) if foreign::is_readable(call) => Some(read_object(call, None)?.name),
+                Err(_) => None,
+            },
+            _ => None,
+        };
+        let Some(name) = name.or(called).filter(|name| !name.is_empty()) else {
+            return Err(PyTypeError::new_err("to_xml needs the call that the response answers, or the tool's name"));
+        };
+        format_tool_result(&name, slf.as_any(), TextFormat::Xml.as_str())
+    }
+}
+
+/// The success, data and error of a response or a dictionary.
+fn read_result(result: &Bound<'_, PyAny>) -> PyResult<(bool, Option<Value>, Option<String>)> {
+    let py = result.py();
+    if result.is_instance_of::<PyToolResponse>() {
+        let text = shown_text(result)?;
+        if !result.getattr(intern!(py, "ok"))?.is_truthy()? {
+            return Ok((false, None, Some(text)));
+        }
+        let metadata = result.getattr(intern!(py, "metadata"))?;
+        let value = match metadata.cast::<PyDict>() {
+            Ok(metadata) => metadata.get_item(intern!(py, "value"))?,
+            Err(_) => None,
+        };
+        return Ok((true, Some(value.map_or(Value::String(text), |value| as_json(&value))), None));
+    }
+    let Ok(result) = result.cast::<PyDict>() else {
+        let class = result.get_type().qualname()?;
+        return Err(PyTypeError::new_err(format!(
+            "a result must be a ToolResponse, or a dictionary with success, data and error, not {class}"
+        )));
+    };
+    let truth = |value: Option<Bound<'_, PyAny>>| value.map_or(Ok(false), |value| value.is_truthy());
+    let error = result.get_item(intern!(py, "error"))?;
+    let has_error = truth(error.clone())?;
+    let error = error.filter(|_| has_error).map(|error| error.str().map(|text| text.to_string_lossy().into_owned()));
+    let data = result.get_item(intern!(py, "data"))?.filter(|data| !data.is_none());
+    Ok((truth(result.get_item(intern!(py, "success"))?)?, data.map(|data| as_json(&data)), error.transpose()?))
+}
+
+/// The text of a response. A block without text is shown by its type.
+fn shown_text(response: &Bound<'_, PyAny>) -> PyResult<String> {
+    let py = response.py();
+    let content = response.getattr(intern!(py, "content"))?;
+    if let Ok(text) = content.cast::<PyString>() {
+        return Ok(text.to_string_lossy().into_owned());
+    }
+    let mut lines = Vec::new();
+    for block in content.try_iter()? {
+        let block = block?;
+        let Ok(block) = block.cast::<PyDict>() else { continue };
+        if let Some(text) = block.get_item(intern!(py, "text"))? {
+            lines.push(text.str()?.to_string_lossy().into_owned());
+        } else if let Some(kind) = block.get_item(intern!(py, "type"))? {
+            lines.push(format!("[{}]", kind.str()?.to_string_lossy()));
+        }
+    }
+    Ok(lines.join("\n"))
+}
+
+/// Write the instructions around the documentation of each tool.
+#[pyfunction]
+#[allow(clippy::needless_pass_by_value, reason = "pyo3 hands over what it has converted")]
+fn _frame_instructions(format: &str, documents: Vec<String>) -> PyResult<String> {
+    Ok(frame(parse_format(format)?, &documents, false))
+}
+
+/// Write a call in a format.
+#[pyfunction]
+fn _write_call(format: &str, name: &str, arguments: &Bound<'_, PyDict>) -> PyResult<String> {
+    let arguments: Map<String, Value> = match json::from_python(arguments.as_any())?.into() {
+        Value::Object(arguments) => arguments,
+        _ => Map::new(),
+    };
+    Ok(write_call(parse_format(format)?, name, &arguments))
+}
+
+/// Adds the class and the functions; those with an underscore are for `toolcrib.compat` and not public.
 pub(crate) fn install(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyTextParser>()?;
-    module.add_function(wrap_pyfunction!(parse_tool_calls, module)?)
+    module.add_function(wrap_pyfunction!(parse_tool_calls, module)?)?;
+    module.add_function(wrap_pyfunction!(format_tool_result, module)?)?;
+    module.setattr("_frame_instructions", wrap_pyfunction!(_frame_instructions, module)?)?;
+    module.setattr("_write_call", wrap_pyfunction!(_write_call, module)?)
 }

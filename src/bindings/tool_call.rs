@@ -1,38 +1,32 @@
-//! `ToolCall`: what a model asked for, from any format.
+//! `ToolCall`: a call that a model asked for, in any format.
 #![allow(
     clippy::doc_markdown,
     reason = "what `help()` shows is Python's documentation, where sections list bare names"
 )]
 
-mod again;
-mod read;
-mod repairs;
-
 use std::borrow::Cow;
 
 use pyo3::IntoPyObjectExt;
-use pyo3::exceptions::{PyKeyError, PyTypeError};
+use pyo3::exceptions::{PyKeyError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyIterator, PyList, PyString, PyTuple, PyType};
 use serde_json::{Map, Value};
 
-use super::text::{checked, finding};
-use super::{foreign, json};
-use crate::call::{CallError, ToolCall, wire};
-pub(crate) use again::declared;
-use read::{check_format, read_foreign, read_texts, unreadable};
-pub(crate) use read::{read_object, read_text};
-pub(crate) use repairs::to_python as repairs_to_python;
+use super::text::{check_tools, text_format_names, with_tools};
+use super::{foreign, json, value};
+use crate::call::{CallError, Change, Repair, RepairKind, ToolCall};
+use crate::provider::WireFormat;
+use crate::text::{self, CallFormat, TextFormat};
 
-/// What a model asked for, from any format.
+/// A call that a model asked for, in any format.
 ///
-/// It reads like the block that it stands for: `call["name"]`, `dict(call)`.
+/// It can be used like its `ToolUseBlock`: `call["name"]`, `dict(call)`.
 #[pyclass(name = "ToolCall", module = "toolcrib", frozen, weakref, mapping)]
 pub(crate) struct PyToolCall {
     pub(crate) call: ToolCall,
 }
 
-/// The keys of the block that a call stands for.
+/// The keys of the `ToolUseBlock` of a call.
 const KEYS: [&str; 4] = ["type", "id", "name", "input"];
 
 #[pymethods]
@@ -59,7 +53,7 @@ impl PyToolCall {
             Some(Value::Object(arguments)) => arguments,
             Some(_) => return Err(PyTypeError::new_err("the arguments of a call are a dictionary")),
         };
-        let repairs = repairs.map_or_else(|| Ok(Vec::new()), repairs::from_python)?;
+        let repairs = repairs.map_or_else(|| Ok(Vec::new()), repairs_from_python)?;
         let call = ToolCall {
             id,
             raw,
@@ -73,19 +67,19 @@ impl PyToolCall {
         Ok(Self { call })
     }
 
-    /// Read the call that something is, or holds.
+    /// Read the only call in an object or text.
     ///
-    /// What cannot be read gives a call with an `error`, which a toolkit answers with the code `bad_call`.
+    /// A call that cannot be read has an `error`, to which a toolkit responds with the code `bad_call`.
     ///
     /// Args:
     ///     x: A block or call of any provider, as a dictionary, as JSON text or as the object of a library; or text with a
     ///         call in it.
-    ///     format: Which of the formats it is, where that is known.
-    ///     tools: The toolkit or view whose tools are called; the values in text are then read by their declared types, and
-    ///         guessed otherwise.
+    ///     format: The format, if it is known.
+    ///     tools: The toolkit or view whose tools are called. Their schemas declare the types of values in text; without
+    ///         them, types are guessed.
     ///
     /// Raises:
-    ///     TypeError: If `x` can be nothing of that kind, or `tools` is neither a toolkit nor a view.
+    ///     TypeError: If `x` has another type, or `tools` is neither a toolkit nor a view.
     ///     ValueError: If `format` is unknown.
     #[staticmethod]
     #[pyo3(signature = (x, *, format=None, tools=None))]
@@ -94,34 +88,30 @@ impl PyToolCall {
         format: Option<&str>,
         tools: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, Self>> {
-        let tools = checked(tools)?;
+        let tools = check_tools(tools)?;
         if let Ok(call) = x.cast::<Self>() {
-            return declared(call, tools);
+            return read_again(call, tools);
         }
-        check_format(format)?;
-        if let Ok(text) = x.cast::<PyString>() {
+        let format = parse_call_format(format)?;
+        let read = if let Ok(text) = x.cast::<PyString>() {
             let text = text.to_string_lossy();
-            let read = finding(tools, |find| wire::read_text(&text, format, &read_texts(find)))?;
-            return Bound::new(x.py(), Self::of(read));
-        }
-        let value = match read_foreign(x)? {
-            Ok(value) => value,
-            Err(error) => return Bound::new(x.py(), Self::of(Err(error))),
+            with_tools(tools, |find| text::read_text(&text, format, find))?
+        } else {
+            let value = read_foreign(x)?;
+            with_tools(tools, |find| value.and_then(|value| text::read_value(&value, format, find)))?
         };
-        let wire = format.and_then(wire::WireFormat::parse);
-        let read = finding(tools, |find| wire::read_with(&value, wire, &|text, _| read_texts(find)(text, format)))?;
-        Bound::new(x.py(), Self::of(read))
+        Bound::new(x.py(), Self { call: call_or_error(read) })
     }
 
-    /// Read all calls of a message, of a list of blocks, or of a whole answer. What is no call is passed over.
+    /// Read all calls of a message, of a list of blocks, or of a whole response. Everything else in it is ignored.
     ///
     /// Args:
     ///     x: As for `read`, or a list of that.
-    ///     format: Which of the text formats to look for, where that is known.
+    ///     format: The text format, if it is known.
     ///     tools: As for `read`.
     ///
     /// Raises:
-    ///     TypeError: If `x` can be nothing of that kind, or `tools` is neither a toolkit nor a view.
+    ///     TypeError: If `x` has another type, or `tools` is neither a toolkit nor a view.
     #[staticmethod]
     #[pyo3(signature = (x, *, format=None, tools=None))]
     fn read_all<'py>(
@@ -129,26 +119,24 @@ impl PyToolCall {
         format: Option<&str>,
         tools: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Vec<Bound<'py, Self>>> {
-        let tools = checked(tools)?;
+        let tools = check_tools(tools)?;
         if let Ok(call) = x.cast::<Self>() {
-            return Ok(vec![declared(call, tools)?]);
+            return Ok(vec![read_again(call, tools)?]);
         }
-        check_format(format)?;
+        let format = parse_call_format(format)?;
         let calls = if let Ok(text) = x.cast::<PyString>() {
             let text = text.to_string_lossy();
-            finding(tools, |find| wire::read_all_text(&text, format, &read_texts(find)))?
+            with_tools(tools, |find| text::read_all_text(&text, format, find))?
         } else {
             let is_list = x.is_instance_of::<PyList>() || x.is_instance_of::<PyTuple>();
             let value = if is_list { foreign::to_value(x).map_err(unreadable(x.py())) } else { read_foreign(x)? };
-            finding(tools, |find| {
-                value.and_then(|value| wire::read_all_with(&value, &|text, _| read_texts(find)(text, format)))
-            })?
+            with_tools(tools, |find| value.and_then(|value| text::read_all_value(&value, format, find)))?
         };
         let calls = calls.unwrap_or_else(|error| vec![ToolCall::unreadable("", error)]);
         calls.into_iter().map(|call| Bound::new(x.py(), Self { call })).collect()
     }
 
-    /// What the model or its provider calls this call.
+    /// The id that the model or its provider gave the call.
     #[getter]
     fn id(&self) -> Option<&str> {
         self.call.id.as_deref()
@@ -166,43 +154,43 @@ impl PyToolCall {
         Ok(json::to_python(py, &self.call.arguments)?.cast_into::<PyDict>()?)
     }
 
-    /// What the model wrote, where it came as text.
+    /// The text that the model wrote, if the call came as text.
     #[getter]
     fn raw(&self) -> Option<&str> {
         self.call.raw.as_deref()
     }
 
-    /// Why the call cannot be run; None if it can.
+    /// The reason why the call cannot be run; None if it can.
     #[getter]
     fn error(&self) -> Option<String> {
         self.call.error.as_ref().map(ToString::to_string)
     }
 
-    /// What was mended to read it: dictionaries with `what`, `at` and `text`.
+    /// The repairs that were made to read it: dictionaries with `what`, `at` and `text`.
     #[getter]
     fn repairs<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        repairs::to_python(py, &self.call.repairs)
+        repairs_to_python(py, &self.call.repairs)
     }
 
-    /// The name of the format it was written in.
+    /// The name of the format.
     #[getter]
     fn format(&self) -> &str {
         &self.call.format
     }
 
-    /// Whether something is missing at the end, so that the arguments may be only a part of what was meant.
+    /// True if the end is missing, so that the arguments may be incomplete.
     #[getter]
     fn is_truncated(&self) -> bool {
         self.call.is_truncated
     }
 
-    /// Whether an object had a key twice.
+    /// True if an object had a key twice.
     #[getter]
     fn has_duplicate_keys(&self) -> bool {
         self.call.has_duplicate_keys
     }
 
-    /// Give the call as a `ToolUseBlock`.
+    /// Return the call as a `ToolUseBlock`.
     pub(crate) fn to_block<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let block = PyDict::new(py);
         for key in KEYS {
@@ -215,7 +203,7 @@ impl PyToolCall {
         self.entry(py, key)
     }
 
-    /// Give what the block has under a key, or a default.
+    /// Return the value of a key of the block, or a default.
     #[pyo3(signature = (key, default=None))]
     fn get<'py>(
         &self,
@@ -256,11 +244,11 @@ impl PyToolCall {
         key.extract::<&str>().is_ok_and(|key| KEYS.contains(&key))
     }
 
-    /// Compares everything that was read.
+    /// Compare all fields.
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
         let Ok(other) = other.cast::<Self>() else { return false };
         let without = |call: &ToolCall| ToolCall { error: None, ..call.clone() };
-        // An error that has been on a journey is one sentence.
+        // An error that was pickled is one sentence.
         self.error() == other.get().error() && without(&self.call) == without(&other.get().call)
     }
 
@@ -273,7 +261,7 @@ impl PyToolCall {
         Ok(format!("ToolCall({name}, {arguments}{id}{error}, format='{format}')"))
     }
 
-    /// Copying and pickling.
+    /// Support copying and pickling.
     fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyTuple>, Bound<'py, PyDict>)> {
         let options = PyDict::new(py);
         options.set_item("raw", self.raw())?;
@@ -289,10 +277,6 @@ impl PyToolCall {
 }
 
 impl PyToolCall {
-    fn of(read: Result<ToolCall, CallError>) -> Self {
-        Self { call: read.unwrap_or_else(|error| ToolCall::unreadable("", error)) }
-    }
-
     fn entry<'py>(&self, py: Python<'py>, key: &str) -> PyResult<Bound<'py, PyAny>> {
         Ok(match key {
             "type" => PyString::intern(py, "tool_use").into_any(),
@@ -304,7 +288,111 @@ impl PyToolCall {
     }
 }
 
-/// Adds the class, which counts as a mapping.
+/// Reads the call in an object that is not text. One that cannot be read is a call with an error.
+pub(crate) fn read_object(object: &Bound<'_, PyAny>, tools: Option<&Bound<'_, PyAny>>) -> PyResult<ToolCall> {
+    let value = foreign::to_value(object).map_err(unreadable(object.py()));
+    with_tools(tools, |find| call_or_error(value.and_then(|value| text::read_value(&value, None, find))))
+}
+
+/// Reads the call in a text. One that cannot be read is a call with an error.
+pub(crate) fn read_text(text: &str, tools: Option<&Bound<'_, PyAny>>) -> PyResult<ToolCall> {
+    with_tools(tools, |find| call_or_error(text::read_text(text, None, find)))
+}
+
+fn call_or_error(read: Result<ToolCall, CallError>) -> ToolCall {
+    read.unwrap_or_else(|error| ToolCall::unreadable("", error))
+}
+
+fn parse_call_format(name: Option<&str>) -> PyResult<Option<CallFormat>> {
+    let Some(name) = name else { return Ok(None) };
+    CallFormat::parse(name).map(Some).ok_or_else(|| {
+        let known: Vec<&str> = WireFormat::ALL.map(WireFormat::as_str).into_iter().chain(text_format_names()).collect();
+        PyValueError::new_err(format!("format must be one of {}, not '{name}'", known.join(", ")))
+    })
+}
+
+/// Converts an object that may be a call to JSON. An object of another type is an exception for the developer; one that cannot
+/// be converted is an error for the model.
+fn read_foreign(x: &Bound<'_, PyAny>) -> PyResult<Result<Value, CallError>> {
+    if !foreign::is_readable(x) {
+        let class = x.get_type().name()?;
+        return Err(PyTypeError::new_err(format!(
+            "a tool call is a mapping, a text or a library's object, not {class}"
+        )));
+    }
+    Ok(foreign::to_value(x).map_err(unreadable(x.py())))
+}
+
+fn unreadable(py: Python<'_>) -> impl Fn(PyErr) -> CallError {
+    move |error| CallError::new(format!("the call cannot be read: {}", value::error_text(py, &error)), "")
+}
+
+/// Parses the text of a call again, with the types that the tools declare. A call that was made by hand, or differs from its
+/// text, stays as it is.
+pub(crate) fn read_again<'py>(
+    call: &Bound<'py, PyToolCall>,
+    tools: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyToolCall>> {
+    let Some(tools) = tools else { return Ok(call.clone()) };
+    match parse_again(&call.get().call, tools)? {
+        Some(again) if again != call.get().call => Bound::new(call.py(), PyToolCall { call: again }),
+        _ => Ok(call.clone()),
+    }
+}
+
+fn parse_again(call: &ToolCall, tools: &Bound<'_, PyAny>) -> PyResult<Option<ToolCall>> {
+    let format = TextFormat::parse(&call.format).filter(|format| has_no_types(*format));
+    let (Some(format), Some(raw), None) = (format, call.raw.as_deref(), &call.error) else { return Ok(None) };
+    let guessed = text::parse(raw, format, None);
+    let is_same = |guess: &ToolCall| guess.name == call.name && guess.arguments == call.arguments;
+    let Some(index) = guessed.iter().position(is_same) else { return Ok(None) };
+    let declared = with_tools(Some(tools), |find| text::parse(raw, format, find))?;
+    if declared.len() != guessed.len() {
+        return Ok(None);
+    }
+    Ok(declared.into_iter().nth(index).map(|again| ToolCall {
+        id: call.id.clone(),
+        is_truncated: again.is_truncated || call.is_truncated,
+        has_duplicate_keys: again.has_duplicate_keys || call.has_duplicate_keys,
+        ..again
+    }))
+}
+
+/// True if the values of a format are text, whose types only the tool knows.
+const fn has_no_types(format: TextFormat) -> bool {
+    matches!(format, TextFormat::Xml | TextFormat::Function | TextFormat::Invoke | TextFormat::React)
+}
+
+/// Converts repairs to dictionaries.
+pub(crate) fn repairs_to_python<'py>(py: Python<'py>, repairs: &[Repair]) -> PyResult<Bound<'py, PyList>> {
+    let list = PyList::empty(py);
+    for repair in repairs {
+        let entry = PyDict::new(py);
+        entry.set_item("what", PyString::intern(py, repair.what.as_str()))?;
+        entry.set_item("at", repair.at.to_string())?;
+        entry.set_item("text", repair.text())?;
+        list.append(entry)?;
+    }
+    Ok(list)
+}
+
+/// Converts repairs back from dictionaries.
+fn repairs_from_python(repairs: &Bound<'_, PyAny>) -> PyResult<Vec<Repair>> {
+    repairs.try_iter()?.map(|entry| repair_from_python(entry?.cast::<PyDict>()?)).collect()
+}
+
+fn repair_from_python(entry: &Bound<'_, PyDict>) -> PyResult<Repair> {
+    let text = |key: &str| -> PyResult<String> {
+        entry.get_item(key)?.map_or_else(|| Ok(String::new()), |text| text.extract())
+    };
+    let what = text("what")?;
+    let Some(kind) = RepairKind::parse(&what) else {
+        return Err(PyValueError::new_err(format!("unknown kind of repair: '{what}'")));
+    };
+    Ok(Repair::of(kind, Change::Reported(text("text")?)).at(text("at")?))
+}
+
+/// Adds the class, which is registered as a mapping.
 pub(crate) fn install(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyToolCall>()?;
     let class: Bound<'_, PyType> = module.py().get_type::<PyToolCall>();

@@ -18,7 +18,7 @@ use super::imported::{LIVE_MAPPING, RUN};
 use super::meta::with_switches;
 use super::names;
 use super::response;
-use super::tell::{form, tell};
+use super::text::{parse_format, write_instructions};
 use super::tool::{PyTool, schema_to_python};
 use super::tool_in_view::ToolInView;
 use super::toolkit::{PyToolkit, wanted};
@@ -211,7 +211,7 @@ impl PyToolkitView {
     ///     ValueError: If there is no such format.
     #[pyo3(signature = (format="xml"))]
     fn instructions(&self, py: Python<'_>, format: &str) -> PyResult<String> {
-        let form = form(format)?;
+        let format = parse_format(format)?;
         let (_, tools) = self.listed(py);
         let told = tools.iter().map(|tool| {
             let tool = tool.get();
@@ -222,7 +222,7 @@ impl PyToolkitView {
             };
             Ok((tool.name.clone(), schema))
         });
-        Ok(tell(form, &told.collect::<PyResult<Vec<_>>>()?))
+        Ok(write_instructions(format, &told.collect::<PyResult<Vec<_>>>()?))
     }
 
     /// Join the notes of the active groups it shows, each under the heading `## About Tool Group '<name>'`.

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::repair::{Names, coerced, doubt, explanation, mend_names};
+use super::repair::{ParameterNames, coercions, explanation, repair_names, uncertainty};
 use super::{ArgumentMode, Behaviour, Repair, RepairKind, RepairMode, Reply};
 use crate::policy::Redaction;
 use crate::schema::check::{Mode, Problem, Subject, render};
@@ -63,7 +63,7 @@ impl<'a> ArgumentRules<'a> {
             return None;
         }
         if !self.is_read_only
-            && let Some(doubt) = doubt(read.is_truncated, read.has_duplicate_keys)
+            && let Some(doubt) = uncertainty(read.is_truncated, read.has_duplicate_keys)
         {
             return Some(Reply::BadCall { reason: format!("{doubt} The tool '{}' has not run.", self.tool) });
         }
@@ -96,7 +96,7 @@ impl<'a> ArgumentRules<'a> {
         };
         let problems = match check(input, mode)? {
             Ok(accepted) => {
-                let repairs = coerced(input, &accepted);
+                let repairs = coercions(input, &accepted);
                 return Ok(Ok((accepted, repairs)));
             }
             Err(problems) => problems,
@@ -104,12 +104,12 @@ impl<'a> ArgumentRules<'a> {
         if mode == Mode::Check || self.behaviour.repair() == RepairMode::Off {
             return Ok(Err(problems));
         }
-        let names = Names { aliases: self.aliases, hidden: self.hidden };
-        let renamed = to_value(input).and_then(|value| mend_names(&value, self.parameters, names));
+        let names = ParameterNames { aliases: self.aliases, hidden: self.hidden };
+        let renamed = to_value(input).and_then(|value| repair_names(&value, self.parameters, names));
         let Some((renamed, mut repairs)) = renamed else { return Ok(Err(problems)) };
         let renamed = from_value(renamed)?;
         Ok(check(&renamed, mode)?.map(|accepted| {
-            repairs.extend(coerced(&renamed, &accepted));
+            repairs.extend(coercions(&renamed, &accepted));
             (accepted, repairs)
         }))
     }

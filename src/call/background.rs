@@ -1,17 +1,18 @@
-//! Calls that run in the background: which of them run, what the finished ones gave, and how long that is kept.
+//! Background tasks: the running ones, the results of finished ones, and the texts about them.
 
 use std::time::Duration;
 
-use super::Notice;
-use super::queue::Queue;
+use indexmap::IndexMap;
 
-/// The letters of ids: those that are not mistaken for one another when they are read.
+use super::Code;
+
+/// The alphabet of task ids: letters and digits that are not mistaken for one another.
 pub const ID_LETTERS: &[u8; 57] = b"23456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz";
 
-/// How many letters an id has: as many as 128 random bits need.
+/// The length of a task id: as many letters as 128 random bits need.
 const ID_LENGTH: usize = 22;
 
-/// The id that 128 random bits stand for.
+/// The task id for 128 random bits.
 #[must_use]
 pub fn task_id(bits: u128) -> String {
     let base = ID_LETTERS.len() as u128;
@@ -24,12 +25,12 @@ pub fn task_id(bits: u128) -> String {
     letters.iter().map(|letter| char::from(*letter)).collect()
 }
 
-/// How many finished results are kept, and how long.
+/// The limits on finished results that are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// The most results; the oldest makes room for a new one.
+    /// The maximum number of results; the oldest one is dropped for a new one.
     pub count: usize,
-    /// The greatest age of a result.
+    /// The maximum age of a result.
     pub age: Duration,
 }
 
@@ -39,87 +40,84 @@ impl Default for Limits {
     }
 }
 
-/// What runs in the background and what came of it. `T` stands for a task, `R` is a result.
+/// The background tasks of a toolkit, each with an id. `T` is a task, `R` is a result.
 ///
-/// Times are measured from any fixed moment. What a method takes off the board it gives back, so that the caller drops it
-/// when no lock is held.
+/// Times are measured from any fixed moment. A method returns the values that it removes, so that the caller can drop them
+/// after it has released its lock.
 #[derive(Debug)]
 pub struct Board<T, R> {
-    running: Queue<T>,
-    /// Cancelled, but not yet at their end.
-    leaving: Queue<T>,
-    finished: Queue<(R, Duration)>,
+    running: IndexMap<Box<str>, T>,
+    /// Cancelled tasks that have not ended.
+    leaving: IndexMap<Box<str>, T>,
+    /// Results with the time they arrived, oldest first.
+    finished: IndexMap<Box<str>, (R, Duration)>,
     limits: Limits,
 }
 
 impl<T, R> Default for Board<T, R> {
     fn default() -> Self {
         Self {
-            running: Queue::default(),
-            leaving: Queue::default(),
-            finished: Queue::default(),
+            running: IndexMap::new(),
+            leaving: IndexMap::new(),
+            finished: IndexMap::new(),
             limits: Limits::default(),
         }
     }
 }
 
 impl<T, R> Board<T, R> {
-    /// Notes that a task runs. Its id must be new.
+    /// Adds a running task. Its id must be new.
     pub fn start(&mut self, id: &str, task: T) {
-        self.running.push(id, task);
+        self.running.insert(id.into(), task);
     }
 
-    /// Notes what a task came to; gives back the task and the results that have to go. Of a task that was cancelled, that is
-    /// its own.
+    /// Stores the result of a task. Returns the task and the results that are dropped; for a cancelled task, its own result.
     pub fn finish(&mut self, id: &str, result: R, now: Duration) -> (Option<T>, Vec<R>) {
-        let Some(task) = self.running.remove(id) else { return (self.leaving.remove(id), vec![result]) };
-        self.finished.push(id, (result, now));
+        let Some(task) = self.running.shift_remove(id) else { return (self.leaving.shift_remove(id), vec![result]) };
+        self.finished.shift_remove(id);
+        self.finished.insert(id.into(), (result, now));
         (Some(task), self.sweep(now))
     }
 
-    /// Notes that a task has come to its end without a result; gives it back.
+    /// Removes a task that has ended without a result.
     pub fn forget(&mut self, id: &str) -> Option<T> {
-        self.running.remove(id).or_else(|| self.leaving.remove(id))
+        self.running.shift_remove(id).or_else(|| self.leaving.shift_remove(id))
     }
 
-    /// Takes results off the board that are too old or too many, the oldest first.
+    /// Removes the results that are too old or too many, oldest first.
     pub fn sweep(&mut self, now: Duration) -> Vec<R> {
-        let mut dropped = Vec::new();
-        while self.finished.len() > self.limits.count
-            || self.finished.first().is_some_and(|(_, finished)| now.saturating_sub(*finished) > self.limits.age)
-        {
-            dropped.extend(self.finished.pop_first().map(|(result, _)| result));
-        }
-        dropped
+        let too_many = self.finished.len().saturating_sub(self.limits.count);
+        let is_old = |(_, finished): &(R, Duration)| now.saturating_sub(*finished) > self.limits.age;
+        let too_old = self.finished.values().take_while(|result| is_old(result)).count();
+        self.finished.drain(..too_many.max(too_old)).map(|(_, (result, _))| result).collect()
     }
 
-    /// Sets how many results are kept and how long; gives back those that have to go.
+    /// Changes the limits and removes the results that exceed them.
     pub fn limit(&mut self, limits: Limits, now: Duration) -> Vec<R> {
         self.limits = limits;
         self.sweep(now)
     }
 
-    /// Answers whoever asks for the result of a task: with the result, which is then off the board, or with what there is to
-    /// say instead.
+    /// Removes and returns the result of a task.
     ///
     /// # Errors
-    /// When there is no result: the task runs, or nobody knows it.
+    /// If there is no result: the task is running or unknown.
     pub fn fetch(&mut self, id: &str) -> Result<R, Notice> {
-        match self.finished.remove(id) {
+        match self.finished.shift_remove(id) {
             Some((result, _)) => Ok(result),
-            None if self.running.get(id).is_some() => Err(Notice::Running),
+            None if self.running.contains_key(id) => Err(Notice::Running),
             None => Err(Notice::Unknown),
         }
     }
 
-    /// Answers whoever wants a task cancelled: with the task, which then only has to come to its end.
+    /// Marks a task as cancelled and returns it, so that the caller can stop it.
     ///
     /// # Errors
-    /// When there is nothing to cancel: the task is over, which leaves its result where it is, or nobody knows it.
+    /// If there is nothing to cancel: the task has finished, which keeps its result, or is unknown.
     pub fn cancel(&mut self, id: &str) -> Result<&T, Notice> {
-        match self.running.remove(id) {
-            Some(task) => Ok(self.leaving.push(id, task)),
-            None if self.finished.get(id).is_some() => Err(Notice::Completed),
+        match self.running.shift_remove_entry(id) {
+            Some((id, task)) => Ok(self.leaving.entry(id).insert_entry(task).into_mut()),
+            None if self.finished.contains_key(id) => Err(Notice::Completed),
             None => Err(Notice::Unknown),
         }
     }
@@ -130,24 +128,88 @@ impl<T, R> Board<T, R> {
         self.running.get(id)
     }
 
-    /// The result of an id that nobody has fetched.
+    /// The result of an id, without fetching it.
     #[must_use]
     pub fn outcome(&self, id: &str) -> Option<&R> {
         self.finished.get(id).map(|(result, _)| result)
     }
 
-    /// The tasks that run, in the order they were started.
+    /// The running tasks, in the order in which they were started.
     pub fn running(&self) -> impl Iterator<Item = (&str, &T)> {
-        self.running.iter()
+        self.running.iter().map(|(id, task)| (&**id, task))
     }
 
-    /// The tasks that are cancelled, but not yet at their end.
+    /// The cancelled tasks that have not ended.
     pub fn leaving(&self) -> impl Iterator<Item = (&str, &T)> {
-        self.leaving.iter()
+        self.leaving.iter().map(|(id, task)| (&**id, task))
     }
 
-    /// The results that nobody has fetched, in the order they came.
+    /// The results that were not fetched, oldest first.
     pub fn finished(&self) -> impl Iterator<Item = (&str, &R)> {
-        self.finished.iter().map(|(id, (result, _))| (id, result))
+        self.finished.iter().map(|(id, (result, _))| (&**id, result))
+    }
+}
+
+/// A response about a background task, with its fixed text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Notice {
+    /// The tool runs in the background.
+    Started {
+        /// The tool's name.
+        tool: String,
+    },
+    /// The task has not finished.
+    Running,
+    /// The task has not finished within the time that the caller waited.
+    StillRunning {
+        /// That time, as the caller wrote it.
+        seconds: String,
+    },
+    /// The task was cancelled by this request.
+    Cancelled,
+    /// The task was cancelled while the caller waited for it.
+    CancelledMeanwhile,
+    /// The task has finished and cannot be cancelled.
+    Completed,
+    /// The event loop of the task was closed before it finished.
+    LoopClosed,
+    /// There is no task of this id.
+    Unknown,
+}
+
+impl Notice {
+    /// The error code; `None` if the request succeeded.
+    #[must_use]
+    pub fn code(&self) -> Option<Code> {
+        match self {
+            Self::Started { .. } | Self::Cancelled => None,
+            Self::Running | Self::StillRunning { .. } => Some(Code::TaskRunning),
+            Self::CancelledMeanwhile => Some(Code::Interrupted),
+            Self::Completed => Some(Code::TaskFinished),
+            Self::LoopClosed => Some(Code::Failed),
+            Self::Unknown => Some(Code::UnknownTask),
+        }
+    }
+
+    /// The text for the model about the task `id`.
+    #[must_use]
+    pub fn text(&self, id: &str) -> String {
+        match self {
+            Self::Started { tool } => format!(
+                "<system-reminder>Tool '{tool}' is executing asynchronously. Task ID: {id}. \
+                 Use view_task('{id}') to check status, wait_task('{id}') to wait for completion, \
+                 or cancel_task('{id}') to cancel the task.</system-reminder>"
+            ),
+            Self::Running => format!("Task {id} is still running."),
+            Self::StillRunning { seconds } => {
+                format!("Task {id} is still running after waiting for {seconds} seconds.")
+            }
+            Self::Cancelled | Self::CancelledMeanwhile => format!("Task {id} has been cancelled."),
+            Self::Completed => format!("Task {id} has already completed and cannot be cancelled."),
+            Self::LoopClosed => {
+                "Error during async execution: the event loop was closed before the tool had finished.".to_owned()
+            }
+            Self::Unknown => format!("InvalidTaskIdError: Cannot find async task with ID {id}."),
+        }
     }
 }

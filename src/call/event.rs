@@ -1,4 +1,4 @@
-//! Events of calls, and the hub that hands them to listeners: each has a queue of its own, and no call ever waits for one.
+//! Events of calls, and the hub that delivers them to listeners. Each listener has a queue of its own; no call waits for one.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -9,20 +9,20 @@ use serde_json::{Value, json};
 
 use crate::policy::rfc3339;
 
-/// What happened to a call.
+/// The kind of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum EventKind {
-    /// It starts.
+    /// The call starts.
     CallStart,
     /// A response is delivered.
     Chunk,
-    /// Somebody is asked whether it may run.
+    /// An approver is asked for permission.
     PermissionRequest,
-    /// It is decided whether it may run.
+    /// The permission is granted or denied.
     PermissionResult,
-    /// It has ended, in whatever way.
+    /// The call has ended, for any reason.
     CallEnd,
-    /// It went wrong.
+    /// The call failed.
     Error,
 }
 
@@ -31,13 +31,13 @@ impl EventKind {
     pub const ALL: [Self; 6] =
         [Self::CallStart, Self::Chunk, Self::PermissionRequest, Self::PermissionResult, Self::CallEnd, Self::Error];
 
-    /// Reads the word for it.
+    /// The kind of this name.
     #[must_use]
-    pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.as_str() == word)
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == name)
     }
 
-    /// The word.
+    /// The name of the kind.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -51,7 +51,7 @@ impl EventKind {
     }
 }
 
-/// A set of kinds.
+/// A set of event kinds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Kinds(u8);
 
@@ -59,7 +59,7 @@ impl Kinds {
     /// Every kind.
     pub const ALL: Self = Self(0b11_1111);
 
-    /// Whether a kind is among them.
+    /// True if the set has this kind.
     #[must_use]
     pub const fn contains(self, kind: EventKind) -> bool {
         self.0 & 1 << kind as u8 != 0
@@ -80,20 +80,20 @@ impl FromIterator<EventKind> for Kinds {
     }
 }
 
-/// One thing that happened to a call.
+/// An event of a call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Event {
-    /// What happened.
+    /// The kind of event.
     pub kind: EventKind,
     /// The id of the call.
     pub call: Arc<str>,
-    /// The tool's name, as the model wrote it; none if it wrote none.
+    /// The tool's name as the model wrote it, if it wrote one.
     pub tool: Option<Arc<str>>,
-    /// Who calls.
+    /// The caller.
     pub caller: Option<Arc<str>>,
-    /// When it happened.
+    /// The time of the event.
     pub time: Timestamp,
-    /// What there is to say about it.
+    /// The details, which depend on the kind.
     pub data: Value,
 }
 
@@ -112,26 +112,26 @@ impl Event {
     }
 }
 
-/// Called when something is there for a listener that had nothing; it must not wait, and may come once too often.
+/// A callback for a listener whose queue was empty and has an event. It must not block, and spurious calls are possible.
 pub type Waker = Box<dyn Fn() + Send + Sync>;
 
-/// Hands events to listeners. `E` is the form of an event.
+/// A hub that delivers events to listeners. `E` is the type of an event.
 ///
-/// Emitting copies an event into the queue of each listener that wants its kind; where there is no room, the oldest goes
-/// and is counted. What has to go is dropped, and whoever waits is woken, when no lock is held.
+/// Emitting copies an event into the queue of each listener that wants its kind; a full queue drops its oldest event and
+/// counts it. Events are dropped and listeners are woken while no lock is held.
 #[derive(Debug)]
 pub struct EventHub<E = Arc<Event>> {
-    shared: Arc<Shared<E>>,
+    state: Arc<HubState<E>>,
 }
 
 #[derive(Debug)]
-struct Shared<E> {
-    /// Every kind that a listener wants.
+struct HubState<E> {
+    /// The kinds that any listener wants.
     wanted: AtomicU8,
-    queues: Mutex<Arc<[Arc<Queue<E>>]>>,
+    queues: Mutex<Arc<[Arc<ListenerQueue<E>>]>>,
 }
 
-struct Queue<E> {
+struct ListenerQueue<E> {
     kinds: Kinds,
     size: usize,
     waker: Option<Waker>,
@@ -145,15 +145,15 @@ struct Backlog<E> {
     is_closed: bool,
 }
 
-impl<E> std::fmt::Debug for Queue<E> {
+impl<E> std::fmt::Debug for ListenerQueue<E> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Queue").field("kinds", &self.kinds).field("size", &self.size).finish_non_exhaustive()
+        f.debug_struct("ListenerQueue").field("kinds", &self.kinds).field("size", &self.size).finish_non_exhaustive()
     }
 }
 
 impl<E> Default for EventHub<E> {
     fn default() -> Self {
-        Self { shared: Arc::new(Shared { wanted: AtomicU8::new(0), queues: Mutex::new(Arc::new([])) }) }
+        Self { state: Arc::new(HubState { wanted: AtomicU8::new(0), queues: Mutex::new(Arc::new([])) }) }
     }
 }
 
@@ -161,32 +161,32 @@ impl<E> EventHub<E> {
     /// True if there is a listener.
     #[must_use]
     pub fn is_watched(&self) -> bool {
-        self.shared.wanted.load(Ordering::Relaxed) != 0
+        self.state.wanted.load(Ordering::Relaxed) != 0
     }
 
-    /// True if a listener wants events of this kind; only then is one worth making.
+    /// True if a listener wants events of this kind. Otherwise there is no need to make one.
     #[must_use]
     pub fn wants(&self, kind: EventKind) -> bool {
-        Kinds::from_bits(self.shared.wanted.load(Ordering::Relaxed)).contains(kind)
+        Kinds::from_bits(self.state.wanted.load(Ordering::Relaxed)).contains(kind)
     }
 
-    /// Listens to events of some kinds, of which up to `size` wait to be taken.
+    /// Adds a listener for events of some kinds, with a queue of up to `size` events.
     #[must_use]
     pub fn listen(&self, kinds: Kinds, size: usize, waker: Option<Waker>) -> Listener<E> {
         let backlog = Mutex::new(Backlog { events: VecDeque::new(), dropped: 0, is_closed: false });
-        let queue = Arc::new(Queue { kinds, size: size.max(1), waker, backlog });
-        self.shared.change(|queues| queues.push(queue.clone()));
-        Listener { queue, shared: Arc::downgrade(&self.shared) }
+        let queue = Arc::new(ListenerQueue { kinds, size: size.max(1), waker, backlog });
+        self.state.change(|queues| queues.push(queue.clone()));
+        Listener { queue, state: Arc::downgrade(&self.state) }
     }
 }
 
 impl<E: Clone> EventHub<E> {
-    /// Tells of an event of a kind.
-    pub fn tell(&self, kind: EventKind, event: &E) {
+    /// Delivers an event of a kind.
+    pub fn publish(&self, kind: EventKind, event: &E) {
         if !self.wants(kind) {
             return;
         }
-        let queues = self.shared.queues.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let queues = self.state.queues.lock().unwrap_or_else(PoisonError::into_inner).clone();
         for queue in queues.iter().filter(|queue| queue.kinds.contains(kind)) {
             queue.push(event.clone());
         }
@@ -194,17 +194,17 @@ impl<E: Clone> EventHub<E> {
 }
 
 impl EventHub {
-    /// Tells of an event.
+    /// Delivers an event.
     pub fn emit(&self, event: Event) {
         let kind = event.kind;
         if self.wants(kind) {
-            self.tell(kind, &Arc::new(event));
+            self.publish(kind, &Arc::new(event));
         }
     }
 }
 
-impl<E> Shared<E> {
-    fn change(&self, change: impl FnOnce(&mut Vec<Arc<Queue<E>>>)) {
+impl<E> HubState<E> {
+    fn change(&self, change: impl FnOnce(&mut Vec<Arc<ListenerQueue<E>>>)) {
         let _old = {
             let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
             let mut changed = queues.to_vec();
@@ -216,7 +216,7 @@ impl<E> Shared<E> {
     }
 }
 
-impl<E> Queue<E> {
+impl<E> ListenerQueue<E> {
     fn backlog(&self) -> MutexGuard<'_, Backlog<E>> {
         self.backlog.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -240,52 +240,52 @@ impl<E> Queue<E> {
     }
 }
 
-/// The end of a queue where events are taken. When it is dropped, nothing more is kept for it.
+/// A listener, which takes events from its queue. Dropping it unsubscribes it.
 #[derive(Debug)]
 pub struct Listener<E = Arc<Event>> {
-    queue: Arc<Queue<E>>,
-    shared: Weak<Shared<E>>,
+    queue: Arc<ListenerQueue<E>>,
+    state: Weak<HubState<E>>,
 }
 
 impl<E> Listener<E> {
     /// Takes the oldest event, if there is one.
-    #[must_use = "nobody else gets what was taken"]
+    #[must_use = "the events are removed from the queue"]
     pub fn take(&self) -> Option<E> {
         self.queue.backlog().events.pop_front()
     }
 
-    /// Takes every event there is, oldest first.
-    #[must_use = "nobody else gets what was taken"]
+    /// Takes all events, oldest first.
+    #[must_use = "the events are removed from the queue"]
     pub fn take_all(&self) -> Vec<E> {
         std::mem::take(&mut self.queue.backlog().events).into()
     }
 
-    /// Whether there is nothing to take.
+    /// True if there are no events to take.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.queue.backlog().events.is_empty()
     }
 
-    /// Looks at every event there is, oldest first, unless somebody is just changing them.
+    /// Visits all events, oldest first. Does nothing while another thread holds the queue.
     ///
     /// # Errors
     ///
-    /// Whatever `look` stops with.
-    pub fn try_each<T>(&self, look: impl FnMut(&E) -> Result<(), T>) -> Result<(), T> {
-        self.queue.backlog.try_lock().map_or(Ok(()), |backlog| backlog.events.iter().try_for_each(look))
+    /// The first error of `visit`.
+    pub fn try_each<T>(&self, visit: impl FnMut(&E) -> Result<(), T>) -> Result<(), T> {
+        self.queue.backlog.try_lock().map_or(Ok(()), |backlog| backlog.events.iter().try_for_each(visit))
     }
 
-    /// How many events made room for newer ones.
+    /// The number of events that were dropped because the queue was full.
     #[must_use]
     pub fn dropped(&self) -> u64 {
         self.queue.backlog().dropped
     }
 
-    /// Stops listening; what is there can still be taken.
+    /// Unsubscribes. Events in the queue can still be taken.
     pub fn close(&self) {
         self.queue.backlog().is_closed = true;
-        if let Some(shared) = self.shared.upgrade() {
-            shared.change(|queues| queues.retain(|queue| !Arc::ptr_eq(queue, &self.queue)));
+        if let Some(state) = self.state.upgrade() {
+            state.change(|queues| queues.retain(|queue| !Arc::ptr_eq(queue, &self.queue)));
         }
     }
 }
@@ -293,7 +293,7 @@ impl<E> Listener<E> {
 impl<E> Drop for Listener<E> {
     fn drop(&mut self) {
         self.close();
-        // A call that is just telling may still know the queue, but not what is in it.
+        // A call that is emitting may still hold the queue; its events are dropped here.
         drop(self.take_all());
     }
 }

@@ -7,22 +7,17 @@ mod arguments;
 mod background;
 mod event;
 mod modes;
-mod notice;
 mod permission;
 mod prepare;
-mod queue;
-pub mod render;
 pub mod repair;
 mod reply;
 mod response;
 mod tool_call;
-pub mod wire;
 
 pub use arguments::{Accepted, ArgumentRules, Presets, ReadRepairs};
-pub use background::{Board, ID_LETTERS, Limits, task_id};
+pub use background::{Board, ID_LETTERS, Limits, Notice, task_id};
 pub use event::{Event, EventHub, EventKind, Kinds, Listener, Waker};
 pub use modes::{ArgumentMode, Behaviour, ErrorMode, ErrorSource, RepairMode, RunIn};
-pub use notice::Notice;
 pub use permission::{
     ApprovalRequest, CallInfo, CheckedArguments, Decided, DecidedBy, Host, Next, Outlook, PermissionStage, Permissions,
     Preview, Resumption, Route, Standing, ToolFacts, Unfit, Waiting,

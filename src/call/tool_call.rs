@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
-use super::repair::Reading;
+use super::repair::ParsedArguments;
 use crate::policy::Redaction;
 use crate::schema::check::ValuePath;
 
@@ -51,9 +51,9 @@ impl ToolCall {
 
     /// A call whose arguments were read from text, or could not be.
     #[must_use]
-    pub fn with_arguments(name: impl Into<String>, read: Result<Reading, CallError>) -> Self {
+    pub fn with_arguments(name: impl Into<String>, read: Result<ParsedArguments, CallError>) -> Self {
         match read {
-            Ok(Reading { arguments, repairs, is_truncated, has_duplicate_keys }) => {
+            Ok(ParsedArguments { arguments, repairs, is_truncated, has_duplicate_keys }) => {
                 Self { repairs, is_truncated, has_duplicate_keys, ..Self::new(name, arguments) }
             }
             Err(error) => Self::unreadable(name, error),

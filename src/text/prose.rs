@@ -1,22 +1,22 @@
-//! Where in a message a call could begin: not in code fences, not in inline code, not in quotes, not in thoughts or comments.
+//! A scanner for the places in a message where a call can begin: not in code fences, inline code, quotes, thoughts or comments.
 //!
-//! Markdown is followed as far as a model writes it, byte by byte, so that it does not matter how the text was cut.
+//! It reads the Markdown that models write, byte by byte, so that the result does not depend on how the text was cut.
 
 use memchr::{memchr, memchr2, memchr3};
 
-use super::Spot;
+use super::MAX_CALL_BYTES;
 use super::aside::Aside;
-use super::limits::CALL_BYTES;
-use super::opening::{Tag, closing_tag};
+use super::format::StartKind;
 use super::quotation::{Quotations, may_begin_mark};
+use super::tag::{TagMatch, closing_tag};
 
-/// The elements that calls are written in.
+/// The elements that hold calls.
 const CALLS: [&str; 4] = ["tool_call", "function", "invoke", "function_calls"];
 
-/// How many blanks may stand before the mark that closes a fence, beyond those before the mark that opened it.
+/// The maximum indentation of the line that closes a fence, beyond that of the line that opened it.
 const INDENT: usize = 3;
 
-/// How far a line has been looked at.
+/// The state of the scanner within a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Line {
     /// Only blanks and markers of lists so far.
@@ -25,17 +25,17 @@ enum Line {
     Bullet { mark: u8 },
     /// The number of a list, if a dot or a bracket follows.
     Number,
-    /// A line of one letter that parts paragraphs, if it is long enough.
+    /// A horizontal rule, if it is long enough.
     Rule { mark: u8, length: usize },
-    /// Behind the mark of a block quote: only blanks, or the mark of a fence.
+    /// After the `>` of a block quote: only blanks, or the mark of a fence.
     Quoted { mark: u8, length: usize },
     /// A run of backticks or tildes.
     Run { mark: u8, length: usize, is_first: bool },
-    /// What stands behind the mark of a fence that opens.
+    /// The info string of a fence that opens.
     Info { mark: u8, length: usize },
-    /// What stands behind the mark of a fence that could close.
+    /// The text after the mark of a fence that may close.
     AfterFence,
-    /// Anything.
+    /// After the start of the line.
     Middle,
 }
 
@@ -49,83 +49,81 @@ struct Fence {
 
 /// Inline code that is open.
 #[derive(Debug, Clone, Copy)]
-struct Code {
-    /// The length of the mark that it began with.
+struct InlineCode {
+    /// The length of its opening mark.
     length: usize,
-    /// The quotations before it: marks in code are no marks.
+    /// The quotations before it: quotation marks in code do not count.
     quotations: Quotations,
-    /// Whether it began in a line before, so that it is code only if it is closed in this paragraph.
+    /// True if it began in an earlier line, so that it is code only if it is closed in this paragraph.
     is_older: bool,
-    /// Whether it is known to be code.
+    /// True if it is known to be code.
     is_certain: bool,
 }
 
-/// A block quote.
+/// The state of a block quote.
 #[derive(Debug, Clone, Copy, Default)]
 struct BlockQuote {
     /// The line begins with its mark.
     is_marked: bool,
-    /// The line goes on with a paragraph of the quote, with or without a mark.
+    /// The line continues a paragraph of the quote, with or without a mark.
     is_open: bool,
-    /// The quote is in a fence of its own.
+    /// The quote is in a code fence of its own.
     is_fenced: bool,
 }
 
-/// A look ahead for the end of inline code.
+/// A search for the end of inline code.
 #[derive(Debug, Clone, Copy, Default)]
-struct Search {
+struct CodeEndSearch {
     at: usize,
     run: usize,
     is_blank: bool,
-    /// Whether the call in it has ended: only then a blank line ends the paragraph.
+    /// True if the call in it has ended: only then does a blank line end the paragraph.
     is_behind_call: bool,
 }
 
-/// Follows the text between calls.
+/// The scanner of the text between calls.
 #[derive(Debug)]
 pub(super) struct Prose {
     line: Line,
-    /// The column of the first letter of the line.
+    /// The column of the first character of the line.
     indent: usize,
     fence: Option<Fence>,
-    code: Option<Code>,
-    search: Option<Search>,
+    code: Option<InlineCode>,
+    search: Option<CodeEndSearch>,
     block_quote: BlockQuote,
     quotations: Quotations,
-    /// Whether the text is in a call that stands between quotation marks; marks in it are no marks.
+    /// True inside a call between quotation marks, in which quotation marks do not count.
     is_in_shown: bool,
     aside: Option<Aside>,
-    /// The last letter before the text at hand.
+    /// The last character before the text at hand.
     before: Option<char>,
-    /// The last one that is no blank.
+    /// The last one that is not blank.
     visible: Option<char>,
-    /// Whether nothing of this counts.
-    is_plain: bool,
 }
 
-/// A place where a call could begin.
+/// A place where a call can begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Candidate {
     pub(super) at: usize,
-    pub(super) spot: Spot,
-    /// Whether it stands in code or in a quote.
+    pub(super) kind: StartKind,
+    /// True if it is in code or in a quotation.
     pub(super) is_code: bool,
-    /// Whether that is so only if inline code is closed later.
+    /// True if that depends on inline code being closed later.
     pub(super) is_doubtful: bool,
-    /// Whether a thought or an echoed result could begin there.
+    /// True if a thought or an echoed result can begin there.
     pub(super) may_hide: bool,
 }
 
 impl Candidate {
-    /// A place in the open.
-    pub(super) fn plain(at: usize, spot: Spot) -> Self {
-        Self { at, spot, is_code: false, is_doubtful: false, may_hide: false }
+    /// A place outside of code and quotations.
+    pub(super) fn plain(at: usize, kind: StartKind) -> Self {
+        Self { at, kind, is_code: false, is_doubtful: false, may_hide: false }
     }
 }
 
 impl Prose {
-    /// Follows a text from its beginning; if it is plain, code and quotes are like any other text.
-    pub(super) fn new(is_plain: bool) -> Self {
+    /// Starts at the beginning of a message.
+    pub(super) fn new() -> Self {
         Self {
             line: Line::Start,
             indent: 0,
@@ -138,11 +136,10 @@ impl Prose {
             aside: None,
             before: None,
             visible: None,
-            is_plain,
         }
     }
 
-    /// Keeps what has to be known of a text that is let go of.
+    /// Keeps the last characters of a text that is removed.
     pub(super) fn remember(&mut self, text: &str) {
         self.visible = self.visible_before(text);
         self.before = self.letter_before(text);
@@ -152,34 +149,30 @@ impl Prose {
         text.chars().next_back().or(self.before)
     }
 
-    /// The last letter before the end of a text that is no blank.
+    /// The last character of a text that is not blank.
     fn visible_before(&self, text: &str) -> Option<char> {
         text.trim_end_matches([' ', '\t']).chars().next_back().or(self.visible)
     }
 
-    /// The last letter before a place in its line.
+    /// The last character before a place in its line that is not blank.
     pub(super) fn word_before(&self, text: &str, at: usize) -> Option<char> {
         self.visible_before(&text[..at]).filter(|letter| *letter != '\n')
     }
 
-    /// The thought, the comment or the result that the text is in.
+    /// The thought, comment or result that the text is in.
     pub(super) fn aside(&self) -> Option<Aside> {
         self.aside
     }
 
-    /// Begins such an element, or ends it: what was open before it still is.
-    pub(super) fn hide(&mut self, aside: Option<Aside>) {
+    /// Begins or ends such an element. Quotations and code that were open before stay open.
+    pub(super) fn set_aside(&mut self, aside: Option<Aside>) {
         self.aside = aside;
         self.line = Line::Middle;
     }
 
-    /// The next place where a call could begin, from a byte on; everything before it has been followed.
+    /// Scans from a byte to the next place where a call can begin.
     pub(super) fn next(&mut self, text: &str, from: usize, wants_lines: bool) -> Option<Candidate> {
         let bytes = text.as_bytes();
-        if self.is_plain {
-            let at = from + memchr(b'<', &bytes[from..])?;
-            return Some(Candidate::plain(at, Spot::Tag));
-        }
         let mut at = from;
         if let Some(aside) = self.aside {
             let found = match aside {
@@ -188,20 +181,20 @@ impl Prose {
             };
             at += found?;
             if bytes[at] != b'\n' {
-                return Some(Candidate { is_code: true, ..Candidate::plain(at, Spot::Tag) });
+                return Some(Candidate { is_code: true, ..Candidate::plain(at, StartKind::Tag) });
             }
-            self.hide(None);
+            self.set_aside(None);
         }
         while let Some(byte) = bytes.get(at).copied() {
             if self.quotations.wants_next()
                 && let Some(letter) = text[at..].chars().next()
             {
-                self.quotations.see(letter);
+                self.quotations.peek(letter);
             }
             match self.line {
                 Line::Start if wants_lines && self.is_first_letter(byte) => {
                     let is_doubtful = self.code.is_some() && !matches!(byte, b'`' | b'~');
-                    return Some(Candidate { is_doubtful, ..Candidate::plain(at, Spot::Line) });
+                    return Some(Candidate { is_doubtful, ..Candidate::plain(at, StartKind::Line) });
                 }
                 Line::Middle => {
                     at = self.skip(bytes, at);
@@ -224,10 +217,10 @@ impl Prose {
             _ => self.quotations.is_open(),
         };
         let is_code = is_inside || is_quoted || self.block_quote.is_open;
-        Candidate { at, spot: Spot::Tag, is_code, is_doubtful: is_doubtful && !is_code, may_hide: !is_inside }
+        Candidate { at, kind: StartKind::Tag, is_code, is_doubtful: is_doubtful && !is_code, may_hide: !is_inside }
     }
 
-    /// Follows one letter, or looks at it as part of something else: then the same place is given back.
+    /// Scans one character. Returns the same place if the character has to be read again in the new state.
     fn follow(&mut self, text: &str, at: usize) -> usize {
         let reads_marks = self.reads_marks();
         let next = self.step(text.as_bytes(), at);
@@ -250,12 +243,12 @@ impl Prose {
         is_prose && self.fence.is_none() && !self.block_quote.is_marked && !self.is_in_shown
     }
 
-    /// Goes over a place where no call began.
+    /// Passes a place where no call began.
     pub(super) fn pass(&mut self, text: &str, candidate: Candidate) -> usize {
-        if candidate.spot == Spot::Tag || self.is_plain { candidate.at + 1 } else { self.follow(text, candidate.at) }
+        if candidate.kind == StartKind::Tag { candidate.at + 1 } else { self.follow(text, candidate.at) }
     }
 
-    /// Goes over a call that is only shown.
+    /// Passes a call in code or in a quotation, which is shown and not made.
     pub(super) fn pass_shown(&mut self) {
         if let Some(aside) = &mut self.aside {
             *aside = aside.with_call();
@@ -266,7 +259,7 @@ impl Prose {
         }
     }
 
-    /// Sees whether a call between quotation marks ends at a tag; `None` if more has to come.
+    /// Checks whether a call between quotation marks ends at a tag; `None` if more text is needed.
     pub(super) fn end_shown(&mut self, rest: &str, is_last: bool) -> Option<()> {
         if self.is_in_shown {
             let is_end = ends_call(rest, is_last)?;
@@ -275,12 +268,14 @@ impl Prose {
         Some(())
     }
 
-    /// Decides whether a doubtful place is in code, by what follows; `None` if more has to come.
-    pub(super) fn settle(&mut self, rest: &str, candidate: Candidate, is_last: bool) -> Option<bool> {
+    /// Decides by the text that follows whether a doubtful place is in code; `None` if more text is needed.
+    pub(super) fn is_in_code(&mut self, rest: &str, candidate: Candidate, is_last: bool) -> Option<bool> {
         let Some(code) = self.code else { return Some(false) };
-        let mut search =
-            self.search.take().unwrap_or(Search { is_behind_call: candidate.spot == Spot::Line, ..Search::default() });
-        match search.go_on(rest, code.length, is_last) {
+        let mut search = self
+            .search
+            .take()
+            .unwrap_or(CodeEndSearch { is_behind_call: candidate.kind == StartKind::Line, ..CodeEndSearch::default() });
+        match search.advance(rest, code.length, is_last) {
             None => {
                 self.search = Some(search);
                 None
@@ -293,7 +288,7 @@ impl Prose {
         }
     }
 
-    /// Goes on behind a call.
+    /// Continues after a call.
     pub(super) fn resume(&mut self, is_new_line: bool) {
         self.line = if is_new_line { Line::Start } else { Line::Middle };
         self.indent = 0;
@@ -308,7 +303,7 @@ impl Prose {
             && !matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | b'>')
     }
 
-    /// The next byte in the middle of a line that matters.
+    /// The next relevant byte in the middle of a line.
     fn skip(&self, bytes: &[u8], from: usize) -> usize {
         let rest = &bytes[from..];
         let found = if self.quotations.wants_next() {
@@ -318,12 +313,12 @@ impl Prose {
         } else if self.is_in_shown {
             memchr3(b'\n', b'<', b'`', rest)
         } else {
-            rest.iter().position(|byte| MATTERS[usize::from(*byte)])
+            rest.iter().position(|byte| RELEVANT[usize::from(*byte)])
         };
         found.map_or(bytes.len(), |length| from + length)
     }
 
-    /// Follows one byte; where it is looked at again as part of something else, the same place is given back.
+    /// Scans one byte. Returns the same place if the byte has to be read again in the new state.
     fn step(&mut self, bytes: &[u8], at: usize) -> usize {
         let Some(byte) = bytes.get(at).copied() else { return at };
         if byte == b'\n' {
@@ -351,13 +346,13 @@ impl Prose {
                     }
                     _ => Line::Middle,
                 };
-                // A tag that the line begins with could begin a call.
+                // A tag at the start of the line can begin a call.
                 if byte == b'<' { at } else { at + 1 }
             }
             Line::Bullet { .. } | Line::Number => {
                 self.line = match (self.line, byte) {
                     (Line::Bullet { mark }, b' ' | b'\t') => {
-                        // A new item of a list is not part of the paragraph before it; a number could be.
+                        // A new list item does not continue the paragraph before it; a number may.
                         self.block_quote.is_open &= mark == 0;
                         Line::Start
                     }
@@ -417,7 +412,7 @@ impl Prose {
         }
     }
 
-    /// Follows the beginning of a line of a block quote, to know whether a paragraph goes on behind it.
+    /// Scans the start of a line of a block quote, to know whether a paragraph follows.
     fn step_quoted(&mut self, byte: u8, mark: u8, length: usize, at: usize) -> usize {
         match byte {
             b' ' | b'\t' | b'\r' | b'>' if length == 0 => return at + 1,
@@ -438,7 +433,7 @@ impl Prose {
     }
 
     fn open_code(&mut self, length: usize) {
-        self.code = Some(Code { length, quotations: self.quotations, is_older: false, is_certain: false });
+        self.code = Some(InlineCode { length, quotations: self.quotations, is_older: false, is_certain: false });
     }
 
     fn end_run(&mut self, mark: u8, length: usize, is_first: bool) {
@@ -472,7 +467,7 @@ impl Prose {
         match self.line {
             Line::Info { mark, length } => {
                 self.fence = Some(Fence { mark, length, indent: self.indent });
-                // A fence ends the paragraph: a mark that was not closed was none.
+                // A fence ends the paragraph: an unclosed mark before it was not code.
                 self.code = None;
                 self.block_quote.is_open = false;
             }
@@ -497,9 +492,9 @@ impl Prose {
     }
 }
 
-impl Search {
-    /// Looks on for the mark that closes inline code: `false` if the paragraph ends without it.
-    fn go_on(&mut self, rest: &str, length: usize, is_last: bool) -> Option<bool> {
+impl CodeEndSearch {
+    /// Continues the search for the mark that closes inline code; `false` if the paragraph ends without it.
+    fn advance(&mut self, rest: &str, length: usize, is_last: bool) -> Option<bool> {
         let bytes = rest.as_bytes();
         while let Some(byte) = bytes.get(self.at).copied() {
             if byte != b'`' && self.run == length {
@@ -516,8 +511,8 @@ impl Search {
             }
             self.is_blank = byte == b'\n' || self.is_blank && matches!(byte, b' ' | b'\t' | b'\r');
             self.at += 1;
-            // What is too long to be a call is not looked through.
-            if self.at > CALL_BYTES {
+            // Text that is too long for a call is not searched.
+            if self.at > MAX_CALL_BYTES {
                 return Some(true);
             }
         }
@@ -525,29 +520,29 @@ impl Search {
     }
 }
 
-/// Sees whether the closing tag of a call begins a text; `None` if more has to come.
+/// Checks whether a text begins with the closing tag of a call; `None` if more text is needed.
 fn ends_call(rest: &str, is_last: bool) -> Option<bool> {
     let mut is_unsure = false;
     for name in CALLS {
         match closing_tag(rest, name) {
-            Tag::Yes(_) => return Some(true),
-            Tag::Unsure => is_unsure = true,
-            Tag::No => {}
+            TagMatch::Yes(_) => return Some(true),
+            TagMatch::Unsure => is_unsure = true,
+            TagMatch::No => {}
         }
     }
     (is_last || !is_unsure).then_some(false)
 }
 
-/// The bytes that matter in prose.
-const MATTERS: [bool; 256] = {
-    let mut matters = [false; 256];
+/// The relevant bytes in prose.
+const RELEVANT: [bool; 256] = {
+    let mut relevant = [false; 256];
     let mut byte = 0u8;
     loop {
-        matters[byte as usize] = matches!(byte, b'\n' | b'<' | b'`') || may_begin_mark(byte);
+        relevant[byte as usize] = matches!(byte, b'\n' | b'<' | b'`') || may_begin_mark(byte);
         if byte == u8::MAX {
             break;
         }
         byte += 1;
     }
-    matters
+    relevant
 };

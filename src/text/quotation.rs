@@ -1,20 +1,20 @@
-//! The quotation marks of a paragraph: which of them are open, so that a call between them is known to be a quotation.
+//! The open quotation marks of a paragraph, so that a call between them is known to be a quotation.
 //!
-//! A mark is read by its neighbours, as typesetters do: one behind a blank opens, one behind a word closes, one inside of a word is an
-//! apostrophe. In doubt a mark opens rather than closes, because a call that is quoted must not run. A blank line closes everything.
+//! The neighbours of a mark decide: after a blank it opens, after a word it closes, inside a word it is an apostrophe.
+//! In doubt a mark opens rather than closes, because a quoted call must not run. A blank line closes everything.
 
-/// The most quotations that are told apart; deeper ones count as the deepest.
+/// The maximum depth of nested quotations; deeper ones are not counted.
 const DEPTH: usize = 32;
 
-/// The longest word that an apostrophe may begin.
+/// The maximum length of a word that an apostrophe can begin.
 const ELISION: usize = 5;
 
-/// Words that begin with an apostrophe, which is not a mark there; so do decades, `'90s`.
+/// Words that begin with an apostrophe, which is not a quotation mark there. Decades such as `'90s` do, too.
 const ELISIONS: [&str; 5] = ["tis", "twas", "em", "til", "cause"];
 
 /// A kind of quotation, by the mark that opens it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum QuoteKind {
     /// `"…"`
     Straight,
     /// `'…'`
@@ -43,48 +43,53 @@ enum Kind {
     WhiteCorner,
 }
 
-/// The place of a mark between its neighbours.
+/// The characters before and after a mark.
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct Neighbours {
     before: Option<char>,
     after: char,
 }
 
-impl Place {
-    /// Inside of a word.
+impl Neighbours {
+    /// True inside a word.
     fn is_apostrophe(self) -> bool {
         self.before.is_some_and(is_word) && is_word(self.after)
     }
 
-    /// Behind a blank or what opens, and before what is no blank.
+    /// True for an apostrophe at the start of a word, `’90s`.
+    fn begins_word(self) -> bool {
+        is_word(self.after) && self.before.is_none_or(char::is_whitespace)
+    }
+
+    /// True after a blank or an opening character and before one that is neither blank nor closing.
     fn is_left(self) -> bool {
         let opens = self.before.is_none_or(|letter| letter.is_whitespace() || letter == ',' || is_opening(letter));
         opens && !self.after.is_whitespace() && !is_closing(self.after)
     }
 
-    /// Where a mark opens a quotation in one of the same marks. Between ideographs there are no blanks to tell: there it closes.
+    /// True if the mark opens a quotation within one of the same marks. After an ideograph, where no blank can decide, it closes.
     fn is_nested(self) -> bool {
         self.is_left() && !self.before.is_some_and(is_ideograph)
     }
 
-    /// Where a mark can only be the end of a quotation that began elsewhere.
+    /// True if the mark can only end a quotation.
     fn is_right(self) -> bool {
         let closes = self.before.is_some_and(|letter| !letter.is_whitespace() && !is_opening(letter));
         closes && (self.after.is_whitespace() || is_closing(self.after))
     }
 
-    /// Inches and feet.
+    /// True after a digit, where the mark stands for inches or feet.
     fn is_measure(self) -> bool {
         self.before.is_some_and(|letter| letter.is_ascii_digit())
     }
 }
 
-/// Letters and digits of scripts that part their words by blanks.
+/// True for letters and digits of scripts that separate words by blanks.
 fn is_word(letter: char) -> bool {
     letter.is_alphanumeric() && !is_ideograph(letter)
 }
 
-/// Scripts that write words without blanks between them, where a mark begins right behind a letter.
+/// True for scripts that write words without blanks, where a mark can open right after a letter.
 fn is_ideograph(letter: char) -> bool {
     matches!(letter, '\u{e00}'..='\u{eff}' | '\u{1780}'..='\u{17ff}' | '\u{2e80}'..='\u{a4cf}' | '\u{ac00}'..='\u{d7af}'
         | '\u{f900}'..='\u{faff}' | '\u{ff00}'..='\u{ffef}' | '\u{20000}'..='\u{3ffff}')
@@ -101,14 +106,14 @@ fn is_closing(letter: char) -> bool {
     ".,;:!?)]}…。，、；：！？）】》」』".contains(letter)
 }
 
-/// The quotations that are open, and what is not known yet.
+/// The open quotations, and the mark that is not decided yet.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Quotations {
-    open: [Kind; DEPTH],
+    open: [QuoteKind; DEPTH],
     depth: usize,
-    /// A mark whose next letter has not come, and the letter before it.
+    /// A mark whose next character has not arrived, and the character before it.
     pending: Option<(char, Option<char>)>,
-    /// The word behind a single mark that has just opened.
+    /// The word after a single mark that has just opened.
     word: Option<Word>,
 }
 
@@ -120,7 +125,7 @@ struct Word {
 }
 
 impl Word {
-    /// Whether the mark before it stands for letters that are left out.
+    /// True if the mark before it stands for omitted letters.
     fn is_elision(&self) -> bool {
         let word = &self.letters[..self.length];
         let is_decade = matches!(word, [b'0'..=b'9', b'0'..=b'9'] | [b'0'..=b'9', b'0'..=b'9', b's']);
@@ -130,7 +135,7 @@ impl Word {
 
 impl Quotations {
     pub(super) fn new() -> Self {
-        Self { open: [Kind::Straight; DEPTH], depth: 0, pending: None, word: None }
+        Self { open: [QuoteKind::Straight; DEPTH], depth: 0, pending: None, word: None }
     }
 
     /// True if the text is between marks.
@@ -138,20 +143,20 @@ impl Quotations {
         self.depth > 0
     }
 
-    /// Ends all of them, as a blank line does.
+    /// Closes all of them, as a blank line does.
     pub(super) fn close_all(&mut self) {
         *self = Self::new();
     }
 
-    /// True if the next letter matters, whichever it is.
+    /// True if the next character decides something, whichever it is.
     pub(super) fn wants_next(&self) -> bool {
         self.pending.is_some() || self.word.is_some()
     }
 
-    /// Sees which letter comes next. To see it again changes nothing.
-    pub(super) fn see(&mut self, letter: char) {
+    /// Decides the pending mark by the next character. Doing it twice changes nothing.
+    pub(super) fn peek(&mut self, letter: char) {
         if let Some((mark, before)) = self.pending.take() {
-            self.settle(mark, Place { before, after: letter });
+            self.decide(mark, Neighbours { before, after: letter });
         }
         if let Some(word) = self.word.filter(|_| !is_word(letter)) {
             self.word = None;
@@ -161,12 +166,12 @@ impl Quotations {
         }
     }
 
-    /// Goes over a letter that was seen.
+    /// Passes a character that was peeked at.
     pub(super) fn pass(&mut self, letter: char, before: Option<char>) {
         if let Some(word) = &mut self.word {
             match (word.letters.get_mut(word.length), u8::try_from(letter)) {
-                (Some(place), Ok(byte)) => {
-                    *place = byte;
+                (Some(slot), Ok(byte)) => {
+                    *slot = byte;
                     word.length += 1;
                 }
                 _ => self.word = None,
@@ -177,95 +182,90 @@ impl Quotations {
         }
     }
 
-    /// Decides what a mark does.
-    fn settle(&mut self, mark: char, place: Place) {
+    /// Opens or closes a quotation.
+    fn decide(&mut self, mark: char, near: Neighbours) {
         match mark {
-            '"' | '\u{ff02}' => self.straight(place),
-            '\'' => {
-                if !place.is_apostrophe() {
-                    self.single(place);
-                }
+            '"' | '\u{ff02}' => self.straight(near),
+            '\'' if !near.is_apostrophe() => self.single(near),
+            '“' if !near.is_left() && self.close(&[QuoteKind::Low]) => {}
+            '“' => self.push(QuoteKind::Curly),
+            '”' if self.close(&[QuoteKind::Curly, QuoteKind::Low, QuoteKind::Right]) => {}
+            '”' if near.is_left() => self.push(QuoteKind::Right),
+            '„' => self.push(QuoteKind::Low),
+            '‘' if !near.is_left() && self.close(&[QuoteKind::LowSingle]) => {}
+            '‘' => self.push_single(QuoteKind::CurlySingle),
+            '’' if !near.is_apostrophe() && !near.begins_word() => {
+                self.close(&[QuoteKind::CurlySingle, QuoteKind::LowSingle]);
             }
-            '“' if !place.is_left() && self.close(&[Kind::Low]) => {}
-            '“' => self.push(Kind::Curly),
-            '”' if self.close(&[Kind::Curly, Kind::Low, Kind::Right]) => {}
-            '”' if place.is_left() => self.push(Kind::Right),
-            '„' => self.push(Kind::Low),
-            '‘' if !place.is_left() && self.close(&[Kind::LowSingle]) => {}
-            '‘' => self.push_single(Kind::CurlySingle),
-            '’' if !place.is_apostrophe() && !self.begins_word(place) => {
-                self.close(&[Kind::CurlySingle, Kind::LowSingle]);
-            }
-            '‚' => self.push(Kind::LowSingle),
-            '«' if !place.is_left() && self.close(&[Kind::AngleInward]) => {}
-            '«' => self.push(Kind::Angle),
-            '»' if self.close(&[Kind::Angle]) => {}
-            '»' if place.is_left() => self.push(Kind::AngleInward),
-            '‹' if !place.is_left() && self.close(&[Kind::SingleAngleInward]) => {}
-            '‹' => self.push(Kind::SingleAngle),
-            '›' if self.close(&[Kind::SingleAngle]) => {}
-            '›' if place.is_left() => self.push(Kind::SingleAngleInward),
-            '「' | '｢' => self.push(Kind::Corner),
-            '『' => self.push(Kind::WhiteCorner),
+            '‚' => self.push(QuoteKind::LowSingle),
+            '«' if !near.is_left() && self.close(&[QuoteKind::AngleInward]) => {}
+            '«' => self.push(QuoteKind::Angle),
+            '»' if self.close(&[QuoteKind::Angle]) => {}
+            '»' if near.is_left() => self.push(QuoteKind::AngleInward),
+            '‹' if !near.is_left() && self.close(&[QuoteKind::SingleAngleInward]) => {}
+            '‹' => self.push(QuoteKind::SingleAngle),
+            '›' if self.close(&[QuoteKind::SingleAngle]) => {}
+            '›' if near.is_left() => self.push(QuoteKind::SingleAngleInward),
+            '「' | '｢' => self.push(QuoteKind::Corner),
+            '『' => self.push(QuoteKind::WhiteCorner),
             '」' | '｣' => {
-                self.close(&[Kind::Corner]);
+                self.close(&[QuoteKind::Corner]);
             }
             '』' => {
-                self.close(&[Kind::WhiteCorner]);
+                self.close(&[QuoteKind::WhiteCorner]);
             }
             _ => {}
         }
     }
 
-    fn straight(&mut self, place: Place) {
-        if self.has(Kind::Straight) {
-            // A quotation that holds another in the same marks.
-            if place.is_left() {
-                self.push(Kind::Straight)
+    fn straight(&mut self, near: Neighbours) {
+        if self.has(QuoteKind::Straight) {
+            // A quotation within another in the same marks.
+            if near.is_left() {
+                self.push(QuoteKind::Straight);
             } else {
-                _ = self.close(&[Kind::Straight])
+                self.close(&[QuoteKind::Straight]);
             }
             return;
         }
-        let is_end = !place.is_left() && self.close(&[Kind::Low]);
-        if !is_end && !place.is_measure() && !place.is_right() {
-            self.push(Kind::Straight);
+        let is_end = !near.is_left() && self.close(&[QuoteKind::Low]);
+        if !is_end && !near.is_measure() && !near.is_right() {
+            self.push(QuoteKind::Straight);
         }
     }
 
-    fn single(&mut self, place: Place) {
-        if self.has(Kind::Single) {
-            if place.is_nested() { self.push_single(Kind::Single) } else { _ = self.close(&[Kind::Single]) }
-        } else if !place.is_measure() && !place.is_right() && !place.before.is_some_and(is_word) {
-            self.push_single(Kind::Single);
+    fn single(&mut self, near: Neighbours) {
+        if self.has(QuoteKind::Single) {
+            if near.is_nested() {
+                self.push_single(QuoteKind::Single);
+            } else {
+                self.close(&[QuoteKind::Single]);
+            }
+        } else if !near.is_measure() && !near.is_right() && !near.before.is_some_and(is_word) {
+            self.push_single(QuoteKind::Single);
         }
     }
 
-    /// An apostrophe that a word begins with, `’90s`.
-    fn begins_word(&self, place: Place) -> bool {
-        is_word(place.after) && place.before.is_none_or(char::is_whitespace)
-    }
-
-    fn has(&self, kind: Kind) -> bool {
+    fn has(&self, kind: QuoteKind) -> bool {
         self.open[..self.depth].contains(&kind)
     }
 
-    fn push(&mut self, kind: Kind) {
-        if let Some(place) = self.open.get_mut(self.depth) {
-            *place = kind;
+    fn push(&mut self, kind: QuoteKind) {
+        if let Some(slot) = self.open.get_mut(self.depth) {
+            *slot = kind;
             self.depth += 1;
         }
     }
 
-    fn push_single(&mut self, kind: Kind) {
+    fn push_single(&mut self, kind: QuoteKind) {
         if self.depth < DEPTH {
             self.push(kind);
             self.word = Some(Word::default());
         }
     }
 
-    /// Ends the last quotation of one of these kinds, with those inside of it; `false` if there is none.
-    fn close(&mut self, kinds: &[Kind]) -> bool {
+    /// Closes the last quotation of one of these kinds and those inside it; `false` if there is none.
+    fn close(&mut self, kinds: &[QuoteKind]) -> bool {
         let last = self.open[..self.depth].iter().rposition(|open| kinds.contains(open));
         self.depth = last.unwrap_or(self.depth);
         last.is_some()
@@ -296,7 +296,7 @@ fn is_mark(letter: char) -> bool {
     )
 }
 
-/// True if a mark could begin with this byte.
+/// True if the UTF-8 form of a mark can begin with this byte.
 pub(super) const fn may_begin_mark(byte: u8) -> bool {
     matches!(byte, b'"' | b'\'' | 0xc2 | 0xe2 | 0xe3 | 0xef)
 }
@@ -309,7 +309,7 @@ mod tests {
         let mut quotations = Quotations::new();
         let mut before = None;
         for letter in text.chars().chain(['<']) {
-            quotations.see(letter);
+            quotations.peek(letter);
             if letter != '<' {
                 quotations.pass(letter, before);
             }
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_before_a_word_opens_and_one_behind_it_closes() {
+    fn a_mark_before_a_word_opens_and_one_after_it_closes() {
         for (open, close) in [
             ("\"", "\""),
             ("'", "'"),

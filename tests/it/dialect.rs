@@ -10,7 +10,8 @@ mod shape;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use toolcrib::schema::dialect::{Dialect, Encoded, Loss};
+use toolcrib::provider::Dialect;
+use toolcrib::schema::dialect::{Encoded, Loss};
 use toolcrib::schema::{Document, Node};
 
 pub(crate) fn encode(dialect: Dialect, parameters: &Value) -> Encoded {

@@ -136,7 +136,7 @@ struct Link(Arc<EventHub<Chain>>, AtomicBool);
 impl Drop for Link {
     fn drop(&mut self) {
         if self.1.load(Ordering::SeqCst) {
-            self.0.tell(EventKind::Error, &Chain(Arc::new(Link(self.0.clone(), AtomicBool::new(false)))));
+            self.0.publish(EventKind::Error, &Chain(Arc::new(Link(self.0.clone(), AtomicBool::new(false)))));
         }
     }
 }
@@ -150,7 +150,7 @@ fn an_event_is_dropped_and_a_listener_woken_while_no_lock_is_held() {
     let listener = hub.listen(Kinds::ALL, 1, Some(waker));
 
     for _ in 0..3 {
-        hub.tell(EventKind::Chunk, &Chain(Arc::new(Link(hub.clone(), AtomicBool::new(true)))));
+        hub.publish(EventKind::Chunk, &Chain(Arc::new(Link(hub.clone(), AtomicBool::new(true)))));
     }
 
     assert!(listener.dropped() >= 2);

@@ -10,7 +10,8 @@ use toolcrib::json::invisible::is_invisible;
 use toolcrib::policy::{AuditRecord, Decision};
 use toolcrib::schema::check::{Checker, Mode};
 use toolcrib::schema::{Document, Node};
-use toolcrib::text::tell::{Form, ToolFacts, instructions, write_call};
+use toolcrib::text::TextFormat;
+use toolcrib::text::instructions::{ToolDescription, instructions, write_call};
 
 /// The characters of all planes that have any beyond ideographs, but ASCII and blanks, which each place treats in its own way.
 fn characters() -> Vec<char> {
@@ -51,12 +52,12 @@ fn refused(text: &str) -> String {
 
 fn described(text: &str) -> String {
     let parameters = Document::new(&Node::from(json!({"type": "object", "properties": {}})));
-    instructions(Form::Xml, &[ToolFacts { name: "t", description: text, parameters: &parameters }])
+    instructions(TextFormat::Xml, &[ToolDescription { name: "t", description: text, parameters: &parameters }])
 }
 
 fn written(text: &str) -> String {
     let arguments = json!({"text": text});
-    write_call(Form::Hermes, "t", arguments.as_object().expect("an object"))
+    write_call(TextFormat::Hermes, "t", arguments.as_object().expect("an object"))
 }
 
 #[test]

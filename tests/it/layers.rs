@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The modules of the core; each may use those before it.
-const LAYERS: [&str; 14] = [
+const LAYERS: [&str; 15] = [
     "string_enum",
     "sync",
     "error",
@@ -19,6 +19,7 @@ const LAYERS: [&str; 14] = [
     "registry",
     "call",
     "trace",
+    "provider",
     "text",
     "native",
 ];

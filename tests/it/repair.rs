@@ -9,9 +9,9 @@ mod property;
 
 use serde_json::{Value, json};
 use toolcrib::call::RepairKind::{self, *};
-use toolcrib::call::repair::{MOST_BYTES, Reading, read, read_strictly};
+use toolcrib::call::repair::{MAX_BYTES, ParsedArguments, read, read_strictly};
 
-fn kinds(reading: &Reading) -> Vec<RepairKind> {
+fn kinds(reading: &ParsedArguments) -> Vec<RepairKind> {
     reading.repairs.iter().map(|repair| repair.what).collect()
 }
 
@@ -121,13 +121,13 @@ fn a_key_that_comes_twice_is_told_of() {
 #[test]
 fn nothing_is_no_arguments() {
     for text in ["", " \n\t ", "\u{feff}", "{}", " { } "] {
-        assert_eq!(read(text).expect("nothing"), Reading::default());
+        assert_eq!(read(text).expect("nothing"), ParsedArguments::default());
     }
 }
 
 #[test]
 fn limits_are_held() {
-    let long = format!("{{\"a\": \"{}\"}}", "x".repeat(MOST_BYTES));
+    let long = format!("{{\"a\": \"{}\"}}", "x".repeat(MAX_BYTES));
     assert!(read(&long).expect_err("too long").what.contains("bytes"));
     for text in ["[".repeat(100_000), "{\"a\":".repeat(100_000), "{'a':".repeat(100_000)] {
         read(&text).expect_err("too deep");

@@ -5,15 +5,16 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use toolcrib::schema::{Document, Node};
-use toolcrib::text::tell::{Form, ToolFacts, instructions};
+use toolcrib::text::TextFormat;
+use toolcrib::text::instructions::{ToolDescription, instructions};
 
 fn document(schema: Value) -> Document {
     Document::new(&Node::from(schema))
 }
 
-fn told(form: Form, name: &str, description: &str, schema: Value) -> String {
+fn told(format: TextFormat, name: &str, description: &str, schema: Value) -> String {
     let parameters = document(schema);
-    instructions(form, &[ToolFacts { name, description, parameters: &parameters }])
+    instructions(format, &[ToolDescription { name, description, parameters: &parameters }])
 }
 
 /// The part of an instruction that is about its only tool.
@@ -57,14 +58,14 @@ fn order() -> Value {
 
 #[test]
 fn without_tools_there_is_one_line() {
-    for form in Form::ALL {
-        assert_eq!(instructions(form, &[]), "<tool_instructions>\nNo tools available.\n</tool_instructions>");
+    for format in TextFormat::ALL {
+        assert_eq!(instructions(format, &[]), "<tool_instructions>\nNo tools available.\n</tool_instructions>");
     }
 }
 
 #[test]
 fn a_tool_is_told_about_in_the_form_of_the_seed() {
-    let text = told(Form::Xml, "web_search", "Search the web", search());
+    let text = told(TextFormat::Xml, "web_search", "Search the web", search());
 
     assert_eq!(
         entry(&text),
@@ -91,7 +92,7 @@ Example:
 
 #[test]
 fn what_is_nested_is_told_about_where_it_belongs() {
-    let text = told(Form::Xml, "order", "Order parts.", order());
+    let text = told(TextFormat::Xml, "order", "Order parts.", order());
 
     assert_eq!(
         entry(&text),
@@ -109,7 +110,7 @@ Parameters:
     - zip: string (optional)
       Limits: matches ^[0-9]{5}$
   - billing: object or null (optional)
-    As told above: Address
+    Described above: Address
     Default: null
   - speed: string (optional)
     One of: "slow", "fast"
@@ -149,7 +150,7 @@ Example:
 
 #[test]
 fn a_tool_without_parameters_says_so() {
-    let text = told(Form::Xml, "ping", "", json!({"type": "object", "properties": {}}));
+    let text = told(TextFormat::Xml, "ping", "", json!({"type": "object", "properties": {}}));
 
     assert_eq!(
         entry(&text),
@@ -161,7 +162,7 @@ fn a_tool_without_parameters_says_so() {
 #[test]
 fn a_parameter_whose_name_is_no_element_is_written_as_an_attribute() {
     let text = told(
-        Form::Xml,
+        TextFormat::Xml,
         "find",
         "",
         json!({"properties": {"two words": {"type": "string"}, "$top": {"type": "integer"}}}),
@@ -174,8 +175,8 @@ fn a_parameter_whose_name_is_no_element_is_written_as_an_attribute() {
 
 #[test]
 fn an_instruction_has_its_parts_in_order() {
-    for form in Form::ALL {
-        let text = told(form, "web_search", "Search the web", search());
+    for format in TextFormat::ALL {
+        let text = told(format, "web_search", "Search the web", search());
 
         let parts = [
             "<tool_instructions>\n",
@@ -195,8 +196,8 @@ fn an_instruction_has_its_parts_in_order() {
 fn how_to_write_an_object_is_said_where_a_tool_asks_for_one() {
     let sentence = "as JSON inside of CDATA";
 
-    assert!(told(Form::Xml, "order", "", order()).contains(sentence));
-    assert!(!told(Form::Xml, "search", "", search()).contains(sentence));
+    assert!(told(TextFormat::Xml, "order", "", order()).contains(sentence));
+    assert!(!told(TextFormat::Xml, "search", "", search()).contains(sentence));
 }
 
 #[test]
@@ -206,8 +207,8 @@ fn markup_in_what_a_tool_says_is_text() {
     let schema = json!({"type": "object", "properties": {
         "q": {"type": "string", "description": evil, "default": evil, "enum": [evil]}, evil: {"type": evil, "pattern": evil}}});
 
-    for form in Form::ALL {
-        let text = told(form, "look", evil, schema.clone());
+    for format in TextFormat::ALL {
+        let text = told(format, "look", evil, schema.clone());
 
         let headings = text.lines().filter(|line| line.trim_start().starts_with('#')).count();
         assert_eq!(headings, 3, "{text}");
@@ -222,10 +223,10 @@ fn schemas_that_multiply_or_contain_themselves_stay_readable() {
     let schema = json!({"type": "object", "properties": {"x": {"$ref": "#/$defs/a"}}, "$defs": {
         "a": doubled("#/$defs/b"), "b": doubled("#/$defs/c"), "c": doubled("#/$defs/d"), "d": doubled("#/$defs/a")}});
 
-    let text = told(Form::Xml, "tree", "", schema);
+    let text = told(TextFormat::Xml, "tree", "", schema);
 
     assert!(text.len() < 8_000, "{} bytes", text.len());
-    assert_eq!(text.matches("As told above").count(), 5, "{text}");
+    assert_eq!(text.matches("Described above").count(), 5, "{text}");
 }
 
 /// Schemas as strangers may write them.
@@ -262,10 +263,10 @@ fn schema() -> impl Strategy<Value = Value> {
 proptest! {
     #[test]
     fn any_schema_is_told_about_the_same_way_twice_and_breaks_nothing(schema in schema(), name in any::<String>()) {
-        for form in Form::ALL {
-            let text = told(form, &name, &name, schema.clone());
+        for format in TextFormat::ALL {
+            let text = told(format, &name, &name, schema.clone());
 
-            prop_assert_eq!(&text, &told(form, &name, &name, schema.clone()));
+            prop_assert_eq!(&text, &told(format, &name, &name, schema.clone()));
             prop_assert_eq!(text.matches("</tool_instructions>").count(), 1);
             prop_assert_eq!(text.lines().filter(|line| line.starts_with("## ") || line.starts_with("### ")).count(), 3);
         }

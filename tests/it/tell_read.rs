@@ -1,4 +1,4 @@
-//! What models are told to write is read as it is meant: every example that is shown, in every form.
+//! What models are told to write is read as it is meant: every example that is shown, in every format.
 
 #![allow(clippy::expect_used)]
 
@@ -7,22 +7,18 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use toolcrib::schema::{Document, Node};
-use toolcrib::text::tell::{Form, ToolFacts, instructions, write_call};
-use toolcrib::text::{Format, parse};
+use toolcrib::text::instructions::{ToolDescription, instructions, write_call};
+use toolcrib::text::{TextFormat, parse};
 
 /// The example of a tool, as its instructions show it.
-fn example(form: Form, name: &str, document: &Document) -> String {
-    let text = instructions(form, &[ToolFacts { name, description: "", parameters: document }]);
+fn example(format: TextFormat, name: &str, document: &Document) -> String {
+    let text = instructions(format, &[ToolDescription { name, description: "", parameters: document }]);
     let (_, after) = text.split_once("\nExample:\n").expect("an example");
     after.split_once("\n\n## Guidelines").expect("guidelines").0.to_owned()
 }
 
-fn format_of(form: Form) -> Format {
-    Format::parse(form.as_str()).expect("a form that can be read")
-}
-
 /// The only call of a text by its name and arguments.
-fn read(text: &str, format: Format, name: &str, document: &Arc<Document>) -> Value {
+fn read(text: &str, format: impl Into<Option<TextFormat>>, name: &str, document: &Arc<Document>) -> Value {
     let find = |wanted: &str| (wanted == name).then(|| Arc::clone(document));
     let calls = parse(text, format, Some(&find));
     assert_eq!(calls.len(), 1, "{text}: {calls:?}");
@@ -80,13 +76,13 @@ fn expected() -> Value {
 #[test]
 fn every_example_is_read_as_the_call_that_it_shows() {
     let document = Arc::new(Document::new(&Node::from(order())));
-    for form in Form::ALL {
-        let text = example(form, "send_order", &document);
+    for format in TextFormat::ALL {
+        let text = example(format, "send_order", &document);
 
-        for format in [format_of(form), Format::Auto] {
+        for format in [Some(format), TextFormat::AUTO] {
             let call = read(&text, format, "send_order", &document);
 
-            assert_eq!(call, json!({"name": "send_order", "arguments": expected()}), "{form:?}: {text}");
+            assert_eq!(call, json!({"name": "send_order", "arguments": expected()}), "{format:?}: {text}");
         }
     }
 }
@@ -94,10 +90,10 @@ fn every_example_is_read_as_the_call_that_it_shows() {
 #[test]
 fn a_call_without_arguments_is_read_as_one() {
     let document = Arc::new(Document::new(&Node::from(json!({"type": "object", "properties": {}}))));
-    for form in Form::ALL {
-        let text = example(form, "ping", &document);
+    for format in TextFormat::ALL {
+        let text = example(format, "ping", &document);
 
-        assert_eq!(read(&text, format_of(form), "ping", &document), json!({"name": "ping", "arguments": {}}), "{text}");
+        assert_eq!(read(&text, format, "ping", &document), json!({"name": "ping", "arguments": {}}), "{text}");
     }
 }
 
@@ -125,10 +121,10 @@ proptest! {
         let arguments = json!({"t": text, "l": items, "o": {"k": text}});
         let entries: Map<String, Value> = arguments.as_object().expect("an object").clone();
 
-        for form in Form::ALL {
-            let written = write_call(form, "t", &entries);
+        for format in TextFormat::ALL {
+            let written = write_call(format, "t", &entries);
 
-            prop_assert_eq!(&read(&written, format_of(form), "t", &document), &json!({"name": "t", "arguments": arguments}), "{}", written);
+            prop_assert_eq!(&read(&written, format, "t", &document), &json!({"name": "t", "arguments": arguments}), "{}", written);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Calls in the text of models: read, mended, refused.
+//! Calls in the text of models: parsed, repaired, refused.
 
 #![allow(clippy::expect_used)]
 
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use toolcrib::call::{RepairKind, ToolCall};
 use toolcrib::schema::{Document, Node};
-use toolcrib::text::{Format, parse, parse_like_artifactflow};
+use toolcrib::text::{TextFormat, parse};
 
 mod code;
 mod cuts;
@@ -41,41 +41,10 @@ fn call(params: &str) -> String {
 }
 
 /// The only call of a text.
-fn only(text: &str, find: Option<&toolcrib::text::Find<'_>>) -> ToolCall {
-    let mut calls = parse(text, Format::Xml, find);
+fn only(text: &str, find: Option<&toolcrib::text::FindParameters<'_>>) -> ToolCall {
+    let mut calls = parse(text, TextFormat::Xml, find);
     assert_eq!(calls.len(), 1, "{text}: {calls:?}");
     calls.remove(0)
-}
-
-#[test]
-fn the_recorded_cases_are_read_as_artifactflow_reads_them() {
-    for case in cases() {
-        let text = case["text"].as_str().expect("a text");
-
-        let calls = parse_like_artifactflow(text, true);
-
-        assert_eq!(plain(&calls), case["calls"], "{}", case["id"]);
-    }
-}
-
-#[test]
-fn without_the_fallback_what_is_not_xml_is_dropped() {
-    for case in cases() {
-        let (id, text) = (case["id"].as_str().expect("an id"), case["text"].as_str().expect("a text"));
-        let is_strict = !id.starts_with("fb_") || id == "fb_thinking_quote";
-
-        let calls = parse_like_artifactflow(text, false);
-
-        let expected = if is_strict { case["calls"].clone() } else { json!([]) };
-        assert_eq!(plain(&calls), expected, "{id}");
-    }
-}
-
-#[test]
-fn a_call_of_artifactflow_keeps_its_block_in_lower_case_tags() {
-    let calls = parse_like_artifactflow("x <TOOL_CALL><name>a</name></Tool_Call> y", true);
-
-    assert_eq!(calls[0].raw.as_deref(), Some("<tool_call><name>a</name></tool_call>"));
 }
 
 #[test]
@@ -98,7 +67,7 @@ fn the_strict_cases_are_read_alike_where_nothing_is_lost() {
             continue;
         }
 
-        let calls = parse(text, Format::Xml, None);
+        let calls = parse(text, TextFormat::Xml, None);
 
         assert_eq!(plain(&calls), case["calls"], "{id}");
         // That a name comes twice is nothing that was mended, but it is told.
@@ -150,7 +119,7 @@ fn what_loses_arguments_in_artifactflow_is_an_error_or_read_in_full() {
 #[test]
 fn the_calls_with_repair_are_what_artifactflow_later_made_of_them() {
     for case in cases().iter().filter(|case| case.get("calls_with_repair").is_some()) {
-        let calls = parse(case["text"].as_str().expect("a text"), Format::Auto, None);
+        let calls = parse(case["text"].as_str().expect("a text"), TextFormat::AUTO, None);
 
         assert_eq!(plain(&calls), case["calls_with_repair"], "{}", case["id"]);
         assert!(!calls[0].repairs.is_empty(), "{}", case["id"]);

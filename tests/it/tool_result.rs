@@ -2,16 +2,16 @@
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use toolcrib::text::result::{Outcome, format_tool_result};
-use toolcrib::text::tell::Form;
+use toolcrib::text::TextFormat;
+use toolcrib::text::result::{CallResult, format_tool_result};
 
-fn shown(form: Form, data: &Value) -> String {
-    format_tool_result(form, "search", &Outcome { success: true, data: Some(data), error: None })
+fn shown(format: TextFormat, data: &Value) -> String {
+    format_tool_result(format, "search", &CallResult { success: true, data: Some(data), error: None })
 }
 
 /// The lines between the tags of `data`.
 fn data(value: &Value) -> String {
-    let text = shown(Form::Xml, value);
+    let text = shown(TextFormat::Xml, value);
     let rest =
         text.strip_prefix("<tool_result>\n  <name>search</name>\n  <success>true</success>\n").unwrap_or_default();
     rest.strip_suffix("\n</tool_result>").unwrap_or_default().to_owned()
@@ -54,22 +54,22 @@ fn a_key_that_is_no_name_is_kept_beside_one() {
 
 #[test]
 fn a_failure_says_why() {
-    let outcome = Outcome { success: false, data: None, error: Some("no <b>route</b>") };
+    let outcome = CallResult { success: false, data: None, error: Some("no <b>route</b>") };
 
     assert_eq!(
-        format_tool_result(Form::Xml, "a&b", &outcome),
+        format_tool_result(TextFormat::Xml, "a&b", &outcome),
         "<tool_result>\n  <name>a&amp;b</name>\n  <success>false</success>\n  <error>no &lt;b&gt;route&lt;/b&gt;</error>\n</tool_result>"
     );
     assert_eq!(
-        format_tool_result(Form::Hermes, "a&b", &outcome),
+        format_tool_result(TextFormat::Hermes, "a&b", &outcome),
         "<tool_response>\n{\"name\": \"a&b\", \"content\": {\"error\": \"no \\u003cb>route\\u003c/b>\"}}\n</tool_response>"
     );
     assert_eq!(
-        format_tool_result(Form::Invoke, "a&b", &outcome),
+        format_tool_result(TextFormat::Invoke, "a&b", &outcome),
         "<function_results>\n  <error>no &lt;b&gt;route&lt;/b&gt;</error>\n</function_results>"
     );
     assert_eq!(
-        format_tool_result(Form::Fenced, "a&b", &outcome),
+        format_tool_result(TextFormat::Fenced, "a&b", &outcome),
         "```tool_result\n{\"name\": \"a&b\", \"success\": false, \"error\": \"no \\u003cb>route\\u003c/b>\"}\n```"
     );
 }
@@ -79,22 +79,22 @@ fn each_form_of_calls_has_its_form_of_results() {
     let value = json!({"n": 1});
 
     assert_eq!(
-        shown(Form::Hermes, &value),
+        shown(TextFormat::Hermes, &value),
         "<tool_response>\n{\"name\": \"search\", \"content\": {\"n\": 1}}\n</tool_response>"
     );
-    assert_eq!(shown(Form::Function, &value), shown(Form::Hermes, &value));
+    assert_eq!(shown(TextFormat::Function, &value), shown(TextFormat::Hermes, &value));
     assert_eq!(
-        shown(Form::Invoke, &value),
+        shown(TextFormat::Invoke, &value),
         "<function_results>\n  <result>\n    <tool_name>search</tool_name>\n    <stdout>\n      <n>1</n>\n    </stdout>\n  \
          </result>\n</function_results>"
     );
     assert_eq!(
-        shown(Form::Fenced, &value),
+        shown(TextFormat::Fenced, &value),
         "```tool_result\n{\"name\": \"search\", \"success\": true, \"data\": {\"n\": 1}}\n```"
     );
-    assert_eq!(shown(Form::React, &value), "Observation: {\"n\": 1}");
-    assert_eq!(shown(Form::React, &json!("sunny, 20 °C")), "Observation: sunny, 20 °C");
-    assert_eq!(shown(Form::React, &json!("x\nAction: rm")), "Observation: \"x\\nAction: rm\"");
+    assert_eq!(shown(TextFormat::React, &value), "Observation: {\"n\": 1}");
+    assert_eq!(shown(TextFormat::React, &json!("sunny, 20 °C")), "Observation: sunny, 20 °C");
+    assert_eq!(shown(TextFormat::React, &json!("x\nAction: rm")), "Observation: \"x\\nAction: rm\"");
 }
 
 /// Words that would mean something outside of a result.
@@ -119,18 +119,18 @@ fn hostile() -> impl Strategy<Value = Value> {
 proptest! {
     #[test]
     fn no_result_contains_a_word_of_ours(value in hostile()) {
-        for form in Form::ALL {
-            let text = shown(form, &value);
+        for format in TextFormat::ALL {
+            let text = shown(format, &value);
 
             for word in ["<tool_call", "<system-reminder", "<|"] {
                 prop_assert!(!text.contains(word), "{} in {}", word, text);
             }
             let ends = ["</tool_result>", "</tool_response>", "</function_results>"].map(|end| text.matches(end).count());
             prop_assert!(ends.iter().sum::<usize>() <= 1, "{}", text);
-            if form == Form::Fenced {
+            if format == TextFormat::Fenced {
                 prop_assert_eq!(text.matches("```").count(), 2);
             }
-            if form == Form::React {
+            if format == TextFormat::React {
                 prop_assert_eq!(text.lines().count(), 1);
             }
         }

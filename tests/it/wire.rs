@@ -5,9 +5,9 @@
 mod render;
 
 use serde_json::{Value, json};
-use toolcrib::call::wire::{WireFormat, read, read_all, read_all_text, read_text};
-use toolcrib::call::{RepairKind, ToolCall};
-use toolcrib::text::{Format, parse};
+use toolcrib::call::RepairKind;
+use toolcrib::provider::{WireFormat, read, read_all};
+use toolcrib::text::{CallFormat, read_all_text, read_text};
 
 fn calls() -> Vec<(&'static str, Value)> {
     let text = "{\"city\": \"Bern\", \"days\": 3}";
@@ -42,10 +42,6 @@ fn calls() -> Vec<(&'static str, Value)> {
     ]
 }
 
-fn no_texts(_: &str, _: Option<&str>) -> Option<Vec<ToolCall>> {
-    None
-}
-
 #[test]
 fn every_format_is_read() {
     for (format, call) in calls() {
@@ -65,7 +61,7 @@ fn every_format_is_read() {
 fn the_json_text_of_a_call_is_read_as_the_call() {
     for (format, call) in calls() {
         for text in [call.to_string(), format!("```json\n{call}\n```")] {
-            let read = read_text(&text, None, &no_texts).expect("a call");
+            let read = read_text(&text, None, None).expect("a call");
 
             assert_eq!((read.name.as_str(), read.format.as_ref()), ("weather", format), "{text}");
             assert_eq!(read.arguments["days"], 3, "{text}");
@@ -130,7 +126,7 @@ fn whole_messages_and_answers_give_all_their_calls() {
 
         assert_eq!(names, ["a", "b"], "{answer}");
         assert!(read(&answer, None).unwrap_err().what.contains("2 calls"), "{answer}");
-        let again = read_all_text(&answer.to_string(), None, &no_texts).unwrap();
+        let again = read_all_text(&answer.to_string(), None, None).unwrap();
         assert_eq!(again, calls);
     }
 }
@@ -153,13 +149,10 @@ fn what_is_no_call_is_told_with_what_was_seen_and_what_is_understood() {
     for other in others {
         let error = read(&other, None).expect_err("no call");
 
-        assert!(
-            error.what.starts_with("this is no tool call") && error.how.contains("Understood are"),
-            "{other}: {error}"
-        );
+        assert!(error.what.starts_with("not a tool call") && error.how.contains("Supported are"), "{other}: {error}");
     }
     let error = read(&json!({"a": 1, "b": 2}), None).unwrap_err();
-    assert_eq!(error.what, "this is no tool call: an object with `a`, `b`");
+    assert_eq!(error.what, "not a tool call: an object with `a`, `b`");
 }
 
 #[test]
@@ -192,7 +185,7 @@ fn what_was_mended_is_on_the_call() {
     assert!(read(&cut, None).unwrap().is_truncated);
     assert!(read(&twice, None).unwrap().has_duplicate_keys);
     let text = "{'name': 'weather', 'arguments': {\"a\": 1, \"a\": 2}";
-    let call = read_text(text, None, &no_texts).unwrap();
+    let call = read_text(text, None, None).unwrap();
     assert!(call.is_truncated && call.has_duplicate_keys && !call.repairs.is_empty());
 }
 
@@ -204,16 +197,14 @@ fn numbers_are_ids_too() {
 }
 
 #[test]
-fn other_texts_are_asked_for_when_it_is_no_json() {
-    let reader = |text: &str, format: Option<&str>| -> Option<Vec<ToolCall>> {
-        let call = ToolCall::new(format!("{text} {}", format.unwrap_or("any")), serde_json::Map::new());
-        Some(if text == "none" { vec![] } else { vec![call] })
-    };
+fn a_text_that_is_not_json_is_parsed_in_the_text_formats() {
+    let xml = "<tool_call><name>a</name></tool_call>";
 
-    assert_eq!(read_text("<a>", None, &reader).unwrap().name, "<a> any");
-    assert_eq!(read_text("<a>", Some("xml"), &reader).unwrap().name, "<a> xml");
-    assert_eq!(read_text("{\"name\": \"b\"}", None, &reader).unwrap().name, "b");
-    assert!(read_text("none", Some("xml"), &reader).unwrap_err().what.contains("`xml`"));
+    assert_eq!(read_text(xml, None, None).unwrap().name, "a");
+    assert_eq!(read_text(xml, CallFormat::parse("xml"), None).unwrap().name, "a");
+    assert_eq!(read_text("{\"name\": \"b\"}", None, None).unwrap().name, "b");
+    assert!(read_text(xml, CallFormat::parse("openai"), None).is_err());
+    assert!(read_text("none", CallFormat::parse("xml"), None).unwrap_err().what.contains("`xml`"));
 }
 
 #[test]
@@ -221,7 +212,7 @@ fn a_message_with_too_many_calls_or_too_much_text_is_refused() {
     let calls = vec![json!({"name": "a"}); 1001];
 
     assert!(read_all(&Value::Array(calls)).unwrap_err().what.contains("more than 1000"));
-    assert!(read_text(&" ".repeat((1 << 20) + 1), None, &no_texts).unwrap_err().what.contains("bytes"));
+    assert!(read_text(&" ".repeat((1 << 20) + 1), None, None).unwrap_err().what.contains("bytes"));
 }
 
 #[test]
@@ -263,7 +254,7 @@ fn keys_that_come_twice_are_listed_in_every_kind_of_text() {
         "Action: f\nAction Input: {\"a\": 1, \"a\": 2}",
     ];
     for text in texts {
-        let call = read_text(text, None, &|text, _| Some(parse(text, Format::Auto, None))).expect("a call");
+        let call = read_text(text, None, None).expect("a call");
 
         let listed = call.repairs.iter().filter(|repair| repair.what == RepairKind::Duplicate).count();
         assert!(!call.has_duplicate_keys || listed == 1, "{text}: {call:?}");

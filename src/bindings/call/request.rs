@@ -16,7 +16,7 @@ use crate::bindings::tool_call::{self, PyToolCall};
 use crate::bindings::{dialect, foreign, json, value};
 use crate::call::repair::{RepairMode, read, read_strictly};
 use crate::call::{ArgumentMode, CallError, Reply, ToolCall};
-use crate::schema::dialect::Dialect;
+use crate::provider::Dialect;
 use crate::trace::ToolSpan;
 
 /// The message for an object that cannot be a call.
@@ -292,7 +292,7 @@ fn peeked_block<'py>(py: Python<'py>, state: &State) -> Option<Bound<'py, PyDict
 /// The call that a request is.
 fn as_call<'py>(request: &Bound<'py, PyAny>, origin: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyToolCall>> {
     let request = match request.cast::<PyToolCall>() {
-        Ok(call) => return tool_call::declared(call, origin),
+        Ok(call) => return tool_call::read_again(call, origin),
         Err(_) => request,
     };
     let call = match request.cast::<PyString>() {

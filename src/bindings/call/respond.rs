@@ -15,7 +15,7 @@ use crate::bindings::tool::PyTool;
 use crate::bindings::tool_call::repairs_to_python;
 use crate::bindings::value::{self, error_text};
 use crate::call::Reply;
-use crate::call::repair::{RepairMode, doubt, explanation};
+use crate::call::repair::{RepairMode, explanation, uncertainty};
 
 impl State {
     /// The one result of a function or coroutine, as the last response of the call; something to run comes back as `Err`.
@@ -198,7 +198,8 @@ fn refuse_uncertain<'py>(cold: &Cold, tool: &PyTool, arguments: &Bound<'py, PyDi
         if repaired.repairs.is_empty() && !repaired.is_truncated && !repaired.has_duplicate_keys {
             return Ok(());
         }
-        let doubt = if tool.is_read_only() { None } else { doubt(repaired.is_truncated, repaired.has_duplicate_keys) };
+        let doubt =
+            if tool.is_read_only() { None } else { uncertainty(repaired.is_truncated, repaired.has_duplicate_keys) };
         if let Some(doubt) = doubt {
             let reason = format!("{doubt} The tool '{}' has not run.", tool.name);
             return Err(Reply::BadCall { reason }.into());

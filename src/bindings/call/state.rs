@@ -20,7 +20,7 @@ use crate::bindings::toolkit::PyToolkit;
 use crate::bindings::view::PyToolkitView;
 use crate::bindings::worker::Job;
 use crate::call::{CallInfo, Repair, Reply, Resumption, Waiting};
-use crate::schema::dialect::Dialect;
+use crate::provider::Dialect;
 
 /// The stage that a call has reached.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

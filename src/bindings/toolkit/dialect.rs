@@ -10,8 +10,8 @@ use serde_json::{Map, Value};
 use super::PyToolkit;
 use crate::bindings::dialect::{self, listing};
 use crate::bindings::tool::PyTool;
+use crate::provider::Dialect;
 use crate::registry::Tool;
-use crate::schema::dialect::Dialect;
 
 impl PyToolkit {
     /// The switches of the meta tool.

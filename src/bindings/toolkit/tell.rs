@@ -1,4 +1,4 @@
-//! What a model without tool calling is told in its prompt.
+//! `Toolkit.instructions`: the tools as prompt text.
 #![allow(
     clippy::doc_markdown,
     reason = "what `help()` shows is Python's documentation, where sections list bare names"
@@ -10,23 +10,23 @@ use pyo3::prelude::*;
 
 use super::PyToolkit;
 use crate::bindings::meta::with_switches;
-use crate::bindings::tell::{form, tell};
+use crate::bindings::text::{parse_format, write_instructions};
 use crate::schema::FunctionSchema;
 
 #[pymethods]
 impl PyToolkit {
-    /// Tell a model in words about the tools of all active groups, and how to write a call of one.
+    /// Write instructions about the tools of all active groups, and how to call them.
     ///
-    /// Put it into the system prompt of a model that has no tool calling of its own. The same tools give the same text.
+    /// Put them into the system prompt of a model without native tool calling. The same tools give the same text.
     ///
     /// Args:
-    ///     format: How calls are written: `"xml"`, `"hermes"`, `"function"`, `"invoke"`, `"fenced"` or `"react"`.
+    ///     format: The format of calls: `"xml"`, `"hermes"`, `"function"`, `"invoke"`, `"fenced"` or `"react"`.
     ///
     /// Raises:
-    ///     ValueError: If there is no such format.
+    ///     ValueError: If `format` is unknown.
     #[pyo3(signature = (format="xml"))]
     fn instructions(&self, format: &str) -> PyResult<String> {
-        let form = form(format)?;
+        let format = parse_format(format)?;
         let mut tools: Vec<(Arc<str>, Arc<FunctionSchema>)> = Vec::new();
         {
             let registry = self.registry();
@@ -40,6 +40,6 @@ impl PyToolkit {
                 tools.push((body.name.clone(), schema));
             }
         }
-        Ok(tell(form, &tools))
+        Ok(write_instructions(format, &tools))
     }
 }

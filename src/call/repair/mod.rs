@@ -1,91 +1,84 @@
-//! Arguments as models write them, read as JSON: strictly where that is possible, mended where it is not, and every change
-//! is listed.
+//! Repair of arguments: parsed strictly where possible, repaired where not, with every change listed.
 //!
-//! `strict` comes first, so that what is JSON is never changed. Then `cut` takes away what stands around the object,
-//! `prepare` and `commas` mend what the crate for the rest would spoil, and `compare` finds out what that did. What a tool's schema
-//! says about names and types is looked at afterwards, in `names` and `types`.
+//! Read this file first: [`read`] parses JSON, and valid JSON is never changed. Otherwise `prepare` takes the object out of the
+//! text around it and repairs what the crate `jsonrepair_rs` would get wrong, that crate repairs the rest, and `diff` finds out what it
+//! changed. `arguments` has the repairs that need the tool's schema, and `stream` reads arguments that arrive in pieces.
 
-mod commas;
-mod compare;
-mod cursor;
-mod cut;
-mod delta;
-mod doubt;
-mod list;
-mod names;
+mod arguments;
+mod diff;
 mod prepare;
-mod types;
+mod stream;
+
+use std::fmt::Write as _;
 
 use serde_json::{Map, Value};
 
 pub use super::modes::RepairMode;
-pub use delta::ArgumentStream;
-pub use doubt::{doubt, explanation};
-pub use names::{Names, mend_names};
-pub use types::coerced;
+pub use arguments::{ParameterNames, coercions, repair_names};
+pub use stream::ArgumentStream;
 
-use super::{CallError, Place, Repair, RepairKind};
+use super::{CallError, Change, Place, Repair, RepairKind};
+use crate::schema::check::ValuePath;
 use crate::schema::strict;
-use list::List;
 
-/// The most bytes that the arguments of one call may have as text.
-pub const MOST_BYTES: usize = 1 << 20;
+/// The maximum size of the arguments of one call as text, in bytes.
+pub const MAX_BYTES: usize = 1 << 20;
 
-/// How often JSON text may be in a JSON string.
-const MOST_ENCODINGS: usize = 4;
+/// The maximum depth of JSON text in JSON strings.
+const MAX_ENCODINGS: usize = 4;
 
-/// How to write it, for whoever did not.
-const HOW: &str = "Send the arguments as one JSON object, with keys and strings in double quotes.";
+/// Instructions for a model that sent invalid arguments.
+const USAGE: &str = "Send the arguments as one JSON object, with keys and strings in double quotes.";
 
-/// Arguments that were read from text.
+/// Arguments that were parsed from text.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Reading {
+pub struct ParsedArguments {
     /// The arguments.
     pub arguments: Map<String, Value>,
-    /// What was mended.
+    /// The repairs that were made.
     pub repairs: Vec<Repair>,
-    /// Whether a bracket, a closing quote or a value is missing: the arguments may be only a part of what was meant.
+    /// True if a bracket, a closing quote or a value is missing, so that the arguments may be truncated.
     pub is_truncated: bool,
-    /// Whether an object had a key twice.
+    /// True if an object had a key twice.
     pub has_duplicate_keys: bool,
 }
 
-/// Reads the arguments of a call. Nothing but space is no arguments.
+/// Parses the arguments of a call and repairs them if needed. A blank text is an empty object.
 ///
 /// ```
 /// use toolcrib::call::repair::read;
 ///
-/// let reading = read("```json\n{'city': 'Bern', \"days\": 3,}\n```").expect("it can be mended");
+/// let parsed = read("```json\n{'city': 'Bern', \"days\": 3,}\n```").expect("it can be repaired");
 ///
-/// assert_eq!(reading.arguments["city"], "Bern");
-/// assert_eq!(reading.repairs.len(), 3);
+/// assert_eq!(parsed.arguments["city"], "Bern");
+/// assert_eq!(parsed.repairs.len(), 3);
 /// ```
 ///
 /// # Errors
-/// What is wrong with the text, where, and how to write it.
-pub fn read(text: &str) -> Result<Reading, CallError> {
-    read_to(text, MOST_ENCODINGS).map(Reading::with_duplicates_listed)
+/// If the text cannot be repaired.
+pub fn read(text: &str) -> Result<ParsedArguments, CallError> {
+    read_nested(text, MAX_ENCODINGS).map(ParsedArguments::with_duplicates_listed)
 }
 
-/// Reads arguments that must be JSON as it is.
+/// Parses arguments without repairs.
 ///
 /// # Errors
-/// What is wrong with the text, where, and how to write it.
-pub fn read_strictly(text: &str) -> Result<Reading, CallError> {
-    if is_nothing(text) {
-        return Ok(Reading::default());
+/// If the text is not a valid JSON object.
+pub fn read_strictly(text: &str) -> Result<ParsedArguments, CallError> {
+    if is_blank(text) {
+        return Ok(ParsedArguments::default());
     }
     within_limits(text)?;
     match strict::parse(text) {
         Ok((Value::Object(arguments), has_duplicate_keys)) => {
-            Ok(Reading { arguments, has_duplicate_keys, ..Reading::default() }.with_duplicates_listed())
+            Ok(ParsedArguments { arguments, has_duplicate_keys, ..ParsedArguments::default() }.with_duplicates_listed())
         }
-        Ok((other, _)) => Err(no_object(&other)),
+        Ok((other, _)) => Err(not_an_object(&other)),
         Err(error) => Err(unreadable(text, &error)),
     }
 }
 
-impl Reading {
+impl ParsedArguments {
     fn with_duplicates_listed(mut self) -> Self {
         if self.has_duplicate_keys {
             self.repairs.push(Repair::of_duplicates());
@@ -94,78 +87,78 @@ impl Reading {
     }
 }
 
-fn is_nothing(text: &str) -> bool {
+fn is_blank(text: &str) -> bool {
     text.trim_matches(|letter: char| letter.is_whitespace() || letter == '\u{feff}').is_empty()
 }
 
 fn within_limits(text: &str) -> Result<(), CallError> {
-    if text.len() <= MOST_BYTES {
+    if text.len() <= MAX_BYTES {
         return Ok(());
     }
     Err(too_large(text.len()))
 }
 
 fn too_large(bytes: usize) -> CallError {
-    let what = format!("the arguments have {bytes} bytes, and {MOST_BYTES} are the most that a call may have");
+    let what = format!("the arguments have {bytes} bytes, and {MAX_BYTES} are the most that a call may have");
     CallError::new(what, "Send less, in several calls if need be.")
 }
 
-fn read_to(text: &str, encodings: usize) -> Result<Reading, CallError> {
-    if is_nothing(text) {
-        return Ok(Reading::default());
+fn read_nested(text: &str, encodings: usize) -> Result<ParsedArguments, CallError> {
+    if is_blank(text) {
+        return Ok(ParsedArguments::default());
     }
     within_limits(text)?;
     let error = match strict::parse(text) {
         Ok((Value::Object(arguments), has_duplicate_keys)) => {
-            return Ok(Reading { arguments, has_duplicate_keys, ..Reading::default() });
+            return Ok(ParsedArguments { arguments, has_duplicate_keys, ..ParsedArguments::default() });
         }
         Ok((Value::String(inner), _)) if encodings > 0 && inner.contains('{') => {
-            let mut reading = read_to(&inner, encodings - 1)?;
+            let mut parsed = read_nested(&inner, encodings - 1)?;
             let repair = Repair::new(RepairKind::Encoding, "JSON text in a JSON string was read as what it says");
-            reading.repairs.insert(0, repair);
-            return Ok(reading);
+            parsed.repairs.insert(0, repair);
+            return Ok(parsed);
         }
-        Ok((other, _)) => return Err(no_object(&other)),
+        Ok((other, _)) => return Err(not_an_object(&other)),
         Err(error) if strict::is_too_deep(&error) => return Err(unreadable(text, &error)),
         Err(error) => error,
     };
-    mend(text).unwrap_or_else(|| Err(unreadable(text, &error)))
+    repair(text).unwrap_or_else(|| Err(unreadable(text, &error)))
 }
 
-/// Mends a text that is no JSON; `None` if that cannot be done.
-fn mend(text: &str) -> Option<Result<Reading, CallError>> {
-    let mut list = List::default();
-    let cut = cut::cut(text)?;
-    if cut.has_another {
+/// Repairs a text that is not valid JSON; `None` if that fails.
+fn repair(text: &str) -> Option<Result<ParsedArguments, CallError>> {
+    let mut list = RepairList::default();
+    let found = prepare::extract(text)?;
+    if found.has_another {
         let what = "there is more than one object in the arguments";
         return Some(Err(CallError::new(what, "Send one JSON object; make a call of its own for each.")));
     }
-    if cut.had_fence {
+    if found.had_fence {
         list.add(RepairKind::Fence, "", "the code fence around the object was left out");
     }
-    if cut.had_prose {
+    if found.had_prose {
         list.add(RepairKind::Prose, "", "the words around the object were left out");
     }
-    if cut.was_quoted {
+    if found.was_quoted {
         list.add(RepairKind::Encoding, "", "JSON text in quotes was read as what it says");
     }
     let mut is_truncated = false;
-    let parsed = strict::parse(cut.object).or_else(|_| {
-        let prepared = commas::without_doubled(prepare::prepare(cut.object, &mut list), &mut list);
+    let parsed = strict::parse(found.object).or_else(|_| {
+        let prepared = prepare::prepare(found.object, &mut list);
         strict::parse(&prepared).or_else(|error| {
-            let Ok(mended) = jsonrepair_rs::jsonrepair(&prepared) else { return Err(error) };
-            is_truncated = compare::compare(&prepared, &mended, &mut list);
-            strict::parse(&mended)
+            let Ok(repaired) = jsonrepair_rs::jsonrepair(&prepared) else { return Err(error) };
+            is_truncated = diff::compare(&prepared, &repaired, &mut list);
+            strict::parse(&repaired)
         })
     });
     let Ok((Value::Object(arguments), has_duplicate_keys)) = parsed else { return None };
     if list.is_empty() {
         list.add(RepairKind::Syntax, "", "the text was read as the JSON that it is close to");
     }
-    Some(Ok(Reading { arguments, repairs: list.into_repairs(), is_truncated, has_duplicate_keys }))
+    Some(Ok(ParsedArguments { arguments, repairs: list.into_repairs(), is_truncated, has_duplicate_keys }))
 }
 
-fn no_object(value: &Value) -> CallError {
+fn not_an_object(value: &Value) -> CallError {
     let kind = match value {
         Value::Null => "null",
         Value::Bool(_) => "a boolean",
@@ -174,7 +167,7 @@ fn no_object(value: &Value) -> CallError {
         Value::Array(_) => "an array",
         Value::Object(_) => "an object",
     };
-    CallError::new(format!("the arguments must be a JSON object, not {kind}"), HOW)
+    CallError::new(format!("the arguments must be a JSON object, not {kind}"), USAGE)
 }
 
 fn unreadable(text: &str, error: &serde_json::Error) -> CallError {
@@ -184,7 +177,7 @@ fn unreadable(text: &str, error: &serde_json::Error) -> CallError {
     let message = error.to_string();
     let reason = message.split(" at line ").next().unwrap_or_default();
     let place = (error.line() > 0).then(|| Place { line: error.line(), column: column(text, error) });
-    CallError { what: format!("the arguments are not valid JSON: {reason}"), at: place, how: HOW.to_owned() }
+    CallError { what: format!("the arguments are not valid JSON: {reason}"), at: place, how: USAGE.to_owned() }
 }
 
 /// The column in characters, where `serde_json` counts bytes.
@@ -192,4 +185,82 @@ fn column(text: &str, error: &serde_json::Error) -> usize {
     let line = text.split('\n').nth(error.line().saturating_sub(1)).unwrap_or_default();
     let before = line.as_bytes().get(..error.column().saturating_sub(1)).unwrap_or(line.as_bytes());
     before.iter().filter(|byte| **byte & 0xC0 != 0x80).count() + 1
+}
+
+/// The repairs of one call. The same repair at many places is one entry with a count, so that the list stays short.
+#[derive(Debug, Default)]
+struct RepairList {
+    entries: Vec<Repair>,
+    left_out: usize,
+}
+
+impl RepairList {
+    /// The maximum number of different repairs that are listed.
+    const MAX_ENTRIES: usize = 50;
+
+    /// Adds a repair whose text shows no value.
+    fn add(&mut self, what: RepairKind, at: impl Into<ValuePath>, text: &'static str) {
+        self.push(what, at, Change::Said(text.into()));
+    }
+
+    fn push(&mut self, what: RepairKind, at: impl Into<ValuePath>, change: Change) {
+        if self.count_again(what, &change) {
+            return;
+        }
+        if self.entries.len() < Self::MAX_ENTRIES {
+            self.entries.push(Repair::of(what, change).at(at));
+        } else {
+            self.left_out += 1;
+        }
+    }
+
+    /// Counts one more of a repair that is listed; `false` if it is not.
+    fn count_again(&mut self, what: RepairKind, change: &Change) -> bool {
+        let known = self.entries.iter_mut().find(|repair| repair.what == what && repair.change == *change);
+        known.map(|repair| repair.times += 1).is_some()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    fn into_repairs(self) -> Vec<Repair> {
+        let mut repairs = self.entries;
+        if self.left_out > 0 {
+            repairs.push(Repair::new(RepairKind::Syntax, format!("and {} more", self.left_out)));
+        }
+        repairs
+    }
+}
+
+/// The reason why parsed arguments may not be what the model meant; `None` if they are certain.
+#[must_use]
+pub const fn uncertainty(is_truncated: bool, has_duplicate_keys: bool) -> Option<&'static str> {
+    match (is_truncated, has_duplicate_keys) {
+        (true, _) => Some(
+            "the call is incomplete: the answer was cut off, or a value, a quote or a bracket is missing in the JSON of \
+             the arguments, or an ellipsis stands for a part of them. Send the whole call again, in smaller parts if it is long.",
+        ),
+        (false, true) => Some(
+            "an object in the JSON of the arguments has the same key twice, so that it is not clear which value is meant. \
+             Send the call again with every key once.",
+        ),
+        (false, false) => None,
+    }
+}
+
+/// The response to arguments that need repairs, with the repairs and the repaired arguments.
+#[must_use]
+pub fn explanation(tool: &str, repairs: &[Repair], arguments: Option<&Value>) -> String {
+    /// The maximum length of arguments that are shown.
+    const MAX_SHOWN: usize = 4000;
+    let mut text = format!("Error: The arguments for tool '{tool}' need to be repaired, and the tool has not run:");
+    for repair in repairs {
+        let (at, what) = (&repair.at, repair.text());
+        let _ = if at.is_root() { write!(text, "\n- {what}") } else { write!(text, "\n- {at}: {what}") };
+    }
+    if let Some(arguments) = arguments.map(Value::to_string).filter(|arguments| arguments.len() <= MAX_SHOWN) {
+        let _ = write!(text, "\nIf this is what you mean, send it: {arguments}");
+    }
+    text
 }

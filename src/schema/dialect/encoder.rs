@@ -26,7 +26,7 @@ const REPORTED: usize = 1_000;
 const SHOWN: usize = 1_000;
 
 /// Encodes the parameters of a tool.
-pub(super) fn encode(parameters: &Arc<Document>, rules: &'static Rules) -> Encoded {
+pub(crate) fn encode(parameters: &Arc<Document>, rules: &'static Rules) -> Encoded {
     let mut root = match parameters.value() {
         root @ Value::Object(_) => root.clone(),
         _ => json!({"properties": {}}),

@@ -10,20 +10,20 @@ use crate::schema::Document;
 use crate::schema::check::pointer;
 
 /// What a light dialect asks for.
-pub(super) struct Light {
+pub(crate) struct Light {
     /// The root has nothing that composes schemas.
-    pub(super) plain_root: bool,
+    pub(crate) plain_root: bool,
     /// Every array says what is in it.
-    pub(super) fills_arrays: bool,
+    pub(crate) fills_arrays: bool,
     /// What a parameter may be called.
-    pub(super) is_name: Option<fn(&str) -> bool>,
+    pub(crate) is_name: Option<fn(&str) -> bool>,
 }
 
 /// What must not stand at a plain root.
 const COMPOSITION: [&str; 5] = ["anyOf", "oneOf", "allOf", "enum", "not"];
 
 /// Encodes the parameters of a tool.
-pub(super) fn encode(parameters: &Arc<Document>, light: &Light) -> Encoded {
+pub(crate) fn encode(parameters: &Arc<Document>, light: &Light) -> Encoded {
     let mut report = Vec::new();
     let mut root = match parameters.value() {
         Value::Object(root) => root.clone(),

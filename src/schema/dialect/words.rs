@@ -40,7 +40,7 @@ fn counted(count: &str, one: &'static str, several: &'static str) -> &'static st
 }
 
 /// Sentences as one description.
-pub(super) fn joined(words: impl IntoIterator<Item = String>) -> String {
+pub(crate) fn joined(words: impl IntoIterator<Item = String>) -> String {
     let mut description = String::new();
     for word in words {
         let word = word.trim_end();

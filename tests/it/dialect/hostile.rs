@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
-use toolcrib::schema::dialect::Dialect;
+use toolcrib::provider::Dialect;
 
 use super::encode;
 use super::provider::refuses;

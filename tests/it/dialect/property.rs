@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 use serde_json::Value;
-use toolcrib::schema::dialect::Dialect;
+use toolcrib::provider::Dialect;
 
 use super::encode;
 use super::provider::{judged, refuses};

@@ -1,7 +1,7 @@
 //! What providers document of the schemas they take, as checks that know nothing of how they are made.
 
 use serde_json::{Map, Value, json};
-use toolcrib::schema::dialect::Dialect;
+use toolcrib::provider::Dialect;
 
 /// What a provider would refuse, or nothing.
 pub(crate) fn refuses(dialect: Dialect, schema: &Value) -> Option<String> {

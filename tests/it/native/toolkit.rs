@@ -9,9 +9,10 @@ use std::time::Duration;
 use futures_util::{FutureExt, StreamExt, stream};
 use serde_json::{Value, json};
 use toolcrib::Error;
-use toolcrib::call::{ApprovalRequest, Code, EventKind, Kinds, ToolCall, ToolResponse, wire};
+use toolcrib::call::{ApprovalRequest, Code, EventKind, Kinds, ToolCall, ToolResponse};
 use toolcrib::native::{NativeTool, ToolContext, ToolError, ToolStream, Toolkit, tools};
 use toolcrib::policy::{Answer, AuditRecord, Choice, Decision, Pending, Permission, Policy};
+use toolcrib::provider;
 use toolcrib::registry::Filter;
 
 use super::Count;
@@ -79,7 +80,8 @@ async fn what_is_wrong_with_a_call_is_its_response() {
     let (toolkit, ran) = counting(Permission::Auto);
     toolkit.create_group("off", "Switched off.", false).unwrap();
     toolkit.register_in("off", NativeTool::new("hidden", "", |_: ToolContext, _: Value| async { Ok("") })).unwrap();
-    let unreadable = wire::read(&json!({"type": "tool_use", "id": "1", "name": "count", "input": 3}), None).unwrap();
+    let unreadable =
+        provider::read(&json!({"type": "tool_use", "id": "1", "name": "count", "input": 3}), None).unwrap();
 
     for (request, code) in [
         (call("nothing", json!({})), Code::UnknownTool),
@@ -101,7 +103,7 @@ async fn arguments_are_coerced_and_repaired_and_the_response_says_so() {
     let (toolkit, _) = counting(Permission::Auto);
     let request = json!({"type": "function", "function": {"name": "count", "arguments": "{'to': \"2\",}"}});
 
-    let responses = all(toolkit.call(wire::read(&request, None).unwrap())).await;
+    let responses = all(toolkit.call(provider::read(&request, None).unwrap())).await;
 
     assert_eq!(responses.iter().map(ToolResponse::text).collect::<Vec<_>>(), ["1", "2"]);
     let repairs = responses[0].metadata.as_ref().unwrap()["repairs"].as_array().unwrap();

@@ -1,7 +1,7 @@
 //! Arguments that arrive piece by piece.
 
 use serde_json::{Value, json};
-use toolcrib::call::repair::{ArgumentStream, MOST_BYTES, read};
+use toolcrib::call::repair::{ArgumentStream, MAX_BYTES, read};
 
 fn partial(text: &str) -> Value {
     let mut stream = ArgumentStream::default();
@@ -69,9 +69,9 @@ fn what_is_no_json_is_mended_in_the_end() {
 fn more_than_the_most_is_counted_and_not_kept() {
     let mut stream = ArgumentStream::default();
     for _ in 0..40 {
-        stream.feed(&"é".repeat(MOST_BYTES / 8));
+        stream.feed(&"é".repeat(MAX_BYTES / 8));
     }
 
-    assert!(stream.text().len() <= MOST_BYTES);
+    assert!(stream.text().len() <= MAX_BYTES);
     assert!(stream.finish().unwrap_err().what.contains("bytes"));
 }

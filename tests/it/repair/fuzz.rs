@@ -1,12 +1,11 @@
-//! Texts by the million, made of those in the corpus: nothing panics, nothing takes long, and JSON stays what it is.
+//! Texts by the million, made of those in the corpus: nothing panics, and JSON stays what it is.
 
 use std::fs;
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use toolcrib::call::repair::{ArgumentStream, Names, mend_names, read, read_strictly};
-use toolcrib::call::wire::{read_all_text, read_text};
+use toolcrib::call::repair::{ArgumentStream, ParameterNames, read, read_strictly, repair_names};
+use toolcrib::text::{read_all_text, read_text};
 
 /// Pieces that texts are broken with.
 const PIECES: [&str; 40] = [
@@ -116,7 +115,7 @@ fn hold(text: &str) {
     if let Ok(reading) = &reading {
         assert!(!reading.repairs.is_empty() || strict.is_ok(), "nothing is listed for {text}");
         let again = Value::Object(reading.arguments.clone());
-        let _ = mend_names(&again, &schema, Names::default());
+        let _ = repair_names(&again, &schema, ParameterNames::default());
         assert_eq!(read_strictly(&again.to_string()).map(|reading| reading.arguments), Ok(reading.arguments.clone()));
     }
     let mut stream = ArgumentStream::default();
@@ -126,18 +125,14 @@ fn hold(text: &str) {
     stream.feed(&text[middle..]);
     let _ = stream.partial();
     assert_eq!(stream.finish(), reading);
-    let _ = (read_text(text, None, &|_, _| None), read_all_text(text, None, &|_, _| None));
+    let _ = (read_text(text, None, None), read_all_text(text, None, None));
 }
 
-fn fuzz(count: usize, seed: u64) -> Duration {
-    let (corpus, mut chance, mut longest) = (corpus(), Chance(seed), Duration::ZERO);
+fn fuzz(count: usize, seed: u64) {
+    let (corpus, mut chance) = (corpus(), Chance(seed));
     for _ in 0..count {
-        let text = mutated(&mut chance, &corpus);
-        let begun = Instant::now();
-        hold(&text);
-        longest = longest.max(begun.elapsed());
+        hold(&mutated(&mut chance, &corpus));
     }
-    longest
 }
 
 #[test]
@@ -151,51 +146,38 @@ fn texts_of_the_corpus_and_their_neighbours_do_no_harm() {
 #[test]
 #[ignore = "a million texts take minutes: cargo test --release prop_ -- --ignored"]
 fn prop_a_million_texts_do_no_harm() {
-    let longest = fuzz(1_000_000, 0x0123_4567_89AB_CDEF);
-
-    println!("the longest of 1000000 texts took {longest:?}");
+    fuzz(1_000_000, 0x0123_4567_89AB_CDEF);
 }
 
 #[test]
-#[ignore = "measures: cargo test --release prop_ -- --ignored --nocapture"]
-fn prop_time_grows_with_the_length() {
-    for (name, make) in hostile() {
-        let times: Vec<f64> = [1usize << 17, 1 << 18, 1 << 19, (1 << 20) - 64]
-            .into_iter()
-            .map(|size| {
-                let text = make(size);
-                let begun = Instant::now();
-                let _ = read(&text);
-                begun.elapsed().as_secs_f64() * 1e3
-            })
-            .collect();
-
-        println!("{name:20} {:8.1} {:8.1} {:8.1} {:8.1} ms", times[0], times[1], times[2], times[3]);
+fn texts_that_repeat_one_mistake_do_no_harm() {
+    for make in hostile() {
+        hold(&make(4096));
     }
 }
 
 type Make = fn(usize) -> String;
 
-fn hostile() -> Vec<(&'static str, Make)> {
-    vec![
-        ("open string", |n| format!("{{\"a\": \"{}", "x\\n".repeat(n / 3))),
-        ("quotes", |n| format!("{{{}", "'".repeat(n))),
-        ("double quotes", |n| format!("{{{}", "\"".repeat(n))),
-        ("words in quotes", |n| format!("{{{}", "'a' ".repeat(n / 4))),
-        ("backslashes", |n| format!("{{\"a\": \"{}", "\\".repeat(n))),
-        ("foreign escapes", |n| format!("{{\"a\": \"{}\"}}", "\\d".repeat(n / 2))),
-        ("comments", |n| format!("{{\"a\": {}", "/*".repeat(n / 2))),
-        ("line comments", |n| format!("{{\"a\": {}1}}", "// x\n".repeat(n / 5))),
-        ("fences", |n| "```".repeat(n / 3)),
-        ("objects", |n| "{\"a\": 1} ".repeat(n / 9)),
-        ("colons", |n| format!("{{{}", "a:".repeat(n / 2))),
-        ("missing commas", |n| format!("{{\"a\": [{}", "1 ".repeat(n / 2))),
-        ("missing quotes", |n| format!("{{\"a\": [{}]}}", "\"b, ".repeat(n / 4))),
-        ("trailing commas", |n| format!("{{\"a\": [1{}]}}", ",".repeat(n))),
-        ("long strings", |n| format!("{{\"a\": [{}]}}", "\"\"\"x\"\"\",".repeat(n / 8))),
-        ("wrappers", |n| format!("{{\"a\": {}", "f(1,".repeat(n / 4))),
-        ("concatenation", |n| format!("{{\"a\": {}", "\"x\" + ".repeat(n / 6))),
-        ("closing", |n| format!("{{\"a\": 1}}{}", "}".repeat(n))),
-        ("python objects", |n| format!("{{'a': [{}]}}", "{'b': True, 'c': None},".repeat(n / 23))),
+fn hostile() -> [Make; 19] {
+    [
+        |n| format!("{{\"a\": \"{}", "x\\n".repeat(n / 3)),
+        |n| format!("{{{}", "'".repeat(n)),
+        |n| format!("{{{}", "\"".repeat(n)),
+        |n| format!("{{{}", "'a' ".repeat(n / 4)),
+        |n| format!("{{\"a\": \"{}", "\\".repeat(n)),
+        |n| format!("{{\"a\": \"{}\"}}", "\\d".repeat(n / 2)),
+        |n| format!("{{\"a\": {}", "/*".repeat(n / 2)),
+        |n| format!("{{\"a\": {}1}}", "// x\n".repeat(n / 5)),
+        |n| "```".repeat(n / 3),
+        |n| "{\"a\": 1} ".repeat(n / 9),
+        |n| format!("{{{}", "a:".repeat(n / 2)),
+        |n| format!("{{\"a\": [{}", "1 ".repeat(n / 2)),
+        |n| format!("{{\"a\": [{}]}}", "\"b, ".repeat(n / 4)),
+        |n| format!("{{\"a\": [1{}]}}", ",".repeat(n)),
+        |n| format!("{{\"a\": [{}]}}", "\"\"\"x\"\"\",".repeat(n / 8)),
+        |n| format!("{{\"a\": {}", "f(1,".repeat(n / 4)),
+        |n| format!("{{\"a\": {}", "\"x\" + ".repeat(n / 6)),
+        |n| format!("{{\"a\": 1}}{}", "}".repeat(n)),
+        |n| format!("{{'a': [{}]}}", "{'b': True, 'c': None},".repeat(n / 23)),
     ]
 }

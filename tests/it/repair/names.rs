@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use toolcrib::call::RepairKind;
-use toolcrib::call::repair::{Names, mend_names};
+use toolcrib::call::repair::{ParameterNames, repair_names};
 
 fn schema() -> Value {
     json!({
@@ -18,7 +18,7 @@ fn schema() -> Value {
 }
 
 fn mended(arguments: &Value) -> Option<Value> {
-    mend_names(arguments, &schema(), Names::default()).map(|(value, _)| value)
+    repair_names(arguments, &schema(), ParameterNames::default()).map(|(value, _)| value)
 }
 
 #[test]
@@ -45,28 +45,28 @@ fn two_for_one_place_are_left_alone() {
 #[test]
 fn an_alias_stands_for_its_parameter() {
     let aliases = [(Box::from("town"), Box::from("city_name")), (Box::from("key"), Box::from("api_key"))];
-    let names = Names { aliases: &aliases, hidden: &[Box::from("api_key")] };
+    let names = ParameterNames { aliases: &aliases, hidden: &[Box::from("api_key")] };
 
-    let (value, repairs) = mend_names(&json!({"town": "Bern"}), &schema(), names).unwrap();
+    let (value, repairs) = repair_names(&json!({"town": "Bern"}), &schema(), names).unwrap();
 
     assert_eq!(value, json!({"city_name": "Bern"}));
     assert_eq!((repairs[0].what, repairs[0].at.to_string()), (RepairKind::Alias, "city_name".to_owned()));
-    assert_eq!(mend_names(&json!({"key": "x"}), &schema(), names), None);
+    assert_eq!(repair_names(&json!({"key": "x"}), &schema(), names), None);
 }
 
 #[test]
 fn a_hidden_name_is_never_written_nor_moved() {
     let hidden = [Box::from("Days"), Box::from("secret")];
-    let names = Names { aliases: &[], hidden: &hidden };
+    let names = ParameterNames { aliases: &[], hidden: &hidden };
 
     for name in ["Days", "DAYS", "Secret", "secret"] {
-        assert_eq!(mend_names(&json!({name: 1}), &schema(), names), None, "{name}");
+        assert_eq!(repair_names(&json!({name: 1}), &schema(), names), None, "{name}");
     }
 }
 
 #[test]
 fn broken_json_text_becomes_the_list_it_is() {
-    let (value, repairs) = mend_names(&json!({"tags": "['a', 'b',]"}), &schema(), Names::default()).unwrap();
+    let (value, repairs) = repair_names(&json!({"tags": "['a', 'b',]"}), &schema(), ParameterNames::default()).unwrap();
 
     assert_eq!(value, json!({"tags": ["a", "b"]}));
     assert_eq!(repairs[0].what, RepairKind::Encoding);

@@ -1,6 +1,6 @@
 //! Calls that are only shown never run.
 
-use toolcrib::text::{Format, Parser, Piece, parse};
+use toolcrib::text::{Parser, TextFormat, TextPiece, parse};
 
 use super::call;
 use super::cuts::{cut, every_place, joined};
@@ -39,12 +39,12 @@ fn what_stands_in_code_or_quotes_never_runs() {
         format!("Use <tool_call> so:\n```\n{call}\n```\n"),
         format!("```\n{lines}\n```"),
     ] {
-        let mut parser = Parser::new(Format::Auto);
+        let mut parser = Parser::new(TextFormat::AUTO);
 
         let mut pieces = parser.feed(&text, None);
         pieces.extend(parser.finish(None));
 
-        assert_eq!(joined(pieces), [Piece::Text(text.clone())]);
+        assert_eq!(joined(pieces), [TextPiece::Text(text.clone())]);
         assert!(parser.report().passed_over >= 1, "{text}");
     }
 }
@@ -77,7 +77,7 @@ fn what_stands_after_code_or_quotes_runs() {
         format!("x > {call}"),
         format!("~~ {call}"),
     ] {
-        assert_eq!(parse(&text, Format::Auto, None).len(), 1, "{text}");
+        assert_eq!(parse(&text, TextFormat::AUTO, None).len(), 1, "{text}");
     }
 }
 
@@ -85,19 +85,19 @@ fn what_stands_after_code_or_quotes_runs() {
 fn fences_in_a_call_are_part_of_it() {
     let text = call("<a><![CDATA[```\n> `x\n```]]></a>") + "\n" + &call("<a>```</a>") + &call("<a>`</a>");
 
-    assert_eq!(parse(&text, Format::Auto, None).len(), 3);
+    assert_eq!(parse(&text, TextFormat::AUTO, None).len(), 3);
 }
 
 #[test]
 fn prose_is_given_out_as_soon_as_it_is_certain() {
-    let mut parser = Parser::new(Format::Xml);
+    let mut parser = Parser::new(TextFormat::Xml);
     let mut given = Vec::new();
     for letter in "a <b> <too <tool_call>".chars() {
         let pieces = parser.feed(&letter.to_string(), None);
         given.push(
             pieces
                 .into_iter()
-                .map(|piece| if let Piece::Text(text) = piece { text } else { String::new() })
+                .map(|piece| if let TextPiece::Text(text) = piece { text } else { String::new() })
                 .collect::<String>(),
         );
     }
@@ -133,34 +133,37 @@ fn what_stands_between_quotation_marks_thoughts_or_comments_never_runs() {
             ("see <!-- \n\n", " -- -->"),
         ] {
             let text = format!("{open}{call}{close}");
-            let mut parser = Parser::new(Format::Auto);
+            let mut parser = Parser::new(TextFormat::AUTO);
 
             let mut pieces = parser.feed(&text, None);
             pieces.extend(parser.finish(None));
 
-            assert_eq!(joined(pieces), [Piece::Text(text.clone())]);
+            assert_eq!(joined(pieces), [TextPiece::Text(text.clone())]);
             assert!(parser.report().passed_over >= 1, "{text}");
-            assert_eq!(cut(&text, Format::Auto, &every_place(&text)), [Piece::Text(text.clone())]);
+            assert_eq!(cut(&text, TextFormat::AUTO, &every_place(&text)), [TextPiece::Text(text.clone())]);
             let both = format!("{text} {call}");
-            assert_eq!(parse(&both, Format::Auto, None).len(), 1, "{both}");
-            let calls = |piece: &Piece| matches!(piece, Piece::Call(_));
-            assert_eq!(cut(&both, Format::Auto, &every_place(&both)).iter().filter(|piece| calls(piece)).count(), 1);
+            assert_eq!(parse(&both, TextFormat::AUTO, None).len(), 1, "{both}");
+            let calls = |piece: &TextPiece| matches!(piece, TextPiece::Call(_));
+            assert_eq!(
+                cut(&both, TextFormat::AUTO, &every_place(&both)).iter().filter(|piece| calls(piece)).count(),
+                1
+            );
         }
     }
 }
 
 /// The pieces of a text, the same however it is cut, and how many calls were passed over.
-fn read(text: &str) -> (Vec<Piece>, usize) {
-    let mut parser = Parser::new(Format::Auto);
+fn read(text: &str) -> (Vec<TextPiece>, usize) {
+    let mut parser = Parser::new(TextFormat::AUTO);
     let mut pieces = parser.feed(text, None);
     pieces.extend(parser.finish(None));
     let pieces = joined(pieces);
-    assert_eq!(cut(text, Format::Auto, &every_place(text)), pieces, "{text}");
+    assert_eq!(cut(text, TextFormat::AUTO, &every_place(text)), pieces, "{text}");
     (pieces, parser.report().passed_over)
 }
 
 fn calls(text: &str) -> usize {
-    read(text).0.iter().filter(|piece| matches!(piece, Piece::Call(_))).count()
+    read(text).0.iter().filter(|piece| matches!(piece, TextPiece::Call(_))).count()
 }
 
 /// Texts before and behind a call that is quoted.
@@ -210,7 +213,7 @@ fn a_call_within_a_quotation_never_runs() {
             let text = format!("{before}{call}{behind}");
             let (pieces, passed_over) = read(&text);
 
-            assert_eq!(pieces, [Piece::Text(text.clone())]);
+            assert_eq!(pieces, [TextPiece::Text(text.clone())]);
             assert!(passed_over >= 1, "{text}");
             assert_eq!(calls(&format!("{before}{call} and {call}{behind}")), 0, "{text}");
             assert_eq!(calls(&format!("{text} So I run\n{call}")), 1, "{text}");
@@ -304,7 +307,7 @@ fn what_stands_in_a_thought_or_in_an_echoed_result_never_runs() {
                 let text = format!("{before}<{name}{attributes}>{after}{call}{after}</{name} >");
                 let (pieces, passed_over) = read(&text);
 
-                assert_eq!(pieces, [Piece::Text(text.clone())]);
+                assert_eq!(pieces, [TextPiece::Text(text.clone())]);
                 assert!(passed_over >= 1, "{text}");
                 assert_eq!(calls(&format!("{text}\n\n{call}")), 1, "{text}");
                 assert_eq!(calls(&format!("{before}<{name}{attributes}>\n{call}")), 0, "{text}");
@@ -316,16 +319,16 @@ fn what_stands_in_a_thought_or_in_an_echoed_result_never_runs() {
 #[test]
 fn words_after_an_opening_tag_only_speak_of_it() {
     let text = "Use <tool_call> tags like <b> to call, or <tool_call>\n\nwords</tool_call>, and";
-    for format in [Format::Auto, Format::Xml, Format::Hermes] {
+    for format in [TextFormat::AUTO, Some(TextFormat::Xml), Some(TextFormat::Hermes)] {
         let mut parser = Parser::new(format);
 
         let mut pieces = parser.feed(text, None);
         pieces.extend(parser.finish(None));
 
-        assert_eq!(joined(pieces), [Piece::Text(text.to_owned())]);
+        assert_eq!(joined(pieces), [TextPiece::Text(text.to_owned())]);
         assert!(parser.report().why != "a <tool_call> with tags in it");
     }
     let blanks = " ".repeat(600);
     let far = format!("<tool_call>{blanks}<name>t</name></tool_call>");
-    assert_eq!(cut(&far, Format::Auto, &[]), cut(&far, Format::Auto, &every_place(&far)));
+    assert_eq!(cut(&far, TextFormat::AUTO, &[]), cut(&far, TextFormat::AUTO, &every_place(&far)));
 }

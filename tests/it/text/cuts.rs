@@ -1,34 +1,33 @@
 //! However a message is cut, the same comes of it.
 
 use proptest::prelude::*;
-use toolcrib::text::{Format, Parser, Piece};
+use toolcrib::text::{Parser, TextFormat, TextPiece};
 
 use super::cases;
 
-pub(super) const FORMATS: [Format; 8] = [
-    Format::Auto,
-    Format::Xml,
-    Format::Hermes,
-    Format::Function,
-    Format::Invoke,
-    Format::Fenced,
-    Format::React,
-    Format::ArtifactFlow { fallback: true },
+pub(super) const FORMATS: [Option<TextFormat>; 7] = [
+    TextFormat::AUTO,
+    Some(TextFormat::Xml),
+    Some(TextFormat::Hermes),
+    Some(TextFormat::Function),
+    Some(TextFormat::Invoke),
+    Some(TextFormat::Fenced),
+    Some(TextFormat::React),
 ];
 
 /// Neighbouring pieces of prose as one.
-pub(super) fn joined(pieces: Vec<Piece>) -> Vec<Piece> {
-    let mut joined: Vec<Piece> = Vec::new();
+pub(super) fn joined(pieces: Vec<TextPiece>) -> Vec<TextPiece> {
+    let mut joined: Vec<TextPiece> = Vec::new();
     for piece in pieces {
         match (joined.last_mut(), piece) {
-            (Some(Piece::Text(before)), Piece::Text(text)) => before.push_str(&text),
+            (Some(TextPiece::Text(before)), TextPiece::Text(text)) => before.push_str(&text),
             (_, piece) => joined.push(piece),
         }
     }
     joined
 }
 
-pub(super) fn cut(text: &str, format: Format, places: &[usize]) -> Vec<Piece> {
+pub(super) fn cut(text: &str, format: Option<TextFormat>, places: &[usize]) -> Vec<TextPiece> {
     let mut parser = Parser::new(format);
     let mut pieces = Vec::new();
     let mut from = 0;
@@ -182,9 +181,9 @@ proptest! {
 
     #[test]
     fn prose_without_a_call_comes_through_as_it_is(text in "[a-z <>&`\n~]{0,60}") {
-        let pieces = cut(&text, Format::Auto, &every_place(&text));
+        let pieces = cut(&text, TextFormat::AUTO, &every_place(&text));
 
-        let expected = if text.is_empty() { vec![] } else { vec![Piece::Text(text)] };
+        let expected = if text.is_empty() { vec![] } else { vec![TextPiece::Text(text)] };
         prop_assert_eq!(pieces, expected);
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use toolcrib::call::ToolCall;
-use toolcrib::text::{Format, Parser, Piece, parse};
+use toolcrib::text::{CallFormat, Parser, TextFormat, TextPiece, parse};
 
 use super::cuts::joined;
 use super::tool;
@@ -42,12 +42,14 @@ fn weather() -> impl Fn(&str) -> Option<std::sync::Arc<toolcrib::schema::Documen
     tool(&json!({"city": {"type": "string"}, "days": {"type": "integer"}}))
 }
 
-fn format(word: &str) -> Format {
-    Format::parse(word).expect("a format")
+fn format(name: &str) -> Option<TextFormat> {
+    let Some(CallFormat::Text(format)) = CallFormat::parse(name) else { panic!("{name} is not a text format") };
+    format
 }
 
-fn text_of(pieces: Vec<Piece>) -> String {
-    let texts = pieces.into_iter().filter_map(|piece| if let Piece::Text(text) = piece { Some(text) } else { None });
+fn text_of(pieces: Vec<TextPiece>) -> String {
+    let texts =
+        pieces.into_iter().filter_map(|piece| if let TextPiece::Text(text) = piece { Some(text) } else { None });
     texts.collect()
 }
 
@@ -77,12 +79,13 @@ fn every_format_is_found() {
         if text.starts_with("~~~json") {
             continue;
         }
-        let mut parser = Parser::new(Format::Auto);
+        let mut parser = Parser::new(TextFormat::AUTO);
 
         let mut pieces = parser.feed(text, Some(&find));
         pieces.extend(parser.finish(Some(&find)));
 
-        let calls = pieces.iter().filter(|piece| matches!(piece, Piece::Call(call) if call.error.is_none())).count();
+        let calls =
+            pieces.iter().filter(|piece| matches!(piece, TextPiece::Call(call) if call.error.is_none())).count();
         assert_eq!((calls, parser.report().format), (1, Some(word)), "{text}");
         assert!(!parser.report().why.is_empty());
     }
@@ -105,7 +108,7 @@ fn wrappers_are_no_prose() {
 #[test]
 fn the_first_certain_call_decides() {
     let text = "<function=t>{}</function> and <tool_call><name>t</name></tool_call>";
-    let mut parser = Parser::new(Format::Auto);
+    let mut parser = Parser::new(TextFormat::AUTO);
 
     let mut pieces = parser.feed(text, None);
     pieces.extend(parser.finish(None));
@@ -121,22 +124,22 @@ fn json_in_a_fence_is_a_call_only_if_that_was_asked_for() {
     let text = "```json\n{\"name\": \"t\", \"parameters\": {\"days\": 1}}\n```\n";
     let both = format!("```tool-call\n{{\"name\": \"t\", \"arguments\": {{}}}}\n```\n{text}");
 
-    assert_eq!(parse(text, Format::Auto, Some(&find)), []);
-    assert_eq!(parse(&both, Format::Auto, Some(&find)).len(), 1);
-    assert_eq!(parse(text, Format::Fenced, Some(&find)).len(), 1);
-    assert_eq!(parse("```json\n{\"a\": 1}\n```\n", Format::Fenced, Some(&find)), []);
+    assert_eq!(parse(text, TextFormat::AUTO, Some(&find)), []);
+    assert_eq!(parse(&both, TextFormat::AUTO, Some(&find)).len(), 1);
+    assert_eq!(parse(text, TextFormat::Fenced, Some(&find)).len(), 1);
+    assert_eq!(parse("```json\n{\"a\": 1}\n```\n", TextFormat::Fenced, Some(&find)), []);
 }
 
 #[test]
 fn what_is_no_call_comes_through() {
     let text = "see\n```json\n{\"a\": 1}\n```\nand\nAction: none\nso be it <function> <invoke> <tool_calls>";
-    for word in Format::WORDS {
+    for word in ["auto"].into_iter().chain(TextFormat::ALL.map(TextFormat::as_str)) {
         let mut parser = Parser::new(format(word));
 
         let mut pieces = parser.feed(text, None);
         pieces.extend(parser.finish(None));
 
-        assert_eq!(joined(pieces), [Piece::Text(text.to_owned())], "{word}");
+        assert_eq!(joined(pieces), [TextPiece::Text(text.to_owned())], "{word}");
     }
 }
 
@@ -164,7 +167,7 @@ fn what_cannot_be_read_is_an_error_with_its_place() {
         ("function", "<function=>{}</function>", "the call has no name"),
         ("invoke", "<invoke id=\"x\"></invoke>", "the call has no name"),
         ("fenced", "```tool_call\nnothing\n```", "the arguments are not valid JSON: expected ident"),
-        ("react", "Action: t\nAction Input: two words\n", "the input is no JSON object"),
+        ("react", "Action: t\nAction Input: two words\n", "the input is not a JSON object"),
         (
             "react",
             "Action: t\nAction Input: {\"city\": \"Os",
@@ -236,7 +239,7 @@ fn a_plain_input_is_the_only_parameter() {
     for (input, query) in [("cats and dogs", "cats and dogs"), ("\"cats\"", "cats"), ("12", "12")] {
         let text = format!("Action: t\nAction Input: {input}\nObservation: none");
 
-        let calls = parse(&text, Format::React, Some(&find));
+        let calls = parse(&text, TextFormat::React, Some(&find));
 
         assert_eq!(calls[0].arguments, json!({"query": query}), "{input}");
     }
@@ -251,7 +254,7 @@ fn values_of_tags_have_their_declared_type() {
     let text = "<function=t><parameter=code>\n  if a < b & c:\n    pass\n</parameter><parameter=tags>[\"1\"]</parameter>\
                 <parameter=deep>{\"n\": \"4\"}</parameter><parameter=zip>01234</parameter></function>";
 
-    let calls = parse(text, Format::Function, Some(&find));
+    let calls = parse(text, TextFormat::Function, Some(&find));
 
     assert_eq!(
         calls[0].arguments,
@@ -262,7 +265,7 @@ fn values_of_tags_have_their_declared_type() {
 #[test]
 fn without_tools_values_of_tags_are_guessed() {
     let calls =
-        parse("<function=t><parameter=n>3</parameter><parameter=l>[1]</parameter></function>", Format::Auto, None);
+        parse("<function=t><parameter=n>3</parameter><parameter=l>[1]</parameter></function>", TextFormat::AUTO, None);
 
     assert_eq!(calls[0].arguments, json!({"n": 3, "l": [1]}));
 }
@@ -288,7 +291,7 @@ fn what_follows_an_observation_of_the_models_own_is_text() {
             "Action: t\nAction Input: {input}\nObservation: rain\nAction: t\nAction Input: {{\"city\": \"Rome\"}}\n"
         );
         let find = tool(&json!({"city": {"type": "string"}}));
-        for asked in [Format::Auto, Format::React] {
+        for asked in [TextFormat::AUTO, Some(TextFormat::React)] {
             let mut parser = Parser::new(asked);
 
             let mut pieces = parser.feed(&text, Some(&find));
@@ -300,7 +303,7 @@ fn what_follows_an_observation_of_the_models_own_is_text() {
         }
     }
     let before = "Observation: none yet\nAction: t\nAction Input: {}\n";
-    assert_eq!(parse(before, Format::React, None).len(), 1);
+    assert_eq!(parse(before, TextFormat::React, None).len(), 1);
 }
 
 #[test]

@@ -1,10 +1,10 @@
 //! Results as providers want to have them back.
 
 use serde_json::{Value, json};
-use toolcrib::call::render::{Outcome, to_anthropic, to_gemini, to_mcp, to_openai, to_openai_responses};
+use toolcrib::provider::{ToolResult, to_anthropic, to_gemini, to_mcp, to_openai, to_openai_responses};
 
-fn outcome(content: &Value) -> Outcome<'_> {
-    Outcome { content, value: None, is_error: false, id: Some("c1"), is_custom: false, name: Some("weather") }
+fn of(content: &Value) -> ToolResult<'_> {
+    ToolResult { content, value: None, is_error: false, id: Some("c1"), is_custom: false, name: Some("weather") }
 }
 
 fn mixed() -> Value {
@@ -22,7 +22,7 @@ fn mixed() -> Value {
 fn chat_completions_get_text() {
     let content = mixed();
 
-    let message = to_openai(outcome(&content));
+    let message = to_openai(of(&content));
 
     let text = "sunny\n[image: image/png, 3 bytes]\n[image: https://example.org/a.png]\n[audio: audio/wav, 3 bytes]\n\
                 [video: https://example.org/a.mp4]\n{\"type\":\"chart\",\"points\":[1]}";
@@ -33,8 +33,8 @@ fn chat_completions_get_text() {
 fn responses_get_text_or_a_list_with_pictures() {
     let (content, plain) = (mixed(), json!([{"type": "text", "text": "sunny"}, {"type": "text", "text": "warm"}]));
 
-    let rich = to_openai_responses(outcome(&content));
-    let text = to_openai_responses(Outcome { is_custom: true, ..outcome(&plain) });
+    let rich = to_openai_responses(of(&content));
+    let text = to_openai_responses(ToolResult { is_custom: true, ..of(&plain) });
 
     assert_eq!(rich["type"], "function_call_output");
     assert_eq!(rich["output"][1], json!({"type": "input_image", "image_url": "data:image/png;base64,AAAA"}));
@@ -47,7 +47,7 @@ fn responses_get_text_or_a_list_with_pictures() {
 fn anthropic_gets_pictures_and_whether_it_failed() {
     let content = mixed();
 
-    let block = to_anthropic(Outcome { is_error: true, ..outcome(&content) });
+    let block = to_anthropic(ToolResult { is_error: true, ..of(&content) });
 
     assert_eq!((&block["tool_use_id"], &block["is_error"]), (&json!("c1"), &json!(true)));
     assert_eq!(block["content"][1], content[1]);
@@ -59,8 +59,8 @@ fn anthropic_gets_pictures_and_whether_it_failed() {
 fn gemini_gets_the_value_or_the_error_and_media_apart() {
     let (content, value) = (mixed(), json!({"sky": "blue"}));
 
-    let part = to_gemini(Outcome { value: Some(&value), ..outcome(&content) });
-    let failed = to_gemini(Outcome { is_error: true, value: Some(&value), ..outcome(&content) });
+    let part = to_gemini(ToolResult { value: Some(&value), ..of(&content) });
+    let failed = to_gemini(ToolResult { is_error: true, value: Some(&value), ..of(&content) });
 
     let response = &part["functionResponse"];
     assert_eq!((&response["id"], &response["name"]), (&json!("c1"), &json!("weather")));
@@ -74,8 +74,8 @@ fn gemini_gets_the_value_or_the_error_and_media_apart() {
 fn mcp_gets_every_block_and_the_value() {
     let (content, value) = (mixed(), json!([1]));
 
-    let result = to_mcp(Outcome { value: Some(&value), ..outcome(&content) });
-    let failed = to_mcp(Outcome { value: Some(&value), is_error: true, ..outcome(&content) });
+    let result = to_mcp(ToolResult { value: Some(&value), ..of(&content) });
+    let failed = to_mcp(ToolResult { value: Some(&value), is_error: true, ..of(&content) });
 
     assert_eq!(result["content"][1], json!({"type": "image", "data": "AAAA", "mimeType": "image/png"}));
     assert_eq!(result["content"][3], json!({"type": "audio", "data": "BBBB", "mimeType": "audio/wav"}));
@@ -89,7 +89,7 @@ fn mcp_gets_every_block_and_the_value() {
 
 #[test]
 fn plain_text_and_nothing_are_content_too() {
-    assert_eq!(to_openai(outcome(&json!("hi")))["content"], "hi");
-    assert_eq!(to_anthropic(outcome(&json!([])))["content"], json!([]));
-    assert_eq!(to_openai(Outcome { id: None, ..outcome(&json!([])) }), json!({"role": "tool", "content": ""}));
+    assert_eq!(to_openai(of(&json!("hi")))["content"], "hi");
+    assert_eq!(to_anthropic(of(&json!([])))["content"], json!([]));
+    assert_eq!(to_openai(ToolResult { id: None, ..of(&json!([])) }), json!({"role": "tool", "content": ""}));
 }

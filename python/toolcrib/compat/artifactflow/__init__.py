@@ -1,6 +1,6 @@
-"""ArtifactFlow's tool interface, kept by toolcrib.
+"""ArtifactFlow's tool interface on toolcrib.
 
-Change the imports, each from the package or from the module that has the name of ArtifactFlow's own:
+Change the imports, each from the package or from the module of the same name as in ArtifactFlow:
 
     from toolcrib.compat.artifactflow import BaseTool, ToolParameter, ToolPermission, ToolResult
 

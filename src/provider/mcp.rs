@@ -1,0 +1,58 @@
+//! MCP: tools as a server lists them, `tools/call` requests and `CallToolResult`.
+
+use serde_json::{Map, Value, json};
+
+use super::result::{ContentBlock, MediaKind, ToolResult};
+use super::{Entries, WireFormat, tool_call};
+use crate::call::ToolCall;
+use crate::schema::dialect::Light;
+
+/// Any JSON Schema whose root is an object.
+pub(super) const PARAMETERS: Light = Light { plain_root: false, fills_arrays: false, is_name: None };
+
+/// True for a recommended name of a tool.
+pub(super) fn is_name(name: &str) -> bool {
+    (1..=128).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-./".contains(&byte))
+}
+
+/// Declares a tool.
+pub(super) fn tool(mut function: Map<String, Value>, parameters: Value) -> Value {
+    function.insert("inputSchema".to_owned(), parameters);
+    Value::Object(function)
+}
+
+/// Reads a `tools/call` request of JSON-RPC; `None` for another object.
+pub(super) fn read(entries: &Entries) -> Option<ToolCall> {
+    if entries.get("method")? != "tools/call" {
+        return None;
+    }
+    let params = entries.get("params").and_then(Value::as_object);
+    let entry = |key| params.and_then(|params| params.get(key));
+    Some(tool_call(WireFormat::Mcp, entries.get("id"), entry("name"), entry("arguments")))
+}
+
+/// Writes the `CallToolResult` of a call. The structured content is the value if that is an object, and otherwise an object
+/// with the value under `result`, because the protocol requires an object.
+#[must_use]
+pub fn to_mcp(result: ToolResult<'_>) -> Value {
+    let content = result.blocks();
+    let content = content.iter().map(|block| match block {
+        ContentBlock::Data { kind: kind @ (MediaKind::Image | MediaKind::Audio), media_type, data } => {
+            json!({"type": kind.as_str(), "data": data, "mimeType": media_type})
+        }
+        ContentBlock::Data { kind: MediaKind::Video, media_type, data } => json!({
+            "type": "resource",
+            "resource": {"uri": format!("data:{media_type}"), "mimeType": media_type, "blob": data},
+        }),
+        ContentBlock::Link { kind, url } => json!({"type": "resource_link", "uri": url, "name": kind.as_str()}),
+        other => json!({"type": "text", "text": other.as_text()}),
+    });
+    let mut written = Map::new();
+    written.insert("content".to_owned(), content.collect());
+    if let Some(value) = result.value.filter(|_| !result.is_error) {
+        let structured = if value.is_object() { value.clone() } else { json!({"result": value}) };
+        written.insert("structuredContent".to_owned(), structured);
+    }
+    written.insert("isError".to_owned(), Value::from(result.is_error));
+    Value::Object(written)
+}
