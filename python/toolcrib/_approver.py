@@ -77,7 +77,7 @@ async def _question(approver: Callable[[ApprovalRequest], Any], request: Approva
     is_asynchronous = inspect.iscoroutinefunction(approver) or inspect.iscoroutinefunction(
         getattr(approver, "__call__", None)  # noqa: B004 - not whether it can be called, but how
     )
-    answer = approver(request) if is_asynchronous else await _core.AwaitableJob(approver, request)
+    answer = approver(request) if is_asynchronous else await _core._AwaitableJob(approver, request)
     return await answer if inspect.isawaitable(answer) else answer
 
 

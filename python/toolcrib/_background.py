@@ -144,7 +144,7 @@ class BackgroundTasks(_core.Toolkit):
         await self.aclose()
 
 
-def begin(board: _core.TaskBoard, task_id: str, tool: str, work: Coroutine[Any, Any, ToolResponse]) -> None:
+def begin(board: _core._TaskBoard, task_id: str, tool: str, work: Coroutine[Any, Any, ToolResponse]) -> None:
     """Run a call in a task of its own, with the context variables of the caller.
 
     Args:
@@ -168,7 +168,7 @@ def begin(board: _core.TaskBoard, task_id: str, tool: str, work: Coroutine[Any, 
     task.add_done_callback(partial(_record, board, task_id))
 
 
-def _record(board: _core.TaskBoard, task_id: str, task: _Task) -> None:
+def _record(board: _core._TaskBoard, task_id: str, task: _Task) -> None:
     """Note what a task came to, if that is not noted yet."""
     error = None if task.cancelled() else task.exception()
     if task.cancelled() or (error is not None and not isinstance(error, Exception)):
@@ -178,7 +178,7 @@ def _record(board: _core.TaskBoard, task_id: str, task: _Task) -> None:
         board.finish(task_id, task.result() if error is None else error)
 
 
-def _catch_up(board: _core.TaskBoard, task_id: str) -> None:
+def _catch_up(board: _core._TaskBoard, task_id: str) -> None:
     """Note what the task's callback has not noted yet, or cannot note any more."""
     task = board.task(task_id)
     if task is not None and task.done():

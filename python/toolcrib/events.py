@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-    from toolcrib._core import EventQueue
+    from toolcrib._core import _EventQueue
 
 __all__ = ["Event", "EventStream"]
 
@@ -30,7 +30,7 @@ class EventStream:
     Whoever stops reading closes it, by `aclose`, by leaving `async with`, or by letting go of it.
     """
 
-    def __init__(self, queue: EventQueue) -> None:
+    def __init__(self, queue: _EventQueue) -> None:
         self._queue = queue
 
     @property

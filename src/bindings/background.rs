@@ -18,7 +18,7 @@ type Tasks = Board<Py<PyAny>, Py<PyAny>>;
 /// What a toolkit runs in the background and what came of it.
 ///
 /// A task is an `asyncio.Task`, an outcome is a response or an exception.
-#[pyclass(name = "TaskBoard", module = "toolcrib._core", frozen)]
+#[pyclass(name = "_TaskBoard", module = "toolcrib._core", frozen)]
 pub(crate) struct PyTaskBoard {
     board: Mutex<Tasks>,
     since: Instant,

@@ -14,7 +14,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::call::LISTENERS;
-use super::copying::copied;
+use super::json::deep_copy;
 use super::policy::PyPermissions;
 use crate::call::{CallInfo, EventHub, EventKind, Kinds, Listener};
 
@@ -32,7 +32,7 @@ pub(crate) struct PyEvent {
 impl PyEvent {
     /// The same event for somebody of their own: what they do to it, nobody else sees.
     fn copy(&self, py: Python<'_>) -> PyResult<Py<Self>> {
-        let data = copied(self.data.bind(py))?.unbind();
+        let data = deep_copy(self.data.bind(py))?.unbind();
         let (call_id, tool, caller) = (self.call_id.clone(), self.tool.clone(), self.caller.clone());
         Py::new(py, Self { kind: self.kind, call_id, tool, caller, time: self.time, data })
     }
@@ -111,7 +111,7 @@ impl Wakers {
 }
 
 /// One listener's end of the events of a toolkit, for `toolcrib.events` to wait at.
-#[pyclass(name = "EventQueue", module = "toolcrib._core", frozen)]
+#[pyclass(name = "_EventQueue", module = "toolcrib._core", frozen)]
 pub(crate) struct PyEventQueue {
     listener: Listener<Told>,
     wakers: Arc<Wakers>,
@@ -255,7 +255,7 @@ impl Listeners {
             let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
             let (call_id, tool) = (call.id.clone(), call.tool.clone());
             // What was sent may be changed later by its sender.
-            let data = copied(&data)?.unbind();
+            let data = deep_copy(&data)?.unbind();
             Py::new(py, PyEvent { kind, call_id, tool, caller: call.caller.clone(), time, data })
         });
         let event = match event {

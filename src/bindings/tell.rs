@@ -12,10 +12,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 use serde_json::Value;
 
-use super::foreign;
+use super::into_response::as_json;
+use super::json;
 use super::response::PyToolResponse;
 use super::tool_call::{PyToolCall, read_object};
-use super::value::as_json;
 use crate::schema::FunctionSchema;
 use crate::text::result::{self, Outcome};
 use crate::text::tell::{Form, ToolFacts, instructions};
@@ -77,7 +77,7 @@ impl PyToolResponse {
         let called = match (&name, call) {
             (None, Some(call)) => match call.cast::<PyToolCall>() {
                 Ok(call) => Some(call.get().call.name.clone()),
-                Err(_) if foreign::is_readable(call) => Some(read_object(call, None)?.name),
+                Err(_) if json::may_be_call(call) => Some(read_object(call, None)?.name),
                 Err(_) => None,
             },
             _ => None,

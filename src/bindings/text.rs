@@ -15,7 +15,7 @@ use pyo3::types::{PyDict, PyList, PyString};
 
 use super::tool::PyTool;
 use super::tool_call::PyToolCall;
-use super::tool_in_view::ToolInView;
+use super::view::ToolInView;
 use crate::schema::Document;
 use crate::text::{Find, Format, Parser, Piece, Report};
 

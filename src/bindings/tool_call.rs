@@ -16,8 +16,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyIterator, PyList, PyString, PyTuple, PyType};
 use serde_json::{Map, Value};
 
+use super::json;
 use super::text::{checked, finding};
-use super::{foreign, json};
 use crate::call::{CallError, ToolCall, wire};
 pub(crate) use again::declared;
 use read::{check_format, read_foreign, read_texts, unreadable};
@@ -54,7 +54,7 @@ impl PyToolCall {
         is_truncated: bool,
         has_duplicate_keys: bool,
     ) -> PyResult<Self> {
-        let arguments = match arguments.map(foreign::to_value).transpose()? {
+        let arguments = match arguments.map(json::from_object).transpose()? {
             None | Some(Value::Null) => Map::new(),
             Some(Value::Object(arguments)) => arguments,
             Some(_) => return Err(PyTypeError::new_err("the arguments of a call are a dictionary")),
@@ -139,7 +139,7 @@ impl PyToolCall {
             finding(tools, |find| wire::read_all_text(&text, format, &read_texts(find)))?
         } else {
             let is_list = x.is_instance_of::<PyList>() || x.is_instance_of::<PyTuple>();
-            let value = if is_list { foreign::to_value(x).map_err(unreadable(x.py())) } else { read_foreign(x)? };
+            let value = if is_list { json::from_object(x).map_err(unreadable(x.py())) } else { read_foreign(x)? };
             finding(tools, |find| {
                 value.and_then(|value| wire::read_all_with(&value, &|text, _| read_texts(find)(text, format)))
             })?

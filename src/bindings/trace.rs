@@ -10,8 +10,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 
 use super::call;
+use super::imported::loaded_module;
 use super::imported::{TRACED_TEXT, import_module};
-use super::modules::imported;
 use crate::trace::{Outcome, ToolSpan, key};
 
 /// Who is there to hear of a call.
@@ -155,7 +155,7 @@ impl Api {
         let module = if import {
             import_module(py, "opentelemetry.trace")?
         } else {
-            let Some(module) = imported(py, name)? else { return Ok(None) };
+            let Some(module) = loaded_module(py, name)? else { return Ok(None) };
             module
         };
         // Loads the provider that the environment names, as it does for whoever asks first.

@@ -6,10 +6,10 @@ use pyo3::types::{PyDict, PyString};
 use serde_json::{Map, Value};
 
 use super::awaitable::{PyNativeResponses, PyNativeStep, Source};
-use crate::bindings::callable::Kind;
 use crate::bindings::json;
-use crate::bindings::register::Wishes;
-use crate::bindings::signature::{Parameter, ParameterKind, Signature};
+use crate::bindings::registration::CallKind;
+use crate::bindings::registration::ToolOptions;
+use crate::bindings::registration::{Parameter, ParameterKind, Signature};
 use crate::bindings::tool::schema_to_python;
 use crate::native::{NativeTool, ToolContext, tools};
 
@@ -22,8 +22,8 @@ pub(crate) struct PyNativeTool(NativeTool);
 
 impl PyNativeTool {
     /// What calling it gives.
-    pub(crate) fn call_kind(&self) -> Kind {
-        if self.0.is_streaming() { Kind::AsyncGenerator } else { Kind::Coroutine }
+    pub(crate) fn call_kind(&self) -> CallKind {
+        if self.0.is_streaming() { CallKind::AsyncGenerator } else { CallKind::Coroutine }
     }
 
     /// Its parameters: those of the schema. If one may be left out that has no default, they are any keywords.
@@ -49,11 +49,11 @@ impl PyNativeTool {
     }
 
     /// Adds what the tool's developer said to what is said at its registration, which counts more.
-    pub(crate) fn complete(&self, wishes: &mut Wishes<'_>) {
+    pub(crate) fn complete(&self, options: &mut ToolOptions<'_>) {
         let tool = &self.0;
-        wishes.timeout = wishes.timeout.or_else(|| tool.timeout().map(|limit| limit.as_secs_f64()));
-        wishes.said.kind.get_or_insert_with(|| tool.kind().as_str().to_owned());
-        wishes.said.tags.extend(tool.tags().iter().map(|tag| tag.to_string()));
+        options.timeout = options.timeout.or_else(|| tool.timeout().map(|limit| limit.as_secs_f64()));
+        options.given.kind.get_or_insert_with(|| tool.kind().as_str().to_owned());
+        options.given.tags.extend(tool.tags().iter().map(|tag| tag.to_string()));
     }
 }
 

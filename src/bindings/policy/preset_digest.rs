@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyFloat, PyFrozenSet, PyList, PySet, PyTuple, PyWeakrefReference};
 use serde_json::{Value, json};
 
-use crate::bindings::json::{DEEPEST, from_python};
+use crate::bindings::json::{MAX_DEPTH, from_python};
 use crate::policy::{canonical, hash, hex};
 
 /// The hash of presets. Equal values have equal hashes in every process; an object that cannot be written down has one of its
@@ -19,7 +19,7 @@ pub(crate) fn presets_hash(presets: &Bound<'_, PyDict>) -> [u8; 32] {
 
 /// A value with its type, so that two different ones are never written alike.
 fn tagged(value: &Bound<'_, PyAny>, depth: usize) -> Value {
-    if depth > DEEPEST {
+    if depth > MAX_DEPTH {
         return identity(value);
     }
     if let Ok(plain) = from_python(value) {

@@ -5,14 +5,14 @@ use pyo3::prelude::*;
 use serde_json::Value;
 
 use crate::bindings::text::finding;
-use crate::bindings::{foreign, value};
+use crate::bindings::{into_response, json};
 use crate::call::{CallError, ToolCall, wire};
 use crate::text::{Find, Format};
 
 /// The call that an object is, which is no text; a call with an error if it cannot be read. Values in the text of a message
 /// are read as the tools declare them.
 pub(crate) fn read_object(object: &Bound<'_, PyAny>, tools: Option<&Bound<'_, PyAny>>) -> PyResult<ToolCall> {
-    let value = foreign::to_value(object).map_err(unreadable(object.py()));
+    let value = json::from_object(object).map_err(unreadable(object.py()));
     finding(tools, |find| {
         let read = value.and_then(|value| wire::read_with(&value, None, &read_texts(find)));
         read.unwrap_or_else(|error| ToolCall::unreadable("", error))
@@ -45,15 +45,15 @@ pub(super) fn check_format(format: Option<&str>) -> PyResult<()> {
 
 /// The JSON of an object that may be a call. Of another one the developer is told, and of what cannot be read the model.
 pub(super) fn read_foreign(x: &Bound<'_, PyAny>) -> PyResult<Result<Value, CallError>> {
-    if !foreign::is_readable(x) {
+    if !json::may_be_call(x) {
         let class = x.get_type().name()?;
         return Err(PyTypeError::new_err(format!(
             "a tool call is a mapping, a text or a library's object, not {class}"
         )));
     }
-    Ok(foreign::to_value(x).map_err(unreadable(x.py())))
+    Ok(json::from_object(x).map_err(unreadable(x.py())))
 }
 
 pub(super) fn unreadable(py: Python<'_>) -> impl Fn(PyErr) -> CallError {
-    move |error| CallError::new(format!("the call cannot be read: {}", value::error_text(py, &error)), "")
+    move |error| CallError::new(format!("the call cannot be read: {}", into_response::error_text(py, &error)), "")
 }

@@ -477,7 +477,7 @@ impl Backpressure {
 }
 
 /// One call in a worker thread, to be awaited once. Dropping it abandons the work.
-#[pyclass(name = "AwaitableJob", module = "toolcrib._core", frozen)]
+#[pyclass(name = "_AwaitableJob", module = "toolcrib._core", frozen)]
 pub(crate) struct AwaitableJob(Job);
 
 #[pymethods]

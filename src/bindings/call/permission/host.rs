@@ -11,10 +11,10 @@ use serde_json::{Map, Value};
 use super::{judge, warn};
 use crate::bindings::call::state::State;
 use crate::bindings::imported::WAKE_APPROVALS;
+use crate::bindings::into_response::error_text;
 use crate::bindings::json;
 use crate::bindings::policy::{PyPermissions, random};
 use crate::bindings::tool::PyTool;
-use crate::bindings::value::error_text;
 use crate::call::{CallInfo, EventKind, Host, JudgedArguments, Standing, Unfit};
 use crate::policy::{Approvals, Policy, Record};
 

@@ -15,7 +15,7 @@ use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 use super::super::request::{NO_CALL, is_readable};
 use super::super::state::{Origin, State};
 use super::{attached, object};
-use crate::bindings::dialect::Named;
+use crate::bindings::dialect::DialectName;
 use crate::bindings::response::{FIELDS, PyToolResponse};
 use crate::bindings::toolkit::PyToolkit;
 use crate::bindings::view::PyToolkitView;
@@ -130,7 +130,7 @@ fn call_as_written<'py>(
     }
     let state = State::stream(origin, request);
     Ok(match dialect {
-        Some(dialect) => state.in_dialect(dialect.extract::<Named>()?.0),
+        Some(dialect) => state.in_dialect(dialect.extract::<DialectName>()?.0),
         None => state,
     })
 }
