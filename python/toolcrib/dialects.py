@@ -9,7 +9,7 @@ from toolcrib.errors import UnknownToolError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from toolcrib._core import _DialectTool, ToolStream, _Dialect
+    from toolcrib._core import ToolStream, _Dialect, _DialectTool
 
 __all__ = ["DialectSchemas", "DialectToolkit", "Loss"]
 

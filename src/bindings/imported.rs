@@ -35,7 +35,6 @@ impl Imported {
 macro_rules! objects {
     ($($name:ident = $module:literal, $object:literal;)*) => {$(
         #[doc = concat!("`", $module, ".", $object, "`.")]
-        #[allow(dead_code, reason = "some are for stages of a call that still import by themselves")]
         pub(crate) static $name: Imported = Imported::new($module, $object);
     )*};
 }
@@ -67,8 +66,6 @@ objects! {
     FINISH = "toolcrib._finish", "Finish";
     TAP = "toolcrib.middleware", "tap";
     RUN = "toolcrib._run", "run";
-    BEGIN_THREAD = "toolcrib._worker", "begin";
-    END_THREAD = "toolcrib._worker", "end";
     COPY = "copy", "copy";
     GET_LOGGER = "logging", "getLogger";
 }
@@ -83,7 +80,7 @@ pub(crate) fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
     resolve_all(py, &STANDARD)?;
     // Makes pyo3 import and keep the class `Mapping`.
     let _ = module.cast::<PyMapping>();
-    // Not by `add_function`, which would make it a public name.
+    // Not by `add_function`, which adds the name to `__all__`.
     module.setattr("_resolve", wrap_pyfunction!(_resolve, module)?)
 }
 

@@ -107,10 +107,10 @@ impl PyTool {
             !matches!(parameter.kind, ParameterKind::VarPositional | ParameterKind::VarKeyword)
                 || !fields.iter().any(|field| parameter.name.bind(py).to_str().is_ok_and(|name| name == field))
         });
-        let mut checked = merged.clone();
+        let mut accepted = merged.clone();
         let mut finish = None;
         if how == ModelUse::Finish {
-            checked = loosen(&merged, parameters);
+            accepted = loosen(&merged, parameters);
             // Fields are separated from the other arguments by name.
             signature.by_name = true;
             let is_passed = |field: &&String| takes_any || signature.takes(py, field);
@@ -121,7 +121,7 @@ impl PyTool {
             function = wrapper.wrap(function.bind(py), self.kind)?.unbind();
             finish = Some(wrapper);
         }
-        let plan = self.plan_for(py, &signature, checked)?;
+        let plan = self.plan_for(py, &signature, accepted)?;
         let schema = Arc::new(original.with_parameters(&merged.into()));
         let extension = Extension { model: model.clone().unbind(), original, conflict, finish };
         Ok(self.rebuilt(py, schema, plan, function, Some(Box::new(extension))))

@@ -96,10 +96,10 @@ unsafe extern "C" fn call_tool_function(
             return stream(py, Ok(State::stream(origin(py, toolkit), request)));
         }
         let given = if names.is_null() { 0 } else { ffi::PyTuple_GET_SIZE(names) };
-        let named = |index| Bound::<PyAny>::from_borrowed_ptr(py, ffi::PyTuple_GET_ITEM(names, index));
+        let keyword = |index| Bound::<PyAny>::from_borrowed_ptr(py, ffi::PyTuple_GET_ITEM(names, index));
         let value = |index| Bound::<PyAny>::from_borrowed_ptr(py, *arguments.offset(index));
         let positional: Vec<_> = (0..count).map(value).collect();
-        let keywords: Vec<_> = (0..given).map(|index| (named(index), value(count + index))).collect();
+        let keywords: Vec<_> = (0..given).map(|index| (keyword(index), value(count + index))).collect();
         attached(py, |py| stream(py, call_as_written(origin(py, toolkit), positional, keywords)))
     }
 }
