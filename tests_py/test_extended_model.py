@@ -243,7 +243,7 @@ def test_a_conflict_can_wait_until_the_schema_is_read() -> None:
     class Taken(BaseModel):
         query: str
 
-    toolkit._tell_conflicts_late()
+    toolkit._defer_conflicts()
     toolkit.set_extended_model("search", Taken)
 
     for read in (

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from toolcrib import RegisteredToolFunction, Toolkit, errors
-from toolcrib._core import ToolRoster
+from toolcrib._core import _ToolRoster
 
 
 def look() -> str:
@@ -325,7 +325,7 @@ def definition(name: str, description: str = "") -> dict[str, Any]:
 
 
 def test_a_roster_copies_definitions_in_and_out() -> None:
-    roster, given = ToolRoster(), definition("a", "one")
+    roster, given = _ToolRoster(), definition("a", "one")
     roster.register("g", {"description": "G", "tools": [given]})
 
     given["function"]["description"] = "changed"
@@ -335,7 +335,7 @@ def test_a_roster_copies_definitions_in_and_out() -> None:
 
 
 def test_a_roster_keeps_groups_that_share_names() -> None:
-    roster = ToolRoster()
+    roster = _ToolRoster()
 
     assert roster.register("g", {"tools": [definition("a"), definition("b", "g")]}) is False
     assert (
@@ -359,7 +359,7 @@ def test_a_roster_keeps_groups_that_share_names() -> None:
 
 @pytest.mark.parametrize("wrong", [None, "x", {}, {"tools": "x"}, {"tools": None}, {"tools": [], "description": 3}, []])
 def test_a_roster_refuses_what_is_no_group(wrong: Any) -> None:
-    roster = ToolRoster()
+    roster = _ToolRoster()
     roster.register("g", {"tools": [definition("a")]})
 
     with pytest.raises(errors.InvalidGroupError):
@@ -373,11 +373,11 @@ def test_a_roster_refuses_what_is_no_json() -> None:
     broken["function"]["extra"] = object()
 
     with pytest.raises(errors.InvalidGroupError, match=r"tool 0 is not JSON: \$\.function\.extra"):
-        ToolRoster().register("g", {"tools": [broken]})
+        _ToolRoster().register("g", {"tools": [broken]})
 
 
 def test_a_reserved_id_of_a_roster_is_refused_before_its_definition_is_read() -> None:
-    roster = ToolRoster()
+    roster = _ToolRoster()
     roster.register("g", {"tools": []}, reserved=True)
 
     with pytest.raises(errors.ReservedGroupError) as taken:
@@ -392,7 +392,7 @@ def test_a_reserved_id_of_a_roster_is_refused_before_its_definition_is_read() ->
 
 
 def test_a_group_that_is_not_in_a_roster_is_not_found() -> None:
-    roster = ToolRoster()
+    roster = _ToolRoster()
     changes: list[Callable[[], object]] = [
         lambda: roster.update("x", []),
         lambda: roster.unregister("x"),

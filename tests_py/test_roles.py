@@ -76,7 +76,7 @@ def test_who_has_no_role_sees_nothing(name: str | None) -> None:
 
 @pytest.mark.parametrize("wrong", [3, b"reader", ["reader"], object()])
 def test_a_view_is_for_a_role_or_its_name(wrong: Any) -> None:
-    with pytest.raises(TypeError, match="role must be a Role, the name of one or None"):
+    with pytest.raises(TypeError, match="role must be a Role, its name or None"):
         workshop().view_for(wrong, Roles())
 
 

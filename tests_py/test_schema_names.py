@@ -91,5 +91,5 @@ def test_a_shared_definition_without_a_schema_is_refused_by_name() -> None:
 
 
 def test_a_class_that_nothing_is_said_about_is_refused() -> None:
-    with pytest.raises(UnsupportedTypeError, match=r"parameter `a` .*a class is no JSON value"):
+    with pytest.raises(UnsupportedTypeError, match=r"parameter `a` .*a class is not a JSON value"):
         described(function_of({"a": (type[TypeVar("V")], ...)}))

@@ -124,7 +124,7 @@ def test_removing_what_is_not_there_is_a_warning(caplog: pytest.LogCaptureFixtur
     with caplog.at_level(logging.WARNING, "toolcrib"):
         Toolkit().remove_agent_skill("pdf")
 
-    assert caplog.messages == ["there is no agent skill 'pdf' to remove"]
+    assert caplog.messages == ["unknown agent skill 'pdf', nothing is removed"]
 
 
 def test_clearing_a_toolkit_keeps_its_skills(tmp_path: Path) -> None:

@@ -78,8 +78,8 @@ def test_what_was_said_survives_an_extended_model() -> None:
     [
         ({"kind": "Read"}, "kind must be one of 'read'"),
         ({"permission": "ask"}, "permission must be 'auto' or 'confirm', not 'ask'"),
-        ({"secrets": ["tokken"]}, "secrets names `tokken`, which is no parameter"),
-        ({"aliases": {"to": "adress"}}, "`adress`, which is no parameter that a model sends"),
+        ({"secrets": ["tokken"]}, "unknown parameter `tokken` in secrets"),
+        ({"aliases": {"to": "adress"}}, "invalid alias `to`: unknown parameter `adress`"),
         ({"aliases": {"token": "address"}}, "`token` is a parameter itself"),
         ({"tags": [""]}, "a tag must not be empty"),
         ({"groups": ["nowhere"]}, "Tool group 'nowhere' not found"),

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from toolcrib import RegisteredToolFunction, Toolkit, ToolkitView, ToolResponse
+from toolcrib import Toolkit, ToolkitView, ToolResponse
 
 
 def tool(name: str) -> Any:
@@ -29,9 +29,10 @@ def listed(view: ToolkitView) -> list[str]:
 
 def answer(view: ToolkitView, name: str) -> str | None:
     """Say with which code a call of this name would be answered, None if it would run."""
-    found = view._admit(name)
-    assert isinstance(found, ToolResponse) or found.name == name
-    return found.code if isinstance(found, ToolResponse) else None
+    outlook = view.check({"type": "tool_use", "id": "1", "name": name, "input": {}})
+    assert (outlook["would"] == "run") == (outlook.get("code") is None)
+    code: str | None = outlook.get("code")
+    return code
 
 
 def workshop() -> Toolkit:
@@ -76,9 +77,8 @@ HIDDEN = ["look", "plan", "nothing", "", "Drill", "drill ", "drіll", "ｄrill",
 def test_what_a_view_does_not_show_looks_as_if_it_were_not_there(name: str) -> None:
     view = workshop().view(groups=["machines"])
 
-    found = view._admit(name)
+    found = view.run(name)
 
-    assert isinstance(found, ToolResponse)
     assert (found.code, found.text) == ("tool_not_available", f"Error: The tool '{name}' is not available.")
     assert name not in view
     assert name not in view.tools
@@ -94,10 +94,9 @@ def test_a_view_reaches_a_tool_only_through_groups_it_names_that_are_active() ->
     metal, machines = toolkit.view(groups=["metal"]), toolkit.view(groups=["machines"])
 
     toolkit.update_tool_groups(["metal"], active=False)
-    found = metal._admit("drill")
+    found = metal.run("drill")
 
     assert (listed(metal), listed(machines)) == ([], ["drill", "saw"])
-    assert isinstance(found, ToolResponse)
     assert found.code == "inactive_group"
     assert "'metal'" in found.text
 
@@ -183,22 +182,19 @@ def test_a_view_is_true_and_shows_itself() -> None:
         ToolkitView()
 
 
-def test_through_a_view_the_meta_tool_knows_only_the_groups_of_the_view() -> None:
+async def test_through_a_view_the_meta_tool_knows_only_the_groups_of_the_view() -> None:
     toolkit = workshop()
     toolkit.register_tool_function(toolkit.reset_equipped_tools)
     view = toolkit.view(groups=["basic", "metal", "office"])
 
     schema = next(it for it in view.get_json_schemas() if it["function"]["name"] == "reset_equipped_tools")
-    meta = view._admit("reset_equipped_tools")
 
     assert list(schema["function"]["parameters"]["properties"]) == ["metal", "office"]
-    assert isinstance(meta, RegisteredToolFunction)
-    assert meta.original_func != toolkit.reset_equipped_tools
-    refused = meta.original_func(machines=False, metal=True)
+    refused = await view.call("reset_equipped_tools", machines=False, metal=True)
     assert refused.code == "invalid_arguments"
     assert "machines" not in refused.text.partition("changed.")[2]
     assert toolkit.groups["machines"].active
-    chosen = meta.original_func(office=True)
+    chosen = await view.call("reset_equipped_tools", office=True)
     assert chosen.text == "Now tool groups 'office' are activated."
     assert {name: group.active for name, group in toolkit.groups.items()} == {
         "machines": True,
@@ -233,7 +229,12 @@ def test_a_view_of_all_groups_has_the_toolkits_own_meta_tool() -> None:
 
     view = toolkit.view(exclude=["saw"])
 
-    assert view._admit("reset_equipped_tools") is toolkit.tools["reset_equipped_tools"]
+    assert view.run("reset_equipped_tools", machines=True, office=True).code is None
+    assert {name: group.active for name, group in toolkit.groups.items()} == {
+        "machines": True,
+        "metal": False,
+        "office": True,
+    }
     assert view.get_json_schemas() == [it for it in toolkit.get_json_schemas() if it["function"]["name"] != "saw"]
 
 

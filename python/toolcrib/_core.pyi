@@ -35,7 +35,6 @@ from toolcrib.skill import AgentSkill
 __all__ = [
     "Approvals",
     "ArgumentReader",
-    "DialectTool",
     "Event",
     "Explanation",
     "NativeTool",
@@ -47,7 +46,6 @@ __all__ = [
     "ToolCall",
     "ToolGroup",
     "ToolResponse",
-    "ToolRoster",
     "ToolStream",
     "Toolkit",
     "ToolkitView",
@@ -66,34 +64,33 @@ _Kind: TypeAlias = Literal["read", "edit", "delete", "move", "search", "execute"
 
 @disjoint_base
 class Toolkit:
-    """Keep tools, tell a model about them, and call them.
+    """Keep tools, describe them to a model, and call them.
 
-    A toolkit may be used from several threads and event loops at once. It is always true, also when it is empty.
+    A toolkit may be used from several threads and event loops at once. It is always true, even if it is empty.
 
     Args:
-        agent_skill_instruction: What stands before the skills in `get_agent_skill_prompt`; a text of toolcrib's if it
-            is empty.
-        agent_skill_template: What is said of each skill there: `{name}`, `{description}` and `{dir}` are filled in,
-            `{{` and `}}` stand for braces. A text of toolcrib's if it is empty.
-        arguments: What is done with the model's arguments before a tool runs: `"coerce"` converts by declared type
-            and checks, `"check"` only checks, `"pass"` hands them on. A name that the schema does not show is always
+        agent_skill_instruction: The text before the skills in `get_agent_skill_prompt`; a default if it is empty.
+        agent_skill_template: The text of each skill there: `{name}`, `{description}` and `{dir}` are replaced, `{{` and
+            `}}` are braces. A default if it is empty.
+        arguments: The handling of arguments before a tool runs: `"coerce"` converts them to their declared types and
+            checks them, `"check"` only checks them, `"pass"` passes them on. A name that is not in the schema is always
             refused.
-        errors: What becomes of a tool's exception: `"respond"` makes it a response, `"raise"` lets it through,
-            `"compat"` does as AgentScope does: a function's error responds, a generator's is raised.
-        run_in: Where synchronous tools run: `"thread"`, or `"inline"` on the event loop.
-        repair: What is done about arguments that have to be mended before they are JSON or fit the schema: `"on"` mends
-            them and tells so in the response's metadata, `"explain"` answers with what would have to be mended,
-            `"off"` mends nothing. Never done where `arguments` is `"pass"`.
-        policy: The rules that every call is judged by.
-        approver: Who is asked about calls that need approval: called with an `ApprovalRequest`, in a worker thread
-            unless it is a coroutine function, and answers `"once"`, `"run"`, `"always"`, `"no"` or `"cancel"`, a
-            boolean, or an `Approval`. Without one, such a call ends with a pending value; see `resume`.
-        approver_timeout: After how many seconds no answer is a no; None to wait as long as it takes.
-        headless: Whether nobody can be asked, so that what would need approval is denied at once.
-        approvals: What makes pending values and lets each be answered once; in memory if it is None.
-        audit: Where every decision is noted before it takes effect: the path of a file that is appended to durably, a
-            function that is called with a dictionary, or an object whose `write` is called with a line. A call whose
-            decision cannot be noted does not run.
+        errors: The handling of a tool's exception: `"respond"` makes it a response, `"raise"` raises it, `"compat"`
+            does as AgentScope: a function's error becomes a response, a generator's is raised.
+        run_in: The place where synchronous tools run: `"thread"`, or `"inline"` on the event loop.
+        repair: The handling of arguments that are not valid JSON or do not fit the schema: `"on"` repairs them and
+            lists the repairs in the response's metadata, `"explain"` responds with the repairs that would be needed,
+            `"off"` repairs nothing. Has no effect if `arguments` is `"pass"`.
+        policy: The policy that decides about every call.
+        approver: The function that approves calls: called with an `ApprovalRequest`, in a worker thread unless it is a
+            coroutine function, it returns `"once"`, `"run"`, `"always"`, `"no"` or `"cancel"`, a boolean, or an
+            `Approval`. Without one, a call that needs approval ends with a pending value; see `resume`.
+        approver_timeout: The seconds after which a missing answer denies the call; None to wait without limit.
+        headless: Deny calls that need approval at once.
+        approvals: The store of pending calls, each of which can be answered once; in memory if it is None.
+        audit: The sink to which every decision is written before it takes effect: the path of a file, which is appended
+            to durably, a function that is called with a dictionary, or an object whose `write` is called with a line. A
+            call whose decision cannot be written does not run.
 
     Raises:
         ValueError: If an option has a value that is not listed here.
@@ -106,19 +103,19 @@ class Toolkit:
     """
 
     policy: Policy | None
-    """The rules that every call is judged by; None if there are none."""
+    """The policy that decides about every call; None if there is none."""
     approver: _Approver | None
-    """Who is asked about calls that need approval; None if such a call ends with a pending value."""
+    """The function that approves calls; None if a call that needs approval ends with a pending value."""
     approver_timeout: float | None
-    """After how many seconds no answer is a no; None to wait as long as it takes."""
+    """The seconds after which a missing answer denies the call; None to wait without limit."""
     headless: bool
-    """Whether nobody can be asked, so that what would need approval is denied at once."""
+    """True if calls that need approval are denied at once."""
     audit: _AuditSink | None
-    """Where every decision is noted before it takes effect; None if nowhere."""
+    """The sink to which every decision is written before it takes effect; None if there is none."""
 
     @property
     def approvals(self) -> Approvals:
-        """What makes pending calls and lets each be answered once; in memory unless it was set."""
+        """The store of pending calls, each of which can be answered once; in memory unless it was set."""
 
     @approvals.setter
     def approvals(self, approvals: Approvals | None) -> None: ...
@@ -162,66 +159,68 @@ class Toolkit:
         secrets: Sequence[str] = (),
         aliases: Mapping[str, str] | None = None,
     ) -> None:
-        """Make a callable a tool.
+        """Register a callable as a tool.
 
-        What is passed in (a partial, a schema, a dictionary of presets) is copied and never changed, and a registration
-        that fails changes nothing.
+        Arguments (a partial, a schema, a dictionary of presets) are copied and never changed. A registration that fails
+        changes nothing.
 
         Args:
             tool_func: A function, coroutine function, generator function, async generator function, method, partial,
-                class or callable object. It may return or yield anything. What a partial has bound is preset.
+                class or callable object. It may return or yield anything. The arguments that a partial has bound
+                become presets.
             group_name: The group it belongs to, which must exist.
-            preset_kwargs: Arguments that the developer decides: the model can neither see nor send them. They win over
-                what a partial has bound.
-            func_name: The name the model calls it by, instead of the callable's own.
-            func_description: What the model is told, instead of the docstring's description, which an empty text keeps.
-            json_schema: What the model is told, instead of what the signature and the docstring say:
+            preset_kwargs: Arguments that the developer sets: the model can neither see nor send them. They override
+                those that a partial has bound.
+            func_name: The name for the model, instead of the callable's own.
+            func_description: The description for the model, instead of that in the docstring, which an empty text
+                keeps.
+            json_schema: The schema for the model, instead of the one derived from the signature and the docstring:
                 `{"type": "function", "function": {"name": ..., "parameters": {...}}}`. The name is always the
-                tool's own. An empty dictionary means that the schema is derived.
-            include_long_description: Whether the paragraphs after the docstring's first are told.
-            include_var_positional: Whether the model may send `*args`, as a list under that name.
-            include_var_keyword: Whether the model may send `**kwargs`, as an object under that name.
+                tool's own. With an empty dictionary the schema is derived.
+            include_long_description: Include the paragraphs after the first one of the docstring.
+            include_var_positional: Let the model send `*args`, as a list under that name.
+            include_var_keyword: Let the model send `**kwargs`, as an object under that name.
             postprocess_func: Called with the request block and each response, and awaited if it is asynchronous; a true
                 result is delivered instead.
-            namesake_strategy: What to do when the name is taken: `"raise"` refuses, `"skip"` keeps the old tool,
-                `"override"` puts the new one in its place, `"rename"` adds a random ending of five characters.
-            async_execution: Whether a call is answered at once and goes on in the background, in a task of the
-                event loop that calls it; see `view_task`.
-            run_in: Where it runs, instead of the toolkit's own choice: `"thread"`, `"inline"`, or `"process"` for an
-                importable function that can be killed.
-            timeout: After how many seconds a call is ended. A synchronous tool that runs inline cannot have one.
-            groups: More groups that it belongs to, which must exist.
-            tags: Words that views and rules choose it by.
-            kind: What it does to the world; `"write"` is another word for `"edit"`, and None is `"other"`. The kinds
+            namesake_strategy: The action if the name is taken: `"raise"` refuses, `"skip"` keeps the old tool,
+                `"override"` replaces it, `"rename"` adds a random suffix of five characters.
+            async_execution: Return from a call at once and continue it in the background, in a task of the caller's
+                event loop; see `view_task`.
+            run_in: The place where it runs, instead of the toolkit's default: `"thread"`, `"inline"`, or `"process"`
+                for an importable function that can be killed.
+            timeout: The seconds after which a call is ended. A synchronous tool that runs inline cannot have one.
+            groups: Further groups that it belongs to, which must exist.
+            tags: Words by which views and rules select it.
+            kind: The kind of effect that it has; `"write"` is a synonym of `"edit"`, and None is `"other"`. The kinds
                 `"read"`, `"search"`, `"fetch"` and `"think"` change nothing.
-            permission: `"auto"`, or `"confirm"` if somebody has to agree to each call that no rule allows.
-            secrets: The parameters whose values are shown as `***` in requests for approval, events and the audit.
-            aliases: Other names of parameters that a model may use by mistake, each with the right one.
+            permission: `"auto"`, or `"confirm"` if each call needs approval that no rule allows.
+            secrets: The parameters whose values are replaced by `***` in approval requests, events and the audit.
+            aliases: Names that a model may use by mistake, each with the name of the parameter.
 
         Raises:
-            TypeError: If `tool_func` cannot be called, or an option has the wrong type.
-            ValueError: If an option has a value that is not listed here, or the callable has no signature to read.
+            TypeError: If `tool_func` is not callable, or an option has the wrong type.
+            ValueError: If an option has a value that is not listed here, or the callable has no readable signature.
             UnknownGroupError: If there is no such group.
             InvalidToolNameError: If the name is empty, or has a control character in it.
             DuplicateToolError: If the name is taken and the strategy is `"raise"`.
             NoFreeNameError: If every new name that was tried is taken.
             InvalidSchemaError: If `json_schema` does not describe a function.
-            IncompleteSchemaError: If `json_schema` has no `parameters`, or no `properties` to take presets out of.
-            UnsupportedTypeError: If a parameter's annotation has no JSON Schema, or one that no model could read.
+            IncompleteSchemaError: If `json_schema` has no `parameters`, or presets but no `properties`.
+            UnsupportedTypeError: If a parameter's annotation has no JSON Schema, or too large a one.
 
         Example:
             toolkit.register_tool_function(search, preset_kwargs={"api_key": key}, timeout=10)
         """
 
     def remove_tool_function(self, tool_name: str, allow_not_exist: bool = True) -> None:
-        """Take a tool out; calls that are running go on.
+        """Remove a tool; running calls continue.
 
         Args:
             tool_name: The tool's name.
-            allow_not_exist: Whether it may be missing.
+            allow_not_exist: Accept an unknown name.
 
         Raises:
-            UnknownToolError: If there is no such tool and there must be one.
+            UnknownToolError: If the tool is unknown and `allow_not_exist` is false.
         """
 
     def create_tool_group(
@@ -231,13 +230,13 @@ class Toolkit:
         active: bool = False,
         notes: str | None = None,
     ) -> None:
-        """Add a group, to register tools in and to switch on and off.
+        """Add a group, in which tools can be registered and which can be switched on and off.
 
         Args:
-            group_name: A name that is new; `basic` is taken by the group of all tools that name no other.
-            description: What the group is for.
-            active: Whether its tools are shown and may be called from the start.
-            notes: How to use its tools; see `get_activated_notes`.
+            group_name: A new name; `basic` is the group of all tools that are registered without a group.
+            description: The purpose of the group.
+            active: List its tools and allow their calls from the start.
+            notes: Notes on the use of its tools; see `get_activated_notes`.
 
         Raises:
             DuplicateGroupError: If the name is taken.
@@ -246,11 +245,11 @@ class Toolkit:
     def update_tool_groups(self, group_names: list[str], active: bool) -> None:
         """Switch groups on or off.
 
-        A name that no group has is ignored; `basic` is always on, which a warning in the log `toolcrib` says.
+        Unknown names are ignored. `basic` is always active: naming it logs a warning in `toolcrib`.
 
         Args:
             group_names: The groups to switch; the others stay as they are.
-            active: Whether they are on.
+            active: True to switch them on.
 
         Raises:
             TypeError: If `group_names` is not a list of strings.
@@ -259,14 +258,14 @@ class Toolkit:
     def remove_tool_groups(self, group_names: str | list[str]) -> None:
         """Remove groups together with their tools.
 
-        A name that no group has is ignored.
+        Unknown names are ignored.
 
         Args:
             group_names: One name or several.
 
         Raises:
             TypeError: If `group_names` is neither a string nor a list of strings.
-            BasicGroupError: If `basic` is among them; then nothing is removed.
+            BasicGroupError: If `basic` is among them. Then nothing is removed.
         """
 
     def register_group(
@@ -279,29 +278,29 @@ class Toolkit:
         active: bool = True,
         notes: str | None = None,
     ) -> None:
-        """Add a group together with its tools, or put it in the place of the one that has the id.
+        """Add a group together with its tools, or replace the one that has the id.
 
-        A tool may be in several groups: one that is in others stays there as well, and can be called while any of its
-        groups is active. Replacing a group is worth a warning in the log `toolcrib`; tools that only the old one held
-        are taken out. A registration that fails changes nothing.
+        A tool may be in several groups: it stays in those that it is in, and can be called while any of its groups is
+        active. Replacing a group logs a warning in `toolcrib` and removes the tools that are in no other group. A
+        registration that fails changes nothing.
 
         Args:
             id: The group's id, which is its name everywhere else.
-            description: What the group is for.
+            description: The purpose of the group.
             tools: Names of registered tools, and callables to register.
-            reserved: Whether nobody may register or unregister the id from now on.
-            active: Whether its tools are shown and may be called.
-            notes: How to use its tools; see `get_activated_notes`.
+            reserved: Refuse to register or unregister the id from now on.
+            active: List its tools and allow their calls.
+            notes: Notes on the use of its tools; see `get_activated_notes`.
 
         Raises:
             ReservedGroupError: If the id is reserved, as `basic` always is.
-            InvalidGroupError: If `tools` is not a list of such things, or there is no tool of a name.
-            DuplicateToolError: If a callable has the name of a tool that another group holds.
-            ToolcribError: If a callable cannot be a tool; see `register_tool_function`.
+            InvalidGroupError: If `tools` is not a list of these, or a name is unknown.
+            DuplicateToolError: If a callable has the name of a tool in another group.
+            ToolcribError: If a callable cannot be registered; see `register_tool_function`.
         """
 
     def unregister_group(self, id: str) -> None:
-        """Take a group out, and with it the tools that no other group holds.
+        """Remove a group, and the tools that are in no other group.
 
         Raises:
             ReservedGroupRemovalError: If the group is reserved, as `basic` always is.
@@ -309,28 +308,28 @@ class Toolkit:
         """
 
     def list_groups(self) -> list[dict[str, Any]]:
-        """Describe all groups, `basic` first, then in the order they were created.
+        """Describe all groups: `basic` first, then in the order of their creation.
 
         Returns:
-            For each a dictionary with `id`, `description`, `tools` (their names), `tool_count`, `reserved` and
+            A dictionary for each, with `id`, `description`, `tools` (their names), `tool_count`, `reserved` and
             `active`.
         """
 
     def tool_group(self, name: str) -> str | None:
-        """Name the group that was the latest to take a tool in, of those that hold it; None if none does."""
+        """Return the group to which a tool was added last; None if it is in none."""
 
     def tool_groups_of(self, name: str) -> list[str]:
-        """Name all groups that hold a tool, the latest to take it in last."""
+        """Return all groups of a tool, the one to which it was added last at the end."""
 
     def is_tool_in_groups(self, name: str, ids: Iterable[str]) -> bool:
-        """Say whether one of these groups holds a tool, be they active or not.
+        """Return True if a tool is in one of these groups, even if they are inactive.
 
         Raises:
             TypeError: If `ids` is not a list of strings.
         """
 
     def all_group_ids(self) -> list[str]:
-        """Name all groups, `basic` first, then in the order they were created."""
+        """Return the ids of all groups: `basic` first, then in the order of their creation."""
 
     def view(
         self,
@@ -341,17 +340,17 @@ class Toolkit:
         *,
         caller: str | None = None,
     ) -> ToolkitView:
-        """Show a part of the toolkit: exactly what the view lists can be called through it.
+        """Select a part of the toolkit: exactly the tools that the view lists can be called through it.
 
-        A view is live and cheap: it holds no tools, only what is chosen. A tool is chosen if everything holds that is
-        asked; an empty list chooses nothing, and a name that nothing has chooses nothing until something has it.
+        A view is live and cheap: it holds no tools, only the selection. A tool is selected if it matches all arguments.
+        An empty list selects nothing, and an unknown name selects nothing until it is registered.
 
         Args:
-            groups: The groups whose tools are shown while they are active. `basic` is shown only if it is named.
-            names: The tools that are shown.
-            exclude: The tools that are not shown.
-            tags: Tags of which a tool must carry one.
-            caller: Who calls through the view, for policies and audits.
+            groups: The groups whose tools are visible while they are active. `basic` is visible only if it is named.
+            names: The tools that are visible.
+            exclude: The tools that are hidden.
+            tags: Tags of which a tool must have one.
+            caller: The name of the caller, for policies and audits.
 
         Raises:
             TypeError: If one of the lists is not a list of strings.
@@ -360,65 +359,65 @@ class Toolkit:
     def view_for(
         self, role: Role | str | None, roles: Roles | None = None, *, caller: str | None = None
     ) -> ToolkitView:
-        """Show what a role may use: its groups, or the default ones if it names none.
+        """Select the tools that a role may use: those of its groups, or of the default ones if it names none.
 
-        The view of a name follows the role: what is changed by `Roles.update` holds at once, and when the role is
-        removed the view shows nothing. So does that of a name that no role has, and of None. The role `root` has
-        exactly the group `org_management`.
+        The view of a name follows the role: a change by `Roles.update` takes effect at once, and after its removal the
+        view shows nothing. The view of an unknown name and of None shows nothing either. The role `root` has exactly
+        the group `org_management`.
 
         Args:
             role: The name of a role, or a role.
-            roles: Where the name is looked up, and what groups are the default.
-            caller: Who calls through the view; the role's name if it is not given.
+            roles: The roles in which the name is looked up, with the default groups.
+            caller: The name of the caller; that of the role if it is not given.
 
         Raises:
-            TypeError: If `role` is none of these.
+            TypeError: If `role` is anything else.
         """
 
     def get_json_schemas(self, group_names: list[str] | None = None) -> list[dict[str, Any]]:
-        """Describe the tools of all active groups, in the order they were registered.
+        """Describe the tools of all active groups, in the order of their registration.
 
         Args:
-            group_names: The groups to describe besides `basic`, whether they are active or not.
+            group_names: The groups to describe besides `basic`, even if they are inactive.
 
         Returns:
-            One `{"type": "function", "function": {...}}` for each tool. They are copies, yours to change.
+            A `{"type": "function", "function": {...}}` for each tool. They are copies, which you may change.
 
         Raises:
-            UnknownGroupError: If a name is not that of a group.
+            UnknownGroupError: If a group is unknown.
         """
 
     def get_json_schemas_bytes(self) -> bytes:
-        """Give the same list as JSON text, which is kept until something changes."""
+        """Return the schemas as JSON text, which is cached until something changes."""
 
     def schemas(self, dialect: _Dialect, group_names: list[str] | None = None) -> DialectSchemas:
         """Describe the tools of all active groups in the dialect of a provider.
 
-        What the dialect has no word for is encoded in what it has: a map as a list of entries, say, or a recursive
-        part as JSON text. Pass the same dialect to `call_tool_function`, and the tool gets the original shape. What
-        cannot be encoded is told in the descriptions and listed in the result's `report`.
+        Features that the dialect lacks are encoded in those that it has: a map as a list of entries, for example, or a
+        recursive part as JSON text. Pass the same dialect to `call_tool_function`, and the tool gets the original
+        shape. Features that cannot be encoded are described in words and listed in the result's `report`.
 
         Args:
             dialect: `"openai"`, `"openai_strict"`, `"openai_responses"`, `"openai_responses_strict"`, `"anthropic"`,
                 `"gemini"` (a list of function declarations) or `"mcp"`.
-            group_names: The groups to describe besides `basic`, whether they are active or not.
+            group_names: The groups to describe besides `basic`, even if they are inactive.
 
         Returns:
-            What the provider takes, one dict for each tool. They are copies, yours to change.
+            The declarations for the provider, one dict for each tool. They are copies, which you may change.
 
         Raises:
             UnknownDialectError: If there is no such dialect.
-            UnknownGroupError: If a name is not that of a group.
+            UnknownGroupError: If a group is unknown.
         """
 
     def instructions(self, format: Literal["xml", "hermes", "function", "invoke", "fenced", "react"] = "xml") -> str:
-        """Tell a model in words about the tools of all active groups, and how to write a call of one.
+        """Describe the tools of all active groups, and the syntax of calls, as text.
 
         Put it into the system prompt of a model that has no tool calling of its own. The same tools give the same text,
-        byte for byte. What a tool says of itself cannot break the structure: markup in it is escaped.
+        byte for byte. The description of a tool cannot break the structure: markup in it is escaped.
 
         Args:
-            format: How calls are written: `"xml"` with every value in CDATA, `"hermes"` as JSON in `<tool_call>`,
+            format: The syntax of calls: `"xml"` with every value in CDATA, `"hermes"` as JSON in `<tool_call>`,
                 `"function"` as JSON in `<function=name>`, `"invoke"` with `<parameter name=...>`, `"fenced"` as JSON
                 in a code fence, `"react"` with `Action:` and `Action Input:`.
 
@@ -434,13 +433,13 @@ class Toolkit:
         """Join the notes of the active groups, each under the heading `## About Tool Group '<name>'`."""
 
     def get_tool_group_notes(self, group_names: list[str] | None = None) -> str:
-        """Join the notes of the active groups, or of those that are named, whether they are active or not.
+        """Join the notes of the active groups, or of the named ones, even if they are inactive.
 
         Args:
-            group_names: The groups, whose notes come in the order the groups were created.
+            group_names: The groups, whose notes are joined in the order of their creation.
 
         Raises:
-            UnknownGroupError: If a name is not that of a group.
+            UnknownGroupError: If a group is unknown.
         """
 
     def reset_equipped_tools(self, **kwargs: bool) -> ToolResponse:
@@ -451,157 +450,157 @@ class Toolkit:
         schema has one boolean for each group and follows the groups.
 
         Args:
-            **kwargs: A boolean for each group; a group that is left out is switched off.
+            **kwargs: A boolean for each group; a group that is omitted is switched off.
 
         Returns:
-            What is active now, with the notes of those groups. A name that no group has, and a value that is no
-            boolean, are answered with the code `"invalid_arguments"`, and nothing changes.
+            The active groups with their notes. For an unknown group or a value that is not a boolean the code is
+            `"invalid_arguments"`, and nothing changes.
         """
 
     @overload
     def set_extended_model(self, func_name: str, model: type[Any] | None) -> None: ...
     @overload
     def set_extended_model(self, *, finish_function_name: str, structured_model: type[Any] | None) -> None:
-        """Add the fields of a pydantic model to what a tool asks the model for.
+        """Add the fields of a pydantic model to the parameters of a tool.
 
-        They are sent to the function if it takes them, by name or by `**kwargs`; the model itself validates nothing,
-        see `set_finish_function` for that.
+        They are passed to the function if it takes them, by name or by `**kwargs`. They are not validated; see
+        `set_finish_function` for that.
 
         Args:
             func_name: The tool's name.
-            model: A class, or None to take its fields away again.
-            finish_function_name: Another spelling of `func_name`.
-            structured_model: Another spelling of `model`.
+            model: A class, or None to remove its fields.
+            finish_function_name: Another name of `func_name`.
+            structured_model: Another name of `model`.
 
         Raises:
             TypeError: If `model` is not a child class of `pydantic.BaseModel`.
-            UnknownToolError: If there is no such tool.
-            ExtendedModelError: If the model does not fit the tool; then nothing has changed.
+            UnknownToolError: If the tool is unknown.
+            ExtendedModelError: If the model does not fit the tool. Then nothing has changed.
         """
 
     def set_finish_function(self, name: str, model: type[Any] | None) -> None:
-        """Let a tool end a conversation with the data that a pydantic model describes.
+        """Let a tool end a conversation with data that a pydantic model validates.
 
-        The fields of the model are added to what the tool asks for, and validated at each call. Data that does not fit
-        is answered in the stream with a text that begins `Arguments Validation Error: ` and the code
-        `"invalid_arguments"`, and the function does not run. Otherwise it runs with the arguments it takes, and its
-        last response has `is_last` and this `metadata`: `success`, `structured_output` (the validated data, as
-        `model_dump` gives it) and `response_msg` (the function's own, or a message with the response's text).
+        The fields of the model are added to the parameters of the tool, and validated at each call. For invalid data
+        the response has a text that begins with `Arguments Validation Error: ` and the code `"invalid_arguments"`, and
+        the function does not run. Otherwise it runs with the arguments that it takes, and its last response has
+        `is_last` and this `metadata`: `success`, `structured_output` (the validated data, by `model_dump`) and
+        `response_msg` (the function's own, or a message with the response's text).
 
         Args:
             name: The tool's name.
-            model: A class, or None to make it a tool like any other again.
+            model: A class, or None to make it an ordinary tool again.
 
         Raises:
             TypeError: If `model` is not a child class of `pydantic.BaseModel`.
-            UnknownToolError: If there is no such tool.
-            ExtendedModelError: If the model does not fit the tool; then nothing has changed.
+            UnknownToolError: If the tool is unknown.
+            ExtendedModelError: If the model does not fit the tool. Then nothing has changed.
 
         Example:
             toolkit.set_finish_function("finish", Report)
         """
 
-    def _tell_conflicts_late(self) -> None:
-        """Raise for an extended model that does not fit only where the schema is read, from now on.
+    def _defer_conflicts(self) -> None:
+        """From now on, raise for an extended model that does not fit only where the schema is read.
 
         That is in `get_json_schemas`, `get_json_schemas_bytes` and `extended_json_schema`, as in AgentScope. Until then
         the tool is called as if it had no model.
         """
 
     def clear(self) -> None:
-        """Remove all tools and all groups but `basic`; skills and middlewares stay."""
+        """Remove all tools and all groups except `basic`; skills and middlewares stay."""
 
     def register_agent_skill(self, skill_dir: str | PathLike[str]) -> None:
-        """Add the skill in a folder: its `SKILL.md` says in YAML front matter the `name` and the `description`.
+        """Add the skill in a folder, whose `SKILL.md` has `name` and `description` in its YAML front matter.
 
-        Only the front matter is read, and it may have 64 KiB. Values are text as they are written: `1.10` stays `1.10`.
+        Only the front matter is read, at most 64 KiB. Values are taken literally: `1.10` stays `1.10`.
 
         Args:
-            skill_dir: The folder, which is kept as it is given.
+            skill_dir: The folder, whose path is kept as given.
 
         Raises:
-            SkillDirectoryError: If there is no such folder.
+            SkillDirectoryError: If the folder does not exist.
             SkillFileError: If it has no file `SKILL.md`.
-            SkillFrontMatterError: If that does not begin with the two fields, or the name is not one line of text.
-            DuplicateSkillError: If there is a skill of that name.
+            SkillFrontMatterError: If the front matter lacks the two fields, or the name is not one line of text.
+            DuplicateSkillError: If the name is taken.
 
         Example:
             toolkit.register_agent_skill("skills/pdf")
         """
 
     def remove_agent_skill(self, name: str) -> None:
-        """Take a skill out; a name that no skill has is only worth a warning in the log `toolcrib`."""
+        """Remove a skill; an unknown name logs a warning in `toolcrib`."""
 
     def get_agent_skill_prompt(self) -> str | None:
-        """Say what the agent should know about its skills, for the system prompt.
+        """Return the text about the skills for the system prompt.
 
         Returns:
             The instruction, and the template filled in for each skill; None if there are no skills.
         """
 
     def state_dict(self) -> dict[str, list[str]]:
-        """Say which groups are on, as AgentScope's sessions keep it.
+        """Return the active groups in the format of AgentScope's sessions.
 
         Returns:
-            `{"active_groups": [...]}`, with the names in the order the groups were created.
+            `{"active_groups": [...]}`, with the names in the order of the groups' creation.
         """
 
     def load_state_dict(self, state_dict: dict[str, Any], strict: bool = True) -> None:
-        """Switch on the groups that a state lists, and all others off; names that no group has are ignored.
+        """Switch on the groups that a state lists, and switch off all others; unknown names are ignored.
 
         Args:
-            state_dict: What `state_dict` gave.
-            strict: Whether other keys than `active_groups` are refused.
+            state_dict: The result of `state_dict`.
+            strict: Refuse other keys than `active_groups`.
 
         Raises:
-            InvalidStateError: If it is no such state; then nothing changes.
+            InvalidStateError: If it is not a valid state. Then nothing changes.
         """
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Keep the groups in a file: names, descriptions, notes, order, and which are on.
+        """Save the groups to a file: names, descriptions, notes, order and activity.
 
-        The file is replaced in one step: whoever reads it, also after a crash, finds the old state or the new one. Of
-        several that save at once the last wins. Tools and skills are not saved; register them anew.
+        The file is replaced atomically: a reader finds the old state or the new one, even after a crash. Of several
+        concurrent saves the last wins. Tools and skills are not saved; register them again.
 
         Args:
-            path: The file. A symbolic link is written through. A file that is there keeps its permissions, a new one is
-                for its owner only.
+            path: The file. A symbolic link is followed. An existing file keeps its permissions, a new one is readable
+                by its owner only.
 
         Raises:
-            FileAccessError: If the system refuses; the old state is still there.
-            FileTooLargeError: If the state has more than 16 MiB.
+            FileAccessError: If the operating system refuses; the old state is still there.
+            FileTooLargeError: If the state is larger than 16 MiB.
         """
 
     def load(self, path: str | PathLike[str]) -> None:
-        """Make the groups what they were when the file was saved, in the order they had.
+        """Restore the groups from a file, in their order.
 
-        A group that is not there is created, and one that is not in the file is switched off; tools stay. Nothing
-        changes if the file cannot be used.
+        Missing groups are created, and groups that are not in the file are switched off; tools stay. Nothing changes if
+        the file cannot be used.
 
         Args:
             path: A file that `save` wrote.
 
         Raises:
             MissingFileError: If there is no such file.
-            FileAccessError: If the system refuses.
-            ForeignFileError: If it is not a file that `save` wrote.
-            DamagedFileError: If it is not as it was written.
-            NewerFileError: If a newer toolcrib wrote it.
-            FileTooLargeError: If it has more than 16 MiB.
+            FileAccessError: If the operating system refuses.
+            ForeignFileError: If it was not written by `save`.
+            DamagedFileError: If it was modified or truncated.
+            NewerFileError: If a newer version of toolcrib wrote it.
+            FileTooLargeError: If it is larger than 16 MiB.
         """
 
     def register_middleware(self, middleware: Middleware) -> None:
-        """Put a middleware around every call, inside of those registered before.
+        """Wrap every call in a middleware, inside of those registered before.
 
-        It is called with `{"tool_call": block}` and with a handler: `next_handler(**kwargs)` gives the stream of what
-        is further in. The middlewares of a call are those that the toolkit has when the call starts.
+        It is called with `{"tool_call": block}` and with a handler: `next_handler(**kwargs)` returns the stream of the
+        inner layers. The middlewares of a call are those that the toolkit has when the call starts.
 
         Args:
             middleware: An async generator function, or anything that returns a stream or a response, directly or when
                 awaited.
 
         Raises:
-            TypeError: If it cannot be called.
+            TypeError: If it is not callable.
 
         Example:
             async def log(kwargs, next_handler):
@@ -638,22 +637,22 @@ class Toolkit:
         """
 
     def check(self, tool_call: Mapping[str, Any] | ToolCall | str | Dumped) -> dict[str, Any]:
-        """Say what would become of a call; nothing runs, nobody is asked, and nothing is noted.
+        """Return the decision about a call; nothing runs, is approved or is written to the audit.
 
         Args:
             tool_call: The request, as `call_tool_function` takes it.
 
         Returns:
-            `would` is `"run"`, `"ask"`, `"pending"`, `"deny"`, or `"refuse"` where the request itself is wrong. Beside
-            it are the `tool`, the `decision` of the rules with its `rule` and `reason`, what would be decided without
-            shadow mode as `shadowed`, the `code` of the refusal, and the `problems` of the arguments as a text.
+            `would` is `"run"`, `"ask"`, `"pending"`, `"deny"`, or `"refuse"` if the request itself is invalid. Further
+            keys are the `tool`, the `decision` of the rules with its `rule` and `reason`, the decision without shadow
+            mode as `shadowed`, the `code` of the refusal, and the `problems` of the arguments as text.
 
         Raises:
-            TypeError: If `tool_call` can be no call at all.
+            TypeError: If `tool_call` is not a call.
         """
 
     def end_run(self) -> None:
-        """Forget what was allowed for this run: everything is asked about again."""
+        """Revoke the approvals for this run: all calls need approval again."""
 
     def resume(
         self,
@@ -663,22 +662,22 @@ class Toolkit:
         *,
         by: str | None = None,
     ) -> ToolStream:
-        """Go on with a call that ended with a pending value, once and in any process that shares the approvals.
+        """Continue a call that ended with a pending value, once and in any process that shares the approvals.
 
-        Nothing runs before the first step, which also uses the pending value up: an exception for a value that is
-        expired, altered or used comes from there. Middlewares are around the call as around any other; whatever they
-        make of the request, what was approved runs.
+        Nothing runs before the first step, which also uses up the pending value, and raises for a value that is
+        expired, altered or used. Middlewares wrap the call as any other; even if they change the request, the approved
+        call runs.
 
         Args:
-            pending: What was in the response's `metadata["pending"]`, or its JSON text.
+            pending: The value of the response's `metadata["pending"]`, or its JSON text.
             answer: `"once"`, `"run"`, `"always"`, `"no"`, `"cancel"`, a boolean, or an `Approval`.
-            arguments: What to run it with instead; checked against the schema and the rules again.
-            by: Who answered, for the audit.
+            arguments: The arguments to run it with instead; checked against the schema and the rules again.
+            by: The name of the approver, for the audit.
 
         Raises:
-            InvalidPendingError: If `pending` is no pending value.
-            InvalidAnswerError: If `answer` is none. Edited arguments that do not fit raise it in the first step, before
-                anything is used up.
+            InvalidPendingError: If `pending` is not a pending value.
+            InvalidAnswerError: If `answer` is not an answer. Invalid `arguments` raise it in the first step, before the
+                approval is used up.
         """
 
     def call(self, name: str, /, **arguments: Any) -> Coroutine[Any, Any, ToolResponse]:
@@ -752,36 +751,36 @@ def _native_tool(name: str) -> NativeTool: ...
 class RegisteredToolFunction:
     """A tool in a toolkit.
 
-    It is made by registering and cannot be changed; register it anew with `"override"` instead.
+    It is made by registration and cannot be changed; register it again with `"override"` instead.
     """
 
     @property
     def name(self) -> str:
-        """The name a model calls it by."""
+        """The name by which a model calls it."""
 
     @property
     def groups(self) -> list[str]:
-        """The names of all groups it belongs to, in the order they took it in."""
+        """The names of all its groups, in the order in which it was added to them."""
 
     @property
     def group(self) -> str:
-        """The name of the group it belongs to: the first, if it is in several."""
+        """The name of its group: the first, if it is in several."""
 
     @property
     def tags(self) -> list[str]:
-        """What views can choose it by, besides groups and names."""
+        """The tags by which views and rules select it."""
 
     @property
     def source(self) -> Literal["function"]:
-        """Where it comes from."""
+        """The kind of its source."""
 
     @property
     def original_func(self) -> Callable[..., Any]:
-        """What was registered, without the partial around it."""
+        """The registered function, without partials."""
 
     @property
     def json_schema(self) -> dict[str, Any]:
-        """What the model is told without an extended model, as a copy."""
+        """A copy of the schema, without the fields of an extended model."""
 
     @property
     def extended_model(self) -> type[Any] | None:
@@ -789,15 +788,15 @@ class RegisteredToolFunction:
 
     @property
     def extended_json_schema(self) -> dict[str, Any]:
-        """What the model is told, with the fields of the extended model and, for the meta tool, its groups: a copy."""
+        """A copy of the schema, with the fields of the extended model and, for the meta tool, the groups."""
 
     @property
     def preset_kwargs(self) -> dict[str, Any]:
-        """The arguments that the model cannot see, what a partial has bound included, as a copy."""
+        """A copy of the arguments that the model cannot see, including those that a partial has bound."""
 
     @property
     def original_name(self) -> str | None:
-        """The callable's own name, if the tool has another one."""
+        """The name of the callable, if the tool has another one."""
 
     @property
     def mcp_name(self) -> str | None:
@@ -805,35 +804,35 @@ class RegisteredToolFunction:
 
     @property
     def postprocess_func(self) -> Callable[[Any, ToolResponse], Any] | None:
-        """What is called with each response."""
+        """The function that is called with each response."""
 
     @property
     def run_in(self) -> Literal["thread", "inline", "process"]:
-        """Where it runs; asynchronous tools run on the caller's event loop, which is `"inline"`."""
+        """The place where it runs; `"inline"` for asynchronous tools, which run on the caller's event loop."""
 
     @property
     def timeout(self) -> float | None:
-        """After how many seconds a call is ended."""
+        """The seconds after which a call is ended."""
 
     @property
     def async_execution(self) -> bool:
-        """Whether a call is answered at once and goes on in the background."""
+        """True if a call returns at once and continues in the background."""
 
     @property
     def kind(self) -> _Kind:
-        """What it does to the world."""
+        """The kind of effect that it has."""
 
     @property
     def permission(self) -> Literal["auto", "confirm"]:
-        """Whether it runs by itself or somebody has to agree, if no rule says otherwise."""
+        """`"auto"`, or `"confirm"` if each call needs approval, unless a rule decides otherwise."""
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """The parameters whose values are shown to nobody but the tool."""
+        """The parameters whose values are redacted."""
 
     @property
     def aliases(self) -> dict[str, str]:
-        """Other names of parameters, each with the name it stands for, as a copy."""
+        """A copy of the alternative names of parameters, each with the parameter."""
 
     def call(
         self,
@@ -841,13 +840,13 @@ class RegisteredToolFunction:
         arguments: Mapping[str, Any] | str | None,
         stream_print: Callable[[ToolResponse], Any] | None = None,
     ) -> ToolStream:
-        """Call this tool, whether its group is on or not.
+        """Call this tool, even if its group is inactive.
 
-        Middlewares of the toolkit take no part in it.
+        Middlewares of the toolkit are not called.
 
         Args:
-            arguments: What a model would send: presets cannot be overridden here either.
-            stream_print: Called with each response as it passes, and awaited if it is asynchronous.
+            arguments: The arguments as a model would send them; presets cannot be overridden.
+            stream_print: A function that is called with each response, and awaited if it is asynchronous.
 
         Raises:
             TypeError: If `stream_print` cannot be called.
@@ -859,37 +858,37 @@ class RegisteredToolFunction:
 
 @final
 class ToolkitView:
-    """Show a part of a toolkit: exactly what it lists can be called through it.
+    """A part of a toolkit: exactly the tools that it lists can be called through it.
 
-    A view is made by `Toolkit.view` and `Toolkit.view_for`. It is live: what is registered, removed or switched later
-    shows at once. It is always true, also when it shows nothing.
+    A view is made by `Toolkit.view` and `Toolkit.view_for`. It is live: later registrations, removals and switches take
+    effect at once. It is always true, even if it shows nothing.
     """
 
     @property
     def toolkit(self) -> Toolkit:
-        """The toolkit that it shows a part of."""
+        """The toolkit of the view."""
 
     @property
     def caller(self) -> str | None:
-        """Who calls through it."""
+        """The name of the caller."""
 
     @property
     def tools(self) -> Mapping[str, RegisteredToolFunction]:
-        """The tools it shows by name, in the order they were registered; live."""
+        """A live mapping of the tools of the view by name, in the order of their registration."""
 
     @property
     def groups(self) -> Mapping[str, ToolGroup]:
-        """The groups it shows by name, in the order they were created, without `basic`; live."""
+        """A live mapping of the groups of the view by name, in the order of their creation, without `basic`."""
 
     def get_json_schemas(self) -> list[dict[str, Any]]:
-        """Describe the tools it shows, in the order they were registered.
+        """Describe the tools of the view, in the order of their registration.
 
         Returns:
-            One `{"type": "function", "function": {...}}` for each tool. They are copies, yours to change.
+            A `{"type": "function", "function": {...}}` for each tool. They are copies, which you may change.
         """
 
     def schemas(self, dialect: _Dialect) -> DialectSchemas:
-        """Describe the tools it shows in the dialect of a provider, as `Toolkit.schemas` does.
+        """Describe the tools of the view in the dialect of a provider, as `Toolkit.schemas` does.
 
         Args:
             dialect: The name of the dialect.
@@ -899,20 +898,20 @@ class ToolkitView:
         """
 
     def get_json_schemas_bytes(self) -> bytes:
-        """Give the same list as JSON text, which is kept until something changes."""
+        """Return the schemas as JSON text, which is cached until something changes."""
 
     def instructions(self, format: Literal["xml", "hermes", "function", "invoke", "fenced", "react"] = "xml") -> str:
-        """Tell a model in words about the tools it shows, and how to write a call of one; see `Toolkit.instructions`.
+        """Describe the tools of the view, and the syntax of calls, as text; see `Toolkit.instructions`.
 
         Args:
-            format: How calls are written: `"xml"`, `"hermes"`, `"function"`, `"invoke"`, `"fenced"` or `"react"`.
+            format: The syntax of calls: `"xml"`, `"hermes"`, `"function"`, `"invoke"`, `"fenced"` or `"react"`.
 
         Raises:
             ValueError: If there is no such format.
         """
 
     def get_activated_notes(self) -> str:
-        """Join the notes of the active groups it shows, each under the heading `## About Tool Group '<name>'`."""
+        """Join the notes of the active groups of the view, each under the heading `## About Tool Group '<name>'`."""
 
     def view(
         self,
@@ -923,24 +922,24 @@ class ToolkitView:
         *,
         caller: str | None = None,
     ) -> ToolkitView:
-        """Show a part of what this view shows; see `Toolkit.view`.
+        """Select a part of this view; see `Toolkit.view`.
 
         Args:
-            groups: The groups whose tools are still shown.
-            names: The tools that are still shown.
-            exclude: The tools that are not shown.
-            tags: Tags of which a tool must carry one.
-            caller: Who calls through the view; the same as through this one if it is not given.
+            groups: The groups whose tools stay visible.
+            names: The tools that stay visible.
+            exclude: The tools that are hidden.
+            tags: Tags of which a tool must have one.
+            caller: The name of the caller; that of this view if it is not given.
 
         Raises:
             TypeError: If one of the lists is not a list of strings.
         """
 
     def reset_equipped_tools(self, **kwargs: bool) -> ToolResponse:
-        """Choose the tool groups to work with from now on, among those that the view shows; see `Toolkit`."""
+        """Choose the tool groups to work with from now on, among those of the view; see `Toolkit`."""
 
     def __contains__(self, name: object, /) -> bool:
-        """Whether a tool of this name can be called through it now."""
+        """Return True if a tool of this name can be called through the view now."""
 
     def call_tool_function(
         self, tool_call: Mapping[str, Any] | ToolCall | str | Dumped, *, dialect: _Dialect | None = None
@@ -959,7 +958,7 @@ class ToolkitView:
         """Call a tool from synchronous code and return its last response; see `Toolkit.run`."""
 
     def check(self, tool_call: Mapping[str, Any] | ToolCall | str | Dumped) -> dict[str, Any]:
-        """Say what would become of a call through the view; see `Toolkit.check`."""
+        """Return the decision about a call through the view; see `Toolkit.check`."""
 
     def resume(
         self,
@@ -969,9 +968,8 @@ class ToolkitView:
         *,
         by: str | None = None,
     ) -> ToolStream:
-        """Go on with a pending call of this view's caller; see `Toolkit.resume`."""
+        """Continue a pending call of this view's caller; see `Toolkit.resume`."""
 
-    def _admit(self, name: str) -> RegisteredToolFunction | ToolResponse: ...
     def _find_tool(self, name: str) -> RegisteredToolFunction | None: ...
     def _find_group(self, name: str) -> ToolGroup | None: ...
     def _all_tools(self) -> dict[str, RegisteredToolFunction]: ...
@@ -979,13 +977,13 @@ class ToolkitView:
 
 @final
 class Role:
-    """A role: a prompt, and the groups that whoever has it may use.
+    """A role: a prompt, and the groups that an agent in this role may use.
 
     Args:
         name: The name, unique among the roles.
-        prompt: What an agent in this role is told.
+        prompt: The prompt of an agent in this role.
         tool_groups: The groups it may use: None for the default, an empty list for none.
-        details: Everything else that its record says, in JSON's types.
+        details: The other fields of its record, as JSON values.
 
     Raises:
         TypeError: If `tool_groups` is not a list of strings.
@@ -1004,7 +1002,7 @@ class Role:
 
     @property
     def prompt(self) -> str:
-        """What an agent in this role is told."""
+        """The prompt of an agent in this role."""
 
     @property
     def tool_groups(self) -> list[str] | None:
@@ -1012,7 +1010,7 @@ class Role:
 
     @property
     def details(self) -> dict[str, Any]:
-        """Everything else that its record says, as a copy."""
+        """The other fields of its record, as a copy."""
 
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
@@ -1022,7 +1020,7 @@ class Role:
 class Roles:
     """Roles by name, in the order they were added.
 
-    Who has a role that is not here sees nothing. They may be used from several threads at once.
+    A caller whose role is missing here sees no tools. The object may be used from several threads at once.
 
     Args:
         default: The groups of roles that name none; None if they are all.
@@ -1049,15 +1047,15 @@ class Roles:
         """Find a role by its exact name."""
 
     def update(self, name: str, *, prompt: str | None = None, tool_groups: Iterable[str] | None = ...) -> Role:
-        """Change a role; views that were made for its name follow.
+        """Change a role; views that were made for its name change with it.
 
         Args:
             name: The role's name.
-            prompt: What an agent in this role is told from now on.
-            tool_groups: The groups it may use from now on: None for the default, an empty list for none.
+            prompt: The new prompt of an agent in this role.
+            tool_groups: The new groups that it may use: None for the default, an empty list for none.
 
         Returns:
-            The role as it is now. What is left out stays as it was.
+            The changed role. Omitted arguments leave their field unchanged.
 
         Raises:
             UnknownRoleError: If there is no such role.
@@ -1066,10 +1064,10 @@ class Roles:
         """
 
     def remove(self, name: str) -> Role:
-        """Take a role away: who has it sees nothing from now on.
+        """Remove a role: its callers see no tools from now on.
 
         Returns:
-            The role that was there.
+            The removed role.
 
         Raises:
             UnknownRoleError: If there is no such role.
@@ -1077,67 +1075,66 @@ class Roles:
         """
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Keep the roles in a JSON file.
+        """Save the roles to a JSON file.
 
-        The file is replaced in one step: whoever reads it, also after a crash, finds the old roles or the new ones.
-        What the file that was loaded had beside the roles in use is written again.
+        The file is replaced atomically: a reader finds the old roles or the new ones, even after a crash. Other content
+        of the file that was loaded is written back.
 
         Raises:
-            FileAccessError: If the system refuses, as an `OSError` says.
-            FileTooLargeError: If the file would have more than 16 MiB.
+            FileAccessError: If the operating system refuses, with the fields of an `OSError`.
+            FileTooLargeError: If the file would be larger than 16 MiB.
         """
 
     def load(self, path: str | PathLike[str], *, strict: bool = True) -> list[str]:
-        """Put the roles of a file in the place of all roles; views that were made for a name follow.
+        """Replace all roles by those of a file; views that were made for a name change with it.
 
         Args:
             path: The file.
-            strict: Whether a record that is no role is an error. Otherwise it is passed over: who has that role sees
-                nothing.
+            strict: Raise for an invalid record. Otherwise it is skipped, and callers with that role see no tools.
 
         Returns:
-            What is wrong with the records that were passed over.
+            The problems of the records that were skipped.
 
         Raises:
-            RoleFileError: If it is no file of roles; the text names each record and field. Then nothing has changed.
+            RoleFileError: If the file is not valid; the text names each record and field. Then nothing has changed.
             MissingFileError: If there is no such file.
-            FileAccessError: If the system refuses, as an `OSError` says.
-            FileTooLargeError: If it has more than 16 MiB.
+            FileAccessError: If the operating system refuses, with the fields of an `OSError`.
+            FileTooLargeError: If it is larger than 16 MiB.
         """
 
     def __contains__(self, name: object, /) -> bool: ...
     def __len__(self) -> int: ...
     def __bool__(self) -> bool: ...
     def __iter__(self) -> Iterator[str]:
-        """Go through the names, in the order the roles were added."""
+        """Iterate over the names, in the order the roles were added."""
 
 @final
-class ToolRoster:
-    """Groups of tool definitions: plain data that is copied in and out.
+class _ToolRoster:
+    """Groups of tool definitions: plain data, which is copied in and out.
 
     It may be used from several threads at once.
     """
 
-    def __new__(cls) -> ToolRoster: ...
+    def __new__(cls) -> _ToolRoster: ...
     def register(self, id: str, definition: Any, *, reserved: bool = False) -> bool:
-        """Add a group, or put it in the place of the one that has the id.
+        """Add a group, or replace the one that has the id.
 
         Args:
             id: The group's id.
-            definition: A dictionary with a list `tools` of definitions and perhaps a `description`. Of several
-                definitions of one name the last is kept; those without a name are passed over.
-            reserved: Whether nobody may register or unregister the id from now on.
+            definition: A dictionary with a list `tools` of definitions and an optional `description`. Of several
+                definitions of one name the last is kept; those without a name are skipped.
+            reserved: Refuse to register or unregister the id from now on.
 
         Returns:
-            Whether there was a group of that id.
+            True if there was a group of that id.
 
         Raises:
             ReservedGroupError: If the id is reserved, whatever the definition.
-            InvalidGroupError: If the definition is none.
+            InvalidGroupError: If the definition is not valid.
         """
 
     def unregister(self, id: str) -> None:
-        """Take a group out.
+        """Remove a group.
 
         Raises:
             ReservedGroupRemovalError: If the group is reserved.
@@ -1145,7 +1142,7 @@ class ToolRoster:
         """
 
     def update(self, id: str, tools: Any) -> None:
-        """Give a group, reserved or not, other tools.
+        """Replace the tools of a group, reserved or not.
 
         Raises:
             UnknownGroupError: If there is no such group.
@@ -1153,45 +1150,45 @@ class ToolRoster:
         """
 
     def reserve(self, id: str) -> None:
-        """Keep the id of a group from being registered or unregistered from now on.
+        """Refuse to register or unregister the id of a group from now on.
 
         Raises:
             UnknownGroupError: If there is no such group.
         """
 
     def definitions(self, ids: Iterable[str]) -> builtins.list[dict[str, Any]]:
-        """Give the definitions of these groups in the order of the ids, each name once as the first of them defines it.
+        """Return the definitions of these groups in the order of the ids; of several of one name the first.
 
-        Ids that no group has are passed over.
+        Unknown ids are skipped.
         """
 
     def list(self) -> builtins.list[dict[str, Any]]:
         """Describe all groups in their order.
 
         Returns:
-            For each a dictionary with `id`, `description`, `tools` (their names), `tool_count` and `reserved`.
+            A dictionary for each, with `id`, `description`, `tools` (their names), `tool_count` and `reserved`.
         """
 
     def get(self, id: str) -> dict[str, Any] | None:
-        """Describe one group; None if there is none."""
+        """Describe one group; None if it is unknown."""
 
     def holder(self, name: str) -> str | None:
-        """Name the group that was the latest to take a tool in, of those that hold it."""
+        """Return the group to which a tool was added last."""
 
     def holders(self, name: str) -> builtins.list[str]:
-        """Name all groups that hold a tool, the latest to take it in last."""
+        """Return all groups of a tool, the one to which it was added last at the end."""
 
     def is_in(self, name: str, ids: Iterable[str]) -> bool:
-        """Say whether one of these groups holds a tool."""
+        """Return True if one of these groups holds a tool."""
 
     def ids(self) -> builtins.list[str]:
-        """Name all groups in their order."""
+        """Return the ids of all groups in their order."""
 
     def tool_names(self) -> builtins.list[str]:
-        """Name all tools, each once, in the order of the groups."""
+        """Return the names of all tools without repetition, in the order of the groups."""
 
     def is_reserved(self, id: str) -> bool:
-        """Say whether an id is reserved."""
+        """Return True if an id is reserved."""
 
     def __contains__(self, id: object, /) -> bool: ...
     def __len__(self) -> int: ...
@@ -1201,23 +1198,23 @@ class ToolRoster:
 class ToolGroup:
     """A named set of tools that is on or off.
 
-    The groups in `Toolkit.groups` are live: what is set here takes effect in the toolkit. One that you make yourself
-    belongs to no toolkit.
+    The groups in `Toolkit.groups` are live: setting an attribute takes effect in the toolkit. One that you make
+    yourself belongs to no toolkit.
 
     Args:
         name: The name, unique in its toolkit.
-        active: Whether its tools are shown and may be called.
-        description: What the group is for.
-        notes: How to use its tools.
+        active: True if its tools are listed and can be called.
+        description: The purpose of the group.
+        notes: Notes on the use of its tools.
     """
 
     __hash__: None  # type: ignore[assignment]
     active: bool
-    """Whether its tools are shown and may be called."""
+    """True if its tools are listed and can be called."""
     description: str
-    """What the group is for."""
+    """The purpose of the group."""
     notes: str | None
-    """How to use its tools; see `Toolkit.get_activated_notes`."""
+    """Notes on the use of its tools; see `Toolkit.get_activated_notes`."""
 
     def __new__(cls, name: str, active: bool, description: str, notes: str | None = None) -> ToolGroup: ...
     @property
@@ -1230,22 +1227,22 @@ class ToolGroup:
 
 @disjoint_base
 class ToolResponse:
-    """One chunk of what a tool call gives.
+    """One chunk of the result of a tool call.
 
     Two responses are equal if their first six fields are, also if one of them is AgentScope's.
 
     Args:
-        content: Blocks, in the order they are shown to the model.
-        metadata: Anything for the program, which the model does not see. A tool's value that is not text is kept under
-            `"value"`, what was mended in the arguments is told under `"repairs"`.
-        stream: Whether more of the same is to come.
-        is_last: Whether this is the last response of its call.
-        is_interrupted: Whether the call was cancelled.
-        id: A text that no other response has; by default the time and six random digits.
-        code: Why the call did not go well: `"bad_call"`, `"unknown_tool"`, `"inactive_group"`, `"invalid_arguments"`,
+        content: The blocks for the model, in order.
+        metadata: Data for the program, which the model does not see. A tool's value that is not text is kept under
+            `"value"`, repairs of the arguments are listed under `"repairs"`.
+        stream: True if further chunks follow.
+        is_last: True for the last response of a call.
+        is_interrupted: True if the call was cancelled.
+        id: A unique id; by default the time and six random digits.
+        code: The code of a failure: `"bad_call"`, `"unknown_tool"`, `"inactive_group"`, `"invalid_arguments"`,
             `"tool_not_available"`, `"failed"`, `"interrupted"`, `"timeout"`, `"denied"`, `"pending"` or
-            `"cancelled"`, and of a task in the background `"unknown_task"`,
-            `"task_running"` or `"task_finished"`; None if it did.
+            `"cancelled"`, and for a task in the background `"unknown_task"`, `"task_running"` or `"task_finished"`;
+            None if the call succeeded.
 
     Example:
         ToolResponse([TextBlock(type="text", text="done")])
@@ -1253,19 +1250,19 @@ class ToolResponse:
 
     __hash__: None  # type: ignore[assignment]
     content: list[_Block]
-    """Blocks, in the order they are shown to the model."""
+    """The blocks for the model, in order."""
     metadata: dict[str, Any] | None
-    """Anything for the program, which the model does not see."""
+    """Data for the program, which the model does not see."""
     stream: bool
-    """Whether more of the same is to come."""
+    """True if further chunks follow."""
     is_last: bool
-    """Whether this is the last response of its call."""
+    """True for the last response of a call."""
     is_interrupted: bool
-    """Whether the call was cancelled."""
+    """True if the call was cancelled."""
     id: str
-    """A text that no other response has."""
+    """A unique id."""
     code: str | None
-    """Why the call did not go well; None if it did."""
+    """The code of the failure; None if the call succeeded."""
 
     def __new__(
         cls,
@@ -1280,73 +1277,73 @@ class ToolResponse:
     ) -> ToolResponse: ...
     @property
     def text(self) -> str:
-        """All text blocks, one to a line."""
+        """The text of all text blocks, joined by line breaks."""
 
     @property
     def ok(self) -> bool:
-        """Whether the call went well: it has no code and was not interrupted."""
+        """True if the call succeeded: there is no code, and it was not interrupted."""
 
     def to_openai(self, call: ToolCall | Mapping[str, Any] | str | Dumped | None = None) -> dict[str, Any]:
-        """Give the message with the role `tool` of OpenAI's chat completions, which holds text only.
+        """Return the message with the role `tool` of OpenAI's chat completions, which holds text only.
 
         Args:
-            call: The call that this answers, in any form, or its id.
+            call: The call of this response, in any format, or its id.
 
         Raises:
-            TypeError: If `call` is missing, or can be no call.
+            TypeError: If `call` is missing or not a call.
             ValueError: If `call` has no id.
         """
 
     def to_openai_responses(self, call: ToolCall | Mapping[str, Any] | str | Dumped | None = None) -> dict[str, Any]:
-        """Give the item that answers a call of OpenAI's responses.
+        """Return the item that answers a call in OpenAI's responses API.
 
         Args:
-            call: The call that this answers, in any form, or its id.
+            call: The call of this response, in any format, or its id.
 
         Raises:
-            TypeError: If `call` is missing, or can be no call.
+            TypeError: If `call` is missing or not a call.
             ValueError: If `call` has no id.
         """
 
     def to_anthropic(self, call: ToolCall | Mapping[str, Any] | str | Dumped | None = None) -> dict[str, Any]:
-        """Give Anthropic's `tool_result` block.
+        """Return Anthropic's `tool_result` block.
 
         Args:
-            call: The call that this answers, in any form, or its id.
+            call: The call of this response, in any format, or its id.
 
         Raises:
-            TypeError: If `call` is missing, or can be no call.
+            TypeError: If `call` is missing or not a call.
             ValueError: If `call` has no id.
         """
 
     def to_gemini(
         self, call: ToolCall | Mapping[str, Any] | str | Dumped | None = None, *, name: str | None = None
     ) -> dict[str, Any]:
-        """Give Gemini's `functionResponse` part.
+        """Return Gemini's `functionResponse` part.
 
         Args:
-            call: The call that this answers, in any form, or its id.
-            name: The tool's name, where `call` does not say it.
+            call: The call of this response, in any format, or its id.
+            name: The tool's name, if `call` does not have it.
 
         Raises:
-            TypeError: If neither says which tool it was, or `call` can be no call.
+            TypeError: If neither has the name of the tool, or `call` is not a call.
         """
 
     def to_mcp(self) -> dict[str, Any]:
-        """Give MCP's `CallToolResult`.
+        """Return MCP's `CallToolResult`.
 
         The value itself is `structuredContent`, where there is one.
         """
 
     def to_xml(self, call: ToolCall | Mapping[str, Any] | object | None = None, *, name: str | None = None) -> str:
-        """Give the element `tool_result` for a model that writes its calls in XML; see `format_tool_result`.
+        """Return the element `tool_result` for a model that writes its calls in XML; see `format_tool_result`.
 
         Args:
-            call: The call that this answers, in any form.
-            name: The tool's name, where `call` does not say it.
+            call: The call of this response, in any format.
+            name: The tool's name, if `call` does not have it.
 
         Raises:
-            TypeError: If neither says which tool it was.
+            TypeError: If neither has the name of the tool.
         """
 
     def __eq__(self, other: object, /) -> bool: ...
@@ -1631,39 +1628,39 @@ def _write_call(format: str, name: str, arguments: dict[str, Any]) -> str:
     """Write a call in a format."""
 
 def _as_response(*value: object) -> ToolResponse:
-    """Make a response of what a tool gave, as a stream does; nothing gives one without content."""
+    """Convert the result of a tool to a response, as a stream does; without an argument the response is empty."""
 
 @final
-class DialectTool:
+class _DialectTool:
     """A tool in the dialect of a provider; `Toolkit.schemas` makes them."""
 
     @property
     def name(self) -> str:
-        """The name that the provider is told."""
+        """The name of the tool in the dialect."""
 
     @property
     def tool_name(self) -> str:
-        """The name that the tool has in its toolkit."""
+        """The name of the tool in its toolkit."""
 
     @property
     def report(self) -> list[tuple[str, str, str]]:
-        """What the dialect cannot say: where, what, and how the model is told instead."""
+        """The losses of the dialect: the path, the keyword, and its replacement."""
 
     def decode(self, arguments: dict[str, Any] | str) -> dict[str, Any]:
-        """Bring arguments that a model sent to the shape that the tool expects.
+        """Decode arguments that a model sent to the shape that the tool expects.
 
         Args:
             arguments: A dict, or its JSON text.
 
         Raises:
-            UnreadableArgumentsError: If they cannot be brought back.
+            UnreadableArgumentsError: If they cannot be decoded.
         """
 
     def encode(self, arguments: dict[str, Any]) -> dict[str, Any]:
-        """Bring arguments of the tool to the shape in which a model sends them.
+        """Encode arguments of the tool to the shape in which a model sends them.
 
         Args:
-            arguments: What the tool would be called with, as JSON has it.
+            arguments: The arguments of the tool as JSON values.
         """
 
 @final
@@ -2035,4 +2032,4 @@ def _configure_tracing(
     """Set how calls are traced; `toolcrib.tracing.configure` says what each of these means."""
 
 def _resolve() -> None:
-    """Look up what the core uses of the package, which is imported by now."""
+    """Resolve the objects of the package, once it is imported."""

@@ -9,7 +9,7 @@ from toolcrib.errors import UnknownToolError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from toolcrib._core import DialectTool, ToolStream, _Dialect
+    from toolcrib._core import ToolStream, _Dialect, _DialectTool
 
 __all__ = ["DialectSchemas", "DialectToolkit", "Loss"]
 
@@ -38,7 +38,7 @@ class DialectSchemas(list[dict[str, Any]]):
     Made by `Toolkit.schemas`. It stays as it is when the toolkit changes.
     """
 
-    def __init__(self, schemas: Iterable[dict[str, Any]], dialect: str, tools: Sequence[DialectTool]) -> None:
+    def __init__(self, schemas: Iterable[dict[str, Any]], dialect: str, tools: Sequence[_DialectTool]) -> None:
         """Make the list; `Toolkit.schemas` does that.
 
         Args:
@@ -97,7 +97,7 @@ class DialectSchemas(list[dict[str, Any]]):
         """
         return self._tool(name).encode(dict(arguments))
 
-    def _tool(self, name: str) -> DialectTool:
+    def _tool(self, name: str) -> _DialectTool:
         for tool in self._tools:
             if name in (tool.name, tool.tool_name):
                 return tool

@@ -1,8 +1,4 @@
-//! `DialectTool`: a tool as one provider is told of it, made once for each tool and dialect.
-#![allow(
-    clippy::doc_markdown,
-    reason = "what `help()` shows is Python's documentation, where sections list bare names"
-)]
+//! `_DialectTool`: the declaration of a tool in the dialect of a provider, made once for each tool and dialect.
 
 use std::sync::{Mutex, OnceLock, PoisonError};
 
@@ -12,8 +8,8 @@ use pyo3::types::{PyDict, PyList, PyString};
 use serde_json::Value;
 
 use super::imported::DIALECT_SCHEMAS;
-use super::json;
-use super::meta::with_switches;
+use super::json::{self, DictTemplate};
+use super::registration::with_switches;
 use super::tool::PyTool;
 use super::toolkit::PyToolkit;
 use crate::Error;
@@ -24,61 +20,61 @@ use crate::schema::dialect::codec::unreadable;
 use crate::schema::dialect::{Codec, Loss};
 
 /// A tool in the dialect of a provider; `Toolkit.schemas` makes them.
-#[pyclass(name = "DialectTool", module = "toolcrib._core", frozen)]
+#[pyclass(name = "_DialectTool", module = "toolcrib._core", frozen)]
 pub(crate) struct PyDialectTool {
     name: String,
     tool: String,
-    schema: Py<PyDict>,
+    schema: DictTemplate,
     codec: Codec,
     report: Vec<Loss>,
 }
 
-/// What a tool has been told as, by dialect, with the revision that it was made at.
+/// The declarations of a tool by dialect, each with the revision of the toolkit for which it was made.
 #[derive(Default)]
-pub(crate) struct Told(OnceLock<Box<Kept>>);
+pub(crate) struct DialectCache(OnceLock<Box<CachedTools>>);
 
-type Kept = [Mutex<Option<(u64, Py<PyDialectTool>)>>; Dialect::ALL.len()];
+type CachedTools = [Mutex<Option<(u64, Py<PyDialectTool>)>>; Dialect::ALL.len()];
 
-/// The revision of what never changes.
+/// The revision of a declaration that never changes.
 const FIXED: u64 = u64::MAX;
 
 impl PyTool {
-    /// The tool in a dialect; a meta tool is told as it is at this moment.
+    /// The tool in a dialect; a meta tool with its current groups.
     pub(crate) fn in_dialect(
         &self,
         py: Python<'_>,
         dialect: Dialect,
         toolkit: &PyToolkit,
     ) -> PyResult<Py<PyDialectTool>> {
-        let place = &self.told.0.get_or_init(Box::default)[dialect.index()];
-        let place = || place.lock().unwrap_or_else(PoisonError::into_inner);
+        let entry = &self.dialects.0.get_or_init(Box::default)[dialect.index()];
+        let entry = || entry.lock().unwrap_or_else(PoisonError::into_inner);
         let revision = if self.meta.is_some() { toolkit.revision() } else { FIXED };
-        if let Some((made_at, told)) = &*place()
+        if let Some((made_at, tool)) = &*entry()
             && *made_at == revision
         {
-            return Ok(told.clone_ref(py));
+            return Ok(tool.clone_ref(py));
         }
-        let told = if self.meta.is_some() {
-            // What changes in between is seen as a change later.
+        let tool = if self.meta.is_some() {
+            // A change since the revision was read makes another revision, so that the entry is made again.
             PyDialectTool::new(py, dialect, &self.name, &with_switches(&self.schema, &toolkit.switches()))?
         } else {
             PyDialectTool::new(py, dialect, &self.name, &self.schema)?
         };
-        let told = Py::new(py, told)?;
-        let old = place().replace((revision, told.clone_ref(py)));
+        let tool = Py::new(py, tool)?;
+        let old = entry().replace((revision, tool.clone_ref(py)));
         drop(old);
-        Ok(told)
+        Ok(tool)
     }
 }
 
 impl PyDialectTool {
     pub(crate) fn new(py: Python<'_>, dialect: Dialect, tool: &str, schema: &FunctionSchema) -> PyResult<Self> {
         let Declaration { name, value, codec, report } = dialect.declare(tool, schema);
-        let schema = json::schema_to_python(py, &value)?.cast_into::<PyDict>()?.unbind();
+        let schema = DictTemplate::new(json::schema_to_python(py, &value)?.cast::<PyDict>()?)?;
         Ok(Self { name, tool: tool.to_owned(), schema, codec, report })
     }
 
-    /// The arguments in the shape that the tool expects, or what is wrong with them. What a model sends never raises.
+    /// Decodes arguments to the shape that the tool expects. Invalid arguments give a problem, never an exception.
     pub(crate) fn decoded<'py>(&self, arguments: &Bound<'py, PyAny>) -> PyResult<Result<Bound<'py, PyAny>, Problem>> {
         let py = arguments.py();
         if self.codec.is_same() {
@@ -99,7 +95,7 @@ impl PyDialectTool {
     }
 }
 
-/// Drops an exception that a value caused; one that is not about values, such as `KeyboardInterrupt`, is raised.
+/// Ignores an exception that a value caused; others, such as `KeyboardInterrupt`, are returned.
 fn unless_fatal(py: Python<'_>, error: PyErr) -> PyResult<()> {
     let is_about_values = error.is_instance_of::<PyValueError>(py)
         || error.is_instance_of::<PyTypeError>(py)
@@ -109,31 +105,31 @@ fn unless_fatal(py: Python<'_>, error: PyErr) -> PyResult<()> {
 
 #[pymethods]
 impl PyDialectTool {
-    /// The name that the provider is told.
+    /// The name of the tool in the dialect.
     #[getter]
     fn name(&self) -> &str {
         &self.name
     }
 
-    /// The name that the tool has in its toolkit.
+    /// The name of the tool in its toolkit.
     #[getter]
     fn tool_name(&self) -> &str {
         &self.tool
     }
 
-    /// What the dialect cannot say: where, what, and how the model is told instead.
+    /// The losses of the dialect: the path, the keyword, and its replacement.
     #[getter]
     fn report(&self) -> Vec<(&str, &str, &str)> {
         self.report.iter().map(|loss| (&*loss.path, &*loss.what, &*loss.instead)).collect()
     }
 
-    /// Bring arguments that a model sent to the shape that the tool expects.
+    /// Decode arguments that a model sent to the shape that the tool expects.
     ///
     /// Args:
     ///     arguments: A dict, or its JSON text.
     ///
     /// Raises:
-    ///     UnreadableArgumentsError: If they cannot be brought back.
+    ///     UnreadableArgumentsError: If they cannot be decoded.
     fn decode<'py>(&self, arguments: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let refused = |reason: String| Error::UnreadableArguments { tool: self.tool.clone(), reason };
         let arguments = match arguments.cast::<PyString>() {
@@ -153,32 +149,32 @@ impl PyDialectTool {
         })?)
     }
 
-    /// Bring arguments of the tool to the shape in which a model sends them.
+    /// Encode arguments of the tool to the shape in which a model sends them.
     ///
     /// Args:
-    ///     arguments: What the tool would be called with, as JSON has it.
+    ///     arguments: The arguments of the tool as JSON values.
     fn encode<'py>(&self, arguments: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let encoded = self.codec.encode_value(&json::from_python(arguments)?.into());
         json::to_python(arguments.py(), &encoded)
     }
 }
 
-/// What `schemas` gives: the tools in a dialect, as copies.
+/// The result of `schemas`: the tools in a dialect, as copies.
 pub(crate) fn listing(
     py: Python<'_>,
     dialect: Dialect,
     tools: impl Iterator<Item = PyResult<Py<PyDialectTool>>>,
 ) -> PyResult<Bound<'_, PyAny>> {
-    let (schemas, told) = (PyList::empty(py), PyList::empty(py));
+    let (schemas, declared) = (PyList::empty(py), PyList::empty(py));
     for tool in tools {
         let tool = tool?;
-        schemas.append(json::copy_dict(tool.get().schema.bind(py))?)?;
-        told.append(tool)?;
+        schemas.append(tool.get().schema.copy(py)?)?;
+        declared.append(tool)?;
     }
-    DIALECT_SCHEMAS.get(py)?.call1((schemas, dialect.name(), told))
+    DIALECT_SCHEMAS.get(py)?.call1((schemas, dialect.name(), declared))
 }
 
-/// The dialect of a name.
+/// Parses the name of a dialect.
 pub(crate) fn parse(name: &str) -> crate::Result<Dialect> {
     Dialect::parse(name).ok_or_else(|| {
         let known = Dialect::ALL.map(|dialect| format!("`{}`", dialect.name())).join(", ");
@@ -186,15 +182,15 @@ pub(crate) fn parse(name: &str) -> crate::Result<Dialect> {
     })
 }
 
-/// What a model is told of arguments that cannot be brought back.
+/// The response text for arguments that cannot be decoded.
 pub(crate) fn refusal(tool: &str, problem: &Problem) -> String {
     render(tool, std::slice::from_ref(problem))
 }
 
-/// A dialect by its name, or none.
-pub(crate) struct Named(pub(crate) Option<Dialect>);
+/// An optional argument that is the name of a dialect.
+pub(crate) struct DialectName(pub(crate) Option<Dialect>);
 
-impl FromPyObject<'_, '_> for Named {
+impl FromPyObject<'_, '_> for DialectName {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {

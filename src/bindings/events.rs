@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::call::LISTENERS;
-use super::copying::copied;
+use super::json::deep_copy;
 use super::policy::PyPermissions;
 use crate::call::{CallInfo, EventHub, EventKind, Kinds, Listener};
 use crate::sync::lock;
@@ -31,7 +31,7 @@ pub(crate) struct PyEvent {
 impl PyEvent {
     /// A copy for one listener, whose changes to it are not seen by others.
     fn copy(&self, py: Python<'_>) -> PyResult<Py<Self>> {
-        let data = copied(self.data.bind(py))?.unbind();
+        let data = deep_copy(self.data.bind(py))?.unbind();
         let (call_id, tool, caller) = (self.call_id.clone(), self.tool.clone(), self.caller.clone());
         Py::new(py, Self { kind: self.kind, call_id, tool, caller, time: self.time, data })
     }
@@ -252,7 +252,7 @@ impl Listeners {
             let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
             let (call_id, tool) = (call.id.clone(), call.tool.clone());
             // The sender may change its data later.
-            let data = copied(&data)?.unbind();
+            let data = deep_copy(&data)?.unbind();
             Py::new(py, PyEvent { kind, call_id, tool, caller: call.caller.clone(), time, data })
         });
         let event = match event {

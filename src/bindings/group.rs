@@ -3,18 +3,18 @@
 use std::sync::Arc;
 
 use pyo3::prelude::*;
-use pyo3::types::PyType;
+use pyo3::types::{PyDict, PyType};
 
 use crate::registry::Group;
 
 /// A named set of tools that is on or off.
 ///
-/// The groups in `Toolkit.groups` are live: what is set here takes effect in the toolkit. One that you make yourself
+/// The groups in `Toolkit.groups` are live: setting an attribute takes effect in the toolkit. One that you make yourself
 /// belongs to no toolkit.
 #[pyclass(name = "ToolGroup", module = "toolcrib", frozen)]
 pub(crate) struct PyToolGroup(Arc<Group>);
 
-type Fields = (String, bool, String, Option<String>);
+type GroupFields = (String, bool, String, Option<String>);
 
 impl From<Arc<Group>> for PyToolGroup {
     fn from(group: Arc<Group>) -> Self {
@@ -36,7 +36,7 @@ impl PyToolGroup {
         self.0.name()
     }
 
-    /// Whether its tools are shown and may be called.
+    /// True if its tools are listed and can be called.
     #[getter]
     fn active(&self) -> bool {
         self.0.is_active()
@@ -47,7 +47,7 @@ impl PyToolGroup {
         self.0.set_active(active);
     }
 
-    /// What the group is for.
+    /// The purpose of the group.
     #[getter]
     fn description(&self) -> String {
         self.0.description()
@@ -58,7 +58,7 @@ impl PyToolGroup {
         self.0.set_description(description);
     }
 
-    /// How to use its tools; see `Toolkit.get_activated_notes`.
+    /// Notes on the use of its tools; see `Toolkit.get_activated_notes`.
     #[getter]
     fn notes(&self) -> Option<String> {
         self.0.notes()
@@ -73,8 +73,8 @@ impl PyToolGroup {
         self.fields() == other.fields()
     }
 
-    /// Copying and pickling: a copy belongs to no toolkit.
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> (Bound<'py, PyType>, Fields) {
+    /// Support copying and pickling; a copy belongs to no toolkit.
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> (Bound<'py, PyType>, GroupFields) {
         let (name, active, description, notes) = slf.get().fields();
         (slf.get_type(), (name.to_owned(), active, description, notes))
     }
@@ -95,4 +95,13 @@ impl PyToolGroup {
     fn fields(&self) -> (&str, bool, String, Option<String>) {
         (self.0.name(), self.0.is_active(), self.0.description(), self.0.notes())
     }
+}
+
+/// A dict of groups by name.
+pub(crate) fn groups_by_name(py: Python<'_>, groups: Vec<Arc<Group>>) -> PyResult<Bound<'_, PyDict>> {
+    let all = PyDict::new(py);
+    for group in groups {
+        all.set_item(group.name().to_owned(), Py::new(py, PyToolGroup::from(group))?)?;
+    }
+    Ok(all)
 }

@@ -1,15 +1,15 @@
 //! Objects of Python modules that the bindings use.
 //!
-//! An import that comes late can fail: while the interpreter shuts down there is nothing left to import with, and a frame
-//! without builtins has no `__import__`. So an object is looked up once and kept, whatever becomes of its module:
+//! A late import can fail: modules are gone while the interpreter shuts down, and a frame without builtins has no
+//! `__import__`. So an object is looked up once and kept:
 //!
 //! - exceptions and parts of the standard library that Python itself has loaded by then, when `_core` is initialised;
 //! - parts of the package that import `_core` themselves, by `_core._resolve` on the last line of `toolcrib/__init__.py`;
-//! - what is slow to import, at first use. Its import may fail, with an exception like any other.
+//! - objects that are slow to import, at first use. Such an import may raise.
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::PyMapping;
+use pyo3::types::{PyDict, PyMapping};
 
 use super::errors;
 
@@ -25,7 +25,7 @@ impl Imported {
         Self { module, name, object: PyOnceLock::new() }
     }
 
-    /// The object, imported now if it never was before.
+    /// The object, imported at first use.
     pub(crate) fn get<'py>(&self, py: Python<'py>) -> PyResult<&Bound<'py, PyAny>> {
         let find = || import_module(py, self.module)?.getattr(self.name).map(Bound::unbind);
         self.object.get_or_try_init(py, find).map(|object| object.bind(py))
@@ -82,19 +82,19 @@ objects! {
 
 static IMPORT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 
-/// Resolves what is there before the package is, and gives the module the function that resolves the rest.
+/// Resolves the objects of the standard library, and adds `_resolve`, which resolves those of the package.
 pub(crate) fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
     IMPORT.get_or_try_init(py, || py.import("builtins")?.getattr("__import__").map(Bound::unbind))?;
     errors::init(py)?;
     resolve_all(py, &STANDARD)?;
-    // pyo3 keeps the class `Mapping`, and imports it for the first object that is asked whether it is one.
+    // Makes pyo3 import and keep the class `Mapping`.
     let _ = module.cast::<PyMapping>();
-    // Not by `add_function`, which would make it a public name.
+    // Not by `add_function`, which adds the name to `__all__`.
     module.setattr("_resolve", wrap_pyfunction!(_resolve, module)?)
 }
 
-/// Look up what the core uses of the package, which is imported by now.
+/// Resolve the objects of the package, once it is imported.
 #[pyfunction]
 fn _resolve(py: Python<'_>) -> PyResult<()> {
     resolve_all(py, &PACKAGE)
@@ -104,11 +104,18 @@ fn resolve_all(py: Python<'_>, objects: &[&Imported]) -> PyResult<()> {
     objects.iter().try_for_each(|object| object.get(py).map(drop))
 }
 
-/// Imports a module, also for a frame that has no builtins and so no `__import__`.
+/// Imports a module, even from a frame that has no builtins and so no `__import__`.
 pub(crate) fn import_module<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
     match IMPORT.get(py) {
-        // A list of names, here one that every module has, gives the module itself and not the package it is in.
+        // With a list of names, here one that every module has, the result is the module and not its top-level package.
         Some(import) => import.bind(py).call1((name, py.None(), py.None(), ("__name__",), 0)),
         None => py.import(name).map(Bound::into_any),
     }
+}
+
+/// Returns a module that the program has already imported. It is never imported by this.
+pub(crate) fn loaded_module<'py>(py: Python<'py>, name: impl IntoPyObject<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let module = MODULES.get(py)?.cast::<PyDict>()?.get_item(name)?;
+    // An entry `None` blocks the import of a module.
+    Ok(module.filter(|module| !module.is_none()))
 }

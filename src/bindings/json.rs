@@ -1,27 +1,35 @@
-//! JSON values to Python objects and back.
+//! JSON and Python objects: writing, reading and copying.
+//!
+//! - [`to_python`] and [`schema_to_python`] make Python objects of JSON;
+//! - [`from_python`], [`schema_from_python`] and [`from_object`] read JSON from Python objects. The last one also reads the
+//!   objects of other libraries;
+//! - [`deep_copy`] copies any dict, [`DictTemplate`] a JSON dict that is copied often.
+
+use std::collections::HashMap;
 
 use pyo3::exceptions::{PyRecursionError, PyTypeError, PyValueError};
+use pyo3::ffi::PyObject;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
-use serde_json::{Number, Value};
+use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyMapping, PyString, PyTuple};
+use serde_json::{Map, Number, Value};
 
 use crate::schema::{Entries, Node};
 
-/// How deep a value may be nested: deep enough for any schema, shallow enough for any stack.
-pub(crate) const DEEPEST: usize = 128;
+/// The maximum depth of a value: enough for any schema, and safe for any stack.
+pub(crate) const MAX_DEPTH: usize = 128;
 
 /// Makes the Python object for `value`.
 pub(crate) fn to_python<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
     make(py, value, PyString::new)
 }
 
-/// Makes the Python object for a schema, whose words are the same in every tool: they are made once.
+/// Makes the Python object for a schema. Short strings are interned, because all tools share the keywords.
 pub(crate) fn schema_to_python<'py>(py: Python<'py>, schema: &Value) -> PyResult<Bound<'py, PyAny>> {
-    const LONGEST_WORD: usize = 20;
+    const MAX_INTERNED: usize = 20;
     make(
         py,
         schema,
-        |py, text| if text.len() <= LONGEST_WORD { PyString::intern(py, text) } else { PyString::new(py, text) },
+        |py, text| if text.len() <= MAX_INTERNED { PyString::intern(py, text) } else { PyString::new(py, text) },
     )
 }
 
@@ -58,34 +66,125 @@ fn number_to_python<'py>(py: Python<'py>, number: &Number) -> PyResult<Bound<'py
     }
     let text = number.as_str();
     if text.contains(['.', 'e', 'E']) {
-        let float: f64 = text.parse().map_err(|_| PyValueError::new_err(format!("`{text}` is no number")))?;
+        let float: f64 = text.parse().map_err(|_| PyValueError::new_err(format!("invalid number `{text}`")))?;
         return Ok(PyFloat::new(py, float).into_any());
     }
     py.get_type::<PyInt>().call1((text,))
 }
 
-/// Reads a JSON value from a Python object; anything JSON cannot hold is an error that names its place.
+/// Reads JSON from builtin objects. An error names the path of the object that is not JSON.
 pub(crate) fn from_python(object: &Bound<'_, PyAny>) -> PyResult<Node> {
-    Reading { drop_defaults: false }.read(object, &Place::Root, 0)
+    ObjectReader { drops_defaults: false, reads_instances: false }.read(object, &JsonPath::Root, 0)
 }
 
-/// Reads a schema that Python code made: a default that JSON cannot hold is left out.
+/// Reads a schema that Python code made. A default that is not JSON is left out.
 pub(crate) fn schema_from_python(object: &Bound<'_, PyAny>) -> PyResult<Node> {
-    Reading { drop_defaults: true }.read(object, &Place::Root, 0)
+    ObjectReader { drops_defaults: true, reads_instances: false }.read(object, &JsonPath::Root, 0)
 }
 
-struct Reading {
-    drop_defaults: bool,
+/// Reads JSON from any object: builtin ones, and those of other libraries, such as mappings, pydantic models, messages of
+/// protocols, and objects with the attributes of a tool call.
+pub(crate) fn from_object(object: &Bound<'_, PyAny>) -> PyResult<Value> {
+    ObjectReader { drops_defaults: false, reads_instances: true }.read(object, &JsonPath::Root, 0)
 }
 
-/// Where in the value we are, told only when something is wrong there.
-enum Place<'a> {
+/// The attributes by which an object is recognised as a tool call, or as a message with tool calls.
+const CALL_ATTRIBUTES: [&str; 19] = [
+    "type",
+    "id",
+    "call_id",
+    "name",
+    "input",
+    "arguments",
+    "args",
+    "params",
+    "function",
+    "custom",
+    "function_call",
+    "functionCall",
+    "method",
+    "tool_calls",
+    "content",
+    "output",
+    "parts",
+    "choices",
+    "candidates",
+];
+
+/// The methods that convert an object to a dict, without required arguments.
+const DUMP_METHODS: [&str; 3] = ["model_dump", "to_dict", "dict"];
+
+/// True if an object may be a tool call or contain one: a mapping, or an object that a library made for it.
+pub(crate) fn may_be_call(object: &Bound<'_, PyAny>) -> bool {
+    if object.is_instance_of::<PyDict>() || object.cast::<PyMapping>().is_ok() {
+        return true;
+    }
+    if object.is_instance_of::<PyString>() || object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>() {
+        return false;
+    }
+    let has = |name: &str| object.getattr_opt(name).is_ok_and(|found| found.is_some());
+    let has_any = |names: &[&str]| names.iter().any(|name| has(name));
+    has_any(&DUMP_METHODS)
+        || has_any(&["function", "tool_calls", "function_call", "functionCall", "choices", "candidates"])
+        || has_any(&["name", "method"]) && has_any(&["input", "arguments", "args", "params"])
+}
+
+/// A representation of JSON that [`ObjectReader`] can produce.
+trait JsonTree: From<String> {
+    type Entries;
+    const NULL: Self;
+    fn boolean(flag: bool) -> Self;
+    fn number(number: Number) -> Self;
+    fn array(items: Vec<Self>) -> Self;
+    fn object(entries: Self::Entries) -> Self;
+    fn entries(capacity: usize) -> Self::Entries;
+    fn insert(entries: &mut Self::Entries, key: &str, value: Self);
+}
+
+macro_rules! json_tree {
+    ($tree:ident, $entries:ty, $insert:ident) => {
+        impl JsonTree for $tree {
+            type Entries = $entries;
+            const NULL: Self = $tree::Null;
+
+            fn boolean(flag: bool) -> Self {
+                $tree::Bool(flag)
+            }
+
+            fn number(number: Number) -> Self {
+                $tree::Number(number)
+            }
+
+            fn array(items: Vec<Self>) -> Self {
+                $tree::Array(items)
+            }
+
+            fn object(entries: $entries) -> Self {
+                $tree::Object(entries)
+            }
+
+            fn entries(capacity: usize) -> $entries {
+                <$entries>::with_capacity(capacity)
+            }
+
+            fn insert(entries: &mut $entries, key: &str, value: Self) {
+                entries.$insert(key.to_owned(), value);
+            }
+        }
+    };
+}
+
+json_tree!(Node, Entries, push);
+json_tree!(Value, Map<String, Value>, insert);
+
+/// The path of a value, which is written only in error messages.
+enum JsonPath<'a> {
     Root,
-    Key(&'a Place<'a>, &'a str),
-    Index(&'a Place<'a>, usize),
+    Key(&'a JsonPath<'a>, &'a str),
+    Index(&'a JsonPath<'a>, usize),
 }
 
-impl std::fmt::Display for Place<'_> {
+impl std::fmt::Display for JsonPath<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Root => f.write_str("$"),
@@ -95,57 +194,109 @@ impl std::fmt::Display for Place<'_> {
     }
 }
 
-impl Reading {
-    fn read(&self, object: &Bound<'_, PyAny>, place: &Place<'_>, depth: usize) -> PyResult<Node> {
-        if depth > DEEPEST {
-            return Err(PyRecursionError::new_err(format!("{place}: more than {DEEPEST} levels deep")));
+/// A reader of JSON from Python objects.
+struct ObjectReader {
+    /// Entries `default` that are not JSON are left out.
+    drops_defaults: bool,
+    /// Instances of other classes than the builtin ones are read, which may run their code.
+    reads_instances: bool,
+}
+
+impl ObjectReader {
+    fn read<T: JsonTree>(&self, object: &Bound<'_, PyAny>, path: &JsonPath<'_>, depth: usize) -> PyResult<T> {
+        if depth > MAX_DEPTH {
+            return Err(PyRecursionError::new_err(format!("{path}: more than {MAX_DEPTH} levels deep")));
         }
         if object.is_none() {
-            return Ok(Node::Null);
+            return Ok(T::NULL);
         }
         if let Ok(flag) = object.cast::<PyBool>() {
-            return Ok(Node::Bool(flag.is_true()));
+            return Ok(T::boolean(flag.is_true()));
         }
         if let Ok(text) = object.cast::<PyString>() {
             return text
                 .to_str()
-                .map(|text| Node::from(text.to_owned()))
-                .map_err(|_| PyValueError::new_err(format!("{place}: text with a lone surrogate is not JSON")));
+                .map(|text| T::from(text.to_owned()))
+                .map_err(|_| PyValueError::new_err(format!("{path}: text with a lone surrogate is not JSON")));
         }
         if let Ok(integer) = object.cast::<PyInt>() {
-            return integer_from_python(integer).map(Node::Number);
+            return integer_from_python(integer).map(T::number);
         }
         if let Ok(float) = object.cast::<PyFloat>() {
             return Number::from_f64(float.value())
-                .map(Node::Number)
-                .ok_or_else(|| PyValueError::new_err(format!("{place}: {} is not JSON", float.value())));
+                .map(T::number)
+                .ok_or_else(|| PyValueError::new_err(format!("{path}: {} is not JSON", float.value())));
         }
         if let Ok(dict) = object.cast::<PyDict>() {
-            let mut entries = Entries::with_capacity(dict.len());
-            for (key, item) in entries_of(dict) {
-                let key = key.cast::<PyString>().map_err(|_| {
-                    PyTypeError::new_err(format!("{place}: key {} is {}, not str", shown(&key), kind(&key)))
-                })?;
-                let key = key.to_str()?;
-                match self.read(&item, &Place::Key(place, key), depth + 1) {
-                    Ok(item) => entries.push(key.to_owned(), item),
-                    Err(_) if self.drop_defaults && key == "default" => {}
-                    Err(error) => return Err(error),
-                }
-            }
-            return Ok(Node::Object(entries));
+            return self.read_dict(dict, path, depth);
         }
         let items = if let Ok(list) = object.cast::<PyList>() {
             list.iter().collect::<Vec<_>>()
         } else if let Ok(tuple) = object.cast::<PyTuple>() {
             tuple.iter().collect()
+        } else if self.reads_instances {
+            return self.read_instance(object, path, depth);
         } else {
-            return Err(PyTypeError::new_err(format!("{place}: {} is not JSON", kind(object))));
+            return Err(not_json(object, path));
         };
         let items =
-            items.iter().enumerate().map(|(index, item)| self.read(item, &Place::Index(place, index), depth + 1));
-        items.collect::<PyResult<Vec<_>>>().map(Node::Array)
+            items.iter().enumerate().map(|(index, item)| self.read(item, &JsonPath::Index(path, index), depth + 1));
+        items.collect::<PyResult<Vec<_>>>().map(T::array)
     }
+
+    fn read_dict<T: JsonTree>(&self, dict: &Bound<'_, PyDict>, path: &JsonPath<'_>, depth: usize) -> PyResult<T> {
+        let mut entries = T::entries(dict.len());
+        for (key, item) in entries_of(dict) {
+            let key = key.cast::<PyString>().map_err(|_| {
+                let text = key.repr().map_or_else(|_| "?".to_owned(), |text| text.to_string_lossy().into_owned());
+                PyTypeError::new_err(format!("{path}: key {text} is {}, not str", class_name(&key)))
+            })?;
+            let key = key.to_str()?;
+            match self.read(&item, &JsonPath::Key(path, key), depth + 1) {
+                Ok(item) => T::insert(&mut entries, key, item),
+                Err(_) if self.drops_defaults && key == "default" => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(T::object(entries))
+    }
+
+    fn read_instance<T: JsonTree>(&self, object: &Bound<'_, PyAny>, path: &JsonPath<'_>, depth: usize) -> PyResult<T> {
+        if let Ok(mapping) = object.cast::<PyMapping>() {
+            let dict = PyDict::new(object.py());
+            dict.update(mapping)?;
+            return self.read_dict(&dict, path, depth);
+        }
+        for name in DUMP_METHODS {
+            if let Some(dump) = object.getattr_opt(name)?
+                && let Ok(dict) = dump.call0()
+                && let Ok(dict) = dict.cast::<PyDict>()
+            {
+                return self.read_dict(dict, path, depth);
+            }
+        }
+        if object.get_type().getattr_opt("__members__")?.is_some() {
+            return self.read(&object.getattr("value")?, path, depth + 1);
+        }
+        let mut entries = None;
+        for name in CALL_ATTRIBUTES {
+            if let Some(value) = object.getattr_opt(name)?
+                && !value.is_callable()
+            {
+                let value = self.read(&value, &JsonPath::Key(path, name), depth + 1)?;
+                T::insert(entries.get_or_insert_with(|| T::entries(0)), name, value);
+            }
+        }
+        entries.map(T::object).ok_or_else(|| not_json(object, path))
+    }
+}
+
+fn not_json(object: &Bound<'_, PyAny>, path: &JsonPath<'_>) -> PyErr {
+    PyTypeError::new_err(format!("{path}: {} is not JSON", class_name(object)))
+}
+
+fn class_name(object: &Bound<'_, PyAny>) -> String {
+    object.get_type().name().map_or_else(|_| "?".to_owned(), |name| name.to_string_lossy().into_owned())
 }
 
 /// The entries of a dict, taken before any of them is read: reading one may run Python code, and another thread may run
@@ -154,47 +305,120 @@ pub(crate) fn entries_of<'py>(dict: &Bound<'py, PyDict>) -> Vec<(Bound<'py, PyAn
     dict.iter().collect()
 }
 
-/// Reads an integer of any size, digit by digit.
+/// Reads an integer of any size.
 pub(crate) fn integer_from_python(integer: &Bound<'_, PyInt>) -> PyResult<Number> {
     if let Ok(small) = integer.extract::<i64>() {
         return Ok(Number::from(small));
     }
-    // `int.__repr__` rather than `repr`: a subclass such as an enumeration shows itself differently.
+    // `int.__repr__` rather than `repr`, which a subclass such as an enumeration overrides.
     let digits = integer.py().get_type::<PyInt>().call_method1("__repr__", (integer,))?;
     Ok(Number::from_string_unchecked(digits.extract::<String>()?))
 }
 
-fn shown(object: &Bound<'_, PyAny>) -> String {
-    object.repr().map_or_else(|_| "?".to_owned(), |text| text.to_string_lossy().into_owned())
+/// The depth to which [`deep_copy`] copies; deeper values are shared.
+const MAX_COPIED: usize = 100;
+
+type Copies<'py> = HashMap<*mut PyObject, Bound<'py, PyAny>>;
+
+/// Copies a dict, and the dicts and lists in it. It may contain any objects, which are shared, and itself.
+pub(crate) fn deep_copy<'py>(dict: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyDict>> {
+    copy_dict(dict, 0, &mut HashMap::new())
 }
 
-fn kind(object: &Bound<'_, PyAny>) -> String {
-    object.get_type().name().map_or_else(|_| "?".to_owned(), |name| name.to_string_lossy().into_owned())
-}
-
-/// Copies a dict of JSON values all the way down; strings and numbers are shared.
-pub(crate) fn copy_dict<'py>(dict: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyDict>> {
+fn copy_dict<'py>(dict: &Bound<'py, PyDict>, depth: usize, copies: &mut Copies<'py>) -> PyResult<Bound<'py, PyDict>> {
     let copy = dict.copy()?;
+    copies.insert(dict.as_ptr(), copy.clone().into_any());
     for (key, value) in entries_of(&copy) {
-        if let Some(value) = copy_container(&value)? {
+        if let Some(value) = copy_container(&value, depth + 1, copies)? {
             copy.set_item(key, value)?;
         }
     }
     Ok(copy)
 }
 
-fn copy_container<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
-    if let Ok(dict) = value.cast_exact::<PyDict>() {
-        return Ok(Some(copy_dict(dict)?.into_any()));
+fn copy_container<'py>(
+    value: &Bound<'py, PyAny>,
+    depth: usize,
+    copies: &mut Copies<'py>,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    if let Some(copy) = copies.get(&value.as_ptr()) {
+        return Ok(Some(copy.clone()));
     }
-    if let Ok(list) = value.cast_exact::<PyList>() {
-        let copy = list.get_slice(0, list.len());
-        for index in 0..copy.len() {
-            if let Some(item) = copy_container(&copy.get_item(index)?)? {
-                copy.set_item(index, item)?;
+    if depth > MAX_COPIED {
+        return Ok(None);
+    }
+    if let Ok(dict) = value.cast_exact::<PyDict>() {
+        return Ok(Some(copy_dict(dict, depth, copies)?.into_any()));
+    }
+    let Ok(list) = value.cast_exact::<PyList>() else { return Ok(None) };
+    let copy = list.get_slice(0, list.len());
+    copies.insert(value.as_ptr(), copy.clone().into_any());
+    for index in 0..copy.len() {
+        if let Some(item) = copy_container(&copy.get_item(index)?, depth + 1, copies)? {
+            copy.set_item(index, item)?;
+        }
+    }
+    Ok(Some(copy.into_any()))
+}
+
+/// A JSON dict that is copied often: the positions of its dicts and lists are found once.
+pub(crate) struct DictTemplate {
+    dict: Py<PyDict>,
+    nested: Box<[(Py<PyString>, NestedTemplate)]>,
+}
+
+/// A dict or a list inside of a template; all copies share everything else.
+enum NestedTemplate {
+    Dict(DictTemplate),
+    List(Py<PyList>, Box<[(usize, NestedTemplate)]>),
+}
+
+impl DictTemplate {
+    /// Makes the template of a dict, which must not be modified afterwards.
+    pub(crate) fn new(dict: &Bound<'_, PyDict>) -> PyResult<Self> {
+        let mut nested = Vec::new();
+        for (key, value) in dict {
+            if let Some(value) = NestedTemplate::new(&value)? {
+                nested.push((key.cast_into::<PyString>()?.unbind(), value));
             }
         }
-        return Ok(Some(copy.into_any()));
+        Ok(Self { dict: dict.clone().unbind(), nested: nested.into() })
     }
-    Ok(None)
+
+    /// Returns a deep copy.
+    pub(crate) fn copy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let copy = self.dict.bind(py).copy()?;
+        for (key, nested) in &self.nested {
+            copy.set_item(key.bind(py), nested.copy(py)?)?;
+        }
+        Ok(copy)
+    }
+}
+
+impl NestedTemplate {
+    fn new(value: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
+        if let Ok(dict) = value.cast_exact::<PyDict>() {
+            return Ok(Some(Self::Dict(DictTemplate::new(dict)?)));
+        }
+        let Ok(list) = value.cast_exact::<PyList>() else { return Ok(None) };
+        let mut nested = Vec::new();
+        for (index, item) in list.iter().enumerate() {
+            nested.extend(Self::new(&item)?.map(|item| (index, item)));
+        }
+        Ok(Some(Self::List(list.clone().unbind(), nested.into())))
+    }
+
+    fn copy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        match self {
+            Self::Dict(template) => template.copy(py).map(Bound::into_any),
+            Self::List(list, nested) => {
+                let list = list.bind(py);
+                let copy = list.get_slice(0, list.len());
+                for (index, item) in nested {
+                    copy.set_item(*index, item.copy(py)?)?;
+                }
+                Ok(copy.into_any())
+            }
+        }
+    }
 }

@@ -1,46 +1,53 @@
-//! The Python face: converts in, calls the core, converts out.
+//! The Python extension module: converts arguments, calls the core, converts results.
+//!
+//! Along the path of a tool:
+//!
+//! 1. [`registration`] turns a callable into a [`tool`], with a JSON Schema from [`schema`];
+//! 2. [`toolkit`] keeps the tools; [`group`], [`role`] and [`view`] select some of them; [`dialect`] and `tell` describe them to
+//!    models;
+//! 3. [`tool_call`], [`text`], `artifactflow` and [`argument_reader`] read what a model sends;
+//! 4. [`call`] runs a tool: requests, arguments, [`policy`], middlewares, the stream. Synchronous functions run in [`worker`],
+//!    Rust tools in [`native`], and [`background`] keeps calls that continue after their response;
+//! 5. [`response`] is a chunk of the result, made by [`into_response`]; [`events`] and [`trace`] report what happens.
+//!
+//! Beside the path: [`roster`] is the base of a compatibility package, [`json`] converts JSON, [`rule_value`] shows defaults to
+//! policy rules, [`parameters`] reads arguments of methods, [`imported`] finds Python objects, [`errors`] maps errors to
+//! exceptions.
+#![allow(
+    clippy::doc_markdown,
+    clippy::needless_pass_by_value,
+    reason = "pyo3 shows doc comments as Python's documentation, and hands over converted arguments by value"
+)]
 
 mod allocator;
 mod argument_reader;
 mod background;
 mod call;
-mod callable;
-mod copying;
-mod described;
 mod dialect;
 mod errors;
 mod events;
-mod extension;
-mod foreign;
 mod group;
 mod imported;
+mod into_response;
 mod json;
-mod log;
-mod meta;
-mod modules;
-mod names;
 mod native;
+mod parameters;
 mod policy;
-mod register;
-mod render;
+mod registration;
 mod response;
 mod role;
-mod roles;
 mod roster;
 mod rule_value;
 mod schema;
-mod signature;
 mod text;
 mod tool;
 mod tool_call;
-mod tool_in_view;
 mod toolkit;
 mod trace;
-mod traits;
-mod value;
 mod view;
 mod worker;
 
+use pyo3::PyTypeInfo;
 use pyo3::prelude::*;
 
 #[cfg(Py_GIL_DISABLED)]
@@ -55,10 +62,10 @@ static ALLOCATOR: allocator::Allocator = allocator::Allocator;
 
 /// The extension module behind the package `toolcrib`.
 ///
-/// It is initialised in two phases, as pyo3 makes every module, which CPython takes for leave to load it into any
-/// interpreter that shares the lock of the main one; so the first line asks. An interpreter with a lock of its own is refused
-/// by CPython itself, because the slot that would allow it is not set. `gil_used` has a free-threaded Python switch its lock
-/// on, but `PYTHON_GIL=0` overrules that, so such builds are refused at compile time above.
+/// pyo3 uses multi-phase initialisation, so CPython would load the module into any interpreter that shares the main lock; the
+/// first line refuses that. CPython itself refuses an interpreter with its own lock, because the slot that allows it is not set.
+/// `gil_used` makes a free-threaded Python enable its lock, but `PYTHON_GIL=0` overrides that, so such builds are refused at
+/// compile time above.
 #[pymodule(gil_used = true)]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     call::refuse_second_interpreter(module.py())?;
@@ -68,26 +75,38 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<group::PyToolGroup>()?;
     module.add_class::<view::PyToolkitView>()?;
     module.add_class::<role::PyRole>()?;
-    module.add_class::<roles::PyRoles>()?;
-    module.add_class::<roster::PyToolRoster>()?;
+    module.add_class::<role::PyRoles>()?;
     module.add_class::<response::PyToolResponse>()?;
     module.add_class::<policy::PyPolicy>()?;
     module.add_class::<policy::PyApprovals>()?;
     module.add_class::<policy::PyExplanation>()?;
     module.add_class::<events::PyEvent>()?;
-    module.add_class::<dialect::PyDialectTool>()?;
     tool_call::install(module)?;
     module.add_class::<argument_reader::PyArgumentReader>()?;
     text::install(module)?;
-    // Not by `add_class` and `add_function`, which would list them in `__all__`.
-    let py = module.py();
-    module.setattr("_TaskBoard", py.get_type::<background::PyTaskBoard>())?;
-    module.setattr("_Permissions", py.get_type::<policy::PyPermissions>())?;
-    module.setattr("_AwaitableJob", py.get_type::<worker::AwaitableJob>())?;
-    module.setattr("_EventQueue", py.get_type::<events::PyEventQueue>())?;
-    module.setattr("_as_response", wrap_pyfunction!(value::_as_response, module)?)?;
+    add_internal::<roster::PyToolRoster>(module)?;
+    add_internal::<dialect::PyDialectTool>(module)?;
+    add_internal::<policy::PyPermissions>(module)?;
+    add_internal::<background::PyTaskBoard>(module)?;
+    add_internal::<events::PyEventQueue>(module)?;
+    add_internal::<worker::AwaitableJob>(module)?;
+    // Not by `add_function`, which adds the name to `__all__`.
+    module.setattr("_as_response", wrap_pyfunction!(into_response::_as_response, module)?)?;
     worker::install(module)?;
     native::init(module)?;
     trace::install(module)?;
     call::init(module, &module.py().get_type::<toolkit::PyToolkit>())
+}
+
+/// Adds a class that only the package itself uses. `add_class` would add its name to `__all__`.
+fn add_internal<T: PyTypeInfo>(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let class = module.py().get_type::<T>();
+    module.setattr(class.name()?, class)
+}
+
+/// Logs a warning in Python's logger `toolcrib`.
+pub(crate) fn log_warning(py: Python<'_>, text: &str) -> PyResult<()> {
+    let logger = imported::GET_LOGGER.get(py)?.call1(("toolcrib",))?;
+    logger.call_method1("warning", (text,))?;
+    Ok(())
 }

@@ -1,60 +1,62 @@
-//! `ToolResponse`: one chunk of what came back.
+//! `ToolResponse`: one chunk of the result of a call, and its conversion to the message formats of providers.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::ffi::PyTypeObject;
 use pyo3::gc::{PyTraverseError, PyVisit};
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
-use pyo3::{IntoPyObjectExt, PyTypeInfo};
+use pyo3::{IntoPyObjectExt, PyTypeInfo, intern};
 use serde_json::Value;
 
 use super::imported::{FORMAT_TIME, LOCAL_TIME};
+use super::into_response::{display_text, unicode};
 use super::json::{self, entries_of};
-use super::value::unicode;
-use crate::call::{Answer, Code, Notice, ToolResponse};
+use super::tool_call::{PyToolCall, read_object};
+use crate::call::{Code, Notice, Reply, ToolResponse};
+use crate::provider::{self, ToolResult};
 
-/// One chunk of what a tool call gives.
+/// One chunk of the result of a tool call.
 ///
 /// Two responses are equal if their first six fields are, also if one of them is AgentScope's.
 #[pyclass(name = "ToolResponse", module = "toolcrib", subclass, weakref)]
 pub(crate) struct PyToolResponse {
-    /// Blocks, in the order they are shown to the model.
+    /// The blocks for the model, in order.
     #[pyo3(get, set)]
     content: Py<PyAny>,
-    /// Anything for the program, which the model does not see.
+    /// Data for the program, which the model does not see.
     #[pyo3(get, set)]
     metadata: Option<Py<PyAny>>,
-    /// Whether more of the same is to come.
+    /// True if further chunks follow.
     #[pyo3(get, set)]
     stream: bool,
-    /// Whether this is the last response of its call.
+    /// True for the last response of a call.
     #[pyo3(get, set)]
     is_last: bool,
-    /// Whether the call was cancelled.
+    /// True if the call was cancelled.
     #[pyo3(get, set)]
     is_interrupted: bool,
-    /// Why the call did not go well; None if it did.
+    /// The code of the failure; None if the call succeeded.
     #[pyo3(get, set)]
     code: Option<Py<PyString>>,
-    id: Id,
+    id: ResponseId,
 }
 
-/// The identity of a response. Few are ever looked at, so the text is made when it is.
-enum Id {
+/// The id of a response. Few are ever read, so the text is made on access.
+enum ResponseId {
     Given(Py<PyAny>),
     Made { at: Duration, salt: u32 },
 }
 
-impl Id {
+impl ResponseId {
     fn new() -> Self {
         let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Self::Made { at, salt: salt() }
     }
 }
 
-/// Three bytes that differ from response to response, so that two of the same millisecond do too.
+/// Three bytes that differ from response to response, so that ids of the same millisecond differ too.
 fn salt() -> u32 {
     use std::hash::{BuildHasher, RandomState};
     use std::sync::LazyLock;
@@ -86,27 +88,27 @@ impl PyToolResponse {
         Self { code, ..Self::with(content, metadata, stream, is_last, is_interrupted, id) }
     }
 
-    /// A text that no other response has.
+    /// A unique id.
     #[getter]
     fn id<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
         let (at, salt) = match &slf.borrow().id {
-            Id::Given(id) => return Ok(id.bind(py).clone()),
-            Id::Made { at, salt } => (*at, *salt),
+            ResponseId::Given(id) => return Ok(id.bind(py).clone()),
+            ResponseId::Made { at, salt } => (*at, *salt),
         };
         let local = LOCAL_TIME.get(py)?.call1((at.as_secs(),))?;
         let second: String = FORMAT_TIME.get(py)?.call1(("%Y-%m-%d %H:%M:%S", local))?.extract()?;
         let id = format!("{second}.{:03}_{salt:06x}", at.subsec_millis()).into_bound_py_any(py)?;
-        slf.borrow_mut().id = Id::Given(id.clone().unbind());
+        slf.borrow_mut().id = ResponseId::Given(id.clone().unbind());
         Ok(id)
     }
 
     #[setter]
     fn set_id(&mut self, id: Py<PyAny>) {
-        self.id = Id::Given(id);
+        self.id = ResponseId::Given(id);
     }
 
-    /// All text blocks, one to a line.
+    /// The text of all text blocks, joined by line breaks.
     #[getter]
     fn text(&self, py: Python<'_>) -> PyResult<String> {
         let content = self.content.bind(py);
@@ -126,13 +128,13 @@ impl PyToolResponse {
         Ok(texts.join("\n"))
     }
 
-    /// Whether the call went well: it has no code and was not interrupted.
+    /// True if the call succeeded: there is no code, and it was not interrupted.
     #[getter]
     fn ok(&self) -> bool {
         self.code.is_none() && !self.is_interrupted
     }
 
-    /// Compares the six fields that AgentScope's own class has, so that the two can be compared with each other.
+    /// Compares the six fields of AgentScope's class, so that the two can be compared with each other.
     fn __eq__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
         let py = slf.py();
         for field in FIELDS {
@@ -176,7 +178,7 @@ impl PyToolResponse {
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.content)?;
         visit.call(&self.metadata)?;
-        if let Id::Given(id) = &self.id {
+        if let ResponseId::Given(id) = &self.id {
             visit.call(id)?;
         }
         Ok(())
@@ -193,7 +195,7 @@ impl PyToolResponse {
 pub(crate) const FIELDS: [&str; 6] = ["content", "metadata", "stream", "is_last", "is_interrupted", "id"];
 
 impl PyToolResponse {
-    /// A response of the fields that AgentScope's has.
+    /// A response with the fields of AgentScope's class.
     #[inline]
     pub(crate) fn with(
         content: Py<PyAny>,
@@ -203,12 +205,12 @@ impl PyToolResponse {
         is_interrupted: bool,
         id: Option<Py<PyAny>>,
     ) -> Self {
-        let id = id.map_or_else(Id::new, Id::Given);
+        let id = id.map_or_else(ResponseId::new, ResponseId::Given);
         Self { content, metadata, stream, is_last, is_interrupted, code: None, id }
     }
 }
 
-/// The type, for comparing pointers.
+/// The type object, for comparing pointers.
 #[inline]
 pub(crate) fn exact_type(py: Python<'_>) -> *mut PyTypeObject {
     PyToolResponse::type_object_raw(py)
@@ -254,12 +256,12 @@ fn make<'py>(
         is_last: true,
         is_interrupted: false,
         code,
-        id: Id::new(),
+        id: ResponseId::new(),
     };
     Ok(Bound::new(py, response)?.into_any())
 }
 
-/// A response with one text block, and the value that the text stands for.
+/// A response with one text block, and the value in the metadata.
 pub(crate) fn text<'py>(
     py: Python<'py>,
     text: Bound<'py, PyString>,
@@ -277,12 +279,12 @@ pub(crate) fn text<'py>(
     make(py, content, metadata, None)
 }
 
-/// A response without content, for a generator that gave nothing.
+/// A response without content, for a generator that yielded nothing.
 pub(crate) fn empty(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     make(py, PyList::empty(py).into_any(), None, None)
 }
 
-/// A response of the core's, as Python has it.
+/// Converts a response of the core.
 pub(crate) fn from_core(py: Python<'_>, response: ToolResponse) -> PyResult<Bound<'_, PyAny>> {
     let ToolResponse { content, metadata, stream, is_last, is_interrupted, code: word, id } = response;
     let content = json::to_python(py, &Value::Array(content))?.unbind();
@@ -295,15 +297,15 @@ pub(crate) fn from_core(py: Python<'_>, response: ToolResponse) -> PyResult<Boun
     Ok(Bound::new(py, response)?.into_any())
 }
 
-/// One of toolcrib's own answers.
-pub(crate) fn answer<'py>(py: Python<'py>, answer: &Answer) -> PyResult<Bound<'py, PyAny>> {
+/// One of toolcrib's own responses.
+pub(crate) fn answer<'py>(py: Python<'py>, answer: &Reply) -> PyResult<Bound<'py, PyAny>> {
     answer_with(py, answer, None)
 }
 
-/// One of toolcrib's own answers, with something for the program.
+/// One of toolcrib's own responses, with metadata.
 pub(crate) fn answer_with<'py>(
     py: Python<'py>,
-    answer: &Answer,
+    answer: &Reply,
     metadata: Option<Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let text = PyString::new(py, &answer.text());
@@ -311,7 +313,7 @@ pub(crate) fn answer_with<'py>(
     make(py, content, metadata.map(Bound::unbind), Some(code(py, answer.code())))
 }
 
-/// What is said about the task `id`, which a program finds in the metadata.
+/// The notice about the background task `id`, which is in the metadata.
 pub(crate) fn notice<'py>(py: Python<'py>, notice: &Notice, id: &str) -> PyResult<Bound<'py, PyAny>> {
     let content = PyList::new(py, [text_block(py, PyString::new(py, &notice.text(id)))?])?.into_any();
     let metadata = PyDict::new(py);
@@ -319,13 +321,13 @@ pub(crate) fn notice<'py>(py: Python<'py>, notice: &Notice, id: &str) -> PyResul
     make(py, content, Some(metadata.into_any().unbind()), notice.code().map(|word| code(py, word)))
 }
 
-/// The response to a cancelled call: what came last, with a note. The chunk itself is the consumer's and stays as it is.
+/// The response of a cancelled call: the last chunk with a note. The chunk itself belongs to the consumer and is not modified.
 pub(crate) fn interrupted<'py>(
     py: Python<'py>,
     last: Option<Bound<'py, PyAny>>,
     is_function: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let note = text_block(py, PyString::new(py, &Answer::Interrupted.text()))?;
+    let note = text_block(py, PyString::new(py, &Reply::Interrupted.text()))?;
     let content = PyList::empty(py);
     let (mut metadata, mut stream) = (None, is_function);
     if let Some(last) = last {
@@ -346,17 +348,17 @@ pub(crate) fn interrupted<'py>(
         is_last: true,
         is_interrupted: true,
         code: Some(code(py, Code::Interrupted)),
-        id: Id::new(),
+        id: ResponseId::new(),
     };
     Ok(Bound::new(py, response)?.into_any())
 }
 
-/// Whether a response already tells that the call was cancelled.
+/// True if a response already says that the call was cancelled.
 pub(crate) fn is_interrupted(response: &Bound<'_, PyAny>) -> bool {
     response.cast::<PyToolResponse>().is_ok_and(|response| response.borrow().is_interrupted)
 }
 
-/// A response of our own with the fields of another library's.
+/// Converts a response of another library that has the same fields.
 pub(crate) fn adopt<'py>(foreign: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     let py = foreign.py();
     let mut fields = Vec::with_capacity(FIELDS.len());
@@ -368,4 +370,170 @@ pub(crate) fn adopt<'py>(foreign: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'
     }
     let class = PyToolResponse::type_object(py);
     Ok(Some(class.call1(PyTuple::new(py, fields)?)?))
+}
+
+/// A response as JSON, with the id and the name of its call.
+struct CallResult {
+    content: Value,
+    value: Option<Value>,
+    is_error: bool,
+    id: Option<String>,
+    is_custom: bool,
+    name: Option<String>,
+}
+
+impl CallResult {
+    fn new(response: &Bound<'_, PyToolResponse>, call: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
+        let py = response.py();
+        let content = content_to_json(&response.getattr(intern!(py, "content"))?)?;
+        let metadata = response.getattr(intern!(py, "metadata"))?;
+        let value = match metadata.cast::<PyDict>() {
+            // A value without a JSON form is represented by the text alone.
+            Ok(metadata) => metadata.get_item(intern!(py, "value"))?.and_then(|value| json::from_object(&value).ok()),
+            Err(_) => None,
+        };
+        let is_error = !response.getattr(intern!(py, "ok"))?.is_truthy()?;
+        let mut result = Self { content, value, is_error, id: None, is_custom: false, name: None };
+        if let Some(call) = call {
+            result.set_call(call)?;
+        }
+        Ok(result)
+    }
+
+    /// Sets the id and the name from a call in any format, or from its id.
+    fn set_call(&mut self, call: &Bound<'_, PyAny>) -> PyResult<()> {
+        if let Ok(id) = call.cast::<PyString>() {
+            self.id = Some(id.to_string());
+            return Ok(());
+        }
+        let read;
+        let call = if let Ok(call) = call.cast::<PyToolCall>() {
+            &call.get().call
+        } else if json::may_be_call(call) {
+            read = read_object(call, None)?;
+            &read
+        } else {
+            let class = call.get_type().name()?;
+            return Err(PyTypeError::new_err(format!("call must be a tool call or its id, not {class}")));
+        };
+        self.id.clone_from(&call.id);
+        self.is_custom = call.format.ends_with("_custom");
+        self.name = Some(call.name.clone()).filter(|name| !name.is_empty());
+        Ok(())
+    }
+
+    /// Checks that there is an id, without which a provider refuses the message.
+    fn with_id(self, method: &str, is_call_given: bool) -> PyResult<Self> {
+        if self.id.is_some() {
+            return Ok(self);
+        }
+        if is_call_given {
+            return Err(PyValueError::new_err(format!(
+                "missing id: {method} needs the id of the call, and `call` has none; pass the id itself"
+            )));
+        }
+        Err(PyTypeError::new_err(format!(
+            "missing argument: {method} needs `call`, the call of this response or its id"
+        )))
+    }
+
+    fn write<'py>(&self, py: Python<'py>, write: fn(ToolResult<'_>) -> Value) -> PyResult<Bound<'py, PyAny>> {
+        let written = write(ToolResult {
+            content: &self.content,
+            value: self.value.as_ref(),
+            is_error: self.is_error,
+            id: self.id.as_deref(),
+            is_custom: self.is_custom,
+            name: self.name.as_deref(),
+        });
+        json::to_python(py, &written)
+    }
+}
+
+/// The content as JSON; a block without a JSON form is written as by `str`.
+fn content_to_json(content: &Bound<'_, PyAny>) -> PyResult<Value> {
+    if content.is_instance_of::<PyString>() {
+        return json::from_object(content);
+    }
+    let mut blocks = Vec::new();
+    for block in content.try_iter()? {
+        let block = block?;
+        blocks.push(json::from_object(&block).unwrap_or_else(|_| Value::from(display_text(&block))));
+    }
+    Ok(Value::Array(blocks))
+}
+
+#[pymethods]
+impl PyToolResponse {
+    /// Return the message with the role `tool` of OpenAI's chat completions, which holds text only.
+    ///
+    /// Args:
+    ///     call: The call of this response, in any format, or its id.
+    ///
+    /// Raises:
+    ///     TypeError: If `call` is missing or not a call.
+    ///     ValueError: If `call` has no id.
+    #[pyo3(signature = (call=None))]
+    fn to_openai<'py>(slf: &Bound<'py, Self>, call: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
+        CallResult::new(slf, call)?.with_id("to_openai", call.is_some())?.write(slf.py(), provider::to_openai)
+    }
+
+    /// Return the item that answers a call in OpenAI's responses API.
+    ///
+    /// Args:
+    ///     call: The call of this response, in any format, or its id.
+    ///
+    /// Raises:
+    ///     TypeError: If `call` is missing or not a call.
+    ///     ValueError: If `call` has no id.
+    #[pyo3(signature = (call=None))]
+    fn to_openai_responses<'py>(
+        slf: &Bound<'py, Self>,
+        call: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let result = CallResult::new(slf, call)?.with_id("to_openai_responses", call.is_some())?;
+        result.write(slf.py(), provider::to_openai_responses)
+    }
+
+    /// Return Anthropic's `tool_result` block.
+    ///
+    /// Args:
+    ///     call: The call of this response, in any format, or its id.
+    ///
+    /// Raises:
+    ///     TypeError: If `call` is missing or not a call.
+    ///     ValueError: If `call` has no id.
+    #[pyo3(signature = (call=None))]
+    fn to_anthropic<'py>(slf: &Bound<'py, Self>, call: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
+        CallResult::new(slf, call)?.with_id("to_anthropic", call.is_some())?.write(slf.py(), provider::to_anthropic)
+    }
+
+    /// Return Gemini's `functionResponse` part.
+    ///
+    /// Args:
+    ///     call: The call of this response, in any format, or its id.
+    ///     name: The tool's name, if `call` does not have it.
+    ///
+    /// Raises:
+    ///     TypeError: If neither has the name of the tool, or `call` is not a call.
+    #[pyo3(signature = (call=None, *, name=None))]
+    fn to_gemini<'py>(
+        slf: &Bound<'py, Self>,
+        call: Option<&Bound<'py, PyAny>>,
+        name: Option<String>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let mut result = CallResult::new(slf, call)?;
+        result.name = name.or(result.name);
+        if result.name.is_none() {
+            return Err(PyTypeError::new_err(
+                "missing argument: to_gemini needs `name`, the name of the tool, or a `call` that has it",
+            ));
+        }
+        result.write(slf.py(), provider::to_gemini)
+    }
+
+    /// Return MCP's `CallToolResult`.
+    fn to_mcp<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        CallResult::new(slf, None)?.write(slf.py(), provider::to_mcp)
+    }
 }

@@ -1,17 +1,24 @@
-//! `Role`: who somebody is to a toolkit, as a plain value.
+//! `Role`, a plain value that says which groups an agent may use, and `Roles`, the roles of an organisation.
 
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyType};
+use pyo3::types::{PyDict, PyIterator, PyList, PyString, PyType};
 use serde_json::{Map, Value};
 
-use super::{json, names};
-use crate::registry::Role;
+use super::json;
+use super::parameters::{Omittable, name_list, optional_name_list};
+use crate::Result;
+use crate::registry::{RecordStamp, Role, Roles, RolesFile};
+use crate::store::Disk;
 
-/// A role: a prompt, and the groups that whoever has it may use.
+/// A role: a prompt, and the groups that an agent in this role may use.
 #[pyclass(name = "Role", module = "toolcrib", frozen)]
 pub(crate) struct PyRole(Role);
 
-type Fields<'py> = (Bound<'py, PyType>, (String, String, Option<Vec<String>>, Bound<'py, PyAny>));
+type RoleFields<'py> = (Bound<'py, PyType>, (String, String, Option<Vec<String>>, Bound<'py, PyAny>));
 
 impl From<Role> for PyRole {
     fn from(role: Role) -> Self {
@@ -35,7 +42,7 @@ impl PyRole {
         tool_groups: Option<&Bound<'_, PyAny>>,
         details: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
-        let tool_groups = names::read_optional("tool_groups", tool_groups)?;
+        let tool_groups = optional_name_list("tool_groups", tool_groups)?;
         let details = match details.map(|details| json::from_python(details)).transpose()?.map(Value::from) {
             Some(Value::Object(details)) => details,
             _ => Map::new(),
@@ -49,7 +56,7 @@ impl PyRole {
         &self.0.name
     }
 
-    /// What an agent in this role is told.
+    /// The prompt of an agent in this role.
     #[getter]
     fn prompt(&self) -> &str {
         &self.0.prompt
@@ -61,7 +68,7 @@ impl PyRole {
         self.0.tool_groups.clone()
     }
 
-    /// Everything else that its record says, as a copy.
+    /// The other fields of its record, as a copy.
     #[getter]
     fn details<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         json::to_python(py, &Value::Object(self.0.details.clone()))
@@ -71,7 +78,7 @@ impl PyRole {
         self.0 == other.0
     }
 
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Fields<'py>> {
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<RoleFields<'py>> {
         let Role { name, prompt, tool_groups, .. } = slf.get().0.clone();
         Ok((slf.get_type(), (name, prompt, tool_groups, slf.get().details(slf.py())?)))
     }
@@ -79,5 +86,179 @@ impl PyRole {
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
         let field = |name: &str| slf.getattr(name)?.repr()?.extract::<String>();
         Ok(format!("Role(name={}, prompt={}, tool_groups={})", field("name")?, field("prompt")?, field("tool_groups")?))
+    }
+}
+
+/// Roles by name, in the order they were added.
+///
+/// A caller whose role is missing here sees no tools. The object may be used from several threads at once.
+#[pyclass(name = "Roles", module = "toolcrib", frozen)]
+pub(crate) struct PyRoles(Mutex<Roles>);
+
+impl PyRoles {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Roles> {
+        // Each method leaves the roles consistent, even after a panic.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The current time in the format of the records: local, with milliseconds and offset.
+fn now() -> String {
+    jiff::Zoned::now().strftime("%Y-%m-%dT%H:%M:%S%.3f%:z").to_string()
+}
+
+/// A random id in the form of a UUID.
+fn random_id() -> PyResult<String> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).map_err(|error| PyOSError::new_err(format!("no random numbers available: {error}")))?;
+    let digits = (u128::from_be_bytes(bytes) & !(0xf << 76) & !(0x3 << 62)) | (0x4 << 76) | (0x2 << 62);
+    let text = format!("{digits:032x}");
+    Ok([&text[..8], &text[8..12], &text[12..16], &text[16..20], &text[20..]].join("-"))
+}
+
+#[pymethods]
+impl PyRoles {
+    #[new]
+    #[pyo3(signature = (default=None))]
+    fn new(default: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
+        Ok(Self(Mutex::new(Roles::new(optional_name_list("default", default)?))))
+    }
+
+    /// The groups of roles that name none; None if they are all.
+    #[getter]
+    fn default(&self) -> Option<Vec<String>> {
+        self.lock().default_groups().map(<[String]>::to_vec)
+    }
+
+    /// Add a role; its record gets an id and the time.
+    ///
+    /// Raises:
+    ///     DuplicateRoleError: If there is a role of that name.
+    ///     SystemRoleError: If the name is `root`.
+    ///     InvalidRoleError: If the name is empty.
+    fn add(&self, role: &Bound<'_, PyRole>) -> PyResult<()> {
+        let stamp = RecordStamp { id: random_id()?, at: now() };
+        Ok(self.lock().add(role.get().role().clone(), stamp)?)
+    }
+
+    /// Find a role by its exact name.
+    fn get(&self, name: &Bound<'_, PyString>) -> Option<PyRole> {
+        // A string that is not valid Unicode is not a name.
+        self.lock().get(name.to_str().ok()?).cloned().map(Into::into)
+    }
+
+    /// Change a role; views that were made for its name change with it.
+    ///
+    /// Args:
+    ///     name: The role's name.
+    ///     prompt: The new prompt of an agent in this role.
+    ///     tool_groups: The new groups that it may use: None for the default, an empty list for none.
+    ///
+    /// Returns:
+    ///     The changed role. Omitted arguments leave their field unchanged.
+    ///
+    /// Raises:
+    ///     UnknownRoleError: If there is no such role.
+    ///     SystemRoleError: If the name is `root`.
+    ///     TypeError: If `tool_groups` is not a list of strings.
+    #[pyo3(
+        signature = (name, *, prompt=None, tool_groups=Omittable(None)),
+        text_signature = "($self, name, *, prompt=None, tool_groups=...)"
+    )]
+    #[allow(clippy::needless_pass_by_value, reason = "pyo3 hands over what it has converted")]
+    fn update(&self, name: &str, prompt: Option<String>, tool_groups: Omittable<'_>) -> PyResult<PyRole> {
+        let tool_groups = match tool_groups.0 {
+            None => None,
+            Some(groups) if groups.is_none() => Some(None),
+            Some(groups) => Some(Some(name_list::<Vec<String>, String>("tool_groups", &groups)?)),
+        };
+        let mut roles = self.lock();
+        let role = roles.update(name, &now(), |role| {
+            if let Some(prompt) = prompt {
+                role.prompt = prompt;
+            }
+            if let Some(groups) = tool_groups {
+                role.tool_groups = groups;
+            }
+        })?;
+        Ok(role.clone().into())
+    }
+
+    /// Remove a role: its callers see no tools from now on.
+    ///
+    /// Returns:
+    ///     The removed role.
+    ///
+    /// Raises:
+    ///     UnknownRoleError: If there is no such role.
+    ///     SystemRoleError: If the name is `root`.
+    fn remove(&self, name: &str) -> PyResult<PyRole> {
+        Ok(self.lock().remove(name)?.into())
+    }
+
+    /// Save the roles to a JSON file.
+    ///
+    /// The file is replaced atomically: a reader finds the old roles or the new ones, even after a crash. Other content of the
+    /// file that was loaded is written back.
+    ///
+    /// Raises:
+    ///     FileAccessError: If the operating system refuses, with the fields of an `OSError`.
+    ///     FileTooLargeError: If the file would be larger than 16 MiB.
+    #[allow(clippy::needless_pass_by_value, reason = "pyo3 hands over what it has converted")]
+    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        let file = self.lock().file();
+        Ok(py.detach(|| file.save(&Disk, &path))?)
+    }
+
+    /// Replace all roles by those of a file; views that were made for a name change with it.
+    ///
+    /// Args:
+    ///     path: The file.
+    ///     strict: Raise for an invalid record. Otherwise it is skipped, and callers with that role see no tools.
+    ///
+    /// Returns:
+    ///     The problems of the records that were skipped.
+    ///
+    /// Raises:
+    ///     RoleFileError: If the file is not valid; the text names each record and field. Then nothing has changed.
+    ///     MissingFileError: If there is no such file.
+    ///     FileAccessError: If the operating system refuses, with the fields of an `OSError`.
+    ///     FileTooLargeError: If it is larger than 16 MiB.
+    #[pyo3(signature = (path, *, strict=true))]
+    #[allow(clippy::needless_pass_by_value, reason = "pyo3 hands over what it has converted")]
+    fn load(&self, py: Python<'_>, path: PathBuf, strict: bool) -> PyResult<Vec<String>> {
+        let file = py.detach(|| -> Result<RolesFile> {
+            let file = RolesFile::load(&Disk, &path)?;
+            if strict {
+                file.check(&path)?;
+            }
+            Ok(file)
+        })?;
+        let problems = file.problems().iter().map(ToString::to_string).collect();
+        self.lock().replace(file);
+        Ok(problems)
+    }
+
+    fn __contains__(&self, name: &Bound<'_, PyAny>) -> bool {
+        name.cast::<PyString>().is_ok_and(|name| self.get(name).is_some())
+    }
+
+    fn __len__(&self) -> usize {
+        self.lock().all().len()
+    }
+
+    #[allow(clippy::unused_self, reason = "an empty collection is true too")]
+    fn __bool__(&self) -> bool {
+        true
+    }
+
+    /// Iterate over the names, in the order the roles were added.
+    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {
+        let names: Vec<String> = self.lock().all().map(|role| role.name.clone()).collect();
+        PyList::new(py, names)?.try_iter()
+    }
+
+    fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
+        Ok(format!("Roles({})", PyList::new(slf.py(), slf.try_iter()?.collect::<PyResult<Vec<_>>>()?)?.repr()?))
     }
 }

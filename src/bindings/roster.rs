@@ -1,8 +1,4 @@
-//! `ToolRoster`: groups of definitions, without anything to call; what the compatibility faces for groups stand on.
-#![allow(
-    clippy::doc_markdown,
-    reason = "what `help()` shows is Python's documentation, where sections list bare names"
-)]
+//! `_ToolRoster`: groups of tool definitions without functions, the base of `toolcrib.compat.groups`.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -10,21 +6,22 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 use serde_json::Value;
 
-use super::{json, names};
+use super::json;
+use super::parameters::name_list;
 use crate::registry::{Roster, RosterGroup};
 use crate::{Error, Result};
 
-type Definitions = Vec<(String, Value)>;
+type ToolDefinitions = Vec<(String, Value)>;
 
-/// Groups of tool definitions: plain data that is copied in and out.
+/// Groups of tool definitions: plain data, which is copied in and out.
 ///
 /// It may be used from several threads at once.
-#[pyclass(name = "ToolRoster", module = "toolcrib._core", frozen)]
+#[pyclass(name = "_ToolRoster", module = "toolcrib._core", frozen)]
 pub(crate) struct PyToolRoster(Mutex<Roster<Value>>);
 
 impl PyToolRoster {
     fn roster(&self) -> MutexGuard<'_, Roster<Value>> {
-        // Each method leaves the roster whole, also when a panic came in between.
+        // Each method leaves the roster consistent, even after a panic.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -36,23 +33,23 @@ impl PyToolRoster {
     }
 }
 
-fn refused(id: &str, reason: String) -> Error {
+fn invalid_group(id: &str, reason: String) -> Error {
     Error::InvalidGroup { id: id.to_owned(), reason }
 }
 
-/// The definitions that have a name; of the others nobody could be told.
-fn definitions(id: &str, tools: Option<&Bound<'_, PyAny>>) -> PyResult<Definitions> {
+/// The definitions that have a name; the others cannot be listed.
+fn definitions(id: &str, tools: Option<&Bound<'_, PyAny>>) -> PyResult<ToolDefinitions> {
     let items: Vec<Bound<'_, PyAny>> = match tools {
         Some(tools) if tools.is_instance_of::<PyList>() || tools.is_instance_of::<PyTuple>() => {
             tools.try_iter()?.collect::<PyResult<_>>()?
         }
-        _ => return Err(refused(id, "its `tools` is not a list".to_owned()).into()),
+        _ => return Err(invalid_group(id, "its `tools` is not a list".to_owned()).into()),
     };
     let mut found = Vec::with_capacity(items.len());
     for (index, item) in items.iter().enumerate() {
         let Some(name) = name_of(item)? else { continue };
         let value = json::from_python(item)
-            .map_err(|error| refused(id, format!("tool {index} is not JSON: {}", error.value(item.py()))))?;
+            .map_err(|error| invalid_group(id, format!("tool {index} is not JSON: {}", error.value(item.py()))))?;
         found.push((name, value.into()));
     }
     Ok(found)
@@ -66,8 +63,8 @@ fn name_of(definition: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
     Ok(name.and_then(|name| name.to_str().ok().map(str::to_owned)).filter(|name| !name.is_empty()))
 }
 
-/// What is said about a group.
-fn described<'py>(py: Python<'py>, id: &str, about: Told) -> PyResult<Bound<'py, PyDict>> {
+/// The summary of a group as a dict.
+fn summary_to_python<'py>(py: Python<'py>, id: &str, about: GroupSummary) -> PyResult<Bound<'py, PyDict>> {
     let group = PyDict::new(py);
     group.set_item("id", id)?;
     group.set_item("description", about.description)?;
@@ -77,13 +74,14 @@ fn described<'py>(py: Python<'py>, id: &str, about: Told) -> PyResult<Bound<'py,
     Ok(group)
 }
 
-struct Told {
+/// The description of a group and the names of its tools.
+struct GroupSummary {
     description: String,
     tools: Vec<String>,
     is_reserved: bool,
 }
 
-impl From<&RosterGroup<Value>> for Told {
+impl From<&RosterGroup<Value>> for GroupSummary {
     fn from(entry: &RosterGroup<Value>) -> Self {
         Self {
             description: entry.about().clone(),
@@ -100,20 +98,20 @@ impl PyToolRoster {
         Self(Mutex::default())
     }
 
-    /// Add a group, or put it in the place of the one that has the id.
+    /// Add a group, or replace the one that has the id.
     ///
     /// Args:
     ///     id: The group's id.
-    ///     definition: A dictionary with a list `tools` of definitions and perhaps a `description`. Of several
-    ///         definitions of one name the last is kept; those without a name are passed over.
-    ///     reserved: Whether nobody may register or unregister the id from now on.
+    ///     definition: A dictionary with a list `tools` of definitions and an optional `description`. Of several
+    ///         definitions of one name the last is kept; those without a name are skipped.
+    ///     reserved: Refuse to register or unregister the id from now on.
     ///
     /// Returns:
-    ///     Whether there was a group of that id.
+    ///     True if there was a group of that id.
     ///
     /// Raises:
     ///     ReservedGroupError: If the id is reserved, whatever the definition.
-    ///     InvalidGroupError: If the definition is none.
+    ///     InvalidGroupError: If the definition is not valid.
     #[pyo3(signature = (id, definition, *, reserved=false))]
     fn register(&self, id: &str, definition: &Bound<'_, PyAny>, reserved: bool) -> PyResult<bool> {
         if self.is_reserved(id) {
@@ -121,12 +119,12 @@ impl PyToolRoster {
         }
         let Ok(definition) = definition.cast::<PyDict>() else {
             let kind = definition.get_type().qualname()?;
-            return Err(refused(id, format!("its definition is {kind}, not a dictionary")).into());
+            return Err(invalid_group(id, format!("its definition is {kind}, not a dictionary")).into());
         };
         let tools = definitions(id, definition.get_item("tools")?.as_ref())?;
         let description = match definition.get_item("description")? {
             Some(text) if !text.is_none() => {
-                text.extract::<String>().map_err(|_| refused(id, "its `description` is not text".to_owned()))?
+                text.extract::<String>().map_err(|_| invalid_group(id, "its `description` is not text".to_owned()))?
             }
             _ => String::new(),
         };
@@ -138,7 +136,7 @@ impl PyToolRoster {
         Ok(is_replaced)
     }
 
-    /// Take a group out.
+    /// Remove a group.
     ///
     /// Raises:
     ///     ReservedGroupRemovalError: If the group is reserved.
@@ -147,7 +145,7 @@ impl PyToolRoster {
         Ok(self.roster().unregister(id)?)
     }
 
-    /// Give a group, reserved or not, other tools.
+    /// Replace the tools of a group, reserved or not.
     ///
     /// Raises:
     ///     UnknownGroupError: If there is no such group.
@@ -158,7 +156,7 @@ impl PyToolRoster {
         Ok(self.roster().update(id, tools)?)
     }
 
-    /// Keep the id of a group from being registered or unregistered from now on.
+    /// Refuse to register or unregister the id of a group from now on.
     ///
     /// Raises:
     ///     UnknownGroupError: If there is no such group.
@@ -166,14 +164,18 @@ impl PyToolRoster {
         Ok(self.roster().reserve(id)?)
     }
 
-    /// Give the definitions of these groups in the order of the ids, each name once as the first of them defines it.
+    /// Return the definitions of these groups in the order of the ids; of several of one name the first.
     ///
-    /// Ids that no group has are passed over.
+    /// Unknown ids are skipped.
     fn definitions<'py>(&self, py: Python<'py>, ids: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
-        let ids: Vec<String> = names::read("ids", ids)?;
+        let ids: Vec<String> = name_list("ids", ids)?;
         let found: Vec<Value> = {
             let roster = self.roster();
-            roster.definitions(ids.iter().map(String::as_str)).into_iter().map(|(_, said)| said.clone()).collect()
+            roster
+                .definitions(ids.iter().map(String::as_str))
+                .into_iter()
+                .map(|(_, definition)| definition.clone())
+                .collect()
         };
         found.iter().map(|definition| json::to_python(py, definition)).collect()
     }
@@ -181,46 +183,46 @@ impl PyToolRoster {
     /// Describe all groups in their order.
     ///
     /// Returns:
-    ///     For each a dictionary with `id`, `description`, `tools` (their names), `tool_count` and `reserved`.
+    ///     A dictionary for each, with `id`, `description`, `tools` (their names), `tool_count` and `reserved`.
     fn list<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
-        let groups: Vec<(String, Told)> =
+        let groups: Vec<(String, GroupSummary)> =
             self.roster().list().map(|(id, entry)| (id.to_owned(), entry.into())).collect();
-        groups.into_iter().map(|(id, about)| described(py, &id, about)).collect()
+        groups.into_iter().map(|(id, about)| summary_to_python(py, &id, about)).collect()
     }
 
-    /// Describe one group; None if there is none.
+    /// Describe one group; None if it is unknown.
     fn get<'py>(&self, py: Python<'py>, id: &str) -> PyResult<Option<Bound<'py, PyDict>>> {
-        let about = self.roster().get(id).map(Told::from);
-        about.map(|about| described(py, id, about)).transpose()
+        let about = self.roster().get(id).map(GroupSummary::from);
+        about.map(|about| summary_to_python(py, id, about)).transpose()
     }
 
-    /// Name the group that was the latest to take a tool in, of those that hold it.
+    /// Return the group to which a tool was added last.
     fn holder(&self, name: &str) -> Option<String> {
         self.roster().holder(name).map(str::to_owned)
     }
 
-    /// Name all groups that hold a tool, the latest to take it in last.
+    /// Return all groups of a tool, the one to which it was added last at the end.
     fn holders(&self, name: &str) -> Vec<String> {
         self.roster().holders(name).map(str::to_owned).collect()
     }
 
-    /// Say whether one of these groups holds a tool.
+    /// Return True if one of these groups holds a tool.
     fn is_in(&self, name: &str, ids: &Bound<'_, PyAny>) -> PyResult<bool> {
-        let ids: Vec<String> = names::read("ids", ids)?;
+        let ids: Vec<String> = name_list("ids", ids)?;
         Ok(self.roster().is_in(name, ids.iter().map(String::as_str)))
     }
 
-    /// Name all groups in their order.
+    /// Return the ids of all groups in their order.
     fn ids(&self) -> Vec<String> {
         self.roster().ids().map(str::to_owned).collect()
     }
 
-    /// Name all tools, each once, in the order of the groups.
+    /// Return the names of all tools without repetition, in the order of the groups.
     fn tool_names(&self) -> Vec<String> {
         self.roster().tool_names().map(str::to_owned).collect()
     }
 
-    /// Say whether an id is reserved.
+    /// Return True if an id is reserved.
     fn is_reserved(&self, id: &str) -> bool {
         self.roster().get(id).is_some_and(RosterGroup::is_reserved)
     }
@@ -234,7 +236,7 @@ impl PyToolRoster {
         self.roster().ids().len()
     }
 
-    #[allow(clippy::unused_self, reason = "an empty roster is one too")]
+    #[allow(clippy::unused_self, reason = "an empty roster is true too")]
     fn __bool__(&self) -> bool {
         true
     }

@@ -1,44 +1,46 @@
-//! Any Python value as the JSON that rules and approvers see: what the model would have sent to get it, or a mark that it is there.
+//! The JSON form of defaults and presets that policy rules and approvers see: the value that a model would send for them, or a
+//! marker.
 
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyDict, PyFloat, PyFrozenSet, PyList, PySet, PyString, PyTuple};
 use serde_json::{Map, Value};
 
-use super::json::{DEEPEST, from_python};
+use super::json::{MAX_DEPTH, from_python};
 use super::schema::value_to_json;
 
-/// How many values of one default are converted; those after it are marked.
-const MOST: usize = 10_000;
+/// The maximum number of values of one default that are converted; further ones are marked.
+const MAX_VALUES: usize = 10_000;
 
 /// The JSON form of a default: an enumeration is its value, a path or a date its text, a set a list, a record an object.
 ///
-/// It never fails, because a rule that does not see an argument cannot deny it. What has no JSON form is `shown`, the default in
-/// the schema that the model was shown, or a mark that names its class.
+/// It never fails, because a rule that does not see an argument cannot deny it. A value without a JSON form becomes `shown`, the
+/// default in the schema, or a marker with the name of its class.
 pub(crate) fn rule_value(default: &Bound<'_, PyAny>, shown: Option<&Value>) -> Value {
     if let Ok(plain) = from_python(default) {
         return plain.into();
     }
-    let mut left = MOST;
-    converted(default, 0, &mut left).unwrap_or_else(|| shown.cloned().unwrap_or_else(|| mark(default)))
+    let mut left = MAX_VALUES;
+    converted(default, 0, &mut left).unwrap_or_else(|| shown.cloned().unwrap_or_else(|| marker(default)))
 }
 
-/// A value that cannot be converted, by its class only: its own words may show a secret, or differ from run to run.
-fn mark(value: &Bound<'_, PyAny>) -> Value {
+/// The marker of a value that cannot be converted. It names only the class: the value's text may contain a secret, or differ from
+/// run to run.
+fn marker(value: &Bound<'_, PyAny>) -> Value {
     let class = value.get_type();
     let module = class.module().map_or_else(|_| String::new(), |module| format!("{module}."));
     let name = class.qualname().map_or_else(|_| "object".to_owned(), |name| name.to_string());
     Value::String(format!("<{} object>", [module.trim_start_matches("builtins."), &name].concat()))
 }
 
-/// The JSON form of a value, in which parts that have none are marked; `None` if the value itself has none.
+/// The JSON form of a value, in which parts without one are marked; `None` if the value itself has none.
 fn converted(value: &Bound<'_, PyAny>, depth: usize, left: &mut usize) -> Option<Value> {
-    if depth > DEEPEST || *left == 0 {
+    if depth > MAX_DEPTH || *left == 0 {
         return None;
     }
     *left -= 1;
     let py = value.py();
-    let mut part = |part: &Bound<'_, PyAny>| converted(part, depth + 1, left).unwrap_or_else(|| mark(part));
+    let mut part = |part: &Bound<'_, PyAny>| converted(part, depth + 1, left).unwrap_or_else(|| marker(part));
     if let Ok(float) = value.cast::<PyFloat>()
         && !float.value().is_finite()
     {
@@ -96,7 +98,7 @@ fn entries(dict: &Bound<'_, PyDict>, part: &mut impl FnMut(&Bound<'_, PyAny>) ->
     entries
 }
 
-/// Bytes as the text that a model sends for them, or as Python writes them.
+/// Bytes as the text that a model sends for them, or else as a Python literal.
 fn text_of(bytes: &[u8]) -> Value {
     Value::String(match std::str::from_utf8(bytes) {
         Ok(text) => text.to_owned(),

@@ -15,12 +15,12 @@ use pyo3::types::{PyDict, PyList, PyString};
 use serde_json::{Map, Value};
 
 use super::imported::ARTIFACTFLOW_STREAM;
+use super::into_response::as_json;
+use super::json;
 use super::response::PyToolResponse;
 use super::tool::PyTool;
 use super::tool_call::{PyToolCall, read_object};
-use super::tool_in_view::ToolInView;
-use super::value::as_json;
-use super::{foreign, json};
+use super::view::ToolInView;
 use crate::schema::{Document, FunctionSchema};
 use crate::text::instructions::{self, ToolDescription, frame, write_call};
 use crate::text::result::{self, CallResult};
@@ -325,7 +325,7 @@ impl PyToolResponse {
         let called = match (&name, call) {
             (None, Some(call)) => match call.cast::<PyToolCall>() {
                 Ok(call) => Some(call.get().call.name.clone()),
-                Err(_) if foreign::is_readable(call) => Some(read_object(call, None)?.name),
+                Err(_) if json::may_be_call(call) => Some(read_object(call, None)?.name),
                 Err(_) => None,
             },
             _ => None,

@@ -1,8 +1,4 @@
-//! `RegisteredToolFunction`: a tool in a toolkit, as Python sees it.
-#![allow(
-    clippy::doc_markdown,
-    reason = "what `help()` shows is Python's documentation, where sections list bare names"
-)]
+//! `RegisteredToolFunction`: a tool in a toolkit.
 
 use std::sync::{Arc, OnceLock};
 
@@ -14,16 +10,11 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{IntoPyDict, PyDict, PyTuple};
 
 use super::call::{Plan, stream_of};
-use super::callable::{Callable, Kind};
-use super::copying::Template;
-use super::dialect::Told;
-use super::extension::Extension;
+use super::dialect::DialectCache;
 use super::imported::{TAP, import_module};
-use super::json;
-use super::meta::MetaTool;
+use super::json::{self, DictTemplate};
 use super::policy::{PyPermissions, presets_hash};
-use super::register::no_presets;
-use super::traits::Traits;
+use super::registration::{CallKind, Callable, Extension, MetaTool, ToolTraits, no_presets};
 use crate::call::{ErrorMode, RunIn};
 use crate::policy::{AllowCache, hash};
 use crate::registry::{Memberships, Tool};
@@ -31,49 +22,49 @@ use crate::schema::FunctionSchema;
 
 /// A tool in a toolkit.
 ///
-/// It is made by registering and cannot be changed; register it anew with `"override"` instead.
+/// It is made by registration and cannot be changed; register it again with `"override"` instead.
 #[pyclass(name = "RegisteredToolFunction", module = "toolcrib", frozen, weakref)]
 pub(crate) struct PyTool {
-    /// The registry has the same.
+    /// The same object as in the registry.
     pub(crate) name: Arc<str>,
-    /// The groups that hold it, which the registry keeps up to date.
+    /// Its groups, which the registry keeps up to date.
     pub(crate) seat: Arc<Memberships>,
     pub(crate) tags: Arc<[Box<str>]>,
     pub(crate) schema: Arc<FunctionSchema>,
-    pub(crate) traits: Arc<Traits>,
-    /// What it shares with its toolkit.
+    pub(crate) traits: Arc<ToolTraits>,
+    /// The permissions, which it shares with its toolkit.
     pub(crate) permissions: Py<PyPermissions>,
-    /// Whether it may run without a question.
+    /// Cached decisions of the policy to allow it.
     pub(crate) allow_cache: AllowCache,
-    /// What the schema sums up to, once somebody was to approve a call.
+    /// The hash of the schema, computed when an approval needs it.
     pub(crate) schema_hash: OnceLock<Box<[u8; 32]>>,
     pub(crate) original_name: Option<Box<str>>,
-    /// The MCP server it comes from.
+    /// The MCP server that provides it.
     pub(crate) server: Option<Box<str>>,
-    /// If there are any.
+    /// The presets, if there are any.
     pub(crate) presets: Option<Py<PyDict>>,
     pub(crate) postprocess: Option<Py<PyAny>>,
-    /// What is called: what the developer registered, without a partial around it; a structured finish is around it.
+    /// The function that is called: the registered one without partials, wrapped if it is a finish function.
     pub(crate) function: Py<PyAny>,
-    pub(crate) kind: Kind,
+    pub(crate) kind: CallKind,
     pub(crate) run_in: RunIn,
     pub(crate) timeout: Option<f64>,
-    /// A call is answered at once and goes on in the background.
+    /// True if a call returns at once and continues in the background.
     pub(crate) async_execution: bool,
     pub(crate) errors: ErrorMode,
     pub(crate) plan: Plan,
     /// The schema as Python objects, made when it is first listed.
-    pub(crate) listed: PyOnceLock<Box<Template>>,
-    /// The same in the dialects of providers.
-    pub(crate) told: Told,
-    /// What a model adds to the schema, if there is one.
+    pub(crate) template: PyOnceLock<Box<DictTemplate>>,
+    /// The schema in the dialects of providers.
+    pub(crate) dialects: DialectCache,
+    /// The extended model, if there is one.
     pub(crate) extension: Option<Box<Extension>>,
-    /// Whether its schema follows the groups of its toolkit.
+    /// The schema cache of a meta tool; `None` for any other tool.
     pub(crate) meta: Option<Box<MetaTool>>,
 }
 
 impl PyTool {
-    /// The tool as the registry keeps it, in the groups its seat names.
+    /// The entry of a tool in the registry.
     pub(crate) fn entry(body: Py<Self>) -> Tool<Py<Self>> {
         let tool = body.get();
         let (group, more) = tool.seat.with(|group, more| (group.clone(), more.into()));
@@ -82,28 +73,28 @@ impl PyTool {
         Tool { name, group, more, tags, memberships, schema, body }
     }
 
-    /// The schema for a caller to keep: a copy.
+    /// A copy of the schema.
     pub(crate) fn schema_copy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let make = || schema_to_python(py, &self.schema).and_then(|schema| Template::new(&schema)).map(Box::new);
-        self.listed.get_or_try_init(py, make)?.copy(py)
+        let make = || schema_to_python(py, &self.schema).and_then(|schema| DictTemplate::new(&schema)).map(Box::new);
+        self.template.get_or_try_init(py, make)?.copy(py)
     }
 
-    /// Whether it is known to change nothing, so that arguments which may not be complete do no harm.
+    /// True if it changes nothing, so that incomplete arguments do no harm.
     pub(crate) fn is_read_only(&self) -> bool {
         self.traits.kind.is_read_only()
     }
 
-    /// The schema without what a model adds to it.
+    /// The schema without the fields of an extended model.
     pub(crate) fn original_schema(&self) -> &Arc<FunctionSchema> {
         self.extension.as_ref().map_or(&self.schema, |extension| &extension.original)
     }
 
-    /// What the schema sums up to.
+    /// The hash of the schema.
     pub(crate) fn schema_hash(&self) -> [u8; 32] {
         **self.schema_hash.get_or_init(|| Box::new(hash(&self.schema.value())))
     }
 
-    /// The presets, which are only to be read.
+    /// The presets, which must not be modified.
     pub(crate) fn presets<'a, 'py>(&'a self, py: Python<'py>) -> &'a Bound<'py, PyDict>
     where
         'py: 'a,
@@ -116,7 +107,7 @@ impl PyTool {
         presets_hash(self.presets(py))
     }
 
-    /// What was registered, without a structured finish around it.
+    /// The registered function, without the wrapper of a finish function.
     pub(crate) fn registered(&self) -> &Py<PyAny> {
         self.extension
             .as_ref()
@@ -124,8 +115,8 @@ impl PyTool {
             .map_or(&self.function, |it| &it.function)
     }
 
-    /// The same tool, told about and called in another way.
-    pub(crate) fn with(
+    /// A copy of the tool with another schema, plan and function.
+    pub(crate) fn rebuilt(
         &self,
         py: Python<'_>,
         schema: Arc<FunctionSchema>,
@@ -153,50 +144,53 @@ impl PyTool {
             errors: self.errors,
             async_execution: self.async_execution,
             plan,
-            listed: PyOnceLock::new(),
-            told: Told::default(),
+            template: PyOnceLock::new(),
+            dialects: DialectCache::default(),
             extension,
             meta: self.meta.as_ref().map(|_| Box::default()),
         }
     }
 
-    /// What a worker thread runs, and what to call when the work is given up.
-    pub(crate) fn errand<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Option<Bound<'py, PyAny>>)> {
+    /// The function that a worker thread calls, and the function that aborts it.
+    pub(crate) fn worker_callable<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<(Bound<'py, PyAny>, Option<Bound<'py, PyAny>>)> {
         if self.run_in != RunIn::Process {
             return Ok((self.function.bind(py).clone(), None));
         }
-        let call = process(py)?.call_method1(intern!(py, "ProcessCall"), (self.registered(),))?;
+        let call = process_module(py)?.call_method1(intern!(py, "ProcessCall"), (self.registered(),))?;
         let kill = call.getattr(intern!(py, "kill"))?;
         let finish = self.extension.as_ref().and_then(|extension| extension.finish.as_ref());
-        let call = finish.map_or(Ok(call.clone()), |finish| finish.around(&call, Kind::Function))?;
+        let call = finish.map_or(Ok(call.clone()), |finish| finish.wrap(&call, CallKind::Function))?;
         Ok((call, Some(kill)))
     }
 }
 
-/// A schema as Python objects.
+/// Makes the dict of a schema.
 pub(crate) fn schema_to_python<'py>(py: Python<'py>, schema: &FunctionSchema) -> PyResult<Bound<'py, PyDict>> {
     Ok(json::schema_to_python(py, &schema.value())?.cast_into::<PyDict>()?)
 }
 
 /// The module that runs functions in child processes.
-fn process(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+fn process_module(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     import_module(py, "toolcrib._process")
 }
 
-/// Where a tool runs: what was asked for, as far as it makes a difference to this kind of function.
-pub(crate) fn place(callable: &Callable<'_>, wanted: RunIn, timeout: Option<f64>) -> PyResult<RunIn> {
+/// The place where a tool runs: asynchronous functions run inline, unless they run in a process.
+pub(crate) fn effective_run_in(callable: &Callable<'_>, wanted: RunIn, timeout: Option<f64>) -> PyResult<RunIn> {
     if timeout.is_some_and(|seconds| !(seconds.is_finite() && seconds > 0.0)) {
         return Err(PyValueError::new_err("timeout must be a positive number of seconds"));
     }
-    let is_async = matches!(callable.kind, Kind::Coroutine | Kind::AsyncGenerator);
+    let is_async = matches!(callable.kind, CallKind::Coroutine | CallKind::AsyncGenerator);
     match wanted {
         RunIn::Process => {
-            process(callable.function.py())?.call_method1("check_importable", (&callable.function,))?;
+            process_module(callable.function.py())?.call_method1("check_importable", (&callable.function,))?;
             Ok(RunIn::Process)
         }
         RunIn::Thread if !is_async => Ok(RunIn::Thread),
         RunIn::Inline if !is_async && timeout.is_some() => Err(PyValueError::new_err(format!(
-            "tool `{}` is synchronous and runs inline, where nothing can stop it: \
+            "tool `{}` is synchronous and runs inline, where it cannot be stopped: \
              a timeout needs run_in=\"thread\" or run_in=\"process\"",
             callable.name
         ))),
@@ -206,44 +200,44 @@ pub(crate) fn place(callable: &Callable<'_>, wanted: RunIn, timeout: Option<f64>
 
 #[pymethods]
 impl PyTool {
-    /// The name a model calls it by.
+    /// The name by which a model calls it.
     #[getter]
     fn name(&self) -> &str {
         &self.name
     }
 
-    /// The name of the group it belongs to: the first, if it is in several.
+    /// The name of its group: the first, if it is in several.
     #[getter]
     fn group(&self) -> String {
         self.seat.group().name().to_owned()
     }
 
-    /// The names of all groups it belongs to, in the order they took it in.
+    /// The names of all its groups, in the order in which it was added to them.
     #[getter]
     fn groups(&self) -> Vec<String> {
         self.seat.groups().iter().map(|group| group.name().to_owned()).collect()
     }
 
-    /// What views can choose it by, besides groups and names.
+    /// The tags by which views and rules select it.
     #[getter]
     fn tags(&self) -> Vec<&str> {
         self.tags.iter().map(|tag| &**tag).collect()
     }
 
-    /// Where it comes from.
+    /// The kind of its source.
     #[getter]
     #[allow(clippy::unused_self, reason = "a field of AgentScope's class that has one value so far")]
     fn source(&self) -> &'static str {
         "function"
     }
 
-    /// What was registered, without the partial around it.
+    /// The registered function, without partials.
     #[getter]
     fn original_func(&self, py: Python<'_>) -> Py<PyAny> {
         self.registered().clone_ref(py)
     }
 
-    /// What the model is told without an extended model, as a copy.
+    /// A copy of the schema, without the fields of an extended model.
     #[getter]
     fn json_schema<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         match &self.extension {
@@ -258,7 +252,7 @@ impl PyTool {
         self.extension.as_ref().map(|extension| extension.model.clone_ref(py))
     }
 
-    /// What the model is told, with the fields of the extended model and, for the meta tool, its groups: a copy.
+    /// A copy of the schema, with the fields of the extended model and, for the meta tool, the groups.
     #[getter]
     fn extended_json_schema<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         self.check_extension()?;
@@ -268,13 +262,13 @@ impl PyTool {
         }
     }
 
-    /// The arguments that the model cannot see, what a partial has bound included, as a copy.
+    /// A copy of the arguments that the model cannot see, including those that a partial has bound.
     #[getter]
     fn preset_kwargs<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         self.presets(py).copy()
     }
 
-    /// The callable's own name, if the tool has another one.
+    /// The name of the callable, if the tool has another one.
     #[getter]
     fn original_name(&self) -> Option<&str> {
         self.original_name.as_deref()
@@ -286,13 +280,13 @@ impl PyTool {
         self.server.as_deref()
     }
 
-    /// What is called with each response.
+    /// The function that is called with each response.
     #[getter]
     fn postprocess_func(&self, py: Python<'_>) -> Option<Py<PyAny>> {
         self.postprocess.as_ref().map(|function| function.clone_ref(py))
     }
 
-    /// Where it runs; asynchronous tools run on the caller's event loop, which is `"inline"`.
+    /// The place where it runs; `"inline"` for asynchronous tools, which run on the caller's event loop.
     #[getter]
     fn run_in(&self) -> &'static str {
         match self.run_in {
@@ -302,52 +296,52 @@ impl PyTool {
         }
     }
 
-    /// After how many seconds a call is ended.
+    /// The seconds after which a call is ended.
     #[getter]
     fn timeout(&self) -> Option<f64> {
         self.timeout
     }
 
-    /// Whether a call is answered at once and goes on in the background.
+    /// True if a call returns at once and continues in the background.
     #[getter]
     fn async_execution(&self) -> bool {
         self.async_execution
     }
 
-    /// What it does to the world.
+    /// The kind of effect that it has.
     #[getter]
     fn kind(&self) -> &'static str {
         self.traits.kind.as_str()
     }
 
-    /// Whether it runs by itself or somebody has to agree, if no rule says otherwise.
+    /// `"auto"`, or `"confirm"` if each call needs approval, unless a rule decides otherwise.
     #[getter]
     fn permission(&self) -> &'static str {
         self.traits.permission.as_str()
     }
 
-    /// The parameters whose values are shown to nobody but the tool.
+    /// The parameters whose values are redacted.
     #[getter]
     fn secrets<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, self.traits.secrets.iter().map(AsRef::as_ref))
     }
 
-    /// Other names of parameters, each with the name it stands for, as a copy.
+    /// A copy of the alternative names of parameters, each with the parameter.
     #[getter]
     fn aliases<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         self.traits.aliases().into_py_dict(py)
     }
 
-    /// Call this tool, whether its group is on or not.
+    /// Call this tool, even if its group is inactive.
     ///
-    /// Middlewares of the toolkit take no part in it.
+    /// Middlewares of the toolkit are not called.
     ///
     /// Args:
-    ///     arguments: What a model would send: presets cannot be overridden here either.
-    ///     stream_print: Called with each response as it passes, and awaited if it is asynchronous.
+    ///     arguments: The arguments as a model would send them; presets cannot be overridden.
+    ///     stream_print: A function that is called with each response, and awaited if it is asynchronous.
     ///
     /// Returns:
-    ///     A stream that can be awaited, which gives the stream itself, and iterated.
+    ///     A stream that can be iterated, and awaited, which returns the stream itself.
     #[pyo3(signature = (*, arguments, stream_print=None))]
     fn call<'py>(
         slf: &Bound<'py, Self>,
@@ -366,7 +360,6 @@ impl PyTool {
         format!("RegisteredToolFunction(name='{}', group='{}')", self.name, self.seat.group().name())
     }
 
-    #[allow(clippy::needless_pass_by_value, reason = "the signature that pyo3 asks for")]
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.permissions)?;
         visit.call(&self.presets)?;

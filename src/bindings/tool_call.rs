@@ -13,7 +13,7 @@ use pyo3::types::{PyDict, PyIterator, PyList, PyString, PyTuple, PyType};
 use serde_json::{Map, Value};
 
 use super::text::{check_tools, text_format_names, with_tools};
-use super::{foreign, json, value};
+use super::{into_response, json};
 use crate::call::{CallError, Change, Repair, RepairKind, ToolCall};
 use crate::provider::WireFormat;
 use crate::text::{self, CallFormat, TextFormat};
@@ -48,7 +48,7 @@ impl PyToolCall {
         is_truncated: bool,
         has_duplicate_keys: bool,
     ) -> PyResult<Self> {
-        let arguments = match arguments.map(foreign::to_value).transpose()? {
+        let arguments = match arguments.map(json::from_object).transpose()? {
             None | Some(Value::Null) => Map::new(),
             Some(Value::Object(arguments)) => arguments,
             Some(_) => return Err(PyTypeError::new_err("the arguments of a call are a dictionary")),
@@ -129,7 +129,7 @@ impl PyToolCall {
             with_tools(tools, |find| text::read_all_text(&text, format, find))?
         } else {
             let is_list = x.is_instance_of::<PyList>() || x.is_instance_of::<PyTuple>();
-            let value = if is_list { foreign::to_value(x).map_err(unreadable(x.py())) } else { read_foreign(x)? };
+            let value = if is_list { json::from_object(x).map_err(unreadable(x.py())) } else { read_foreign(x)? };
             with_tools(tools, |find| value.and_then(|value| text::read_all_value(&value, format, find)))?
         };
         let calls = calls.unwrap_or_else(|error| vec![ToolCall::unreadable("", error)]);
@@ -290,7 +290,7 @@ impl PyToolCall {
 
 /// Reads the call in an object that is not text. One that cannot be read is a call with an error.
 pub(crate) fn read_object(object: &Bound<'_, PyAny>, tools: Option<&Bound<'_, PyAny>>) -> PyResult<ToolCall> {
-    let value = foreign::to_value(object).map_err(unreadable(object.py()));
+    let value = json::from_object(object).map_err(unreadable(object.py()));
     with_tools(tools, |find| call_or_error(value.and_then(|value| text::read_value(&value, None, find))))
 }
 
@@ -314,17 +314,17 @@ fn parse_call_format(name: Option<&str>) -> PyResult<Option<CallFormat>> {
 /// Converts an object that may be a call to JSON. An object of another type is an exception for the developer; one that cannot
 /// be converted is an error for the model.
 fn read_foreign(x: &Bound<'_, PyAny>) -> PyResult<Result<Value, CallError>> {
-    if !foreign::is_readable(x) {
+    if !json::may_be_call(x) {
         let class = x.get_type().name()?;
         return Err(PyTypeError::new_err(format!(
             "a tool call is a mapping, a text or a library's object, not {class}"
         )));
     }
-    Ok(foreign::to_value(x).map_err(unreadable(x.py())))
+    Ok(json::from_object(x).map_err(unreadable(x.py())))
 }
 
 fn unreadable(py: Python<'_>) -> impl Fn(PyErr) -> CallError {
-    move |error| CallError::new(format!("the call cannot be read: {}", value::error_text(py, &error)), "")
+    move |error| CallError::new(format!("the call cannot be read: {}", into_response::error_text(py, &error)), "")
 }
 
 /// Parses the text of a call again, with the types that the tools declare. A call that was made by hand, or differs from its

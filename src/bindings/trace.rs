@@ -10,8 +10,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 
 use super::call;
+use super::imported::loaded_module;
 use super::imported::{TRACED_TEXT, import_module};
-use super::modules::imported;
 use crate::sync::lock;
 use crate::trace::{Outcome, ToolSpan, key};
 
@@ -160,7 +160,7 @@ impl Api {
         let module = if import {
             import_module(py, "opentelemetry.trace")?
         } else {
-            let Some(module) = imported(py, name)? else { return Ok(None) };
+            let Some(module) = loaded_module(py, name)? else { return Ok(None) };
             module
         };
         // The first call loads the provider that the environment names.

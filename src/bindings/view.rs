@@ -1,46 +1,43 @@
-//! `ToolkitView`: a part of a toolkit. What it shows is what can be called through it.
-#![allow(
-    clippy::doc_markdown,
-    reason = "what `help()` shows is Python's documentation, where sections list bare names"
-)]
+//! `ToolkitView`: a part of a toolkit. Exactly the tools that it lists can be called through it.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyCFunction, PyDict, PyList, PyString};
+use pyo3::types::{PyBytes, PyCFunction, PyDict, PyList, PyString, PyType};
 
-use super::call::{check, resumed};
+use super::call::stream_through;
 use super::dialect::{self, PyDialectTool};
-use super::group::PyToolGroup;
-use super::imported::{LIVE_MAPPING, RUN};
-use super::meta::with_switches;
-use super::names;
+use super::group::{PyToolGroup, groups_by_name};
+use super::imported::{LIVE_MAPPING, RUN, TAP};
+use super::parameters::optional_name_list;
+use super::registration::{META_TOOL, with_switches};
 use super::response;
 use super::text::{parse_format, write_instructions};
 use super::tool::{PyTool, schema_to_python};
-use super::tool_in_view::ToolInView;
-use super::toolkit::{PyToolkit, wanted};
-use crate::call::Answer;
+use super::toolkit::{PyToolkit, group_switches};
+use crate::call::Reply;
 use crate::registry::{Filter, Group, View};
+use crate::schema::FunctionSchema;
 
-/// Show a part of a toolkit: exactly what it lists can be called through it.
+/// A part of a toolkit: exactly the tools that it lists can be called through it.
 ///
-/// A view is made by `Toolkit.view` and `Toolkit.view_for`. It is live: what is registered, removed or switched later shows
-/// at once. It is always true, also when it shows nothing.
+/// A view is made by `Toolkit.view` and `Toolkit.view_for`. It is live: later registrations, removals and switches take effect
+/// at once. It is always true, even if it shows nothing.
 #[pyclass(name = "ToolkitView", module = "toolcrib", frozen, weakref)]
 pub(crate) struct PyToolkitView {
     toolkit: Py<PyToolkit>,
     view: View,
     caller: Option<String>,
-    /// The serialised listing with the revisions of the toolkit and of the view it was made at.
+    /// The serialised listing, with the revisions of the toolkit and of the view for which it was made.
     listing: Mutex<Option<(Revisions, Py<PyBytes>)>>,
 }
 
 type Revisions = (u64, u64);
 
-/// What is chosen, as developers write it.
+/// Reads the arguments that select tools.
 pub(crate) fn filter(
     groups: Option<&Bound<'_, PyAny>>,
     names: Option<&Bound<'_, PyAny>>,
@@ -48,10 +45,10 @@ pub(crate) fn filter(
     tags: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Filter> {
     Ok(Filter {
-        groups: names::read_optional("groups", groups)?,
-        names: names::read_optional("names", names)?,
-        exclude: names::read_optional("exclude", exclude)?.unwrap_or_default(),
-        tags: names::read_optional("tags", tags)?,
+        groups: optional_name_list("groups", groups)?,
+        names: optional_name_list("names", names)?,
+        exclude: optional_name_list("exclude", exclude)?.unwrap_or_default(),
+        tags: optional_name_list("tags", tags)?,
     })
 }
 
@@ -60,62 +57,68 @@ impl PyToolkitView {
         Self { toolkit, view, caller, listing: Mutex::default() }
     }
 
-    /// The toolkit that it shows a part of.
+    /// The toolkit of the view.
     pub(crate) fn toolkit<'py>(&self, py: Python<'py>) -> &Bound<'py, PyToolkit> {
         self.toolkit.bind(py)
     }
 
-    /// Who calls through it.
+    /// The name of the caller.
     pub(crate) fn caller(&self) -> Option<&str> {
         self.caller.as_deref()
     }
 
-    /// Finds the tool of a call and sees whether it is shown and on.
-    pub(crate) fn admit<'py>(slf: &Bound<'py, Self>, name: &str) -> Result<Bound<'py, PyTool>, Answer> {
+    /// Finds the tool of a call, if the view shows it and one of its groups is active.
+    pub(crate) fn admit<'py>(slf: &Bound<'py, Self>, name: &str) -> Result<Bound<'py, PyTool>, Reply> {
         let (py, this) = (slf.py(), slf.get());
         let tool = this.toolkit.get().admit_in(py, name, &this.view)?;
-        if !this.limits(tool.get()) {
+        if !this.restricts(tool.get()) {
             return Ok(tool);
         }
         if this.hides(py, tool.get()) {
-            return Err(Answer::NotAvailable { tool: name.to_owned() });
+            return Err(Reply::NotAvailable { tool: name.to_owned() });
         }
-        Self::meta_tool(slf, tool.get()).map_err(|error| Answer::Failed { message: error.value(py).to_string() })
+        Self::meta_tool(slf, tool.get()).map_err(|error| Reply::Failed { message: error.value(py).to_string() })
     }
 
-    /// Whether a tool would switch groups that the view does not show.
-    fn limits(&self, tool: &PyTool) -> bool {
+    /// True for a meta tool that must not switch groups outside of the view.
+    fn restricts(&self, tool: &PyTool) -> bool {
         tool.meta.is_some() && self.view.limits_groups()
     }
 
-    /// Whether there is no way to hold such a tool to the groups that are shown: somebody wrote it anew.
+    /// True for a meta tool that a subclass overrides, so that it cannot be restricted to the groups of the view.
     fn hides(&self, py: Python<'_>, tool: &PyTool) -> bool {
-        self.limits(tool) && !tool.registered().bind(py).is_instance_of::<PyCFunction>()
+        self.restricts(tool) && !tool.registered().bind(py).is_instance_of::<PyCFunction>()
     }
 
     /// The meta tool that switches the groups of this view only.
     fn meta_tool<'py>(slf: &Bound<'py, Self>, tool: &PyTool) -> PyResult<Bound<'py, PyTool>> {
-        let function = slf.getattr(intern!(slf.py(), super::meta::NAME))?;
-        Bound::new(slf.py(), tool.redirected(slf.py(), function.unbind())?)
+        let function = slf.getattr(intern!(slf.py(), META_TOOL))?;
+        Bound::new(slf.py(), tool.with_function(slf.py(), function.unbind())?)
     }
 
-    /// What is listed, and the revisions at which it was.
+    /// The listed tools, with the revisions of the listing.
     fn listed(&self, py: Python<'_>) -> (Revisions, Vec<Py<PyTool>>) {
-        // The view's revision first: what changes in between is seen as a change later.
+        // The view's revision is read first, so that a change in between is noticed later.
         let own = self.view.revision();
         let (revision, mut tools) = self.toolkit.get().listed_in(py, &self.view);
         tools.retain(|tool| !self.hides(py, tool.get()));
         ((revision, own), tools)
     }
 
-    /// The schema of a tool as the view tells it, which names no group that the view does not show: a copy.
-    pub(super) fn schema_copy<'py>(&self, py: Python<'py>, tool: &PyTool) -> PyResult<Bound<'py, PyDict>> {
+    /// The schema of a tool in the view: a meta tool lists only the groups that the view shows.
+    fn schema_of(&self, tool: &PyTool) -> crate::Result<Arc<FunctionSchema>> {
         tool.check_extension()?;
         if tool.meta.is_none() {
-            return tool.schema_copy(py);
+            return Ok(tool.schema.clone());
         }
         let switches = self.toolkit.get().switches_in(&self.view);
-        schema_to_python(py, &with_switches(&tool.schema, &switches))
+        Ok(Arc::new(with_switches(&tool.schema, &switches)))
+    }
+
+    /// A copy of the schema of a tool in the view.
+    fn schema_copy<'py>(&self, py: Python<'py>, tool: &PyTool) -> PyResult<Bound<'py, PyDict>> {
+        let schema = self.schema_of(tool)?;
+        if tool.meta.is_none() { tool.schema_copy(py) } else { schema_to_python(py, &schema) }
     }
 
     fn find<'py>(&self, py: Python<'py>, name: &str) -> Option<Bound<'py, PyTool>> {
@@ -126,29 +129,29 @@ impl PyToolkitView {
 
 #[pymethods]
 impl PyToolkitView {
-    /// The toolkit that it shows a part of.
+    /// The toolkit of the view.
     #[getter(toolkit)]
     fn get_toolkit(&self, py: Python<'_>) -> Py<PyToolkit> {
         self.toolkit(py).clone().unbind()
     }
 
-    /// Who calls through it.
+    /// The name of the caller.
     #[getter(caller)]
     fn get_caller(&self) -> Option<&str> {
         self.caller()
     }
 
-    /// Describe the tools it shows, in the order they were registered.
+    /// Describe the tools of the view, in the order of their registration.
     ///
     /// Returns:
-    ///     One `{"type": "function", "function": {...}}` for each tool. They are copies, yours to change.
+    ///     A `{"type": "function", "function": {...}}` for each tool. They are copies, which you may change.
     fn get_json_schemas<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let (_, tools) = self.listed(py);
         let schemas = tools.iter().map(|tool| self.schema_copy(py, tool.get()));
         PyList::new(py, schemas.collect::<PyResult<Vec<_>>>()?)
     }
 
-    /// Describe the tools it shows in the dialect of a provider, as `Toolkit.schemas` does.
+    /// Describe the tools of the view in the dialect of a provider, as `Toolkit.schemas` does.
     ///
     /// Args:
     ///     dialect: The name of the dialect.
@@ -158,20 +161,18 @@ impl PyToolkitView {
     fn schemas<'py>(&self, py: Python<'py>, dialect: &str) -> PyResult<Bound<'py, PyAny>> {
         let dialect = dialect::parse(dialect)?;
         let (_, tools) = self.listed(py);
-        let told = tools.iter().map(|tool| {
+        let declared = tools.iter().map(|tool| {
             let tool = tool.get();
-            tool.check_extension()?;
+            let schema = self.schema_of(tool)?;
             if tool.meta.is_none() {
                 return tool.in_dialect(py, dialect, self.toolkit.get());
             }
-            let switches = self.toolkit.get().switches_in(&self.view);
-            let schema = with_switches(&tool.schema, &switches);
             Py::new(py, PyDialectTool::new(py, dialect, &tool.name, &schema)?)
         });
-        dialect::listing(py, dialect, told)
+        dialect::listing(py, dialect, declared)
     }
 
-    /// Give the same list as JSON text, which is kept until something changes.
+    /// Return the schemas as JSON text, which is cached until something changes.
     fn get_json_schemas_bytes(&self, py: Python<'_>) -> PyResult<Py<PyBytes>> {
         let now = (self.toolkit.get().revision(), self.view.revision());
         let kept = || self.listing.lock().unwrap_or_else(PoisonError::into_inner);
@@ -186,14 +187,7 @@ impl PyToolkitView {
             if index > 0 {
                 text.push(',');
             }
-            let tool = tool.get();
-            tool.check_extension()?;
-            if tool.meta.is_none() {
-                text.extend(tool.schema.text());
-            } else {
-                let switches = self.toolkit.get().switches_in(&self.view);
-                text.extend(with_switches(&tool.schema, &switches).text());
-            }
+            text.extend(self.schema_of(tool.get())?.text());
         }
         text.push(']');
         let bytes = PyBytes::new(py, text.as_bytes()).unbind();
@@ -202,10 +196,10 @@ impl PyToolkitView {
         Ok(bytes)
     }
 
-    /// Tell a model in words about the tools it shows, and how to write a call of one; see `Toolkit.instructions`.
+    /// Describe the tools of the view, and the syntax of calls, as text; see `Toolkit.instructions`.
     ///
     /// Args:
-    ///     format: How calls are written: `"xml"`, `"hermes"`, `"function"`, `"invoke"`, `"fenced"` or `"react"`.
+    ///     format: The syntax of calls: `"xml"`, `"hermes"`, `"function"`, `"invoke"`, `"fenced"` or `"react"`.
     ///
     /// Raises:
     ///     ValueError: If there is no such format.
@@ -213,48 +207,40 @@ impl PyToolkitView {
     fn instructions(&self, py: Python<'_>, format: &str) -> PyResult<String> {
         let format = parse_format(format)?;
         let (_, tools) = self.listed(py);
-        let told = tools.iter().map(|tool| {
-            let tool = tool.get();
-            tool.check_extension()?;
-            let schema = match tool.meta {
-                None => tool.schema.clone(),
-                Some(_) => Arc::new(with_switches(&tool.schema, &self.toolkit.get().switches_in(&self.view))),
-            };
-            Ok((tool.name.clone(), schema))
-        });
-        Ok(write_instructions(format, &told.collect::<PyResult<Vec<_>>>()?))
+        let schemas = tools.iter().map(|tool| Ok((tool.get().name.clone(), self.schema_of(tool.get())?)));
+        Ok(write_instructions(format, &schemas.collect::<PyResult<Vec<_>>>()?))
     }
 
-    /// Join the notes of the active groups it shows, each under the heading `## About Tool Group '<name>'`.
+    /// Join the notes of the active groups of the view, each under the heading `## About Tool Group '<name>'`.
     fn get_activated_notes(&self) -> String {
-        self.toolkit.get().look(|registry| self.view.activated_notes(registry))
+        self.toolkit.get().with_registry(|registry| self.view.activated_notes(registry))
     }
 
-    /// The tools it shows by name, in the order they were registered; live.
+    /// A live mapping of the tools of the view by name, in the order of their registration.
     #[getter]
     fn tools<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        live(slf, intern!(slf.py(), "_all_tools"), intern!(slf.py(), "_find_tool"))
+        live_mapping(slf, intern!(slf.py(), "_all_tools"), intern!(slf.py(), "_find_tool"))
     }
 
-    /// The groups it shows by name, in the order they were created, without `basic`; live.
+    /// A live mapping of the groups of the view by name, in the order of their creation, without `basic`.
     #[getter]
     fn groups<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        live(slf, intern!(slf.py(), "_all_groups"), intern!(slf.py(), "_find_group"))
+        live_mapping(slf, intern!(slf.py(), "_all_groups"), intern!(slf.py(), "_find_group"))
     }
 
-    /// Whether a tool of this name can be called through it now.
+    /// Return True if a tool of this name can be called through the view now.
     fn __contains__(&self, name: &Bound<'_, PyAny>) -> bool {
         name.cast::<PyString>().is_ok_and(|name| name.to_str().is_ok_and(|text| self.find(name.py(), text).is_some()))
     }
 
-    /// Show a part of what this view shows; see `Toolkit.view`.
+    /// Select a part of this view; see `Toolkit.view`.
     ///
     /// Args:
-    ///     groups: The groups whose tools are still shown.
-    ///     names: The tools that are still shown.
-    ///     exclude: The tools that are not shown.
-    ///     tags: Tags of which a tool must carry one.
-    ///     caller: Who calls through the view; the same as through this one if it is not given.
+    ///     groups: The groups whose tools stay visible.
+    ///     names: The tools that stay visible.
+    ///     exclude: The tools that are hidden.
+    ///     tags: Tags of which a tool must have one.
+    ///     caller: The name of the caller; that of this view if it is not given.
     ///
     /// Raises:
     ///     TypeError: If one of the lists is not a list of strings.
@@ -275,25 +261,17 @@ impl PyToolkitView {
         Ok(Self::new(self.toolkit.clone_ref(py), view, caller.or_else(|| self.caller.clone())))
     }
 
-    /// Choose the tool groups to work with from now on, among those that the view shows; see `Toolkit`.
+    /// Choose the tool groups to work with from now on, among those of the view; see `Toolkit`.
     #[pyo3(signature = (**kwargs))]
     fn reset_equipped_tools<'py>(
         &self,
         py: Python<'py>,
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let outcome = self.toolkit.get().equip_in(&self.view, &wanted(kwargs)?);
+        let outcome = self.toolkit.get().equip_in(&self.view, &group_switches(kwargs)?);
         match outcome {
             Ok(text) => response::text(py, PyString::new(py, &text), None),
-            Err(text) => response::answer(py, &Answer::InvalidArguments { text }),
-        }
-    }
-
-    /// Give the tool that a call of this name would go to, or the answer that it would get instead.
-    fn _admit<'py>(slf: &Bound<'py, Self>, name: &str) -> PyResult<Bound<'py, PyAny>> {
-        match Self::admit(slf, name) {
-            Ok(tool) => Ok(tool.into_any()),
-            Err(answer) => response::answer(slf.py(), &answer),
+            Err(text) => response::answer(py, &Reply::InvalidArguments { text }),
         }
     }
 
@@ -316,12 +294,9 @@ impl PyToolkitView {
     }
 
     fn _all_groups<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let groups: Vec<Arc<Group>> = self.toolkit.get().look(|it| self.view.groups(it).cloned().collect());
-        let all = PyDict::new(py);
-        for group in groups {
-            all.set_item(group.name().to_owned(), Py::new(py, PyToolGroup::from(group))?)?;
-        }
-        Ok(all)
+        let groups: Vec<Arc<Group>> =
+            self.toolkit.get().with_registry(|registry| self.view.groups(registry).cloned().collect());
+        groups_by_name(py, groups)
     }
 
     /// Call a tool from synchronous code and return its last response; see `Toolkit.run`.
@@ -336,41 +311,88 @@ impl PyToolkitView {
         RUN.get(py)?.call1((slf, name, arguments))
     }
 
-    /// Say what would become of a call through the view; see `Toolkit.check`.
-    fn check<'py>(slf: &Bound<'py, Self>, tool_call: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {
-        check(slf.as_any(), tool_call)
-    }
-
-    /// Go on with a pending call of this view's caller; see `Toolkit.resume`.
-    #[pyo3(signature = (pending, answer, arguments=None, *, by=None))]
-    fn resume<'py>(
-        slf: &Bound<'py, Self>,
-        pending: &Bound<'py, PyAny>,
-        answer: &Bound<'py, PyAny>,
-        arguments: Option<&Bound<'py, PyAny>>,
-        by: Option<&str>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        resumed(slf.as_any(), pending, answer, arguments, by)
-    }
-
     fn __repr__(&self) -> String {
         self.caller
             .as_ref()
             .map_or_else(|| "ToolkitView()".to_owned(), |caller| format!("ToolkitView(caller={caller:?})"))
     }
 
-    #[allow(clippy::needless_pass_by_value, reason = "the signature that pyo3 asks for")]
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        // The toolkit clears itself, which breaks any circle through it.
+        // The toolkit clears itself, which breaks reference cycles.
         visit.call(&self.toolkit)
     }
 }
 
 /// A live mapping over two methods of the view.
-fn live<'py>(
+fn live_mapping<'py>(
     view: &Bound<'py, PyToolkitView>,
     all: &Bound<'py, PyString>,
     find: &Bound<'py, PyString>,
 ) -> PyResult<Bound<'py, PyAny>> {
     LIVE_MAPPING.get(view.py())?.call1((view.getattr(all)?, view.getattr(find)?))
+}
+
+/// A tool of a view, which acts as a `RegisteredToolFunction`. Its calls go through the view.
+#[pyclass(name = "RegisteredToolFunction", module = "toolcrib", frozen)]
+pub(crate) struct ToolInView {
+    pub(super) tool: Py<PyTool>,
+    view: Py<PyToolkitView>,
+}
+
+#[pymethods]
+impl ToolInView {
+    #[getter]
+    #[allow(clippy::unused_self, reason = "pyo3 requires this signature")]
+    fn __class__<'py>(&self, py: Python<'py>) -> Bound<'py, PyType> {
+        py.get_type::<PyTool>()
+    }
+
+    /// A copy of the schema in the view: the meta tool lists only the groups of the view.
+    #[getter]
+    fn extended_json_schema<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        self.view.get().schema_copy(py, self.tool.get())
+    }
+
+    fn __getattr__<'py>(&self, py: Python<'py>, name: &Bound<'py, PyString>) -> PyResult<Bound<'py, PyAny>> {
+        self.tool.bind(py).getattr(name)
+    }
+
+    /// Call this tool through its view; see `RegisteredToolFunction.call`.
+    #[pyo3(signature = (*, arguments, stream_print=None))]
+    fn call<'py>(
+        &self,
+        py: Python<'py>,
+        arguments: &Bound<'py, PyAny>,
+        stream_print: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let shown = match stream_print {
+            Some(function) => Some(TAP.get(py)?.call1((function,))?),
+            None => None,
+        };
+        stream_through(self.view.bind(py), self.tool.bind(py), arguments, shown.as_ref())
+    }
+
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+        other.cast::<Self>().is_ok_and(|other| self.tool.is(&other.get().tool) && self.view.is(&other.get().view))
+    }
+
+    fn __hash__(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        (self.tool.as_ptr().addr(), self.view.as_ptr().addr()).hash(&mut hasher);
+        hasher.finish()
+    }
+
+    fn __dir__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        Ok(self.tool.bind(py).dir()?.into_any())
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        self.tool.bind(py).repr().map(|text| text.to_string())
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        // The toolkit clears itself, which breaks reference cycles.
+        visit.call(&self.tool)?;
+        visit.call(&self.view)
+    }
 }

@@ -23,8 +23,6 @@ pub use permission::{
     Preview, Resumption, Route, Standing, ToolFacts, Unfit, Waiting,
 };
 pub use prepare::{Path, Prepared, Profile};
-/// The former name of [`Reply`].
-pub use reply::Reply as Answer;
 pub use reply::{Code, Reply};
 pub use response::ToolResponse;
 pub use tool_call::{CallError, Change, Place, Repair, RepairKind, ToolCall};

@@ -260,3 +260,90 @@ impl Type {
         }
     }
 }
+
+/// The meaning of a class of Python's standard library in an annotation.
+///
+/// Classes are found by name, so that `decimal`, `uuid` and the like are never imported for a comparison.
+#[derive(Debug, Clone, PartialEq)]
+pub enum StdlibType {
+    /// A type that takes no arguments.
+    Plain(Type),
+    /// An array of its only argument.
+    Array(ArrayKind),
+    /// A tuple of its arguments.
+    Tuple,
+    /// A map from its first argument to its second.
+    Map {
+        /// True if a limit on its length counts its entries.
+        countable: bool,
+    },
+    /// A map from its only argument to a count.
+    Counter,
+    /// A class as a value.
+    Class,
+}
+
+impl StdlibType {
+    /// Returns the type of the class `name` in `module`.
+    #[must_use]
+    pub fn by_name(module: &str, name: &str) -> Option<Self> {
+        let plain = match (module, name) {
+            ("builtins", "list") | ("collections.abc", "MutableSequence") => return Some(Self::Array(ArrayKind::List)),
+            ("builtins", "set" | "frozenset") | ("collections.abc", "Set" | "MutableSet") => {
+                return Some(Self::Array(ArrayKind::Set));
+            }
+            ("collections.abc", "Sequence") => return Some(Self::Array(ArrayKind::Sequence)),
+            ("collections", "deque") | ("collections.abc", "Iterable" | "Generator") => {
+                return Some(Self::Array(ArrayKind::Other));
+            }
+            ("builtins", "tuple") => return Some(Self::Tuple),
+            ("builtins", "dict")
+            | ("collections", "OrderedDict")
+            | ("collections.abc", "Mapping" | "MutableMapping") => {
+                return Some(Self::Map { countable: true });
+            }
+            ("collections", "defaultdict") => return Some(Self::Map { countable: false }),
+            ("collections", "Counter") => return Some(Self::Counter),
+            ("builtins", "type") => return Some(Self::Class),
+            ("builtins", "object") | ("typing" | "typing_extensions", "Any") | ("collections.abc", "Hashable") => {
+                Type::Any
+            }
+            ("builtins", "NoneType") => Type::Null,
+            ("builtins", "bool") => Type::Boolean,
+            ("builtins", "int") => Type::Integer,
+            ("builtins", "float") => Type::Number,
+            ("builtins", "str") => Type::Text,
+            ("builtins", "bytes") => Type::Bytes,
+            ("decimal", "Decimal") => Type::Decimal,
+            ("fractions", "Fraction") => Type::Fraction,
+            _ => Type::Formatted(stdlib_format(module, name)?),
+        };
+        Some(Self::Plain(plain))
+    }
+}
+
+/// The format of the text that a value of a standard library class is written as.
+fn stdlib_format(module: &str, name: &str) -> Option<Format> {
+    Some(match (module, name) {
+        ("builtins", "complex") => Format::Plain,
+        ("datetime", "datetime") => Format::DateTime,
+        ("datetime", "date") => Format::Date,
+        ("datetime", "time") => Format::Time,
+        ("datetime", "timedelta") => Format::Duration,
+        ("uuid", "UUID") => Format::Named("uuid"),
+        ("re", "Pattern") => Format::Named("regex"),
+        ("zoneinfo", "ZoneInfo") => Format::Named("zoneinfo"),
+        ("os", "PathLike")
+        | (
+            "pathlib" | "pathlib._local",
+            "Path" | "PurePath" | "PosixPath" | "WindowsPath" | "PurePosixPath" | "PureWindowsPath",
+        ) => Format::Named("path"),
+        ("ipaddress", "IPv4Address") => Format::Named("ipv4"),
+        ("ipaddress", "IPv4Interface") => Format::Named("ipv4interface"),
+        ("ipaddress", "IPv4Network") => Format::Named("ipv4network"),
+        ("ipaddress", "IPv6Address") => Format::Named("ipv6"),
+        ("ipaddress", "IPv6Interface") => Format::Named("ipv6interface"),
+        ("ipaddress", "IPv6Network") => Format::Named("ipv6network"),
+        _ => return None,
+    })
+}

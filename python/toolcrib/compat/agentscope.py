@@ -55,7 +55,7 @@ class Toolkit(toolcrib.Toolkit, StateModule):
             errors="compat",
             run_in="inline",
         )
-        self._tell_conflicts_late()
+        self._defer_conflicts()
 
     def reset_equipped_tools(self, **kwargs: bool) -> ToolResponse:  # noqa: D102 what it says is set below
         return super().reset_equipped_tools(**kwargs)

@@ -12,7 +12,7 @@ use super::python::drive::{Sent, await_iter, send};
 use super::respond::reply_to;
 use super::state::{Ending, Phase, State, Step};
 use super::task;
-use crate::bindings::callable::Kind;
+use crate::bindings::registration::CallKind;
 use crate::bindings::response;
 use crate::call::{ErrorMode, Reply};
 
@@ -32,7 +32,7 @@ impl State {
         let phase = self.phase.get();
         let is_postprocess = phase == Phase::Postprocess;
         let is_generator = matches!(phase, Phase::AsyncGenerator | Phase::Generator)
-            || (phase == Phase::Job && (self.delivered.get() || tool.get().kind == Kind::Generator));
+            || (phase == Phase::Job && (self.delivered.get() || tool.get().kind == CallKind::Generator));
         let in_background = self.cold.get().is_some_and(|cold| cold.in_background.get());
         let responds = match tool.get().errors {
             ErrorMode::Respond => true,

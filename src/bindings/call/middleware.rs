@@ -15,7 +15,7 @@ use super::request::{NO_CALL, block, is_readable};
 use super::run::Given;
 use super::state::{Early, Ending, Origin, Phase, State};
 use crate::bindings::policy::PyPermissions;
-use crate::bindings::register::{Behaviour, Draft, Wishes};
+use crate::bindings::registration::{Behaviour, ToolDraft, ToolOptions};
 use crate::bindings::tool::PyTool;
 use crate::bindings::view::PyToolkitView;
 use crate::call::{CallInfo, ErrorMode};
@@ -386,7 +386,8 @@ fn stub_tool(py: Python<'_>, errors: ErrorMode) -> PyResult<Py<PyTool>> {
     };
     let made = cell.get_or_try_init(py, || {
         let function = py.eval(c"lambda: None", None, None)?;
-        let draft = Draft::new(&function, Wishes { name: Some("middleware".to_owned()), ..Wishes::default() })?;
+        let draft =
+            ToolDraft::new(&function, ToolOptions { name: Some("middleware".to_owned()), ..ToolOptions::default() })?;
         let group = Registry::<()>::default().group("basic")?;
         let permissions = Py::new(py, PyPermissions::default())?;
         let behaviour = Behaviour { errors, ..Behaviour::default() };

@@ -13,7 +13,7 @@ use pyo3::types::{PyDict, PyMapping, PyString};
 use super::python::attached;
 use super::state::{Early, Repaired, State};
 use crate::bindings::tool_call::{self, PyToolCall};
-use crate::bindings::{dialect, foreign, json, value};
+use crate::bindings::{dialect, into_response, json};
 use crate::call::repair::{RepairMode, read, read_strictly};
 use crate::call::{ArgumentMode, CallError, Reply, ToolCall};
 use crate::provider::Dialect;
@@ -24,7 +24,7 @@ pub(super) const NO_CALL: &str = "a tool call is a mapping with `name` and `inpu
 
 /// True for objects that may be a call.
 pub(super) fn is_readable(object: &Bound<'_, PyAny>) -> bool {
-    object.is_instance_of::<PyString>() || foreign::is_readable(object)
+    object.is_instance_of::<PyString>() || json::may_be_call(object)
 }
 
 /// A request that was read.
@@ -202,7 +202,7 @@ impl State {
             Err(early) => return Err(early),
         };
         let (Some(toolkit), Ok(name)) = (self.toolkit.get(py), request.name()) else { return Ok(()) };
-        let Some(tool) = toolkit.get().called(py, dialect, name) else { return Ok(()) };
+        let Some(tool) = toolkit.get().find_in_dialect(py, dialect, name) else { return Ok(()) };
         let tool = tool.get();
         // A call that is not admitted is answered under the name that the model used.
         if self.find_admitted(py, &tool.name).is_err() || tool.check_extension().is_err() {
@@ -325,8 +325,9 @@ pub(super) fn block<'py>(name: &Bound<'py, PyAny>, input: &Bound<'py, PyAny>) ->
 /// limit.
 fn to_dict<'py>(py: Python<'py>, call: &ToolCall) -> Result<Bound<'py, PyDict>, Early<'py>> {
     let name = &call.name;
-    let object = json::to_python(py, &call.arguments)
-        .map_err(|error| bad(format!("the arguments of '{name}' cannot be read: {}", value::error_text(py, &error))))?;
+    let object = json::to_python(py, &call.arguments).map_err(|error| {
+        bad(format!("the arguments of '{name}' cannot be read: {}", into_response::error_text(py, &error)))
+    })?;
     object.cast_into::<PyDict>().map_err(|_| bad(format!("the arguments of '{name}' must be an object")))
 }
 

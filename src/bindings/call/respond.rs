@@ -9,11 +9,11 @@ use super::python::drive::{Sent, await_iter, is_awaitable, send};
 use super::run::{Runnable, runnable};
 use super::state::{Cold, Early, Ending, Phase, State, Step};
 use crate::bindings::imported::COPY;
-use crate::bindings::modules::imported;
+use crate::bindings::imported::loaded_module;
+use crate::bindings::into_response::{error_text, into_response};
 use crate::bindings::response::{self, PyToolResponse};
 use crate::bindings::tool::PyTool;
 use crate::bindings::tool_call::repairs_to_python;
-use crate::bindings::value::{self, error_text};
 use crate::call::Reply;
 use crate::call::repair::{RepairMode, explanation, uncertainty};
 
@@ -26,7 +26,7 @@ impl State {
         }
         match runnable(result) {
             Ok(runnable) => Err(runnable),
-            Err(value) => Ok(match attached(py, |_| value::into_response(value)) {
+            Err(value) => Ok(match attached(py, |_| into_response(value)) {
                 Ok(response) => self.deliver(py, response, Phase::Done),
                 Err(error) => self.fail(py, error),
             }),
@@ -41,7 +41,7 @@ impl State {
         if item.get_type_ptr() == response::exact_type(py) {
             return self.deliver(py, item, phase);
         }
-        match attached(py, |_| value::into_response(item)) {
+        match attached(py, |_| into_response(item)) {
             Ok(response) => self.deliver(py, response, phase),
             Err(error) => {
                 // The generator is not to blame and still open: it is finalised as after an error of postprocessing.
@@ -123,7 +123,7 @@ impl State {
             let original = self.cold().response.take(py);
             let response = replacement.is_truthy().and_then(|is_given| match original {
                 Some(original) if !is_given => Ok(original),
-                _ => value::into_response(replacement.clone()),
+                _ => into_response(replacement.clone()),
             });
             match response {
                 Ok(response) => self.hand_over(py, response, self.resume.get()),
@@ -251,7 +251,7 @@ pub(super) fn reply_to(py: Python<'_>, error: &PyErr) -> Reply {
 /// True for the error of the MCP SDK, if the program uses that, which says that a server answered with an error.
 fn is_mcp_error(py: Python<'_>, error: &PyErr) -> bool {
     let is_one = || {
-        let Some(exceptions) = imported(py, intern!(py, "mcp.shared.exceptions"))? else { return Ok(false) };
+        let Some(exceptions) = loaded_module(py, intern!(py, "mcp.shared.exceptions"))? else { return Ok(false) };
         error.value(py).is_instance(&exceptions.getattr(intern!(py, "McpError"))?)
     };
     is_one().unwrap_or(false)

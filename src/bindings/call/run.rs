@@ -12,8 +12,8 @@ use super::python::drive::{self, Sent, await_iter, send};
 use super::python::{attached, object};
 use super::state::{Early, Phase, State, Step};
 use crate::bindings::background;
-use crate::bindings::callable::Kind;
 use crate::bindings::native::PyNativeResponses;
+use crate::bindings::registration::CallKind;
 use crate::bindings::tool::PyTool;
 use crate::bindings::worker::{self, Job};
 use crate::call::RunIn;
@@ -70,15 +70,15 @@ impl State {
 
     /// The function was called: runs what it returned.
     #[inline(always)]
-    fn begin<'py>(&self, py: Python<'py>, kind: Kind, result: Bound<'py, PyAny>) -> Given<'py> {
+    fn begin<'py>(&self, py: Python<'py>, kind: CallKind, result: Bound<'py, PyAny>) -> Given<'py> {
         let (phase, inner) = match kind {
-            Kind::Function => return Given::Result(result),
-            Kind::Coroutine => match await_iter(result) {
+            CallKind::Function => return Given::Result(result),
+            CallKind::Coroutine => match await_iter(result) {
                 Ok(iterator) => (Phase::Coroutine, iterator),
                 Err(error) => return Given::error(error),
             },
-            Kind::AsyncGenerator => (Phase::AsyncGenerator, result),
-            Kind::Generator => (Phase::Generator, result),
+            CallKind::AsyncGenerator => (Phase::AsyncGenerator, result),
+            CallKind::Generator => (Phase::Generator, result),
         };
         self.inner.set(inner);
         self.phase.set(phase);
@@ -99,9 +99,9 @@ impl State {
                 };
                 self.resume_tool(py, PyNone::get(py).as_any())
             }
-            Runnable::Awaitable(result) => self.begin(py, Kind::Coroutine, result),
-            Runnable::AsyncIterator(result) => self.begin(py, Kind::AsyncGenerator, result),
-            Runnable::Generator(result) => self.begin(py, Kind::Generator, result),
+            Runnable::Awaitable(result) => self.begin(py, CallKind::Coroutine, result),
+            Runnable::AsyncIterator(result) => self.begin(py, CallKind::AsyncGenerator, result),
+            Runnable::Generator(result) => self.begin(py, CallKind::Generator, result),
         }
     }
 
@@ -202,7 +202,7 @@ impl State {
         arguments: Bound<'py, PyTuple>,
         keywords: Option<Bound<'py, PyDict>>,
     ) -> Given<'py> {
-        let started = tool.errand(py).and_then(|(callable, give_up)| {
+        let started = tool.worker_callable(py).and_then(|(callable, give_up)| {
             Job::start(py, callable, arguments, keywords, CHUNKS_AHEAD, give_up.map(Bound::unbind))
         });
         match started {

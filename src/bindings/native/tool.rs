@@ -6,10 +6,8 @@ use pyo3::types::{PyDict, PyString};
 use serde_json::{Map, Value};
 
 use super::run::{NativeCall, PyNativeResponses, PyNativeStep};
-use crate::bindings::callable::Kind;
 use crate::bindings::json;
-use crate::bindings::register::Wishes;
-use crate::bindings::signature::{Parameter, ParameterKind, Signature};
+use crate::bindings::registration::{CallKind, Parameter, ParameterKind, Signature, ToolOptions};
 use crate::bindings::tool::schema_to_python;
 use crate::native::{NativeTool, ToolContext, tools};
 
@@ -22,8 +20,8 @@ pub(crate) struct PyNativeTool(NativeTool);
 
 impl PyNativeTool {
     /// The kind of callable.
-    pub(crate) fn call_kind(&self) -> Kind {
-        if self.0.is_streaming() { Kind::AsyncGenerator } else { Kind::Coroutine }
+    pub(crate) fn call_kind(&self) -> CallKind {
+        if self.0.is_streaming() { CallKind::AsyncGenerator } else { CallKind::Coroutine }
     }
 
     /// The signature, from the schema. If a parameter is optional and has no default, any keywords are accepted.
@@ -49,11 +47,11 @@ impl PyNativeTool {
     }
 
     /// Adds the options of the tool itself to those of its registration, which take precedence.
-    pub(crate) fn complete(&self, wishes: &mut Wishes<'_>) {
+    pub(crate) fn complete(&self, options: &mut ToolOptions<'_>) {
         let tool = &self.0;
-        wishes.timeout = wishes.timeout.or_else(|| tool.timeout().map(|limit| limit.as_secs_f64()));
-        wishes.said.kind.get_or_insert_with(|| tool.kind().as_str().to_owned());
-        wishes.said.tags.extend(tool.tags().iter().map(ToString::to_string));
+        options.timeout = options.timeout.or_else(|| tool.timeout().map(|limit| limit.as_secs_f64()));
+        options.given.kind.get_or_insert_with(|| tool.kind().as_str().to_owned());
+        options.given.tags.extend(tool.tags().iter().map(ToString::to_string));
     }
 }
 

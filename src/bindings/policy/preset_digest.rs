@@ -8,9 +8,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyFloat, PyFrozenSet, PyList, PySet, PyTuple, PyWeakrefReference};
 use serde_json::{Value, json};
 
-use crate::bindings::json::{DEEPEST, from_python};
-use crate::bytes::hex;
-use crate::bytes::random_bytes;
+use crate::bindings::json::{MAX_DEPTH, from_python};
+use crate::bytes::{hex, random_bytes};
 use crate::policy::{canonical, hash};
 use crate::sync::lock;
 
@@ -22,7 +21,7 @@ pub(crate) fn presets_hash(presets: &Bound<'_, PyDict>) -> [u8; 32] {
 
 /// A value with its type, so that two different values never have the same form.
 fn tagged(value: &Bound<'_, PyAny>, depth: usize) -> Value {
-    if depth > DEEPEST {
+    if depth > MAX_DEPTH {
         return identity(value);
     }
     if let Ok(plain) = from_python(value) {

@@ -1,112 +1,110 @@
-//! From a Python annotation to a type.
+//! Reading of Python annotations as types, the limits on their size, and the refusal of types without a schema.
 
 use std::collections::HashMap;
 
+use pyo3::exceptions::PyValueError;
+use pyo3::ffi::PyObject;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyFunction, PyString, PyType};
+use pyo3::types::{PyBool, PyDict, PyFloat, PyFunction, PyInt, PyList, PyString, PyType};
 
-use super::class::{asks_for_pydantic, is_forward, known_class, plain_class, type_name};
-use super::form::{may_name_a_class, read_literal};
-use super::generic::{Typing, arguments_of, form_name, origin_of};
-use super::known::Known;
+use super::forward_refs::{self, Scope};
 use super::pydantic;
-use super::refusal::{first_line, refuse, reject};
-use super::scope::{self, Home};
-use super::size::{TOO_DEEP, is_too_large, too_large};
-use crate::bindings::json::DEEPEST;
-use crate::schema::{Definitions, Type};
+use super::typing::{TypingObjects, arguments_of, form_name, may_name_a_class, origin_of, read_literal};
+use crate::bindings::json::MAX_DEPTH;
+use crate::schema::types::StdlibType;
+use crate::schema::{ArrayKind, Definitions, Refusal, Type};
 
-/// Why an annotation was not read.
-pub(super) enum Trouble {
-    /// Only pydantic knows what it means.
-    AskPydantic,
+/// The reason why an annotation was not read.
+pub(super) enum ReadError {
+    /// Only pydantic can describe it.
+    NeedsPydantic,
     /// Python code failed.
     Python(PyErr),
 }
 
-impl From<PyErr> for Trouble {
+impl From<PyErr> for ReadError {
     fn from(error: PyErr) -> Self {
         Self::Python(error)
     }
 }
 
-impl From<pyo3::CastIntoError<'_>> for Trouble {
+impl From<pyo3::CastIntoError<'_>> for ReadError {
     fn from(error: pyo3::CastIntoError<'_>) -> Self {
         Self::Python(error.into())
     }
 }
 
-impl From<pyo3::CastError<'_, '_>> for Trouble {
+impl From<pyo3::CastError<'_, '_>> for ReadError {
     fn from(error: pyo3::CastError<'_, '_>) -> Self {
         Self::Python(error.into())
     }
 }
 
-pub(super) type Reading<T> = Result<T, Trouble>;
+pub(super) type ReadResult<T> = Result<T, ReadError>;
 
-/// What to do with a type that only pydantic knows.
+/// The handling of types that only pydantic can describe.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Foreign {
-    /// Stop, because pydantic will be asked about the whole signature.
-    Stop,
-    /// Ask about this one type and put the answer in its place.
-    AskEach,
+pub(super) enum PydanticMode {
+    /// Reading stops, and pydantic describes the whole signature.
+    WholeSignature,
+    /// Pydantic describes each such type by itself.
+    EachType,
 }
 
-/// Reads the annotations of one signature.
-pub(super) struct Reader<'py> {
+/// Reader of the annotations of one signature.
+pub(super) struct AnnotationReader<'py> {
     pub(super) py: Python<'py>,
     pub(super) definitions: Definitions,
-    /// The definitions by reference.
-    pub(super) met: HashMap<String, usize>,
-    /// What the annotation at hand was written in, outermost first.
-    pub(super) homes: Vec<Home<'py>>,
-    /// The record whose fields are being read.
-    pub(super) inside: Option<usize>,
-    /// The records whose fields are being read, for which `Self` stands, the innermost last.
+    /// Indices into `definitions`, by reference.
+    pub(super) by_reference: HashMap<String, usize>,
+    /// The scopes in which the current annotation was written, outermost first.
+    pub(super) scopes: Vec<Scope<'py>>,
+    /// The definition that is being read.
+    pub(super) current: Option<usize>,
+    /// The records whose fields are being read, innermost last. `Self` refers to the last one.
     pub(super) records: Vec<Bound<'py, PyAny>>,
-    /// The string annotations being resolved, each with the record it stands in.
-    open: Vec<(String, Option<usize>)>,
-    /// Arguments of generic types, kept so that no other object takes over their identity.
+    /// The string annotations that are being resolved, each with its definition.
+    resolving: Vec<(String, Option<usize>)>,
+    /// Arguments of generic types, kept alive so that no other object gets their address, which references contain.
     pub(super) kept: Vec<Bound<'py, PyAny>>,
-    pub(super) foreign: Foreign,
+    pub(super) pydantic: PydanticMode,
     pub(super) depth: usize,
-    /// How many parts of the parameter at hand have been read.
+    /// The number of parts of the current parameter that have been read.
     pub(super) parts: usize,
 }
 
-impl<'py> Reader<'py> {
-    pub(super) fn new(callable: &Bound<'py, PyAny>, foreign: Foreign) -> Self {
+impl<'py> AnnotationReader<'py> {
+    pub(super) fn new(callable: &Bound<'py, PyAny>, pydantic: PydanticMode) -> Self {
         Self {
             py: callable.py(),
             definitions: Vec::new(),
-            met: HashMap::new(),
-            homes: vec![Home::of_callable(callable.clone())],
-            inside: None,
+            by_reference: HashMap::new(),
+            scopes: vec![Scope::of_callable(callable.clone())],
+            current: None,
             records: Vec::new(),
-            open: Vec::new(),
+            resolving: Vec::new(),
             kept: Vec::new(),
-            foreign,
+            pydantic,
             depth: 0,
             parts: 0,
         }
     }
 
     /// Reads any annotation.
-    pub(super) fn read(&mut self, annotation: &Bound<'py, PyAny>) -> Reading<Type> {
+    pub(super) fn read(&mut self, annotation: &Bound<'py, PyAny>) -> ReadResult<Type> {
         if let Some(refused) = self.count_part(annotation) {
             return Ok(refused);
         }
         if let Ok(class) = annotation.cast::<PyType>() {
-            if let Some(plain) = plain_class(class) {
+            if let Some(plain) = builtin_type(class) {
                 return Ok(plain);
             }
         } else if annotation.is_none() {
             return Ok(Type::Null);
         }
-        if self.depth >= DEEPEST {
-            return Ok(reject(annotation, TOO_DEEP));
+        if self.depth >= MAX_DEPTH {
+            return Ok(invalid_type(annotation, TOO_DEEP));
         }
         self.depth += 1;
         let read = self.read_any(annotation);
@@ -114,12 +112,12 @@ impl<'py> Reader<'py> {
         read
     }
 
-    fn read_any(&mut self, annotation: &Bound<'py, PyAny>) -> Reading<Type> {
+    fn read_any(&mut self, annotation: &Bound<'py, PyAny>) -> ReadResult<Type> {
         let py = self.py;
         if let Ok(class) = annotation.cast::<PyType>() {
             return self.read_class(class);
         }
-        let typing = Typing::get(py)?;
+        let typing = TypingObjects::get(py)?;
         if annotation.get_type().is(typing.generic_alias.bind(py)) {
             let origin = annotation.getattr(intern!(py, "__origin__"))?;
             return self.read_generic(annotation, &origin);
@@ -127,8 +125,8 @@ impl<'py> Reader<'py> {
         if annotation.get_type().is(typing.union_type.bind(py)) {
             return self.read_union(annotation);
         }
-        if is_forward(annotation)? {
-            return self.read_forward(annotation);
+        if is_forward_ref(annotation)? {
+            return self.read_forward_ref(annotation);
         }
         if annotation.is(typing.any.bind(py)) {
             return Ok(Type::Any);
@@ -139,80 +137,79 @@ impl<'py> Reader<'py> {
         }
     }
 
-    /// Reads a class that is not one of the commonest.
-    fn read_class(&mut self, class: &Bound<'py, PyType>) -> Reading<Type> {
-        if let Some(known) = known_class(class)? {
-            return self.read_known(known, class.as_any(), None);
+    /// Reads a class that `builtin_type` does not cover.
+    fn read_class(&mut self, class: &Bound<'py, PyType>) -> ReadResult<Type> {
+        if let Some(known) = stdlib_type(class)? {
+            return self.read_stdlib(known, class.as_any(), None);
         }
-        if asks_for_pydantic(class.as_any())? {
-            return self.read_foreign(class.as_any());
+        if has_pydantic_hooks(class.as_any())? {
+            return self.read_with_pydantic(class.as_any());
         }
         match self.read_record(class.as_any(), class, &[])? {
             Some(record) => Ok(record),
-            None => Ok(refuse(class.as_any(), "it is a class of your own")),
+            None => Ok(unsupported_type(class.as_any(), "it is a class of your own")),
         }
     }
 
     /// Reads `origin[…]`.
-    fn read_generic(&mut self, alias: &Bound<'py, PyAny>, origin: &Bound<'py, PyAny>) -> Reading<Type> {
+    fn read_generic(&mut self, alias: &Bound<'py, PyAny>, origin: &Bound<'py, PyAny>) -> ReadResult<Type> {
         let Ok(class) = origin.cast::<PyType>() else {
             return if type_name(origin) == "TypeAliasType" {
                 self.read_alias(alias, origin)
             } else {
-                Ok(refuse(alias, "it is not a container that JSON knows"))
+                Ok(unsupported_type(alias, "it is not a container that JSON knows"))
             };
         };
         let arguments = arguments_of(alias)?;
-        if let Some(known) = known_class(class)? {
-            return self.read_known(known, alias, Some(&arguments));
+        if let Some(known) = stdlib_type(class)? {
+            return self.read_stdlib(known, alias, Some(&arguments));
         }
-        if asks_for_pydantic(class.as_any())? {
-            return self.read_foreign(alias);
+        if has_pydantic_hooks(class.as_any())? {
+            return self.read_with_pydantic(alias);
         }
-        // Its arguments are a part of its name.
+        // The arguments become a part of its name.
         if is_too_large(alias) {
-            return Ok(reject(alias, &too_large()));
+            return Ok(invalid_type(alias, &too_large()));
         }
         match self.read_record(alias, class, &arguments)? {
             Some(record) => Ok(record),
-            None => Ok(refuse(alias, "it is not a container that JSON knows")),
+            None => Ok(unsupported_type(alias, "it is not a container that JSON knows")),
         }
     }
 
-    fn read_known(
+    fn read_stdlib(
         &mut self,
-        known: Known,
+        class: StdlibType,
         annotation: &Bound<'py, PyAny>,
         arguments: Option<&[Bound<'py, PyAny>]>,
-    ) -> Reading<Type> {
+    ) -> ReadResult<Type> {
         let given = arguments.unwrap_or_default();
-        Ok(match known {
-            Known::Scalar(scalar) => scalar.to_type(),
-            Known::Formatted(name) => Type::Formatted(crate::schema::Format::Named(name)),
-            Known::Array(kind) => Type::Array { items: Box::new(self.read_argument(given.first())?), kind },
-            Known::Map { countable } => {
+        Ok(match class {
+            StdlibType::Plain(plain) => plain,
+            StdlibType::Array(kind) => Type::Array { items: Box::new(self.read_argument(given.first())?), kind },
+            StdlibType::Map { countable } => {
                 let keys = Box::new(self.read_argument(given.first())?);
                 Type::Map { keys, values: Box::new(self.read_argument(given.get(1))?), countable }
             }
-            Known::Counter => Type::Map {
+            StdlibType::Counter => Type::Map {
                 keys: Box::new(self.read_argument(given.first())?),
                 values: Box::new(Type::Integer),
                 countable: true,
             },
-            Known::Tuple => self.read_tuple(annotation, arguments)?,
-            Known::Class => match given.first() {
+            StdlibType::Tuple => self.read_tuple(annotation, arguments)?,
+            StdlibType::Class => match given.first() {
                 Some(class) if may_name_a_class(class)? => Type::Any,
-                _ => refuse(annotation, "a class is no JSON value"),
+                _ => unsupported_type(annotation, "a class is not a JSON value"),
             },
         })
     }
 
-    fn read_argument(&mut self, argument: Option<&Bound<'py, PyAny>>) -> Reading<Type> {
+    fn read_argument(&mut self, argument: Option<&Bound<'py, PyAny>>) -> ReadResult<Type> {
         argument.map_or(Ok(Type::Any), |argument| self.read(argument))
     }
 
-    /// Reads an alias of `typing`: a special form, or a class under an older name.
-    fn read_form(&mut self, annotation: &Bound<'py, PyAny>, origin: &Bound<'py, PyAny>) -> Reading<Type> {
+    /// Reads an alias of `typing`: a special form, or the older name of a class.
+    fn read_form(&mut self, annotation: &Bound<'py, PyAny>, origin: &Bound<'py, PyAny>) -> ReadResult<Type> {
         match form_name(origin).as_deref() {
             Some("Union" | "UnionType") => return self.read_union(annotation),
             Some("Annotated") => return self.read_annotated(annotation),
@@ -226,11 +223,11 @@ impl<'py> Reader<'py> {
         if origin.cast::<PyType>().is_ok() || type_name(origin) == "TypeAliasType" {
             return self.read_generic(annotation, origin);
         }
-        Ok(refuse(annotation, "it is not a container that JSON knows"))
+        Ok(unsupported_type(annotation, "it is not a container that JSON knows"))
     }
 
-    /// Reads what is neither a class nor an alias.
-    fn read_object(&mut self, annotation: &Bound<'py, PyAny>) -> Reading<Type> {
+    /// Reads an object that is neither a class nor an alias.
+    fn read_object(&mut self, annotation: &Bound<'py, PyAny>) -> ReadResult<Type> {
         let py = self.py;
         match type_name(annotation).as_str() {
             "TypeVar" => return self.read_variable(annotation),
@@ -242,61 +239,238 @@ impl<'py> Reader<'py> {
         if form_name(annotation).as_deref() == Some("Self") {
             return match self.records.last().cloned() {
                 Some(record) => self.read(&record),
-                None => Ok(reject(annotation, "it means a class only inside that class")),
+                None => Ok(invalid_type(annotation, "it has a meaning only inside of a class")),
             };
         }
         if annotation.is_exact_instance_of::<PyFunction>() {
-            return Ok(refuse(annotation, "it is a function"));
+            return Ok(unsupported_type(annotation, "it is a function"));
         }
-        if asks_for_pydantic(annotation)? {
-            return self.read_foreign(annotation);
+        if has_pydantic_hooks(annotation)? {
+            return self.read_with_pydantic(annotation);
         }
-        // Not a type at all, such as the builtin `any` or `Never`: nothing can be said about the value.
+        // Not a type at all, such as the builtin `any` or `Never`: any value may come.
         Ok(Type::Any)
     }
 
-    /// The object a string annotation stands for, if `annotation` is one.
-    pub(super) fn forward(&mut self, annotation: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        if !is_forward(annotation)? {
+    /// Resolves `annotation` if it is a string annotation.
+    pub(super) fn resolve_forward_ref(
+        &mut self,
+        annotation: &Bound<'py, PyAny>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        if !is_forward_ref(annotation)? {
             return Ok(None);
         }
         let py = self.py;
         if let Ok(text) = annotation.cast::<PyString>() {
-            return scope::resolve(py, &mut self.homes, text, None).map(Some);
+            return forward_refs::resolve(py, &mut self.scopes, text, None).map(Some);
         }
         let text = annotation.getattr(intern!(py, "__forward_arg__"))?.cast_into::<PyString>()?;
         let module = annotation.getattr(intern!(py, "__forward_module__"))?;
         let module = (!module.is_none()).then_some(module);
-        scope::resolve(py, &mut self.homes, &text, module.as_ref()).map(Some)
+        forward_refs::resolve(py, &mut self.scopes, &text, module.as_ref()).map(Some)
     }
 
-    fn read_forward(&mut self, annotation: &Bound<'py, PyAny>) -> Reading<Type> {
-        let resolved = match self.forward(annotation) {
+    fn read_forward_ref(&mut self, annotation: &Bound<'py, PyAny>) -> ReadResult<Type> {
+        let resolved = match self.resolve_forward_ref(annotation) {
             Ok(Some(resolved)) => resolved,
             Ok(None) => return Ok(Type::Any),
-            Err(error) => return Ok(reject(annotation, &error.value(self.py).to_string())),
+            Err(error) => return Ok(invalid_type(annotation, &error.value(self.py).to_string())),
         };
         if resolved.cast::<PyType>().is_ok() {
             return self.read(&resolved);
         }
-        let key = (annotation.str()?.extract::<String>()?, self.inside);
-        if self.open.contains(&key) {
-            return Ok(reject(annotation, "it contains itself: give it a name with `TypeAliasType`"));
+        let key = (annotation.str()?.extract::<String>()?, self.current);
+        if self.resolving.contains(&key) {
+            return Ok(invalid_type(annotation, "it contains itself: give it a name with `TypeAliasType`"));
         }
-        self.open.push(key);
+        self.resolving.push(key);
         let read = self.read(&resolved);
-        self.open.pop();
+        self.resolving.pop();
         read
     }
 
-    /// Handles a type that only pydantic knows.
-    pub(super) fn read_foreign(&mut self, annotation: &Bound<'py, PyAny>) -> Reading<Type> {
-        match self.foreign {
-            Foreign::Stop => Err(Trouble::AskPydantic),
-            Foreign::AskEach => Ok(match pydantic::ask_one(self.py, annotation) {
+    /// Reads a type that only pydantic can describe.
+    pub(super) fn read_with_pydantic(&mut self, annotation: &Bound<'py, PyAny>) -> ReadResult<Type> {
+        match self.pydantic {
+            PydanticMode::WholeSignature => Err(ReadError::NeedsPydantic),
+            PydanticMode::EachType => Ok(match pydantic::schema_of_type(self.py, annotation) {
                 Ok((schema, definitions)) => Type::Raw { schema, definitions },
-                Err(error) => reject(annotation, first_line(&error.value(self.py).to_string())),
+                Err(error) => invalid_type(annotation, first_line(&error.value(self.py).to_string())),
             }),
         }
     }
+}
+
+/// The types of the most common classes, compared by identity.
+fn builtin_type(class: &Bound<'_, PyType>) -> Option<Type> {
+    let py = class.py();
+    if class.is(py.get_type::<PyString>()) {
+        Some(Type::Text)
+    } else if class.is(py.get_type::<PyInt>()) {
+        Some(Type::Integer)
+    } else if class.is(py.get_type::<PyFloat>()) {
+        Some(Type::Number)
+    } else if class.is(py.get_type::<PyBool>()) {
+        Some(Type::Boolean)
+    } else if class.is(py.get_type::<PyList>()) {
+        Some(Type::Array { items: Box::new(Type::Any), kind: ArrayKind::List })
+    } else if class.is(py.get_type::<PyDict>()) {
+        Some(Type::Map { keys: Box::new(Type::Any), values: Box::new(Type::Any), countable: true })
+    } else {
+        None
+    }
+}
+
+/// The type of a class of the standard library.
+fn stdlib_type(class: &Bound<'_, PyType>) -> PyResult<Option<StdlibType>> {
+    let py = class.py();
+    if class.is(py.get_type::<PyList>()) {
+        return Ok(Some(StdlibType::Array(ArrayKind::List)));
+    }
+    if class.is(py.get_type::<PyDict>()) {
+        return Ok(Some(StdlibType::Map { countable: true }));
+    }
+    // A class may hide both names behind a property of its metaclass.
+    let Ok(module) = class.module() else {
+        return Ok(None);
+    };
+    Ok(StdlibType::by_name(module.to_str()?, class.qualname()?.to_str()?))
+}
+
+/// True if an object has one of the hooks by which a type describes itself to pydantic.
+fn has_pydantic_hooks(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let py = object.py();
+    Ok(object.hasattr(intern!(py, "__get_pydantic_core_schema__"))?
+        || object.hasattr(intern!(py, "__pydantic_core_schema__"))?
+        || object.hasattr(intern!(py, "__get_pydantic_json_schema__"))?
+        || object.hasattr(intern!(py, "__pydantic_config__"))?
+        || object.hasattr(intern!(py, "__get_validators__"))?)
+}
+
+/// True for a string annotation and for `typing.ForwardRef`.
+pub(super) fn is_forward_ref(annotation: &Bound<'_, PyAny>) -> PyResult<bool> {
+    if annotation.is_exact_instance_of::<PyString>() {
+        return Ok(true);
+    }
+    Ok(type_name(annotation) == "ForwardRef" && annotation.hasattr(intern!(annotation.py(), "__forward_arg__"))?)
+}
+
+/// The name of the type of an object.
+pub(super) fn type_name(object: &Bound<'_, PyAny>) -> String {
+    object.get_type().name().ok().and_then(|name| name.extract().ok()).unwrap_or_default()
+}
+
+/// The maximum number of parts of one parameter's annotation. Types can share parts, so that a few lines of Python describe
+/// a schema of any size; no model can use a larger one.
+const MOST_PARTS: usize = 20_000;
+
+/// The maximum number of parts of an annotation that is shown in full.
+const MOST_SHOWN: usize = 1_000;
+
+/// The interval of levels at which the remaining parts are counted before they are read.
+const LEVELS: usize = 12;
+
+/// The reason for refusing an annotation that is nested too deeply.
+const TOO_DEEP: &str = "it is nested too deeply, or contains itself without a name";
+
+/// True if the annotation has too many parts for a schema.
+pub(super) fn is_too_large(annotation: &Bound<'_, PyAny>) -> bool {
+    parts(annotation) > MOST_PARTS
+}
+
+/// True if the annotation can be shown in full.
+fn is_short(annotation: &Bound<'_, PyAny>) -> bool {
+    parts(annotation) <= MOST_SHOWN
+}
+
+/// The reason for refusing an annotation that is too large.
+pub(super) fn too_large() -> String {
+    format!("it is too large: written out, it has more than {MOST_PARTS} parts")
+}
+
+/// Counts the parts of an annotation as if each were written where it is used. The time depends on the distinct parts only.
+fn parts(annotation: &Bound<'_, PyAny>) -> usize {
+    count(annotation, 0, &mut HashMap::new())
+}
+
+fn count(annotation: &Bound<'_, PyAny>, depth: usize, known: &mut HashMap<*mut PyObject, usize>) -> usize {
+    if depth > MAX_DEPTH || annotation.is_instance_of::<PyType>() || annotation.is_instance_of::<PyString>() {
+        return 1;
+    }
+    if let Some(count) = known.get(&annotation.as_ptr()) {
+        return *count;
+    }
+    let inner = match annotation.getattr_opt(intern!(annotation.py(), "__supertype__")) {
+        Ok(Some(inner)) => vec![inner],
+        _ => arguments_of(annotation).unwrap_or_default(),
+    };
+    let parts = inner.iter().fold(1, |sum: usize, part| sum.saturating_add(count(part, depth + 1, known)));
+    // An object without parts may be temporary, and another object may get its address.
+    if !inner.is_empty() {
+        known.insert(annotation.as_ptr(), parts);
+    }
+    parts
+}
+
+impl<'py> AnnotationReader<'py> {
+    /// Counts one more part; returns the refusal if there are too many.
+    fn count_part(&mut self, annotation: &Bound<'py, PyAny>) -> Option<Type> {
+        self.parts += 1;
+        if self.depth % LEVELS == LEVELS - 1 && is_too_large(annotation) {
+            self.parts = MOST_PARTS + 1;
+        }
+        self.is_over().then(|| invalid_type(annotation, &too_large()))
+    }
+
+    /// Counts one more part of an annotation that is rebuilt.
+    pub(super) fn count_rewritten(&mut self) -> PyResult<()> {
+        self.parts += 1;
+        if self.parts > MOST_PARTS {
+            return Err(PyValueError::new_err(too_large()));
+        }
+        if self.depth > MAX_DEPTH {
+            self.parts = MOST_PARTS + 1;
+            return Err(PyValueError::new_err(TOO_DEEP));
+        }
+        Ok(())
+    }
+
+    /// True if the current parameter has too many parts, so that no further one is read.
+    pub(super) fn is_over(&self) -> bool {
+        self.parts > MOST_PARTS
+    }
+}
+
+/// The ways to fix a parameter without a schema.
+const ADVICE: &str = "hide it with preset_kwargs, annotate it with a type that JSON knows, or pass json_schema=";
+
+fn first_line(text: &str) -> &str {
+    text.lines().next().unwrap_or(text)
+}
+
+/// The type of an annotation that has no schema.
+fn unsupported_type(annotation: &Bound<'_, PyAny>, why: &str) -> Type {
+    Type::Unsupported(refusal(annotation, why, false))
+}
+
+/// The type of an annotation that is a mistake.
+pub(super) fn invalid_type(annotation: &Bound<'_, PyAny>, why: &str) -> Type {
+    Type::Unsupported(refusal(annotation, why, true))
+}
+
+/// The reason for which an annotation has no schema, with advice.
+pub(super) fn refusal(annotation: &Bound<'_, PyAny>, why: &str, mistake: bool) -> Refusal {
+    let shown = match annotation.cast::<PyType>() {
+        Ok(class) => class.fully_qualified_name().map(|name| name.to_string_lossy().into_owned()),
+        Err(_) if is_short(annotation) => annotation.repr().map(|text| text.to_string_lossy().into_owned()),
+        Err(_) => Ok(format!("{}[…]", outermost(annotation))),
+    };
+    Refusal { annotation: shown.unwrap_or_else(|_| "?".to_owned()), reason: format!("{why}; {ADVICE}"), mistake }
+}
+
+/// The name of the outermost type of an annotation.
+fn outermost(annotation: &Bound<'_, PyAny>) -> String {
+    let outermost = origin_of(annotation).ok().flatten().unwrap_or_else(|| annotation.clone());
+    let name = outermost.getattr("__name__").and_then(|name| name.extract::<String>());
+    name.unwrap_or_else(|_| type_name(&outermost))
 }

@@ -1,79 +1,76 @@
-//! What a model is told about the parameters of a Python callable.
+//! The JSON Schema of a Python callable, from its signature and its docstring.
+//!
+//! - [`describe`] (here) reads each parameter and lets the core build the schema;
+//! - `annotation` reads any annotation as a type of the core, and limits its size;
+//! - `typing` handles aliases, special forms and type variables, `records` classes with fields and enumerations;
+//! - `field` joins the type of a parameter or field with its default and the metadata in `Annotated[…]` and `Field(…)`;
+//! - `forward_refs` resolves string annotations, `value` converts defaults and literals to JSON;
+//! - `pydantic` lets pydantic describe the types that only it knows.
 
 mod annotation;
-mod ask;
-mod class;
-mod dataclass;
-mod default;
 mod field;
-mod field_info;
-mod form;
-mod generic;
-mod known;
-mod metadata;
-mod model;
+mod forward_refs;
 mod pydantic;
-mod refusal;
-mod scope;
-mod size;
-mod typed_dict;
+mod records;
+mod typing;
 mod value;
 
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyType};
 
-pub(crate) use self::default::value_to_json;
+pub(crate) use self::value::value_to_json;
 
-use self::annotation::{Foreign, Reader, Reading, Trouble};
-use self::generic::Typing;
-use crate::bindings::signature::{ParameterKind, Signature};
+use self::annotation::{AnnotationReader, PydanticMode, ReadError, ReadResult};
+use self::field::is_field_info;
+use self::typing::TypingObjects;
+use crate::bindings::registration::{ParameterKind, Signature};
 use crate::schema::build::{Parameter, build};
 use crate::schema::docstring::{self, Docstring};
 use crate::schema::{ArrayKind, Entries, Field, Node, Presence, Refusal, Type};
 
-/// What the caller wants to know, and what is to be kept from the model.
-pub(crate) struct Wanted<'a> {
+/// The options of [`describe`].
+pub(crate) struct DescribeOptions<'a> {
     pub(crate) tool: &'a str,
     pub(crate) include_long_description: bool,
     pub(crate) include_var_positional: bool,
     pub(crate) include_var_keyword: bool,
-    /// Whether a parameter is supplied by somebody else.
+    /// True for a parameter that the model does not send.
     pub(crate) hidden: &'a dyn Fn(&str) -> bool,
 }
 
-/// What the model is told.
-pub(crate) struct Described {
+/// The schema of a callable.
+pub(crate) struct Description {
     /// `{"$defs"?, "properties", "required"?, "type": "object"}`
     pub(crate) parameters: Node,
     pub(crate) description: Option<String>,
 }
 
-/// One parameter that goes into the schema.
-struct Shown<'a, 'py> {
+/// A parameter that may go into the schema.
+struct ShownParameter<'a, 'py> {
     name: &'a str,
     kind: ParameterKind,
     annotation: Bound<'py, PyAny>,
     default: Option<Bound<'py, PyAny>>,
-    /// What the docstring says about it.
+    /// Its description in the docstring.
     doc: Option<&'a str>,
     hidden: bool,
 }
 
-/// What stands in for a parameter that is not sent.
+/// The value of a parameter that is not sent.
 pub(crate) enum Fallback {
-    /// Nothing: it must be sent.
+    /// None: the parameter is required.
     None,
     /// This value.
     Value(Py<PyAny>),
-    /// What this function makes, anew for each call.
+    /// The result of this function, called for each call.
     Factory(Py<PyAny>),
 }
 
 /// Reads the default of a parameter, which may be pydantic's `Field(…)`.
 pub(crate) fn fallback_of(default: &Bound<'_, PyAny>) -> PyResult<Fallback> {
     let py = default.py();
-    if !field_info::is_field_info(default)? {
+    if !is_field_info(default)? {
         return Ok(Fallback::Value(default.clone().unbind()));
     }
     let factory = default.getattr(intern!(py, "default_factory"))?;
@@ -91,18 +88,18 @@ pub(crate) fn describe(
     py: Python<'_>,
     callable: &Bound<'_, PyAny>,
     signature: &Signature,
-    wanted: &Wanted<'_>,
-) -> PyResult<Described> {
+    wanted: &DescribeOptions<'_>,
+) -> PyResult<Description> {
     let docstring = docstring_of(callable)?;
     let shown = shown(py, signature, wanted, docstring.as_ref())?;
-    let parameters = match read(callable, &shown, Foreign::Stop) {
+    let parameters = match read(callable, &shown, PydanticMode::WholeSignature) {
         Ok((parameters, definitions)) => build(parameters, &definitions)
-            .map_err(|(index, refusal)| unsupported(wanted.tool, shown[index].name, refusal))?,
-        Err(Trouble::AskPydantic) => ask::describe(callable, &shown, wanted.tool)?,
-        Err(Trouble::Python(error)) => return Err(error),
+            .map_err(|(index, refusal)| unsupported_error(wanted.tool, shown[index].name, refusal))?,
+        Err(ReadError::NeedsPydantic) => pydantic::describe(callable, &shown, wanted.tool)?,
+        Err(ReadError::Python(error)) => return Err(error),
     };
     let description = docstring.and_then(|docstring| docstring.description(wanted.include_long_description));
-    Ok(Described { parameters: Node::Object(parameters), description })
+    Ok(Description { parameters: Node::Object(parameters), description })
 }
 
 fn docstring_of(callable: &Bound<'_, PyAny>) -> PyResult<Option<Docstring>> {
@@ -118,9 +115,9 @@ fn docstring_of(callable: &Bound<'_, PyAny>) -> PyResult<Option<Docstring>> {
 fn shown<'a, 'py: 'a>(
     py: Python<'py>,
     signature: &'a Signature,
-    wanted: &Wanted<'_>,
+    wanted: &DescribeOptions<'_>,
     docstring: Option<&'a Docstring>,
-) -> PyResult<Vec<Shown<'a, 'py>>> {
+) -> PyResult<Vec<ShownParameter<'a, 'py>>> {
     let mut shown = Vec::with_capacity(signature.parameters.len());
     for parameter in &signature.parameters {
         let stars = match parameter.kind {
@@ -134,12 +131,12 @@ fn shown<'a, 'py: 'a>(
             let starred = if stars.is_empty() { None } else { docstring.param(&format!("{stars}{name}")) };
             starred.or_else(|| docstring.param(name))
         });
-        shown.push(Shown {
+        shown.push(ShownParameter {
             name,
             kind: parameter.kind,
             annotation: match &parameter.annotation {
                 Some(annotation) => annotation.bind(py).clone(),
-                None => Typing::get(py)?.any.bind(py).clone(),
+                None => TypingObjects::get(py)?.any.bind(py).clone(),
             },
             default: parameter.default.as_ref().map(|default| default.bind(py).clone()),
             doc,
@@ -149,13 +146,13 @@ fn shown<'a, 'py: 'a>(
     Ok(shown)
 }
 
-/// Reads every parameter in its turn.
+/// Reads all parameters in their order.
 fn read<'py>(
     callable: &Bound<'py, PyAny>,
-    shown: &[Shown<'_, 'py>],
-    foreign: Foreign,
-) -> Reading<(Vec<Parameter>, crate::schema::Definitions)> {
-    let mut reader = Reader::new(callable, foreign);
+    shown: &[ShownParameter<'_, 'py>],
+    mode: PydanticMode,
+) -> ReadResult<(Vec<Parameter>, crate::schema::Definitions)> {
+    let mut reader = AnnotationReader::new(callable, mode);
     let mut parameters = Vec::with_capacity(shown.len());
     for each in shown {
         reader.parts = 0;
@@ -165,8 +162,8 @@ fn read<'py>(
     Ok((parameters, reader.definitions))
 }
 
-impl<'py> Shown<'_, 'py> {
-    fn read(&self, reader: &mut Reader<'py>) -> Reading<Field> {
+impl<'py> ShownParameter<'_, 'py> {
+    fn read(&self, reader: &mut AnnotationReader<'py>) -> ReadResult<Field> {
         let (mut field, text) = match self.kind {
             ParameterKind::VarPositional => {
                 let items = Box::new(reader.read(&self.annotation)?);
@@ -184,12 +181,12 @@ impl<'py> Shown<'_, 'py> {
         Ok(field)
     }
 
-    /// The parameter that takes all arguments the others leave over.
+    /// The parameter that collects the remaining arguments.
     fn rest(&self, accepts: Type, none: Node) -> Field {
         Field { presence: Presence::Default(none), ..Field::required(self.name, accepts) }
     }
 
-    /// The docstring has the first word, then `Field(description=…)`, then a text beside the type.
+    /// Adds the description: the docstring's, else that of `Field(description=…)`, else the text in `Annotated`.
     fn add_description(&self, notes: &mut Entries, text: Option<String>) {
         let better = self.doc.filter(|doc| !doc.is_empty() || (text.is_none() && !notes.contains_key("description")));
         if let Some(doc) = better {
@@ -201,7 +198,7 @@ impl<'py> Shown<'_, 'py> {
         }
     }
 
-    /// The annotation of what reaches the function, for somebody who knows nothing of stars.
+    /// The annotation of the collected arguments, for pydantic, which does not know `*args` and `**kwargs`.
     fn whole_annotation(&self, annotation: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let py = annotation.py();
         let class = |class: Bound<'py, PyType>| class.into_any();
@@ -216,7 +213,7 @@ impl<'py> Shown<'_, 'py> {
 }
 
 /// The exception for a parameter without a schema.
-fn unsupported(tool: &str, parameter: &str, refusal: Refusal) -> PyErr {
+fn unsupported_error(tool: &str, parameter: &str, refusal: Refusal) -> PyErr {
     crate::Error::UnsupportedType {
         tool: tool.to_owned(),
         parameter: parameter.to_owned(),

@@ -1,39 +1,35 @@
-//! What the model is told about the tools.
-#![allow(
-    clippy::doc_markdown,
-    reason = "what `help()` shows is Python's documentation, where sections list bare names"
-)]
+//! Descriptions of the tools for models: schemas, the dialects of providers, and instructions as text.
 
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
+use serde_json::{Map, Value};
 
 use super::PyToolkit;
-use crate::bindings::meta::with_switches;
+use crate::bindings::dialect::{self, listing};
+use crate::bindings::registration::with_switches;
+use crate::bindings::text::{parse_format, write_instructions};
 use crate::bindings::tool::PyTool;
+use crate::provider::Dialect;
 use crate::registry::Tool;
+use crate::schema::FunctionSchema;
 
 #[pymethods]
 impl PyToolkit {
-    /// Describe the tools of all active groups, in the order they were registered.
+    /// Describe the tools of all active groups, in the order of their registration.
     ///
     /// Args:
-    ///     group_names: The groups to describe besides `basic`, whether they are active or not.
+    ///     group_names: The groups to describe besides `basic`, even if they are inactive.
     ///
     /// Returns:
-    ///     One `{"type": "function", "function": {...}}` for each tool. They are copies, yours to change.
+    ///     A `{"type": "function", "function": {...}}` for each tool. They are copies, which you may change.
     ///
     /// Raises:
-    ///     UnknownGroupError: If a name is not that of a group.
+    ///     UnknownGroupError: If a group is unknown.
     #[pyo3(signature = (group_names=None))]
-    #[allow(clippy::needless_pass_by_value, reason = "pyo3 hands over what it has converted")]
     fn get_json_schemas<'py>(&self, py: Python<'py>, group_names: Option<Vec<String>>) -> PyResult<Bound<'py, PyList>> {
-        let body = |tool: &Tool<Py<PyTool>>| tool.body.clone_ref(py);
-        let tools: Vec<Py<PyTool>> = match group_names {
-            None => self.registry().listed().map(body).collect(),
-            Some(names) => self.registry().listed_in(&names)?.map(body).collect(),
-        };
+        let tools = self.listed(py, group_names.as_deref())?;
         let schemas = tools.iter().map(|tool| {
             let tool = tool.get();
             if tool.extension.is_some() {
@@ -44,7 +40,7 @@ impl PyToolkit {
         PyList::new(py, schemas.collect::<PyResult<Vec<_>>>()?)
     }
 
-    /// Give the same list as JSON text, which is kept until something changes.
+    /// Return the schemas as JSON text, which is cached until something changes.
     fn get_json_schemas_bytes(&self, py: Python<'_>) -> PyResult<Py<PyBytes>> {
         let mut listing = self.listing.lock().unwrap_or_else(PoisonError::into_inner);
         let registry = self.registry();
@@ -70,5 +66,95 @@ impl PyToolkit {
         let bytes = PyBytes::new(py, text.as_bytes()).unbind();
         *listing = Some((revision, bytes.clone_ref(py)));
         Ok(bytes)
+    }
+}
+
+impl PyToolkit {
+    /// The tools of the active groups, or of `basic` and the named ones.
+    fn listed(&self, py: Python<'_>, group_names: Option<&[String]>) -> crate::Result<Vec<Py<PyTool>>> {
+        let body = |tool: &Tool<Py<PyTool>>| tool.body.clone_ref(py);
+        let registry = self.registry();
+        Ok(match group_names {
+            None => registry.listed().map(body).collect(),
+            Some(names) => registry.listed_in(names)?.map(body).collect(),
+        })
+    }
+
+    /// The parameters of the meta tool, one for each group.
+    pub(crate) fn switches(&self) -> Map<String, Value> {
+        self.registry().switches()
+    }
+
+    /// Finds a tool by its name in a dialect.
+    pub(crate) fn find_in_dialect(&self, py: Python<'_>, dialect: Dialect, name: &str) -> Option<Py<PyTool>> {
+        let registry = self.registry();
+        let by_name = registry.find(name);
+        let tool = by_name.or_else(|| registry.tools().find(|tool| dialect.tool_name(&tool.name) == name));
+        tool.map(|tool| tool.body.clone_ref(py))
+    }
+}
+
+#[pymethods]
+impl PyToolkit {
+    /// Describe the tools of all active groups in the dialect of a provider.
+    ///
+    /// Features that the dialect lacks are encoded in those that it has; `call_tool_function(call, dialect=...)` decodes calls.
+    ///
+    /// Args:
+    ///     dialect: `"openai"`, `"openai_strict"`, `"openai_responses"`, `"openai_responses_strict"`, `"anthropic"`,
+    ///         `"gemini"` or `"mcp"`.
+    ///     group_names: The groups to describe besides `basic`, even if they are inactive.
+    ///
+    /// Returns:
+    ///     The declarations for the provider, with `report`, `decode` and `encode`. The dicts are copies, which you may change.
+    ///
+    /// Raises:
+    ///     UnknownDialectError: If there is no such dialect.
+    ///     UnknownGroupError: If a group is unknown.
+    #[pyo3(signature = (dialect, group_names=None))]
+    fn schemas<'py>(
+        &self,
+        py: Python<'py>,
+        dialect: &str,
+        group_names: Option<Vec<String>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let dialect = dialect::parse(dialect)?;
+        let tools = self.listed(py, group_names.as_deref())?;
+        let declared = tools.iter().map(|tool| {
+            tool.get().check_extension()?;
+            tool.get().in_dialect(py, dialect, self)
+        });
+        listing(py, dialect, declared)
+    }
+}
+
+#[pymethods]
+impl PyToolkit {
+    /// Describe the tools of all active groups, and the syntax of calls, as text.
+    ///
+    /// Put it into the system prompt of a model that has no tool calling of its own. The same tools give the same text.
+    ///
+    /// Args:
+    ///     format: The syntax of calls: `"xml"`, `"hermes"`, `"function"`, `"invoke"`, `"fenced"` or `"react"`.
+    ///
+    /// Raises:
+    ///     ValueError: If there is no such format.
+    #[pyo3(signature = (format="xml"))]
+    fn instructions(&self, format: &str) -> PyResult<String> {
+        let format = parse_format(format)?;
+        let mut tools: Vec<(Arc<str>, Arc<FunctionSchema>)> = Vec::new();
+        {
+            let registry = self.registry();
+            for tool in registry.listed() {
+                let body = tool.body.get();
+                body.check_extension()?;
+                let schema = match body.meta {
+                    None => tool.schema.clone(),
+                    Some(_) => Arc::new(with_switches(&tool.schema, &registry.switches())),
+                };
+                tools.push((body.name.clone(), schema));
+            }
+        }
+        Ok(write_instructions(format, &tools))
     }
 }

@@ -1,20 +1,26 @@
-//! Groups: sets of tools that are on or off.
-#![allow(
-    clippy::doc_markdown,
-    reason = "what `help()` shows is Python's documentation, where sections list bare names"
-)]
+//! Groups of tools, their members, and views of a part of the toolkit.
+
+use std::sync::Arc;
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyString};
+use pyo3::types::{PyBytes, PyDict, PyList, PyString};
+use serde_json::{Map, Value};
 
 use super::PyToolkit;
-use crate::bindings::log;
-use crate::registry::BASIC;
+use crate::Error;
+use crate::bindings::log_warning;
+use crate::bindings::parameters::{class_name, name_list};
+use crate::bindings::registration::{ToolDraft, ToolOptions, is_meta_tool_of};
+use crate::bindings::role::{PyRole, PyRoles};
+use crate::bindings::tool::PyTool;
+use crate::bindings::view::{PyToolkitView, filter};
+use crate::call::Reply;
+use crate::registry::{BASIC, Filter, Group, GroupState, Member, Registry, Switch, View};
 
 #[pymethods]
 impl PyToolkit {
-    /// Add a group, to register tools in and to switch on and off.
+    /// Add a group, in which tools can be registered and which can be switched on and off.
     ///
     /// Raises:
     ///     DuplicateGroupError: If the name is taken, as `basic` always is.
@@ -31,14 +37,13 @@ impl PyToolkit {
 
     /// Switch groups on or off.
     ///
-    /// A name that no group has is ignored; `basic` is always on, which a warning in the log `toolcrib` says.
+    /// Unknown names are ignored. `basic` is always active: naming it logs a warning in `toolcrib`.
     ///
     /// Raises:
     ///     TypeError: If `group_names` is not a list of strings.
-    #[allow(clippy::needless_pass_by_value, reason = "pyo3 hands over what it has converted")]
     fn update_tool_groups(&self, py: Python<'_>, group_names: Vec<String>, active: bool) -> PyResult<()> {
         if group_names.iter().any(|name| name == BASIC) {
-            log::warning(py, "the 'basic' tool group is always active")?;
+            log_warning(py, "the 'basic' tool group is always active")?;
         }
         self.registry().set_active(group_names.iter().map(String::as_str), active);
         Ok(())
@@ -46,11 +51,11 @@ impl PyToolkit {
 
     /// Remove groups together with their tools.
     ///
-    /// A name that no group has is ignored.
+    /// Unknown names are ignored.
     ///
     /// Raises:
     ///     TypeError: If `group_names` is neither a string nor a list of strings.
-    ///     BasicGroupError: If `basic` is among them; then nothing is removed.
+    ///     BasicGroupError: If `basic` is among them. Then nothing is removed.
     fn remove_tool_groups(&self, group_names: &Bound<'_, PyAny>) -> PyResult<()> {
         let names: Vec<String> = if let Ok(name) = group_names.cast::<PyString>() {
             vec![name.extract()?]
@@ -63,7 +68,7 @@ impl PyToolkit {
                 ))
             })?
         };
-        // Bound to a name, so that the tools are dropped after the lock is.
+        // Bound to a name, so that the tools are dropped after the lock is released.
         let removed = self.registry().remove_groups(&names)?;
         drop(removed);
         Ok(())
@@ -74,14 +79,291 @@ impl PyToolkit {
         self.registry().activated_notes()
     }
 
-    /// Join the notes of the active groups, or of those that are named, whether they are active or not.
+    /// Join the notes of the active groups, or of the named ones, even if they are inactive.
     ///
     /// Raises:
-    ///     UnknownGroupError: If a name is not that of a group.
+    ///     UnknownGroupError: If a group is unknown.
     #[pyo3(signature = (group_names=None))]
-    #[allow(clippy::needless_pass_by_value, reason = "pyo3 hands over what it has converted")]
     fn get_tool_group_notes(&self, group_names: Option<Vec<String>>) -> PyResult<String> {
         let registry = self.registry();
         Ok(group_names.map_or_else(|| Ok(registry.activated_notes()), |names| registry.notes_of(&names))?)
+    }
+}
+
+impl PyToolkit {
+    /// Reads the members of a new group: names of tools, and callables that become tools.
+    fn read_members<'py>(
+        &self,
+        py: Python<'py>,
+        id: &str,
+        tools: &Bound<'py, PyAny>,
+    ) -> PyResult<Vec<Member<Py<PyTool>>>> {
+        let refused = |reason: String| Error::InvalidGroup { id: id.to_owned(), reason };
+        let is_text = tools.is_instance_of::<PyString>() || tools.is_instance_of::<PyBytes>();
+        let items = if is_text { None } else { tools.try_iter().ok() };
+        let items = items.ok_or_else(|| refused(format!("its tools must be a list, not {}", class_name(tools))))?;
+        let mut members = Vec::new();
+        for (index, item) in items.enumerate() {
+            let item = item?;
+            members.push(match item.cast::<PyString>() {
+                Ok(name) => Member::Known(name.to_str()?.to_owned()),
+                Err(_) if item.is_callable() => Member::New(self.new_member(py, &item)?),
+                Err(_) => {
+                    let what = format!("tool {index} is neither a name nor callable but {}", class_name(&item));
+                    return Err(refused(what).into());
+                }
+            });
+        }
+        Ok(members)
+    }
+
+    fn new_member<'py>(
+        &self,
+        py: Python<'py>,
+        function: &Bound<'py, PyAny>,
+    ) -> PyResult<crate::registry::Tool<Py<PyTool>>> {
+        let draft = ToolDraft::new(function, ToolOptions { include_long_description: true, ..ToolOptions::default() })?;
+        let is_meta = is_meta_tool_of(self, draft.function())?;
+        let name: Arc<str> = draft.name().into();
+        // The registry adds it to the new group.
+        let basic = self.registry().group(BASIC)?;
+        let permissions = self.permissions(py).clone().unbind();
+        let tool = draft.finish(py, name, basic, self.behaviour(), permissions, is_meta)?;
+        Ok(PyTool::entry(Py::new(py, tool)?))
+    }
+}
+
+#[pymethods]
+impl PyToolkit {
+    /// Add a group together with its tools, or replace the one that has the id.
+    ///
+    /// A tool may be in several groups: it stays in those that it is in, and can be called while any of its groups is
+    /// active. Replacing a group logs a warning in `toolcrib` and removes the tools that are in no other group. A
+    /// registration that fails changes nothing.
+    ///
+    /// Args:
+    ///     id: The group's id, which is its name everywhere else.
+    ///     description: The purpose of the group.
+    ///     tools: Names of registered tools, and callables to register.
+    ///     reserved: Refuse to register or unregister the id from now on.
+    ///     active: List its tools and allow their calls.
+    ///     notes: Notes on the use of its tools; see `get_activated_notes`.
+    ///
+    /// Raises:
+    ///     ReservedGroupError: If the id is reserved, as `basic` always is.
+    ///     InvalidGroupError: If `tools` is not a list of these, or a name is unknown.
+    ///     DuplicateToolError: If a callable has the name of a tool in another group.
+    ///     ToolcribError: If a callable cannot be registered; see `register_tool_function`.
+    #[pyo3(
+        signature = (id, description="", tools=None, *, reserved=false, active=true, notes=None),
+        text_signature = "($self, id, description='', tools=(), *, reserved=False, active=True, notes=None)"
+    )]
+    #[allow(clippy::too_many_arguments, reason = "each is a parameter of its own")]
+    fn register_group<'py>(
+        &self,
+        py: Python<'py>,
+        id: &str,
+        description: &str,
+        tools: Option<&Bound<'py, PyAny>>,
+        reserved: bool,
+        active: bool,
+        notes: Option<String>,
+    ) -> PyResult<()> {
+        self.registry().may_register(id)?;
+        let mut members = tools.map_or_else(|| Ok(Vec::new()), |tools| self.read_members(py, id, tools))?;
+        let state = GroupState { name: id.to_owned(), description: description.to_owned(), notes, active };
+        let registered = {
+            let mut registry = self.registry();
+            let registered = registry.register_group(state, &mut members)?;
+            if reserved {
+                registry.reserve_group(id)?;
+            }
+            registered
+        };
+        if registered.is_replaced {
+            log_warning(py, &format!("duplicate_group_id: tool group '{id}' was registered before and is replaced"))?;
+        }
+        Ok(())
+    }
+
+    /// Remove a group, and the tools that are in no other group.
+    ///
+    /// Raises:
+    ///     ReservedGroupRemovalError: If the group is reserved, as `basic` always is.
+    ///     UnknownGroupError: If there is no such group.
+    fn unregister_group(&self, id: &str) -> PyResult<()> {
+        // Bound to a name, so that the tools are dropped after the lock is released.
+        let removed = self.registry().unregister_group(id)?;
+        drop(removed);
+        Ok(())
+    }
+
+    /// Describe all groups: `basic` first, then in the order of their creation.
+    ///
+    /// Returns:
+    ///     A dictionary for each, with `id`, `description`, `tools` (their names), `tool_count`, `reserved` and `active`.
+    fn list_groups<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let groups: Vec<_> = {
+            let registry = self.registry();
+            let ids = registry.group_ids().filter_map(|id| registry.group(id).ok());
+            let tools = |id: &str| registry.members(id).map(str::to_owned).collect::<Vec<_>>();
+            ids.map(|group| (tools(group.name()), registry.is_reserved(group.name()), group)).collect()
+        };
+        let list = PyList::empty(py);
+        for (tools, reserved, group) in groups {
+            let entry = PyDict::new(py);
+            entry.set_item("id", group.name())?;
+            entry.set_item("description", group.description())?;
+            entry.set_item("tool_count", tools.len())?;
+            entry.set_item("tools", tools)?;
+            entry.set_item("reserved", reserved)?;
+            entry.set_item("active", group.is_active())?;
+            list.append(entry)?;
+        }
+        Ok(list)
+    }
+
+    /// Return the group to which a tool was added last; None if it is in none.
+    fn tool_group(&self, name: &str) -> Option<String> {
+        self.registry().holder(name).map(str::to_owned)
+    }
+
+    /// Return all groups of a tool, the one to which it was added last at the end.
+    fn tool_groups_of(&self, name: &str) -> Vec<String> {
+        self.registry().holders(name).map(str::to_owned).collect()
+    }
+
+    /// Return True if a tool is in one of these groups, even if they are inactive.
+    ///
+    /// Raises:
+    ///     TypeError: If `ids` is not a list of strings.
+    fn is_tool_in_groups(&self, name: &str, ids: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let ids: Vec<String> = name_list("ids", ids)?;
+        Ok(self.registry().is_in(name, ids.iter().map(String::as_str)))
+    }
+
+    /// Return the ids of all groups: `basic` first, then in the order of their creation.
+    fn all_group_ids(&self) -> Vec<String> {
+        self.registry().group_ids().map(str::to_owned).collect()
+    }
+}
+
+impl PyToolkit {
+    /// Finds the tool of a call through a view.
+    pub(crate) fn admit_in<'py>(&self, py: Python<'py>, name: &str, view: &View) -> Result<Bound<'py, PyTool>, Reply> {
+        match self.registry().admit(name, Some(view)) {
+            Ok(tool) => Ok(tool.body.bind(py).clone()),
+            Err(denial) => Err(Reply::refusing(name, &denial)),
+        }
+    }
+
+    /// The tools that a view lists, with the revision of the toolkit.
+    pub(crate) fn listed_in(&self, py: Python<'_>, view: &View) -> (u64, Vec<Py<PyTool>>) {
+        let registry = self.registry();
+        let tools = view.listed(&registry).into_iter().map(|tool| tool.body.clone_ref(py)).collect();
+        (registry.revision(), tools)
+    }
+
+    /// A number that changes whenever the listing may have changed.
+    pub(crate) fn revision(&self) -> u64 {
+        self.registry().revision()
+    }
+
+    /// Calls a function with the locked registry. It must not run Python code.
+    pub(crate) fn with_registry<R>(&self, function: impl FnOnce(&Registry<Py<PyTool>>) -> R) -> R {
+        function(&self.registry())
+    }
+
+    /// The parameters of the meta tool in a view.
+    pub(crate) fn switches_in(&self, view: &View) -> Map<String, Value> {
+        self.registry().switches_in(view)
+    }
+
+    /// Switches the groups of a view as a model asked for.
+    pub(crate) fn equip_in(&self, view: &View, switches: &[(String, Switch)]) -> Result<String, String> {
+        self.registry().equip_in(view, switches)
+    }
+
+    /// Finds a group that a view shows.
+    pub(crate) fn group_in(&self, name: &str, view: &View) -> Option<Arc<Group>> {
+        let registry = self.registry();
+        view.groups(&registry).find(|group| group.name() == name).cloned()
+    }
+}
+
+#[pymethods]
+impl PyToolkit {
+    /// Select a part of the toolkit: exactly the tools that the view lists can be called through it.
+    ///
+    /// A view is live and cheap: it holds no tools, only the selection. A tool is selected if it matches all arguments. An
+    /// empty list selects nothing, and an unknown name selects nothing until it is registered.
+    ///
+    /// Args:
+    ///     groups: The groups whose tools are visible while they are active. `basic` is visible only if it is named.
+    ///     names: The tools that are visible.
+    ///     exclude: The tools that are hidden.
+    ///     tags: Tags of which a tool must have one.
+    ///     caller: The name of the caller, for policies and audits.
+    ///
+    /// Raises:
+    ///     TypeError: If one of the lists is not a list of strings.
+    #[pyo3(
+        signature = (groups=None, names=None, exclude=None, tags=None, *, caller=None),
+        text_signature = "($self, groups=None, names=None, exclude=(), tags=None, *, caller=None)"
+    )]
+    fn view(
+        slf: &Bound<'_, Self>,
+        groups: Option<&Bound<'_, PyAny>>,
+        names: Option<&Bound<'_, PyAny>>,
+        exclude: Option<&Bound<'_, PyAny>>,
+        tags: Option<&Bound<'_, PyAny>>,
+        caller: Option<String>,
+    ) -> PyResult<PyToolkitView> {
+        let view = View::default().narrowed(filter(groups, names, exclude, tags)?);
+        Ok(PyToolkitView::new(slf.clone().unbind(), view, caller))
+    }
+
+    /// Select the tools that a role may use: those of its groups, or of the default ones if it names none.
+    ///
+    /// The view of a name follows the role: a change by `Roles.update` takes effect at once, and after its removal the view
+    /// shows nothing. The view of an unknown name and of None shows nothing either. The role `root` has exactly the group
+    /// `org_management`.
+    ///
+    /// Args:
+    ///     role: The name of a role, or a role.
+    ///     roles: The roles in which the name is looked up, with the default groups.
+    ///     caller: The name of the caller; that of the role if it is not given.
+    ///
+    /// Raises:
+    ///     TypeError: If `role` is anything else.
+    #[pyo3(signature = (role, roles=None, *, caller=None))]
+    fn view_for(
+        slf: &Bound<'_, Self>,
+        role: &Bound<'_, PyAny>,
+        roles: Option<&Bound<'_, PyRoles>>,
+        caller: Option<String>,
+    ) -> PyResult<PyToolkitView> {
+        let (view, name) = if role.is_none() {
+            (Filter::nothing().into(), None)
+        } else if let Ok(role) = role.cast::<PyRole>() {
+            let role = role.get().role();
+            let view = match roles {
+                Some(roles) => role.view(roles.get().lock().default_groups()),
+                None => role.view(None),
+            };
+            (view, Some(role.name.clone()))
+        } else if let Ok(name) = role.cast::<PyString>() {
+            // A string that is not valid Unicode is not a name.
+            let name = name.to_string_lossy();
+            let view = match roles {
+                Some(roles) => roles.get().lock().view(&name),
+                None => crate::registry::Roles::default().view(&name),
+            };
+            (view, Some(name.into_owned()))
+        } else {
+            let kind = role.get_type().qualname()?;
+            return Err(PyTypeError::new_err(format!("role must be a Role, its name or None, not {kind}")));
+        };
+        Ok(PyToolkitView::new(slf.clone().unbind(), view, caller.or(name)))
     }
 }

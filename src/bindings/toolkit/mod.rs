@@ -1,69 +1,64 @@
-//! `Toolkit`: the registry, and the one way to call. Its methods are in one file for each of their subjects.
-#![allow(
-    clippy::doc_markdown,
-    reason = "what `help()` shows is Python's documentation, where sections list bare names"
-)]
+//! `Toolkit`: the registry of tools, and the methods that Python users call. `call_tool_function` is in [`super::call`].
+//!
+//! - here: the class itself, its switches, and the live mappings of tools and groups;
+//! - `registration` adds and removes tools, `extend` adds extended models, the meta tool and middlewares;
+//! - `groups` manages groups and makes views;
+//! - `describe` writes the schemas of tools for models;
+//! - `permission` holds the policy, the approver and the audit, and the calls that wait for approval;
+//! - `state` saves and restores groups, and manages skills.
 
-mod background;
 mod describe;
-mod dialect;
 mod extend;
 mod groups;
-mod mappings;
-mod membership;
-mod meta;
-mod middleware;
 mod permission;
 mod registration;
-mod skills;
 mod state;
-mod tell;
-mod view;
 
 use std::sync::atomic::AtomicBool;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use pyo3::exceptions::PyValueError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
+use pyo3::types::{IntoPyDict, PyBytes, PyDict, PyList, PyString, PyTuple};
 
-pub(crate) use meta::wanted;
+pub(crate) use extend::group_switches;
 
 use super::background::PyTaskBoard;
+use super::group::{PyToolGroup, groups_by_name};
+use super::parameters::choice;
 use super::policy::{AuditSink, PyApprovals, PyPermissions, PyPolicy};
-use super::register::Behaviour;
+use super::registration::Behaviour;
 use super::tool::PyTool;
 use crate::call::repair::RepairMode;
-use crate::call::{Answer, ArgumentMode, ErrorMode, RunIn};
-use crate::registry::Registry;
+use crate::call::{ArgumentMode, ErrorMode, Reply, RunIn};
+use crate::registry::{BASIC, Group, Registry};
 use crate::skill::Skills;
 
-/// Keep tools, tell a model about them, and call them.
+/// Keep tools, describe them to a model, and call them.
 ///
-/// A toolkit may be used from several threads and event loops at once. It is always true, also when it is empty.
+/// A toolkit may be used from several threads and event loops at once. It is always true, even if it is empty.
 #[pyclass(name = "Toolkit", module = "toolcrib._core", frozen, subclass, weakref)]
 pub(crate) struct PyToolkit {
     registry: Mutex<Registry<Py<PyTool>>>,
     /// Set by `__init__`, so that a subclass may have a constructor of its own.
     behaviour: Mutex<Behaviour>,
-    /// The serialised listing with the revision it was made at.
+    /// The serialised listing, with the revision for which it was made.
     listing: Mutex<Option<(u64, Py<PyBytes>)>>,
-    /// Whether an extended model that does not fit is told of only where the schema is read, as AgentScope does.
-    tells_conflicts_late: AtomicBool,
-    /// The folders of instructions, and how the agent is told about them.
+    /// True if an extended model that does not fit raises only where the schema is read, as in AgentScope.
+    defers_conflicts: AtomicBool,
+    /// The skills, with the templates of their prompt.
     skills: Mutex<Skills>,
-    /// What runs in the background, once something has.
+    /// The background tasks, made when the first one starts.
     tasks: OnceLock<Py<PyTaskBoard>>,
-    /// What it shares with its tools.
+    /// The permissions, which it shares with its tools.
     permissions: Py<PyPermissions>,
-    /// The middlewares, outermost first; a list of Python's that is made when it is first asked for.
+    /// The middlewares, outermost first, in a Python list that is made on first use.
     middlewares: OnceLock<Py<PyList>>,
 }
 
 impl PyToolkit {
     fn registry(&self) -> MutexGuard<'_, Registry<Py<PyTool>>> {
-        // The registry is whole between any two of its methods, also when a panic came in between.
+        // Each method leaves the registry consistent, even after a panic.
         self.registry.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -71,34 +66,30 @@ impl PyToolkit {
         *self.behaviour.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What a model is told about a tool, whether its group is on or not.
+    /// The description of a tool, even if its group is inactive.
     pub(crate) fn description(&self, name: &str) -> Option<String> {
         let registry = self.registry();
         registry.find(name)?.body.get().schema.description()
     }
 
-    /// What the toolkit shares with its tools.
+    /// The permissions, which the toolkit shares with its tools.
     pub(crate) fn permissions<'py>(&self, py: Python<'py>) -> &Bound<'py, PyPermissions> {
         self.permissions.bind(py)
     }
 
-    /// Finds a tool, whether its group is on or not.
+    /// Finds a tool, even if its group is inactive.
     pub(crate) fn find<'py>(&self, py: Python<'py>, name: &str) -> Option<Bound<'py, PyTool>> {
         self.registry().find(name).map(|tool| tool.body.bind(py).clone())
     }
 
-    /// Finds the tool of a call and sees whether a group of it is on.
+    /// Finds the tool of a call, if one of its groups is active.
     #[inline]
-    pub(crate) fn admit<'py>(&self, py: Python<'py>, name: &str) -> Result<Bound<'py, PyTool>, Answer> {
+    pub(crate) fn admit<'py>(&self, py: Python<'py>, name: &str) -> Result<Bound<'py, PyTool>, Reply> {
         match self.registry().admit(name, None) {
             Ok(tool) => Ok(tool.body.bind(py).clone()),
-            Err(denial) => Err(Answer::refusing(name, &denial)),
+            Err(denial) => Err(Reply::refusing(name, &denial)),
         }
     }
-}
-
-fn choice<T>(option: &str, word: &str, parsed: Option<T>, choices: &str) -> PyResult<T> {
-    parsed.ok_or_else(|| PyValueError::new_err(format!("{option} must be {choices}, not '{word}'")))
 }
 
 #[pymethods]
@@ -115,7 +106,7 @@ impl PyToolkit {
             registry: Mutex::default(),
             behaviour: Mutex::default(),
             listing: Mutex::default(),
-            tells_conflicts_late: AtomicBool::new(false),
+            defers_conflicts: AtomicBool::new(false),
             skills: Mutex::default(),
             tasks: OnceLock::new(),
             permissions: Py::new(arguments.py(), PyPermissions::default())?,
@@ -123,7 +114,7 @@ impl PyToolkit {
         })
     }
 
-    /// What the toolkit shares with its tools about who may do what, and who hears of it.
+    /// The policy, the approvals and the listeners, which the toolkit shares with its tools.
     #[getter]
     fn _permissions<'py>(&self, py: Python<'py>) -> Bound<'py, PyPermissions> {
         self.permissions.bind(py).clone()
@@ -169,17 +160,16 @@ impl PyToolkit {
         Ok(())
     }
 
-    /// Remove all tools and all groups but `basic`; skills and middlewares stay.
+    /// Remove all tools and all groups except `basic`; skills and middlewares stay.
     fn clear(&self) {
         let removed = self.registry().clear();
         drop(removed);
     }
 
-    #[allow(clippy::needless_pass_by_value, reason = "the signature that pyo3 asks for")]
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(self.tasks.get())?;
         visit.call(&self.permissions)?;
-        // A thread that holds the lock is using the toolkit, which is then not garbage.
+        // While a thread holds the lock, it uses the toolkit, which is then not garbage.
         if let Ok(registry) = self.registry.try_lock() {
             registry.tools().try_for_each(|tool| visit.call(&tool.body))?;
         }
@@ -189,5 +179,50 @@ impl PyToolkit {
 
     fn __clear__(&self) {
         self.clear();
+    }
+}
+
+#[pymethods]
+impl PyToolkit {
+    fn _find_tool(&self, name: &Bound<'_, PyString>) -> Option<Py<PyTool>> {
+        // A string that is not valid Unicode is not a name.
+        let text = name.to_str().ok()?;
+        self.registry().find(text).map(|tool| tool.body.clone_ref(name.py()))
+    }
+
+    fn _find_group(&self, name: &Bound<'_, PyString>) -> Option<PyToolGroup> {
+        let text = name.to_str().ok().filter(|text| *text != BASIC)?;
+        self.registry().group(text).ok().map(Into::into)
+    }
+
+    fn _all_tools<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let tools: Vec<Py<PyTool>> = self.registry().tools().map(|tool| tool.body.clone_ref(py)).collect();
+        tools.iter().map(|tool| (&*tool.get().name, tool)).into_py_dict(py)
+    }
+
+    fn _all_groups<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let groups: Vec<Arc<Group>> = self.registry().groups().cloned().collect();
+        groups_by_name(py, groups)
+    }
+}
+
+impl PyToolkit {
+    /// The background tasks of this toolkit and their results.
+    pub(crate) fn tasks<'py>(&self, py: Python<'py>) -> PyResult<&Bound<'py, PyTaskBoard>> {
+        if let Some(tasks) = self.tasks.get() {
+            return Ok(tasks.bind(py));
+        }
+        // Made outside of the cell: creating an object may run other Python code, which may get here again.
+        let tasks = Py::new(py, PyTaskBoard::default())?;
+        Ok(self.tasks.get_or_init(|| tasks).bind(py))
+    }
+}
+
+#[pymethods]
+impl PyToolkit {
+    /// The background tasks of this toolkit and their results.
+    #[getter]
+    fn _tasks<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTaskBoard>> {
+        self.tasks(py).cloned()
     }
 }

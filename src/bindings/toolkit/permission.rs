@@ -1,8 +1,5 @@
-//! Who may do what: the policy of a toolkit, whom it asks, where it keeps approvals and notes decisions.
-#![allow(
-    clippy::doc_markdown,
-    reason = "what `help()` shows is Python's documentation, where sections list bare names"
-)]
+//! The permissions of a toolkit: policy, approver, approvals and audit; and the calls of a toolkit or view that are checked
+//! without running, or resumed after an approval.
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -10,10 +7,11 @@ use pyo3::types::PyDict;
 use super::PyToolkit;
 use crate::bindings::call::{check, resumed};
 use crate::bindings::policy::{AuditSink, PyApprovals, PyPolicy};
+use crate::bindings::view::PyToolkitView;
 
 #[pymethods]
 impl PyToolkit {
-    /// The rules that every call is judged by; None if there are none.
+    /// The policy that decides about every call; None if there is none.
     #[getter]
     fn policy(&self, py: Python<'_>) -> Option<Py<PyPolicy>> {
         self.permissions.get().policy(py)
@@ -24,7 +22,7 @@ impl PyToolkit {
         self.permissions.get().set_policy(policy);
     }
 
-    /// Who is asked about calls that need approval; None if such a call ends with a pending value.
+    /// The function that approves calls; None if a call that needs approval ends with a pending value.
     #[getter]
     fn approver(&self, py: Python<'_>) -> Option<Py<PyAny>> {
         self.permissions.get().approver(py)
@@ -35,7 +33,7 @@ impl PyToolkit {
         self.permissions.get().set_approver(approver)
     }
 
-    /// After how many seconds no answer is a no; None to wait as long as it takes.
+    /// The seconds after which a missing answer denies the call; None to wait without limit.
     #[getter]
     fn approver_timeout(&self) -> Option<f64> {
         self.permissions.get().approver_timeout()
@@ -46,7 +44,7 @@ impl PyToolkit {
         self.permissions.get().set_approver_timeout(seconds)
     }
 
-    /// Whether nobody can be asked, so that what would need approval is denied at once.
+    /// True if calls that need approval are denied at once.
     #[getter]
     fn headless(&self) -> bool {
         self.permissions.get().core().is_headless()
@@ -57,7 +55,7 @@ impl PyToolkit {
         self.permissions.get().core().set_headless(headless);
     }
 
-    /// What makes pending calls and lets each be answered once; in memory unless it was set.
+    /// The store of pending calls, each of which can be answered once; in memory unless it was set.
     #[getter]
     fn approvals(&self, py: Python<'_>) -> PyResult<Py<PyApprovals>> {
         self.permissions.get().approvals(py)
@@ -68,7 +66,7 @@ impl PyToolkit {
         self.permissions.get().set_approvals(approvals);
     }
 
-    /// Where every decision is noted before it takes effect; None if nowhere.
+    /// The sink to which every decision is written before it takes effect; None if there is none.
     #[getter]
     fn audit(&self, py: Python<'_>) -> Option<Py<PyAny>> {
         self.permissions.get().audit(py).map(|sink| sink.given().clone_ref(py))
@@ -81,42 +79,53 @@ impl PyToolkit {
         Ok(())
     }
 
-    /// Forget what was allowed for this run: everything is asked about again.
+    /// Revoke the approvals for this run: all calls need approval again.
     fn end_run(&self) {
         self.permissions.get().core().grants().forget();
     }
-
-    /// Say what would become of a call; nothing runs, nobody is asked, and nothing is noted.
-    ///
-    /// Args:
-    ///     tool_call: The request, as `call_tool_function` takes it.
-    ///
-    /// Raises:
-    ///     TypeError: If `tool_call` can be no call at all.
-    fn check<'py>(slf: &Bound<'py, Self>, tool_call: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {
-        check(slf.as_any(), tool_call)
-    }
-
-    /// Go on with a call that ended with a pending value, once and in any process that shares the approvals.
-    ///
-    /// Args:
-    ///     pending: What was in the response's `metadata["pending"]`, or its JSON text.
-    ///     answer: `"once"`, `"run"`, `"always"`, `"no"`, `"cancel"`, a boolean, or an `Approval`.
-    ///     arguments: What to run it with instead; checked against the schema and the rules again.
-    ///     by: Who answered, for the audit.
-    ///
-    /// Raises:
-    ///     InvalidPendingError: If `pending` is no pending value.
-    ///     InvalidAnswerError: If `answer` is none. Edited arguments that do not fit raise it in the first step, before
-    ///         anything is used up.
-    #[pyo3(signature = (pending, answer, arguments=None, *, by=None))]
-    fn resume<'py>(
-        slf: &Bound<'py, Self>,
-        pending: &Bound<'py, PyAny>,
-        answer: &Bound<'py, PyAny>,
-        arguments: Option<&Bound<'py, PyAny>>,
-        by: Option<&str>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        resumed(slf.as_any(), pending, answer, arguments, by)
-    }
 }
+
+/// The methods that take the request of a call, which toolkits and views have in common.
+macro_rules! request_methods {
+    ($class:ident) => {
+        #[pymethods]
+        impl $class {
+            /// Return the decision about a call; nothing runs, is approved or is written to the audit.
+            ///
+            /// Args:
+            ///     tool_call: The request, as `call_tool_function` takes it.
+            ///
+            /// Raises:
+            ///     TypeError: If `tool_call` is not a call.
+            fn check<'py>(slf: &Bound<'py, Self>, tool_call: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {
+                check(slf.as_any(), tool_call)
+            }
+
+            /// Continue a call that ended with a pending value, once and in any process that shares the approvals.
+            ///
+            /// Args:
+            ///     pending: The value of the response's `metadata["pending"]`, or its JSON text.
+            ///     answer: `"once"`, `"run"`, `"always"`, `"no"`, `"cancel"`, a boolean, or an `Approval`.
+            ///     arguments: The arguments to run it with instead; checked against the schema and the rules again.
+            ///     by: The name of the approver, for the audit.
+            ///
+            /// Raises:
+            ///     InvalidPendingError: If `pending` is not a pending value.
+            ///     InvalidAnswerError: If `answer` is not an answer. Invalid `arguments` raise it in the first step,
+            ///         before the approval is used up.
+            #[pyo3(signature = (pending, answer, arguments=None, *, by=None))]
+            fn resume<'py>(
+                slf: &Bound<'py, Self>,
+                pending: &Bound<'py, PyAny>,
+                answer: &Bound<'py, PyAny>,
+                arguments: Option<&Bound<'py, PyAny>>,
+                by: Option<&str>,
+            ) -> PyResult<Bound<'py, PyAny>> {
+                resumed(slf.as_any(), pending, answer, arguments, by)
+            }
+        }
+    };
+}
+
+request_methods!(PyToolkit);
+request_methods!(PyToolkitView);

@@ -1,8 +1,4 @@
-//! Putting tools in and taking them out.
-#![allow(
-    clippy::doc_markdown,
-    reason = "what `help()` shows is Python's documentation, where sections list bare names"
-)]
+//! Registration and removal of tools.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,31 +6,33 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::{PyToolkit, choice};
+use super::PyToolkit;
 use crate::Error;
-use crate::bindings::log;
-use crate::bindings::register::{Draft, Wishes, namesake, suffix};
+use crate::bindings::log_warning;
+use crate::bindings::parameters::choice;
+use crate::bindings::registration::{
+    GivenOptions, ToolDraft, ToolOptions, is_meta_tool_of, parse_namesake, random_suffix,
+};
 use crate::bindings::tool::PyTool;
-use crate::bindings::traits::Said;
 use crate::call::RunIn;
 use crate::registry::{Group, Memberships, Registry};
 
-/// The name for a new tool, or none if the old one stays. The word for the strategy is read only if it is needed.
+/// The name of a new tool, or `None` if the existing one stays. The strategy is parsed only if the name is taken.
 fn name_for(registry: &Registry<Py<PyTool>>, wanted: &str, strategy: &str) -> PyResult<Option<Arc<str>>> {
     if registry.find(wanted).is_none() {
         return Ok(Some(wanted.into()));
     }
-    Ok(registry.name_for(wanted, namesake(strategy)?, suffix)?.map(Into::into))
+    Ok(registry.name_for(wanted, parse_namesake(strategy)?, random_suffix)?.map(Into::into))
 }
 
-/// The permission, if it is another one than that of a tool of which nothing is said.
-fn said_otherwise(permission: &str) -> Option<String> {
+/// The permission, unless it is the default.
+fn explicit_permission(permission: &str) -> Option<String> {
     (permission != "auto").then(|| permission.to_owned())
 }
 
 impl PyToolkit {
-    /// The groups of these names, each once and without the first one.
-    fn more_groups(&self, names: Vec<String>, first: &Arc<Group>) -> PyResult<Vec<Arc<Group>>> {
+    /// The groups of these names, without repetition and without the first one.
+    fn other_groups(&self, names: Vec<String>, first: &Arc<Group>) -> PyResult<Vec<Arc<Group>>> {
         let mut more: Vec<Arc<Group>> = Vec::with_capacity(names.len());
         for name in names {
             let group = self.registry().group(&name)?;
@@ -48,36 +46,36 @@ impl PyToolkit {
 
 #[pymethods]
 impl PyToolkit {
-    /// Make a callable a tool.
+    /// Register a callable as a tool.
     ///
-    /// What is passed in (a partial, a schema, a dictionary of presets) is copied and never changed, and a registration
-    /// that fails changes nothing.
+    /// Arguments (a partial, a schema, a dictionary of presets) are copied and never changed. A registration that fails
+    /// changes nothing.
     ///
     /// Args:
-    ///     tool_func: Anything that can be called. What a partial has bound is preset.
+    ///     tool_func: Any callable. The arguments that a partial has bound become presets.
     ///     group_name: The group it belongs to, which must exist.
-    ///     preset_kwargs: Arguments that the developer decides: the model can neither see nor send them.
-    ///     func_name: The name the model calls it by, instead of the callable's own.
-    ///     func_description: What the model is told, instead of the docstring's description.
-    ///     json_schema: What the model is told, instead of what the signature and the docstring say.
-    ///     include_long_description: Whether the paragraphs after the docstring's first are told.
-    ///     include_var_positional: Whether the model may send `*args`, as a list under that name.
-    ///     include_var_keyword: Whether the model may send `**kwargs`, as an object under that name.
+    ///     preset_kwargs: Arguments that the developer sets: the model can neither see nor send them.
+    ///     func_name: The name for the model, instead of the callable's own.
+    ///     func_description: The description for the model, instead of that in the docstring.
+    ///     json_schema: The schema for the model, instead of the one derived from the signature and the docstring.
+    ///     include_long_description: Include the paragraphs after the first one of the docstring.
+    ///     include_var_positional: Let the model send `*args`, as a list under that name.
+    ///     include_var_keyword: Let the model send `**kwargs`, as an object under that name.
     ///     postprocess_func: Called with the request block and each response; a true result is delivered instead.
-    ///     namesake_strategy: What to do when the name is taken: `"raise"`, `"skip"`, `"override"` or `"rename"`.
-    ///     async_execution: Whether a call is answered at once and goes on in the background; see `view_task`.
-    ///     run_in: Where it runs, instead of the toolkit's own choice: `"thread"`, `"inline"` or `"process"`.
-    ///     timeout: After how many seconds a call is ended.
-    ///     groups: More groups that it belongs to, which must exist.
-    ///     tags: Words that views and rules choose it by.
-    ///     kind: What it does to the world: `"read"`, `"edit"` (or `"write"`), `"delete"`, `"move"`, `"search"`,
+    ///     namesake_strategy: The action if the name is taken: `"raise"`, `"skip"`, `"override"` or `"rename"`.
+    ///     async_execution: Return from a call at once and continue it in the background; see `view_task`.
+    ///     run_in: The place where it runs, instead of the toolkit's default: `"thread"`, `"inline"` or `"process"`.
+    ///     timeout: The seconds after which a call is ended.
+    ///     groups: Further groups that it belongs to, which must exist.
+    ///     tags: Words by which views and rules select it.
+    ///     kind: The kind of effect that it has: `"read"`, `"edit"` (or `"write"`), `"delete"`, `"move"`, `"search"`,
     ///         `"execute"`, `"think"`, `"fetch"` or `"other"`.
-    ///     permission: `"auto"`, or `"confirm"` if somebody has to agree to each call.
-    ///     secrets: The parameters whose values are shown as `***` wherever calls are told of.
-    ///     aliases: Other names of parameters that a model may use by mistake, each with the right one.
+    ///     permission: `"auto"`, or `"confirm"` if each call needs approval.
+    ///     secrets: The parameters whose values are replaced by `***` in events, logs and approval requests.
+    ///     aliases: Names that a model may use by mistake, each with the name of the parameter.
     ///
     /// Raises:
-    ///     TypeError: If `tool_func` cannot be called, or an option has the wrong type.
+    ///     TypeError: If `tool_func` is not callable, or an option has the wrong type.
     ///     ValueError: If an option has a value that is not listed here.
     ///     ToolcribError: If the group, the name, the schema or an annotation is wrong; see `toolcrib.errors`.
     #[pyo3(signature = (
@@ -121,13 +119,13 @@ impl PyToolkit {
         aliases: Option<HashMap<String, String>>,
     ) -> PyResult<()> {
         let group = self.registry().group(group_name)?;
-        let more = self.more_groups(groups, &group)?;
+        let more = self.other_groups(groups, &group)?;
         let run_in = run_in
             .map(|word| choice("run_in", word, RunIn::parse(word), "'thread', 'inline' or 'process'"))
             .transpose()?;
-        let draft = Draft::new(
+        let draft = ToolDraft::new(
             tool_func,
-            Wishes {
+            ToolOptions {
                 presets: preset_kwargs,
                 name: func_name,
                 description: func_description,
@@ -139,12 +137,12 @@ impl PyToolkit {
                 run_in,
                 timeout,
                 async_execution,
-                said: Said { tags, kind, permission: said_otherwise(permission), secrets, aliases },
+                given: GivenOptions { tags, kind, permission: explicit_permission(permission), secrets, aliases },
             },
         )?;
-        let is_meta = self.is_own_reset(draft.function())?;
+        let is_meta = is_meta_tool_of(self, draft.function())?;
         let skipped =
-            |wanted: &str| log::warning(py, &format!("tool '{wanted}' is already registered, the new one is skipped"));
+            |wanted: &str| log_warning(py, &format!("tool '{wanted}' is already registered, the new one is skipped"));
         let Some(name) = name_for(&self.registry(), draft.name(), namesake_strategy)? else {
             return skipped(draft.name());
         };
@@ -154,7 +152,7 @@ impl PyToolkit {
         let body = Py::new(py, tool)?;
         let replaced = {
             let mut registry = self.registry();
-            // Python code has run since the name and the group were looked up, and in its pauses other threads.
+            // Python code has run since the lookup of the name and the groups, and perhaps other threads.
             for group in more.iter().chain([&group]) {
                 if !Arc::ptr_eq(&registry.group(group.name())?, group) {
                     return Err(Error::UnknownGroup { name: group.name().to_owned() }.into());
@@ -173,12 +171,12 @@ impl PyToolkit {
             registry.insert(PyTool::entry(body))
         };
         if replaced.is_some() {
-            log::warning(py, &format!("tool '{name}' was registered before and is replaced"))?;
+            log_warning(py, &format!("tool '{name}' was registered before and is replaced"))?;
         }
         Ok(())
     }
 
-    /// Take a tool out; calls that are running go on.
+    /// Remove a tool; running calls continue.
     ///
     /// Raises:
     ///     UnknownToolError: If there is no such tool and `allow_not_exist` is false.

@@ -1,23 +1,23 @@
-//! What a toolkit keeps over a restart: which groups are on, and in files all that can be said of groups.
-#![allow(
-    clippy::doc_markdown,
-    reason = "what `help()` shows is Python's documentation, where sections list bare names"
-)]
+//! Saving and restoring of groups, and skills.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
+use std::sync::{MutexGuard, PoisonError};
 
 use pyo3::prelude::*;
-use pyo3::types::{IntoPyDict, PyDict, PyList};
+use pyo3::types::{IntoPyDict, PyDict, PyList, PyString};
 
 use super::PyToolkit;
+use crate::bindings::log_warning;
 use crate::registry::{FORMAT, GroupState};
+use crate::skill::{Skill, Skills};
 use crate::store::{self, Disk};
 use crate::{Error, Result};
 
+/// The only key of a state.
 const KEY: &str = "active_groups";
 
-/// The list under the one key that a state has.
+/// The list of active groups in a state.
 fn active_groups<'py>(state_dict: &Bound<'py, PyAny>, strict: bool) -> PyResult<Bound<'py, PyList>> {
     let state = state_dict.cast::<PyDict>().ok();
     let groups = match state {
@@ -41,54 +41,52 @@ fn active_groups<'py>(state_dict: &Bound<'py, PyAny>, strict: bool) -> PyResult<
 
 #[pymethods]
 impl PyToolkit {
-    /// Say which groups are on, as AgentScope's sessions keep it.
+    /// Return the active groups in the format of AgentScope's sessions.
     ///
     /// Returns:
-    ///     `{"active_groups": [...]}`, with the names in the order the groups were created.
+    ///     `{"active_groups": [...]}`, with the names in the order of the groups' creation.
     fn state_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let active: Vec<String> = self.registry().active_groups().map(str::to_owned).collect();
         [(KEY, active)].into_py_dict(py)
     }
 
-    /// Switch on the groups that a state lists, and all others off; names that no group has are ignored.
+    /// Switch on the groups that a state lists, and switch off all others; unknown names are ignored.
     ///
     /// Raises:
-    ///     InvalidStateError: If it is no such state, or `strict` is true and it has other keys; then nothing changes.
+    ///     InvalidStateError: If it is not a valid state, or `strict` is true and it has other keys. Then nothing changes.
     #[pyo3(signature = (state_dict, strict=true))]
     fn load_state_dict(&self, state_dict: &Bound<'_, PyAny>, strict: bool) -> PyResult<()> {
         let groups = active_groups(state_dict, strict)?;
-        // What is not text names no group.
+        // An entry that is not a string is not the name of a group.
         let names: HashSet<String> = groups.iter().filter_map(|name| name.extract().ok()).collect();
         self.registry().set_active_groups(&names);
         Ok(())
     }
 
-    /// Keep the groups in a file: names, descriptions, notes, order, and which are on.
+    /// Save the groups to a file: names, descriptions, notes, order and activity.
     ///
-    /// The file is replaced in one step: whoever reads it, also after a crash, finds the old state or the new one.
-    /// Of several that save at once the last wins. Tools and skills are not saved; register them anew.
+    /// The file is replaced atomically: a reader finds the old state or the new one, even after a crash. Of several
+    /// concurrent saves the last wins. Tools and skills are not saved; register them again.
     ///
     /// Raises:
-    ///     FileAccessError: If the system refuses, as an `OSError` says.
-    ///     FileTooLargeError: If the state has more than 16 MiB.
-    #[allow(clippy::needless_pass_by_value, reason = "pyo3 hands over what it has converted")]
+    ///     FileAccessError: If the operating system refuses, with the fields of an `OSError`.
+    ///     FileTooLargeError: If the state is larger than 16 MiB.
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
         let groups = self.registry().group_states();
         Ok(py.detach(|| store::save(&Disk, &path, &FORMAT, &GroupState::write_all(&groups)))?)
     }
 
-    /// Make the groups what they were when the file was saved, in the order they had.
+    /// Restore the groups from a file, in their order.
     ///
-    /// A group that is not there is created, and one that is not in the file is switched off; tools stay.
+    /// Missing groups are created, and groups that are not in the file are switched off; tools stay.
     ///
     /// Raises:
     ///     MissingFileError: If there is no such file.
-    ///     FileAccessError: If the system refuses, as an `OSError` says.
-    ///     ForeignFileError: If it is not a file that `save` wrote.
-    ///     DamagedFileError: If it is not as it was written.
-    ///     NewerFileError: If a newer toolcrib wrote it.
-    ///     FileTooLargeError: If it has more than 16 MiB.
-    #[allow(clippy::needless_pass_by_value, reason = "pyo3 hands over what it has converted")]
+    ///     FileAccessError: If the operating system refuses, with the fields of an `OSError`.
+    ///     ForeignFileError: If it was not written by `save`.
+    ///     DamagedFileError: If it was modified or truncated.
+    ///     NewerFileError: If a newer version of toolcrib wrote it.
+    ///     FileTooLargeError: If it is larger than 16 MiB.
     fn load(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
         let groups = py.detach(|| -> Result<Vec<GroupState>> {
             let saved = store::load(&Disk, &path, &FORMAT)?;
@@ -97,5 +95,71 @@ impl PyToolkit {
         })?;
         self.registry().restore_groups(groups);
         Ok(())
+    }
+}
+
+impl PyToolkit {
+    pub(super) fn skills(&self) -> MutexGuard<'_, Skills> {
+        // Each method leaves the skills consistent, even after a panic.
+        self.skills.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A new dictionary of a skill.
+fn skill_to_python<'py>(py: Python<'py>, skill: &Skill) -> PyResult<Bound<'py, PyDict>> {
+    [("name", &skill.name), ("description", &skill.description), ("dir", &skill.dir)].into_py_dict(py)
+}
+
+#[pymethods]
+impl PyToolkit {
+    /// Add the skill in a folder, whose `SKILL.md` has `name` and `description` in its YAML front matter.
+    ///
+    /// Only the front matter is read, at most 64 KiB. The path of the folder is kept as given.
+    ///
+    /// Raises:
+    ///     SkillDirectoryError: If the folder does not exist.
+    ///     SkillFileError: If it has no file `SKILL.md`.
+    ///     SkillFrontMatterError: If the front matter lacks the two fields.
+    ///     DuplicateSkillError: If the name is taken.
+    fn register_agent_skill(&self, py: Python<'_>, skill_dir: PathBuf) -> PyResult<()> {
+        let dir = skill_dir.into_os_string().into_string().map_err(|dir| Error::SkillDirectory {
+            dir: dir.to_string_lossy().into_owned(),
+            reason: "the path is not valid text".to_owned(),
+        })?;
+        let skill = py.detach(|| Skill::read(&dir))?;
+        Ok(self.skills().insert(skill)?)
+    }
+
+    /// Remove a skill; an unknown name logs a warning in `toolcrib`.
+    fn remove_agent_skill(&self, py: Python<'_>, name: &str) -> PyResult<()> {
+        let removed = self.skills().remove(name);
+        match removed {
+            Some(_) => Ok(()),
+            None => log_warning(py, &format!("unknown agent skill '{name}', nothing is removed")),
+        }
+    }
+
+    /// Return the text about the skills for the system prompt.
+    ///
+    /// Returns:
+    ///     The instruction, and the template filled in for each skill; None if there are no skills.
+    fn get_agent_skill_prompt(&self) -> Option<String> {
+        self.skills().prompt()
+    }
+
+    fn _find_skill<'py>(&self, name: &Bound<'py, PyString>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        // A string that is not valid Unicode is not a name.
+        let Ok(text) = name.to_str() else { return Ok(None) };
+        let skill = self.skills().find(text).cloned();
+        skill.map(|skill| skill_to_python(name.py(), &skill)).transpose()
+    }
+
+    fn _all_skills<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let skills: Vec<Skill> = self.skills().all().cloned().collect();
+        let all = PyDict::new(py);
+        for skill in &skills {
+            all.set_item(&skill.name, skill_to_python(py, skill)?)?;
+        }
+        Ok(all)
     }
 }

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from toolcrib._core import ToolRoster
+from toolcrib._core import _ToolRoster
 from toolcrib.errors import InvalidGroupError, ReservedGroupError, ReservedGroupRemovalError, UnknownGroupError
 
 __all__ = ["BUILTIN_TOOL_GROUPS", "Outcome", "ToolGroupManager"]
@@ -58,7 +58,7 @@ class ToolGroupManager:
 
     def __init__(self, *, registerBuiltins: bool = True) -> None:
         """Begin with the builtin groups, or with none."""
-        self._roster = ToolRoster()
+        self._roster = _ToolRoster()
         if registerBuiltins:
             for id, (description, names) in BUILTIN_TOOL_GROUPS.items():
                 self.registerGroup(id, {"description": description, "tools": list(map(_placeholder, names))}, True)

@@ -15,11 +15,11 @@ use super::value::Arguments;
 use crate::bindings::call::python::attached;
 use crate::bindings::call::python::drive::{CallArguments, MOST_ARGUMENTS};
 use crate::bindings::call::state::State;
+use crate::bindings::json;
 use crate::bindings::json::entries_of;
+use crate::bindings::registration::{Parameter, ParameterKind, Signature};
 use crate::bindings::rule_value::rule_value;
 use crate::bindings::schema::{Fallback, fallback_of};
-use crate::bindings::signature::{Parameter, ParameterKind, Signature};
-use crate::bindings::{foreign, json};
 use crate::call::repair::RepairMode;
 use crate::call::{ArgumentMode, ArgumentRules, Behaviour, CheckedArguments, Repair, Reply};
 use crate::policy::Redaction;
@@ -345,7 +345,7 @@ impl Plan {
         notes: &impl ArgumentNotes,
     ) -> PyResult<Result<Bound<'py, PyDict>, Reply>> {
         let accepted = self.settled(input)?;
-        Ok(match self.rules().settle(accepted, |input| foreign::to_value(input.as_any()).ok()) {
+        Ok(match self.rules().settle(accepted, |input| json::from_object(input.as_any()).ok()) {
             Ok((input, repairs)) => {
                 notes.record(repairs);
                 Ok(input)
@@ -388,7 +388,7 @@ impl Plan {
         repairs: Vec<Repair>,
     ) -> PyResult<(String, Vec<Repair>)> {
         let (rules, accepted) = (self.rules(), self.settled(input)?);
-        Ok(rules.explain(rules.redacted(repairs), accepted, |input| foreign::to_value(input.as_any()).ok()))
+        Ok(rules.explain(rules.redacted(repairs), accepted, |input| json::from_object(input.as_any()).ok()))
     }
 
     fn with_made_defaults<'py>(
@@ -419,7 +419,7 @@ impl Plan {
         let check = |input: &Bound<'py, PyAny>, mode| -> PyResult<_> {
             Ok(self.arguments.settle(input.cast::<PyDict>()?, mode, hidden)?.map(Bound::into_any))
         };
-        let to_value = |input: &Bound<'py, PyAny>| foreign::to_value(input).ok();
+        let to_value = |input: &Bound<'py, PyAny>| json::from_object(input).ok();
         let accepted = self.rules().accept(input.as_any(), check, to_value, |it| json::to_python(input.py(), &it))?;
         accepted
             .map(|(accepted, repairs)| Ok((accepted.cast_into::<PyDict>()?, repairs)))

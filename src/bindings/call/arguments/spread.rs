@@ -5,8 +5,8 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 
+use crate::bindings::registration::{ParameterKind, Signature};
 use crate::bindings::schema::{Fallback, fallback_of};
-use crate::bindings::signature::{ParameterKind, Signature};
 use crate::schema::check::Problem;
 
 /// The call of a function whose parameters do not map one to one to the arguments that the model sends.

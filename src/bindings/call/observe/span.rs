@@ -20,8 +20,8 @@ use crate::bindings::call::python::slot::{GilGuarded, Slot};
 use crate::bindings::call::request::Peeked;
 use crate::bindings::call::state::{Phase, State, Step};
 use crate::bindings::call::task;
+use crate::bindings::into_response;
 use crate::bindings::trace::Tracer;
-use crate::bindings::value;
 use crate::trace::{Outcome, RustSpan, is_watched};
 
 /// The span of one call, for every tracer: OpenTelemetry in Python, `tracing` in Rust, listeners of the toolkit.
@@ -134,7 +134,7 @@ impl Span {
             Outcome::Cancelled
         } else {
             let class = error.get_type(py).name().map_or_else(|_| "_OTHER".to_owned(), |name| name.to_string());
-            Outcome::Raised { class, message: value::error_text(py, error) }
+            Outcome::Raised { class, message: into_response::error_text(py, error) }
         };
         self.outcome.replace(Some(outcome));
         if self.is_recording

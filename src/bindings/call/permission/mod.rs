@@ -21,10 +21,10 @@ use super::python::drive::{Sent, await_iter, send};
 use super::request::Peeked;
 use super::state::{Early, Phase, State, Step};
 use crate::bindings::imported::{APPROVAL_REQUEST, ASK_APPROVER};
+use crate::bindings::into_response::error_text;
 use crate::bindings::policy::{ToolView, answer_of};
 use crate::bindings::tool::PyTool;
-use crate::bindings::value::error_text;
-use crate::bindings::{json, log, response};
+use crate::bindings::{json, log_warning, response};
 use crate::call::{ApprovalRequest, CallInfo, CheckedArguments, Next, PermissionStage, Preview, Reply, Unfit, Waiting};
 use crate::policy::{Answer, Pending};
 
@@ -302,7 +302,7 @@ fn request_to_python<'py>(py: Python<'py>, request: &ApprovalRequest) -> PyResul
 
 /// Logs a warning for the developer.
 fn warn(py: Python<'_>, text: &str) {
-    if let Err(error) = log::warning(py, text) {
+    if let Err(error) = log_warning(py, text) {
         error.write_unraisable(py, None);
     }
 }

@@ -13,9 +13,9 @@ use crate::Error;
 use crate::bindings::call::python::object;
 use crate::bindings::call::request::{NO_CALL, block, is_readable};
 use crate::bindings::call::state::{Early, Origin, State};
+use crate::bindings::into_response::error_text;
 use crate::bindings::json;
 use crate::bindings::policy::{answer_of, value_of};
-use crate::bindings::value::error_text;
 use crate::call::{CallInfo, Outlook};
 use crate::policy::Pending;
 

@@ -15,7 +15,7 @@ use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 use super::super::request::{NO_CALL, is_readable};
 use super::super::state::{Origin, State};
 use super::{attached, object};
-use crate::bindings::dialect::Named;
+use crate::bindings::dialect::DialectName;
 use crate::bindings::response::{FIELDS, PyToolResponse};
 use crate::bindings::toolkit::PyToolkit;
 use crate::bindings::view::PyToolkitView;
@@ -96,10 +96,10 @@ unsafe extern "C" fn call_tool_function(
             return stream(py, Ok(State::stream(origin(py, toolkit), request)));
         }
         let given = if names.is_null() { 0 } else { ffi::PyTuple_GET_SIZE(names) };
-        let named = |index| Bound::<PyAny>::from_borrowed_ptr(py, ffi::PyTuple_GET_ITEM(names, index));
+        let keyword = |index| Bound::<PyAny>::from_borrowed_ptr(py, ffi::PyTuple_GET_ITEM(names, index));
         let value = |index| Bound::<PyAny>::from_borrowed_ptr(py, *arguments.offset(index));
         let positional: Vec<_> = (0..count).map(value).collect();
-        let keywords: Vec<_> = (0..given).map(|index| (named(index), value(count + index))).collect();
+        let keywords: Vec<_> = (0..given).map(|index| (keyword(index), value(count + index))).collect();
         attached(py, |py| stream(py, call_as_written(origin(py, toolkit), positional, keywords)))
     }
 }
@@ -130,7 +130,7 @@ fn call_as_written<'py>(
     }
     let state = State::stream(origin, request);
     Ok(match dialect {
-        Some(dialect) => state.in_dialect(dialect.extract::<Named>()?.0),
+        Some(dialect) => state.in_dialect(dialect.extract::<DialectName>()?.0),
         None => state,
     })
 }

@@ -1,4 +1,4 @@
-//! From a callable and the developer's wishes to a tool: the first half of the one path.
+//! The registration of a tool: from a callable and its options to the tool.
 
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
@@ -8,126 +8,98 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyCFunction, PyDict, PyString};
 
-use super::call::{Handling, Plan};
-use super::callable::Callable;
-use super::described::Described;
-use super::json as bridge;
-use super::meta::open;
-use super::native::PyNativeTool;
-use super::policy::PyPermissions;
-use super::schema::{Wanted, describe};
-use super::tool::{PyTool, place};
-use super::traits::{Said, Tags, Traits};
-use crate::call::repair::RepairMode;
-use crate::call::{ArgumentMode, ErrorMode, ID_LETTERS, RunIn};
+use super::callable::{Callable, SelfDescribing};
+use super::meta::with_any_switch;
+use super::options::{Behaviour, Tags, ToolOptions, ToolTraits};
+use crate::bindings::call::{Handling, Plan};
+use crate::bindings::dialect::DialectCache;
+use crate::bindings::json::{self, entries_of};
+use crate::bindings::native::PyNativeTool;
+use crate::bindings::policy::PyPermissions;
+use crate::bindings::schema::{DescribeOptions, describe};
+use crate::bindings::tool::{PyTool, effective_run_in};
+use crate::call::{ID_LETTERS, RunIn};
 use crate::policy::AllowCache;
 use crate::registry::{Memberships, NameConflict, check_name};
 use crate::schema::{Document, Entries, FunctionSchema, Node};
 use crate::{Error, Result};
 
-/// The switches of a toolkit.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Behaviour {
-    pub(crate) arguments: ArgumentMode,
-    pub(crate) repair: RepairMode,
-    pub(crate) errors: ErrorMode,
-    pub(crate) run_in: RunIn,
-}
-
-/// What the developer says about a tool.
-#[allow(clippy::struct_excessive_bools, reason = "each is a parameter of its own")]
-#[derive(Default)]
-pub(crate) struct Wishes<'py> {
-    pub(crate) presets: Option<Bound<'py, PyDict>>,
-    pub(crate) name: Option<String>,
-    pub(crate) description: Option<String>,
-    pub(crate) schema: Option<Bound<'py, PyAny>>,
-    pub(crate) include_long_description: bool,
-    pub(crate) include_var_positional: bool,
-    pub(crate) include_var_keyword: bool,
-    pub(crate) postprocess: Option<Py<PyAny>>,
-    pub(crate) run_in: Option<RunIn>,
-    pub(crate) timeout: Option<f64>,
-    pub(crate) async_execution: bool,
-    pub(crate) said: Said,
-}
-
-/// A tool that only lacks its place in the registry.
-pub(crate) struct Draft<'py> {
+/// A tool without its final name and its groups.
+pub(crate) struct ToolDraft<'py> {
     callable: Callable<'py>,
-    /// With `name` only if that is another one than the callable's own.
-    wishes: Wishes<'py>,
+    /// `name` is set only if it differs from the callable's own.
+    options: ToolOptions<'py>,
     presets: Bound<'py, PyDict>,
     function: Entries,
     is_supplied: bool,
     tags: Tags,
-    traits: Traits,
-    /// The MCP server it comes from.
+    traits: ToolTraits,
+    /// The MCP server that provides it.
     server: Option<String>,
 }
 
-impl<'py> Draft<'py> {
-    /// Works out everything about a tool but its final name.
-    pub(crate) fn new(tool: &Bound<'py, PyAny>, mut wishes: Wishes<'py>) -> PyResult<Self> {
+impl<'py> ToolDraft<'py> {
+    /// Reads the callable, and derives or checks the schema.
+    pub(crate) fn new(tool: &Bound<'py, PyAny>, mut options: ToolOptions<'py>) -> PyResult<Self> {
         let py = tool.py();
-        let supplied = match &wishes.schema {
-            // An empty schema means: derive it.
-            Some(schema) if schema.is_truthy()? => Some(function_of(schema)?),
+        let supplied = match &options.schema {
+            // An empty schema is derived like a missing one.
+            Some(schema) if schema.is_truthy()? => Some(function_part(schema)?),
             _ => None,
         };
         let mut callable = Callable::read(tool)?;
         let native = callable.function.cast::<PyNativeTool>().ok();
         if let Some(native) = native {
-            native.get().complete(&mut wishes);
+            native.get().complete(&mut options);
         }
-        // A partial around a native tool says nothing of itself.
-        let described = Described::read(native.map_or(tool, |native| native.as_any()))?;
+        // A partial around a native tool has no description of its own.
+        let described = SelfDescribing::read(native.map_or(tool, |native| native.as_any()))?;
         let (supplied, server) = match described {
-            Some(Described { name, schema, server, permission }) => {
+            Some(SelfDescribing { name, schema, server, permission }) => {
                 callable.name = name;
-                // The stricter of the two holds, and "auto" is also what it is where nothing was said.
-                if permission.is_some() && wishes.said.permission.as_deref().is_none_or(|word| word == "auto") {
-                    wishes.said.permission = permission;
+                // The stricter of the two applies; "auto" is also the default.
+                if permission.is_some() && options.given.permission.as_deref().is_none_or(|word| word == "auto") {
+                    options.given.permission = permission;
                 }
-                (Some(supplied.map_or_else(|| function_of(&schema), Ok)?), server)
+                (Some(supplied.map_or_else(|| function_part(&schema), Ok)?), server)
             }
             None => (supplied, None),
         };
-        let presets = presets_of(&callable, wishes.presets.as_ref())?;
-        if let Some(postprocess) = wishes.postprocess.as_ref().filter(|function| !function.bind(py).is_callable()) {
+        let presets = presets_of(&callable, options.presets.as_ref())?;
+        if let Some(postprocess) = options.postprocess.as_ref().filter(|function| !function.bind(py).is_callable()) {
             let class = postprocess.bind(py).get_type().qualname()?;
             return Err(PyTypeError::new_err(format!("postprocess_func must be callable, not {class}")));
         }
-        wishes.name = wishes.name.filter(|name| !name.is_empty());
-        let name = wishes.name.as_deref().unwrap_or(&callable.name);
+        options.name = options.name.filter(|name| !name.is_empty());
+        let name = options.name.as_deref().unwrap_or(&callable.name);
         check_name(name)?;
         let is_supplied = supplied.is_some();
         let mut function = match supplied {
             Some(mut function) => {
-                hide(&mut function, name, &presets)?;
+                hide_presets(&mut function, name, &presets)?;
                 function
             }
-            None => derive(py, &callable, name, &wishes, &presets)?,
+            None => derive_function(py, &callable, name, &options, &presets)?,
         };
-        if let Some(description) = wishes.description.as_deref().filter(|text| !text.is_empty()) {
+        if let Some(description) = options.description.as_deref().filter(|text| !text.is_empty()) {
             function.insert("description", description.to_owned().into());
         }
-        let (tags, traits) = std::mem::take(&mut wishes.said).read(name)?;
+        let (tags, traits) = std::mem::take(&mut options.given).parse(name)?;
         traits.check(name, &callable.signature, function.get("parameters").unwrap_or(&Node::Null))?;
-        Ok(Self { callable, wishes, presets, function, is_supplied, tags, traits, server })
+        Ok(Self { callable, options, presets, function, is_supplied, tags, traits, server })
     }
 
-    /// The name it would like to have.
+    /// The requested name.
     pub(crate) fn name(&self) -> &str {
-        self.wishes.name.as_deref().unwrap_or(&self.callable.name)
+        self.options.name.as_deref().unwrap_or(&self.callable.name)
     }
 
-    /// What would be called.
+    /// The function that calls go to.
     pub(crate) fn function(&self) -> &Bound<'py, PyAny> {
         &self.callable.function
     }
 
-    /// Makes the tool under the name it was given.
+    /// Makes the tool with its final name and groups.
     pub(crate) fn finish(
         self,
         py: Python<'py>,
@@ -138,14 +110,14 @@ impl<'py> Draft<'py> {
         is_meta: bool,
     ) -> PyResult<PyTool> {
         let (name, seat): (Arc<str>, Memberships) = (name.into(), seat.into());
-        let is_renamed = self.wishes.name.is_some() || *name != *self.callable.name;
-        let Self { callable, wishes, presets, function, is_supplied, tags, traits, server } = self;
+        let is_renamed = self.options.name.is_some() || *name != *self.callable.name;
+        let Self { callable, options, presets, function, is_supplied, tags, traits, server } = self;
         let schema = Arc::new(FunctionSchema::new(&function, &name));
         let meta = is_meta.then(Box::default);
         let mut parameters = Cow::Borrowed(function.get("parameters").unwrap_or(&Node::Null));
         let mut document = Cow::Borrowed(schema.parameters());
         if is_meta {
-            parameters = Cow::Owned(open(&parameters));
+            parameters = Cow::Owned(with_any_switch(&parameters));
             document = Cow::Owned(Arc::new(Document::new(&parameters)));
         }
         let plan = Plan::new(
@@ -159,14 +131,14 @@ impl<'py> Draft<'py> {
             Handling {
                 arguments: behaviour.arguments,
                 repair: behaviour.repair,
-                aliases: shared(&traits.aliases),
-                secrets: shared(&traits.secrets),
+                aliases: shared_list(&traits.aliases),
+                secrets: shared_list(&traits.secrets),
             },
         )?;
-        // The meta tool is quick and has no business in a thread, unless somebody wrote it anew.
-        let is_quick = is_meta && wishes.timeout.is_none() && callable.function.is_instance_of::<PyCFunction>();
-        let usual = if is_quick { RunIn::Inline } else { behaviour.run_in };
-        let run_in = place(&callable, wishes.run_in.unwrap_or(usual), wishes.timeout)?;
+        // The built-in meta tool is quick and needs no thread; one that a subclass overrides may block.
+        let is_quick = is_meta && options.timeout.is_none() && callable.function.is_instance_of::<PyCFunction>();
+        let default = if is_quick { RunIn::Inline } else { behaviour.run_in };
+        let run_in = effective_run_in(&callable, options.run_in.unwrap_or(default), options.timeout)?;
         let allow_cache = AllowCache::new(seat.group().revision().clone());
         Ok(PyTool {
             name,
@@ -181,43 +153,43 @@ impl<'py> Draft<'py> {
             server: server.map(Into::into),
             function: callable.function.unbind(),
             presets: (!presets.is_empty()).then(|| presets.unbind()),
-            postprocess: wishes.postprocess,
+            postprocess: options.postprocess,
             kind: callable.kind,
             run_in,
-            timeout: wishes.timeout,
-            async_execution: wishes.async_execution,
+            timeout: options.timeout,
+            async_execution: options.async_execution,
             errors: behaviour.errors,
             plan,
-            listed: PyOnceLock::new(),
-            told: super::dialect::Told::default(),
+            template: PyOnceLock::new(),
+            dialects: DialectCache::default(),
             extension: None,
             meta,
         })
     }
 }
 
-/// A list that the plan of a tool shares; the empty one is no memory of its own.
-fn shared<T: Clone>(list: &[T]) -> Arc<[T]> {
+/// A shared copy of a list. The empty one allocates nothing.
+fn shared_list<T: Clone>(list: &[T]) -> Arc<[T]> {
     if list.is_empty() { Arc::default() } else { list.into() }
 }
 
-/// What a partial has bound, and over it what the developer presets.
+/// The arguments that partials have bound, overridden by the presets of the registration.
 fn presets_of<'py>(callable: &Callable<'py>, given: Option<&Bound<'py, PyDict>>) -> PyResult<Bound<'py, PyDict>> {
     let Some(given) = given.filter(|given| !given.is_empty()) else { return Ok(callable.bound.clone()) };
     let presets = callable.bound.copy()?;
-    for (name, value) in bridge::entries_of(given) {
+    for (name, value) in entries_of(given) {
         presets.set_item(preset_name(&name)?, value)?;
     }
     Ok(presets)
 }
 
-/// The dict of a tool without presets: the same for all of them, and never written to.
+/// The presets of a tool that has none: one dict, which must not be modified.
 pub(crate) fn no_presets(py: Python<'_>) -> &Bound<'_, PyDict> {
     static NONE: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
     NONE.get_or_init(py, || PyDict::new(py).unbind()).bind(py)
 }
 
-/// The name of a preset as plain text, so that comparing it with what a model sends runs nobody's code.
+/// The name of a preset as a plain `str`, so that comparing it with the names that a model sends runs no user code.
 fn preset_name<'py>(name: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyString>> {
     let Ok(text) = name.cast::<PyString>() else {
         let class = name.get_type().qualname()?;
@@ -230,11 +202,12 @@ fn preset_name<'py>(name: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyString>> 
     }
 }
 
-fn derive(
+/// The `function` part of a schema, derived from the signature and the docstring.
+fn derive_function(
     py: Python<'_>,
     callable: &Callable<'_>,
     name: &str,
-    wishes: &Wishes<'_>,
+    options: &ToolOptions<'_>,
     presets: &Bound<'_, PyDict>,
 ) -> PyResult<Entries> {
     let hidden = |parameter: &str| !presets.is_empty() && presets.contains(parameter).unwrap_or(false);
@@ -242,16 +215,16 @@ fn derive(
         py,
         &callable.function,
         &callable.signature,
-        &Wanted {
+        &DescribeOptions {
             tool: name,
-            include_long_description: wishes.include_long_description,
-            include_var_positional: wishes.include_var_positional,
-            include_var_keyword: wishes.include_var_keyword,
+            include_long_description: options.include_long_description,
+            include_var_positional: options.include_var_positional,
+            include_var_keyword: options.include_var_keyword,
             hidden: &hidden,
         },
     )?;
     let mut function = Entries::with_capacity(3);
-    // Only its place: the tool may get another name.
+    // A placeholder: the tool may get another name.
     function.push("name", Node::Null);
     function.push("parameters", described.parameters);
     if let Some(description) = described.description {
@@ -260,13 +233,13 @@ fn derive(
     Ok(function)
 }
 
-/// The `function` part of a schema that the developer supplied, as a copy.
-fn function_of(schema: &Bound<'_, PyAny>) -> PyResult<Entries> {
+/// A copy of the `function` part of a supplied schema.
+fn function_part(schema: &Bound<'_, PyAny>) -> PyResult<Entries> {
     let invalid = |reason: &str| Error::InvalidSchema { reason: reason.to_owned() };
     if !schema.is_instance_of::<PyDict>() {
         return Err(invalid("").into());
     }
-    let value = bridge::from_python(schema).map_err(|error| {
+    let value = json::from_python(schema).map_err(|error| {
         if error.is_instance_of::<PyRecursionError>(schema.py()) { error } else { invalid(&error.to_string()).into() }
     })?;
     let Node::Object(mut schema) = value else { return Err(invalid("").into()) };
@@ -277,8 +250,8 @@ fn function_of(schema: &Bound<'_, PyAny>) -> PyResult<Entries> {
     }
 }
 
-/// Takes presets out of a supplied schema, so that the model does not see them.
-fn hide(function: &mut Entries, tool: &str, presets: &Bound<'_, PyDict>) -> Result<()> {
+/// Removes presets from a supplied schema, so that the model does not see them.
+fn hide_presets(function: &mut Entries, tool: &str, presets: &Bound<'_, PyDict>) -> Result<()> {
     let missing = |key: &str| Error::IncompleteSchema { tool: tool.to_owned(), key: key.to_owned() };
     let Some(Node::Object(parameters)) = function.get_mut("parameters") else {
         return Err(missing("parameters"));
@@ -298,8 +271,8 @@ fn hide(function: &mut Entries, tool: &str, presets: &Bound<'_, PyDict>) -> Resu
     Ok(())
 }
 
-/// Reads the word for a namesake strategy, when it is needed.
-pub(crate) fn namesake(word: &str) -> PyResult<NameConflict> {
+/// Parses the name of a namesake strategy.
+pub(crate) fn parse_namesake(word: &str) -> PyResult<NameConflict> {
     NameConflict::parse(word).ok_or_else(|| {
         PyValueError::new_err(format!(
             "Invalid namesake_strategy: {word}. It must be 'raise', 'skip', 'override' or 'rename'."
@@ -307,8 +280,8 @@ pub(crate) fn namesake(word: &str) -> PyResult<NameConflict> {
     })
 }
 
-/// The random part of a new name: five letters and digits.
-pub(crate) fn suffix() -> String {
+/// The random suffix of a new name: five letters and digits.
+pub(crate) fn random_suffix() -> String {
     use std::hash::{BuildHasher, RandomState};
     let mut bits = RandomState::new().hash_one(std::time::SystemTime::now());
     let mut letter = || {

@@ -1,4 +1,5 @@
-//! From whatever a tool gives to a response: text stays text, other values become JSON text and keep their value.
+//! Conversion of the result of a tool to a response: text stays text, other values become JSON text and are kept in the
+//! metadata.
 
 use std::borrow::Cow;
 
@@ -11,18 +12,17 @@ use serde_json::Value;
 use super::json::entries_of;
 use super::response::{self, PyToolResponse};
 
-/// Deeper values are written as Python prints them, so that no value can exhaust the stack.
-const DEPTH: usize = 64;
+/// The maximum depth of JSON text; deeper values are written as by `str`, so that no value can exhaust the stack.
+const MAX_TEXT_DEPTH: usize = 64;
 
-/// Makes a response of any value.
+/// Converts any value to a response.
 pub(crate) fn into_response(value: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyAny>> {
     let py = value.py();
     if value.is_instance_of::<PyToolResponse>() {
         return Ok(value);
     }
     if let Ok(text) = value.cast::<PyString>() {
-        // The text of a subclass (of an enum, say) without the class, and without lone surrogates: what goes to a model is
-        // plain and can be encoded.
+        // A plain `str` without lone surrogates, so that a provider can encode it.
         let is_plain = text.is_exact_instance_of::<PyString>() && text.to_str().is_ok();
         let text = if is_plain { text.clone() } else { PyString::new(py, &unicode(text)) };
         return response::text(py, text, None);
@@ -32,11 +32,11 @@ pub(crate) fn into_response(value: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyAny
         return response::text(py, text, Some(value));
     }
     if let Some(method) = value.get_type().getattr_opt(intern!(py, "__tool_response__"))? {
-        let said = method.call1((&value,))?;
-        if said.is_instance_of::<PyToolResponse>() {
-            return Ok(said);
+        let response = method.call1((&value,))?;
+        if response.is_instance_of::<PyToolResponse>() {
+            return Ok(response);
         }
-        let classes = (type_name(&value), type_name(&said));
+        let classes = (type_name(&value), type_name(&response));
         let message = format!("{}.__tool_response__ must return a ToolResponse, not {}", classes.0, classes.1);
         return Err(PyTypeError::new_err(message));
     }
@@ -47,34 +47,33 @@ pub(crate) fn into_response(value: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyAny
     response::text(py, text, Some(value))
 }
 
-/// Make a response of what a tool gave, as a stream does; nothing gives one without content.
+/// Convert the result of a tool to a response, as a stream does; without an argument the response is empty.
 #[pyfunction]
 #[pyo3(signature = (*value))]
 pub(crate) fn _as_response<'py>(py: Python<'py>, value: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
     if value.is_empty() { response::empty(py) } else { into_response(value.get_item(0)?) }
 }
 
-/// What an exception says. One that cannot even say that is named by its type.
+/// The message of an exception, or the name of its type if that cannot be read.
 pub(crate) fn error_text(py: Python<'_>, error: &PyErr) -> String {
     error.value(py).str().map_or_else(|_| type_name(error.value(py).as_any()), |text| unicode(&text).into_owned())
 }
 
-/// The text as Unicode, which Python's `str` need not be: the two halves of a character that were taken for two are joined,
-/// and a half that stands alone is replaced.
+/// The text as valid Unicode, which a `str` need not be: surrogate pairs are joined, and lone surrogates are replaced.
 pub(crate) fn unicode<'a>(text: &'a Bound<'_, PyString>) -> Cow<'a, str> {
     if let Ok(text) = text.to_str() {
         return Cow::Borrowed(text);
     }
-    // With a byte order mark, and in the order of the machine: this form is part of the interpreter, and no module.
-    let halves = text
+    // In native byte order and with a byte order mark: this codec is built in, so that nothing is imported.
+    let encoded = text
         .call_method1(intern!(text.py(), "encode"), ("utf-16", "surrogatepass"))
         .and_then(|bytes| Ok(bytes.cast_into::<PyBytes>()?));
-    let Ok(halves) = halves else { return text.to_string_lossy() };
-    let units = halves.as_bytes().chunks_exact(2).skip(1).map(|pair| u16::from_ne_bytes([pair[0], pair[1]]));
+    let Ok(encoded) = encoded else { return text.to_string_lossy() };
+    let units = encoded.as_bytes().chunks_exact(2).skip(1).map(|pair| u16::from_ne_bytes([pair[0], pair[1]]));
     Cow::Owned(char::decode_utf16(units).map(|letter| letter.unwrap_or(char::REPLACEMENT_CHARACTER)).collect())
 }
 
-/// Any value as JSON: text stays text, and what JSON cannot hold is shown as Python shows it.
+/// Any value as JSON: text stays text, and values without a JSON form are written as by `str`.
 pub(crate) fn as_json(value: &Bound<'_, PyAny>) -> Value {
     if let Ok(text) = value.cast::<PyString>() {
         return Value::String(unicode(text).into_owned());
@@ -83,6 +82,7 @@ pub(crate) fn as_json(value: &Bound<'_, PyAny>) -> Value {
     serde_json::from_str(&text).unwrap_or(Value::String(text))
 }
 
+/// True for the builtin types that have a JSON form.
 fn is_plain(value: &Bound<'_, PyAny>) -> bool {
     value.is_none()
         || value.is_exact_instance_of::<PyDict>()
@@ -93,16 +93,17 @@ fn is_plain(value: &Bound<'_, PyAny>) -> bool {
         || value.is_exact_instance_of::<PyTuple>()
 }
 
+/// A value as JSON text, or as by `str` if it cannot be written.
 fn json_text(value: &Bound<'_, PyAny>) -> String {
     let mut text = String::new();
-    match write(&mut text, value, DEPTH) {
+    match write(&mut text, value, MAX_TEXT_DEPTH) {
         Ok(()) => text,
-        // A value that cannot be written as JSON is shown as Python shows it.
-        Err(_) => shown(value),
+        Err(_) => display_text(value),
     }
 }
 
-pub(crate) fn shown(value: &Bound<'_, PyAny>) -> String {
+/// The text of a value as by `str`, or the name of its type.
+pub(crate) fn display_text(value: &Bound<'_, PyAny>) -> String {
     value.str().map_or_else(|_| type_name(value), |text| unicode(&text).into_owned())
 }
 
@@ -112,7 +113,7 @@ fn type_name(value: &Bound<'_, PyAny>) -> String {
 
 fn write(text: &mut String, value: &Bound<'_, PyAny>, depth: usize) -> PyResult<()> {
     if depth == 0 {
-        write_string(text, &shown(value));
+        write_string(text, &display_text(value));
     } else if value.is_none() {
         text.push_str("null");
     } else if let Ok(flag) = value.cast::<PyBool>() {
@@ -143,13 +144,13 @@ fn write(text: &mut String, value: &Bound<'_, PyAny>, depth: usize) -> PyResult<
         }
         text.push(']');
     } else {
-        write_object_of_a_class(text, value, depth)?;
+        write_instance(text, value, depth)?;
     }
     Ok(())
 }
 
-/// Instances: pydantic models and dataclasses as objects, enums as their value, dates in ISO form, the rest as text.
-fn write_object_of_a_class(text: &mut String, value: &Bound<'_, PyAny>, depth: usize) -> PyResult<()> {
+/// Writes an instance: a pydantic model or dataclass as an object, an enum as its value, a date in ISO form, others as text.
+fn write_instance(text: &mut String, value: &Bound<'_, PyAny>, depth: usize) -> PyResult<()> {
     let py = value.py();
     if let Some(dump) = value.getattr_opt(intern!(py, "model_dump"))? {
         return write(text, &dump.call0()?, depth - 1);
@@ -172,7 +173,7 @@ fn write_object_of_a_class(text: &mut String, value: &Bound<'_, PyAny>, depth: u
         text.push_str(&unicode(&value.str()?));
         return Ok(());
     }
-    write_string(text, &shown(value));
+    write_string(text, &display_text(value));
     Ok(())
 }
 
@@ -188,7 +189,7 @@ fn write_object<'py>(
         }
         match key.cast::<PyString>() {
             Ok(key) => write_string(text, &unicode(key)),
-            Err(_) => write_string(text, &shown(&key)),
+            Err(_) => write_string(text, &display_text(&key)),
         }
         text.push_str(": ");
         write(text, &value, depth - 1)?;

@@ -1,28 +1,32 @@
-//! Generic types: what stands behind an alias, its arguments put in place of its variables, and its name.
+//! The objects of `typing`: aliases and their arguments, special forms, type variables, and the names of generic types.
 
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyCFunction, PyFunction, PyList, PyString, PyTuple, PyType};
 
-use super::annotation::Reader;
+use super::annotation::{AnnotationReader, ReadResult, invalid_type, is_forward_ref, type_name};
+use super::field::Metadata;
+use super::forward_refs::Scope;
+use super::value::value_to_json;
 use crate::bindings::imported::import_module;
+use crate::schema::{ArrayKind, Type};
 
 /// The objects of `typing` that annotations are compared with.
-pub(super) struct Typing {
+pub(super) struct TypingObjects {
     pub(super) generic_alias: Py<PyAny>,
     pub(super) union_type: Py<PyAny>,
     pub(super) get_origin: Py<PyAny>,
     pub(super) get_args: Py<PyAny>,
     pub(super) any: Py<PyAny>,
     pub(super) bare_tuple: Py<PyAny>,
-    /// What the special forms of `typing` are instances of.
+    /// The class of the special forms of `typing`.
     special: Py<PyAny>,
 }
 
-impl Typing {
+impl TypingObjects {
     pub(super) fn get(py: Python<'_>) -> PyResult<&Self> {
-        static TYPING: PyOnceLock<Typing> = PyOnceLock::new();
+        static TYPING: PyOnceLock<TypingObjects> = PyOnceLock::new();
         TYPING.get_or_try_init(py, || {
             let typing = import_module(py, "typing")?;
             let types = import_module(py, "types")?;
@@ -37,23 +41,21 @@ impl Typing {
             })
         })
     }
-}
 
-impl Typing {
-    /// True for `list[int]` and `int | str`, which the interpreter itself makes and which hold their arguments as they are.
+    /// True for `list[int]` and `int | str`, which the interpreter itself makes and which store their arguments unchanged.
     pub(super) fn is_builtin_alias(&self, annotation: &Bound<'_, PyAny>) -> bool {
         let (py, kind) = (annotation.py(), annotation.get_type());
         kind.is(self.generic_alias.bind(py)) || kind.is(self.union_type.bind(py))
     }
 }
 
-/// The arguments a generic class was given, by its variables.
-pub(super) type Variables<'py> = Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)>;
+/// The variables of a generic class, each with its argument.
+pub(super) type TypeVariables<'py> = Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)>;
 
-/// What a generic alias is an alias of.
+/// The origin of a generic alias.
 pub(super) fn origin_of<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     let py = object.py();
-    let typing = Typing::get(py)?;
+    let typing = TypingObjects::get(py)?;
     let kind = object.get_type();
     if kind.is(typing.generic_alias.bind(py)) {
         return object.getattr(intern!(py, "__origin__")).map(Some);
@@ -68,7 +70,7 @@ pub(super) fn origin_of<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Boun
 /// The arguments of a generic alias.
 pub(super) fn arguments_of<'py>(object: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
     let py = object.py();
-    let typing = Typing::get(py)?;
+    let typing = TypingObjects::get(py)?;
     let arguments = if typing.is_builtin_alias(object) {
         object.getattr(intern!(py, "__args__"))?
     } else {
@@ -77,7 +79,7 @@ pub(super) fn arguments_of<'py>(object: &Bound<'py, PyAny>) -> PyResult<Vec<Boun
     Ok(arguments.cast_into::<PyTuple>()?.iter().collect())
 }
 
-/// The name a special form of `typing` goes by, such as `Union` or `Annotated`.
+/// The name of a special form of `typing`, such as `Union` or `Annotated`.
 pub(super) fn form_name(form: &Bound<'_, PyAny>) -> Option<String> {
     let py = form.py();
     let module: String = form.getattr(intern!(py, "__module__")).ok()?.extract().ok()?;
@@ -89,7 +91,7 @@ pub(super) fn form_name(form: &Bound<'_, PyAny>) -> Option<String> {
 }
 
 /// The variables of the generic class `origin`, with the arguments of `alias`.
-pub(super) fn variables_of<'py>(alias: &Bound<'py, PyAny>, origin: &Bound<'py, PyAny>) -> PyResult<Variables<'py>> {
+pub(super) fn variables_of<'py>(alias: &Bound<'py, PyAny>, origin: &Bound<'py, PyAny>) -> PyResult<TypeVariables<'py>> {
     let Ok(parameters) = origin.getattr(intern!(alias.py(), "__parameters__")) else {
         return Ok(Vec::new());
     };
@@ -100,29 +102,29 @@ pub(super) fn variables_of<'py>(alias: &Bound<'py, PyAny>, origin: &Bound<'py, P
     Ok(parameters.iter().zip(arguments.iter()).collect())
 }
 
-impl<'py> Reader<'py> {
-    /// Puts the arguments of a generic class in the place of its variables.
+impl<'py> AnnotationReader<'py> {
+    /// Replaces the variables of a generic class by their arguments.
     pub(super) fn substitute(
         &mut self,
         object: &Bound<'py, PyAny>,
-        variables: &Variables<'py>,
+        variables: &TypeVariables<'py>,
     ) -> PyResult<Bound<'py, PyAny>> {
         if variables.is_empty() {
             return Ok(object.clone());
         }
         match self.rewrite(object, variables) {
-            // Reading it says what is wrong with it.
+            // Reading the annotation reports the error.
             Err(_) if self.is_over() => Ok(object.clone()),
             rewritten => rewritten,
         }
     }
 
-    /// Resolves the strings in an annotation, however deep they are.
+    /// Resolves the strings in an annotation at any depth.
     pub(super) fn resolve_deeply(&mut self, object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         self.rewrite(object, &Vec::new())
     }
 
-    fn rewrite(&mut self, object: &Bound<'py, PyAny>, variables: &Variables<'py>) -> PyResult<Bound<'py, PyAny>> {
+    fn rewrite(&mut self, object: &Bound<'py, PyAny>, variables: &TypeVariables<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.count_rewritten()?;
         self.depth += 1;
         let rewritten = self.rewrite_parts(object, variables);
@@ -130,8 +132,12 @@ impl<'py> Reader<'py> {
         rewritten
     }
 
-    fn rewrite_parts(&mut self, object: &Bound<'py, PyAny>, variables: &Variables<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let object = match self.forward(object)? {
+    fn rewrite_parts(
+        &mut self,
+        object: &Bound<'py, PyAny>,
+        variables: &TypeVariables<'py>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let object = match self.resolve_forward_ref(object)? {
             Some(resolved) => resolved,
             None => object.clone(),
         };
@@ -172,9 +178,9 @@ impl<'py> Reader<'py> {
         let mut origin = origin.clone();
         let form = form_name(&origin);
         if matches!(form.as_deref(), Some("Union" | "UnionType")) {
-            let any = Typing::get(py)?.any.bind(py);
+            let any = TypingObjects::get(py)?.any.bind(py);
             if arguments.iter().any(|argument| argument.is(any)) {
-                // Whatever else it may be is covered by anything.
+                // `Any` covers the other members.
                 arguments = vec![any.clone()];
             } else if !arguments.iter().all(is_never) {
                 arguments.retain(|argument| !is_never(argument));
@@ -194,32 +200,32 @@ impl<'py> Reader<'py> {
     }
 }
 
-/// Whether `object` is a type without values.
+/// True if `object` is a type without values.
 fn is_never(object: &Bound<'_, PyAny>) -> bool {
     matches!(form_name(object).as_deref(), Some("Never" | "NoReturn"))
 }
 
-/// Where a type comes from, with its identity: what keeps two types of one name apart.
+/// The module, name and address of a type, which distinguish two types of the same name.
 pub(super) fn reference_of(origin: &Bound<'_, PyAny>, name: &str, arguments: &[Bound<'_, PyAny>]) -> PyResult<String> {
     let py = origin.py();
     let module = origin.getattr(intern!(py, "__module__")).ok().and_then(|module| module.extract::<String>().ok());
     let module = module.unwrap_or_else(|| "<No __module__>".to_owned());
-    let mut reference = format!("{module}.{name}:{}", identity(origin));
+    let mut reference = format!("{module}.{name}:{}", address(origin));
     if !arguments.is_empty() {
-        let shown = arguments.iter().map(|argument| Ok(format!("{}:{}", shown(argument)?, identity(argument))));
+        let texts = arguments.iter().map(|argument| Ok(format!("{}:{}", type_text(argument)?, address(argument))));
         reference.push('[');
-        reference.push_str(&shown.collect::<PyResult<Vec<_>>>()?.join(","));
+        reference.push_str(&texts.collect::<PyResult<Vec<_>>>()?.join(","));
         reference.push(']');
     }
     Ok(reference)
 }
 
-fn identity(object: &Bound<'_, PyAny>) -> usize {
+fn address(object: &Bound<'_, PyAny>) -> usize {
     object.as_ptr() as usize
 }
 
-/// A type as it would be written, without the names of modules.
-fn shown(object: &Bound<'_, PyAny>) -> PyResult<String> {
+/// A type as written in source code, without the names of modules.
+fn type_text(object: &Bound<'_, PyAny>) -> PyResult<String> {
     let py = object.py();
     if let Ok(text) = object.cast::<PyString>() {
         return text.extract();
@@ -231,7 +237,7 @@ fn shown(object: &Bound<'_, PyAny>) -> PyResult<String> {
         return Ok("...".to_owned());
     }
     if object.cast::<PyType>().is_err() && object.hasattr(intern!(py, "__repr_args__"))? {
-        // pydantic's own objects say how they want to be shown.
+        // Objects of pydantic define their own representation.
         return object.repr()?.extract();
     }
     let kind: String = object.get_type().name()?.extract()?;
@@ -243,7 +249,7 @@ fn shown(object: &Bound<'_, PyAny>) -> PyResult<String> {
     }
     let bare = |text: String| text.replace("typing.", "").replace("typing_extensions.", "");
     let Some(origin) = origin_of(object)? else {
-        return if object.is_instance(Typing::get(py)?.special.bind(py))? {
+        return if object.is_instance(TypingObjects::get(py)?.special.bind(py))? {
             Ok(bare(object.repr()?.extract()?))
         } else {
             object.get_type().qualname()?.extract()
@@ -258,13 +264,13 @@ fn shown(object: &Bound<'_, PyAny>) -> PyResult<String> {
         Ok(arguments.iter().map(each).collect::<PyResult<Vec<_>>>()?.join(", "))
     };
     match form.as_deref() {
-        Some("Union" | "UnionType") => Ok(format!("Union[{}]", joined(shown)?)),
+        Some("Union" | "UnionType") => Ok(format!("Union[{}]", joined(type_text)?)),
         Some("Literal") => {
             let name = qualified_name(object).unwrap_or_else(|| "Literal".to_owned());
             Ok(format!("{name}[{}]", joined(|argument| argument.repr()?.extract())?))
         }
         _ => match qualified_name(object) {
-            Some(name) => Ok(format!("{name}[{}]", joined(shown)?)),
+            Some(name) => Ok(format!("{name}[{}]", joined(type_text)?)),
             None => Ok(bare(object.str()?.extract()?)),
         },
     }
@@ -272,4 +278,127 @@ fn shown(object: &Bound<'_, PyAny>) -> PyResult<String> {
 
 fn qualified_name(object: &Bound<'_, PyAny>) -> Option<String> {
     object.getattr(intern!(object.py(), "__qualname__")).ok()?.extract().ok()
+}
+
+impl<'py> AnnotationReader<'py> {
+    pub(super) fn read_tuple(
+        &mut self,
+        annotation: &Bound<'py, PyAny>,
+        arguments: Option<&[Bound<'py, PyAny>]>,
+    ) -> ReadResult<Type> {
+        let py = self.py;
+        let other = |items| Type::Array { items: Box::new(items), kind: ArrayKind::Other };
+        let is_bare = annotation.is(TypingObjects::get(py)?.bare_tuple.bind(py));
+        let Some(arguments) = arguments.filter(|_| !is_bare) else {
+            return Ok(other(Type::Any));
+        };
+        match arguments {
+            [item, rest] if rest.is(py.Ellipsis()) => Ok(other(self.read(item)?)),
+            [empty] if empty.cast::<PyTuple>().is_ok_and(PyTupleMethods::is_empty) => Ok(Type::Tuple(Vec::new())),
+            _ if arguments.iter().any(|argument| argument.is(py.Ellipsis())) => {
+                Ok(invalid_type(annotation, "`...` is only valid as the last of two items"))
+            }
+            members => Ok(Type::Tuple(members.iter().map(|member| self.read(member)).collect::<ReadResult<_>>()?)),
+        }
+    }
+
+    pub(super) fn read_union(&mut self, annotation: &Bound<'py, PyAny>) -> ReadResult<Type> {
+        let arguments = arguments_of(annotation)?;
+        let none = self.py.None();
+        let none = none.bind(self.py);
+        let is_null = |argument: &Bound<'py, PyAny>| argument.is_none() || argument.is(none.get_type());
+        let mut choices = Vec::with_capacity(arguments.len());
+        for argument in arguments.iter().filter(|argument| !is_null(argument)) {
+            choices.push(self.read(argument)?);
+        }
+        let nullable = choices.len() < arguments.len();
+        let choice = match choices.len() {
+            0 => return Ok(Type::Null),
+            1 => choices.swap_remove(0),
+            _ => Type::Union(choices),
+        };
+        Ok(if nullable { Type::Nullable(Box::new(choice)) } else { choice })
+    }
+
+    pub(super) fn read_annotated(&mut self, annotation: &Bound<'py, PyAny>) -> ReadResult<Type> {
+        let mut arguments = arguments_of(annotation)?;
+        let inner = arguments.remove(0);
+        let metadata = Metadata::read(arguments, self.pydantic)?;
+        if metadata.is_for_a_field() {
+            // Only pydantic handles a default or a title deep inside a type.
+            return self.read_with_pydantic(annotation);
+        }
+        let read = self.read(&inner)?.referred();
+        match metadata.limit_and_note(read) {
+            Some(read) => Ok(read),
+            None => self.read_with_pydantic(annotation),
+        }
+    }
+
+    pub(super) fn read_variable(&mut self, variable: &Bound<'py, PyAny>) -> ReadResult<Type> {
+        let py = self.py;
+        if let Ok(has_default) = variable.call_method0(intern!(py, "has_default"))
+            && has_default.is_truthy()?
+        {
+            return self.read(&variable.getattr(intern!(py, "__default__"))?);
+        }
+        self.scopes.push(Scope::of_type(variable.clone()));
+        let read = self.read_bound(variable);
+        self.scopes.pop();
+        read
+    }
+
+    fn read_bound(&mut self, variable: &Bound<'py, PyAny>) -> ReadResult<Type> {
+        let py = self.py;
+        let constraints = variable.getattr(intern!(py, "__constraints__"))?;
+        let constraints = constraints.cast_into::<PyTuple>()?;
+        if !constraints.is_empty() {
+            // One of them may be a union itself.
+            let union = import_module(py, "typing")?.getattr(intern!(py, "Union"))?;
+            return self.read(&union.get_item(constraints)?);
+        }
+        let bound = variable.getattr(intern!(py, "__bound__"))?;
+        if bound.is_none() {
+            return Ok(Type::Any);
+        }
+        // A definition that bounds a variable stays one of its own, because subclasses may add to it.
+        Ok(match self.read(&bound)? {
+            definition @ Type::Reference(_) => Type::Kept(Box::new(definition)),
+            other => other,
+        })
+    }
+}
+
+/// True if `class` in `type[class]` restricts the classes that are accepted.
+pub(super) fn may_name_a_class(class: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let py = class.py();
+    if class.is(TypingObjects::get(py)?.any.bind(py)) {
+        return Ok(false);
+    }
+    if class.is_none() || class.is_exact_instance_of::<PyType>() || is_forward_ref(class)? {
+        return Ok(true);
+    }
+    if let Some(origin) = origin_of(class)? {
+        return match form_name(&origin).as_deref() {
+            Some("Union" | "UnionType") => Ok(true),
+            Some("Annotated") => may_name_a_class(&class.getattr(intern!(py, "__origin__"))?),
+            _ => Ok(false),
+        };
+    }
+    match type_name(class).as_str() {
+        "TypeVar" => Ok(!class.getattr(intern!(py, "__bound__"))?.is_none()
+            || !class.getattr(intern!(py, "__constraints__"))?.is_empty()?),
+        "TypeAliasType" => may_name_a_class(&class.getattr(intern!(py, "__value__"))?),
+        _ => Ok(class.cast::<PyType>().is_ok() || form_name(class).as_deref() == Some("Self")),
+    }
+}
+
+/// Reads the values of `Literal[…]`.
+pub(super) fn read_literal(annotation: &Bound<'_, PyAny>) -> ReadResult<Type> {
+    let arguments = arguments_of(annotation)?;
+    let values: Option<Vec<_>> = arguments.iter().map(value_to_json).collect();
+    Ok(match values {
+        Some(values) => Type::Literal(values),
+        None => invalid_type(annotation, "one of its values is not JSON"),
+    })
 }

@@ -1,39 +1,40 @@
-//! The meta tool as one of a toolkit's tools: its schema follows the groups and is kept until something changes.
+//! The meta tool, whose schema lists the groups of its toolkit.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFunction, PyString};
 use serde_json::{Map, Value, json};
 
-use super::json;
-use super::tool::{PyTool, schema_to_python};
-use super::toolkit::PyToolkit;
+use crate::bindings::json::DictTemplate;
+use crate::bindings::tool::{PyTool, schema_to_python};
+use crate::bindings::toolkit::PyToolkit;
 use crate::schema::{FunctionSchema, Node};
 
-/// The name of the method that switches groups for a model.
-pub(crate) const NAME: &str = "reset_equipped_tools";
+/// The method by which a model switches groups.
+pub(crate) const META_TOOL: &str = "reset_equipped_tools";
 
-/// What is kept for a tool that switches the groups of the toolkit it is in: its schema, with the revision it was made at.
+/// The cache of the schema of a meta tool, with the revision of the toolkit for which it was made.
 #[derive(Default)]
 pub(crate) struct MetaTool {
-    kept: Mutex<Option<(u64, Py<PyDict>)>>,
+    cached: Mutex<Option<(u64, Arc<DictTemplate>)>>,
 }
 
 impl MetaTool {
-    fn kept(&self) -> MutexGuard<'_, Option<(u64, Py<PyDict>)>> {
-        // The pair is replaced in one assignment.
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    fn cached(&self) -> MutexGuard<'_, Option<(u64, Arc<DictTemplate>)>> {
+        // The pair is replaced in one assignment, so a panic cannot leave it half-changed.
+        self.cached.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The schema of that revision for a caller to keep, if it was made before.
+    /// A copy of the schema for `revision`, if it is cached.
     pub(crate) fn copy<'py>(&self, py: Python<'py>, revision: u64) -> PyResult<Option<Bound<'py, PyDict>>> {
-        let schema = self.kept().as_ref().filter(|(made_at, _)| *made_at == revision).map(|(_, it)| it.clone_ref(py));
-        schema.map(|schema| json::copy_dict(schema.bind(py))).transpose()
+        let cached =
+            self.cached().as_ref().filter(|(made_at, _)| *made_at == revision).map(|(_, schema)| schema.clone());
+        cached.map(|schema| schema.copy(py)).transpose()
     }
 
-    /// Makes the schema of a revision and keeps it.
+    /// Makes the schema for `revision`, caches it and returns a copy.
     pub(crate) fn make<'py>(
         &self,
         py: Python<'py>,
@@ -41,14 +42,13 @@ impl MetaTool {
         schema: &FunctionSchema,
         switches: &Map<String, Value>,
     ) -> PyResult<Bound<'py, PyDict>> {
-        let dict = schema_to_python(py, &with_switches(schema, switches))?;
-        let copy = json::copy_dict(&dict)?;
-        let old = self.kept().replace((revision, dict.unbind()));
+        let schema = Arc::new(DictTemplate::new(&schema_to_python(py, &with_switches(schema, switches))?)?);
+        let old = self.cached().replace((revision, schema.clone()));
         drop(old);
-        Ok(copy)
+        schema.copy(py)
     }
 
-    /// The toolkit whose groups a tool switches, if it is a meta tool.
+    /// The toolkit of a meta tool; `None` for any other tool.
     pub(crate) fn toolkit_of<'py>(py: Python<'py>, tool: &PyTool) -> PyResult<Option<Bound<'py, PyToolkit>>> {
         if tool.meta.is_none() {
             return Ok(None);
@@ -58,7 +58,7 @@ impl MetaTool {
     }
 }
 
-/// A schema with one boolean more for each group; a parameter that has a group's name stays.
+/// The schema with an additional boolean for each group. A parameter that has the name of a group stays as it is.
 pub(crate) fn with_switches(schema: &FunctionSchema, switches: &Map<String, Value>) -> FunctionSchema {
     let mut parameters = schema.parameters().value().clone();
     if let Value::Object(parameters) = &mut parameters {
@@ -72,9 +72,9 @@ pub(crate) fn with_switches(schema: &FunctionSchema, switches: &Map<String, Valu
     schema.with_parameters(&parameters.into())
 }
 
-/// The parameters that a call of the meta tool is held to: any name may be sent, because the tool itself can tell the model
-/// which groups there are at that moment.
-pub(crate) fn open(parameters: &Node) -> Node {
+/// The parameters against which a call of the meta tool is checked: any name is accepted, because the tool itself tells the
+/// model about unknown groups.
+pub(crate) fn with_any_switch(parameters: &Node) -> Node {
     let mut parameters = parameters.clone();
     if let Node::Object(parameters) = &mut parameters
         && parameters.get("additionalProperties").is_none_or(|others| *others == Node::Bool(false))
@@ -84,14 +84,14 @@ pub(crate) fn open(parameters: &Node) -> Node {
     parameters
 }
 
-/// Whether `function` is the method of that name of this very toolkit.
-pub(crate) fn is_method_of(toolkit: &PyToolkit, function: &Bound<'_, PyAny>) -> PyResult<bool> {
+/// True if `function` is the meta tool of this very toolkit.
+pub(crate) fn is_meta_tool_of(toolkit: &PyToolkit, function: &Bound<'_, PyAny>) -> PyResult<bool> {
     let py = function.py();
     if function.is_exact_instance_of::<PyFunction>() {
         return Ok(false);
     }
     let Some(name) = function.getattr_opt(intern!(py, "__name__"))? else { return Ok(false) };
-    if !name.cast::<PyString>().is_ok_and(|name| *name == NAME) {
+    if !name.cast::<PyString>().is_ok_and(|name| *name == META_TOOL) {
         return Ok(false);
     }
     let owner = function.getattr_opt(intern!(py, "__self__"))?;

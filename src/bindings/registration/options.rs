@@ -1,18 +1,48 @@
-//! What a developer says about a tool beside how it is called: tags, kind, permission, secrets, other names.
+//! The options of a registration, as given and as parsed, and the switches of a toolkit.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
-use super::signature::{ParameterKind, Signature};
+use super::callable::{ParameterKind, Signature};
+use crate::call::repair::RepairMode;
+use crate::call::{ArgumentMode, ErrorMode, RunIn};
 use crate::policy::{Permission, ToolKind};
 use crate::schema::Node;
 
-/// What a developer says about a tool, as it was said.
+/// The switches of a toolkit.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Behaviour {
+    pub(crate) arguments: ArgumentMode,
+    pub(crate) repair: RepairMode,
+    pub(crate) errors: ErrorMode,
+    pub(crate) run_in: RunIn,
+}
+
+/// The options with which a tool is registered.
+#[allow(clippy::struct_excessive_bools, reason = "each is a parameter of its own")]
 #[derive(Default)]
-pub(crate) struct Said {
+pub(crate) struct ToolOptions<'py> {
+    pub(crate) presets: Option<Bound<'py, PyDict>>,
+    pub(crate) name: Option<String>,
+    pub(crate) description: Option<String>,
+    pub(crate) schema: Option<Bound<'py, PyAny>>,
+    pub(crate) include_long_description: bool,
+    pub(crate) include_var_positional: bool,
+    pub(crate) include_var_keyword: bool,
+    pub(crate) postprocess: Option<Py<PyAny>>,
+    pub(crate) run_in: Option<RunIn>,
+    pub(crate) timeout: Option<f64>,
+    pub(crate) async_execution: bool,
+    pub(crate) given: GivenOptions,
+}
+
+/// The options that are words or names, before they are parsed for a tool.
+#[derive(Default)]
+pub(crate) struct GivenOptions {
     pub(crate) tags: Vec<String>,
     pub(crate) kind: Option<String>,
     pub(crate) permission: Option<String>,
@@ -20,23 +50,23 @@ pub(crate) struct Said {
     pub(crate) aliases: Option<HashMap<String, String>>,
 }
 
-/// The words that views and rules choose a tool by: each once, in the order they were given.
+/// The words by which views and rules select a tool, without repetition.
 pub(crate) type Tags = Arc<[Box<str>]>;
 
-/// The same without the tags, understood.
+/// The properties of a tool that decide how its calls are handled.
 #[derive(Debug, Default, PartialEq)]
-pub(crate) struct Traits {
+pub(crate) struct ToolTraits {
     pub(crate) kind: ToolKind,
     pub(crate) permission: Permission,
-    /// The parameters whose values nobody but the tool sees.
+    /// The parameters whose values are redacted.
     pub(crate) secrets: Box<[Box<str>]>,
-    /// Other names of parameters, each with the name it stands for, in the order of the alphabet.
+    /// Alternative names of parameters, each with the parameter, in alphabetical order.
     pub(crate) aliases: Box<[(Box<str>, Box<str>)]>,
 }
 
-impl Said {
-    /// Reads the words; what does not fit is told with the tool's name.
-    pub(crate) fn read(self, tool: &str) -> PyResult<(Tags, Traits)> {
+impl GivenOptions {
+    /// Parses the options of the tool `tool`.
+    pub(crate) fn parse(self, tool: &str) -> PyResult<(Tags, ToolTraits)> {
         let kind = match self.kind {
             None => ToolKind::default(),
             Some(word) => ToolKind::parse(&word).ok_or_else(|| {
@@ -56,19 +86,19 @@ impl Said {
         let mut aliases: Vec<(Box<str>, Box<str>)> =
             self.aliases.into_iter().flatten().map(|(other, name)| (other.into(), name.into())).collect();
         aliases.sort();
-        let tags = if self.tags.is_empty() { Tags::default() } else { each_once(self.tags).into() };
-        Ok((tags, Traits { kind, permission, secrets: each_once(self.secrets), aliases: aliases.into() }))
+        let tags = if self.tags.is_empty() { Tags::default() } else { deduplicated(self.tags).into() };
+        Ok((tags, ToolTraits { kind, permission, secrets: deduplicated(self.secrets), aliases: aliases.into() }))
     }
 }
 
-impl Traits {
-    /// To be shared. Nothing is said about most tools, and these have one and the same.
+impl ToolTraits {
+    /// Returns a shared copy. Most tools have the defaults, for which there is one object.
     pub(crate) fn shared(self) -> Arc<Self> {
-        static NOTHING: LazyLock<Arc<Traits>> = LazyLock::new(Arc::default);
-        if self == **NOTHING { NOTHING.clone() } else { Arc::new(self) }
+        static DEFAULTS: LazyLock<Arc<ToolTraits>> = LazyLock::new(Arc::default);
+        if self == **DEFAULTS { DEFAULTS.clone() } else { Arc::new(self) }
     }
 
-    /// Sees whether the names are those of parameters: a secret that is misspelt would be shown to everybody.
+    /// Checks that the names are those of parameters: a misspelt secret would not be redacted.
     pub(crate) fn check(&self, tool: &str, signature: &Signature, parameters: &Node) -> PyResult<()> {
         if self.secrets.is_empty() && self.aliases.is_empty() {
             return Ok(());
@@ -80,34 +110,35 @@ impl Traits {
         let is_open = properties.is_none()
             || parameters.get("additionalProperties").is_some_and(|rest| *rest != Node::Bool(false))
             || signature.parameters.iter().any(|parameter| parameter.kind == ParameterKind::VarKeyword);
-        // A secret may be named by the way to it: `login.password`.
-        let first = |way: &str| way.split('.').next().unwrap_or_default().to_owned();
-        let is_known = |way: &str| [way, &first(way)].iter().any(|name| is_shown(name) || is_declared(name));
-        if let Some(name) = self.secrets.iter().find(|way| !is_open && !is_known(way)) {
-            return Err(PyValueError::new_err(format!("tool `{tool}`: secrets names `{name}`, which is no parameter")));
+        // A secret may be a path, such as `login.password`.
+        let first = |path: &str| path.split('.').next().unwrap_or_default().to_owned();
+        let is_known = |path: &str| [path, &first(path)].iter().any(|name| is_shown(name) || is_declared(name));
+        if let Some(name) = self.secrets.iter().find(|path| !is_open && !is_known(path)) {
+            return Err(PyValueError::new_err(format!("tool `{tool}`: unknown parameter `{name}` in secrets")));
         }
         for (other, name) in &self.aliases {
             if !is_shown(name) && !is_open {
                 return Err(PyValueError::new_err(format!(
-                    "tool `{tool}`: aliases has `{other}` stand for `{name}`, which is no parameter that a model sends"
+                    "tool `{tool}`: invalid alias `{other}`: unknown parameter `{name}`, or one that a model does not send"
                 )));
             }
             if is_shown(other) || is_declared(other) {
                 return Err(PyValueError::new_err(format!(
-                    "tool `{tool}`: aliases has `{other}` stand for `{name}`, but `{other}` is a parameter itself"
+                    "tool `{tool}`: invalid alias `{other}` of `{name}`: `{other}` is a parameter itself"
                 )));
             }
         }
         Ok(())
     }
 
-    /// The other names of parameters, with the names they stand for.
+    /// The alternative names of parameters, each with the parameter.
     pub(crate) fn aliases(&self) -> impl Iterator<Item = (&str, &str)> {
         self.aliases.iter().map(|(other, name)| (&**other, &**name))
     }
 }
 
-fn each_once(words: Vec<String>) -> Box<[Box<str>]> {
+/// The words without repetition, in their order.
+fn deduplicated(words: Vec<String>) -> Box<[Box<str>]> {
     let mut kept: Vec<Box<str>> = Vec::with_capacity(words.len());
     for word in words {
         if !kept.iter().any(|known| **known == *word) {

@@ -1,57 +1,58 @@
-//! Where the names in a string annotation are looked up.
+//! Resolution of string annotations in the scope in which they were written.
 
 use pyo3::exceptions::PyNameError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFunction, PyString, PyTuple, PyType};
 
-use crate::bindings::imported::import_module;
-use crate::bindings::modules::imported;
+use crate::bindings::imported::{import_module, loaded_module};
 
-/// What an annotation was written in.
-pub(super) struct Home<'py> {
-    owner: Owner<'py>,
-    names: Option<Names<'py>>,
+/// The scope in which an annotation was written. Its names are collected when they are first needed.
+pub(super) struct Scope<'py> {
+    owner: ScopeOwner<'py>,
+    names: Option<ScopeNames<'py>>,
 }
 
-enum Owner<'py> {
+/// The object whose annotations are resolved.
+enum ScopeOwner<'py> {
     /// A function, a method, a class or an object that can be called.
     Callable(Bound<'py, PyAny>),
     /// A class with fields, a type alias or a type variable.
     Type(Bound<'py, PyAny>),
 }
 
-struct Names<'py> {
+/// The names that are visible in a scope.
+struct ScopeNames<'py> {
     globals: Bound<'py, PyDict>,
-    /// The closure, the type parameters and the own name of a class.
+    /// The closure, the type parameters and the name of the class itself.
     locals: Bound<'py, PyDict>,
     /// The members of the class, looked up last: a method called `list` must not hide the type.
     members: Bound<'py, PyDict>,
 }
 
-impl<'py> Home<'py> {
+impl<'py> Scope<'py> {
     pub(super) fn of_callable(callable: Bound<'py, PyAny>) -> Self {
-        Self { owner: Owner::Callable(callable), names: None }
+        Self { owner: ScopeOwner::Callable(callable), names: None }
     }
 
     pub(super) fn of_type(named: Bound<'py, PyAny>) -> Self {
-        Self { owner: Owner::Type(named), names: None }
+        Self { owner: ScopeOwner::Type(named), names: None }
     }
 
-    fn names(&mut self) -> PyResult<&Names<'py>> {
+    fn names(&mut self) -> PyResult<&ScopeNames<'py>> {
         let names = match self.names.take() {
             Some(names) => names,
-            None => Names::of(&self.owner)?,
+            None => ScopeNames::of(&self.owner)?,
         };
         Ok(self.names.insert(names))
     }
 }
 
-impl<'py> Names<'py> {
-    fn of(owner: &Owner<'py>) -> PyResult<Self> {
+impl<'py> ScopeNames<'py> {
+    fn of(owner: &ScopeOwner<'py>) -> PyResult<Self> {
         let (owner, function) = match owner {
-            Owner::Callable(callable) => (callable, function_of(callable)?),
-            Owner::Type(named) => (named, None),
+            ScopeOwner::Callable(callable) => (callable, function_of(callable)?),
+            ScopeOwner::Type(named) => (named, None),
         };
         let py = owner.py();
         let mut names = Self { globals: PyDict::new(py), locals: PyDict::new(py), members: PyDict::new(py) };
@@ -89,7 +90,7 @@ impl<'py> Names<'py> {
             let code = function.getattr(intern!(py, "__code__"))?;
             let free = code.getattr(intern!(py, "co_freevars"))?.cast_into::<PyTuple>()?;
             for (name, cell) in free.iter().zip(cells.iter()) {
-                // A cell is empty while the function around it has not come that far.
+                // A cell is empty until the enclosing function assigns the variable.
                 if let Ok(content) = cell.getattr(intern!(py, "cell_contents")) {
                     self.locals.set_item(name, content)?;
                 }
@@ -124,18 +125,18 @@ impl<'py> Names<'py> {
 /// The names a module defines, if it has been imported.
 fn module_names<'py>(name: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyDict>>> {
     let py = name.py();
-    match imported(py, name) {
+    match loaded_module(py, name) {
         Ok(Some(module)) => Ok(module.getattr(intern!(py, "__dict__"))?.cast_into::<PyDict>().ok()),
-        // A name that cannot even be looked up is no module's.
+        // A name that cannot be looked up belongs to no module.
         Ok(None) | Err(_) => Ok(None),
     }
 }
 
-/// The function whose source an annotation stands in: below wrappers, methods, classes and callable objects.
+/// The function in whose source an annotation was written, inside of wrappers, methods, classes and callable objects.
 fn function_of<'py>(owner: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     let py = owner.py();
     let mut current = owner.clone();
-    // A chain of wrappers can be a circle; nobody nests that many on purpose.
+    // A chain of wrappers can be circular; this is more than any real one has.
     for _ in 0..64 {
         if let Ok(wrapped) = current.getattr(intern!(py, "__wrapped__")) {
             current = wrapped;
@@ -163,10 +164,10 @@ fn function_of<'py>(owner: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyA
     Ok(None)
 }
 
-/// Evaluates the annotation `text`, looking into the innermost home first.
+/// Evaluates the annotation `text`, in the innermost scope first.
 pub(super) fn resolve<'py>(
     py: Python<'py>,
-    homes: &mut [Home<'py>],
+    scopes: &mut [Scope<'py>],
     text: &Bound<'py, PyString>,
     module: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
@@ -178,8 +179,8 @@ pub(super) fn resolve<'py>(
         }
     }
     for with_members in [false, true] {
-        for home in homes.iter_mut().rev() {
-            let names = home.names()?;
+        for scope in scopes.iter_mut().rev() {
+            let names = scope.names()?;
             let locals = if with_members { &names.members } else { &names.locals };
             match evaluate(text, &names.globals, locals) {
                 Err(error) if error.is_instance_of::<PyNameError>(py) => missing.get_or_insert(error),
@@ -197,7 +198,7 @@ fn evaluate<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = text.py();
     let builtins = import_module(py, "builtins")?;
-    // Most annotations are a name, and a name needs no compiler.
+    // Most annotations are a plain name, which needs no `eval`.
     if text.to_str().is_ok_and(is_name) {
         for names in [locals, globals] {
             if let Some(found) = names.get_item(text)? {
@@ -209,7 +210,7 @@ fn evaluate<'py>(
             .map_err(|_| PyNameError::new_err(format!("name '{}' is not defined", text.to_string_lossy())));
     }
     let trimmed = text.call_method0(intern!(py, "strip"))?;
-    // `eval` adds `__builtins__` to the globals it is given, which is what a module has anyway.
+    // `eval` adds `__builtins__` to the globals, which a module has anyway.
     builtins.call_method1(intern!(py, "eval"), (trimmed, globals, locals))
 }
 

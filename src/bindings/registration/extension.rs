@@ -1,4 +1,4 @@
-//! What an extended model makes of a tool: another schema, other arguments, and a structured finish if one is wanted.
+//! Extended models: a pydantic model that adds its fields to the schema of a tool, and perhaps validates them.
 
 use std::sync::Arc;
 
@@ -9,55 +9,53 @@ use pyo3::prelude::*;
 use pyo3::types::{PyFrozenSet, PyType};
 use serde_json::Value;
 
-use super::call::Plan;
-use super::callable::Kind;
-use super::imported::FINISH;
-use super::json::schema_from_python;
-use super::meta::open;
-use super::modules::imported;
-use super::signature::{ParameterKind, Signature};
-use super::tool::PyTool;
-use super::value::error_text;
+use super::callable::{CallKind, ParameterKind, Signature};
+use super::meta::with_any_switch;
+use crate::bindings::call::Plan;
+use crate::bindings::imported::{FINISH, loaded_module};
+use crate::bindings::into_response::error_text;
+use crate::bindings::json::schema_from_python;
+use crate::bindings::tool::PyTool;
 use crate::schema::extend::{added, extend, loosen};
 use crate::schema::{Document, FunctionSchema, Node};
 use crate::{Error, Result};
 
-/// The model that extends a tool, and what the tool was before.
+/// The model that extends a tool, and the original schema.
 pub(crate) struct Extension {
     pub(crate) model: Py<PyAny>,
     pub(crate) original: Arc<FunctionSchema>,
-    /// Why the model does not fit, if that is to be told only where the schema is read.
+    /// The reason why the model does not fit, if it is raised only where the schema is read.
     conflict: Option<Error>,
     pub(crate) finish: Option<Finish>,
 }
 
-/// What stands around a function that ends a structured conversation.
+/// The wrapper of a function that ends a conversation with validated data.
 pub(crate) struct Finish {
-    /// Python's half of it, which knows pydantic.
+    /// `toolcrib._finish.Finish`, which validates with pydantic.
     checker: Py<PyAny>,
     pub(crate) function: Py<PyAny>,
 }
 
-/// When and how the fields of a model are looked at.
+/// The use of a model's fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Use {
-    /// They are in the schema; a conflict is raised at once.
+pub(crate) enum ModelUse {
+    /// They are added to the schema; a conflict is raised at once.
     Describe,
-    /// They are in the schema; a conflict is raised where the schema is read, as AgentScope does.
+    /// They are added to the schema; a conflict is raised where the schema is read, as in AgentScope.
     DescribeLater,
-    /// They are in the schema, and what is sent for them is validated by the model.
+    /// They are added to the schema, and the model validates their values.
     Finish,
 }
 
 impl Finish {
-    /// The callable with this around it, of the same kind.
-    pub(crate) fn around<'py>(&self, callable: &Bound<'py, PyAny>, kind: Kind) -> PyResult<Bound<'py, PyAny>> {
+    /// Wraps a callable; the kind stays the same.
+    pub(crate) fn wrap<'py>(&self, callable: &Bound<'py, PyAny>, kind: CallKind) -> PyResult<Bound<'py, PyAny>> {
         let py = callable.py();
         let method = match kind {
-            Kind::Function => intern!(py, "around_function"),
-            Kind::Coroutine => intern!(py, "around_coroutine"),
-            Kind::Generator => intern!(py, "around_generator"),
-            Kind::AsyncGenerator => intern!(py, "around_async_generator"),
+            CallKind::Function => intern!(py, "around_function"),
+            CallKind::Coroutine => intern!(py, "around_coroutine"),
+            CallKind::Generator => intern!(py, "around_generator"),
+            CallKind::AsyncGenerator => intern!(py, "around_async_generator"),
         };
         self.checker.bind(py).call_method1(method, (callable,))
     }
@@ -75,7 +73,7 @@ impl Extension {
 }
 
 impl PyTool {
-    /// Says whether the schema can be told.
+    /// Raises the deferred error of a model that does not fit.
     pub(crate) fn check_extension(&self) -> Result<()> {
         let conflict = self.extension.as_ref().and_then(|extension| extension.conflict.clone());
         conflict.map_or(Ok(()), Err)
@@ -87,68 +85,68 @@ impl PyTool {
         let function = self.registered().clone_ref(py);
         let signature = Signature::read(py, function.bind(py))?;
         let plan = self.plan_for(py, &signature, schema.parameters().value().clone())?;
-        Ok(self.with(py, schema, plan, function, None))
+        Ok(self.rebuilt(py, schema, plan, function, None))
     }
 
     /// The tool with the fields of a model.
-    pub(crate) fn extended(&self, py: Python<'_>, model: &Bound<'_, PyAny>, how: Use) -> PyResult<Self> {
+    pub(crate) fn extended(&self, py: Python<'_>, model: &Bound<'_, PyAny>, how: ModelUse) -> PyResult<Self> {
         let original = self.original_schema().clone();
         let parameters = original.parameters().value();
         let mut function = self.registered().clone_ref(py);
         let mut signature = Signature::read(py, function.bind(py))?;
-        let described = self.describe(py, model)?;
+        let described = self.model_schema(py, model)?;
         let (merged, conflict) = match self.merge(py, parameters, described) {
             Ok(merged) => (merged, None),
-            Err(error) if how == Use::DescribeLater => (parameters.clone(), Some(error)),
+            Err(error) if how == ModelUse::DescribeLater => (parameters.clone(), Some(error)),
             Err(error) => return Err(error.into()),
         };
         let fields: Vec<String> = added(&merged, parameters).map(str::to_owned).collect();
         let takes_any = signature.parameters.iter().any(|parameter| parameter.kind == ParameterKind::VarKeyword);
-        // A field may have the name that the function gives to `*args` or `**kwargs`: it is not meant by it.
+        // A field may have the name of the `*args` or `**kwargs` parameter, which it does not refer to.
         signature.parameters.retain(|parameter| {
             !matches!(parameter.kind, ParameterKind::VarPositional | ParameterKind::VarKeyword)
                 || !fields.iter().any(|field| parameter.name.bind(py).to_str().is_ok_and(|name| name == field))
         });
-        let mut held = merged.clone();
+        let mut accepted = merged.clone();
         let mut finish = None;
-        if how == Use::Finish {
-            held = loosen(&merged, parameters);
-            // The fields are told from the rest by their names.
+        if how == ModelUse::Finish {
+            accepted = loosen(&merged, parameters);
+            // Fields are separated from the other arguments by name.
             signature.by_name = true;
             let is_passed = |field: &&String| takes_any || signature.takes(py, field);
             let passed = PyFrozenSet::new(py, fields.iter().filter(is_passed))?;
             let names = PyFrozenSet::new(py, &fields)?;
             let checker = FINISH.get(py)?.call1((model, names, passed))?.unbind();
-            let made = Finish { checker, function: function.clone_ref(py) };
-            function = made.around(function.bind(py), self.kind)?.unbind();
-            finish = Some(made);
+            let wrapper = Finish { checker, function: function.clone_ref(py) };
+            function = wrapper.wrap(function.bind(py), self.kind)?.unbind();
+            finish = Some(wrapper);
         }
-        let plan = self.plan_for(py, &signature, held)?;
+        let plan = self.plan_for(py, &signature, accepted)?;
         let schema = Arc::new(original.with_parameters(&merged.into()));
         let extension = Extension { model: model.clone().unbind(), original, conflict, finish };
-        Ok(self.with(py, schema, plan, function, Some(Box::new(extension))))
+        Ok(self.rebuilt(py, schema, plan, function, Some(Box::new(extension))))
     }
 
-    /// The tool as it was registered, with another function of the same signature behind it.
-    pub(crate) fn redirected(&self, py: Python<'_>, function: Py<PyAny>) -> PyResult<Self> {
+    /// The tool as registered, with another function of the same signature.
+    pub(crate) fn with_function(&self, py: Python<'_>, function: Py<PyAny>) -> PyResult<Self> {
         let schema = self.original_schema().clone();
         let signature = Signature::read(py, function.bind(py))?;
         let plan = self.plan_for(py, &signature, schema.parameters().value().clone())?;
-        Ok(self.with(py, schema, plan, function, None))
+        Ok(self.rebuilt(py, schema, plan, function, None))
     }
 
     fn plan_for(&self, py: Python<'_>, signature: &Signature, parameters: Value) -> PyResult<Plan> {
         let mut parameters = Node::from(parameters);
         if self.meta.is_some() {
-            parameters = open(&parameters);
+            parameters = with_any_switch(&parameters);
         }
         let document = Arc::new(Document::new(&parameters));
         let handling = self.plan.handling().clone();
         Plan::new(py, &self.name, signature, self.presets(py), &parameters, &document, false, handling)
     }
 
-    /// The schema of the model, in pydantic's words.
-    fn describe(&self, py: Python<'_>, model: &Bound<'_, PyAny>) -> PyResult<Value> {
+    /// The JSON Schema of the model by pydantic.
+    fn model_schema(&self, py: Python<'_>, model: &Bound<'_, PyAny>) -> PyResult<Value> {
         let described = model.call_method0(intern!(py, "model_json_schema")).and_then(|it| schema_from_python(&it));
         described.map(Value::from).map_err(|cause| {
             let error = Error::UnusableModel { tool: self.name.to_string(), reason: error_text(py, &cause) };
@@ -170,7 +168,7 @@ impl PyTool {
 }
 
 impl Signature {
-    /// Whether an argument of this name has a parameter of its own.
+    /// True if an argument of this name has a parameter of its own.
     fn takes(&self, py: Python<'_>, name: &str) -> bool {
         self.parameters.iter().any(|parameter| {
             matches!(parameter.kind, ParameterKind::PositionalOrKeyword | ParameterKind::KeywordOnly)
@@ -179,10 +177,10 @@ impl Signature {
     }
 }
 
-/// Refuses what is not a class made with the pydantic that the developer brought.
+/// Checks that a model is a subclass of `pydantic.BaseModel`.
 pub(crate) fn check_model(model: &Bound<'_, PyAny>) -> PyResult<()> {
     let py = model.py();
-    let base = match imported(py, intern!(py, "pydantic"))? {
+    let base = match loaded_module(py, intern!(py, "pydantic"))? {
         Some(pydantic) => pydantic.getattr_opt(intern!(py, "BaseModel"))?,
         None => None,
     };
