@@ -958,7 +958,10 @@ class ToolkitView:
         """Call a tool from synchronous code and return its last response; see `Toolkit.run`."""
 
     def check(self, tool_call: Mapping[str, Any] | ToolCall | str | Dumped) -> dict[str, Any]:
-        """Return the decision about a call through the view; see `Toolkit.check`."""
+        """Return the decision about a call; nothing runs, is approved or is written to the audit.
+
+        See `Toolkit.check`.
+        """
 
     def resume(
         self,
@@ -968,7 +971,10 @@ class ToolkitView:
         *,
         by: str | None = None,
     ) -> ToolStream:
-        """Continue a pending call of this view's caller; see `Toolkit.resume`."""
+        """Continue a call that ended with a pending value, once and in any process that shares the approvals.
+
+        See `Toolkit.resume`.
+        """
 
     def _find_tool(self, name: str) -> RegisteredToolFunction | None: ...
     def _find_group(self, name: str) -> ToolGroup | None: ...
@@ -1336,14 +1342,14 @@ class ToolResponse:
         """
 
     def to_xml(self, call: ToolCall | Mapping[str, Any] | object | None = None, *, name: str | None = None) -> str:
-        """Return the element `tool_result` for a model that writes its calls in XML; see `format_tool_result`.
+        """Give the element `tool_result` for a model that writes its calls in XML; see `format_tool_result`.
 
         Args:
-            call: The call of this response, in any format.
+            call: The call that this answers, in any form.
             name: The tool's name, if `call` does not have it.
 
         Raises:
-            TypeError: If neither has the name of the tool.
+            TypeError: If neither says which tool it was.
         """
 
     def __eq__(self, other: object, /) -> bool: ...

@@ -82,7 +82,10 @@ impl PyDialectTool {
         }
         let sent = match json::from_python(arguments) {
             Ok(sent) => sent,
-            Err(error) => return unless_fatal(py, error).map(|()| Err(unreadable(arguments))),
+            Err(error) => {
+                unless_fatal(py, error)?;
+                return Ok(Err(unreadable(arguments)));
+            }
         };
         let decoded = match self.codec.decode(sent.into()) {
             Ok(decoded) => decoded,
@@ -90,7 +93,10 @@ impl PyDialectTool {
         };
         match json::to_python(py, &decoded) {
             Ok(decoded) => Ok(Ok(decoded)),
-            Err(error) => unless_fatal(py, error).map(|()| Err(unreadable(&decoded))),
+            Err(error) => {
+                unless_fatal(py, error)?;
+                Ok(Err(unreadable(&decoded)))
+            }
         }
     }
 }
