@@ -19,8 +19,7 @@ use super::toolkit::PyToolkit;
 use crate::Error;
 use crate::schema::FunctionSchema;
 use crate::schema::check::{Problem, render};
-use crate::schema::dialect::codec::unreadable;
-use crate::schema::dialect::{Codec, Declaration, Dialect, Loss};
+use crate::schema::dialect::{Codec, Declaration, Dialect, Loss, unreadable};
 
 /// A tool in the dialect of a provider; `Toolkit.schemas` makes them.
 #[pyclass(name = "DialectTool", module = "toolcrib._core", frozen)]

@@ -6,8 +6,8 @@ use regex::Regex;
 use serde_json::Value;
 
 use super::glob::{Glob, Parsed};
-use super::number::Decimal;
 use super::path::Path;
+use crate::json::number::Decimal;
 
 /// What has to be true of the value, or values, at one place in the arguments.
 #[derive(Debug, Clone)]
@@ -192,7 +192,7 @@ pub(super) struct Short<'a>(pub(super) &'a Value);
 impl fmt::Display for Short<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         const LETTERS: usize = 80;
-        let text = super::canonical(self.0);
+        let text = crate::json::canonical(self.0);
         match text.char_indices().nth(LETTERS) {
             Some((end, _)) => write!(formatter, "{}…", &text[..end]),
             None => formatter.write_str(&text),

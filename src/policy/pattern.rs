@@ -8,7 +8,7 @@
 use regex::{Regex, RegexBuilder};
 use serde_json::{Map, Value};
 
-use super::canonical::canonical;
+use crate::json::canonical;
 
 /// The longest expression, and what its automata may take.
 const LENGTH: usize = 4096;

@@ -3,10 +3,10 @@
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use super::canonical::canonical;
 use super::hex::{from_hex, hex};
 use super::key::{Key, KeyId};
 use super::moment::{rfc3339, to_millisecond};
+use crate::json::canonical;
 use crate::{Error, Result};
 
 const TYPE: &str = "toolcrib.pending";

@@ -2,9 +2,9 @@
 
 use serde_json::json;
 
-use super::canonical::hash;
 use super::hex::{from_hex, hex};
 use super::{Cause, Rule};
+use crate::json::hash;
 
 /// Before the digits of a rule.
 const OF_RULE: &str = "rule:";

@@ -5,9 +5,9 @@ use serde_json::Value;
 use super::condition::{Condition, Test, Tests, Type, type_name};
 use super::fault::{Fault, unknown};
 use super::glob;
-use super::number::Decimal;
 use super::path::Path;
 use super::pattern;
+use crate::json::number::Decimal;
 
 const OPERATORS: [&str; 15] = [
     "equals",

@@ -6,11 +6,11 @@ use serde_json::{Map, Value};
 
 use super::condition::is_same;
 use super::file::{LIMIT, text};
-use super::number::Decimal;
 use super::read;
 use super::rule::invalid;
 use super::toml::Document;
 use super::{Rule, fault::Fault, hash, hex};
+use crate::json::number::Decimal;
 use crate::store::{self, Fs};
 use crate::{Error, Result};
 

@@ -6,8 +6,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use crate::schema::Document;
-use crate::schema::check::Judge;
-use crate::schema::check::coerce::coerce;
+use crate::schema::check::{SchemaValidator, coerce};
 
 /// Finds the parameters of a tool by its name.
 pub type Find<'a> = dyn Fn(&str) -> Option<Arc<Document>> + 'a;
@@ -187,6 +186,5 @@ impl<'s> Declared<'s> {
 /// Brings arguments that were written as text to their declared types; what does not fit is left to the check.
 pub(super) fn converted(arguments: Map<String, Value>, document: &Arc<Document>) -> Value {
     let value = Value::Object(arguments);
-    let judge = Judge::new(Arc::clone(document));
-    coerce(document.value(), &judge, &value).unwrap_or(value)
+    coerce(&SchemaValidator::new(Arc::clone(document)), &value).unwrap_or(value)
 }

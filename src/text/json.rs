@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use super::opening::{Tag, closing_tag, tag};
 use super::{Block, Ending, Found, TextFormat, shifted};
 use crate::call::{CallError, Repair, RepairKind, ToolCall, repair, wire};
-use crate::schema::strict;
+use crate::json::parse;
 
 const CUT: &str = "it was not run, because the JSON is not complete";
 
@@ -18,7 +18,7 @@ const ARGUMENTS: [&str; 5] = ["arguments", "parameters", "args", "params", "inpu
 
 /// Reads a call, or a list of them, from a part of a block.
 pub(super) fn calls(format: &dyn TextFormat, block: &Block<'_>, start: usize, text: &str) -> Vec<ToolCall> {
-    match strict::parse(text.trim()) {
+    match parse::parse(text.trim()) {
         Ok((Value::Array(items), is_double)) => {
             items.iter().map(|item| whole(format, block, start, item, is_double)).collect()
         }
@@ -122,7 +122,7 @@ pub(super) fn first_name(text: &str) -> &str {
 
 /// The name of the call that a text is, if it is nothing but a name with arguments.
 pub(super) fn name_of_call(text: &str) -> Option<String> {
-    let value = match strict::parse(text.trim()) {
+    let value = match parse::parse(text.trim()) {
         Ok((value, _)) => value,
         Err(_) => Value::Object(repair::read(text).ok().filter(|reading| !reading.is_truncated)?.arguments),
     };

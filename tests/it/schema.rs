@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use toolcrib::schema::build::Parameter;
-use toolcrib::schema::{ArrayKind, Definition, Field, Limit, Node, Presence, Record, Refusal, Type, build};
+use toolcrib::schema::{ArrayKind, Definition, Field, Limit, Node, Presence, RecordType, Refusal, Type, build};
 
 fn shown(field: Field) -> Parameter {
     Parameter { field, hidden: false }
@@ -18,7 +18,7 @@ fn unsupported(mistake: bool) -> Type {
 }
 
 fn point(module: &str, accepts: Type) -> Definition {
-    let body = Type::Record(Record { fields: vec![Field::required("x", accepts)], ..Record::default() });
+    let body = Type::Record(RecordType { fields: vec![Field::required("x", accepts)], ..RecordType::default() });
     Definition { reference: format!("{module}.Point:1"), body }
 }
 

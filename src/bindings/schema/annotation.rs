@@ -188,7 +188,7 @@ impl<'py> Reader<'py> {
         let given = arguments.unwrap_or_default();
         Ok(match known {
             Known::Scalar(scalar) => scalar.to_type(),
-            Known::Formatted(name) => Type::Formatted(crate::schema::Format::Named(name)),
+            Known::Formatted(name) => Type::Formatted(crate::schema::StringFormat::Named(name)),
             Known::Array(kind) => Type::Array { items: Box::new(self.read_argument(given.first())?), kind },
             Known::Map { countable } => {
                 let keys = Box::new(self.read_argument(given.first())?);

@@ -14,9 +14,9 @@ use super::refusal::refusal;
 use super::size::{is_too_large, too_large};
 use super::{Shown, read, unsupported};
 use crate::bindings::signature::ParameterKind;
-use crate::schema::build::{Built, build};
-use crate::schema::defs::{PREFIX, adopt};
-use crate::schema::order::{same, sort_keys};
+use crate::schema::build::build;
+use crate::schema::definitions::{PREFIX, adopt};
+use crate::schema::normalize::{same, sort_keys};
 use crate::schema::{Entries, Node, Refusal};
 
 /// A parameter with all strings in its annotation resolved, or why that failed.
@@ -25,7 +25,7 @@ enum Prepared<'py> {
     Refused(Refusal),
 }
 
-pub(super) fn describe(callable: &Bound<'_, PyAny>, shown: &[Shown<'_, '_>], tool: &str) -> PyResult<Built> {
+pub(super) fn describe(callable: &Bound<'_, PyAny>, shown: &[Shown<'_, '_>], tool: &str) -> PyResult<Entries> {
     let py = callable.py();
     let mut reader = Reader::new(callable, Foreign::AskEach);
     let mut prepared = Vec::with_capacity(shown.len());
@@ -207,7 +207,7 @@ impl Shown<'_, '_> {
     }
 }
 
-fn assemble(shown: &[Shown<'_, '_>], properties: Vec<Option<(Node, bool)>>, definitions: Entries) -> Built {
+fn assemble(shown: &[Shown<'_, '_>], properties: Vec<Option<(Node, bool)>>, definitions: Entries) -> Entries {
     let mut told = Entries::new();
     let mut required = Vec::new();
     for (each, property) in shown.iter().zip(properties) {

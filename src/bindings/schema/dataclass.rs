@@ -12,7 +12,7 @@ use super::generic::{Variables, form_name, origin_of};
 use super::model::{Kind, description_of, own_annotations};
 use super::scope::Home;
 use crate::bindings::json::entries_of;
-use crate::schema::{Field, Others, Record, Type};
+use crate::schema::{ExtraFields, Field, RecordType, Type};
 
 impl<'py> Reader<'py> {
     pub(super) fn read_dataclass(&mut self, class: &Bound<'py, PyType>, variables: &Variables<'py>) -> Reading<Type> {
@@ -40,10 +40,10 @@ impl<'py> Reader<'py> {
         }
         fields.sort_by_key(|(keyword_only, _)| *keyword_only);
         let fields = fields.into_iter().map(|(_, field)| field).collect();
-        Ok(Type::Record(Record {
+        Ok(Type::Record(RecordType {
             fields,
             description: description_of(class, Kind::Dataclass)?,
-            others: Others::Unsaid,
+            others: ExtraFields::Unstated,
             deprecated: class.hasattr(intern!(py, "__deprecated__"))?,
         }))
     }

@@ -1,6 +1,6 @@
 //! The types of the standard library that have a schema, found by where they were defined.
 
-use crate::schema::{ArrayKind, Format, Type};
+use crate::schema::{ArrayKind, StringFormat, Type};
 
 /// What a class of the standard library stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub(super) enum Scalar {
     Fraction,
     Text,
     Bytes,
-    Formatted(Format),
+    Formatted(StringFormat),
 }
 
 impl Scalar {
@@ -64,10 +64,10 @@ impl Known {
             "collections" => collection(name),
             "collections.abc" => abstract_collection(name),
             "datetime" => Some(Self::Scalar(Scalar::Formatted(match name {
-                "datetime" => Format::DateTime,
-                "date" => Format::Date,
-                "time" => Format::Time,
-                "timedelta" => Format::Duration,
+                "datetime" => StringFormat::DateTime,
+                "date" => StringFormat::Date,
+                "time" => StringFormat::Time,
+                "timedelta" => StringFormat::Duration,
                 _ => return None,
             }))),
             "decimal" if name == "Decimal" => Some(Self::Scalar(Scalar::Decimal)),
@@ -92,7 +92,7 @@ fn builtin(name: &str) -> Option<Known> {
         "NoneType" => Known::Scalar(Scalar::Null),
         "object" => Known::Scalar(Scalar::Any),
         "bytes" => Known::Scalar(Scalar::Bytes),
-        "complex" => Known::Scalar(Scalar::Formatted(Format::Plain)),
+        "complex" => Known::Scalar(Scalar::Formatted(StringFormat::Plain)),
         "list" => Known::Array(ArrayKind::List),
         "set" | "frozenset" => Known::Array(ArrayKind::Set),
         "tuple" => Known::Tuple,

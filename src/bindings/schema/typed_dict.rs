@@ -9,7 +9,7 @@ use super::class::type_name;
 use super::field::Given;
 use super::generic::{Variables, arguments_of, form_name, origin_of};
 use super::model::{Kind, all_annotations, description_of};
-use crate::schema::{Others, Record, Type};
+use crate::schema::{ExtraFields, RecordType, Type};
 
 impl<'py> Reader<'py> {
     pub(super) fn read_typed_dict(&mut self, class: &Bound<'py, PyType>, variables: &Variables<'py>) -> Reading<Type> {
@@ -26,7 +26,7 @@ impl<'py> Reader<'py> {
             fields.push(self.read_field(&name, &annotation, &default, None)?);
         }
         let others = self.other_items(class, variables)?;
-        Ok(Type::Record(Record {
+        Ok(Type::Record(RecordType {
             fields,
             description: description_of(class, Kind::TypedDict)?,
             others,
@@ -70,13 +70,13 @@ impl<'py> Reader<'py> {
     }
 
     /// What a `TypedDict` says about items it does not name.
-    fn other_items(&mut self, class: &Bound<'py, PyType>, variables: &Variables<'py>) -> Reading<Others> {
+    fn other_items(&mut self, class: &Bound<'py, PyType>, variables: &Variables<'py>) -> Reading<ExtraFields> {
         let py = self.py;
         for ancestor in typed_dict_ancestry(class)? {
             let own = ancestor.getattr(intern!(py, "__dict__"))?;
             let closed = own.get_item(intern!(py, "__closed__")).ok().filter(|closed| !closed.is_none());
             if let Some(closed) = closed {
-                return Ok(if closed.is_truthy()? { Others::Forbidden } else { Others::Unsaid });
+                return Ok(if closed.is_truthy()? { ExtraFields::Forbidden } else { ExtraFields::Unstated });
             }
             let Ok(items) = own.get_item(intern!(py, "__extra_items__")) else {
                 continue;
@@ -86,12 +86,12 @@ impl<'py> Reader<'py> {
             }
             let (items, _) = self.unqualified(&items)?;
             if form_name(&items).as_deref() == Some("Never") {
-                return Ok(Others::Forbidden);
+                return Ok(ExtraFields::Forbidden);
             }
             let items = self.substitute(&items, variables)?;
-            return Ok(Others::Typed(Box::new(self.read(&items)?)));
+            return Ok(ExtraFields::Typed(Box::new(self.read(&items)?)));
         }
-        Ok(Others::Unsaid)
+        Ok(ExtraFields::Unstated)
     }
 }
 

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::{MOST_BYTES, Reading, read};
 use crate::call::CallError;
-use crate::schema::strict;
+use crate::json::parse;
 
 /// Arguments that arrive piece by piece.
 ///
@@ -94,7 +94,7 @@ impl ArgumentStream {
             text.push('"');
         }
         text.extend(self.open.iter().rev().map(|bracket| char::from(*bracket)));
-        match strict::parse(&text) {
+        match parse::parse(&text) {
             Ok((Value::Object(arguments), _)) => arguments,
             _ => Map::new(),
         }

@@ -25,7 +25,7 @@ pub use names::{Names, mend_names};
 pub use types::coerced;
 
 use super::{CallError, Place, Repair, RepairKind};
-use crate::schema::strict;
+use crate::json::parse;
 use list::List;
 
 /// The most bytes that the arguments of one call may have as text.
@@ -76,7 +76,7 @@ pub fn read_strictly(text: &str) -> Result<Reading, CallError> {
         return Ok(Reading::default());
     }
     within_limits(text)?;
-    match strict::parse(text) {
+    match parse::parse(text) {
         Ok((Value::Object(arguments), has_duplicate_keys)) => {
             Ok(Reading { arguments, has_duplicate_keys, ..Reading::default() }.with_duplicates_listed())
         }
@@ -115,7 +115,7 @@ fn read_to(text: &str, encodings: usize) -> Result<Reading, CallError> {
         return Ok(Reading::default());
     }
     within_limits(text)?;
-    let error = match strict::parse(text) {
+    let error = match parse::parse(text) {
         Ok((Value::Object(arguments), has_duplicate_keys)) => {
             return Ok(Reading { arguments, has_duplicate_keys, ..Reading::default() });
         }
@@ -126,7 +126,7 @@ fn read_to(text: &str, encodings: usize) -> Result<Reading, CallError> {
             return Ok(reading);
         }
         Ok((other, _)) => return Err(no_object(&other)),
-        Err(error) if strict::is_too_deep(&error) => return Err(unreadable(text, &error)),
+        Err(error) if parse::is_too_deep(&error) => return Err(unreadable(text, &error)),
         Err(error) => error,
     };
     mend(text).unwrap_or_else(|| Err(unreadable(text, &error)))
@@ -150,12 +150,12 @@ fn mend(text: &str) -> Option<Result<Reading, CallError>> {
         list.add(RepairKind::Encoding, "", "JSON text in quotes was read as what it says");
     }
     let mut is_truncated = false;
-    let parsed = strict::parse(cut.object).or_else(|_| {
+    let parsed = parse::parse(cut.object).or_else(|_| {
         let prepared = commas::without_doubled(prepare::prepare(cut.object, &mut list), &mut list);
-        strict::parse(&prepared).or_else(|error| {
+        parse::parse(&prepared).or_else(|error| {
             let Ok(mended) = jsonrepair_rs::jsonrepair(&prepared) else { return Err(error) };
             is_truncated = compare::compare(&prepared, &mended, &mut list);
-            strict::parse(&mended)
+            parse::parse(&mended)
         })
     });
     let Ok((Value::Object(arguments), has_duplicate_keys)) = parsed else { return None };
@@ -178,7 +178,7 @@ fn no_object(value: &Value) -> CallError {
 }
 
 fn unreadable(text: &str, error: &serde_json::Error) -> CallError {
-    if strict::is_too_deep(error) {
+    if parse::is_too_deep(error) {
         return CallError::new("the arguments are nested more than 128 levels deep", "Send a flatter object.");
     }
     let message = error.to_string();

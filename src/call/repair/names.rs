@@ -158,7 +158,7 @@ impl<'a> Mending<'a> {
             (schema.get("type").and_then(Value::as_str), text.as_bytes().first()),
             (Some("array"), Some(b'[' | b'`')) | (Some("object"), Some(b'{' | b'`'))
         );
-        if !is_container || at.is_root() || crate::schema::strict::parse(text).is_ok() {
+        if !is_container || at.is_root() || crate::json::parse::parse(text).is_ok() {
             return;
         }
         let is_array = schema["type"] == "array";

@@ -1,7 +1,7 @@
 //! The list of values that were coerced to their declared type.
 
 use crate::call::{Change, Repair, RepairKind};
-use crate::schema::check::{At, Found, Kind, Subject};
+use crate::schema::check::{At, Found, JsonLike, ValueKind};
 
 /// How many are listed.
 const MOST: usize = 50;
@@ -10,18 +10,18 @@ const DEPTH: usize = 128;
 
 /// Lists what differs between arguments as they came and as they were coerced.
 #[must_use]
-pub fn coerced<S: Subject + Clone>(before: &S, after: &S) -> Vec<Repair> {
+pub fn coerced<S: JsonLike + Clone>(before: &S, after: &S) -> Vec<Repair> {
     let mut repairs = Vec::new();
     walk(&At::Root, before, after, DEPTH, &mut repairs);
     repairs
 }
 
-fn walk<S: Subject + Clone>(at: &At<'_>, before: &S, after: &S, depth: usize, repairs: &mut Vec<Repair>) {
+fn walk<S: JsonLike + Clone>(at: &At<'_>, before: &S, after: &S, depth: usize, repairs: &mut Vec<Repair>) {
     if repairs.len() >= MOST || depth == 0 {
         return;
     }
     match (before.kind(), after.kind()) {
-        (Kind::Object, Kind::Object) => {
+        (ValueKind::Object, ValueKind::Object) => {
             before.every_entry(|key, entry| {
                 if let Some(key) = key {
                     after.at_key(key, |other| walk(&at.key(key), entry, other, depth - 1, repairs));
@@ -29,7 +29,7 @@ fn walk<S: Subject + Clone>(at: &At<'_>, before: &S, after: &S, depth: usize, re
                 repairs.len() < MOST
             });
         }
-        (Kind::Array, Kind::Array) => {
+        (ValueKind::Array, ValueKind::Array) => {
             let mut items = Vec::with_capacity(after.length());
             after.every_item(|item| {
                 items.push(item.clone());

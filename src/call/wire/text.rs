@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{UNDERSTOOD, WireFormat, read_all_with, read_with};
 use crate::call::repair::{self, MOST_BYTES};
 use crate::call::{CallError, ToolCall};
-use crate::schema::strict;
+use crate::json::parse;
 
 /// How the calls in a text are found that is no JSON: the text, and the format if somebody said so. `None` if there are none.
 pub type TextReader<'a> = &'a dyn Fn(&str, Option<&str>) -> Option<Vec<ToolCall>>;
@@ -64,7 +64,7 @@ fn parsed(
         ));
     }
     let is_text = format.is_some() && wire.is_none();
-    if !is_text && let Ok((value @ (Value::Object(_) | Value::Array(_)), has_duplicate_keys)) = strict::parse(text) {
+    if !is_text && let Ok((value @ (Value::Object(_) | Value::Array(_)), has_duplicate_keys)) = parse::parse(text) {
         return Ok(Parsed::Json(value, Box::new(repair::Reading { has_duplicate_keys, ..repair::Reading::default() })));
     }
     if wire.is_none()

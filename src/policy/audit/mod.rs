@@ -8,11 +8,11 @@ use serde_json::{Map, Value};
 
 pub use log::{AuditLog, Durability};
 
-use super::canonical::hash;
 use super::hex::hex;
 use super::moment::rfc3339;
 use super::{Choice, Decision, Redaction};
 use crate::Result;
+use crate::json::hash;
 
 /// The result of a decision for the call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

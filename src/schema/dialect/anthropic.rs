@@ -2,10 +2,11 @@
 
 use serde_json::{Map, Value};
 
-use super::light::Light;
+use super::light::LightRules;
 
 /// The root and the names of its properties are looked at.
-pub(super) const PARAMETERS: Light = Light { plain_root: true, fills_arrays: false, is_name: Some(is_parameter) };
+pub(super) const PARAMETERS: LightRules =
+    LightRules { plain_root: true, fills_arrays: false, is_name: Some(is_parameter) };
 
 /// Whether a tool may have this name.
 pub(super) fn is_name(name: &str) -> bool {

@@ -2,14 +2,14 @@
 
 use serde_json::{Map, Value};
 
-use super::rules::Rules;
+use super::Capabilities;
 
 /// As Google documents for `Schema`; depth and size are not documented, and large schemas are refused.
-pub(super) const RULES: Rules = Rules {
+pub(super) const CAPABILITIES: Capabilities = Capabilities {
     has_references: false,
     requires_all: false,
     has_null: false,
-    lists_texts_only: true,
+    lists_strings_only: true,
     isolates_unions: true,
     has_empty_objects: false,
     depth: 12,

@@ -2,10 +2,10 @@
 
 use serde_json::{Map, Value};
 
-use super::light::Light;
+use super::light::LightRules;
 
 /// Nothing but the type of the root is asked for.
-pub(super) const PARAMETERS: Light = Light { plain_root: false, fills_arrays: false, is_name: None };
+pub(super) const PARAMETERS: LightRules = LightRules { plain_root: false, fills_arrays: false, is_name: None };
 
 /// Whether a tool should have this name.
 pub(super) fn is_name(name: &str) -> bool {

@@ -2,10 +2,10 @@
 
 use serde_json::{Map, Value};
 
-use super::light::Light;
+use super::light::LightRules;
 
 /// The root is an object without composition, and every array says what is in it.
-pub(super) const PARAMETERS: Light = Light { plain_root: true, fills_arrays: true, is_name: None };
+pub(super) const PARAMETERS: LightRules = LightRules { plain_root: true, fills_arrays: true, is_name: None };
 
 /// Whether a tool or a parameter may have this name.
 pub(super) fn is_name(name: &str) -> bool {
@@ -22,7 +22,7 @@ pub(super) fn chat(mut function: Map<String, Value>, parameters: Value, strict: 
     Value::Object(entries.into_iter().map(|(key, value)| (key.to_owned(), value)).collect())
 }
 
-/// A tool for responses, where a tool that does not say so is strict.
+/// A tool for responses, where a tool that does not describe so is strict.
 pub(super) fn responses(function: Map<String, Value>, parameters: Value, strict: bool) -> Value {
     let mut tool = Map::new();
     tool.insert("type".to_owned(), Value::from("function"));

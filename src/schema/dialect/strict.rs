@@ -2,15 +2,15 @@
 
 use serde_json::Value;
 
+use super::Capabilities;
 use super::openai::is_name;
-use super::rules::Rules;
 
 /// As OpenAI documents for structured outputs.
-pub(super) const RULES: Rules = Rules {
+pub(super) const CAPABILITIES: Capabilities = Capabilities {
     has_references: true,
     requires_all: true,
     has_null: true,
-    lists_texts_only: false,
+    lists_strings_only: false,
     isolates_unions: false,
     has_empty_objects: true,
     depth: 10,
