@@ -18,8 +18,8 @@ use super::tool::PyTool;
 use super::toolkit::PyToolkit;
 use crate::Error;
 use crate::schema::FunctionSchema;
-use crate::schema::check::{Problem, render};
-use crate::schema::dialect::{Codec, Declaration, Dialect, Loss, unreadable};
+use crate::schema::check::{Problem, not_json, render};
+use crate::schema::dialect::{Codec, Declaration, Dialect, Loss};
 
 /// A tool in the dialect of a provider; `Toolkit.schemas` makes them.
 #[pyclass(name = "DialectTool", module = "toolcrib._core", frozen)]
@@ -84,7 +84,7 @@ impl PyDialectTool {
         }
         let sent = match json::from_python(arguments) {
             Ok(sent) => sent,
-            Err(error) => return unless_fatal(py, error).map(|()| Err(unreadable(arguments))),
+            Err(error) => return unless_fatal(py, error).map(|()| Err(not_json(arguments))),
         };
         let decoded = match self.codec.decode(sent.into()) {
             Ok(decoded) => decoded,
@@ -92,7 +92,7 @@ impl PyDialectTool {
         };
         match json::to_python(py, &decoded) {
             Ok(decoded) => Ok(Ok(decoded)),
-            Err(error) => unless_fatal(py, error).map(|()| Err(unreadable(&decoded))),
+            Err(error) => unless_fatal(py, error).map(|()| Err(not_json(&decoded))),
         }
     }
 }

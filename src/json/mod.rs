@@ -2,12 +2,12 @@
 //!
 //! Read in this order:
 //!
-//! - [`node`]: the value that schemas are built in;
-//! - [`text`]: its compact text, and documents that are kept as text;
+//! - `node`: the value that schemas are built in;
+//! - `text`: its compact text, and documents that are kept as text;
 //! - `parse`: strict parsing that reports duplicate keys;
 //! - `number`: exact decimals;
 //! - `canonical`: one text for each value, for signatures and hashes;
-//! - [`invisible`]: the characters that are escaped or removed wherever untrusted text is shown.
+//! - `invisible`: the characters that are escaped or removed wherever untrusted text is shown.
 
 pub(crate) mod canonical;
 pub mod invisible;

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::definitions::{self, DefinitionNames, PREFIX};
-use super::emit::one;
+use super::emit::keyword;
 use super::normalize::sort_keys;
 use super::types::{ArrayKind, ExtraFields, Field, Presence, Refusal, Type};
 use crate::json::{Entries, Node};
@@ -131,7 +131,7 @@ impl<'a> Builder<'a> {
         builder
     }
 
-    /// DefinitionNames the definitions and writes those that are referred to from several places, or from within themselves.
+    /// Names the definitions and writes those that are referred to from several places, or from within themselves.
     fn prepare(&mut self, parameters: &[Parameter]) {
         self.short =
             self.definitions.iter().map(|definition| DefinitionNames::short_of(&definition.reference)).collect();
@@ -183,7 +183,7 @@ impl<'a> Builder<'a> {
             | Type::Keyed { inner, .. }
             | Type::Stepped(inner) => self.count(inner, weight, order),
             Type::Map { keys, values, countable } => {
-                // A map with defaults is several maps to pydantic, all the way down.
+                // A map with defaults is several maps to pydantic, at all levels.
                 let weight = if *countable { weight } else { Weight { here: 2, below: 2 } };
                 self.count(keys, weight, order);
                 self.count(values, weight, order);
@@ -225,7 +225,7 @@ impl<'a> Builder<'a> {
 
     pub(super) fn reference(&mut self, index: usize) -> Node {
         self.count_name(index);
-        one("$ref", Node::from(format!("{PREFIX}{}", self.name(index).unwrap_or_default())))
+        keyword("$ref", Node::from(format!("{PREFIX}{}", self.name(index).unwrap_or_default())))
     }
 
     /// Writes a definition and records the result.

@@ -17,8 +17,8 @@ impl Builder<'_> {
             Type::Formatted(StringFormat::Plain) => typed("string"),
             Type::Bytes => formatted("binary"),
             Type::Formatted(format) => format.name().map_or_else(|| typed("string"), formatted),
-            Type::Decimal => one("anyOf", Node::Array(vec![typed("number"), typed("string")])),
-            Type::Fraction => one("anyOf", Node::Array(vec![typed("number"), formatted("fraction")])),
+            Type::Decimal => keyword("anyOf", Node::Array(vec![typed("number"), typed("string")])),
+            Type::Fraction => keyword("anyOf", Node::Array(vec![typed("number"), formatted("fraction")])),
             Type::Literal(values) => literal(values),
             Type::Enumeration { values, description } => enumeration(values, description.as_deref()),
             Type::Array { items, kind } => {
@@ -312,18 +312,18 @@ pub(super) fn any_of(schemas: Vec<Node>) -> Node {
         }
     }
     let mut members = without_repetition(members);
-    if members.len() == 1 { members.swap_remove(0) } else { one("anyOf", Node::Array(members)) }
+    if members.len() == 1 { members.swap_remove(0) } else { keyword("anyOf", Node::Array(members)) }
 }
 
 pub(super) fn typed(kind: &'static str) -> Node {
-    one("type", Node::from(kind))
+    keyword("type", Node::from(kind))
 }
 
 pub(super) fn formatted(format: &'static str) -> Node {
     Node::Object(object([("format", Node::from(format)), ("type", Node::from("string"))]))
 }
 
-pub(super) fn one(key: &'static str, value: Node) -> Node {
+pub(super) fn keyword(key: &'static str, value: Node) -> Node {
     Node::Object(object([(key, value)]))
 }
 

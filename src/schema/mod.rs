@@ -3,15 +3,15 @@
 //! Read in this order:
 //!
 //! - `types`: the types of parameters and their limits;
-//! - [`build`](mod@build), with `emit` (one type) and `definitions` (named types): the JSON Schema of a tool's parameters;
-//! - `function`: the schema of a whole tool; [`extend`](mod@extend): its extension by the fields of a model;
+//! - `build`, with `emit` (one type) and `definitions` (named types): the JSON Schema of a tool's parameters;
+//! - `function`: the schema of a whole tool; `extend`: its extension by the fields of a model;
 //! - `normalize`: the order of keys, equality and titles;
 //! - `view`: the keywords of a JSON Schema that several readers need;
 //! - [`docstring`]: descriptions from Python docstrings;
 //! - [`check`]: validation and coercion of arguments;
 //! - [`dialect`]: the subsets of JSON Schema that providers accept.
 
-pub mod build;
+pub(crate) mod build;
 pub mod check;
 pub(crate) mod definitions;
 pub mod dialect;
@@ -23,7 +23,7 @@ pub(crate) mod normalize;
 mod types;
 pub(crate) mod view;
 
-pub use build::{Definition, Definitions, build};
+pub use build::{Definition, Definitions, Parameter, build};
 pub use extend::extend;
 pub use function::FunctionSchema;
 pub use normalize::remove_titles;

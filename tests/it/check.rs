@@ -284,7 +284,7 @@ fn large(count: u32) -> Vec<Value> {
 }
 
 #[test]
-fn items_of_any_kind_and_number_are_told_apart() {
+fn items_of_any_kind_and_number_are_distinguished() {
     const COUNT: u32 = 60_000;
     let strings = |count: u32| (0..count).map(|index| json!(format!("{:0>40}", index))).collect::<Vec<_>>();
     let arrays = |items: Vec<Value>| items.into_iter().map(|item| json!([item])).collect::<Vec<_>>();

@@ -180,7 +180,7 @@ impl<'s, S: Rebuild> Coercer<'s, S> {
 }
 
 /// The most digits that are parsed as an integer or written as text, as in Python: more take quadratic time.
-const DIGITS: usize = 4300;
+pub(super) const DIGITS: usize = 4300;
 
 /// The only member that a value can be coerced to.
 pub(super) fn to_member<S: Rebuild>(value: &S, members: &[Value]) -> Option<S> {

@@ -323,7 +323,7 @@ impl Keywords {
                 | "maximum"
                 | "exclusiveMinimum"
                 | "exclusiveMaximum" => (keywords.plain, keywords.structured) = (false, true),
-                // An identity changes what references mean, except where it is that of the whole document.
+                // An `$id` changes what references mean, unless it is that of the whole document.
                 "$schema" | "$id" if is_root => {}
                 other if UNCOMPILED.binary_search(&other).is_ok() => return None,
                 _ => {}

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::fast::KindSet;
 use super::path::At;
-use super::problem::{Expected, Found, Problem, clean, quoted};
+use super::problem::{Expected, Found, Problem, UnknownName, clean, quoted};
 use super::validator::{Budget, SchemaValidator};
 use super::value::{JsonLike, ValueKind};
 use crate::schema::view;
@@ -23,14 +23,14 @@ pub(super) struct Explainer<'s, S: JsonLike> {
 impl<S: JsonLike> Explainer<'_, S> {
     /// Adds the problems of a value with the schema at a JSON pointer.
     pub(super) fn explain(&mut self, at: &str, path: &At<'_>, value: &S, depth: usize) {
-        if !self.has_room() || self.admits(at, value) {
+        if !self.has_room() || self.fits(at, value) {
             return;
         }
         // Names that are refused at the top have been reported before.
         let before = if at.is_empty() { 0 } else { self.problems.len() };
         let root = self.root;
         if let (Some(Value::Object(schema)), true) = (root.pointer(at), depth < 128) {
-            self.look_inside(at, schema, path, value, depth);
+            self.explain_parts(at, schema, path, value, depth);
         }
         if self.problems.len() == before {
             let expected =
@@ -45,7 +45,7 @@ impl<S: JsonLike> Explainer<'_, S> {
     }
 
     /// True if the value fits, or if the budget is used up: then a problem is reported further outside.
-    fn admits(&self, at: &str, value: &S) -> bool {
+    fn fits(&self, at: &str, value: &S) -> bool {
         !self.budget.take(1, value) || self.validator.is_valid_at(at, value)
     }
 
@@ -55,7 +55,7 @@ impl<S: JsonLike> Explainer<'_, S> {
     }
 
     /// Adds the problems further inside. Adds nothing if the value as a whole is the problem.
-    fn look_inside(&mut self, at: &str, schema: &Map<String, Value>, path: &At<'_>, value: &S, depth: usize) {
+    fn explain_parts(&mut self, at: &str, schema: &Map<String, Value>, path: &At<'_>, value: &S, depth: usize) {
         if let Some(target) = view::pointer(schema) {
             self.explain(&target, path, value, depth + 1);
         }
@@ -90,7 +90,7 @@ impl<S: JsonLike> Explainer<'_, S> {
             return None;
         }
         let places: Vec<String> = (0..branches.len()).map(|index| format!("{at}/{index}")).collect();
-        if places.iter().any(|place| self.admits(place, value)) {
+        if places.iter().any(|place| self.fits(place, value)) {
             return None;
         }
         let of_kind = |place: &&String| self.kinds(place, 0).has(kind);
@@ -135,7 +135,7 @@ impl<S: JsonLike> Explainer<'_, S> {
                 continue;
             }
             let place = format!("{at}/properties/{}", view::escaped(name));
-            match value.at_key(name, |entry| self.admits(&place, entry)) {
+            match value.at_key(name, |entry| self.fits(&place, entry)) {
                 Some(true) => carries = true,
                 _ => return false,
             }
@@ -152,7 +152,7 @@ impl<S: JsonLike> Explainer<'_, S> {
             let place = if index < places { Some(format!("{at}/{first}/{index}")) } else { rest.clone() };
             if let Some(place) = place {
                 // Validated first: building a path for each of many valid items would be wasted.
-                if !self.admits(&place, item) {
+                if !self.fits(&place, item) {
                     self.explain(&place, &path.index(index), item, depth + 1);
                 }
             }
@@ -389,7 +389,8 @@ pub(in crate::schema) fn unknown_name(noun: &'static str, key: &str, known: &[&s
     let shown = |name: &&str| clean(name, 64).into_owned();
     let near = known.iter().find(|name| is_near(key, name)).map(shown);
     let names = known.iter().take(KNOWN).map(shown).collect();
-    Expected::Name { noun, near, known: names, more: known.len().saturating_sub(KNOWN) }
+    let more = known.len().saturating_sub(KNOWN);
+    Expected::Name(Box::new(UnknownName { noun, near, known: names, more }))
 }
 
 /// True if two names differ by a typing error: case, separators, or up to two letters of a longer name.

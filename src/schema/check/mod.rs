@@ -27,7 +27,8 @@ use serde_json::{Value, json};
 
 pub use coerce::Rebuild;
 pub use path::{PathStep, ValuePath};
-pub use problem::{Expected, Found, HIDDEN, Problem, render};
+pub use problem::{Expected, Found, HIDDEN, Problem, UnknownName, render};
+pub use validator::not_json;
 pub use value::{Integer, JsonLike, ValueKind};
 
 pub(crate) use coerce::coerce;
@@ -37,12 +38,12 @@ pub(crate) use path::At;
 pub(crate) use validator::SchemaValidator;
 
 pub(in crate::schema) use explain::unknown_name;
-pub(in crate::schema) use validator::options;
+pub(in crate::schema) use validator::{DOCUMENT, build_within};
 
 use compile::Compiler;
 use explain::Explainer;
 use fast::{FastCheck, FastField, SizeRange};
-use validator::{Budget, oversize};
+use validator::{Budget, options, oversize};
 
 use crate::json::{Document, Node};
 
@@ -109,12 +110,12 @@ impl<F: Json> Checker<F> {
     /// Compiles the fast check of a schema that is known to be valid; the rest is compiled on first use.
     #[must_use]
     pub fn of(parameters: &Node) -> Self {
-        Checker::share(parameters, Arc::new(Document::new(parameters)))
+        Checker::with_document(parameters, Arc::new(Document::new(parameters)))
     }
 
-    /// The same for a schema that has been written already, as `document`.
+    /// The same for a schema that has already been written as a document.
     #[must_use]
-    pub fn share(parameters: &Node, document: Arc<Document>) -> Self {
+    pub fn with_document(parameters: &Node, document: Arc<Document>) -> Self {
         let mut compiler = Compiler::new(parameters);
         let fast = compiler.compile_root();
         let shared = compiler.into_shared();
@@ -259,38 +260,10 @@ impl<F: Json> Checker<F> {
         });
         explainer.explain("", &At::Root, value, 0);
         if explainer.problems.is_empty() {
-            let (path, found) = not_json(value, &At::Root).unwrap_or_else(|| (ValuePath::default(), Found::of(value)));
-            explainer.problems.push(Problem { path, expected: "a JSON value".into(), found });
+            explainer.problems.push(not_json(value));
         }
         explainer.problems
     }
-}
-
-/// The first part that is not a JSON value, and its path.
-fn not_json<S: JsonLike>(value: &S, at: &At<'_>) -> Option<(ValuePath, Found)> {
-    let mut first = None;
-    match value.kind() {
-        ValueKind::Other => return Some((at.into(), Found::of(value))),
-        ValueKind::Array => {
-            let mut index = 0;
-            value.every_item(|item| {
-                first = not_json(item, &at.index(index));
-                index += 1;
-                first.is_none()
-            });
-        }
-        ValueKind::Object => {
-            value.every_entry(|key, entry| {
-                first = match key {
-                    Some(key) => not_json(entry, &at.key(key)),
-                    None => Some((at.into(), Found::Fixed("a key that is not plain text"))),
-                };
-                first.is_none()
-            });
-        }
-        _ => {}
-    }
-    first
 }
 
 /// True if the value consists of JSON values only.

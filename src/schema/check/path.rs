@@ -135,7 +135,8 @@ impl From<&String> for ValuePath {
 
 impl PartialEq<str> for ValuePath {
     fn eq(&self, text: &str) -> bool {
-        self.to_string() == text
+        let shown = self.to_string();
+        shown == text
     }
 }
 
@@ -236,6 +237,10 @@ mod tests {
         }
     }
 
+    fn deep(at: &At<'_>, depth: usize) -> ValuePath {
+        if depth == 0 { at.into() } else { deep(&at.key("abc"), depth - 1) }
+    }
+
     #[test]
     fn a_path_is_bounded_and_says_so() {
         let long = "k".repeat(1_000_000);
@@ -243,9 +248,6 @@ mod tests {
         let path = ValuePath::from(place.key(&long));
 
         assert!(path.to_string().len() < 300 && path.keys().is_none());
-        fn deep(at: &At<'_>, depth: usize) -> ValuePath {
-            if depth == 0 { at.into() } else { deep(&at.key("abc"), depth - 1) }
-        }
         let path = deep(&At::Root, 500);
         assert!(path.to_string().ends_with('…') && path.to_string().chars().count() < 210);
         assert!(path.keys().is_none());

@@ -29,7 +29,7 @@ impl fmt::Display for Problem {
         let root = if path.is_root() { "arguments" } else { "" };
         match expected {
             Expected::Value(_) => write!(formatter, "{root}{path}: expected {expected}, got {found}"),
-            Expected::Name { .. } => write!(formatter, "{root}{path}: {expected}"),
+            Expected::Name(_) => write!(formatter, "{root}{path}: {expected}"),
         }
     }
 }
@@ -40,37 +40,46 @@ pub enum Expected {
     /// A value, described by a phrase such as `an integer >= 1`.
     Value(Cow<'static, str>),
     /// A known name in place of an unknown one.
-    Name {
-        /// The thing that has the name: `argument` or `key`.
-        noun: &'static str,
-        /// The known name that was probably meant.
-        near: Option<String>,
-        /// Known names; not all if there are many.
-        known: Vec<String>,
-        /// The number of known names that are left out.
-        more: usize,
-    },
+    Name(Box<UnknownName>),
+}
+
+/// An unknown name and the known ones. Boxed in [`Expected`], so that problems stay small.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnknownName {
+    /// The thing that has the name: `argument`, `key` or `field`.
+    pub noun: &'static str,
+    /// The known name that was probably meant.
+    pub near: Option<String>,
+    /// Known names; not all if there are many.
+    pub known: Vec<String>,
+    /// The number of known names that are left out.
+    pub more: usize,
 }
 
 impl fmt::Display for Expected {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Value(phrase) => formatter.write_str(phrase),
-            Self::Name { noun, known, .. } if known.is_empty() => {
-                write!(formatter, "unknown {noun} (no {noun}s are expected)")
-            }
-            Self::Name { noun, near, known, more } => {
-                write!(formatter, "unknown {noun} (")?;
-                if let Some(near) = near {
-                    write!(formatter, "did you mean {near}? ")?;
-                }
-                write!(formatter, "expected one of: {}", known.join(", "))?;
-                if *more > 0 {
-                    write!(formatter, ", … ({more} more)")?;
-                }
-                formatter.write_str(")")
-            }
+            Self::Name(name) => name.fmt(formatter),
         }
+    }
+}
+
+impl fmt::Display for UnknownName {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { noun, near, known, more } = self;
+        if known.is_empty() {
+            return write!(formatter, "unknown {noun} (no {noun}s are expected)");
+        }
+        write!(formatter, "unknown {noun} (")?;
+        if let Some(near) = near {
+            write!(formatter, "did you mean {near}? ")?;
+        }
+        write!(formatter, "expected one of: {}", known.join(", "))?;
+        if *more > 0 {
+            write!(formatter, ", … ({more} more)")?;
+        }
+        formatter.write_str(")")
     }
 }
 

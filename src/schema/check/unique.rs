@@ -64,7 +64,7 @@ fn form<F: Json>(value: &F::Node<'_>) -> Option<Box<[u8]>> {
     Some(form.into_boxed_slice())
 }
 
-fn write<'i, F: Json>(value: &F::Node<'i>, depth: usize, form: &mut Vec<u8>) -> Option<()> {
+fn write<F: Json>(value: &F::Node<'_>, depth: usize, form: &mut Vec<u8>) -> Option<()> {
     match value.json_type() {
         JsonType::Null => form.push(b'n'),
         JsonType::Boolean => form.push(if value.as_boolean()? { b't' } else { b'f' }),

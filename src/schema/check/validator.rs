@@ -12,18 +12,19 @@ use jsonschema::json::Json;
 use jsonschema::{Draft, PatternOptions, Registry, ValidationOptions, Validator};
 use serde_json::{Value, json};
 
+use super::coerce::DIGITS;
 use super::compile::Compiler;
 use super::fast::FastCheck;
-use super::path::ValuePath;
-use super::problem::{Found, Problem};
+use super::path::{At, ValuePath};
+use super::problem::{Expected, Found, Problem};
 use super::unique::UniqueItems;
-use super::value::{JsonLike, ValueKind};
+use super::value::{Integer, JsonLike, ValueKind};
 use crate::json::{Document, Node};
 use crate::schema::view;
 use crate::{Error, Result};
 
-/// The URI of the document when a part of it is compiled alone. Never fetched.
-const DOCUMENT: &str = "toolcrib:parameters";
+/// The URI of the document for references from outside of it. Never fetched.
+pub(in crate::schema) const DOCUMENT: &str = "toolcrib:parameters";
 
 /// Validates values of one representation against a schema and its parts.
 pub(crate) struct SchemaValidator<F: Json> {
@@ -109,8 +110,6 @@ impl<F: Json> SchemaValidator<F> {
         if pointer.is_empty() {
             return options::<F>().build(self.root()).ok();
         }
-        let draft = Draft::default().detect(self.root());
-        let registry = Registry::new().draft(draft).add(DOCUMENT, self.root()).ok()?.prepare().ok()?;
         let mut reference = format!("{DOCUMENT}#");
         for byte in pointer.bytes() {
             if byte.is_ascii_alphanumeric() || b"/-_.~$".contains(&byte) {
@@ -119,7 +118,7 @@ impl<F: Json> SchemaValidator<F> {
                 let _ = write!(reference, "%{byte:02X}");
             }
         }
-        options::<F>().with_draft(draft).with_registry(&registry).build(&json!({"$ref": reference})).ok()
+        build_within(self.root(), &json!({"$ref": reference}))
     }
 
     /// True if a part of the document has an `$id` of its own, against which its references are resolved.
@@ -146,12 +145,19 @@ fn has_id(value: &Value) -> bool {
 const BACKTRACKING: usize = 100_000;
 
 /// The options of every validator: nothing is fetched, formats are annotations, patterns and `uniqueItems` take bounded time.
-pub(in crate::schema) fn options<'i, F: Json>() -> ValidationOptions<'i, Arc<dyn jsonschema::Retrieve>, F> {
+pub(super) fn options<'i, F: Json>() -> ValidationOptions<'i, Arc<dyn jsonschema::Retrieve>, F> {
     jsonschema::options_for::<F>()
         .offline()
         .should_validate_formats(false)
         .with_keyword("uniqueItems", UniqueItems::make::<F>)
         .with_pattern_options(PatternOptions::fancy_regex().backtrack_limit(BACKTRACKING))
+}
+
+/// Compiles a schema that refers to a document as [`DOCUMENT`].
+pub(in crate::schema) fn build_within<F: Json>(document: &Value, schema: &Value) -> Option<Validator<F>> {
+    let draft = Draft::default().detect(document);
+    let registry = Registry::new().draft(draft).add(DOCUMENT, document).ok()?.prepare().ok()?;
+    options::<F>().with_draft(draft).with_registry(&registry).build(schema).ok()
 }
 
 fn invalid(error: &jsonschema::ValidationError<'_>) -> Error {
@@ -283,6 +289,61 @@ fn measure<S: JsonLike>(value: &S, depth: usize, left: &mut usize) -> Result<(),
     result
 }
 
+/// The first part of the arguments that is not JSON: a string with a lone surrogate, a number that is not finite, a value that is
+/// nested too deep. For arguments that could not be converted; if there is no such part, the problem is the arguments as a whole.
+#[must_use]
+pub fn not_json<S: JsonLike>(arguments: &S) -> Problem {
+    not_json_in(arguments, &At::Root, None, 0).unwrap_or_else(|| Problem {
+        path: ValuePath::default(),
+        expected: "JSON values".into(),
+        found: Found::Fixed("another value"),
+    })
+}
+
+/// The problem in a value; `parameter` is the first key of its path.
+fn not_json_in<S: JsonLike>(value: &S, at: &At<'_>, parameter: Option<&str>, depth: usize) -> Option<Problem> {
+    let problem = |expected: Expected| Some(Problem { path: at.into(), expected, found: Found::of(value) });
+    let mut first = None;
+    match value.kind() {
+        ValueKind::String if value.text().is_none() => return problem("text without lone surrogates".into()),
+        ValueKind::Int if !matches!(value.integer(), Integer::Small(_)) && value.digits(DIGITS).is_none() => {
+            return problem(format!("an integer of at most {DIGITS} digits").into());
+        }
+        ValueKind::Other => return problem("a JSON value".into()),
+        ValueKind::Array | ValueKind::Object if depth == DEPTH => {
+            return Some(Problem {
+                // The whole path would not help the model.
+                path: parameter.map_or_else(ValuePath::default, |name| At::Root.key(name).into()),
+                expected: format!("at most {DEPTH} levels of nesting").into(),
+                found: Found::Fixed("more"),
+            });
+        }
+        ValueKind::Array => {
+            let mut index = 0;
+            value.every_item(|item| {
+                first = not_json_in(item, &at.index(index), parameter, depth + 1);
+                index += 1;
+                first.is_none()
+            });
+        }
+        ValueKind::Object => {
+            value.every_entry(|key, entry| {
+                first = match key {
+                    Some(key) => not_json_in(entry, &at.key(key), parameter.or(Some(key)), depth + 1),
+                    None => Some(Problem {
+                        path: at.into(),
+                        expected: "names that are plain strings".into(),
+                        found: Found::Fixed("another name"),
+                    }),
+                };
+                first.is_none()
+            });
+        }
+        _ => {}
+    }
+    first
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -305,5 +366,17 @@ mod tests {
         let tree = json!({"anyOf": [{"$ref": "#/$defs/tree"}, {"items": {"$ref": "#/$defs/tree"}}]});
 
         assert!(!expands_too_far(&json!({"properties": {"x": {"$ref": "#/$defs/tree"}}, "$defs": {"tree": tree}})));
+    }
+
+    #[test]
+    fn the_path_leads_to_what_is_not_json() {
+        let large: Value = serde_json::from_str(&format!("{{\"a\": [0, {}]}}", "9".repeat(DIGITS + 1))).unwrap();
+        let infinite: Value = serde_json::from_str("{\"a\": {\"b c\": 1e999}}").unwrap();
+        let deep = (0..DEPTH).fold(json!(1), |inner, _| json!([inner]));
+
+        assert_eq!(not_json(&large).path, "a[1]");
+        assert_eq!(not_json(&infinite).path, "a[\"b c\"]");
+        assert_eq!(not_json(&json!({"x": 1, "deep": [deep]})).path, "deep");
+        assert!(not_json(&json!({"x": 1})).path.is_root());
     }
 }

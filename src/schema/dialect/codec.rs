@@ -2,13 +2,13 @@
 
 use std::sync::{Arc, OnceLock};
 
-use jsonschema::{Draft, Registry, Validator};
+use jsonschema::Validator;
 use serde_json::{Map, Value, json};
 
 use super::resolve::{every_schema, rename_references};
 use super::union::Shape;
 use crate::json::Document;
-use crate::schema::check::{JsonLike, KindSet, options};
+use crate::schema::check::{DOCUMENT, JsonLike, KindSet, build_within};
 
 /// The key of an entry, where a map is a list of entries.
 pub(super) const KEY: &str = "key";
@@ -119,7 +119,7 @@ pub(super) struct TupleCodec {
 pub(super) struct BranchCodec {
     pub(super) label: Box<str>,
     pub(super) shape: Shape,
-    pub(super) pick: BranchTest,
+    pub(super) test: BranchTest,
     pub(super) op: Op,
 }
 
@@ -226,7 +226,7 @@ impl Codec {
     }
 
     fn branch<'a>(&self, branches: &'a [BranchCodec], value: &Value) -> Option<&'a BranchCodec> {
-        let find = |closed| branches.iter().find(|branch| branch.pick.admits(value, self.document.value(), closed));
+        let find = |closed| branches.iter().find(|branch| branch.test.admits(value, self.document.value(), closed));
         find(true).or_else(|| find(false))
     }
 
@@ -258,9 +258,6 @@ impl Codec {
         into.insert(field.outer.to_string(), encoded);
     }
 }
-
-/// The URI of the document that a branch refers to. Never fetched.
-const DOCUMENT: &str = "toolcrib:parameters";
 
 /// The test for a value being of a branch.
 pub(super) enum BranchTest {
@@ -303,9 +300,7 @@ fn compile(schema: &Value, document: &Value, closed: bool) -> Option<Validator> 
         close(&mut document);
     }
     rename_references(&mut schema, &|reference| reference.starts_with('#').then(|| format!("{DOCUMENT}{reference}")));
-    let draft = Draft::default().detect(&document);
-    let registry = Registry::new().draft(draft).add(DOCUMENT, &document).ok()?.prepare().ok()?;
-    options().with_draft(draft).with_registry(&registry).build(&schema).ok()
+    build_within(&document, &schema)
 }
 
 /// Forbids entries that the schema does not mention, as a dialect does in which they cannot be encoded.

@@ -3,10 +3,13 @@
 use serde_json::{Map, Value};
 
 use super::codec::{Absence, BranchCodec, CHOICE, Codec, FieldCodec, KEY, ObjectCodec, Op, TupleCodec, VALUE};
-use crate::schema::check::{At, Expected, Found, Integer, JsonLike, Problem, ValueKind, ValuePath, unknown_name};
+use crate::schema::check::{At, Expected, Found, JsonLike, Problem, unknown_name};
 
 /// The most steps into a value and its schema.
 const STEPS: usize = 600;
+
+/// The expected encoding of an entry of a map.
+const ENTRY: &str = "an object with `key`, a string, and `value`";
 
 type Decoded = Result<Value, Problem>;
 
@@ -242,87 +245,5 @@ impl Codec {
         };
         let value = entries.shift_remove(VALUE).unwrap_or_default();
         self.value(&branch.op, value, &At::Key(place, VALUE), depth)
-    }
-}
-
-const ENTRY: &str = "an object with `key`, a string, and `value`";
-
-/// The deepest nesting of arguments.
-const DEEPEST: usize = 128;
-
-/// The most digits of an integer; Python itself parses no more.
-const DIGITS: usize = 4300;
-
-/// The first part of the arguments that is not JSON: a string with a lone surrogate, a number that is not finite, a value that is
-/// nested too deep. For arguments that could not be converted; if there is no such part, the problem is the arguments as a whole.
-#[must_use]
-pub fn unreadable<S: JsonLike>(arguments: &S) -> Problem {
-    in_value(arguments, &At::Root, None, 0).unwrap_or_else(|| Problem {
-        path: ValuePath::default(),
-        expected: "values that JSON can hold".into(),
-        found: Found::Fixed("another value"),
-    })
-}
-
-/// The problem in a value; `parameter` is the first key of its path.
-fn in_value<S: JsonLike>(value: &S, at: &At<'_>, parameter: Option<&str>, depth: usize) -> Option<Problem> {
-    let problem = |expected: Expected| Some(Problem { path: at.into(), expected, found: Found::of(value) });
-    match value.kind() {
-        ValueKind::String if value.text().is_none() => problem("text without lone surrogates".into()),
-        ValueKind::Int if !matches!(value.integer(), Integer::Small(_)) && value.digits(DIGITS).is_none() => {
-            problem(format!("an integer of at most {DIGITS} digits").into())
-        }
-        ValueKind::Other => problem("a value that JSON can hold".into()),
-        ValueKind::Array if depth < DEEPEST => {
-            let (mut index, mut first) = (0, None);
-            value.every_item(|item| {
-                first = in_value(item, &at.index(index), parameter, depth + 1);
-                index += 1;
-                first.is_none()
-            });
-            first
-        }
-        ValueKind::Object if depth < DEEPEST => in_entries(value, at, parameter, depth + 1),
-        ValueKind::Array | ValueKind::Object => Some(Problem {
-            // The whole path would not help the model.
-            path: parameter.map_or_else(ValuePath::default, |name| At::Root.key(name).into()),
-            expected: format!("at most {DEEPEST} levels of nesting").into(),
-            found: Found::Fixed("more"),
-        }),
-        _ => None,
-    }
-}
-
-fn in_entries<S: JsonLike>(value: &S, at: &At<'_>, parameter: Option<&str>, depth: usize) -> Option<Problem> {
-    let mut first = None;
-    value.every_entry(|key, entry| {
-        first = match key {
-            Some(key) => in_value(entry, &at.key(key), parameter.or(Some(key)), depth),
-            None => Some(Problem {
-                path: at.into(),
-                expected: "names that are plain strings".into(),
-                found: Found::Fixed("another name"),
-            }),
-        };
-        first.is_none()
-    });
-    first
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    #[test]
-    fn the_place_is_named_where_json_ends() {
-        let large: Value = serde_json::from_str(&format!("{{\"a\": [0, {}]}}", "9".repeat(DIGITS + 1))).unwrap();
-        let infinite: Value = serde_json::from_str("{\"a\": {\"b c\": 1e999}}").unwrap();
-        let deep = (0..DEEPEST).fold(json!(1), |inner, _| json!([inner]));
-
-        assert_eq!(unreadable(&large).path, "a[1]");
-        assert_eq!(unreadable(&infinite).path, "a[\"b c\"]");
-        assert_eq!(unreadable(&json!({"x": 1, "deep": [deep]})).path, "deep");
-        assert!(unreadable(&json!({"x": 1})).path.is_root());
     }
 }

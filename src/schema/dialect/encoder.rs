@@ -48,7 +48,7 @@ pub(super) fn encode(parameters: &Arc<Document>, capabilities: &'static Capabili
     let mut encoder = Encoder::new(&root, capabilities, 1);
     encoder.report_loss("", "structure", "all arguments are JSON text in one parameter");
     let mut fragment = Fragment::text(vec!["All arguments, as the JSON text of one object.".to_owned()], false);
-    fragment.words.push(format!("They fit this JSON Schema: {}", short(parameters.text(), SHOWN)));
+    fragment.sentences.push(format!("They fit this JSON Schema: {}", short(parameters.text(), SHOWN)));
     let (schema, op) = encoder.inside(fragment);
     encoder.finish(schema, op, parameters)
 }
@@ -187,8 +187,8 @@ impl<'s> Encoder<'s> {
             Value::Object(map) => map,
             Value::Bool(false) => {
                 self.report_loss(at, "false", "in the description: no value fits");
-                let words = "No value fits here.".to_owned();
-                return Fragment { words: vec![words], ..Fragment::any() };
+                let sentences = "No value fits here.".to_owned();
+                return Fragment { sentences: vec![sentences], ..Fragment::any() };
             }
             _ => return Fragment::any(),
         };
@@ -212,7 +212,7 @@ impl<'s> Encoder<'s> {
         self.open.truncate(open);
         self.direct.truncate(direct);
         let mut fragment = fragment;
-        fragment.words.splice(0..0, merged.words);
+        fragment.sentences.splice(0..0, merged.sentences);
         self.annotate(&merged.map, &mut fragment, at);
         fragment
     }
@@ -228,15 +228,15 @@ impl<'s> Encoder<'s> {
     /// Adds the annotations of a schema.
     fn annotate(&mut self, map: &Map<String, Value>, fragment: &mut Fragment, at: &str) {
         if let Some(description) = map.get("description").and_then(Value::as_str) {
-            fragment.words.insert(0, description.to_owned());
+            fragment.sentences.insert(0, description.to_owned());
         }
         if let Some(examples) =
             map.get("examples").filter(|examples| examples.as_array().is_some_and(|it| !it.is_empty()))
         {
-            fragment.words.push(sentence("examples", examples));
+            fragment.sentences.push(sentence("examples", examples));
         }
         if map.get("deprecated").is_some_and(|deprecated| *deprecated == Value::Bool(true)) {
-            fragment.words.push("Deprecated.".to_owned());
+            fragment.sentences.push("Deprecated.".to_owned());
         }
         for keyword in ["not", "if"] {
             if let Some(value) = map.get(keyword) {
@@ -255,7 +255,7 @@ impl<'s> Encoder<'s> {
     pub(super) fn describe(&mut self, fragment: &mut Fragment, keyword: &str, value: &Value, at: &str) {
         let sentence = sentence(keyword, value);
         self.report_loss(at, keyword, format!("in the description: {sentence}"));
-        fragment.words.push(sentence);
+        fragment.sentences.push(sentence);
     }
 }
 
@@ -269,7 +269,7 @@ fn is_beside_reference(keyword: &str) -> bool {
 pub(super) struct Fragment {
     pub(super) schema: Map<String, Value>,
     /// Sentences of its description.
-    pub(super) words: Vec<String>,
+    pub(super) sentences: Vec<String>,
     pub(super) op: Op,
     pub(super) shape: Shape,
     /// True if it accepts only `null`, whatever its encoding.
@@ -281,18 +281,19 @@ pub(super) struct Fragment {
 impl Fragment {
     pub(super) fn new(schema: Value, op: Op, shape: Shape) -> Self {
         let schema = if let Value::Object(schema) = schema { schema } else { Map::new() };
-        Self { schema, words: Vec::new(), op, shape, is_null: false, adds_nothing: false }
+        Self { schema, sentences: Vec::new(), op, shape, is_null: false, adds_nothing: false }
     }
 
     /// A value written as JSON text.
-    pub(super) fn text(words: Vec<String>, plain: bool) -> Self {
-        Self { words, ..Self::new(json!({"type": "string"}), Op::Text { plain }, Shape::of(KindSet::STRING)) }
+    pub(super) fn text(sentences: Vec<String>, plain: bool) -> Self {
+        Self { sentences, ..Self::new(json!({"type": "string"}), Op::Text { plain }, Shape::of(KindSet::STRING)) }
     }
 
     /// Any value.
     pub(super) fn any() -> Self {
-        let words = "Any value, written as JSON text, for example \"42\", \"[1, 2]\" or \"{\\\"a\\\": 1}\".".to_owned();
-        Self::text(vec![words], true)
+        let sentences =
+            "Any value, written as JSON text, for example \"42\", \"[1, 2]\" or \"{\\\"a\\\": 1}\".".to_owned();
+        Self::text(vec![sentences], true)
     }
 
     pub(super) fn nothing() -> Self {
@@ -322,13 +323,13 @@ impl Fragment {
 
     /// The schema with its description, and the conversion of its values.
     pub(super) fn finish(self, capabilities: &Capabilities) -> (Value, Op, Shape) {
-        let Self { schema, words, op, shape, .. } = self;
-        (described(schema, words, capabilities), op, shape)
+        let Self { schema, sentences, op, shape, .. } = self;
+        (described(schema, sentences, capabilities), op, shape)
     }
 }
 
-fn described(mut schema: Map<String, Value>, words: Vec<String>, capabilities: &Capabilities) -> Value {
-    let description = joined(words);
+fn described(mut schema: Map<String, Value>, sentences: Vec<String>, capabilities: &Capabilities) -> Value {
+    let description = joined(sentences);
     if description.is_empty() {
         return Value::Object(schema);
     }

@@ -60,8 +60,8 @@ impl Encoder<'_> {
                     let mut single = map.clone();
                     single.insert("type".to_owned(), Value::from(kind));
                     single.retain(|keyword, _| !is_annotation(keyword));
-                    let pick = BranchTest::Kinds(KindSet::named(kind)?);
-                    Some(Choice { schema: Value::Object(single), pick, label: Some(kind.to_owned()) })
+                    let test = BranchTest::Kinds(KindSet::named(kind)?);
+                    Some(Choice { schema: Value::Object(single), test, label: Some(kind.to_owned()) })
                 });
                 let choices: Vec<Choice> = choices.collect();
                 self.union(choices, at, depth)

@@ -29,7 +29,6 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 pub use codec::Codec;
-pub use decode::unreadable;
 
 use light::{full_name, renamed, safe_name};
 

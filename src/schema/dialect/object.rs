@@ -94,13 +94,13 @@ impl Encoder<'_> {
             outer.push('_');
         }
         if outer != name {
-            fragment.words.push(full_name(name));
+            fragment.sentences.push(full_name(name));
         }
         let default = property.get("default");
         let mut absence = Absence::Missing;
         if !is_required {
             if let Some(default) = default.filter(|default| !default.is_null()) {
-                fragment.words.push(sentence("default", default));
+                fragment.sentences.push(sentence("default", default));
             }
             (fragment, absence) = self.leave_out(fragment, default);
         }
@@ -133,20 +133,20 @@ impl Encoder<'_> {
             return (fragment, Absence::Null);
         }
         if !has_null {
-            fragment.words.push("null leaves it out.".to_owned());
+            fragment.sentences.push("null leaves it out.".to_owned());
             // This `null` stands for a missing field, so it is not converted.
             let op = std::mem::replace(&mut fragment.op, Op::Same);
             return (Fragment { op, ..fragment.or_null(self.capabilities) }, Absence::Null);
         }
-        let mut words = std::mem::take(&mut fragment.words);
-        words.push("null leaves it out; a value is in an object, and may be null itself.".to_owned());
+        let mut sentences = std::mem::take(&mut fragment.sentences);
+        sentences.push("null leaves it out; a value is in an object, and may be null itself.".to_owned());
         let op = std::mem::replace(&mut fragment.op, Op::Same);
         let (schema, ..) = fragment.finish(self.capabilities);
         let boxed = self.object(Map::from_iter([(VALUE.to_owned(), schema)]), vec![Value::from(VALUE)]);
         let fragment =
             Fragment::new(Value::Object(boxed), Op::Same, Shape::object(Keys::default())).or_null(self.capabilities);
         // The value is taken out of its box before it is converted.
-        (Fragment { words, op, ..fragment }, Absence::Boxed)
+        (Fragment { sentences, op, ..fragment }, Absence::Boxed)
     }
 
     /// Adds the property for all other entries.
@@ -187,7 +187,7 @@ impl Encoder<'_> {
         let pair = self.object(pair, vec![Value::from(KEY), Value::from(VALUE)]);
         let mut fragment =
             Fragment::new(json!({"type": "array", "items": pair}), Op::Pairs(Box::new(op)), Shape::of(KindSet::ARRAY));
-        fragment.words.push("A list of entries, each key once.".to_owned());
+        fragment.sentences.push("A list of entries, each key once.".to_owned());
         let mut limits = Map::new();
         for (of_map, of_list) in [("minProperties", "minItems"), ("maxProperties", "maxItems")] {
             limits.extend(map.get(of_map).map(|size| (of_list.to_owned(), size.clone())));

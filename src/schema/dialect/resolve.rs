@@ -17,15 +17,15 @@ pub(super) struct Merged<'m> {
     /// The references that were followed.
     pub(super) used: Vec<String>,
     /// Sentences about what could not be merged.
-    pub(super) words: Vec<String>,
+    pub(super) sentences: Vec<String>,
 }
 
 /// The result of a merge so far.
 #[derive(Default)]
-struct Whole {
+struct PartialMerge {
     map: Map<String, Value>,
     used: Vec<String>,
-    words: Vec<String>,
+    sentences: Vec<String>,
 }
 
 impl Encoder<'_> {
@@ -33,14 +33,14 @@ impl Encoder<'_> {
     pub(super) fn merge<'m>(&mut self, map: &'m Map<String, Value>, at: &str) -> Merged<'m> {
         if !map.contains_key("$ref") && !map.contains_key("allOf") {
             self.spend(cost(map));
-            return Merged { map: Cow::Borrowed(map), used: Vec::new(), words: Vec::new() };
+            return Merged { map: Cow::Borrowed(map), used: Vec::new(), sentences: Vec::new() };
         }
-        let mut merged = Whole::default();
+        let mut merged = PartialMerge::default();
         self.absorb(&mut merged, map, at, 0);
-        Merged { map: Cow::Owned(merged.map), used: merged.used, words: merged.words }
+        Merged { map: Cow::Owned(merged.map), used: merged.used, sentences: merged.sentences }
     }
 
-    fn absorb(&mut self, merged: &mut Whole, map: &Map<String, Value>, at: &str, level: usize) {
+    fn absorb(&mut self, merged: &mut PartialMerge, map: &Map<String, Value>, at: &str, level: usize) {
         if !self.spend(cost(map)) || level > LEVELS {
             return;
         }
@@ -72,7 +72,7 @@ impl Encoder<'_> {
         }
     }
 
-    fn absorb_keyword(&mut self, merged: &mut Whole, keyword: &str, value: &Value, at: &str) {
+    fn absorb_keyword(&mut self, merged: &mut PartialMerge, keyword: &str, value: &Value, at: &str) {
         match merged.map.get_mut(keyword) {
             None => drop(merged.map.insert(keyword.to_owned(), value.clone())),
             Some(old) if old == value => {}
@@ -90,7 +90,7 @@ impl Encoder<'_> {
             Some(_) => {
                 let sentence = sentence(keyword, value);
                 self.report_loss(at, "allOf", format!("in the description: {sentence}"));
-                merged.words.push(sentence);
+                merged.sentences.push(sentence);
             }
         }
     }
@@ -103,7 +103,7 @@ fn cost(map: &Map<String, Value>) -> usize {
     map.len() + properties + texts / 64
 }
 
-fn absorb_properties(merged: &mut Whole, value: &Value) {
+fn absorb_properties(merged: &mut PartialMerge, value: &Value) {
     let Value::Object(new) = value else { return };
     let own = merged.map.entry("properties").or_insert_with(|| Value::Object(Map::new()));
     let Value::Object(own) = own else { return };
@@ -116,7 +116,7 @@ fn absorb_properties(merged: &mut Whole, value: &Value) {
     }
 }
 
-fn absorb_required(merged: &mut Whole, value: &Value) {
+fn absorb_required(merged: &mut PartialMerge, value: &Value) {
     let Value::Array(new) = value else { return };
     match merged.map.get_mut("required") {
         Some(Value::Array(own)) => {

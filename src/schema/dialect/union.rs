@@ -13,14 +13,14 @@ use crate::schema::view::pointer;
 /// A branch of a union.
 pub(super) struct Choice {
     pub(super) schema: Value,
-    pub(super) pick: BranchTest,
+    pub(super) test: BranchTest,
     pub(super) label: Option<String>,
 }
 
 /// A branch in the dialect.
-struct Encoded {
+struct EncodedChoice {
     label: Option<String>,
-    pick: BranchTest,
+    test: BranchTest,
     fragment: Fragment,
 }
 
@@ -48,7 +48,7 @@ impl Encoder<'_> {
             let has_base = base.as_object().is_some_and(|base| !base.is_empty());
             let choices = choices.iter().map(|choice| Choice {
                 schema: if has_base { json!({"allOf": [choice, base]}) } else { choice.clone() },
-                pick: BranchTest::by(choice),
+                test: BranchTest::by(choice),
                 label: label_of(choice),
             });
             let choices: Vec<Choice> = choices.collect();
@@ -62,14 +62,14 @@ impl Encoder<'_> {
 
     /// Encodes a union.
     pub(super) fn union(&mut self, choices: Vec<Choice>, at: &str, depth: usize) -> Fragment {
-        let mut encoded: Vec<Encoded> = Vec::with_capacity(choices.len());
+        let mut encoded: Vec<EncodedChoice> = Vec::with_capacity(choices.len());
         let mut has_null = false;
-        for Choice { schema, pick, label } in choices {
+        for Choice { schema, test, label } in choices {
             let fragment = self.fragment(&schema, at, depth);
             if fragment.is_null {
                 has_null = true;
             } else if !fragment.adds_nothing {
-                encoded.push(Encoded { label, pick, fragment });
+                encoded.push(EncodedChoice { label, test, fragment });
             }
         }
         let fragment = match encoded.len() {
@@ -81,7 +81,7 @@ impl Encoder<'_> {
         if has_null { fragment.or_null(self.capabilities) } else { fragment }
     }
 
-    fn several(&mut self, choices: Vec<Encoded>) -> Fragment {
+    fn several(&mut self, choices: Vec<EncodedChoice>) -> Fragment {
         if choices.iter().all(|choice| choice.fragment.op.is_same()) {
             return self.side_by_side(choices, |_| Op::Same);
         }
@@ -95,14 +95,14 @@ impl Encoder<'_> {
     }
 
     /// Puts the branches side by side.
-    fn side_by_side(&mut self, choices: Vec<Encoded>, op: fn(Vec<BranchCodec>) -> Op) -> Fragment {
+    fn side_by_side(&mut self, choices: Vec<EncodedChoice>, op: fn(Vec<BranchCodec>) -> Op) -> Fragment {
         let shape =
             choices.iter().skip(1).fold(choices[0].fragment.shape.clone(), |all, it| all.or(&it.fragment.shape));
         let mut schemas: Vec<Value> = Vec::with_capacity(choices.len());
         let mut branches = Vec::with_capacity(choices.len());
-        for Encoded { pick, fragment, .. } in choices {
+        for EncodedChoice { test, fragment, .. } in choices {
             let (schema, op, shape) = fragment.finish(self.capabilities);
-            branches.push(BranchCodec { label: "".into(), shape, pick, op });
+            branches.push(BranchCodec { label: "".into(), shape, test, op });
             let inner = schema.as_object().filter(|map| map.len() == 1).and_then(|map| map.get("anyOf")?.as_array());
             match inner {
                 Some(inner) => schemas.extend(inner.iter().cloned()),
@@ -120,20 +120,19 @@ impl Encoder<'_> {
     }
 
     /// Puts each branch in an object with a tag.
-    fn tagged(&mut self, choices: Vec<Encoded>) -> Fragment {
+    fn tagged(&mut self, choices: Vec<EncodedChoice>) -> Fragment {
         let mut schemas = Vec::with_capacity(choices.len());
         let mut branches: Vec<BranchCodec> = Vec::with_capacity(choices.len());
-        for (index, Encoded { label, pick, mut fragment }) in choices.into_iter().enumerate() {
+        for (index, EncodedChoice { label, test, fragment }) in choices.into_iter().enumerate() {
             let label = label.filter(|label| !branches.iter().any(|branch| *branch.label == **label));
             let label = label.unwrap_or_else(|| format!("option_{}", index + 1));
-            let words = std::mem::take(&mut fragment.words);
-            let (schema, op, shape) = Fragment { words, ..fragment }.finish(self.capabilities);
+            let (schema, op, shape) = fragment.finish(self.capabilities);
             let tag = json!({"type": "string", "enum": [label]});
             let properties = Map::from_iter([(CHOICE.to_owned(), tag), (VALUE.to_owned(), schema)]);
             let object = self.object(properties, vec![Value::from(CHOICE), Value::from(VALUE)]);
             self.listed += 1;
             schemas.push(Value::Object(object));
-            branches.push(BranchCodec { label: label.into(), shape, pick, op });
+            branches.push(BranchCodec { label: label.into(), shape, test, op });
         }
         let keys = || vec![CHOICE.into(), VALUE.into()];
         let shape = Shape::object(Keys { required: keys(), all: keys(), tags: Vec::new() });

@@ -30,7 +30,7 @@ impl Arguments {
     /// Compiles the parameters of a tool, which `document` holds too. `eager` also compiles what is only needed for unusual values, to learn whether a schema that
     /// was supplied is one.
     pub(crate) fn compile(parameters: &Node, document: Arc<Document>, eager: bool) -> crate::Result<Arguments> {
-        let checker = Checker::share(parameters, document);
+        let checker = Checker::with_document(parameters, document);
         if eager {
             checker.prepare()?;
         }
