@@ -201,8 +201,7 @@ def test_every_problem_is_listed_with_its_path() -> None:
     lines = Crib(ORDER).problems(arguments)
 
     assert lines == [
-        "- lmit: expected no such argument (did you mean limit? known: query, limit, mode, items, tag), "
-        "got 5 (an integer)",
+        "- lmit: unknown argument (did you mean limit? expected one of: query, limit, mode, items, tag)",
         "- query: expected a string, got nothing",
         "- limit: expected an integer >= 1, got 0 (an integer)",
         '- mode: expected one of "r", "w", got "x" (a string)',
@@ -219,7 +218,7 @@ def test_an_unknown_name_is_refused_with_at_most_ten_known_ones() -> None:
     (line,) = crib.problems({"foo": 1})
 
     names = ", ".join(f"p{index}" for index in range(10))
-    assert line == f"- foo: expected no such argument (known: {names}, … (2 more)), got 1 (an integer)"
+    assert line == f"- foo: unknown argument (expected one of: {names}, … (2 more))"
 
 
 def test_many_problems_are_counted() -> None:
@@ -236,7 +235,7 @@ def test_a_preset_can_be_neither_named_nor_overridden(mode: Mode) -> None:
     lines = crib.problems({"x": 1, "key": "mine"})
     crib.call({"x": 1})
 
-    assert lines == ['- key: expected no such argument (known: x), got "mine" (a string)']
+    assert lines == ["- key: unknown argument (expected one of: x)"]
     assert crib.received == [{"x": 1, "key": "secret"}]
 
 
@@ -246,7 +245,7 @@ def test_a_preset_is_hidden_also_where_other_names_are_allowed(mode: Mode) -> No
 
     (line,) = crib.problems({"x": 1, "key": "mine"})
 
-    assert line.startswith("- key: expected no such argument")
+    assert line.startswith("- key: unknown argument")
     assert "secret" not in line
 
 

@@ -63,7 +63,7 @@ model: One more hinge is needed.
 model: Then without it. Let me shorten the board.
   saw(length_mm='a bit', blade='coarse')
     Error: Invalid arguments for tool 'saw':
-    - blade: expected no such argument (known: length_mm), got "coarse" (a string)
+    - blade: unknown argument (expected one of: length_mm)
     - length_mm: expected a number, got "a bit" (a string)
 
 model: A number, of course, and the blade is not mine to choose.

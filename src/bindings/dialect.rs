@@ -15,8 +15,7 @@ use super::toolkit::PyToolkit;
 use crate::Error;
 use crate::provider::{Declaration, Dialect};
 use crate::schema::FunctionSchema;
-use crate::schema::check::{Problem, render};
-use crate::schema::dialect::codec::unreadable;
+use crate::schema::check::{Problem, not_json, render};
 use crate::schema::dialect::{Codec, Loss};
 
 /// A tool in the dialect of a provider; `Toolkit.schemas` makes them.
@@ -82,10 +81,7 @@ impl PyDialectTool {
         }
         let sent = match json::from_python(arguments) {
             Ok(sent) => sent,
-            Err(error) => {
-                unless_fatal(py, error)?;
-                return Ok(Err(unreadable(arguments)));
-            }
+            Err(error) => return unless_fatal(py, error).map(|()| Err(not_json(arguments))),
         };
         let decoded = match self.codec.decode(sent.into()) {
             Ok(decoded) => decoded,
@@ -93,10 +89,7 @@ impl PyDialectTool {
         };
         match json::to_python(py, &decoded) {
             Ok(decoded) => Ok(Ok(decoded)),
-            Err(error) => {
-                unless_fatal(py, error)?;
-                Ok(Err(unreadable(&decoded)))
-            }
+            Err(error) => unless_fatal(py, error).map(|()| Err(not_json(&decoded))),
         }
     }
 }

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::repair::{ParameterNames, coercions, explanation, repair_names, uncertainty};
 use super::{ArgumentMode, Behaviour, Repair, RepairKind, RepairMode, Reply};
 use crate::policy::Redaction;
-use crate::schema::check::{Mode, Problem, Subject, render};
+use crate::schema::check::{JsonLike, Mode, Problem, render};
 
 /// The repairs that were needed to read a request, and the signs that it may not say what was meant.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -83,7 +83,7 @@ impl<'a> ArgumentRules<'a> {
     /// # Errors
     ///
     /// Whatever `check` or `from_value` fail with.
-    pub fn accept<S: Subject + Clone, E>(
+    pub fn accept<S: JsonLike + Clone, E>(
         &self,
         input: &S,
         check: impl Fn(&S, Mode) -> Result<Result<S, Vec<Problem>>, E>,

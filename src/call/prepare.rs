@@ -232,7 +232,7 @@ fn accept<B: Profile>(
 fn checked<B: Profile>(tool: &Tool<B>, rules: &ArgumentRules<'_>, input: &Value) -> super::Accepted<Value> {
     let hidden: Vec<&str> = rules.hidden.iter().map(AsRef::as_ref).collect();
     let check = |input: &Value, mode| -> Result<_, std::convert::Infallible> {
-        let settled = tool.body.checker().settle(input, mode, &hidden);
+        let settled = tool.body.checker().check(input, mode, &hidden);
         Ok(settled.map(|changed| changed.unwrap_or_else(|| input.clone())))
     };
     match rules.accept(input, check, |input| Some(input.clone()), Ok) {

@@ -1,16 +1,16 @@
-//! The characters that are not seen where they stand, or that change what is seen around them: one table for everything that is shown.
+//! Invisible characters, and those that change how the text around them is displayed: one table for all output.
 //!
-//! Answers to models, the audit log and prompts show text of others. A character that hides there could carry words that a person does not
+//! Responses to models, the audit log and prompts show untrusted text. A hidden character there could carry words that a person does not
 //! see and a model reads, reorder the line, or break it in two.
 
 use std::fmt;
 
-/// The characters beyond controls, first and last of each range.
+/// The invisible characters besides controls, as first and last of each range.
 ///
 /// These are the marks of direction (U+061C, U+200E–F, U+202A–E, U+2066–9 and the deprecated U+206A–F), the separators of lines
-/// (U+2028–9), what takes no room (soft hyphen, joiners, fillers, U+200B–D, U+2060–4, U+FEFF), what annotates (U+FFF9–B), and all of
-/// U+E0000–E0FFF, where whole texts can be written in tags and in the variation selectors of ideographs. Of the other variation
-/// selectors U+FE0E and U+FE0F are left out: they choose between text and emoji, ordinary writing is full of them, and to escape them
+/// (U+2028–9), zero-width characters (soft hyphen, joiners, fillers, U+200B–D, U+2060–4, U+FEFF), annotation marks (U+FFF9–B), and all
+/// of U+E0000–E0FFF, where whole texts can be written in tags and in the variation selectors of ideographs. Of the other variation
+/// selectors U+FE0E and U+FE0F are left out: they choose between text and emoji, ordinary text is full of them, and escaping them
 /// would show `❤\ufe0f` for a heart.
 const INVISIBLE: [(char, char); 17] = [
     ('\u{ad}', '\u{ad}'),
@@ -32,7 +32,7 @@ const INVISIBLE: [(char, char); 17] = [
     ('\u{e0000}', '\u{e0fff}'),
 ];
 
-/// True for controls, line breaks and tabs among them, and for characters that are not seen.
+/// True for control characters, including line breaks and tabs, and for invisible characters.
 #[must_use]
 pub fn is_invisible(character: char) -> bool {
     if character.is_ascii() {
@@ -42,7 +42,7 @@ pub fn is_invisible(character: char) -> bool {
     character.is_control() || after > 0 && INVISIBLE[after - 1].1 >= character
 }
 
-/// A character as JSON escapes it, for example `\u202e` or `\udb40\udc41`.
+/// A character in JSON escapes, for example `\u202e` or `\udb40\udc41`.
 #[derive(Debug, Clone, Copy)]
 pub struct Escaped(pub char);
 
@@ -63,14 +63,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_seen_is_not_in_it() {
+    fn visible_characters_are_not_in_the_table() {
         for character in "aé ~\u{a0}€中文あ한❤\u{fe0f}😀क्षिفا".chars() {
             assert!(!is_invisible(character), "{character:?}");
         }
     }
 
     #[test]
-    fn what_hides_is_in_it() {
+    fn invisible_characters_are_in_the_table() {
         let hidden = "\0\u{1b}\u{7f}\u{85}\u{ad}\u{61c}\u{180e}\u{200b}\u{200c}\u{200d}\u{200e}\u{200f}\u{2028}\u{2029}\u{202a}\u{202e}\
                       \u{2060}\u{2064}\u{2066}\u{2069}\u{206a}\u{206f}\u{feff}\u{fff9}\u{fffb}\u{e0000}\u{e0041}\u{e007f}\u{e0100}";
         for character in hidden.chars() {

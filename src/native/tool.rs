@@ -101,7 +101,7 @@ impl NativeTool {
             function.insert("description", Node::from(description.to_owned()));
         }
         let schema = Arc::new(FunctionSchema::new(&function, name));
-        let checker = Arc::new(Checker::share(&parameters, schema.parameters().clone()));
+        let checker = Arc::new(Checker::with_document(&parameters, schema.parameters().clone()));
         Self {
             name: name.into(),
             schema,

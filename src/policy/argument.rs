@@ -9,8 +9,8 @@ use regex::Regex;
 use serde_json::{Map, Value};
 
 use super::file::{Fault, unknown};
-use super::number::Decimal;
 use super::pattern::{self, Parsed};
+use crate::json::number::Decimal;
 
 /// A condition on the value, or values, at one path in the arguments.
 #[derive(Debug, Clone)]

@@ -20,13 +20,10 @@
 mod approval;
 mod argument;
 mod audit;
-mod canonical;
-mod decimal;
 mod decision;
 mod engine;
 mod explain;
 mod file;
-mod number;
 mod pattern;
 mod redact;
 mod rule;
@@ -36,10 +33,11 @@ pub use approval::{
     Answer, ApprovalDraft, ApprovalScope, Approvals, Choice, Grants, Key, Pending, Question, Ticket, rfc3339,
 };
 pub use audit::{AuditLog, AuditRecord, Durability, Ruling, Sink};
-pub use canonical::{canonical, hash};
 pub use decision::{Arguments, CallFacts, Cause, Decision, Quick, Shadowed, Verdict};
 pub use engine::{AllowCache, Policy, PolicyStamp, ShadowNote};
 pub use explain::{Explanation, Failure, RuleOutcome, TriedRule};
 pub use file::{Effect, PolicyFile, PolicyProblem, append};
 pub use redact::Redaction;
 pub use rule::{MAX_PRIORITY, Origin, Permission, Rule, Tier, ToolKind};
+
+pub use crate::json::{canonical, hash};

@@ -14,7 +14,7 @@ use std::fmt::Write;
 use regex::{Regex, RegexBuilder};
 use serde_json::{Map, Value};
 
-use super::canonical;
+use crate::json::canonical;
 
 /// The longest glob, in bytes.
 const LIMIT: usize = 1024;

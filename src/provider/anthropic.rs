@@ -5,10 +5,11 @@ use serde_json::{Map, Value, json};
 use super::result::{ContentBlock, MediaKind, ToolResult};
 use super::{Entries, WireFormat, openai, tool_call};
 use crate::call::ToolCall;
-use crate::schema::dialect::Light;
+use crate::schema::dialect::LightRules;
 
 /// JSON Schema whose root is an object without composition, and whose properties have restricted names.
-pub(super) const PARAMETERS: Light = Light { plain_root: true, fills_arrays: false, is_name: Some(is_parameter_name) };
+pub(super) const PARAMETERS: LightRules =
+    LightRules { plain_root: true, fills_arrays: false, is_name: Some(is_parameter_name) };
 
 /// True for a valid name of a tool.
 pub(super) fn is_name(name: &str) -> bool {

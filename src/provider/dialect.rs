@@ -83,9 +83,11 @@ impl Dialect {
     pub fn encode(self, parameters: &Arc<Document>) -> Encoded {
         match self {
             Self::OpenAi | Self::OpenAiResponses => dialect::encode_light(parameters, &openai::PARAMETERS),
-            Self::OpenAiStrict | Self::OpenAiResponsesStrict => dialect::encode(parameters, &openai::STRICT_RULES),
+            Self::OpenAiStrict | Self::OpenAiResponsesStrict => {
+                dialect::encode(parameters, &openai::STRICT_CAPABILITIES)
+            }
             Self::Anthropic => dialect::encode_light(parameters, &anthropic::PARAMETERS),
-            Self::Gemini => dialect::encode(parameters, &gemini::RULES),
+            Self::Gemini => dialect::encode(parameters, &gemini::CAPABILITIES),
             Self::Mcp => dialect::encode_light(parameters, &mcp::PARAMETERS),
         }
     }
@@ -99,7 +101,7 @@ impl Dialect {
             Self::Gemini => gemini::is_name,
             Self::Mcp => mcp::is_name,
         };
-        dialect::safe(name, is_name).into_owned()
+        dialect::safe_name(name, is_name).into_owned()
     }
 
     /// Declares a tool.
@@ -112,7 +114,7 @@ impl Dialect {
         let mut description = schema.description();
         if name != tool {
             report.insert(0, dialect::renamed(tool, &name));
-            description = Some(dialect::joined([description.unwrap_or_default(), dialect::in_full(tool)]));
+            description = Some(dialect::joined([description.unwrap_or_default(), dialect::full_name(tool)]));
         }
         if let Some(description) = description {
             function.insert("description".to_owned(), Value::from(description));

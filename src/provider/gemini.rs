@@ -6,14 +6,14 @@ use serde_json::{Map, Value, json};
 use super::result::{ContentBlock, ToolResult, as_text};
 use super::{Entries, WireFormat, openai, tool_call};
 use crate::call::ToolCall;
-use crate::schema::dialect::Rules;
+use crate::schema::dialect::Capabilities;
 
 /// The rules that Google documents for `Schema`. Depth and size are not documented, and large schemas are refused.
-pub(super) const RULES: Rules = Rules {
+pub(super) const CAPABILITIES: Capabilities = Capabilities {
     has_references: false,
     requires_all: false,
     has_null: false,
-    lists_texts_only: true,
+    lists_strings_only: true,
     isolates_unions: true,
     has_empty_objects: false,
     depth: 12,

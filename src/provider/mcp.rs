@@ -5,10 +5,10 @@ use serde_json::{Map, Value, json};
 use super::result::{ContentBlock, MediaKind, ToolResult};
 use super::{Entries, WireFormat, tool_call};
 use crate::call::ToolCall;
-use crate::schema::dialect::Light;
+use crate::schema::dialect::LightRules;
 
 /// Any JSON Schema whose root is an object.
-pub(super) const PARAMETERS: Light = Light { plain_root: false, fills_arrays: false, is_name: None };
+pub(super) const PARAMETERS: LightRules = LightRules { plain_root: false, fills_arrays: false, is_name: None };
 
 /// True for a recommended name of a tool.
 pub(super) fn is_name(name: &str) -> bool {

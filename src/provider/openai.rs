@@ -6,17 +6,17 @@ use super::message::is_incomplete;
 use super::result::{ContentBlock, MediaKind, ToolResult, as_text};
 use super::{Entries, WireFormat, custom_tool_call, tool_call};
 use crate::call::ToolCall;
-use crate::schema::dialect::{Light, Rules};
+use crate::schema::dialect::{Capabilities, LightRules};
 
 /// The rules without strict mode: the root is an object without composition, and every array declares its items.
-pub(super) const PARAMETERS: Light = Light { plain_root: true, fills_arrays: true, is_name: None };
+pub(super) const PARAMETERS: LightRules = LightRules { plain_root: true, fills_arrays: true, is_name: None };
 
 /// The rules of strict mode, in which the model can only write what fits, as OpenAI documents for structured outputs.
-pub(super) const STRICT_RULES: Rules = Rules {
+pub(super) const STRICT_CAPABILITIES: Capabilities = Capabilities {
     has_references: true,
     requires_all: true,
     has_null: true,
-    lists_texts_only: false,
+    lists_strings_only: false,
     isolates_unions: false,
     has_empty_objects: true,
     depth: 10,

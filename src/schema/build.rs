@@ -1,54 +1,50 @@
-//! From types to the JSON Schema of a tool's parameters.
+//! The JSON Schema of a tool's parameters, with the definitions that they share.
 
 use std::collections::{HashMap, HashSet};
 
-use super::tree::{Entries, Node};
+use super::definitions::{self, DefinitionNames, PREFIX};
+use super::emit::keyword;
+use super::normalize::sort_keys;
+use super::types::{ArrayKind, ExtraFields, Field, Presence, Refusal, Type};
+use crate::json::{Entries, Node};
 
-use super::defs::{self, Names, PREFIX};
-use super::node::one;
-use super::order::sort_keys;
-use super::types::{ArrayKind, Field, Others, Presence, Refusal, Type};
-
-/// A type with a name, told once and referred to from elsewhere.
+/// A named type, written once and referred to from elsewhere.
 #[derive(Debug, Clone)]
 pub struct Definition {
-    /// Where it comes from: `module.Name:id[argument:id,…]`.
+    /// Its origin: `module.Name:id[argument:id,…]`.
     pub reference: String,
-    /// What it is.
+    /// The type.
     pub body: Type,
 }
 
-/// All definitions of one tool, in the order they were met.
+/// All definitions of one tool, in the order of first use.
 pub type Definitions = Vec<Definition>;
 
-/// A parameter together with whether the model is told about it.
+/// A parameter and its visibility to the model.
 #[derive(Debug, Clone)]
 pub struct Parameter {
     /// The parameter itself.
     pub field: Field,
-    /// Whether somebody else supplies it.
+    /// True if the value does not come from the model.
     pub hidden: bool,
 }
 
-/// The schema of a tool's parameters: an object with `properties`.
-pub type Built = Entries;
-
-/// Writes the schema of `parameters`.
+/// Builds the schema of `parameters`: an object with `properties`.
 ///
 /// # Errors
 ///
-/// The place of the first parameter that has no schema, and why. A hidden parameter never fails.
-pub fn build(parameters: Vec<Parameter>, definitions: &Definitions) -> Result<Built, (usize, Refusal)> {
+/// The index of the first parameter that has no schema, and the reason. A hidden parameter never fails.
+pub fn build(parameters: Vec<Parameter>, definitions: &Definitions) -> Result<Entries, (usize, Refusal)> {
     let mut builder = Builder::new(&parameters, definitions);
     let mut properties = Entries::with_capacity(parameters.len());
     let mut required = Vec::new();
-    let mut unseen = Vec::new();
+    let mut hidden_properties = Vec::new();
     for (index, Parameter { field, hidden }) in parameters.into_iter().enumerate() {
         let Field { name, accepts, presence, notes, .. } = field;
         let is_required = presence == Presence::Required;
         let property = builder.field(&accepts, presence, notes).and_then(|property| builder.complete(property));
         match property {
-            Ok(property) if hidden => unseen.push(property),
+            Ok(property) if hidden => hidden_properties.push(property),
             Ok(property) => {
                 if is_required {
                     required.push(Node::from(name.clone()));
@@ -62,7 +58,7 @@ pub fn build(parameters: Vec<Parameter>, definitions: &Definitions) -> Result<Bu
 
     let mut built = Entries::with_capacity(4);
     let mut schema = Node::Object(properties);
-    let named = builder.finish(&mut schema, &Node::Array(unseen));
+    let named = builder.finish(&mut schema, &Node::Array(hidden_properties));
     if !named.is_empty() {
         built.insert("$defs", Node::Object(named));
     }
@@ -79,7 +75,7 @@ pub fn build(parameters: Vec<Parameter>, definitions: &Definitions) -> Result<Bu
     }
 }
 
-/// How far a definition has come.
+/// The state of a definition.
 pub(super) enum Progress {
     Waiting,
     Writing,
@@ -87,16 +83,16 @@ pub(super) enum Progress {
     Refused(Refusal),
 }
 
-/// How often a reference counts: a definition that counts once is written where it stands, the others before all else.
+/// The weight of a reference: a definition that counts once is written where it is used, the others before all else.
 #[derive(Clone, Copy)]
 struct Weight {
     here: usize,
-    /// Inside the definitions that are led to.
+    /// Inside the definitions that are referred to.
     below: usize,
 }
 
 impl Weight {
-    /// A definition with notes beside the reference to it is not written where it stands.
+    /// A definition with annotations beside the reference is not written where it is used.
     fn beside_notes(self, noted: &Type) -> Self {
         if matches!(noted, Type::Reference(_)) { Self { here: 2, ..self } } else { self }
     }
@@ -107,12 +103,12 @@ pub(super) struct Builder<'a> {
     definitions: &'a [Definition],
     short: Vec<String>,
     /// The full names of definitions, counted in the order in which they are first referred to.
-    names: Vec<Option<Names>>,
-    met: HashMap<String, usize>,
-    /// How often each definition is referred to.
+    names: Vec<Option<DefinitionNames>>,
+    occurrences: HashMap<String, usize>,
+    /// The total weight of the references to each definition.
     pub(super) counts: Vec<usize>,
     pub(super) progress: Vec<Progress>,
-    /// Whether two definitions would like the same name.
+    /// True if two definitions have the same short name.
     clash: bool,
     pub(super) foreign: Entries,
 }
@@ -123,7 +119,7 @@ impl<'a> Builder<'a> {
             definitions,
             short: Vec::new(),
             names: vec![None; definitions.len()],
-            met: HashMap::new(),
+            occurrences: HashMap::new(),
             counts: vec![0; definitions.len()],
             progress: definitions.iter().map(|_| Progress::Waiting).collect(),
             clash: false,
@@ -137,7 +133,8 @@ impl<'a> Builder<'a> {
 
     /// Names the definitions and writes those that are referred to from several places, or from within themselves.
     fn prepare(&mut self, parameters: &[Parameter]) {
-        self.short = self.definitions.iter().map(|definition| Names::short_of(&definition.reference)).collect();
+        self.short =
+            self.definitions.iter().map(|definition| DefinitionNames::short_of(&definition.reference)).collect();
         let mut taken = HashSet::new();
         self.clash = !self.short.iter().all(|short| taken.insert(short));
         let mut order = Vec::new();
@@ -152,17 +149,17 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Makes the full names of a definition when it is first referred to.
+    /// Creates the full names of a definition when it is first referred to.
     fn count_name(&mut self, index: usize) {
         if self.clash && self.names[index].is_none() {
             let reference = &self.definitions[index].reference;
-            let occurrence = self.met.entry(Names::full_of(reference)).or_default();
+            let occurrence = self.occurrences.entry(DefinitionNames::full_of(reference)).or_default();
             *occurrence += 1;
-            self.names[index] = Some(Names::of(reference, *occurrence));
+            self.names[index] = Some(DefinitionNames::of(reference, *occurrence));
         }
     }
 
-    /// Counts the references in `accepts`, and those in the definitions they lead to.
+    /// Counts the references in `accepts`, and those in the definitions they refer to.
     fn count(&mut self, accepts: &Type, weight: Weight, order: &mut Vec<usize>) {
         match accepts {
             Type::Reference(index) => {
@@ -175,7 +172,7 @@ impl<'a> Builder<'a> {
                     self.count(&definitions[*index].body, weight, order);
                 }
             }
-            // Several arrays to pydantic, though only one of them shows.
+            // Several arrays to pydantic, though only one of them is visible.
             Type::Array { items, kind: ArrayKind::Sequence } => {
                 self.count(items, Weight { here: 2, ..weight }, order);
             }
@@ -186,7 +183,7 @@ impl<'a> Builder<'a> {
             | Type::Keyed { inner, .. }
             | Type::Stepped(inner) => self.count(inner, weight, order),
             Type::Map { keys, values, countable } => {
-                // A map with defaults is several maps to pydantic, all the way down.
+                // A map with defaults is several maps to pydantic, at all levels.
                 let weight = if *countable { weight } else { Weight { here: 2, below: 2 } };
                 self.count(keys, weight, order);
                 self.count(values, weight, order);
@@ -206,7 +203,7 @@ impl<'a> Builder<'a> {
                 for field in &record.fields {
                     self.count(&field.accepts, weight, order);
                 }
-                if let Others::Typed(others) = &record.others {
+                if let ExtraFields::Typed(others) = &record.others {
                     self.count(others, weight, order);
                 }
             }
@@ -228,15 +225,15 @@ impl<'a> Builder<'a> {
 
     pub(super) fn reference(&mut self, index: usize) -> Node {
         self.count_name(index);
-        one("$ref", Node::from(format!("{PREFIX}{}", self.name(index).unwrap_or_default())))
+        keyword("$ref", Node::from(format!("{PREFIX}{}", self.name(index).unwrap_or_default())))
     }
 
-    /// Writes a definition, whatever comes of it.
+    /// Writes a definition and records the result.
     pub(super) fn write(&mut self, index: usize) {
         self.progress[index] = Progress::Writing;
         let definitions = self.definitions;
         let mut body = &definitions[index].body;
-        // An alias takes the place of a definition that nothing else refers to, and of one that is told again anyway.
+        // An alias replaces a definition that nothing else refers to, and one that is written anew at each use.
         loop {
             body = match body {
                 Type::Repeated(target) => &definitions[*target].body,
@@ -250,7 +247,7 @@ impl<'a> Builder<'a> {
         };
     }
 
-    /// Makes sure that everything `property` leads to has a schema.
+    /// Fails if a definition that `property` refers to has no schema.
     fn complete(&mut self, property: Node) -> Result<Node, Refusal> {
         if self.definitions.is_empty() {
             return Ok(property);
@@ -265,7 +262,7 @@ impl<'a> Builder<'a> {
 
     fn reachable<'v>(&self, from: impl IntoIterator<Item = &'v Node>) -> Vec<usize> {
         let mut found = Vec::new();
-        from.into_iter().for_each(|value| defs::references(value, &mut found));
+        from.into_iter().for_each(|value| definitions::references(value, &mut found));
         let mut reached: Vec<usize> = Vec::new();
         while let Some(name) = found.pop() {
             let Some(index) = self.index_of(&name) else {
@@ -274,18 +271,18 @@ impl<'a> Builder<'a> {
             if !reached.contains(&index) {
                 reached.push(index);
                 if let Progress::Written(body) = &self.progress[index] {
-                    defs::references(body, &mut found);
+                    definitions::references(body, &mut found);
                 }
             }
         }
         reached
     }
 
-    /// The definitions that the properties lead to, under their final names.
-    fn finish(mut self, properties: &mut Node, unseen: &Node) -> Entries {
+    /// The definitions that the properties refer to, under their final names.
+    fn finish(mut self, properties: &mut Node, hidden: &Node) -> Entries {
         let mut named = Entries::new();
         if !self.definitions.is_empty() {
-            let mut reached = self.reachable([&*properties, unseen]);
+            let mut reached = self.reachable([&*properties, hidden]);
             reached.sort_unstable();
             let mut written = Vec::with_capacity(reached.len());
             for index in reached {
@@ -298,11 +295,11 @@ impl<'a> Builder<'a> {
                 }
             }
             if self.clash {
-                named = defs::shorten(written, properties);
+                named = definitions::shorten(written, properties);
             }
         }
         if !self.foreign.is_empty() {
-            defs::adopt(&mut named, self.foreign, properties);
+            definitions::adopt(&mut named, self.foreign, properties);
         }
         named
     }

@@ -1,16 +1,18 @@
-//! The merge of a model's fields into the parameters of a tool.
+//! Extends the parameters of a tool by the fields of a model.
 
 use serde_json::{Map, Value};
 
-use super::{Node, remove_titles};
+use super::definitions::PREFIX;
+use super::normalize::remove_titles;
+use crate::json::Node;
 use crate::{Error, Result};
 
 const DEFINITIONS: &str = "$defs";
 
-/// Adds the fields of a model to the parameters of `tool`: its properties, which of them are required, and the definitions
-/// they refer to. Titles go, and so does whatever else the model's schema says about the model as a whole.
+/// Adds the fields of a model to the parameters of `tool`: its properties, its `required` names, and the definitions
+/// they refer to. Titles and the other keywords of the model as a whole are dropped.
 ///
-/// A recursive model is described by a reference to one of its definitions, which is followed.
+/// A recursive model is a reference to one of its definitions, which is followed.
 ///
 /// # Errors
 ///
@@ -57,7 +59,7 @@ pub fn extend(parameters: &Value, tool: &str, model: Value) -> Result<Value> {
     Ok(Value::Object(merged))
 }
 
-/// The same parameters with nothing said about the fields of a model, for when somebody else checks those.
+/// The extended parameters without schemas for the added fields, for when the model itself validates those.
 #[must_use]
 pub fn loosen(extended: &Value, original: &Value) -> Value {
     let own = original.get("properties").and_then(Value::as_object);
@@ -74,7 +76,7 @@ pub fn loosen(extended: &Value, original: &Value) -> Value {
     loose
 }
 
-/// The names of the fields that `extended` has and `original` has not.
+/// The names of the fields that `extended` has and `original` does not.
 pub fn added<'a>(extended: &'a Value, original: &'a Value) -> impl Iterator<Item = &'a str> {
     let own = original.get("properties").and_then(Value::as_object);
     let all = extended.get("properties").and_then(Value::as_object);
@@ -82,16 +84,16 @@ pub fn added<'a>(extended: &'a Value, original: &'a Value) -> impl Iterator<Item
     added.map(|(name, _)| name.as_str())
 }
 
-/// The properties of a model and the names of those that must be given, or nothing if it is no object.
+/// The properties of a model and its `required` names; `None` if it is not an object.
 fn fields_of(model: Value, definitions: &Map<String, Value>) -> Option<(Map<String, Value>, Vec<Value>)> {
     let Value::Object(mut model) = model else { return None };
     if let Some(reference) = model.get("$ref").and_then(Value::as_str) {
-        let Value::Object(referred) = definitions.get(reference.strip_prefix("#/$defs/")?)? else { return None };
+        let Value::Object(referred) = definitions.get(reference.strip_prefix(PREFIX)?)? else { return None };
         model = referred.clone();
     }
     let properties = match model.shift_remove("properties") {
         Some(Value::Object(properties)) => properties,
-        // A model without fields is an object all the same.
+        // A model without fields is an object too.
         None if model.get("type").is_some_and(|kind| kind == "object") => Map::new(),
         _ => return None,
     };
@@ -102,12 +104,12 @@ fn fields_of(model: Value, definitions: &Map<String, Value>) -> Option<(Map<Stri
     Some((properties, required))
 }
 
-/// The object under a key, whose place is kept for it.
+/// Takes the object under a key and keeps its place.
 fn taken(parameters: &mut Map<String, Value>, key: &str) -> Map<String, Value> {
     parameters.get_mut(key).and_then(Value::as_object_mut).map(std::mem::take).unwrap_or_default()
 }
 
-/// Whether two definitions say the same, titles apart.
+/// True if two definitions are equal apart from titles.
 fn is_same(one: &Value, other: &Value) -> bool {
     untitled(one.clone()) == *other
 }
@@ -141,21 +143,21 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_object_is_refused() {
+    fn a_model_that_is_not_an_object_is_refused() {
         for model in [json!({"type": "array", "items": {}}), json!({"$ref": "#/$defs/Gone"}), json!([])] {
             assert!(matches!(extend(&own(), "f", model), Err(Error::UnusableModel { .. })));
         }
     }
 
     #[test]
-    fn parameters_without_properties_are_given_some() {
+    fn parameters_without_properties_get_some() {
         let merged = extend(&json!({"type": "object"}), "f", json!({"properties": {"b": {}}, "required": ["b"]}));
 
         assert_eq!(merged, Ok(json!({"type": "object", "properties": {"b": {}}, "required": ["b"]})));
     }
 
     #[test]
-    fn loose_parameters_say_nothing_about_the_added_fields() {
+    fn loose_parameters_do_not_limit_the_added_fields() {
         let merged = extend(&own(), "f", json!({"properties": {"b": {"type": "string"}}, "required": ["b"]}));
         let merged = merged.expect("no conflict");
 

@@ -1,22 +1,22 @@
-//! What a model is told about one tool: its name, its description and its parameters.
+//! The schema of one tool as models see it: its name, its description and its parameters.
 
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::tree::text::{push, push_string, read};
-use super::tree::{Document, Entries, Node};
+use crate::json::text::{push, push_string, read};
+use crate::json::{Document, Entries, Node};
 
 const PARAMETERS: &str = "parameters";
 
 /// A function in the form that model providers read: `{"type": "function", "function": {"name", "parameters", …}}`.
 ///
-/// It is one text. The part of it that is the parameters is shared with whatever checks arguments against them.
+/// It is one text. The part with the parameters is shared with the checker of arguments.
 #[derive(Debug)]
 pub struct FunctionSchema(Arc<Document>);
 
 impl FunctionSchema {
-    /// Writes the `function` part of a schema, under a new name.
+    /// Writes the `function` part of a schema under a new name.
     #[must_use]
     pub fn new(function: &Entries, name: &str) -> Self {
         let mut text = String::with_capacity(1280);
@@ -59,13 +59,13 @@ impl FunctionSchema {
         &self.0
     }
 
-    /// The pieces that make up the whole as JSON text: the second is the parameters.
+    /// The whole as JSON text, in three parts: the second is the parameters.
     #[must_use]
     pub fn text(&self) -> [&str; 3] {
         self.0.parts()
     }
 
-    /// What the tool does, in words.
+    /// The description of the tool.
     #[must_use]
     pub fn description(&self) -> Option<String> {
         let [before, parameters, after] = self.text();
@@ -77,14 +77,14 @@ impl FunctionSchema {
         }
     }
 
-    /// The whole as a value.
+    /// The whole as a JSON value.
     #[must_use]
     pub fn value(&self) -> Value {
         read(&self.text().concat())
     }
 }
 
-/// Begins an entry: after all but the opening brace there is a comma.
+/// Begins an entry, with a comma unless it is the first.
 fn push_key(text: &mut String, key: &str) {
     if !text.ends_with('{') {
         text.push(',');
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_are_not_made_up() {
+    fn parameters_are_not_invented() {
         let text = text(json!({"description": "{"}), "tool");
 
         assert_eq!(text, r#"{"type":"function","function":{"name":"tool","description":"{"}}"#);

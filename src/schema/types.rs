@@ -1,11 +1,11 @@
-//! The types a parameter can have, free of any language.
+//! The types that a parameter can have, independent of any programming language, and the limits on them.
 
-use super::tree::{Entries, Node};
+use crate::json::{Entries, Node};
 
-/// What a parameter, or a part of it, accepts.
+/// The type of a parameter, or of a part of it.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Type {
-    /// Anything at all.
+    /// Any value.
     Any,
     /// Only `null`.
     Null,
@@ -22,7 +22,7 @@ pub enum Type {
     /// Text.
     Text,
     /// Text in a named format.
-    Formatted(Format),
+    Formatted(StringFormat),
     /// Bytes, written as text.
     Bytes,
     /// One of the listed values.
@@ -31,25 +31,25 @@ pub enum Type {
     Enumeration {
         /// The values, in the order of their definition.
         values: Vec<Node>,
-        /// What the enumeration says about itself.
+        /// The description of the enumeration.
         description: Option<String>,
     },
     /// Any number of values of one type.
     Array {
         /// The type of the values.
         items: Box<Type>,
-        /// Which kind of collection stands behind it.
+        /// The kind of collection.
         kind: ArrayKind,
     },
     /// A fixed number of values, each with its own type.
     Tuple(Vec<Type>),
-    /// Values found by key.
+    /// Values by key.
     Map {
         /// The type of the keys.
         keys: Box<Type>,
         /// The type of the values.
         values: Box<Type>,
-        /// Whether a limit on its length counts its entries.
+        /// True if a limit on its length counts its entries.
         countable: bool,
     },
     /// One of several types.
@@ -57,64 +57,64 @@ pub enum Type {
     /// The type, or `null`.
     Nullable(Box<Type>),
     /// An object with named fields.
-    Record(Record),
-    /// An array whose places have names.
+    Record(RecordType),
+    /// An array whose positions have names.
     Row(Vec<Field>),
     /// A definition, by its place in the [`Definitions`](super::build::Definitions).
     Reference(usize),
-    /// A definition that is told again wherever it stands, so that nobody waits for it: an enumeration inside another type.
+    /// A definition that is written anew at each use, so that nothing depends on it: an enumeration inside another type.
     Repeated(usize),
-    /// A type with limits that are keywords of JSON Schema.
+    /// A type with limits that JSON Schema has keywords for.
     Limited {
         /// The type that is limited.
         inner: Box<Type>,
         /// The keywords and their values.
         limits: Entries,
     },
-    /// A type checked by a further step, with the keys that tell of it.
+    /// A type checked by a further step, with the keys that describe the step.
     Keyed {
         /// The type underneath.
         inner: Box<Type>,
         /// The keys and their values.
         keys: Entries,
     },
-    /// A type with a description and the like.
+    /// A type with annotations such as a description.
     Noted {
         /// The type underneath.
         inner: Box<Type>,
-        /// The notes by their keys.
+        /// The annotations.
         notes: Entries,
     },
-    /// A type followed by a step that shows nothing of itself but hides what is underneath from later limits.
+    /// A type followed by a step that is not in the schema but hides the type from later limits.
     Stepped(Box<Type>),
-    /// A definition that stays one of its own even if nothing else refers to it.
+    /// A definition that is kept even if nothing else refers to it.
     Kept(Box<Type>),
-    /// A schema somebody else wrote, with the definitions it refers to.
+    /// A schema from elsewhere, with the definitions it refers to.
     Raw {
         /// The schema.
         schema: Entries,
         /// Its `$defs`.
         definitions: Entries,
     },
-    /// A type that JSON has no word for.
+    /// A type that JSON Schema cannot express.
     Unsupported(Refusal),
 }
 
-/// Why something has no schema.
+/// The reason why a type has no schema.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
-    /// The type, as its language shows it.
+    /// The type, as its language writes it.
     pub annotation: String,
-    /// Why it has none, and what to do about it.
+    /// The reason, and what to do about it.
     pub reason: String,
-    /// Whether it is a mistake, and not just a choice of a union that JSON cannot make.
+    /// True if the annotation is wrong, false if it is only a union member that JSON cannot express.
     pub mistake: bool,
 }
 
-/// The formats that text can be asked for in.
+/// The formats of strings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
-    /// No format of its own: complex numbers.
+pub enum StringFormat {
+    /// No `format` keyword: complex numbers.
     Plain,
     /// A calendar date.
     Date,
@@ -128,7 +128,7 @@ pub enum Format {
     Named(&'static str),
 }
 
-impl Format {
+impl StringFormat {
     /// The value of the keyword `format`.
     #[must_use]
     pub fn name(self) -> Option<&'static str> {
@@ -148,9 +148,9 @@ impl Format {
 pub enum ArrayKind {
     /// An ordered collection.
     List,
-    /// Any ordered collection, which keeps its own kind.
+    /// Any ordered collection, which keeps its own class.
     Sequence,
-    /// A collection without repetition.
+    /// A collection without duplicates.
     Set,
     /// Another collection, such as a queue or a stream.
     Other,
@@ -158,41 +158,41 @@ pub enum ArrayKind {
 
 /// An object with named fields.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Record {
+pub struct RecordType {
     /// The fields, in the order of their definition.
     pub fields: Vec<Field>,
-    /// What the record says about itself.
+    /// The description of the record.
     pub description: Option<String>,
-    /// Which other fields it may have.
-    pub others: Others,
-    /// Whether it should no longer be used.
+    /// The rule for other fields.
+    pub others: ExtraFields,
+    /// True if it should no longer be used.
     pub deprecated: bool,
 }
 
-/// The fields of a record that are not named in it.
+/// The rule for fields that a record does not name.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub enum Others {
-    /// Nothing is said about them.
+pub enum ExtraFields {
+    /// Not stated.
     #[default]
-    Unsaid,
-    /// There must be none.
+    Unstated,
+    /// They are not allowed.
     Forbidden,
     /// They have this type.
     Typed(Box<Type>),
 }
 
-/// A parameter of a tool, a field of a record, or a place of a row.
+/// A parameter of a tool, a field of a record, or a position of a row.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Field {
     /// Its name.
     pub name: String,
     /// Its title, where titles are kept.
     pub title: Option<String>,
-    /// What it accepts.
+    /// Its type.
     pub accepts: Type,
-    /// Whether it may be left out.
+    /// The rule for leaving it out.
     pub presence: Presence,
-    /// Keys such as `description` that are written over the type's own.
+    /// Keys such as `description` that override those of the type.
     pub notes: Entries,
 }
 
@@ -204,19 +204,19 @@ impl Field {
     }
 }
 
-/// Whether a field may be left out, and what it is then.
+/// The rule for leaving a field out, and its default.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Presence {
-    /// It must be there.
+    /// It must be present.
     Required,
-    /// It may be left out; what it is then cannot be written in JSON, or is not told.
+    /// It may be left out; its default is not JSON, or not shown.
     Optional,
-    /// It may be left out, and is then this value.
+    /// It may be left out and has this default.
     Default(Node),
 }
 
 impl Type {
-    /// The word for a type that is nothing but one of JSON's own scalars.
+    /// The `type` keyword of a type that is a plain JSON scalar.
     pub(super) fn plain_kind(&self) -> Option<&'static str> {
         Some(match self {
             Self::Null => "null",
@@ -228,18 +228,18 @@ impl Type {
         })
     }
 
-    /// Writes `notes` over this type, unless it is one whose schema is fixed.
+    /// Adds annotations to this type, unless its schema is fixed.
     #[must_use]
     pub fn with_notes(self, notes: Entries) -> Self {
         if self.is_fixed() || notes.is_empty() { self } else { Self::Noted { inner: Box::new(self), notes } }
     }
 
-    /// Whether nothing can be written over its schema, but where it is a parameter or a field.
+    /// True if its schema cannot be annotated, except as that of a parameter or a field.
     pub(super) fn is_fixed(&self) -> bool {
-        matches!(self, Self::Formatted(Format::Named(name)) if !matches!(*name, "path" | "uuid"))
+        matches!(self, Self::Formatted(StringFormat::Named(name)) if !matches!(*name, "path" | "uuid"))
     }
 
-    /// What this is as a field or beside notes, where every definition is referred to.
+    /// This type as a field or with annotations, where every definition is referred to.
     #[must_use]
     pub fn referred(self) -> Self {
         match self {
@@ -248,7 +248,7 @@ impl Type {
         }
     }
 
-    /// Whether this is a definition once `null` and keys are taken away, so that it has a title of its own.
+    /// True if this is a definition apart from `null` and keys, so that it has a title of its own.
     #[must_use]
     pub fn is_named(&self) -> bool {
         match self {
@@ -323,27 +323,242 @@ impl StdlibType {
 }
 
 /// The format of the text that a value of a standard library class is written as.
-fn stdlib_format(module: &str, name: &str) -> Option<Format> {
+fn stdlib_format(module: &str, name: &str) -> Option<StringFormat> {
     Some(match (module, name) {
-        ("builtins", "complex") => Format::Plain,
-        ("datetime", "datetime") => Format::DateTime,
-        ("datetime", "date") => Format::Date,
-        ("datetime", "time") => Format::Time,
-        ("datetime", "timedelta") => Format::Duration,
-        ("uuid", "UUID") => Format::Named("uuid"),
-        ("re", "Pattern") => Format::Named("regex"),
-        ("zoneinfo", "ZoneInfo") => Format::Named("zoneinfo"),
+        ("builtins", "complex") => StringFormat::Plain,
+        ("datetime", "datetime") => StringFormat::DateTime,
+        ("datetime", "date") => StringFormat::Date,
+        ("datetime", "time") => StringFormat::Time,
+        ("datetime", "timedelta") => StringFormat::Duration,
+        ("uuid", "UUID") => StringFormat::Named("uuid"),
+        ("re", "Pattern") => StringFormat::Named("regex"),
+        ("zoneinfo", "ZoneInfo") => StringFormat::Named("zoneinfo"),
         ("os", "PathLike")
         | (
             "pathlib" | "pathlib._local",
             "Path" | "PurePath" | "PosixPath" | "WindowsPath" | "PurePosixPath" | "PureWindowsPath",
-        ) => Format::Named("path"),
-        ("ipaddress", "IPv4Address") => Format::Named("ipv4"),
-        ("ipaddress", "IPv4Interface") => Format::Named("ipv4interface"),
-        ("ipaddress", "IPv4Network") => Format::Named("ipv4network"),
-        ("ipaddress", "IPv6Address") => Format::Named("ipv6"),
-        ("ipaddress", "IPv6Interface") => Format::Named("ipv6interface"),
-        ("ipaddress", "IPv6Network") => Format::Named("ipv6network"),
+        ) => StringFormat::Named("path"),
+        ("ipaddress", "IPv4Address") => StringFormat::Named("ipv4"),
+        ("ipaddress", "IPv4Interface") => StringFormat::Named("ipv4interface"),
+        ("ipaddress", "IPv4Network") => StringFormat::Named("ipv4network"),
+        ("ipaddress", "IPv6Address") => StringFormat::Named("ipv6"),
+        ("ipaddress", "IPv6Interface") => StringFormat::Named("ipv6interface"),
+        ("ipaddress", "IPv6Network") => StringFormat::Named("ipv6network"),
         _ => return None,
     })
+}
+
+/// A limit on the values of a type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Limit {
+    /// Greater than.
+    Above,
+    /// Greater than or equal to.
+    AtLeast,
+    /// Less than.
+    Below,
+    /// Less than or equal to.
+    AtMost,
+    /// Divisible by.
+    MultipleOf,
+    /// At least this long.
+    MinLength,
+    /// At most this long.
+    MaxLength,
+    /// Matching a regular expression.
+    Pattern,
+}
+
+impl Limit {
+    /// Finds a limit by its name in annotations.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Some(match name {
+            "gt" => Self::Above,
+            "ge" => Self::AtLeast,
+            "lt" => Self::Below,
+            "le" => Self::AtMost,
+            "multiple_of" => Self::MultipleOf,
+            "min_length" => Self::MinLength,
+            "max_length" => Self::MaxLength,
+            "pattern" => Self::Pattern,
+            _ => return None,
+        })
+    }
+
+    fn is_length(self) -> bool {
+        matches!(self, Self::MinLength | Self::MaxLength)
+    }
+
+    fn is_order(self) -> bool {
+        matches!(self, Self::Above | Self::AtLeast | Self::Below | Self::AtMost)
+    }
+
+    /// The JSON Schema keyword for this limit on a value counted in `unit`.
+    fn keyword(self, unit: Unit) -> &'static str {
+        match (self, unit) {
+            (Self::Above, _) => "exclusiveMinimum",
+            (Self::AtLeast, _) => "minimum",
+            (Self::Below, _) => "exclusiveMaximum",
+            (Self::AtMost, _) => "maximum",
+            (Self::MultipleOf, _) => "multipleOf",
+            (Self::Pattern, _) => "pattern",
+            (Self::MinLength, Unit::Characters) => "minLength",
+            (Self::MaxLength, Unit::Characters) => "maxLength",
+            (Self::MinLength, Unit::Items) => "minItems",
+            (Self::MaxLength, Unit::Items) => "maxItems",
+            (Self::MinLength, Unit::Entries) => "minProperties",
+            (Self::MaxLength, Unit::Entries) => "maxProperties",
+        }
+    }
+
+    /// The key under which this limit is shown on a type it does not fit, so that a reader still sees it.
+    fn loose_key(self, innermost: &Type) -> &'static str {
+        match self {
+            Self::Above => "gt",
+            Self::AtLeast => "ge",
+            Self::Below => "lt",
+            Self::AtMost => "le",
+            Self::MultipleOf => "multiple_of",
+            Self::Pattern => "pattern",
+            Self::MinLength | Self::MaxLength => match innermost {
+                Type::Array { kind: ArrayKind::List | ArrayKind::Sequence, .. } => self.keyword(Unit::Items),
+                _ => self.keyword(Unit::Characters),
+            },
+        }
+    }
+}
+
+/// The unit in which the length of a value is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Unit {
+    Characters,
+    Items,
+    Entries,
+}
+
+/// The effect of a limit on a type.
+enum LimitFit {
+    /// The type has a keyword for it.
+    Keyword(&'static str),
+    /// It applies to the type but has no keyword.
+    Silent,
+    /// It does not apply to the type.
+    Loose,
+}
+
+impl Type {
+    /// Adds a limit to this type, as a keyword where there is one.
+    ///
+    /// A limit on a nullable type applies to the type inside.
+    #[must_use]
+    pub fn limit(self, limit: Limit, value: Node) -> Self {
+        match self {
+            Self::Nullable(inner) => Self::Nullable(Box::new(inner.limit(limit, value))),
+            Self::Noted { inner, notes } => Self::Noted { inner: Box::new(inner.limit(limit, value)), notes },
+            Self::Unsupported(_) => self,
+            other => match other.fit(limit) {
+                LimitFit::Keyword(keyword) => other.with_keyword(keyword, value),
+                LimitFit::Silent => other,
+                LimitFit::Loose if limit == Limit::Pattern => Self::Stepped(Box::new(other)),
+                LimitFit::Loose => {
+                    let key = limit.loose_key(other.innermost());
+                    let mut keys = Entries::new();
+                    keys.insert(key, value);
+                    Self::Keyed { inner: Box::new(other), keys }
+                }
+            },
+        }
+    }
+
+    fn with_keyword(self, keyword: &'static str, value: Node) -> Self {
+        let (inner, mut limits) = match self {
+            Self::Limited { inner, limits } => (inner, limits),
+            other => (Box::new(other), Entries::new()),
+        };
+        limits.insert(keyword, value);
+        Self::Limited { inner, limits }
+    }
+
+    fn fit(&self, limit: Limit) -> LimitFit {
+        let numeric = limit.is_order() || limit == Limit::MultipleOf;
+        match self {
+            Self::Limited { inner, .. } => inner.fit(limit),
+            Self::Fraction if limit == Limit::MultipleOf => LimitFit::Silent,
+            Self::Integer | Self::Number | Self::Decimal | Self::Fraction if numeric => {
+                LimitFit::Keyword(limit.keyword(Unit::Items))
+            }
+            Self::Text if limit.is_length() || limit == Limit::Pattern => {
+                LimitFit::Keyword(limit.keyword(Unit::Characters))
+            }
+            Self::Bytes if limit.is_length() => LimitFit::Keyword(limit.keyword(Unit::Characters)),
+            Self::Array { .. } | Self::Tuple(_) if limit.is_length() => LimitFit::Keyword(limit.keyword(Unit::Items)),
+            Self::Map { countable: true, .. } if limit.is_length() => LimitFit::Keyword(limit.keyword(Unit::Entries)),
+            Self::Formatted(StringFormat::Date | StringFormat::Time | StringFormat::DateTime) if limit.is_order() => {
+                LimitFit::Silent
+            }
+            Self::Formatted(StringFormat::Duration) if numeric => LimitFit::Silent,
+            _ => LimitFit::Loose,
+        }
+    }
+
+    /// The type below all keys and limits.
+    fn innermost(&self) -> &Self {
+        match self {
+            Self::Keyed { inner, .. } | Self::Limited { inner, .. } | Self::Noted { inner, .. } => inner.innermost(),
+            other => other,
+        }
+    }
+
+    /// Adds a further check of the values that the schema does not show.
+    #[must_use]
+    pub fn checked(self) -> Self {
+        match self {
+            Self::Nullable(inner) => Self::Nullable(Box::new(inner.checked())),
+            Self::Noted { inner, notes } => Self::Noted { inner: Box::new(inner.checked()), notes },
+            other => Self::Keyed { inner: Box::new(other), keys: Entries::new() },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn list_of_integers() -> Type {
+        Type::Array { items: Box::new(Type::Integer), kind: ArrayKind::List }
+    }
+
+    #[test]
+    fn a_limit_on_a_nullable_type_goes_inside() {
+        let limited = Type::Nullable(Box::new(Type::Integer)).limit(Limit::AtLeast, json!(1).into());
+
+        assert_eq!(limited, Type::Nullable(Box::new(Type::Integer.limit(Limit::AtLeast, json!(1).into()))));
+    }
+
+    #[test]
+    fn a_limit_that_does_not_fit_stays_visible() {
+        let limited =
+            list_of_integers().limit(Limit::AtLeast, json!(1).into()).limit(Limit::MinLength, json!(2).into());
+
+        let Type::Keyed { inner, keys } = limited else { panic!("{limited:?}") };
+        assert_eq!(keys.keys().collect::<Vec<_>>(), ["minItems"]);
+        assert!(matches!(*inner, Type::Keyed { .. }));
+    }
+
+    #[test]
+    fn the_last_of_two_equal_limits_counts() {
+        let limited = Type::Text.limit(Limit::MinLength, json!(1).into()).limit(Limit::MinLength, json!(2).into());
+
+        let Type::Limited { limits, .. } = limited else { panic!("{limited:?}") };
+        assert_eq!(limits.get("minLength"), Some(&Node::from(2)));
+    }
+
+    #[test]
+    fn an_order_on_a_date_is_not_shown() {
+        let date = Type::Formatted(StringFormat::Date);
+
+        assert_eq!(date.clone().limit(Limit::AtLeast, json!("2020-01-01").into()), date);
+    }
 }

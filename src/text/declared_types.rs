@@ -6,8 +6,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use crate::schema::Document;
-use crate::schema::check::Judge;
-use crate::schema::check::coerce::coerce;
+use crate::schema::check::{SchemaValidator, coerce};
 
 /// A lookup of the parameters of a tool by its name.
 pub type FindParameters<'a> = dyn Fn(&str) -> Option<Arc<Document>> + 'a;
@@ -187,6 +186,5 @@ impl<'s> DeclaredType<'s> {
 /// Coerces arguments that were written as text to their declared types. Values that do not fit are left to validation.
 pub(super) fn converted(arguments: Map<String, Value>, document: &Arc<Document>) -> Value {
     let value = Value::Object(arguments);
-    let judge = Judge::new(Arc::clone(document));
-    coerce(document.value(), &judge, &value).unwrap_or(value)
+    coerce(&SchemaValidator::new(Arc::clone(document)), &value).unwrap_or(value)
 }

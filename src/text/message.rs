@@ -5,8 +5,8 @@ use serde_json::Value;
 use super::{FindParameters, TextFormat, parse};
 use crate::call::repair::{self, MAX_BYTES, ParsedArguments};
 use crate::call::{CallError, ToolCall};
+use crate::json::parse;
 use crate::provider::{self, SUPPORTED, WireFormat};
-use crate::schema::strict;
 
 /// A format of calls, in JSON or in text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -126,7 +126,7 @@ fn parse_source(
     }
     let is_text_format = matches!(format, Some(CallFormat::Text(_)));
     if !is_text_format
-        && let Ok((value @ (Value::Object(_) | Value::Array(_)), has_duplicate_keys)) = strict::parse(text)
+        && let Ok((value @ (Value::Object(_) | Value::Array(_)), has_duplicate_keys)) = parse::parse(text)
     {
         let parsed = ParsedArguments { has_duplicate_keys, ..ParsedArguments::default() };
         return Ok(Source::Json(value, Box::new(parsed)));

@@ -62,7 +62,7 @@ fn what_may_be_left_out_is_null_in_strict_mode() {
 }
 
 #[test]
-fn a_real_null_is_told_from_one_that_leaves_out() {
+fn a_null_value_differs_from_one_that_leaves_out() {
     let parameters = json!({
         "type": "object",
         "properties": {"n": {"anyOf": [{"type": "integer"}, {"type": "null"}], "default": 5}},
@@ -201,7 +201,7 @@ fn recursion_is_kept_where_there_are_references_and_is_text_in_the_end_where_the
 }
 
 #[test]
-fn what_has_no_word_is_told_in_words_and_reported() {
+fn a_keyword_that_a_dialect_lacks_is_described_and_reported() {
     let text = json!({"type": "string", "minLength": 3, "format": "uri", "description": "Where"});
 
     let (schema, encoded) = encode_one(Dialect::OpenAiStrict, &text);
@@ -285,7 +285,7 @@ fn an_empty_tool_has_no_parameters() {
 }
 
 #[test]
-fn an_ordinary_tool_is_told_in_the_same_way_everywhere() {
+fn an_ordinary_tool_has_the_same_parameters_everywhere() {
     let parameters = json!({
         "type": "object",
         "properties": {"query": {"type": "string", "description": "What"}, "limit": {"type": "integer"}},

@@ -44,7 +44,7 @@ fn refused(text: &str) -> String {
     let letters: Vec<char> = text.chars().collect();
     let answers = letters.chunks(8).map(|piece| {
         let piece: String = piece.iter().collect();
-        let problems = checker.settle(&json!({"n": piece}), Mode::Check, &[]).expect_err("text is no integer");
+        let problems = checker.check(&json!({"n": piece}), Mode::Check, &[]).expect_err("text is not an integer");
         problems[0].found.to_string()
     });
     answers.collect()

@@ -97,8 +97,7 @@ fn is_binding(path: &Path) -> bool {
 
 #[test]
 fn what_a_text_uses_is_read_from_it() {
-    let code =
-        "use crate::schema::check::{Mode, Quick};\nuse crate::{\n    Error, Result,\n    registry::{Group, Tool},\n};";
+    let code = "use crate::schema::check::{Mode, Problem};\nuse crate::{\n    Error, Result,\n    registry::{Group, Tool},\n};";
 
     assert_eq!(used(code), ["schema", "error", "error", "registry"]);
     assert_eq!(used("fn find() -> crate::Result<crate::call::Answer> {"), ["error", "call"]);

@@ -1,8 +1,9 @@
 //! From types to the schema of parameters, as a Rust program sees it.
 
 use serde_json::{Value, json};
-use toolcrib::schema::build::Parameter;
-use toolcrib::schema::{ArrayKind, Definition, Field, Limit, Node, Presence, Record, Refusal, Type, build};
+use toolcrib::schema::{
+    ArrayKind, Definition, Field, Limit, Node, Parameter, Presence, RecordType, Refusal, Type, build,
+};
 
 fn shown(field: Field) -> Parameter {
     Parameter { field, hidden: false }
@@ -18,7 +19,7 @@ fn unsupported(mistake: bool) -> Type {
 }
 
 fn point(module: &str, accepts: Type) -> Definition {
-    let body = Type::Record(Record { fields: vec![Field::required("x", accepts)], ..Record::default() });
+    let body = Type::Record(RecordType { fields: vec![Field::required("x", accepts)], ..RecordType::default() });
     Definition { reference: format!("{module}.Point:1"), body }
 }
 
@@ -36,7 +37,7 @@ fn parameters_keep_their_order_and_keys_are_sorted() {
 }
 
 #[test]
-fn a_definition_is_told_once() {
+fn a_definition_is_written_once() {
     let list = Type::Array { items: Box::new(Type::Reference(0)), kind: ArrayKind::List };
     let parameters = [shown(Field::required("a", Type::Reference(0))), shown(Field::required("b", list))];
 
@@ -48,7 +49,7 @@ fn a_definition_is_told_once() {
 }
 
 #[test]
-fn definitions_of_one_name_are_told_apart_by_their_modules() {
+fn definitions_of_one_name_are_distinguished_by_their_modules() {
     let parameters = [shown(Field::required("a", Type::Reference(0))), shown(Field::required("b", Type::Reference(1)))];
 
     let schema = built(&parameters, &vec![point("m", Type::Integer), point("n", Type::Text)]);

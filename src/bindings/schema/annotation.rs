@@ -12,7 +12,7 @@ use super::forward_refs::{self, Scope};
 use super::pydantic;
 use super::typing::{TypingObjects, arguments_of, form_name, may_name_a_class, origin_of, read_literal};
 use crate::bindings::json::MAX_DEPTH;
-use crate::schema::types::StdlibType;
+use crate::schema::StdlibType;
 use crate::schema::{ArrayKind, Definitions, Refusal, Type};
 
 /// The reason why an annotation was not read.

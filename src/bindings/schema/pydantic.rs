@@ -14,9 +14,9 @@ use super::{ShownParameter, read, unsupported_error};
 use crate::bindings::imported::import_module;
 use crate::bindings::json::schema_from_python;
 use crate::bindings::registration::ParameterKind;
-use crate::schema::build::{Built, build};
-use crate::schema::defs::{PREFIX, adopt};
-use crate::schema::order::{same, sort_keys};
+use crate::schema::build::build;
+use crate::schema::definitions::{PREFIX, adopt};
+use crate::schema::normalize::{same, sort_keys};
 use crate::schema::{Entries, Node, Refusal, remove_titles};
 
 /// A parameter with all strings in its annotation resolved, or the reason why that failed.
@@ -26,7 +26,7 @@ enum PreparedParameter<'py> {
 }
 
 /// Describes the parameters of a callable.
-pub(super) fn describe(callable: &Bound<'_, PyAny>, shown: &[ShownParameter<'_, '_>], tool: &str) -> PyResult<Built> {
+pub(super) fn describe(callable: &Bound<'_, PyAny>, shown: &[ShownParameter<'_, '_>], tool: &str) -> PyResult<Entries> {
     let py = callable.py();
     let mut reader = AnnotationReader::new(callable, PydanticMode::EachType);
     let mut prepared = Vec::with_capacity(shown.len());
@@ -223,7 +223,7 @@ impl ShownParameter<'_, '_> {
     }
 }
 
-fn assemble(shown: &[ShownParameter<'_, '_>], properties: Vec<Option<(Node, bool)>>, definitions: Entries) -> Built {
+fn assemble(shown: &[ShownParameter<'_, '_>], properties: Vec<Option<(Node, bool)>>, definitions: Entries) -> Entries {
     let mut shown_properties = Entries::new();
     let mut required = Vec::new();
     for (each, property) in shown.iter().zip(properties) {

@@ -11,7 +11,7 @@ use super::typing::{TypeVariables, TypingObjects, arguments_of, form_name, origi
 use super::value::value_to_json;
 use crate::bindings::imported::import_module;
 use crate::bindings::json::entries_of;
-use crate::schema::{Definition, Field, Node, Others, Record, Type};
+use crate::schema::{Definition, ExtraFields, Field, Node, RecordType, Type};
 
 /// The kinds of class that have fields or members.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -223,10 +223,10 @@ impl<'py> AnnotationReader<'py> {
         }
         fields.sort_by_key(|(keyword_only, _)| *keyword_only);
         let fields = fields.into_iter().map(|(_, field)| field).collect();
-        Ok(Type::Record(Record {
+        Ok(Type::Record(RecordType {
             fields,
             description: description_of(class, RecordKind::Dataclass)?,
-            others: Others::Unsaid,
+            others: ExtraFields::Unstated,
             deprecated: class.hasattr(intern!(py, "__deprecated__"))?,
         }))
     }
@@ -306,7 +306,7 @@ impl<'py> AnnotationReader<'py> {
             fields.push(self.read_field(&name, &annotation, &default, None)?);
         }
         let others = self.other_items(class, variables)?;
-        Ok(Type::Record(Record {
+        Ok(Type::Record(RecordType {
             fields,
             description: description_of(class, RecordKind::TypedDict)?,
             others,
@@ -350,13 +350,13 @@ impl<'py> AnnotationReader<'py> {
     }
 
     /// The type of the items that a `TypedDict` does not name.
-    fn other_items(&mut self, class: &Bound<'py, PyType>, variables: &TypeVariables<'py>) -> ReadResult<Others> {
+    fn other_items(&mut self, class: &Bound<'py, PyType>, variables: &TypeVariables<'py>) -> ReadResult<ExtraFields> {
         let py = self.py;
         for ancestor in typed_dict_ancestry(class)? {
             let own = ancestor.getattr(intern!(py, "__dict__"))?;
             let closed = own.get_item(intern!(py, "__closed__")).ok().filter(|closed| !closed.is_none());
             if let Some(closed) = closed {
-                return Ok(if closed.is_truthy()? { Others::Forbidden } else { Others::Unsaid });
+                return Ok(if closed.is_truthy()? { ExtraFields::Forbidden } else { ExtraFields::Unstated });
             }
             let Ok(items) = own.get_item(intern!(py, "__extra_items__")) else {
                 continue;
@@ -366,12 +366,12 @@ impl<'py> AnnotationReader<'py> {
             }
             let (items, _) = self.unqualified(&items)?;
             if form_name(&items).as_deref() == Some("Never") {
-                return Ok(Others::Forbidden);
+                return Ok(ExtraFields::Forbidden);
             }
             let items = self.substitute(&items, variables)?;
-            return Ok(Others::Typed(Box::new(self.read(&items)?)));
+            return Ok(ExtraFields::Typed(Box::new(self.read(&items)?)));
         }
-        Ok(Others::Unsaid)
+        Ok(ExtraFields::Unstated)
     }
 }
 

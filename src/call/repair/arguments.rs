@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::ParsedArguments;
 use crate::call::{Change, Repair, RepairKind};
-use crate::schema::check::{At, Found, Kind, Subject};
+use crate::schema::check::{At, Found, JsonLike, ValueKind};
 
 /// The maximum depth of values that are visited.
 const MAX_DEPTH: usize = 128;
@@ -162,7 +162,7 @@ impl<'a> NameRepair<'a> {
             (schema.get("type").and_then(Value::as_str), text.as_bytes().first()),
             (Some("array"), Some(b'[' | b'`')) | (Some("object"), Some(b'{' | b'`'))
         );
-        if !is_container || at.is_root() || crate::schema::strict::parse(text).is_ok() {
+        if !is_container || at.is_root() || crate::json::parse::parse(text).is_ok() {
             return;
         }
         let is_array = schema["type"] == "array";
@@ -208,18 +208,18 @@ fn shown(key: &str) -> String {
 
 /// Lists the differences between arguments before and after coercion.
 #[must_use]
-pub fn coercions<S: Subject + Clone>(before: &S, after: &S) -> Vec<Repair> {
+pub fn coercions<S: JsonLike + Clone>(before: &S, after: &S) -> Vec<Repair> {
     let mut repairs = Vec::new();
     list_coercions(&At::Root, before, after, MAX_DEPTH, &mut repairs);
     repairs
 }
 
-fn list_coercions<S: Subject + Clone>(at: &At<'_>, before: &S, after: &S, depth: usize, repairs: &mut Vec<Repair>) {
+fn list_coercions<S: JsonLike + Clone>(at: &At<'_>, before: &S, after: &S, depth: usize, repairs: &mut Vec<Repair>) {
     if repairs.len() >= MAX_COERCIONS || depth == 0 {
         return;
     }
     match (before.kind(), after.kind()) {
-        (Kind::Object, Kind::Object) => {
+        (ValueKind::Object, ValueKind::Object) => {
             before.every_entry(|key, entry| {
                 if let Some(key) = key {
                     after.at_key(key, |other| list_coercions(&at.key(key), entry, other, depth - 1, repairs));
@@ -227,7 +227,7 @@ fn list_coercions<S: Subject + Clone>(at: &At<'_>, before: &S, after: &S, depth:
                 repairs.len() < MAX_COERCIONS
             });
         }
-        (Kind::Array, Kind::Array) => {
+        (ValueKind::Array, ValueKind::Array) => {
             let mut items = Vec::with_capacity(after.length());
             after.every_item(|item| {
                 items.push(item.clone());

@@ -18,8 +18,8 @@ pub use arguments::{ParameterNames, coercions, repair_names};
 pub use stream::ArgumentStream;
 
 use super::{CallError, Change, Place, Repair, RepairKind};
+use crate::json::parse;
 use crate::schema::check::ValuePath;
-use crate::schema::strict;
 
 /// The maximum size of the arguments of one call as text, in bytes.
 pub const MAX_BYTES: usize = 1 << 20;
@@ -69,7 +69,7 @@ pub fn read_strictly(text: &str) -> Result<ParsedArguments, CallError> {
         return Ok(ParsedArguments::default());
     }
     within_limits(text)?;
-    match strict::parse(text) {
+    match parse::parse(text) {
         Ok((Value::Object(arguments), has_duplicate_keys)) => {
             Ok(ParsedArguments { arguments, has_duplicate_keys, ..ParsedArguments::default() }.with_duplicates_listed())
         }
@@ -108,7 +108,7 @@ fn read_nested(text: &str, encodings: usize) -> Result<ParsedArguments, CallErro
         return Ok(ParsedArguments::default());
     }
     within_limits(text)?;
-    let error = match strict::parse(text) {
+    let error = match parse::parse(text) {
         Ok((Value::Object(arguments), has_duplicate_keys)) => {
             return Ok(ParsedArguments { arguments, has_duplicate_keys, ..ParsedArguments::default() });
         }
@@ -119,7 +119,7 @@ fn read_nested(text: &str, encodings: usize) -> Result<ParsedArguments, CallErro
             return Ok(parsed);
         }
         Ok((other, _)) => return Err(not_an_object(&other)),
-        Err(error) if strict::is_too_deep(&error) => return Err(unreadable(text, &error)),
+        Err(error) if parse::is_too_deep(&error) => return Err(unreadable(text, &error)),
         Err(error) => error,
     };
     repair(text).unwrap_or_else(|| Err(unreadable(text, &error)))
@@ -143,12 +143,12 @@ fn repair(text: &str) -> Option<Result<ParsedArguments, CallError>> {
         list.add(RepairKind::Encoding, "", "JSON text in quotes was read as what it says");
     }
     let mut is_truncated = false;
-    let parsed = strict::parse(found.object).or_else(|_| {
+    let parsed = parse::parse(found.object).or_else(|_| {
         let prepared = prepare::prepare(found.object, &mut list);
-        strict::parse(&prepared).or_else(|error| {
+        parse::parse(&prepared).or_else(|error| {
             let Ok(repaired) = jsonrepair_rs::jsonrepair(&prepared) else { return Err(error) };
             is_truncated = diff::compare(&prepared, &repaired, &mut list);
-            strict::parse(&repaired)
+            parse::parse(&repaired)
         })
     });
     let Ok((Value::Object(arguments), has_duplicate_keys)) = parsed else { return None };
@@ -171,7 +171,7 @@ fn not_an_object(value: &Value) -> CallError {
 }
 
 fn unreadable(text: &str, error: &serde_json::Error) -> CallError {
-    if strict::is_too_deep(error) {
+    if parse::is_too_deep(error) {
         return CallError::new("the arguments are nested more than 128 levels deep", "Send a flatter object.");
     }
     let message = error.to_string();

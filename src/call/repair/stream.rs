@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::{MAX_BYTES, ParsedArguments, read};
 use crate::call::CallError;
-use crate::schema::strict;
+use crate::json::parse;
 
 /// A parser for arguments that arrive in pieces.
 ///
@@ -93,7 +93,7 @@ impl ArgumentStream {
             text.push('"');
         }
         text.extend(self.open.iter().rev().map(|bracket| char::from(*bracket)));
-        match strict::parse(&text) {
+        match parse::parse(&text) {
             Ok((Value::Object(arguments), _)) => arguments,
             _ => Map::new(),
         }

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::key::{Key, KeyId};
 use crate::bytes::{from_hex, hex};
-use crate::policy::canonical;
+use crate::json::canonical;
 use crate::{Error, Result};
 
 const TYPE: &str = "toolcrib.pending";

@@ -1,9 +1,10 @@
-//! Exact comparison of numbers with the bounds that a schema sets.
+//! Exact comparison of numbers with the bounds of a schema.
 
 use serde_json::Number;
 
-use super::subject::{Integer, Kind, Subject, float_of, integer_of, is_integer_text};
-use crate::schema::{Entries, Node};
+use super::value::{Integer, JsonLike, ValueKind, float_of, integer_of};
+use crate::json::number::{Decimal, is_integer_text};
+use crate::json::{Entries, Node};
 
 /// Integers up to here have an `f64` of their own.
 const EXACT: u64 = 1 << 53;
@@ -38,15 +39,15 @@ impl Bounds {
         })
     }
 
-    /// Whether nothing is bounded.
+    /// True if there is no bound.
     pub(super) fn is_empty(&self) -> bool {
         self.lower.is_none() && self.upper.is_none()
     }
 
-    /// Whether a number is certainly within the bounds.
+    /// True if a number is certainly within the bounds.
     #[inline]
-    pub(super) fn hold<S: Subject>(&self, kind: Kind, value: &S) -> bool {
-        if kind == Kind::Int {
+    pub(super) fn hold<S: JsonLike>(&self, kind: ValueKind, value: &S) -> bool {
+        if kind == ValueKind::Int {
             let value = value.integer();
             self.lower.is_none_or(|bound| integer_beyond(bound, value, 1))
                 && self.upper.is_none_or(|bound| integer_beyond(bound, value, -1))
@@ -59,7 +60,7 @@ impl Bounds {
     }
 }
 
-/// The inclusive and the exclusive bound of one side; both at once are left to the judge.
+/// The inclusive and the exclusive bound of one side; both at once are left to the validator.
 #[allow(clippy::option_option)]
 fn pair(schema: &Entries, closed: &str, open: &str) -> Option<Option<Bound>> {
     match (schema.get(closed), schema.get(open)) {
@@ -71,33 +72,21 @@ fn pair(schema: &Entries, closed: &str, open: &str) -> Option<Option<Bound>> {
 }
 
 fn point(number: &Number) -> Option<Point> {
-    let text = number.as_str();
-    if is_integer_text(text) {
+    if is_integer_text(number.as_str()) {
         return match integer_of(number) {
             Integer::Small(small) => Some(Point::Int(small)),
             Integer::Above | Integer::Below => None,
         };
     }
     let float = float_of(number)?;
-    Some(match integral(text) {
+    // What is written as `1.2345678901234567e18` is that decimal. The nearest `f64`, which stands for it elsewhere, is another integer.
+    Some(match Decimal::of(number).as_i64() {
         Some(small) => Point::Int(small),
         None => Point::Float(float),
     })
 }
 
-/// The `i64` that a number with a fraction or an exponent is, read digit by digit.
-///
-/// What is written as `1.2345678901234567e18` is that decimal. The nearest `f64`, which stands for it elsewhere, is another integer.
-fn integral(text: &str) -> Option<i64> {
-    let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
-    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-    let fraction = fraction.trim_end_matches('0');
-    let zeros = exponent.parse::<i64>().ok()?.checked_sub(i64::try_from(fraction.len()).ok()?)?;
-    let digits: i128 = format!("{whole}{fraction}").parse().ok()?;
-    i64::try_from(digits.checked_mul(10_i128.checked_pow(u32::try_from(zeros).ok()?)?)?).ok()
-}
-
-/// Whether an integer lies on the allowed side; `side` is 1 above a lower bound, -1 below an upper one.
+/// True if an integer is on the allowed side of a bound; `side` is 1 above a lower bound, -1 below an upper one.
 #[allow(clippy::cast_precision_loss)]
 fn integer_beyond(bound: Bound, value: Integer, side: i8) -> bool {
     let value = match value {
@@ -193,6 +182,7 @@ mod tests {
         assert!(!holds(&bounds, "9007199254740993"));
         assert!(holds(&bounds, "-9007199254740993"));
     }
+
     #[test]
     fn a_bound_is_the_decimal_that_is_written() {
         let upper = bounds(json!({"maximum": -9_223_372_036_854_775_808.0}));

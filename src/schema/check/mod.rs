@@ -1,24 +1,24 @@
-//! Holds the arguments of a call to the schema that the model was shown.
+//! Validation of a call's arguments against the schema that the model was shown.
 //!
-//! Three steps, each slower and rarer than the one before: [`Quick`] accepts, [`coerce`](mod@coerce) brings a value to its declared type, and
-//! the [`Judge`] has the last word, after which every [`Problem`] is named.
+//! Three steps, each slower and rarer than the one before: the fast check accepts, coercion converts values to their declared type, and
+//! the validator decides, after which every [`Problem`] is named. Read in this order:
+//!
+//! - `value`: the view of a JSON-like value, so that Python objects are checked in place;
+//! - `fast`, with `compile`, `bounds` and `unique`: the accept-only check;
+//! - `coerce`: conversion by declared type;
+//! - `validator`: `jsonschema`, and limits on work;
+//! - `explain`: the problems of a value; `problem` and `path`: a problem as data and as text.
 
 mod bounds;
-pub mod coerce;
+mod coerce;
 mod compile;
-mod convert;
-mod expansion;
 mod explain;
-mod facts;
-mod judge;
-mod kinds;
-mod names;
-mod phrase;
+mod fast;
+mod path;
 mod problem;
-mod quick;
-mod subject;
 mod unique;
-mod work;
+mod validator;
+mod value;
 
 use std::sync::{Arc, OnceLock};
 
@@ -26,34 +26,37 @@ use jsonschema::{Validator, json::Json};
 use serde_json::{Value, json};
 
 pub use coerce::Rebuild;
-pub use judge::Judge;
-pub use kinds::Kinds;
-pub use problem::{Expected, Found, HIDDEN, PathStep, Problem, ValuePath, render};
-pub use quick::{Field, Fields, Items, Limits, Quick, Scalar, Size};
-pub use subject::{Integer, Kind, Subject};
+pub use path::{PathStep, ValuePath};
+pub use problem::{Expected, Found, HIDDEN, Problem, UnknownName, render};
+pub use validator::not_json;
+pub use value::{Integer, JsonLike, ValueKind};
 
-pub(in crate::schema) use judge::options;
-pub(crate) use names::is_near;
-pub(in crate::schema) use phrase::pointer;
-pub(crate) use problem::At;
+pub(crate) use coerce::coerce;
+pub(crate) use explain::is_near;
+pub(crate) use fast::KindSet;
+pub(crate) use path::At;
+pub(crate) use validator::SchemaValidator;
+
+pub(in crate::schema) use explain::unknown_name;
+pub(in crate::schema) use validator::{DOCUMENT, build_within};
 
 use compile::Compiler;
 use explain::Explainer;
-use names::no_such;
-use work::{Work, excess};
+use fast::{FastCheck, FastField, SizeRange};
+use validator::{Budget, options, oversize};
 
-use super::tree::{Document, Node};
+use crate::json::{Document, Node};
 
-/// What is done about an argument of another type.
+/// The treatment of an argument of another type than declared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// It is coerced by its declared type, and then checked.
+    /// It is coerced to its declared type, then checked.
     Coerce,
     /// It is checked as it is.
     Check,
 }
 
-/// The schema of a tool's parameters, compiled.
+/// The compiled schema of a tool's parameters.
 ///
 /// ```
 /// use serde_json::json;
@@ -61,31 +64,31 @@ pub enum Mode {
 ///
 /// let checker = Checker::compile(&json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}))?;
 ///
-/// let changed = checker.settle(&json!({"n": "42"}), Mode::Coerce, &[]).expect("fits after coercion");
+/// let changed = checker.check(&json!({"n": "42"}), Mode::Coerce, &[]).expect("fits after coercion");
 /// assert_eq!(changed, Some(json!({"n": 42})));
 ///
-/// let problems = checker.settle(&json!({"n": "42"}), Mode::Check, &[]).expect_err("not an integer");
+/// let problems = checker.check(&json!({"n": "42"}), Mode::Check, &[]).expect_err("not an integer");
 /// assert_eq!(problems[0].path, "n");
 /// # Ok::<(), toolcrib::Error>(())
 /// ```
 pub struct Checker<F: Json = jsonschema::json::SerdeJson> {
     root: Arc<Document>,
-    quick: Quick,
-    _shared: Vec<Arc<Quick>>,
-    /// Made for the first value that the quick test does not accept: most tools never get one.
-    rare: OnceLock<Box<Rare<F>>>,
+    fast: FastCheck,
+    _shared: Vec<Arc<FastCheck>>,
+    /// Compiled for the first value that the fast check does not accept: most tools never get one.
+    slow: OnceLock<Box<SlowPath<F>>>,
 }
 
-/// What only values need that are out of the ordinary.
-struct Rare<F: Json> {
-    judge: Judge<F>,
-    /// Names that `patternProperties` of the document allow, compiled when such a name comes.
+/// The parts that only unusual values need.
+struct SlowPath<F: Json> {
+    validator: SchemaValidator<F>,
+    /// The names that `patternProperties` of the document allow, compiled when such a name comes.
     patterns: OnceLock<Option<Validator>>,
 }
 
 impl<F: Json> std::fmt::Debug for Checker<F> {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("Checker").field("quick", &self.quick).finish_non_exhaustive()
+        formatter.debug_struct("Checker").field("fast", &self.fast).finish_non_exhaustive()
     }
 }
 
@@ -94,7 +97,7 @@ impl Checker {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidSchema`](crate::Error::InvalidSchema) if it is not a schema, or refers to another document: nothing is ever
+    /// [`Error::InvalidSchema`](crate::Error::InvalidSchema) if the schema is invalid, or refers to another document: nothing is ever
     /// fetched.
     pub fn compile(parameters: &Value) -> crate::Result<Checker> {
         let checker = Checker::of(&Node::from(parameters.clone()));
@@ -104,88 +107,113 @@ impl Checker {
 }
 
 impl<F: Json> Checker<F> {
-    /// Compiles what every call needs, and leaves the rest for the first value that asks for it. For schemas that are known to be such.
+    /// Compiles the fast check of a schema that is known to be valid; the rest is compiled on first use.
     #[must_use]
     pub fn of(parameters: &Node) -> Self {
-        Checker::share(parameters, Arc::new(Document::new(parameters)))
+        Checker::with_document(parameters, Arc::new(Document::new(parameters)))
     }
 
-    /// The same for a schema that has been written already; `document` is it.
+    /// The same for a schema that has already been written as a document.
     #[must_use]
-    pub fn share(parameters: &Node, document: Arc<Document>) -> Self {
+    pub fn with_document(parameters: &Node, document: Arc<Document>) -> Self {
         let mut compiler = Compiler::new(parameters);
-        let quick = compiler.compile_root();
+        let fast = compiler.compile_root();
         let shared = compiler.into_shared();
-        Checker { root: document, quick, _shared: shared, rare: OnceLock::new() }
+        Checker { root: document, fast, _shared: shared, slow: OnceLock::new() }
     }
 
-    fn rare(&self) -> &Rare<F> {
-        self.rare
-            .get_or_init(|| Box::new(Rare { judge: Judge::new(Arc::clone(&self.root)), patterns: OnceLock::new() }))
+    fn slow(&self) -> &SlowPath<F> {
+        self.slow.get_or_init(|| {
+            Box::new(SlowPath { validator: SchemaValidator::new(Arc::clone(&self.root)), patterns: OnceLock::new() })
+        })
     }
 
-    fn judge(&self) -> &Judge<F> {
-        &self.rare().judge
+    fn validator(&self) -> &SchemaValidator<F> {
+        &self.slow().validator
     }
 
-    /// Compiles the judge now, to learn whether the schema is one.
+    /// Compiles the validator now, to find out whether the schema is valid.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidSchema`](crate::Error::InvalidSchema) says where it is not.
+    /// [`Error::InvalidSchema`](crate::Error::InvalidSchema) with the place and the reason.
     pub fn prepare(&self) -> crate::Result<()> {
-        self.judge().prepare()
+        self.validator().prepare()
     }
 
-    /// The test of all arguments together.
+    /// True if the fast check alone accepts the arguments; false is undecided.
     #[must_use]
-    pub fn quick(&self) -> &Quick {
-        &self.quick
+    pub fn accepts<S: JsonLike<Form = F>>(&self, input: &S) -> bool {
+        self.fast.accepts(input)
     }
 
-    /// The parameters in order, if arguments fit as soon as each of them does, all required ones are there, and there are no others.
-    #[must_use]
-    pub fn fields(&self) -> Option<&[Field]> {
-        match &self.quick {
-            Quick::Fields(fields) if fields.size == Size::FREE => Some(&fields.named),
+    /// The parameters in order, if it is enough to check them one by one: arguments fit if each of them does, all required ones are
+    /// present, and there are no others.
+    fn fields(&self) -> Option<&[FastField]> {
+        match &self.fast {
+            FastCheck::Object(object) if object.size == SizeRange::FREE => Some(&object.named),
             _ => None,
         }
     }
 
-    /// Decides about the arguments of a call: `Ok(None)` if they fit as they are, `Ok(Some(_))` if a changed copy does.
+    /// The position of a parameter, if it is enough to check the parameters one by one: then arguments fit if every name has a
+    /// position, every required parameter is present, and [`accepts_at`](Checker::accepts_at) is true for each value.
+    #[must_use]
+    pub fn position(&self, parameter: &str) -> Option<usize> {
+        self.fields()?.iter().position(|field| *field.name == *parameter)
+    }
+
+    /// True if the parameter at a position is required.
+    #[must_use]
+    pub fn is_required(&self, position: usize) -> bool {
+        self.fields().is_some_and(|fields| fields[position].required)
+    }
+
+    /// True if the fast check alone accepts a value for the parameter at a position; false is undecided.
+    #[inline]
+    pub fn accepts_at<S: JsonLike<Form = F>>(&self, position: usize, value: &S) -> bool {
+        self.fields().is_some_and(|fields| fields[position].check.accepts(value))
+    }
+
+    /// Coerces a value to its declared types; `None` if nothing changes.
+    pub fn coerce<S: Rebuild<Form = F>>(&self, input: &S) -> Option<S> {
+        coerce(self.validator(), input)
+    }
+
+    /// Checks the arguments of a call: `Ok(None)` if they fit as they are, `Ok(Some(_))` if a coerced copy does.
     ///
-    /// A name in `hidden` does not exist for the model.
+    /// Names in `hidden` are unknown to the model.
     ///
     /// # Errors
     ///
-    /// All that is wrong with them.
-    pub fn settle<S: Rebuild<Form = F>>(
+    /// All problems of the arguments.
+    pub fn check<S: Rebuild<Form = F>>(
         &self,
         input: &S,
         mode: Mode,
         hidden: &[&str],
     ) -> Result<Option<S>, Vec<Problem>> {
-        if hidden.is_empty() && self.quick.accepts(input) {
+        if hidden.is_empty() && self.fast.accepts(input) {
             return Ok(None);
         }
-        if let Some(problem) = excess(input) {
+        if let Some(problem) = oversize(input) {
             return Err(vec![problem]);
         }
         let coerced = match mode {
-            Mode::Coerce => coerce::coerce(self.root.value(), self.judge(), input),
+            Mode::Coerce => self.coerce(input),
             Mode::Check => None,
         };
         let value = coerced.as_ref().unwrap_or(input);
-        if self.allows(value, hidden) { Ok(coerced) } else { Err(self.problems(value, hidden)) }
+        if self.is_valid(value, hidden) { Ok(coerced) } else { Err(self.problems(value, hidden)) }
     }
 
-    fn allows<S: Subject<Form = F>>(&self, value: &S, hidden: &[&str]) -> bool {
-        let named = |name: Option<&str>| name.is_some_and(|name| !hidden.contains(&name) && self.knows(name));
-        value.every_entry(|name, _| named(name))
-            && (self.quick.accepts(value) || is_json(value) && self.judge().allows(value))
+    fn is_valid<S: JsonLike<Form = F>>(&self, value: &S, hidden: &[&str]) -> bool {
+        let is_known = |name: Option<&str>| name.is_some_and(|name| !hidden.contains(&name) && self.knows(name));
+        value.every_entry(|name, _| is_known(name))
+            && (self.fast.accepts(value) || is_json(value) && self.validator().is_valid(value))
     }
 
-    /// Whether a name at the top may be sent.
+    /// True if an argument of this name may be sent.
     fn knows(&self, name: &str) -> bool {
         let root = self.root.value();
         let Some(properties) = root.get("properties") else {
@@ -202,18 +230,18 @@ impl<F: Json> Checker<F> {
         };
         let compile = || {
             let patterns: Vec<Value> = patterns.keys().map(|pattern| json!({"pattern": pattern})).collect();
-            judge::options().build(&json!({"anyOf": patterns})).ok()
+            options().build(&json!({"anyOf": patterns})).ok()
         };
-        let validator = self.rare().patterns.get_or_init(compile).as_ref();
+        let validator = self.slow().patterns.get_or_init(compile).as_ref();
         validator.is_some_and(|validator| validator.is_valid(&Value::from(name)))
     }
 
-    fn problems<S: Subject<Form = F>>(&self, value: &S, hidden: &[&str]) -> Vec<Problem> {
+    fn problems<S: JsonLike<Form = F>>(&self, value: &S, hidden: &[&str]) -> Vec<Problem> {
         let mut explainer = Explainer {
             root: self.root.value(),
-            judge: self.judge(),
+            validator: self.validator(),
             problems: Vec::new(),
-            work: Work::for_value(value),
+            budget: Budget::for_value(value),
         };
         let properties = self.root.value().get("properties").and_then(Value::as_object);
         value.every_entry(|name, entry| {
@@ -224,7 +252,7 @@ impl<F: Json> Checker<F> {
                 Some(name) if hidden.contains(&name) || !self.knows(name) => {
                     let names = properties.into_iter().flatten().map(|(name, _)| name.as_str());
                     let known: Vec<&str> = names.filter(|name| !hidden.contains(name)).collect();
-                    explainer.add(&At::Root.key(name), no_such("argument", name, &known), Found::of(entry));
+                    explainer.add(&At::Root.key(name), unknown_name("argument", name, &known), Found::of(entry));
                 }
                 Some(_) => {}
             }
@@ -232,46 +260,18 @@ impl<F: Json> Checker<F> {
         });
         explainer.explain("", &At::Root, value, 0);
         if explainer.problems.is_empty() {
-            let (path, found) = foreign(value, &At::Root).unwrap_or_else(|| (ValuePath::default(), Found::of(value)));
-            explainer.problems.push(Problem { path, expected: "a value that JSON has a word for".into(), found });
+            explainer.problems.push(not_json(value));
         }
         explainer.problems
     }
 }
 
-/// The first value that JSON cannot hold, and its place.
-fn foreign<S: Subject>(value: &S, at: &At<'_>) -> Option<(ValuePath, Found)> {
-    let mut place = None;
+/// True if the value consists of JSON values only.
+fn is_json<S: JsonLike>(value: &S) -> bool {
     match value.kind() {
-        Kind::Other => return Some((at.into(), Found::of(value))),
-        Kind::Array => {
-            let mut index = 0;
-            value.every_item(|item| {
-                place = foreign(item, &at.index(index));
-                index += 1;
-                place.is_none()
-            });
-        }
-        Kind::Object => {
-            value.every_entry(|key, entry| {
-                place = match key {
-                    Some(key) => foreign(entry, &at.key(key)),
-                    None => Some((at.into(), Found::Fixed("a key that is not plain text"))),
-                };
-                place.is_none()
-            });
-        }
-        _ => {}
-    }
-    place
-}
-
-/// Whether JSON can say all of the value.
-fn is_json<S: Subject>(value: &S) -> bool {
-    match value.kind() {
-        Kind::Other => false,
-        Kind::Array => value.every_item(is_json),
-        Kind::Object => value.every_entry(|key, value| key.is_some() && is_json(value)),
+        ValueKind::Other => false,
+        ValueKind::Array => value.every_item(is_json),
+        ValueKind::Object => value.every_entry(|key, value| key.is_some() && is_json(value)),
         _ => true,
     }
 }

@@ -12,16 +12,17 @@ use jsonschema::{
 };
 use serde_json::{Map, Value};
 
-use super::subject::{Kind, Subject};
+use super::value::{JsonLike, ValueKind};
+use crate::json::number::Digits;
 
 /// The depth beyond which values are not compared; arguments that are deeper are refused before.
 const DEPTH: usize = 256;
 
-/// True if all items of an array are scalars and no two of them are equal. Only scalars, because arguments have not been measured where this is asked.
-pub(super) fn are_unique_scalars<S: Subject>(value: &S) -> bool {
+/// True if all items of an array are scalars and no two of them are equal. Only scalars, because the depth of the arguments is not known yet.
+pub(super) fn are_unique_scalars<S: JsonLike>(value: &S) -> bool {
     let mut seen = HashSet::with_capacity(value.length());
     value.every_item(|item| {
-        let is_scalar = !matches!(item.kind(), Kind::Array | Kind::Object | Kind::Other);
+        let is_scalar = !matches!(item.kind(), ValueKind::Array | ValueKind::Object | ValueKind::Other);
         is_scalar && form::<S::Form>(&item.node()).is_some_and(|form| seen.insert(form))
     })
 }
@@ -32,7 +33,7 @@ pub(super) struct UniqueItems {
 }
 
 impl UniqueItems {
-    /// The keyword, as `jsonschema` makes it for a schema that has it.
+    /// Creates the keyword; called by `jsonschema` for a schema that has it.
     #[allow(clippy::unnecessary_wraps, reason = "the signature is that of a factory, which may fail")]
     pub(super) fn make<'a, F: Json>(
         _: &'a Map<String, Value>,
@@ -63,7 +64,7 @@ fn form<F: Json>(value: &F::Node<'_>) -> Option<Box<[u8]>> {
     Some(form.into_boxed_slice())
 }
 
-fn write<'i, F: Json>(value: &F::Node<'i>, depth: usize, form: &mut Vec<u8>) -> Option<()> {
+fn write<F: Json>(value: &F::Node<'_>, depth: usize, form: &mut Vec<u8>) -> Option<()> {
     match value.json_type() {
         JsonType::Null => form.push(b'n'),
         JsonType::Boolean => form.push(if value.as_boolean()? { b't' } else { b'f' }),
@@ -94,37 +95,28 @@ fn write<'i, F: Json>(value: &F::Node<'i>, depth: usize, form: &mut Vec<u8>) -> 
     Some(())
 }
 
-/// A text behind its length, so that no text goes on in what follows.
+/// Writes a string after its length, so that no string can continue into what follows.
 fn write_text(text: &str, form: &mut Vec<u8>) {
     form.push(b'"');
     form.extend_from_slice(&text.len().to_le_bytes());
     form.extend_from_slice(text.as_bytes());
 }
 
-/// A number as its sign, its digits without zeros at either end, and the power of ten of the last of them.
+/// Writes a number as its sign, its significant digits, and the power of ten of the first of them.
 fn write_number(text: &str, form: &mut Vec<u8>) {
-    let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
-    let (sign, mantissa) = match mantissa.strip_prefix('-') {
-        Some(mantissa) => (b'-', mantissa),
-        None => (b'+', mantissa),
-    };
-    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-    let digits = || whole.bytes().chain(fraction.bytes());
-    let zeros_before = digits().take_while(|digit| *digit == b'0').count();
-    let length = whole.len() + fraction.len();
-    if zeros_before == length {
+    let digits = Digits::read(text);
+    if digits.is_zero() {
         form.extend_from_slice(b"0;");
         return;
     }
-    let zeros_behind = digits().rev().take_while(|digit| *digit == b'0').count();
-    form.push(sign);
-    form.extend(digits().take(length - zeros_behind).skip(zeros_before));
+    form.push(if digits.is_negative { b'-' } else { b'+' });
+    form.extend(digits.iter());
     form.push(b'e');
-    let shift = i128::try_from(zeros_behind).unwrap_or_default() - i128::try_from(fraction.len()).unwrap_or_default();
-    match exponent.parse::<i64>() {
-        Ok(exponent) => form.extend_from_slice((i128::from(exponent) + shift).to_string().as_bytes()),
-        // Such numbers have no value to compute with: they are what is written.
-        Err(_) => form.extend_from_slice(text.as_bytes()),
+    if digits.is_exact {
+        form.extend_from_slice(digits.power.to_string().as_bytes());
+    } else {
+        // Such numbers cannot be computed with: they are equal only if they are written the same.
+        form.extend_from_slice(text.as_bytes());
     }
     form.push(b';');
 }

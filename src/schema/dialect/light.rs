@@ -1,29 +1,33 @@
-//! A schema in a dialect that takes JSON Schema nearly as it is: only the root is looked at closely.
+//! The encoder of light dialects, which take JSON Schema almost as it is: only the root and names are changed.
 
+use std::borrow::Cow;
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
 
-use super::codec::{ARGUMENTS, Absence, Codec, Field, Fields, Op};
-use super::{Encoded, Loss, names, walk, words};
-use crate::schema::Document;
-use crate::schema::check::pointer;
+use super::codec::{ARGUMENTS, Absence, Codec, FieldCodec, ObjectCodec, Op};
+use super::resolve::{every_schema, rename_references};
+use super::{Encoded, Loss, joined, sentence, short};
+use crate::json::Document;
+use crate::schema::view::pointer;
 
-/// What a light dialect asks for.
-pub(crate) struct Light {
-    /// The root has nothing that composes schemas.
+/// The rules of a light dialect.
+pub(crate) struct LightRules {
+    /// True if the root must not compose schemas.
     pub(crate) plain_root: bool,
-    /// Every array says what is in it.
+    /// True if every array must have `items`.
     pub(crate) fills_arrays: bool,
-    /// What a parameter may be called.
+    /// The test for parameter names, if there is one.
     pub(crate) is_name: Option<fn(&str) -> bool>,
 }
 
-/// What must not stand at a plain root.
+/// The keywords that a plain root must not have.
 const COMPOSITION: [&str; 5] = ["anyOf", "oneOf", "allOf", "enum", "not"];
 
 /// Encodes the parameters of a tool.
-pub(crate) fn encode(parameters: &Arc<Document>, light: &Light) -> Encoded {
+pub(crate) fn encode(parameters: &Arc<Document>, light: &LightRules) -> Encoded {
     let mut report = Vec::new();
     let mut root = match parameters.value() {
         Value::Object(root) => root.clone(),
@@ -49,7 +53,7 @@ pub(crate) fn encode(parameters: &Arc<Document>, light: &Light) -> Encoded {
     }
     let mut schema = Value::Object(root);
     if light.fills_arrays {
-        walk::every_schema(&mut schema, &mut |map| {
+        every_schema(&mut schema, &mut |map| {
             let is_array = match map.get("type") {
                 Some(Value::String(kind)) => kind == "array",
                 Some(Value::Array(kinds)) => kinds.iter().any(|kind| kind == "array"),
@@ -63,7 +67,7 @@ pub(crate) fn encode(parameters: &Arc<Document>, light: &Light) -> Encoded {
     Encoded { schema, codec: Codec::new(op, Vec::new(), parameters.clone()), report }
 }
 
-/// A root that only refers to a definition becomes that definition.
+/// Replaces a root that only refers to a definition by that definition.
 fn follow(root: &mut Map<String, Value>) {
     for _ in 0..32 {
         let document = Value::Object(std::mem::take(root));
@@ -79,7 +83,7 @@ fn follow(root: &mut Map<String, Value>) {
     }
 }
 
-fn can_be_root(root: &Map<String, Value>, light: &Light) -> bool {
+fn can_be_root(root: &Map<String, Value>, light: &LightRules) -> bool {
     let is_object = match root.get("type") {
         None => true,
         Some(Value::String(kind)) => kind == "object",
@@ -98,7 +102,7 @@ fn can_be_root(root: &Map<String, Value>, light: &Light) -> bool {
         }
 }
 
-/// Whether a composition says nothing about what the arguments are made of.
+/// True if a composition does not define the structure of the arguments.
 fn is_condition(keyword: &str, value: &Value) -> bool {
     let plain = |schema: &Value| {
         schema.as_object().is_some_and(|map| map.keys().all(|key| matches!(&**key, "required" | "not" | "description")))
@@ -109,13 +113,13 @@ fn is_condition(keyword: &str, value: &Value) -> bool {
     }
 }
 
-/// Tells conditions at the root in words.
+/// Describes conditions at the root in sentences.
 fn say_conditions(root: &mut Map<String, Value>, report: &mut Vec<Loss>) {
     for keyword in COMPOSITION {
         let Some(value) = root.shift_remove(keyword) else { continue };
-        let sentence = words::sentence(keyword, &value);
+        let sentence = sentence(keyword, &value);
         let description = root.get("description").and_then(Value::as_str).unwrap_or_default().to_owned();
-        root.insert("description".to_owned(), Value::from(words::joined([description, sentence.clone()])));
+        root.insert("description".to_owned(), Value::from(joined([description, sentence.clone()])));
         report.push(Loss {
             path: String::new(),
             what: keyword.to_owned(),
@@ -124,24 +128,24 @@ fn say_conditions(root: &mut Map<String, Value>, report: &mut Vec<Loss>) {
     }
 }
 
-/// Gives parameters names that are accepted.
+/// Renames parameters whose names are not accepted.
 fn rename(root: &mut Map<String, Value>, is_name: fn(&str) -> bool, report: &mut Vec<Loss>) -> Op {
     let Some(Value::Object(properties)) = root.get_mut("properties") else { return Op::Same };
     if properties.keys().all(|name| is_name(name)) {
         return Op::Same;
     }
-    let mut fields = Fields::default();
+    let mut fields = ObjectCodec::default();
     for (name, mut property) in std::mem::take(properties) {
-        let outer = names::safe(&name, is_name).into_owned();
+        let outer = safe_name(&name, is_name).into_owned();
         if outer != name {
             if let Value::Object(property) = &mut property {
                 let description = property.get("description").and_then(Value::as_str).unwrap_or_default().to_owned();
-                let description = words::joined([description, names::in_full(&name)]);
+                let description = joined([description, full_name(&name)]);
                 property.insert("description".to_owned(), Value::from(description));
             }
-            let renamed = names::renamed(&name, &outer);
+            let renamed = renamed(&name, &outer);
             report.push(Loss { path: name.clone(), ..renamed });
-            fields.named.push(Field {
+            fields.named.push(FieldCodec {
                 outer: outer.as_str().into(),
                 inner: name.into(),
                 op: Op::Same,
@@ -159,7 +163,7 @@ fn rename(root: &mut Map<String, Value>, is_name: fn(&str) -> bool, report: &mut
         }
     }
     let mut schema = Value::Object(std::mem::take(root));
-    walk::rename_references(&mut schema, &|reference| {
+    rename_references(&mut schema, &|reference| {
         let rest = reference.strip_prefix("#/properties/")?;
         let (name, below) =
             rest.split_once('/').map_or((rest, String::new()), |(name, rest)| (name, format!("/{rest}")));
@@ -169,16 +173,51 @@ fn rename(root: &mut Map<String, Value>, is_name: fn(&str) -> bool, report: &mut
     if let Value::Object(schema) = schema {
         *root = schema;
     }
-    Op::Fields(Box::new(fields))
+    Op::Object(Box::new(fields))
 }
 
-/// What cannot be the root is the one property of it.
+/// Wraps a schema that cannot be the root in an object with one property.
 fn inside(root: Map<String, Value>) -> Map<String, Value> {
     let mut schema = Value::Object(root);
-    walk::rename_references(&mut schema, &|reference| {
+    rename_references(&mut schema, &|reference| {
         let pointer = reference.strip_prefix('#').filter(|it| it.is_empty() || it.starts_with('/'))?;
         Some(format!("#/properties/{ARGUMENTS}{pointer}"))
     });
     let root = json!({"type": "object", "properties": {ARGUMENTS: schema}, "required": [ARGUMENTS]});
     if let Value::Object(root) = root { root } else { Map::new() }
+}
+
+/// The number of characters of a name that are kept in front of the hash.
+const KEPT: usize = 50;
+
+/// The name if it is accepted, else one that is: characters that are not accepted become underscores, and eight digits of the name's hash
+/// keep similar names apart. It depends on nothing else, so that it stays the same whatever is registered.
+pub(crate) fn safe_name(name: &str, is_name: fn(&str) -> bool) -> Cow<'_, str> {
+    if is_name(name) {
+        return Cow::Borrowed(name);
+    }
+    let mut safe = String::with_capacity(KEPT + 10);
+    if !name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_') {
+        safe.push('_');
+    }
+    safe.extend(name.chars().take(KEPT).map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '_' }));
+    safe.push('_');
+    for byte in &Sha256::digest(name.as_bytes())[..4] {
+        let _ = write!(safe, "{byte:02x}");
+    }
+    Cow::Owned(safe)
+}
+
+/// The sentence for the model about a name that was changed.
+pub(crate) fn full_name(name: &str) -> String {
+    format!("Its full name is `{}`.", short(name, 200))
+}
+
+/// The loss for a name that was changed.
+pub(crate) fn renamed(name: &str, safe: &str) -> Loss {
+    Loss {
+        path: String::new(),
+        what: format!("name `{}`", short(name, 200)),
+        instead: format!("it is called `{safe}`, and its full name is in the description"),
+    }
 }

@@ -1,56 +1,55 @@
 //! Google style: a title with a colon alone on its line, and an indented body.
 
-use super::Reading;
-use super::clean::{clean, clean_below_first, is_space, trim_end, trim_start};
-use super::lines::{Lines, cut, find};
+use super::Candidate;
+use super::lines::{Lines, clean, clean_below_first, cut, find, is_space, trim_end, trim_start};
 
-/// How the body of a section is read.
+/// The format of a section's body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum SectionKind {
     /// Entries that describe parameters.
     Params,
     /// Entries that describe something else.
     Entries,
-    /// One entry, whatever the body looks like.
+    /// One entry, whatever the body contains.
     Whole,
 }
 
 struct Section<'a> {
     title: &'a str,
-    kind: Kind,
+    kind: SectionKind,
     body: &'a str,
 }
 
-/// Recognises a section title and says what follows it.
-pub(super) fn title(line: &str) -> Option<(&str, Kind)> {
+/// Recognises a section title and the kind of its body.
+pub(super) fn title(line: &str) -> Option<(&str, SectionKind)> {
     let title = line.trim_end_matches([' ', '\r', '\x0b', '\x0c']).strip_suffix(':')?;
     let kind = match title {
-        "Arguments" | "Args" | "Parameters" | "Params" | "Attributes" => Kind::Params,
-        "Raises" | "Exceptions" | "Except" => Kind::Entries,
-        "Example" | "Examples" | "Returns" | "Yields" => Kind::Whole,
+        "Arguments" | "Args" | "Parameters" | "Params" | "Attributes" => SectionKind::Params,
+        "Raises" | "Exceptions" | "Except" => SectionKind::Entries,
+        "Example" | "Examples" | "Returns" | "Yields" => SectionKind::Whole,
         _ => return None,
     };
     Some((title, kind))
 }
 
-/// Reads the sections of a text whose first title is at `start`, unless one has no entries or an entry no colon.
-pub(super) fn read(text: &str, start: usize) -> Option<Reading> {
-    let mut reading = Reading::new(start);
+/// Parses the sections of a text whose first title is at `start`. Fails if a section has no entries or an entry has no colon.
+pub(super) fn read(text: &str, start: usize) -> Option<Candidate> {
+    let mut candidate = Candidate::new(start);
     for section in sections(&text[start..]) {
-        if section.kind == Kind::Whole {
-            reading.count();
+        if section.kind == SectionKind::Whole {
+            candidate.count();
         } else {
-            read_entries(&section, &mut reading)?;
+            read_entries(&section, &mut candidate)?;
         }
     }
-    Some(reading)
+    Some(candidate)
 }
 
 /// Finds the sections. A body ends at the first line that is not indented; text between there and the next title
-/// belongs to nobody. A title that comes again replaces the body but keeps the place of the first.
+/// is dropped. A title that comes again replaces the body but keeps the place of the first.
 fn sections(text: &str) -> Vec<Section<'_>> {
     let mut sections: Vec<Section<'_>> = Vec::with_capacity(4);
-    let mut open: Option<(&str, Kind, usize)> = None;
+    let mut open: Option<(&str, SectionKind, usize)> = None;
     let mut close = |open: &mut Option<(_, _, usize)>, end: usize| {
         let Some((title, kind, start)) = open.take() else {
             return;
@@ -72,10 +71,10 @@ fn sections(text: &str) -> Vec<Section<'_>> {
     sections
 }
 
-/// Cuts a body into entries at the lines indented exactly like the first one, and reads them.
-fn read_entries(section: &Section<'_>, reading: &mut Reading) -> Option<()> {
+/// Splits a body into entries at the lines indented exactly like the first one, and parses them.
+fn read_entries(section: &Section<'_>, candidate: &mut Candidate) -> Option<()> {
     let body = section.body;
-    // Lines of blanks may precede the first entry; they are then part of what every entry must be preceded by.
+    // Blank lines may precede the first entry; then they are part of the prefix that every entry must have.
     let indent = &body[..body.len() - trim_start(body).len()];
     let mut open = None;
     let mut blank_since = 0;
@@ -91,38 +90,38 @@ fn read_entries(section: &Section<'_>, reading: &mut Reading) -> Option<()> {
             && body.as_bytes()[entry_at..content_at] == *indent.as_bytes()
             && let Some(previous) = open.replace(content_at)
         {
-            read_entry(section.kind, &body[previous..entry_at], reading)?;
+            read_entry(section.kind, &body[previous..entry_at], candidate)?;
         }
         blank_since = at + line.len() + 1;
     }
-    read_entry(section.kind, &body[open?..], reading)
+    read_entry(section.kind, &body[open?..], candidate)
 }
 
 fn starts_line(text: &str, at: usize) -> bool {
     at == 0 || text.as_bytes()[at - 1] == b'\n'
 }
 
-fn read_entry(kind: Kind, entry: &str, reading: &mut Reading) -> Option<()> {
+fn read_entry(kind: SectionKind, entry: &str, candidate: &mut Candidate) -> Option<()> {
     let (before, description) = cut(entry.trim_matches('\n'), b':')?;
-    if kind == Kind::Entries {
-        reading.count();
+    if kind == SectionKind::Entries {
+        candidate.count();
         return Some(());
     }
 
     let description = clean_below_first(description.strip_prefix(' ').unwrap_or(description));
     match cut(before, b'\n') {
-        // A name broken over lines is put together without anything between its first two parts.
-        Some((first, rest)) => reading.add(bare_name(&[first, &clean(rest)].concat()), Some(description)),
-        None => reading.add(bare_name(before), Some(description)),
+        // A name broken over lines is joined without anything between its first two parts.
+        Some((first, rest)) => candidate.add(bare_name(&[first, &clean(rest)].concat()), Some(description)),
+        None => candidate.add(bare_name(before), Some(description)),
     }
     Some(())
 }
 
-/// Takes the type in parentheses off a name. The first parentheses with something between them, all on one line, end
+/// Removes the type in parentheses from a name. The first parentheses with something between them, all on one line, end
 /// the name; where they follow more than one line of name, it is left as it is.
 fn bare_name(before: &str) -> &str {
     let first_line = find(before, b'\n').unwrap_or(before.len());
-    // The next line can still contribute one parenthesis, since any whitespace may stand beside it.
+    // The next line can still contribute one parenthesis, since any whitespace may be beside it.
     let next_line = before.len() - trim_start(&before[first_line..]).len();
     let reach = before.len().min(next_line + 1);
     let last_close = before.bytes().take(reach).rposition(|byte| byte == b')');
@@ -142,7 +141,7 @@ fn bare_name(before: &str) -> &str {
     before
 }
 
-/// Tells whether a closing parenthesis follows the first character with no line ending before it, but for whitespace.
+/// True if a closing parenthesis follows the first character with no line ending before it, apart from whitespace.
 fn closes_on_its_line(inside: &str) -> bool {
     let mut rest = inside.chars();
     rest.next().is_some() && rest.as_str().split_once(')').is_some_and(|(inside, _)| !trim_end(inside).contains('\n'))
@@ -154,8 +153,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_title_stands_alone_with_its_colon() {
-        assert_eq!(title("Args: \r"), Some(("Args", Kind::Params)));
+    fn a_title_is_alone_on_its_line_with_its_colon() {
+        assert_eq!(title("Args: \r"), Some(("Args", SectionKind::Params)));
         assert_eq!(title("Args"), None);
         assert_eq!(title("args:"), None);
         assert_eq!(title("Args: x"), None);
@@ -188,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_without_a_colon_spoils_the_style() {
+    fn an_entry_without_a_colon_rules_out_the_style() {
         let doc = parse("S.\n\nArgs:\n    a: A\n    oops\n");
 
         assert_eq!(doc.params, []);

@@ -1,30 +1,30 @@
-//! What a Python docstring says about a function and its parameters.
+//! A parser of Python docstrings: the description of a function and of its parameters.
 //!
-//! Four styles are understood: reST, Google, numpydoc and Epydoc. Nobody says which one a docstring is written in, so
-//! every style that could apply reads it, and the one that finds the most entries (parameters, returns, raises,
-//! examples and the like) is believed. On a tie the order above decides. A style that meets something it cannot
-//! read drops out. Text without entries in any style is all description.
+//! Four styles are supported: reST, Google, numpydoc and Epydoc. A docstring does not declare its style, so every style that could
+//! apply parses it, and the one that finds the most entries (parameters, returns, raises, examples and the like) wins. On a tie
+//! the order above decides. A style that meets something it cannot parse drops out. Text without entries in any style is all
+//! description.
+//!
+//! Read in this order: [`parse`], which chooses the style; `google`, `numpy` and `fields` (reST and Epydoc), one parser each;
+//! `lines`, the whitespace rules of Python that they share.
 
-mod clean;
-mod epydoc;
+mod fields;
 mod google;
 mod lines;
 mod numpy;
-mod rest;
 
-use clean::trim;
-use lines::{Lines, cut};
+use lines::{Lines, clean, cut, trim};
 
-/// What a docstring says, as far as a tool's schema needs it.
+/// The parts of a docstring that a tool's schema needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Docstring {
     /// The first line.
     pub short: Option<String>,
-    /// Whatever else precedes the first entry.
+    /// The rest of the text before the first entry.
     pub long: Option<String>,
     /// The documented parameters and attributes, in the order of the text; a name may appear twice.
     pub params: Vec<Param>,
-    /// The style that was believed.
+    /// The style that was chosen.
     pub style: Style,
 }
 
@@ -33,7 +33,7 @@ pub struct Docstring {
 pub struct Param {
     /// The name as written, stars included.
     pub name: String,
-    /// The text about it; empty where Google and reST show a colon with nothing behind it.
+    /// Its description; empty where Google and reST have a colon with nothing behind it.
     pub description: Option<String>,
 }
 
@@ -50,7 +50,7 @@ pub enum Style {
     Epydoc,
 }
 
-/// Reads a docstring; any text has an answer.
+/// Parses a docstring. Any text is valid.
 ///
 /// ```
 /// let doc = toolcrib::schema::docstring::parse("Add.\n\n    Args:\n        a (int): The first.\n    ");
@@ -60,35 +60,35 @@ pub enum Style {
 /// ```
 #[must_use]
 pub fn parse(text: &str) -> Docstring {
-    let text = clean::clean(text);
-    let marks = Marks::of(&text);
-    let readings = [
-        (Style::Rest, marks.rest.map(|at| rest::read(&text, at))),
+    let text = clean(text);
+    let marks = StyleMarks::of(&text);
+    let candidates = [
+        (Style::Rest, marks.rest.map(|at| fields::read_rest(&text, at))),
         (Style::Google, marks.google.map(|at| google::read(&text, at))),
         (Style::Numpy, marks.numpy.then(|| Some(numpy::read(&text)))),
-        (Style::Epydoc, marks.epydoc.map(|at| epydoc::read(&text, at))),
+        (Style::Epydoc, marks.epydoc.map(|at| fields::read_epydoc(&text, at))),
     ];
 
-    let mut best: Option<(Style, Reading)> = None;
-    for (style, reading) in readings {
-        // A style without a mark sees prose only; one that answers `None` has dropped out.
-        if let Some(reading) = reading.unwrap_or(Some(Reading::new(text.len())))
-            && best.as_ref().is_none_or(|(_, best)| reading.entries > best.entries)
+    let mut best: Option<(Style, Candidate)> = None;
+    for (style, candidate) in candidates {
+        // A style without a mark sees prose only; one that returns `None` has dropped out.
+        if let Some(candidate) = candidate.unwrap_or(Some(Candidate::new(text.len())))
+            && best.as_ref().is_none_or(|(_, best)| candidate.entries > best.entries)
         {
-            best = Some((style, reading));
+            best = Some((style, candidate));
         }
     }
-    let (style, reading) = best.unwrap_or((Style::Rest, Reading::new(text.len())));
+    let (style, candidate) = best.unwrap_or((Style::Rest, Candidate::new(text.len())));
 
-    let (short, long) = match cut(&text[..reading.prose], b'\n') {
+    let (short, long) = match cut(&text[..candidate.prose], b'\n') {
         Some((short, long)) => (short, trim(long)),
-        None => (&text[..reading.prose], ""),
+        None => (&text[..candidate.prose], ""),
     };
-    Docstring { short: filled(short), long: filled(long), params: reading.params, style }
+    Docstring { short: non_empty(short), long: non_empty(long), params: candidate.params, style }
 }
 
 impl Docstring {
-    /// Returns what a model is told about the function: the short description and, if wanted, the long one below it.
+    /// Returns the description that models are shown: the short one and, with `include_long`, the long one below it.
     #[must_use]
     pub fn description(&self, include_long: bool) -> Option<String> {
         let long = self.long.as_deref().filter(|_| include_long);
@@ -99,28 +99,28 @@ impl Docstring {
         .filter(|text| !text.is_empty())
     }
 
-    /// Returns the text about one parameter. Where the name appears twice the later entry counts, even if it is bare.
+    /// Returns the description of one parameter. If the name appears twice the later entry counts, even without a description.
     #[must_use]
     pub fn param(&self, name: &str) -> Option<&str> {
         self.params.iter().rfind(|param| param.name == name)?.description.as_deref()
     }
 }
 
-/// What one style makes of a text.
-struct Reading {
-    /// Where the description ends and the entries begin.
+/// The result of parsing a text in one style.
+struct Candidate {
+    /// The offset at which the description ends and the entries begin.
     prose: usize,
-    /// How many entries of any kind were found.
+    /// The number of entries of any kind.
     entries: usize,
     params: Vec<Param>,
 }
 
-impl Reading {
+impl Candidate {
     fn new(prose: usize) -> Self {
         Self { prose, entries: 0, params: Vec::new() }
     }
 
-    /// Counts an entry of a kind that no schema needs.
+    /// Counts an entry that schemas do not need.
     fn count(&mut self) {
         self.entries += 1;
     }
@@ -131,17 +131,17 @@ impl Reading {
     }
 }
 
-/// Where each style could begin, found in one walk so that the others need not read the text at all.
+/// The offsets at which each style could begin, found in one pass so that styles without one need not parse the text.
 #[derive(Default)]
-struct Marks {
+struct StyleMarks {
     rest: Option<usize>,
     google: Option<usize>,
-    /// Numpydoc sections begin at the title above the line that gives them away, so only its presence is noted.
+    /// Numpydoc sections begin at the title above the line that reveals them, so only its presence is recorded.
     numpy: bool,
     epydoc: Option<usize>,
 }
 
-impl Marks {
+impl StyleMarks {
     fn of(text: &str) -> Self {
         let mut marks = Self::default();
         for (at, line) in Lines::of(text) {
@@ -159,7 +159,7 @@ impl Marks {
     }
 }
 
-fn filled(text: &str) -> Option<String> {
+fn non_empty(text: &str) -> Option<String> {
     (!text.is_empty()).then(|| text.to_owned())
 }
 
@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_style_with_the_most_entries_is_believed() {
+    fn the_style_with_the_most_entries_wins() {
         let doc = parse("S.\n\n:param a: rest\n\nArgs:\n    b: one\n    c: two\n");
 
         assert_eq!(doc.style, Style::Google);
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_style_that_cannot_read_the_text_drops_out() {
+    fn a_style_that_cannot_parse_the_text_drops_out() {
         let doc = parse("S.\n\nArgs:\n    a: A\n\n:broken\n");
 
         assert_eq!(doc.style, Style::Google);

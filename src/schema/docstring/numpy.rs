@@ -1,48 +1,48 @@
 //! Numpydoc style: titles underlined with as many dashes as they have letters, and the `.. deprecated::` directive.
 
-use super::Reading;
-use super::clean::{clean, is_space, trim, trim_end, trim_start};
-use super::lines::Lines;
+use super::Candidate;
+use super::lines::{Lines, clean, is_space, trim, trim_end, trim_start};
 
+/// The format of a section's body.
 #[derive(Clone, Copy)]
-enum Kind {
+enum SectionKind {
     /// Lines that name parameters, with indented text below each.
     Params,
     /// The same for anything else.
     Keyed,
-    /// Prompts and prose in turns; each turn is an entry.
+    /// Prompts and prose alternating; each pair is an entry.
     Examples,
-    /// One entry, whatever the body looks like.
+    /// One entry, whatever the body contains.
     Whole,
 }
 
 struct Heading {
-    kind: Kind,
+    kind: SectionKind,
     start: usize,
     end: usize,
 }
 
-/// Reads the sections of a text; this style never drops out.
-pub(super) fn read(text: &str) -> Reading {
+/// Parses the sections of a text; this style never drops out.
+pub(super) fn read(text: &str) -> Candidate {
     let headings = headings(text);
-    let mut reading = Reading::new(headings.first().map_or(text.len(), |first| first.start));
+    let mut candidate = Candidate::new(headings.first().map_or(text.len(), |first| first.start));
     let ends = headings.iter().skip(1).map(|next| next.start).chain([text.len()]);
     for (heading, end) in headings.iter().zip(ends) {
         let body = &text[heading.end..end];
         match heading.kind {
-            Kind::Params => {
+            SectionKind::Params => {
                 keyed(body, |key, value| {
                     let value = clean(value);
                     let value = trim(&value);
-                    reading.add(name(key), (!value.is_empty()).then(|| value.to_owned()));
+                    candidate.add(name(key), (!value.is_empty()).then(|| value.to_owned()));
                 });
             }
-            Kind::Keyed => keyed(body, |_, _| reading.count()),
-            Kind::Examples => reading.entries += examples(body),
-            Kind::Whole => reading.count(),
+            SectionKind::Keyed => keyed(body, |_, _| candidate.count()),
+            SectionKind::Examples => candidate.entries += examples(body),
+            SectionKind::Whole => candidate.count(),
         }
     }
-    reading
+    candidate
 }
 
 fn headings(text: &str) -> Vec<Heading> {
@@ -57,16 +57,18 @@ fn headings(text: &str) -> Vec<Heading> {
     headings
 }
 
-/// Recognises a title with its dashes, blank lines allowed between and behind. The last line ending behind them is
-/// left to the body, which begins with a whole line.
-fn underlined(text: &str, at: usize, line: &str) -> Option<(Kind, usize)> {
+/// Recognises a title with its underline; blank lines may be between and behind them. The last line ending behind them is
+/// left to the body, so that the body begins with a whole line.
+fn underlined(text: &str, at: usize, line: &str) -> Option<(SectionKind, usize)> {
     let title = trim_end(line);
     let kind = match title {
         "Parameters" | "Params" | "Arguments" | "Args" | "Other Parameters" | "Other Params" | "Other Arguments"
-        | "Other Args" | "Receives" | "Receive" | "Attributes" | "Attribute" => Kind::Params,
-        "Raises" | "Raise" | "Warns" | "Warn" | "Returns" | "Return" | "Yields" | "Yield" => Kind::Keyed,
-        "Examples" | "Example" => Kind::Examples,
-        "Warnings" | "Warning" | "See Also" | "Related" | "Notes" | "Note" | "References" | "Reference" => Kind::Whole,
+        | "Other Args" | "Receives" | "Receive" | "Attributes" | "Attribute" => SectionKind::Params,
+        "Raises" | "Raise" | "Warns" | "Warn" | "Returns" | "Return" | "Yields" | "Yield" => SectionKind::Keyed,
+        "Examples" | "Example" => SectionKind::Examples,
+        "Warnings" | "Warning" | "See Also" | "Related" | "Notes" | "Note" | "References" | "Reference" => {
+            SectionKind::Whole
+        }
         _ => return None,
     };
     let below = trim_start(&text[at + title.len()..]);
@@ -81,14 +83,14 @@ fn underlined(text: &str, at: usize, line: &str) -> Option<(Kind, usize)> {
     Some((kind, text.len() - behind.len() + kept))
 }
 
-fn deprecation(text: &str, at: usize, line: &str) -> Option<(Kind, usize)> {
+fn deprecation(text: &str, at: usize, line: &str) -> Option<(SectionKind, usize)> {
     line.strip_prefix("..")?;
     let word = trim_start(&text[at + 2..]);
     let body = trim_start(word.strip_prefix("deprecated")?).strip_prefix("::")?;
-    Some((Kind::Whole, text.len() - body.len()))
+    Some((SectionKind::Whole, text.len() - body.len()))
 }
 
-/// Walks the lines that are not indented, each with what is below it.
+/// Visits the lines that are not indented, each with the text below it.
 fn keyed<'a>(body: &'a str, mut found: impl FnMut(&'a str, &'a str)) {
     let mut open: Option<(&str, usize)> = None;
     for (at, line) in Lines::of(body) {
@@ -107,7 +109,7 @@ fn name(key: &str) -> &str {
     key.split_once(':').map_or(key, |(name, _)| trim_end(name))
 }
 
-/// Counts the turns of an examples section: a turn is some prompts and the lines up to the next prompt.
+/// Counts the entries of an examples section: each is some prompts and the lines up to the next prompt.
 fn examples(body: &str) -> usize {
     let indent = |line: &str| line.bytes().take_while(|byte| *byte == b' ').count();
     let margin = body.split('\n').filter(|line| indent(line) < line.len()).map(indent).min().unwrap_or(0);
@@ -128,7 +130,7 @@ fn examples(body: &str) -> usize {
     if trim(body).is_empty() { 0 } else { turns }
 }
 
-/// Tells what ends a line of an example, besides `\n`.
+/// True for the characters besides `\n` that end a line of an example.
 fn breaks_line(c: char) -> bool {
     matches!(c, '\x0b' | '\x0c' | '\r' | '\x1c'..='\x1e' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
@@ -139,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_and_types_are_told_apart() {
+    fn names_and_types_are_separated() {
         let doc = parse(
             "S.\n\nParameters\n----------\na : int, optional\n    A\n    more\n*b\nOther Args\n----------\nc:d\n    C",
         );
@@ -168,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn examples_are_counted_by_turns() {
+    fn examples_are_counted_by_prompt() {
         for (body, turns) in [
             ("", 0),
             ("\n\n", 0),

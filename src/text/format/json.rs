@@ -8,8 +8,8 @@ use super::super::tag::{After, TagMatch, closing_tag, opening_tag, text_after};
 use super::{BlockEnd, BlockReading, CallBlock, CallSyntax, EndFinder, Opening, Start, StartKind, place_within};
 use crate::call::repair::{self, ParsedArguments};
 use crate::call::{CallError, Repair, RepairKind, ToolCall};
+use crate::json::parse;
 use crate::provider;
-use crate::schema::strict;
 
 const OUTER: &str = "tool_call";
 
@@ -82,7 +82,7 @@ const ARGUMENT_KEYS: [&str; 5] = ["arguments", "parameters", "args", "params", "
 
 /// Parses a call, or a list of them, from a part of a block.
 pub(super) fn calls(syntax: &dyn CallSyntax, block: &CallBlock<'_>, start: usize, text: &str) -> Vec<ToolCall> {
-    match strict::parse(text.trim()) {
+    match parse::parse(text.trim()) {
         Ok((Value::Array(items), has_duplicates)) => {
             items.iter().map(|item| read_call(syntax, block, start, item, has_duplicates)).collect()
         }
@@ -198,7 +198,7 @@ pub(super) fn first_name(text: &str) -> &str {
 
 /// The name of the call in a text, if that is only a name with arguments.
 pub(super) fn name_of_call(text: &str) -> Option<String> {
-    let value = match strict::parse(text.trim()) {
+    let value = match parse::parse(text.trim()) {
         Ok((value, _)) => value,
         Err(_) => Value::Object(repair::read(text).ok().filter(|parsed| !parsed.is_truncated)?.arguments),
     };

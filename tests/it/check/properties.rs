@@ -1,9 +1,9 @@
-//! The laws between the quick test, coercion and the judge, for any schema and any value.
+//! The laws between the fast check, coercion and the validator, for any schema and any value.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use toolcrib::schema::check::{Checker, Judge, Mode, coerce::coerce, render};
-use toolcrib::schema::{Document, Node};
+use toolcrib::schema::Node;
+use toolcrib::schema::check::{Checker, Mode, render};
 
 use super::{checker, of_x};
 
@@ -64,7 +64,7 @@ fn type_name() -> impl Strategy<Value = Value> {
         .prop_map(Value::from)
 }
 
-/// Schemas of the whole vocabulary, also of what is left to the judge.
+/// Schemas of the whole vocabulary, also of what is left to the validator.
 fn schemas(everything: bool) -> impl Strategy<Value = Value> {
     let bound = prop_oneof![
         (-3i64..6).prop_map(Value::from),
@@ -148,7 +148,7 @@ fn near_bounds() -> impl Strategy<Value = (Value, Value)> {
     )
 }
 
-/// Whether a number is written in a way that the quick test declines: see `Quick`.
+/// True if a number is written in a way that the fast check declines.
 fn is_declined(value: &Value) -> bool {
     match value {
         Value::Number(number) => number.as_i64().is_none(),
@@ -172,12 +172,12 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases.max(1000), ..ProptestConfig::default() })]
 
     #[test]
-    fn what_is_accepted_quickly_is_valid(schema in schemas(true), values in proptest::collection::vec(values(), 8)) {
+    fn what_the_fast_check_accepts_is_valid(schema in schemas(true), values in proptest::collection::vec(values(), 8)) {
         let schema = of_x(&schema);
         let checker: Checker = Checker::of(&Node::from(schema.clone()));
         for value in values {
             let input = json!({"x": value});
-            if checker.quick().accepts(&input) {
+            if checker.accepts(&input) {
                 prop_assert!(is_valid(&schema, &input), "{schema} {input}");
             }
         }
@@ -191,20 +191,20 @@ proptest! {
         let schema = of_x(&json!({keyword: bound}));
         let checker = checker(&schema);
         let input = json!({"x": value});
-        if checker.quick().accepts(&input) {
+        if checker.accepts(&input) {
             prop_assert!(is_valid(&schema, &input), "{schema} {input}");
         }
-        prop_assert_eq!(checker.settle(&input, Mode::Check, &[]).is_ok(), is_valid(&schema, &input), "{} {}", schema, input);
+        prop_assert_eq!(checker.check(&input, Mode::Check, &[]).is_ok(), is_valid(&schema, &input), "{} {}", schema, input);
     }
 
     #[test]
-    fn what_is_valid_under_a_plain_schema_is_accepted_quickly(schema in schemas(false), values in proptest::collection::vec(values(), 8)) {
+    fn the_fast_check_accepts_what_is_valid_under_a_plain_schema(schema in schemas(false), values in proptest::collection::vec(values(), 8)) {
         let root = of_x(&schema);
         let checker: Checker = Checker::of(&Node::from(root.clone()));
         for value in values {
             let input = json!({"x": value});
             if !is_declined(&value) && !has_bounds_or_unique(&schema) && is_valid(&root, &input) {
-                prop_assert!(checker.quick().accepts(&input), "{schema} {input}");
+                prop_assert!(checker.accepts(&input), "{schema} {input}");
             }
         }
     }
@@ -216,10 +216,10 @@ proptest! {
         for value in values {
             let input = json!({"x": value});
             if input.to_string().contains("e+400") {
-                // Valid to JSON Schema, but no number that anybody can compute with.
+                // Valid to JSON Schema, but not a number to compute with.
                 continue;
             }
-            let accepted = checker.settle(&input, Mode::Check, &[]);
+            let accepted = checker.check(&input, Mode::Check, &[]);
             prop_assert_eq!(accepted.is_ok(), is_valid(&schema, &input), "{} {}", schema, input);
             if let Err(problems) = accepted {
                 prop_assert!(!problems.is_empty());
@@ -230,11 +230,11 @@ proptest! {
     #[test]
     fn coercion_leaves_what_is_valid(schema in schemas(true), values in proptest::collection::vec(values(), 4)) {
         let schema = of_x(&schema);
-        let judge = Judge::new(std::sync::Arc::new(Document::new(&Node::from(schema.clone()))));
+        let checker: Checker = Checker::of(&Node::from(schema.clone()));
         for value in values {
             let input = json!({"x": value});
             if is_valid(&schema, &input)
-                && let Some(coerced) = coerce(&schema, &judge, &input)
+                && let Some(coerced) = checker.coerce(&input)
             {
                 // The one exception: a float for an integer becomes the integer that it is.
                 prop_assert!(jsonschema::json::cmp::equal(&coerced, &input), "{schema} {input} {coerced}");
@@ -245,11 +245,11 @@ proptest! {
     #[test]
     fn coercion_is_idempotent(schema in schemas(false), values in proptest::collection::vec(values(), 4)) {
         let schema = of_x(&schema);
-        let judge = Judge::new(std::sync::Arc::new(Document::new(&Node::from(schema.clone()))));
+        let checker: Checker = Checker::of(&Node::from(schema.clone()));
         for value in values {
             let input = json!({"x": value});
-            if let Some(once) = coerce(&schema, &judge, &input) {
-                prop_assert_eq!(coerce(&schema, &judge, &once), None, "{} {} {}", schema, input, once);
+            if let Some(once) = checker.coerce(&input) {
+                prop_assert_eq!(checker.coerce(&once), None, "{} {} {}", schema, input, once);
             }
         }
     }
@@ -260,7 +260,7 @@ proptest! {
         let checker = checker(&schema);
         for value in values {
             let input = json!({"x": value});
-            match checker.settle(&input, Mode::Coerce, &[]) {
+            match checker.check(&input, Mode::Coerce, &[]) {
                 Ok(changed) => prop_assert!(is_valid(&schema, &changed.unwrap_or(input))),
                 Err(problems) => prop_assert!(!problems.is_empty() && render("f", &problems).len() < 60_000),
             }

@@ -7,7 +7,7 @@ use serde_json::Value;
 use toolcrib::provider::Dialect;
 
 use super::encode;
-use super::provider::{judged, refuses};
+use super::provider::{as_validated, refuses};
 use super::shape::{Dice, Shape, parameters};
 
 const SAMPLES: usize = 5;
@@ -18,7 +18,7 @@ fn comes_back(dialect: Dialect, shape: &Shape, seed: u64) -> Result<(), TestCase
 
     prop_assert_eq!(refuses(dialect, &encoded.schema), None, "{}", encoded.schema);
     let original = jsonschema::validator_for(&document).expect("a schema");
-    let told = jsonschema::validator_for(&judged(dialect, &encoded.schema)).expect("a schema");
+    let validator = jsonschema::validator_for(&as_validated(dialect, &encoded.schema)).expect("a schema");
     let mut dice = Dice(seed);
     for _ in 0..SAMPLES {
         let sample = shape.sample(&mut dice, 0);
@@ -27,7 +27,7 @@ fn comes_back(dialect: Dialect, shape: &Shape, seed: u64) -> Result<(), TestCase
         let sent: Value = encoded.codec.encode_value(&sample);
         let back = encoded.codec.decode(sent.clone());
 
-        let why = told.validate(&sent).err().map(|error| format!("{error} at {}", error.instance_path()));
+        let why = validator.validate(&sent).err().map(|error| format!("{error} at {}", error.instance_path()));
         prop_assert_eq!(why, None, "{} for {} of {} as {}", sent, sample, document, encoded.schema);
         prop_assert_eq!(back.as_ref().ok(), Some(&sample), "{:?} from {} of {}", back, sent, document);
     }

@@ -3,19 +3,19 @@
 use serde_json::{Map, Value, json};
 use toolcrib::provider::Dialect;
 
-/// What a provider would refuse, or nothing.
+/// The reason why a provider would refuse a schema, if there is one.
 pub(crate) fn refuses(dialect: Dialect, schema: &Value) -> Option<String> {
     match dialect {
         Dialect::OpenAiStrict | Dialect::OpenAiResponsesStrict => Strict::default().refuses(schema),
         Dialect::Gemini => gemini(schema, true, 0),
         Dialect::OpenAi | Dialect::OpenAiResponses | Dialect::Anthropic => plain_root(dialect, schema),
-        Dialect::Mcp => (schema["type"] != "object").then(|| "the root is no object".to_owned()),
+        Dialect::Mcp => (schema["type"] != "object").then(|| "the root is not an object".to_owned()),
     }
 }
 
 fn plain_root(dialect: Dialect, schema: &Value) -> Option<String> {
     if schema["type"] != "object" || !schema["properties"].is_object() {
-        return Some("the root is no object".to_owned());
+        return Some("the root is not an object".to_owned());
     }
     let composed = ["anyOf", "oneOf", "allOf", "enum", "not"].iter().find(|keyword| schema.get(**keyword).is_some());
     let is_name = |name: &String| {
@@ -40,7 +40,7 @@ struct Strict {
 impl Strict {
     fn refuses(mut self, root: &Value) -> Option<String> {
         if root["type"] != "object" || root.get("anyOf").is_some() {
-            return Some("the root is no object".to_owned());
+            return Some("the root is not an object".to_owned());
         }
         let refused = self.schema(root, root, true, 0);
         refused
@@ -171,7 +171,7 @@ fn is_gemini_name(name: &str) -> bool {
 }
 
 /// The same schema in JSON Schema, which has no `nullable`.
-pub(crate) fn judged(dialect: Dialect, schema: &Value) -> Value {
+pub(crate) fn as_validated(dialect: Dialect, schema: &Value) -> Value {
     if dialect != Dialect::Gemini {
         return schema.clone();
     }
@@ -181,10 +181,10 @@ pub(crate) fn judged(dialect: Dialect, schema: &Value) -> Value {
         let value = match keyword.as_str() {
             "properties" => {
                 let properties = value.as_object().unwrap().iter();
-                properties.map(|(name, property)| (name.clone(), judged(dialect, property))).collect()
+                properties.map(|(name, property)| (name.clone(), as_validated(dialect, property))).collect()
             }
-            "items" => judged(dialect, value),
-            "anyOf" => value.as_array().unwrap().iter().map(|choice| judged(dialect, choice)).collect(),
+            "items" => as_validated(dialect, value),
+            "anyOf" => value.as_array().unwrap().iter().map(|choice| as_validated(dialect, choice)).collect(),
             _ => value.clone(),
         };
         plain.insert(keyword.clone(), value);

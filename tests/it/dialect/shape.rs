@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-/// What a schema is made of.
+/// The parts of a generated schema.
 #[derive(Debug, Clone)]
 pub(crate) enum Shape {
     Any,

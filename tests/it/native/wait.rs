@@ -63,9 +63,9 @@ async fn what_cannot_be_waited_for_is_an_error_and_no_panic() {
 fn its_schema_says_what_it_takes() {
     let checker = tools::wait().checker().clone();
 
-    assert!(checker.settle(&json!({"seconds": 1.5}), Mode::Check, &[]).is_ok());
-    assert!(checker.settle(&json!({"seconds": 1, "every": null}), Mode::Check, &[]).is_ok());
+    assert!(checker.check(&json!({"seconds": 1.5}), Mode::Check, &[]).is_ok());
+    assert!(checker.check(&json!({"seconds": 1, "every": null}), Mode::Check, &[]).is_ok());
     for wrong in [json!({}), json!({"seconds": -1}), json!({"seconds": 86401}), json!({"seconds": 1, "every": 0})] {
-        assert!(checker.settle(&wrong, Mode::Check, &[]).is_err(), "{wrong}");
+        assert!(checker.check(&wrong, Mode::Check, &[]).is_err(), "{wrong}");
     }
 }

@@ -1,9 +1,9 @@
 //! The check of a call's arguments on the Python objects themselves, in place: [`Arguments`] holds the compiled check of one
-//! tool, [`Subject`] is a Python object as the check sees it, [`PyForm`] the same for `jsonschema`. No Python code runs while
+//! tool, [`JsonLike`] is a Python object as the check sees it, [`PyForm`] the same for `jsonschema`. No Python code runs while
 //! they look.
 //!
 //! `jsonschema` has such a form of its own, but one that refuses subclasses of `int`, `float` and `str` and text with lone
-//! surrogates. This one sees what [`Subject`] sees, so that the quick test and the validator never disagree about a value.
+//! surrogates. This one sees what [`JsonLike`] sees, so that the quick test and the validator never disagree about a value.
 
 use std::borrow::Cow;
 use std::str::FromStr;
@@ -17,7 +17,7 @@ use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple, PyT
 use serde_json::{Map, Number, Value};
 
 use crate::bindings::json::entries_of;
-use crate::schema::check::{Checker, Integer, Kind, Mode, Problem, Rebuild, Subject};
+use crate::schema::check::{Checker, Integer, JsonLike, Mode, Problem, Rebuild, ValueKind};
 use crate::schema::{Document, Node};
 
 /// The compiled check of one tool's arguments.
@@ -30,7 +30,7 @@ impl Arguments {
     /// Compiles the parameters of a tool, which `document` holds too. `eager` also compiles what is only needed for unusual values, to learn whether a schema that
     /// was supplied is one.
     pub(crate) fn compile(parameters: &Node, document: Arc<Document>, eager: bool) -> crate::Result<Arguments> {
-        let checker = Checker::share(parameters, document);
+        let checker = Checker::with_document(parameters, document);
         if eager {
             checker.prepare()?;
         }
@@ -40,21 +40,18 @@ impl Arguments {
     /// The position of the parameter of this name among those that can be checked one by one. If there are any such, arguments fit as soon
     /// as every one is named, every required one is there, and [`accepts`](Arguments::accepts) holds for each.
     pub(crate) fn position(&self, parameter: &str) -> Option<usize> {
-        self.checker.fields()?.iter().position(|field| *field.name == *parameter)
+        self.checker.position(parameter)
     }
 
     /// True if the schema requires the parameter.
     pub(crate) fn requires(&self, position: usize) -> bool {
-        self.checker.fields().is_some_and(|fields| fields[position].required)
+        self.checker.is_required(position)
     }
 
     /// True if a value certainly fits the parameter at a position; if not, [`settle`](Arguments::settle) knows.
     #[inline]
     pub(crate) fn accepts(&self, position: Option<usize>, value: Borrowed<'_, '_, PyAny>) -> bool {
-        match (self.checker.fields(), position) {
-            (Some(fields), Some(position)) => fields[position].quick.accepts(&*value),
-            _ => false,
-        }
+        position.is_some_and(|position| self.checker.accepts_at(position, &*value))
     }
 
     /// Decides about what a model sent: the same dict if it fits as it is, a changed copy, or all that is wrong with it. A name in
@@ -65,7 +62,7 @@ impl Arguments {
         mode: Mode,
         hidden: &[&str],
     ) -> PyResult<Result<Bound<'py, PyDict>, Vec<Problem>>> {
-        Ok(match self.checker.settle(input.as_any(), mode, hidden) {
+        Ok(match self.checker.check(input.as_any(), mode, hidden) {
             Ok(None) => Ok(input.clone()),
             Ok(Some(changed)) => Ok(changed.cast_into::<PyDict>()?),
             Err(problems) => Err(problems),
@@ -73,25 +70,25 @@ impl Arguments {
     }
 }
 
-impl Subject for Bound<'_, PyAny> {
+impl JsonLike for Bound<'_, PyAny> {
     type Form = PyForm;
 
     #[inline]
-    fn kind(&self) -> Kind {
+    fn kind(&self) -> ValueKind {
         if self.is_exact_instance_of::<PyString>() {
-            Kind::String
+            ValueKind::String
         } else if self.is_exact_instance_of::<PyInt>() {
-            Kind::Int
+            ValueKind::Int
         } else if self.is_exact_instance_of::<PyDict>() {
-            Kind::Object
+            ValueKind::Object
         } else if self.is_exact_instance_of::<PyList>() {
-            Kind::Array
+            ValueKind::Array
         } else if self.is_exact_instance_of::<PyBool>() {
-            Kind::Bool
+            ValueKind::Bool
         } else if let Ok(float) = self.cast_exact::<PyFloat>() {
             float_kind(float)
         } else if self.is_none() {
-            Kind::Null
+            ValueKind::Null
         } else {
             rare_kind(self)
         }
@@ -194,8 +191,8 @@ impl Subject for Bound<'_, PyAny> {
     }
 }
 
-fn float_kind(float: &Bound<'_, PyFloat>) -> Kind {
-    if float.value().is_finite() { Kind::Float } else { Kind::Other }
+fn float_kind(float: &Bound<'_, PyFloat>) -> ValueKind {
+    if float.value().is_finite() { ValueKind::Float } else { ValueKind::Other }
 }
 
 fn python_name(float: f64) -> &'static str {
@@ -208,19 +205,19 @@ fn python_name(float: f64) -> &'static str {
 
 /// Subclasses, and what JSON has no word for.
 #[cold]
-fn rare_kind(value: &Bound<'_, PyAny>) -> Kind {
+fn rare_kind(value: &Bound<'_, PyAny>) -> ValueKind {
     if value.is_instance_of::<PyString>() {
-        Kind::String
+        ValueKind::String
     } else if value.is_instance_of::<PyInt>() {
-        Kind::Int
+        ValueKind::Int
     } else if let Ok(float) = value.cast::<PyFloat>() {
         float_kind(float)
     } else if value.is_instance_of::<PyDict>() {
-        Kind::Object
+        ValueKind::Object
     } else if value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>() {
-        Kind::Array
+        ValueKind::Array
     } else {
-        Kind::Other
+        ValueKind::Other
     }
 }
 
@@ -375,26 +372,26 @@ impl<'py> JsonNode<'py, PyForm> for Bound<'py, PyAny> {
     }
 
     fn as_array(&self) -> Option<PyArrayNode<'py>> {
-        (self.kind() == Kind::Array).then(|| PyArrayNode(self.clone()))
+        (self.kind() == ValueKind::Array).then(|| PyArrayNode(self.clone()))
     }
 
     fn as_string(&self) -> Option<Cow<'py, str>> {
-        (self.kind() == Kind::String).then(|| Cow::Owned(self.lossy_text().into_owned()))
+        (self.kind() == ValueKind::String).then(|| Cow::Owned(self.lossy_text().into_owned()))
     }
 
     fn as_number(&self) -> Option<PyNumber> {
         match self.kind() {
-            Kind::Int => Some(match self.integer() {
+            ValueKind::Int => Some(match self.integer() {
                 Integer::Small(small) => PyNumber::Small(small),
                 side => PyNumber::Big(big(self, side)),
             }),
-            Kind::Float => self.float().map(PyNumber::Float),
+            ValueKind::Float => self.float().map(PyNumber::Float),
             _ => None,
         }
     }
 
     fn as_boolean(&self) -> Option<bool> {
-        (self.kind() == Kind::Bool).then(|| self.is_true())
+        (self.kind() == ValueKind::Bool).then(|| self.is_true())
     }
 
     fn is_null(&self) -> bool {
@@ -402,23 +399,23 @@ impl<'py> JsonNode<'py, PyForm> for Bound<'py, PyAny> {
     }
 
     fn is_number(&self) -> bool {
-        matches!(self.kind(), Kind::Int | Kind::Float)
+        matches!(self.kind(), ValueKind::Int | ValueKind::Float)
     }
 
     fn json_type(&self) -> JsonType {
         match self.kind() {
-            // A value that JSON cannot hold never reaches the validator alone: see `Checker::settle`.
-            Kind::Null | Kind::Other => JsonType::Null,
-            Kind::Bool => JsonType::Boolean,
-            Kind::Int | Kind::Float => JsonType::Number,
-            Kind::String => JsonType::String,
-            Kind::Array => JsonType::Array,
-            Kind::Object => JsonType::Object,
+            // A value that JSON cannot hold never reaches the validator alone: see `Checker::check`.
+            ValueKind::Null | ValueKind::Other => JsonType::Null,
+            ValueKind::Bool => JsonType::Boolean,
+            ValueKind::Int | ValueKind::Float => JsonType::Number,
+            ValueKind::String => JsonType::String,
+            ValueKind::Array => JsonType::Array,
+            ValueKind::Object => JsonType::Object,
         }
     }
 
     fn string_length(&self) -> Option<u64> {
-        (self.kind() == Kind::String).then(|| self.length() as u64)
+        (self.kind() == ValueKind::String).then(|| self.length() as u64)
     }
 
     fn to_value(&self) -> Cow<'py, Value> {
@@ -443,12 +440,12 @@ fn big(value: &Bound<'_, PyAny>, side: Integer) -> Number {
 /// A copy, for the keywords that compare whole values. Depth is bounded, because deep values are refused before.
 fn to_value(value: &Bound<'_, PyAny>, depth: usize) -> Value {
     match value.kind() {
-        Kind::Bool => Value::Bool(value.is_true()),
-        Kind::Int | Kind::Float => {
+        ValueKind::Bool => Value::Bool(value.is_true()),
+        ValueKind::Int | ValueKind::Float => {
             value.as_number().map_or(Value::Null, |number| Value::Number(number.to_number().into_owned()))
         }
-        Kind::String => Value::String(value.lossy_text().into_owned()),
-        Kind::Array if depth < 256 => {
+        ValueKind::String => Value::String(value.lossy_text().into_owned()),
+        ValueKind::Array if depth < 256 => {
             let mut items = Vec::with_capacity(value.length());
             value.every_item(|item| {
                 items.push(to_value(item, depth + 1));
@@ -456,7 +453,7 @@ fn to_value(value: &Bound<'_, PyAny>, depth: usize) -> Value {
             });
             Value::Array(items)
         }
-        Kind::Object if depth < 256 => {
+        ValueKind::Object if depth < 256 => {
             let mut entries = Map::new();
             value.every_entry(|key, entry| {
                 entries.insert(key.unwrap_or_default().to_owned(), to_value(entry, depth + 1));
@@ -464,7 +461,7 @@ fn to_value(value: &Bound<'_, PyAny>, depth: usize) -> Value {
             });
             Value::Object(entries)
         }
-        Kind::Null | Kind::Other | Kind::Array | Kind::Object => Value::Null,
+        ValueKind::Null | ValueKind::Other | ValueKind::Array | ValueKind::Object => Value::Null,
     }
 }
 

@@ -1,18 +1,18 @@
-//! Schemas as text: written once, read again only by what needs more than to send it.
+//! JSON text: the compact writer, and documents that are kept as text and parsed on demand.
 
-use std::fmt::{self, Write};
+use std::fmt::Write;
 use std::ops::Range;
 use std::sync::OnceLock;
 
 use serde::de::Deserialize;
 use serde_json::Value;
 
-use super::Node;
+use super::node::Node;
 
-/// A schema that is kept as text, the smallest form there is, and as a value once somebody asks for one.
+/// A schema that is kept as text, the smallest form, and parsed on first use of its value.
 #[derive(Debug, Default)]
 pub struct Document {
-    /// The schema with what stands around it.
+    /// The schema and the text around it.
     whole: Box<str>,
     own: Range<usize>,
     value: OnceLock<Box<Value>>,
@@ -27,8 +27,8 @@ impl Document {
         Self::within(&text, 0..text.len())
     }
 
-    /// The schema that is a part of a text, which is copied.
-    pub(in crate::schema) fn within(whole: &str, own: Range<usize>) -> Self {
+    /// The schema that is a part of a longer text.
+    pub(crate) fn within(whole: &str, own: Range<usize>) -> Self {
         Self { whole: whole.into(), own, value: OnceLock::new() }
     }
 
@@ -39,7 +39,7 @@ impl Document {
     }
 
     /// The text before the schema, the schema, and the text after it.
-    pub(in crate::schema) fn parts(&self) -> [&str; 3] {
+    pub(crate) fn parts(&self) -> [&str; 3] {
         [&self.whole[..self.own.start], self.text(), &self.whole[self.own.end..]]
     }
 
@@ -49,16 +49,8 @@ impl Document {
     }
 }
 
-impl fmt::Display for Node {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut text = String::new();
-        push(&mut text, self);
-        formatter.write_str(&text)
-    }
-}
-
-/// Adds a value to a text, as compact JSON.
-pub(in crate::schema) fn push(text: &mut String, value: &Node) {
+/// Appends a value as compact JSON.
+pub(crate) fn push(text: &mut String, value: &Node) {
     match value {
         Node::Null => text.push_str("null"),
         Node::Bool(flag) => text.push_str(if *flag { "true" } else { "false" }),
@@ -88,12 +80,12 @@ pub(in crate::schema) fn push(text: &mut String, value: &Node) {
     }
 }
 
-/// Adds a string to a text, as JSON.
-pub(in crate::schema) fn push_string(text: &mut String, string: &str) {
+/// Appends a string as JSON.
+pub(crate) fn push_string(text: &mut String, string: &str) {
     push_quoted(text, string, "\"");
 }
 
-/// Adds a string with its quotation marks, of which the second is in `close`.
+/// Appends a string in quotation marks, the second of which is in `close`.
 #[inline]
 fn push_quoted(text: &mut String, string: &str, close: &str) {
     text.reserve(string.len() + 3);
@@ -129,7 +121,7 @@ fn push_escaped(text: &mut String, string: &str, first: usize) {
 /// Finds the first byte that JSON has to escape.
 fn special(bytes: &[u8]) -> Option<usize> {
     let is_special = |byte: &u8| *byte < 0x20 || *byte == b'"' || *byte == b'\\';
-    // A block is looked at as a whole, which the compiler does in one step, and byte by byte only if there is one.
+    // Blocks of 16 bytes are tested at once, which the compiler vectorizes; only a block with a hit is searched byte by byte.
     let (blocks, tail) = bytes.as_chunks::<16>();
     let any = |block: &[u8; 16]| block.iter().fold(false, |any, byte| any | is_special(byte));
     let start = match blocks.iter().position(any) {
@@ -139,19 +131,18 @@ fn special(bytes: &[u8]) -> Option<usize> {
     bytes[start..].iter().position(is_special).map(|at| start + at)
 }
 
-/// Reads what was written here.
-pub(in crate::schema) fn read(text: &str) -> Value {
+/// Parses text that was written here.
+pub(crate) fn read(text: &str) -> Value {
     let mut reader = serde_json::Deserializer::from_str(text);
-    // How deep it may be was decided where it came from.
+    // The depth was limited where the value came from.
     reader.disable_recursion_limit();
     Value::deserialize(&mut reader).unwrap_or_default()
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
+    use serde_json::json;
 
     #[test]
     fn what_is_written_is_read_again() {
@@ -166,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_special_byte_is_found_wherever_it_is() {
+    fn a_special_byte_is_found_at_any_place() {
         for at in 0..20 {
             for byte in 0..=u8::MAX {
                 let mut bytes = [b'!'; 20];
@@ -180,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn depth_is_no_matter() {
+    fn depth_is_not_limited() {
         let deep = (0..300).fold(Node::Null, |inner, _| Node::Array(vec![inner]));
 
         let document = Document::new(&deep);

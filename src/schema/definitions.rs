@@ -1,27 +1,25 @@
-//! The names of definitions: short where they are unique, with their module where they are not.
+//! Definitions and the references to them: a definition has a short name where that is unique, and else one with its module.
 
 use std::collections::HashMap;
 
-use super::tree::{Entries, Node};
+use super::normalize::same;
+use crate::json::{Entries, Node};
 
-use super::order::same;
+/// The beginning of every reference to a definition.
+pub(crate) const PREFIX: &str = "#/$defs/";
 
-/// Where references to definitions begin.
-pub const PREFIX: &str = "#/$defs/";
-
-/// The names one definition could have, the best first.
+/// The candidate names of one definition, the best first.
 ///
-/// A reference looks like `module.Outer.Name:id[arg:id,…]`: the identities keep two types of the same name apart and
+/// A reference looks like `module.Outer.Name:id[arg:id,…]`: the ids distinguish two types of the same name and
 /// are never shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Names {
+pub(super) struct DefinitionNames {
     choices: [String; 6],
 }
 
-impl Names {
-    /// Works out the names for `reference`, the `occurrence`-th one that is equal but for its identities.
-    #[must_use]
-    pub fn of(reference: &str, occurrence: usize) -> Self {
+impl DefinitionNames {
+    /// The names for `reference`, the `occurrence`-th one that is equal except for its ids.
+    pub(super) fn of(reference: &str, occurrence: usize) -> Self {
         let short = Self::short_of(reference);
         let full = Self::full_of(reference);
         Self {
@@ -37,42 +35,39 @@ impl Names {
     }
 
     /// The name without its module.
-    #[must_use]
-    pub fn short_of(reference: &str) -> String {
+    pub(super) fn short_of(reference: &str) -> String {
         normal(&components(reference).into_iter().map(without_path).collect::<String>())
     }
 
-    /// The name that no other definition has.
-    #[must_use]
-    pub fn unique(&self) -> &str {
+    /// The name that is unique in any case.
+    pub(super) fn unique(&self) -> &str {
         &self.choices[5]
     }
 
-    /// The name with its module, without an occurrence: two types that share it need counting.
-    #[must_use]
-    pub fn full_of(reference: &str) -> String {
+    /// The name with its module. Types that share it are distinguished by their occurrence.
+    pub(super) fn full_of(reference: &str) -> String {
         normal(&components(reference).concat())
     }
 }
 
-/// Splits at brackets and commas, keeping them, and drops the identity of each piece.
+/// Splits at brackets and commas, keeping them, and removes the id of each part.
 fn components(reference: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let mut rest = reference;
     while let Some(at) = rest.find(['[', ']', ',']) {
-        parts.push(without_identity(&rest[..at]));
+        parts.push(without_id(&rest[..at]));
         parts.push(&rest[at..=at]);
         rest = &rest[at + 1..];
     }
-    parts.push(without_identity(rest));
+    parts.push(without_id(rest));
     parts
 }
 
-fn without_identity(part: &str) -> &str {
+fn without_id(part: &str) -> &str {
     part.rsplit_once(':').map_or(part, |(name, _)| name)
 }
 
-/// Leaves only the last segment of every dotted path.
+/// Keeps only the last segment of every dotted path.
 fn without_path(part: &str) -> String {
     let mut shown: Vec<&str> = Vec::new();
     let mut path = false;
@@ -98,13 +93,13 @@ fn normal(name: &str) -> String {
     normal
 }
 
-/// Gives each definition the best name that stands for one schema only, and follows it in every reference.
+/// Gives each definition its best name that stands for one schema only, and updates all references.
 ///
 /// `definitions` come under their unique names; `schema` is renamed along with them.
-pub fn shorten(definitions: Vec<(Names, Node)>, schema: &mut Node) -> Entries {
-    let (names, mut bodies): (Vec<Names>, Vec<Node>) = definitions.into_iter().unzip();
+pub(super) fn shorten(definitions: Vec<(DefinitionNames, Node)>, schema: &mut Node) -> Entries {
+    let (names, mut bodies): (Vec<DefinitionNames>, Vec<Node>) = definitions.into_iter().unzip();
     let mut chosen = vec![5; names.len()];
-    // Each round can make two definitions equal that differed in the name of a third, so it ends after as many rounds.
+    // Each round can make two definitions equal that differed in the name of a third, so the number of rounds is bounded.
     for _ in 0..=names.len() {
         let mut groups: HashMap<&str, Vec<usize>> = HashMap::new();
         for (index, name) in names.iter().enumerate() {
@@ -145,7 +140,7 @@ pub fn shorten(definitions: Vec<(Names, Node)>, schema: &mut Node) -> Entries {
     shortened
 }
 
-/// Renames references by `names`; tells whether there was anything to rename.
+/// Renames references by `names`. Returns true if one changed.
 fn rename(value: &mut Node, names: &HashMap<String, String>) -> bool {
     let mut changed = false;
     match value {
@@ -174,8 +169,8 @@ fn rename(value: &mut Node, names: &HashMap<String, String>) -> bool {
     changed
 }
 
-/// Adds foreign `definitions` to ours and renames what `schema` refers to where a name is taken by something else.
-pub fn adopt(ours: &mut Entries, mut definitions: Entries, schema: &mut Node) {
+/// Adds foreign `definitions` to ours, renaming those whose name is taken by another schema, also in `schema`.
+pub(crate) fn adopt(ours: &mut Entries, mut definitions: Entries, schema: &mut Node) {
     let mut renamed: HashMap<String, String> = HashMap::new();
     for (name, body) in definitions.iter() {
         if ours.get(name).is_some_and(|own| !same(own, body)) {
@@ -200,13 +195,13 @@ pub fn adopt(ours: &mut Entries, mut definitions: Entries, schema: &mut Node) {
     }
 }
 
-/// The names of the definitions that `value` refers to.
-pub fn references(value: &Node, found: &mut Vec<String>) {
+/// Collects the names of the definitions that `value` refers to.
+pub(super) fn references(value: &Node, found: &mut Vec<String>) {
     match value {
         Node::Object(node) => {
             for (key, inner) in node.iter() {
                 match inner {
-                    // Examples are values, not schemas, even where they look like one.
+                    // Examples are values, not schemas, even if they look like one.
                     Node::Array(_) if key == "examples" => {}
                     Node::String(reference) if key == "$ref" => {
                         found.extend(reference.strip_prefix(PREFIX).map(str::to_owned));
@@ -222,13 +217,12 @@ pub fn references(value: &Node, found: &mut Vec<String>) {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
-
     use super::*;
+    use serde_json::{Value, json};
 
     #[test]
     fn a_reference_gives_a_short_and_a_full_name() {
-        let names = Names::of("pkg.mod.Outer.<locals>.Box:140[int:94,pkg.Point:95]", 1);
+        let names = DefinitionNames::of("pkg.mod.Outer.<locals>.Box:140[int:94,pkg.Point:95]", 1);
 
         assert_eq!(names.choices[0], "Box_int_Point_");
         assert_eq!(names.choices[2], "pkg__mod__Outer___locals___Box_int_pkg__Point_");
@@ -243,8 +237,8 @@ mod tests {
 
     #[test]
     fn different_types_of_one_name_get_their_module() {
-        let a = Names::of("a.X:1", 1);
-        let b = Names::of("b.X:2", 1);
+        let a = DefinitionNames::of("a.X:1", 1);
+        let b = DefinitionNames::of("b.X:2", 1);
         let mut schema = Node::from(json!({"p": {"$ref": format!("{PREFIX}{}", a.unique())}}));
 
         let definitions =
@@ -263,8 +257,8 @@ mod tests {
 
         let definitions = shorten(
             vec![
-                (Names::of("a.X:1", 1), json!({"type": "string"}).into()),
-                (Names::of("b.X:2", 1), json!({"type": "string"}).into()),
+                (DefinitionNames::of("a.X:1", 1), json!({"type": "string"}).into()),
+                (DefinitionNames::of("b.X:2", 1), json!({"type": "string"}).into()),
             ],
             &mut schema,
         );
@@ -273,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn an_adopted_definition_gives_way() {
+    fn an_adopted_definition_is_renamed() {
         let mut ours = Entries::new();
         ours.insert("X", json!({"type": "string"}).into());
         let mut schema = Node::from(json!({"$ref": "#/$defs/X"}));

@@ -1,12 +1,11 @@
-//! From a type to its schema.
-
-use super::tree::{Entries, Node};
+//! The JSON Schema of a single type.
 
 use super::build::{Builder, Progress};
-use super::defs::{self, PREFIX};
-use super::node::{any_of, enumeration, formatted, insert, into_object, literal, object, one, overwrite, typed};
-use super::order::same;
-use super::types::{ArrayKind, Field, Format, Others, Presence, Record, Refusal, Type};
+use super::definitions::{self, PREFIX};
+use super::normalize::{same, without_repetition};
+use super::types::{ArrayKind, ExtraFields, Field, Presence, RecordType, Refusal, StringFormat, Type};
+use crate::json::number::is_integer_text;
+use crate::json::{Entries, Node};
 
 impl Builder<'_> {
     pub(super) fn schema(&mut self, accepts: &Type) -> Result<Node, Refusal> {
@@ -15,11 +14,11 @@ impl Builder<'_> {
             Type::Null | Type::Boolean | Type::Integer | Type::Number | Type::Text => {
                 typed(accepts.plain_kind().unwrap_or_default())
             }
-            Type::Formatted(Format::Plain) => typed("string"),
+            Type::Formatted(StringFormat::Plain) => typed("string"),
             Type::Bytes => formatted("binary"),
             Type::Formatted(format) => format.name().map_or_else(|| typed("string"), formatted),
-            Type::Decimal => one("anyOf", Node::Array(vec![typed("number"), typed("string")])),
-            Type::Fraction => one("anyOf", Node::Array(vec![typed("number"), formatted("fraction")])),
+            Type::Decimal => keyword("anyOf", Node::Array(vec![typed("number"), typed("string")])),
+            Type::Fraction => keyword("anyOf", Node::Array(vec![typed("number"), formatted("fraction")])),
             Type::Literal(values) => literal(values),
             Type::Enumeration { values, description } => enumeration(values, description.as_deref()),
             Type::Array { items, kind } => {
@@ -37,7 +36,7 @@ impl Builder<'_> {
                 match self.schema(inner) {
                     Ok(inner) if inner == null => null,
                     Ok(inner) => any_of(vec![inner, null]),
-                    // Of a union without a single choice, `null` is what remains.
+                    // A union without a single member leaves only `null`.
                     Err(refusal) if !refusal.mistake && matches!(**inner, Type::Union(_)) => null,
                     Err(refusal) => return Err(refusal),
                 }
@@ -55,7 +54,7 @@ impl Builder<'_> {
             Type::Stepped(inner) | Type::Kept(inner) => self.schema(inner)?,
             Type::Raw { schema, definitions } => {
                 let mut schema = Node::Object(schema.clone());
-                defs::adopt(&mut self.foreign, definitions.clone(), &mut schema);
+                definitions::adopt(&mut self.foreign, definitions.clone(), &mut schema);
                 schema
             }
             Type::Unsupported(refusal) => return Err(refusal.clone()),
@@ -64,7 +63,7 @@ impl Builder<'_> {
 
     fn refer(&mut self, index: usize) -> Result<Node, Refusal> {
         if self.counts[index] <= 1 && matches!(self.progress[index], Progress::Waiting) {
-            // Nothing else refers to it, so its refusal is that of the place it stands in.
+            // Nothing else refers to it, so its refusal is reported here.
             return self.repeat(index);
         }
         Ok(self.reference(index))
@@ -119,7 +118,7 @@ impl Builder<'_> {
         Ok(Node::Object(schema))
     }
 
-    /// Leaves out the choices that have no schema, as long as one remains.
+    /// Leaves out the members that have no schema, as long as one remains.
     fn union(&mut self, choices: &[Type]) -> Result<Node, Refusal> {
         let mut schemas = Vec::with_capacity(choices.len());
         let mut refusal = None;
@@ -137,7 +136,7 @@ impl Builder<'_> {
         }
     }
 
-    fn record(&mut self, record: &Record) -> Result<Node, Refusal> {
+    fn record(&mut self, record: &RecordType) -> Result<Node, Refusal> {
         let mut properties = Entries::new();
         let mut required = Vec::new();
         for field in &record.fields {
@@ -149,11 +148,11 @@ impl Builder<'_> {
         }
         let mut schema = Entries::new();
         match &record.others {
-            Others::Unsaid => {}
-            Others::Forbidden => {
+            ExtraFields::Unstated => {}
+            ExtraFields::Forbidden => {
                 schema.insert("additionalProperties", Node::Bool(false));
             }
-            Others::Typed(others) => {
+            ExtraFields::Typed(others) => {
                 let others = if **others == Type::Any { Node::Bool(true) } else { self.schema(others)? };
                 schema.insert("additionalProperties", others);
             }
@@ -222,10 +221,10 @@ impl Builder<'_> {
         Ok(schema)
     }
 
-    /// Writes a parameter of a tool or a field of a record.
+    /// Emits a parameter of a tool or a field of a record.
     pub(super) fn field(&mut self, accepts: &Type, presence: Presence, notes: Entries) -> Result<Node, Refusal> {
         let own = into_object(self.schema(accepts)?);
-        // What overrules the type comes first, which for most types is the order that the keys will have.
+        // The keys that override the type come first, which for most types is their final order.
         let mut node = Entries::with_capacity(own.len() + notes.len() + 1);
         if let Presence::Default(value) = presence {
             node.push("default", value);
@@ -238,13 +237,13 @@ impl Builder<'_> {
         }
         let mut schema = Node::Object(node);
         if schema.get("$ref").is_some() {
-            self.drop_echo(&mut schema)?;
+            self.remove_repeated_keys(&mut schema)?;
         }
         Ok(schema)
     }
 
-    /// Drops the keys beside a reference that the definition has already.
-    fn drop_echo(&self, schema: &mut Node) -> Result<(), Refusal> {
+    /// Removes the keys beside a reference that the definition has already.
+    fn remove_repeated_keys(&self, schema: &mut Node) -> Result<(), Refusal> {
         let Node::Object(node) = schema else {
             return Ok(());
         };
@@ -260,5 +259,93 @@ impl Builder<'_> {
             Progress::Refused(refusal) => Err(refusal.clone()),
             Progress::Waiting | Progress::Writing => Ok(()),
         }
+    }
+}
+
+pub(super) fn literal(values: &[Node]) -> Node {
+    let mut schema = match values {
+        [only] => object([("const", only.clone())]),
+        several => object([("enum", Node::Array(several.to_vec()))]),
+    };
+    if let Some(kind) = common_kind(values) {
+        schema.insert("type", Node::from(kind));
+    }
+    Node::Object(schema)
+}
+
+pub(super) fn enumeration(values: &[Node], description: Option<&str>) -> Node {
+    let mut schema = Entries::new();
+    if let Some(description) = description {
+        schema.insert("description", Node::from(description.to_owned()));
+    }
+    schema.insert("enum", Node::Array(values.to_vec()));
+    if let Some(kind) = common_kind(values).filter(|kind| *kind != "null") {
+        schema.insert("type", Node::from(kind));
+    }
+    Node::Object(schema)
+}
+
+/// The type that all of `values` have in common, if any.
+pub(super) fn common_kind(values: &[Node]) -> Option<&'static str> {
+    let mut kinds = values.iter().map(|value| match value {
+        Node::Null => Some("null"),
+        Node::Bool(_) => Some("boolean"),
+        Node::Number(number) if is_integer_text(number.as_str()) => Some("integer"),
+        Node::Number(_) => Some("number"),
+        Node::String(_) => Some("string"),
+        Node::Array(_) => Some("array"),
+        Node::Object(_) => None,
+    });
+    let first = kinds.next()??;
+    kinds.all(|kind| kind == Some(first)).then_some(first)
+}
+
+pub(super) fn any_of(schemas: Vec<Node>) -> Node {
+    let mut members = Vec::with_capacity(schemas.len());
+    for schema in schemas {
+        match schema {
+            Node::Object(mut node) if node.len() == 1 && node.contains_key("anyOf") => match node.remove("anyOf") {
+                Some(Node::Array(inner)) => members.extend(inner),
+                other => members.extend(other),
+            },
+            other => members.push(other),
+        }
+    }
+    let mut members = without_repetition(members);
+    if members.len() == 1 { members.swap_remove(0) } else { keyword("anyOf", Node::Array(members)) }
+}
+
+pub(super) fn typed(kind: &'static str) -> Node {
+    keyword("type", Node::from(kind))
+}
+
+pub(super) fn formatted(format: &'static str) -> Node {
+    Node::Object(object([("format", Node::from(format)), ("type", Node::from("string"))]))
+}
+
+pub(super) fn keyword(key: &'static str, value: Node) -> Node {
+    Node::Object(object([(key, value)]))
+}
+
+pub(super) fn object<const N: usize>(entries: [(&'static str, Node); N]) -> Entries {
+    entries.into_iter().map(|(key, value)| (key.into(), value)).collect()
+}
+
+pub(super) fn into_object(schema: Node) -> Entries {
+    match schema {
+        Node::Object(node) => node,
+        _ => Entries::new(),
+    }
+}
+
+pub(super) fn insert(schema: &mut Node, key: &'static str, value: Node) {
+    if let Node::Object(node) = schema {
+        node.insert(key, value);
+    }
+}
+
+pub(super) fn overwrite(schema: &mut Node, keys: &Entries) {
+    if let Node::Object(node) = schema {
+        node.overwrite(keys);
     }
 }

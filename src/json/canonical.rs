@@ -1,31 +1,30 @@
-//! One text for each JSON value: what a signature binds, what a log sums up, and what conditions look at.
+//! The canonical text of a JSON value: what a signature covers, what a log hashes, and what conditions are matched against.
 //!
 //! Two values have the same text exactly when no tool could tell them apart:
 //!
-//! - the keys of an object stand in the order of their code points, whatever order they came in; nothing is between the
-//!   parts, and nothing is folded or normalized, so look-alike letters stay different;
+//! - the keys of an object are sorted by code point, whatever order they came in; there is no whitespace, and nothing is folded or
+//!   normalized, so look-alike letters stay different;
 //! - an integer (a number without fraction and exponent) keeps all of its digits, and is another value than the float of
 //!   its size: `1` is not `1.0`, because a tool may treat them differently;
 //! - any other number is written by its exact decimal value, never rounded: `1.0`, `1.00` and `1e0` are `1.0`, and
-//!   `-0.0` is not `0.0`;
+//!   `-0.0` is not `0.0`. This is why RFC 8785 is not used: it rounds numbers to `f64`;
 //! - strings escape quotes, backslashes and control characters as `serde_json` does, and nothing else.
 //!
-//! The writer keeps its own stack, so a value may be as deep as it likes.
-
-use std::fmt::Write;
+//! The writer keeps its own stack, so the depth of a value is not limited.
 
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
-use super::decimal::write_number;
+use super::number::write_canonical;
+use super::text::push_string;
 
-/// A value that is being written, with what of it is still to come.
-enum Open<'a> {
+/// A container that is being written, with the parts that are still to come.
+enum OpenContainer<'a> {
     Array(std::slice::Iter<'a, Value>),
     Object(std::vec::IntoIter<(&'a String, &'a Value)>),
 }
 
-/// Writes the one text of a value.
+/// Writes the canonical text of a value.
 #[must_use]
 pub fn canonical(value: &Value) -> String {
     let mut text = String::new();
@@ -38,39 +37,39 @@ pub fn canonical(value: &Value) -> String {
     text
 }
 
-/// Sums up the one text of a value with SHA-256.
+/// Hashes the canonical text of a value with SHA-256.
 #[must_use]
 pub fn hash(value: &Value) -> [u8; 32] {
     Sha256::digest(canonical(value).as_bytes()).into()
 }
 
-/// Writes a value as far as it has no parts.
-fn begin<'a>(text: &mut String, value: &'a Value) -> Option<Open<'a>> {
+/// Writes a scalar, or the opening of a container.
+fn begin<'a>(text: &mut String, value: &'a Value) -> Option<OpenContainer<'a>> {
     match value {
         Value::Null => text.push_str("null"),
         Value::Bool(flag) => text.push_str(if *flag { "true" } else { "false" }),
-        Value::Number(number) => write_number(text, number.as_str()),
-        Value::String(string) => write_string(text, string),
+        Value::Number(number) => write_canonical(text, number.as_str()),
+        Value::String(string) => push_string(text, string),
         Value::Array(items) => {
             text.push('[');
-            return Some(Open::Array(items.iter()));
+            return Some(OpenContainer::Array(items.iter()));
         }
         Value::Object(entries) => {
             text.push('{');
-            return Some(Open::Object(sorted(entries).into_iter()));
+            return Some(OpenContainer::Object(sorted(entries).into_iter()));
         }
     }
     None
 }
 
-/// Goes on to the next part, and closes whatever has none left.
-fn advance<'a>(text: &mut String, open: &mut Vec<Open<'a>>) -> Option<&'a Value> {
+/// Moves on to the next part, closing the containers that have none left.
+fn advance<'a>(text: &mut String, open: &mut Vec<OpenContainer<'a>>) -> Option<&'a Value> {
     loop {
         // A string ends in a quote, so these end a text only where nothing was written after them.
         let is_first = text.ends_with(['[', '{']);
         let (key, value, end) = match open.last_mut()? {
-            Open::Array(items) => (None, items.next(), ']'),
-            Open::Object(entries) => match entries.next() {
+            OpenContainer::Array(items) => (None, items.next(), ']'),
+            OpenContainer::Object(entries) => match entries.next() {
                 Some((key, value)) => (Some(key), Some(value), '}'),
                 None => (None, None, '}'),
             },
@@ -84,7 +83,7 @@ fn advance<'a>(text: &mut String, open: &mut Vec<Open<'a>>) -> Option<&'a Value>
             text.push(',');
         }
         if let Some(key) = key {
-            write_string(text, key);
+            push_string(text, key);
             text.push(':');
         }
         return Some(value);
@@ -98,37 +97,11 @@ fn sorted(entries: &Map<String, Value>) -> Vec<(&String, &Value)> {
     entries
 }
 
-pub(super) fn write_string(text: &mut String, string: &str) {
-    text.push('"');
-    let mut rest = string;
-    while let Some(at) = rest.find(|letter| matches!(letter, '"' | '\\' | '\0'..='\x1f')) {
-        let (plain, special) = rest.split_at(at);
-        text.push_str(plain);
-        match special.as_bytes()[0] {
-            b'"' => text.push_str("\\\""),
-            b'\\' => text.push_str("\\\\"),
-            0x08 => text.push_str("\\b"),
-            b'\t' => text.push_str("\\t"),
-            b'\n' => text.push_str("\\n"),
-            0x0c => text.push_str("\\f"),
-            b'\r' => text.push_str("\\r"),
-            control => {
-                // Writing to a string does not fail.
-                let _ = write!(text, "\\u{control:04x}");
-            }
-        }
-        rest = &special[1..];
-    }
-    text.push_str(rest);
-    text.push('"');
-}
-
 #[cfg(test)]
 mod tests {
+    use super::*;
     use proptest::prelude::*;
     use serde_json::json;
-
-    use super::*;
 
     fn text_of(json: &str) -> String {
         canonical(&serde_json::from_str(json).unwrap())

@@ -1,13 +1,15 @@
-//! How a checker looks at a JSON-like value without converting it.
+//! A view of JSON-like values that needs no conversion.
 
 use std::borrow::Cow;
 
 use jsonschema::json::{Json, SerdeJson};
 use serde_json::{Number, Value};
 
-/// What a value is, as far as JSON has a word for it.
+use crate::json::number::is_integer_text;
+
+/// The kind of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ValueKind {
     /// `null`
     Null,
     /// `true` or `false`
@@ -16,17 +18,17 @@ pub enum Kind {
     Int,
     /// Any other finite number.
     Float,
-    /// Text.
+    /// A string.
     String,
-    /// A list of values.
+    /// An array.
     Array,
-    /// Values under names.
+    /// An object.
     Object,
-    /// Something that JSON cannot say.
+    /// Anything that is not JSON.
     Other,
 }
 
-/// An integer, as exactly as a comparison with an `i64` needs it.
+/// An integer, as exact as comparisons with an `i64` need it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Integer {
     /// It fits.
@@ -37,18 +39,18 @@ pub enum Integer {
     Below,
 }
 
-/// A value under inspection.
+/// A value that can be read as JSON.
 ///
-/// Every question but [`kind`](Subject::kind) is put only to a value of the kind that it is about; asked of another, it answers
-/// with something harmless.
-pub trait Subject: Sized {
-    /// The representation under which `jsonschema` reads such a value in place.
+/// Every method except [`kind`](JsonLike::kind) is called only on values of the kind that it is about; on others it returns something
+/// harmless.
+pub trait JsonLike: Sized {
+    /// The representation by which `jsonschema` reads such a value in place.
     type Form: Json;
 
     /// The kind of the value.
-    fn kind(&self) -> Kind;
+    fn kind(&self) -> ValueKind;
 
-    /// Whether it is `true`.
+    /// True for `true`.
     fn is_true(&self) -> bool;
 
     /// The integer, for comparisons.
@@ -60,45 +62,45 @@ pub trait Subject: Sized {
     /// The number, unless an `f64` cannot carry it exactly as it was written.
     fn float(&self) -> Option<f64>;
 
-    /// The text, unless it is not well-formed Unicode.
+    /// The string, unless it is not well-formed Unicode.
     fn text(&self) -> Option<&str>;
 
-    /// The text, with a replacement character for what is not Unicode.
+    /// The string, with replacement characters for what is not Unicode.
     fn lossy_text(&self) -> Cow<'_, str>;
 
-    /// How many code points, items or entries it has.
+    /// The number of code points, items or entries.
     fn length(&self) -> usize;
 
-    /// Whether `test` holds for every item; stops at the first that fails.
+    /// True if `test` holds for every item; stops at the first that fails.
     fn every_item(&self, test: impl FnMut(&Self) -> bool) -> bool;
 
-    /// Whether `test` holds for every entry; stops at the first that fails. A key that is not plain text is given as `None`.
+    /// True if `test` holds for every entry; stops at the first that fails. A key that is not a plain string is passed as `None`.
     fn every_entry(&self, test: impl FnMut(Option<&str>, &Self) -> bool) -> bool;
 
-    /// Looks at the value under a key.
+    /// Calls `look` with the value under a key.
     fn at_key<R>(&self, key: &str, look: impl FnOnce(&Self) -> R) -> Option<R>;
 
-    /// What to call a value of the kind [`Kind::Other`].
+    /// A description of a value of the kind [`ValueKind::Other`].
     fn other_name(&self) -> String;
 
     /// The value as `jsonschema` sees it.
     fn node(&self) -> <Self::Form as Json>::Node<'_>;
 }
 
-impl Subject for Value {
+impl JsonLike for Value {
     type Form = SerdeJson;
 
-    fn kind(&self) -> Kind {
+    fn kind(&self) -> ValueKind {
         match self {
-            Value::Null => Kind::Null,
-            Value::Bool(_) => Kind::Bool,
-            Value::Number(number) if is_integer_text(number.as_str()) => Kind::Int,
-            // Text such as `1e999` is a JSON number, but nothing that can be computed with.
-            Value::Number(number) if number.as_f64().is_some_and(f64::is_finite) => Kind::Float,
-            Value::Number(_) => Kind::Other,
-            Value::String(_) => Kind::String,
-            Value::Array(_) => Kind::Array,
-            Value::Object(_) => Kind::Object,
+            Value::Null => ValueKind::Null,
+            Value::Bool(_) => ValueKind::Bool,
+            Value::Number(number) if is_integer_text(number.as_str()) => ValueKind::Int,
+            // Text such as `1e999` is a JSON number, but cannot be computed with.
+            Value::Number(number) if number.as_f64().is_some_and(f64::is_finite) => ValueKind::Float,
+            Value::Number(_) => ValueKind::Other,
+            Value::String(_) => ValueKind::String,
+            Value::Array(_) => ValueKind::Array,
+            Value::Object(_) => ValueKind::Object,
         }
     }
 
@@ -180,11 +182,6 @@ pub(super) fn float_of(number: &Number) -> Option<f64> {
     (Number::from_f64(float)?.as_str() == number.as_str()).then_some(float)
 }
 
-/// Whether a number is written as an integer.
-pub(super) fn is_integer_text(text: &str) -> bool {
-    !text.contains(['.', 'e', 'E'])
-}
-
 #[cfg(test)]
 #[allow(clippy::expect_used)]
 mod tests {
@@ -195,11 +192,11 @@ mod tests {
     }
 
     #[test]
-    fn a_number_has_the_kind_it_is_written_in() {
-        assert_eq!(number("12345678901234567890123").kind(), Kind::Int);
-        assert_eq!(number("1.0").kind(), Kind::Float);
-        assert_eq!(number("1e2").kind(), Kind::Float);
-        assert_eq!(number("1e999").kind(), Kind::Other);
+    fn a_number_has_the_kind_of_its_text() {
+        assert_eq!(number("12345678901234567890123").kind(), ValueKind::Int);
+        assert_eq!(number("1.0").kind(), ValueKind::Float);
+        assert_eq!(number("1e2").kind(), ValueKind::Float);
+        assert_eq!(number("1e999").kind(), ValueKind::Other);
     }
 
     #[test]

@@ -1,12 +1,15 @@
-//! From the shape of a dialect to the one that a tool expects.
+//! Converts arguments from the shape of a dialect to the one that a tool expects.
 
 use serde_json::{Map, Value};
 
-use super::{Absence, Branch, CHOICE, Codec, Field, Fields, KEY, Op, Places, VALUE};
-use crate::schema::check::{At, Expected, Found, Problem, Subject};
+use super::codec::{Absence, BranchCodec, CHOICE, Codec, FieldCodec, KEY, ObjectCodec, Op, TupleCodec, VALUE};
+use crate::schema::check::{At, Expected, Found, JsonLike, Problem, unknown_name};
 
-/// How many steps into a value and its schema are taken.
-const DEEPEST: usize = 600;
+/// The most steps into a value and its schema.
+const STEPS: usize = 600;
+
+/// The expected encoding of an entry of a map.
+const ENTRY: &str = "an object with `key`, a string, and `value`";
 
 type Decoded = Result<Value, Problem>;
 
@@ -16,18 +19,18 @@ fn problem(at: &At<'_>, expected: impl Into<Expected>, value: &Value) -> Problem
 }
 
 impl Codec {
-    /// Brings arguments in the shape of the dialect to their original shape. What already has that is left as it is: whether it
-    /// fits is for the check that comes after.
+    /// Converts arguments from the shape of the dialect to their original shape. What already has that shape is left as it is: the
+    /// check that comes after decides whether it fits.
     ///
     /// # Errors
     ///
-    /// What cannot be brought back, in words for the model.
+    /// The first part that cannot be converted, for the model.
     pub fn decode(&self, arguments: Value) -> Result<Value, Problem> {
         self.value(&self.op, arguments, &At::Root, 0)
     }
 
     fn value(&self, op: &Op, value: Value, place: &At<'_>, depth: usize) -> Decoded {
-        if depth > DEEPEST {
+        if depth > STEPS {
             let expected = "a value that is not nested so deep".into();
             return Err(Problem { path: place.into(), expected, found: Found::Fixed("a deeper one") });
         }
@@ -36,7 +39,7 @@ impl Codec {
             (Op::Same, value) | (Op::Nullable(_), value @ Value::Null) => Ok(value),
             (Op::Shared(index), value) => self.value(&self.shared[*index], value, place, next),
             (Op::Nullable(op), value) => self.value(op, value, place, next),
-            (Op::Fields(fields), Value::Object(entries)) => self.fields(fields, entries, place, next),
+            (Op::Object(fields), Value::Object(entries)) => self.fields(fields, entries, place, next),
             (Op::List(op), Value::Array(items)) => {
                 let items = items.into_iter().enumerate();
                 let items = items.map(|(index, item)| self.value(op, item, &At::Index(place, index), next));
@@ -55,8 +58,8 @@ impl Codec {
                 }
                 Ok(Value::Object(decoded))
             }
-            (Op::Places(places), Value::Object(entries)) => self.places(places, entries, place, next),
-            (Op::Places(places), Value::Array(items)) => self.items(places, items, place, next),
+            (Op::Tuple(places), Value::Object(entries)) => self.places(places, entries, place, next),
+            (Op::Tuple(places), Value::Array(items)) => self.items(places, items, place, next),
             (Op::Text { plain }, Value::String(text)) => match serde_json::from_str(&text) {
                 Ok(value) => Ok(value),
                 Err(_) if *plain => Ok(Value::String(text)),
@@ -67,8 +70,8 @@ impl Codec {
                 Ok(value.unwrap_or(Value::String(text)))
             }
             (Op::Choice(branches), value) => {
-                let by_form = branches.iter().find(|branch| branch.form.admits(&value));
-                let branch = by_form.or_else(|| branches.iter().find(|branch| branch.form.kinds.has(value.kind())));
+                let by_form = branches.iter().find(|branch| branch.shape.admits(&value));
+                let branch = by_form.or_else(|| branches.iter().find(|branch| branch.shape.kinds.has(value.kind())));
                 match branch {
                     Some(branch) => self.value(&branch.op, value, place, next),
                     None => Ok(value),
@@ -87,7 +90,7 @@ impl Codec {
         }
     }
 
-    fn fields(&self, fields: &Fields, entries: Map<String, Value>, place: &At<'_>, depth: usize) -> Decoded {
+    fn fields(&self, fields: &ObjectCodec, entries: Map<String, Value>, place: &At<'_>, depth: usize) -> Decoded {
         let mut decoded = Map::new();
         let mut others = None;
         for (position, (key, value)) in entries.into_iter().enumerate() {
@@ -97,7 +100,7 @@ impl Codec {
                 others = Some((key, rest, value));
                 continue;
             }
-            // A model sends fields in the order it was told of them.
+            // A model sends fields in the order of the schema.
             let expected = fields.named.get(position).filter(|field| *field.outer == *key);
             let Some(field) = expected.or_else(|| fields.named.iter().find(|field| *field.outer == *key)) else {
                 decoded.insert(key, value);
@@ -129,8 +132,8 @@ impl Codec {
         Ok(Value::Object(decoded))
     }
 
-    /// The value of a field, or nothing if it says that it is left out.
-    fn field(&self, field: &Field, value: Value, place: &At<'_>, depth: usize) -> Result<Option<Value>, Problem> {
+    /// The value of a field; `None` if it is encoded as missing.
+    fn field(&self, field: &FieldCodec, value: Value, place: &At<'_>, depth: usize) -> Result<Option<Value>, Problem> {
         let place = At::Key(place, &field.outer);
         let value = match (field.absence, value) {
             (Absence::Missing, value) => value,
@@ -174,9 +177,9 @@ impl Codec {
         Ok(())
     }
 
-    fn places(&self, places: &Places, mut entries: Map<String, Value>, place: &At<'_>, depth: usize) -> Decoded {
+    fn places(&self, places: &TupleCodec, mut entries: Map<String, Value>, place: &At<'_>, depth: usize) -> Decoded {
         let mut items = Vec::with_capacity(places.fixed.len());
-        let mut gap: Option<&Field> = None;
+        let mut gap: Option<&FieldCodec> = None;
         for field in &places.fixed {
             let value = match entries.shift_remove(&*field.outer) {
                 Some(value) => self.field(field, value, place, depth)?,
@@ -207,14 +210,13 @@ impl Codec {
         }
         if let Some((key, value)) = entries.into_iter().next() {
             let known: Vec<&str> = places.fixed.iter().map(|field| &*field.outer).collect();
-            let expected = format!("no such field; there are {}", known.join(", "));
-            return Err(problem(&place.key(&key), expected, &value));
+            return Err(problem(&place.key(&key), unknown_name("field", &key, &known), &value));
         }
         Ok(Value::Array(items))
     }
 
-    /// A list that came as one.
-    fn items(&self, places: &Places, items: Vec<Value>, place: &At<'_>, depth: usize) -> Decoded {
+    /// Converts a list that came as a list.
+    fn items(&self, places: &TupleCodec, items: Vec<Value>, place: &At<'_>, depth: usize) -> Decoded {
         let items = items.into_iter().enumerate().map(|(index, item)| {
             let rest = places.rest.as_ref().and_then(|(_, op)| if let Op::List(op) = op { Some(&**op) } else { None });
             match places.fixed.get(index).map(|field| &field.op).or(rest) {
@@ -225,7 +227,13 @@ impl Codec {
         items.collect::<Result<Vec<_>, _>>().map(Value::Array)
     }
 
-    fn tagged(&self, branches: &[Branch], mut entries: Map<String, Value>, place: &At<'_>, depth: usize) -> Decoded {
+    fn tagged(
+        &self,
+        branches: &[BranchCodec],
+        mut entries: Map<String, Value>,
+        place: &At<'_>,
+        depth: usize,
+    ) -> Decoded {
         let label = match entries.get(CHOICE) {
             Some(Value::String(label)) if entries.len() == 2 && entries.contains_key(VALUE) => label,
             _ => return Ok(Value::Object(entries)),
@@ -239,5 +247,3 @@ impl Codec {
         self.value(&branch.op, value, &At::Key(place, VALUE), depth)
     }
 }
-
-const ENTRY: &str = "an object with `key`, a string, and `value`";

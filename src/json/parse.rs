@@ -1,4 +1,4 @@
-//! JSON as the standard has it, with an eye on keys that come twice, which `serde_json` itself would pass over in silence.
+//! A strict JSON parser that reports duplicate keys, which `serde_json` accepts without notice.
 
 use std::cell::Cell;
 use std::fmt;
@@ -6,29 +6,29 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-/// How `serde_json` hands over a number that it keeps digit by digit.
+/// The key under which `serde_json` passes a number of arbitrary precision.
 const NUMBER: &str = "$serde_json::private::Number";
 
-/// Reads one JSON value that is at most 128 levels deep, and tells whether an object in it had a key twice: the last
-/// one counts then.
+/// Parses one JSON value of at most 128 levels. The flag is true if an object in it has a key twice: the last value
+/// counts then.
 pub(crate) fn parse(text: &str) -> serde_json::Result<(Value, bool)> {
     let has_duplicates = Cell::new(false);
     let mut deserializer = serde_json::Deserializer::from_str(text);
-    let value = Read(&has_duplicates).deserialize(&mut deserializer)?;
+    let value = StrictVisitor(&has_duplicates).deserialize(&mut deserializer)?;
     deserializer.end()?;
     Ok((value, has_duplicates.get()))
 }
 
-/// Whether a text was refused because of how deep it is.
+/// True if parsing failed because the text is nested too deep.
 pub(crate) fn is_too_deep(error: &serde_json::Error) -> bool {
-    // There is no other way to ask for it.
+    // `serde_json` offers no other way to find out.
     error.to_string().starts_with("recursion limit exceeded")
 }
 
 #[derive(Clone, Copy)]
-struct Read<'a>(&'a Cell<bool>);
+struct StrictVisitor<'a>(&'a Cell<bool>);
 
-impl<'de> DeserializeSeed<'de> for Read<'_> {
+impl<'de> DeserializeSeed<'de> for StrictVisitor<'_> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
@@ -36,7 +36,7 @@ impl<'de> DeserializeSeed<'de> for Read<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Read<'_> {
+impl<'de> Visitor<'de> for StrictVisitor<'_> {
     type Value = Value;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
