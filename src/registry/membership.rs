@@ -262,8 +262,7 @@ impl Groups {
 
     /// Adds a group without tools at the end.
     pub(super) fn insert(&mut self, group: Arc<Group>) {
-        let entry = GroupEntry { group: group.clone(), is_reserved: false, tools: Vec::new() };
-        self.0.insert(group.name().into(), entry);
+        self.0.insert(group.name().into(), GroupEntry { group, is_reserved: false, tools: Vec::new() });
     }
 
     /// Removes a group, reserved or not, and returns the names of its tools.

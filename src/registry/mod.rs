@@ -168,7 +168,7 @@ impl<B> Registry<B> {
     pub fn insert(&mut self, mut tool: Tool<B>) -> Option<Tool<B>> {
         self.touch();
         let (name, tags) = (tool.name.clone(), tool.tags.clone());
-        // The registry's own groups, in case the tool came with other groups of the same names.
+        // The registry's own groups, each once, in case the tool came with other groups of the same names.
         let mut groups: Vec<Arc<Group>> = Vec::with_capacity(1);
         for group in tool.groups().filter_map(|group| self.group(group.name()).ok()) {
             if !groups.iter().any(|known| Arc::ptr_eq(known, &group)) {

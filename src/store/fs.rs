@@ -107,8 +107,6 @@ pub(crate) fn retry_interrupted<T>(mut call: impl FnMut() -> io::Result<T>) -> i
     }
 }
 
-#[cfg(unix)]
-
 /// The most symbolic links that are followed, as in Linux.
 const LINKS: usize = 40;
 

@@ -89,7 +89,7 @@ fn an_error_says_what_agentscopes_users_compare() {
         (Error::InvalidSchema { reason: "no".to_owned() }, "Invalid JSON schema for the tool function. no"),
         (
             Error::IncompleteSchema { tool: name(), key: "parameters".to_owned() },
-            "the JSON schema of tool `look` has no `parameters`",
+            "invalid JSON schema of tool `look`: missing `parameters`",
         ),
         (Error::NoFreeName { name: name(), tries: 100 }, "no free name for tool `look` after 100 tries"),
     ];

@@ -135,7 +135,7 @@ fn an_error_at_any_call_is_told_or_harmless() {
             let found = held(&fs);
             match outcome {
                 Ok(()) => assert_eq!(found, state("new"), "{fault:?} at call {at}"),
-                Err(Error::FileAccess { doing: "make sure of", .. }) => assert_eq!(found, state("new")),
+                Err(Error::FileAccess { doing: "sync", .. }) => assert_eq!(found, state("new")),
                 Err(error) => assert_eq!(found, state("old"), "{fault:?} at call {at}: {error}"),
             }
             next_save_is_clean(&fs);
