@@ -315,7 +315,7 @@ def test_what_is_no_rule_at_all_is_refused() -> None:
     number: Any = 3
     one: Any = Rule("deny", tool="x")
 
-    with pytest.raises(TypeError, match="a rule is a mapping"):
+    with pytest.raises(TypeError, match="a rule must be a mapping"):
         policy.add(number)
     with pytest.raises(TypeError):
         Policy(one)
