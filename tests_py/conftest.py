@@ -3,17 +3,17 @@
 import asyncio
 import inspect
 import os
-from collections.abc import Callable, Coroutine, Iterator
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import uvloop
 from hypothesis import HealthCheck, is_hypothesis_test, settings
 
-if TYPE_CHECKING:
-    from traces import Traces
+from support.loops import LoopFactory, run_on
 
-LoopFactory: TypeAlias = Callable[[], asyncio.AbstractEventLoop]
+if TYPE_CHECKING:
+    from support.tracing import Traces
 
 PROPERTY_CASES = int(os.environ.get("TOOLCRIB_PROPERTY_CASES", "500"))
 
@@ -29,25 +29,6 @@ settings.register_profile(
 settings.load_profile("toolcrib")
 
 
-def run_on(loop_factory: LoopFactory, main: Coroutine[Any, Any, None]) -> None:
-    """Run a coroutine as `asyncio.run` does, on a loop of one's choice (`asyncio.Runner` came with Python 3.11)."""
-    loop = loop_factory()
-    asyncio.set_event_loop(loop)
-    try:
-        loop.run_until_complete(main)
-    finally:
-        try:
-            left = asyncio.all_tasks(loop)
-            for task in left:
-                task.cancel()
-            loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
-            loop.run_until_complete(loop.shutdown_asyncgens())
-            loop.run_until_complete(loop.shutdown_default_executor())
-        finally:
-            asyncio.set_event_loop(None)
-            loop.close()
-
-
 @pytest.fixture(params=["asyncio", "uvloop"])
 def loop_factory(request: pytest.FixtureRequest) -> LoopFactory:
     """Ask for this in an `async def` test to have it run once on each kind of loop."""
@@ -56,10 +37,10 @@ def loop_factory(request: pytest.FixtureRequest) -> LoopFactory:
 
 @pytest.fixture
 def traces() -> "Iterator[Traces]":
-    """Ask for this to have calls traced, by a provider that nobody else knows."""
+    """Ask for this to have calls traced, by a provider that no other test uses."""
     # Here, so that the tests that do not ask run without OpenTelemetry.
+    from support.tracing import Traces
     from toolcrib import tracing
-    from traces import Traces
 
     traces = Traces()
     tracing.configure(tracer_provider=traces.provider)

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from guarded import Shop, answering, last
-from streams import COUNTS_REQUESTS, block, read, timeout
-from test_events import heard, types
+from support.events import event_types, record_events
+from support.policy import Shop, answering
+from support.streams import COUNTS_REQUESTS, block, last, read, timeout
 from toolcrib.policy import ApprovalRequest
 
 
@@ -165,7 +165,7 @@ async def test_an_exception_that_is_thrown_in_ends_the_question() -> None:
 
 async def test_a_cancelled_question_is_heard_and_has_no_result() -> None:
     shop = Shop(approver=Slow(10**9))
-    events = heard(shop.kit)
+    events = record_events(shop.kit)
 
     task = asyncio.create_task(read(shop.kit.call_tool_function(block("remove", path="a"))))
     while len(events) < 2:
@@ -173,7 +173,7 @@ async def test_a_cancelled_question_is_heard_and_has_no_result() -> None:
     task.cancel()
     await asyncio.wait([task])
 
-    assert types(events) == ["call_start", "permission_request", "chunk", "call_end"]
+    assert event_types(events) == ["call_start", "permission_request", "chunk", "call_end"]
     assert events[-1].data["outcome"] == "cancelled"
 
 
@@ -249,7 +249,7 @@ async def test_objects_of_a_pending_call_are_let_go() -> None:
 
 
 def test_a_program_that_ends_while_a_call_waits_just_ends() -> None:
-    from streams import python
+    from support.streams import python
 
     done = python(
         """

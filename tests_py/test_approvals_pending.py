@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from guarded import Shop, answering, last
-from streams import block, read, texts
-from test_events import heard, types
+from support.events import event_types, record_events
+from support.policy import Shop, answering
+from support.streams import block, last, read, texts
 from toolcrib import Approvals, Toolkit, ToolResponse
 from toolcrib.errors import (
     AlteredPendingError,
@@ -401,15 +401,15 @@ async def test_of_many_that_go_on_at_once_one_wins() -> None:
 
 async def test_the_question_is_heard_once_and_the_answer_when_it_comes() -> None:
     shop = Shop()
-    events = heard(shop.kit)
+    events = record_events(shop.kit)
 
     value = await pending(shop)
-    asked = types(events)
+    asked = event_types(events)
     events.clear()
     await read(shop.kit.resume(value, Approval("once", by="ada")))
 
     assert asked == ["call_start", "permission_request", "chunk", "call_end"]
-    assert types(events) == ["call_start", "permission_result", "chunk", "call_end"]
+    assert event_types(events) == ["call_start", "permission_result", "chunk", "call_end"]
     assert {event.call_id for event in events} == {"call-1"}
     assert (events[0].data["resumed"], events[1].data["by"]) == (True, "ada")
 

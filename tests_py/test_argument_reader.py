@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from streams import texts, toolkit
+from support.streams import texts, toolkit
 from toolcrib import ArgumentReader
 
 

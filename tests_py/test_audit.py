@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from guarded import Shop, answering, last
-from streams import block, read
+from support.policy import Shop, answering
+from support.streams import block, last, read
 from toolcrib import Toolkit
 from toolcrib.policy import Approval, Policy, Rule
 

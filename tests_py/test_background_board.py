@@ -5,8 +5,9 @@ import inspect
 
 import pytest
 
-from background import Slow, start, toolkit, turns
-from streams import block, read
+from support.background import Slow, start, toolkit
+from support.streams import block, read
+from support.waiting import turns
 from toolcrib import Toolkit, errors
 
 

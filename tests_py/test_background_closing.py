@@ -7,9 +7,10 @@ import weakref
 
 import pytest
 
-from background import Slow, start, toolkit, turns
-from conftest import LoopFactory
-from streams import python
+from support.background import Slow, start, toolkit
+from support.loops import LoopFactory
+from support.streams import python
+from support.waiting import turns
 
 
 async def test_a_task_that_has_not_begun_is_cancelled_without_a_trace(loop_factory: LoopFactory) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from background import start, toolkit
+from support.background import start, toolkit
 from toolcrib import Toolkit, ToolResponse
 
 

@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from cancellable import KINDS
-from cancelling import cancelled_everywhere
-from conftest import LoopFactory
-from streams import NOTE, block, needs_counting, toolkit
+from support.cancellation import KINDS, cancelled_everywhere
+from support.loops import LoopFactory
+from support.streams import NOTE, block, needs_counting, toolkit
 from toolcrib import ToolResponse
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import anyio
 import pytest
 
-from conftest import LoopFactory
-from streams import NOTE, TaskGroup, block, needs_counting, python, read, requests, texts, timeout, toolkit
+from support.loops import LoopFactory
+from support.streams import NOTE, TaskGroup, block, needs_counting, python, read, requests, texts, timeout, toolkit
 from toolcrib import ToolResponse
 
 

@@ -9,13 +9,10 @@ from typing import Any
 
 import pytest
 
+from support.toolkits import definition
 from toolcrib.compat.groups import BUILTIN_TOOL_GROUPS, ToolGroupManager
 
 CASES = json.loads((Path(__file__).parent.parent / "tests" / "data" / "toolgroup_cases.json").read_text("utf-8"))
-
-
-def definition(name: str, description: str = "") -> dict[str, Any]:
-    return {"type": "function", "function": {"name": name, "description": description}}
 
 
 def snake(name: str) -> str:

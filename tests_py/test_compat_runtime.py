@@ -6,13 +6,10 @@ from typing import Any
 
 import pytest
 
+from support.toolkits import definition
 from toolcrib import Policy, Toolkit
 from toolcrib.compat.groups import Org, Runtime
 from toolcrib.policy import Rule
-
-
-def definition(name: str) -> dict[str, Any]:
-    return {"type": "function", "function": {"name": name, "description": ""}}
 
 
 class Chrome:

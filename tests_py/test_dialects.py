@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
+from support.streams import last
 from toolcrib import DialectSchemas, DialectToolkit, Loss, Toolkit, errors
 
 DIALECTS = ["openai", "openai_strict", "openai_responses", "openai_responses_strict", "anthropic", "gemini", "mcp"]
@@ -32,10 +33,6 @@ def seen_by(toolkit: Toolkit) -> list[dict[str, Any]]:
 
     toolkit.register_tool_function(note, run_in="inline")
     return seen
-
-
-async def last(stream: Any) -> Any:
-    return [response async for response in stream][-1]
 
 
 class TestSchemas:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, RootModel
 
-from extended_models import CASES, PAIRS, Branch, Flat, Point
+from support.extended_models import CASES, PAIRS, Branch, Flat, Point
 from toolcrib import Toolkit
 from toolcrib.errors import ExtendedModelError, UnknownToolError
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import pytest
 from pydantic import BaseModel, Field, field_validator
 
-import process_tools
+from support import process_tools
 from toolcrib import TextBlock, Toolkit, ToolResponse
 from toolcrib.errors import ExtendedModelError, UnknownToolError
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from support.toolkits import definition, listed
 from toolcrib import RegisteredToolFunction, Toolkit, errors
 from toolcrib._core import ToolRoster
 
@@ -26,10 +27,6 @@ def drill() -> str:
 def read_file() -> str:
     """Read a file."""
     return "text"
-
-
-def listed(toolkit: Toolkit) -> list[str]:
-    return [schema["function"]["name"] for schema in toolkit.get_json_schemas()]
 
 
 def workshop() -> Toolkit:
@@ -318,10 +315,6 @@ def test_groups_come_and_go_in_threads_while_others_look() -> None:
     assert mistakes == []
     assert toolkit.all_group_ids() == ["basic", "files", "desk"]
     assert list(toolkit.tools) == ["look", "read_file"]
-
-
-def definition(name: str, description: str = "") -> dict[str, Any]:
-    return {"type": "function", "function": {"name": name, "description": description}}
 
 
 def test_a_roster_copies_definitions_in_and_out() -> None:

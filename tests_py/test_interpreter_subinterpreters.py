@@ -4,7 +4,7 @@ import textwrap
 
 import pytest
 
-from streams import python
+from support.streams import python
 
 PRELUDE = """
 try:

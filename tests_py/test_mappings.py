@@ -5,24 +5,13 @@ from typing import Any
 
 import pytest
 
+from support.toolkits import add, arithmetic
 from toolcrib import RegisteredToolFunction, ToolGroup, Toolkit
-
-
-def add(a: int, b: int = 0) -> int:
-    return a + b
-
-
-def multiply(a: int, b: int) -> int:
-    return a * b
 
 
 @pytest.fixture
 def toolkit() -> Toolkit:
-    toolkit = Toolkit()
-    toolkit.create_tool_group("maths", "Numbers.", active=True)
-    toolkit.register_tool_function(add)
-    toolkit.register_tool_function(multiply, "maths")
-    return toolkit
+    return arithmetic()
 
 
 def test_tools_and_groups_are_mappings_in_order(toolkit: Toolkit) -> None:

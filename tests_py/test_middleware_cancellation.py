@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from cancellable import KINDS
-from cancelling import cancelled_everywhere
-from layers import break_out, collecting, first_only, layered, passing, returning, waiting
-from streams import Numbers, block, needs_counting, read, timeout
+from support.cancellation import KINDS, cancelled_everywhere
+from support.middleware import break_out, collecting, first_only, layered, passing, returning, waiting
+from support.streams import Numbers, block, needs_counting, read, timeout
 from toolcrib import ToolResponse
 from toolcrib.middleware import NextHandler
 

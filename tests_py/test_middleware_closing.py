@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from layers import break_out, collecting, first_only, layered, logging, passing, returning, waiting
-from streams import block, read, texts
+from support.middleware import break_out, collecting, first_only, layered, logging, passing, returning, waiting
+from support.streams import block, read, texts
 from toolcrib import Toolkit, ToolResponse, ToolStream
 from toolcrib.middleware import NextHandler
 

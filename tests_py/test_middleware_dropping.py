@@ -6,8 +6,8 @@ import weakref
 from collections.abc import AsyncIterator
 from typing import Any
 
-from layers import layered, passing, waiting
-from streams import Numbers, block, python, toolkit
+from support.middleware import layered, passing, waiting
+from support.streams import Numbers, block, python, toolkit
 from toolcrib.middleware import NextHandler
 
 Chunks = AsyncIterator[Any]

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from layers import layered, logging, passing
-from streams import block, echo, read
+from support.middleware import layered, logging, passing
+from support.streams import block, echo, read
 from toolcrib import Toolkit, ToolStream
 from toolcrib.middleware import NextHandler
 

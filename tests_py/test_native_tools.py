@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from conftest import LoopFactory
-from streams import NOTE, block, needs_counting, python, read, texts, timeout, toolkit
+from support.loops import LoopFactory
+from support.streams import NOTE, block, needs_counting, python, read, texts, timeout, toolkit
+from support.tracing import Traces
 from toolcrib import NativeTool, Policy, Toolkit, ToolResponse, tools
 from toolcrib.errors import NativeToolError
-from traces import Traces
 
 QUICK = 0.01  # the shortest interval of reports
 LONG = 60

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from streams import python
+from support.streams import python
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from guarded import Shop, last
-from streams import block, read
+from support.policy import Shop
+from support.streams import block, last, read
 from toolcrib import ToolCall, Toolkit, ToolResponse
 from toolcrib.errors import DuplicateRuleError, InvalidRuleError
 from toolcrib.policy import Policy, Rule

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from guarded import Shop, answering, last
-from streams import block
+from support.policy import Shop, answering
+from support.streams import block, last
 from toolcrib import Approvals, Policy, Toolkit
 from toolcrib.policy import ApprovalRequest, Rule
 

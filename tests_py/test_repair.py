@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import pytest
 
-from streams import read, toolkit
+from support.streams import read, toolkit
 from toolcrib import ToolCall, Toolkit, ToolResponse
 from toolcrib.blocks import TextBlock
 from toolcrib.policy import Policy, Rule

@@ -15,7 +15,7 @@ import pytest
 from pydantic import BaseModel, Field
 from typing_extensions import Doc
 
-from schema_oracle import described
+from support.schema.oracle import described
 from toolcrib import errors
 
 Alias = list[int]

@@ -10,8 +10,8 @@ from typing import Any
 import anyio
 import pytest
 
-from conftest import LoopFactory
-from streams import Numbers, block, echo, read, texts, toolkit
+from support.loops import LoopFactory
+from support.streams import Numbers, block, echo, read, texts, toolkit
 from toolcrib import ToolResponse, ToolStream
 
 

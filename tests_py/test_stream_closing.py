@@ -7,8 +7,8 @@ import warnings
 
 import pytest
 
-from conftest import LoopFactory
-from streams import Numbers, block, echo, python, read, texts, toolkit
+from support.loops import LoopFactory
+from support.streams import Numbers, block, echo, python, read, texts, toolkit
 
 
 @pytest.mark.parametrize("kind", ["numbers", "endless", "plain"])

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from conftest import LoopFactory
-from streams import block, read, texts, toolkit
+from support.loops import LoopFactory
+from support.streams import block, read, texts, toolkit
 
 
 class PanicException(BaseException):

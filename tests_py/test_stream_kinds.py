@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from conftest import LoopFactory
-from streams import block, texts, toolkit
+from support.loops import LoopFactory
+from support.streams import block, texts, toolkit
 
 
 def function(a: int, b: int = 2) -> int:

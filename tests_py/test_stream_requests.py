@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from streams import block, read, texts, toolkit
+from support.streams import block, read, texts, toolkit
 from toolcrib import Toolkit
 
 

@@ -13,8 +13,8 @@ from typing import Any
 import pydantic
 import pytest
 
-from conftest import LoopFactory
-from streams import block, read, texts, toolkit
+from support.loops import LoopFactory
+from support.streams import block, read, texts, toolkit
 from toolcrib import ToolResponse
 
 

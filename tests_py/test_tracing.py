@@ -10,10 +10,10 @@ import pytest
 from opentelemetry import trace
 from opentelemetry.trace import SpanKind, StatusCode
 
-from conftest import LoopFactory
-from streams import block, read, texts, toolkit
+from support.loops import LoopFactory
+from support.streams import block, read, texts, toolkit
+from support.tracing import Traces, attributes, tools_with_spans
 from toolcrib import Toolkit, ToolResponse
-from traces import Traces, attributes, tools_with_spans
 
 
 @pytest.fixture

@@ -11,10 +11,10 @@ import pytest
 from opentelemetry import trace
 from opentelemetry.trace import StatusCode
 
-from conftest import LoopFactory
-from streams import block, read, toolkit
+from support.loops import LoopFactory
+from support.streams import block, read, toolkit
+from support.tracing import Traces, attributes, tools_with_spans
 from toolcrib import Toolkit
-from traces import Traces, attributes, tools_with_spans
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from streams import python
+from support.streams import python
 
 PROGRAM = """
     import asyncio, os, time

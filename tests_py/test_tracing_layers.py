@@ -5,10 +5,10 @@ from typing import Any
 
 from opentelemetry.trace import StatusCode
 
-from streams import block, texts
+from support.streams import block, texts
+from support.tracing import Traces, attributes, tools_with_spans
 from toolcrib import ToolResponse
 from toolcrib.middleware import NextHandler, mark_last
-from traces import Traces, attributes, tools_with_spans
 
 
 async def test_middlewares_are_inside_the_one_span_of_their_call(traces: Traces) -> None:

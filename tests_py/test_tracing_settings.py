@@ -9,9 +9,9 @@ import pytest
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 
 import toolcrib
-from streams import block, python, read, texts, toolkit
+from support.streams import block, python, read, texts, toolkit
+from support.tracing import Traces, attributes, tools_with_spans
 from toolcrib import Toolkit, ToolResponse, tracing
-from traces import Traces, attributes, tools_with_spans
 
 
 @pytest.fixture
@@ -175,7 +175,7 @@ def test_a_provider_that_is_set_late_is_noticed_at_the_next_call() -> None:
             """
     from opentelemetry import trace
     call()
-    from traces import Traces
+    from support.tracing import Traces
     traces = Traces()
     call()
     trace.set_tracer_provider(traces.provider)
@@ -210,7 +210,7 @@ def test_a_disabled_sdk_is_left_alone() -> None:
         run(
             """
     from opentelemetry import trace
-    from traces import Traces
+    from support.tracing import Traces
     traces = Traces()
     trace.set_tracer_provider(traces.provider)
     call()

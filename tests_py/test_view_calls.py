@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from guarded import Shop, answering, last
-from streams import block, echo, read, texts, toolkit
-from test_events import heard
+from support.events import record_events
+from support.policy import Shop, answering
+from support.streams import block, echo, last, read, texts, toolkit
 from toolcrib import RegisteredToolFunction, Toolkit, ToolResponse
 from toolcrib.policy import Policy, Rule
 
@@ -100,7 +100,7 @@ async def test_a_task_in_the_background_belongs_to_the_toolkit_of_the_view() -> 
 async def test_the_caller_of_a_view_is_who_is_judged_and_heard() -> None:
     approve, asked = answering("once")
     shop = Shop(policy=Policy([Rule("deny", caller="eve"), Rule("ask", caller="b*")]), approver=approve)
-    events = heard(shop.kit)
+    events = record_events(shop.kit)
 
     callers = ("eve", "ann", "bob", "eve", None)
     codes = [(await shop.kit.view(caller=caller).call("look", path="a")).code for caller in callers]
@@ -134,7 +134,7 @@ async def test_a_tool_of_a_view_is_called_for_its_caller_and_only_while_it_is_sh
     ann, bob = kit.view(caller="ann"), kit.view(caller="bob")
     tools = [bob.tools["work"], dict(ann.tools.items())["work"], ann.tools["work"]]
     shown: list[str] = []
-    events = heard(kit)
+    events = record_events(kit)
 
     codes = [(await read(await tool.call(arguments={"name": "a"})))[-1].code for tool in tools]
     await read(await bob.tools["work"].call(arguments={"name": "b"}, stream_print=lambda it: shown.append(it.text)))

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from streams import read, texts, toolkit
+from support.streams import read, texts, toolkit
 from toolcrib import ToolCall, Toolkit, ToolResponse
 
 ARGUMENTS = {"city": "Bern", "days": 3}

@@ -7,21 +7,14 @@ from typing import Any
 
 import pytest
 
+from support.waiting import UNBOUNDED_HANG, turns
 from toolcrib import Toolkit
-
-UNBOUNDED_HANG = 30.0
 
 
 def stream_of(tool: Callable[..., Any], run_in: Any = "thread") -> Any:
     toolkit = Toolkit()
     toolkit.register_tool_function(tool, func_name="tool", run_in=run_in)
     return toolkit.call_tool_function({"type": "tool_use", "id": "1", "name": "tool", "input": {}})
-
-
-async def turns(count: int = 20) -> None:
-    """Let the loop and the worker threads do what they would do."""
-    for _ in range(count):
-        await asyncio.sleep(0.001)
 
 
 @pytest.mark.parametrize("read", [1, 40])
@@ -66,7 +59,7 @@ def test_aclose_waits_for_a_finally_block_that_blocks() -> None:
         closing = asyncio.ensure_future(stream.aclose())
         while not entered.is_set():
             await asyncio.sleep(0.001)
-        await turns()
+        await turns(20, pause=0.001)
         assert not closing.done()
 
         release.set()
@@ -95,7 +88,7 @@ def test_aclose_waits_for_a_generator_that_is_busy() -> None:
         stream = stream_of(busy)
         await stream.__anext__()
         closing = asyncio.ensure_future(stream.aclose())
-        await turns()
+        await turns(20, pause=0.001)
         assert not closing.done()
 
         release.set()
@@ -123,7 +116,7 @@ def test_a_busy_generator_that_fails_before_it_is_closed_has_ended() -> None:
         stream = stream_of(busy)
         await stream.__anext__()
         closing = asyncio.ensure_future(stream.aclose())
-        await turns(3)
+        await turns(3, pause=0.001)
 
         release.set()
 
@@ -144,7 +137,7 @@ def test_a_generator_that_was_never_read_never_starts(run_in: str) -> None:
         stream = stream_of(tool, run_in)
 
         await stream.aclose()
-        await turns(3)
+        await turns(3, pause=0.001)
 
     asyncio.run(main())
     assert ran == []

@@ -750,6 +750,7 @@ class NativeTool:
     def __reduce__(self) -> tuple[Any, ...]: ...
 
 def _native_tool(name: str) -> NativeTool: ...
+
 @final
 class RegisteredToolFunction:
     """A tool in a toolkit.

@@ -3,9 +3,9 @@
 import asyncio
 from functools import partial
 
-from scripted import ScriptedModel, ask, say
-from tools import Counter, add, count, deferred, fail, fail_later, greet, spell, text
-from transcript import MakeToolkit, Scene, Transcript, both
+from support.agentscope.scripted import ScriptedModel, ask, say
+from support.agentscope.tools import Counter, add, count, deferred, fail, fail_later, greet, spell, text
+from support.agentscope.transcript import MakeToolkit, Scene, Transcript, both
 
 
 async def test_tools_of_every_kind_answer_alike() -> None:

@@ -1,9 +1,10 @@
 """An agent of AgentScope's switches groups with the meta tool and keeps a plan in its notebook."""
 
 from agentscope.plan import PlanNotebook
-from scripted import ScriptedModel, ask, say
-from tools import add, greet, spell
-from transcript import MakeToolkit, Scene, Transcript, both
+
+from support.agentscope.scripted import ScriptedModel, ask, say
+from support.agentscope.tools import add, greet, spell
+from support.agentscope.transcript import MakeToolkit, Scene, Transcript, both
 
 PLAN = {
     "name": "Bake",

@@ -4,9 +4,10 @@ import asyncio
 from collections.abc import AsyncGenerator
 
 from agentscope.tool import ToolResponse
-from scripted import ScriptedModel, ask, say
-from tools import text
-from transcript import MakeToolkit, Scene, Transcript, both
+
+from support.agentscope.scripted import ScriptedModel, ask, say
+from support.agentscope.tools import text
+from support.agentscope.transcript import MakeToolkit, Scene, Transcript, both
 
 
 async def interrupted(make: MakeToolkit, tool: object, is_reached: asyncio.Event) -> Transcript:

@@ -3,9 +3,10 @@
 from typing import Literal
 
 from pydantic import BaseModel, Field
-from scripted import ScriptedModel, ask, say
-from tools import add
-from transcript import MakeToolkit, Scene, Transcript, both
+
+from support.agentscope.scripted import ScriptedModel, ask, say
+from support.agentscope.tools import add
+from support.agentscope.transcript import MakeToolkit, Scene, Transcript, both
 
 
 class City(BaseModel):

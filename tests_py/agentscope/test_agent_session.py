@@ -4,10 +4,10 @@ import json
 from pathlib import Path
 
 from agentscope.session import JSONSession
-from scripted import ScriptedModel, ask, say
-from tools import greet, spell
-from transcript import MakeToolkit, Scene, Transcript, both
 
+from support.agentscope.scripted import ScriptedModel, ask, say
+from support.agentscope.tools import greet, spell
+from support.agentscope.transcript import MakeToolkit, Scene, Transcript, both
 from toolcrib.compat.agentscope import Toolkit
 
 

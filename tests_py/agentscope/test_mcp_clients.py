@@ -13,7 +13,7 @@ from agentscope.tool import Toolkit as AgentScopeToolkit
 from toolcrib import errors
 from toolcrib.compat.agentscope import Toolkit
 
-SERVER = str(Path(__file__).with_name("mcp_server.py"))
+SERVER = str(Path(__file__).parent.parent / "support" / "agentscope" / "mcp_server.py")
 
 
 @asynccontextmanager

@@ -7,8 +7,8 @@ from typing import Any
 
 from agentscope.tool import Toolkit as AgentScopeToolkit
 from agentscope.tool import ToolResponse
-from tools import add, fail, greet, spell, text
 
+from support.agentscope.tools import add, fail, greet, spell, text
 from toolcrib.compat.agentscope import Toolkit
 
 TASK = re.compile(r"[A-Za-z0-9]{22}")

@@ -171,6 +171,8 @@ fn prop_time_grows_with_the_length() {
             .collect();
 
         println!("{name:20} {:8.1} {:8.1} {:8.1} {:8.1} ms", times[0], times[1], times[2], times[3]);
+        // Eight times the length: linear time grows by 8, quadratic time by 64.
+        assert!(times[3] < 24.0 * times[0].max(1.0), "{name}: {times:.1?} ms");
     }
 }
 

@@ -1,6 +1,6 @@
 """Functions and the models that extend them: what AgentScope makes of them is in `tests/data/extended_cases.json`.
 
-Run this file with an interpreter that has AgentScope to record that anew: `python tests_py/extended_models.py`.
+Run this file with an interpreter that has AgentScope to record that anew: `python tests_py/support/extended_models.py`.
 """
 
 # Annotations stay objects here: AgentScope does not understand those that are strings.
@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Optional, Union
 
 from pydantic import BaseModel, ConfigDict, Field
 
-CASES = Path(__file__).parent.parent / "tests" / "data" / "extended_cases.json"
+CASES = Path(__file__).parent.parent.parent / "tests" / "data" / "extended_cases.json"
 
 
 class Point(BaseModel):

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
-from streams import block, read
+from support.streams import block, read
 from toolcrib import Toolkit
 
 
@@ -13,12 +13,6 @@ async def start(kit: Toolkit, name: str, /, **arguments: Any) -> str:
     (answer,) = await read(kit.call_tool_function(block(name, **arguments)))
     assert answer.ok, answer
     return answer.text.split("Task ID: ")[1].split(".")[0]
-
-
-async def turns(count: int = 5) -> None:
-    """Let everything go on that can."""
-    for _ in range(count):
-        await asyncio.sleep(0)
 
 
 class Slow:

@@ -12,8 +12,8 @@ from agentscope.agent import ReActAgent
 from agentscope.formatter import OpenAIChatFormatter
 from agentscope.message import Msg
 from agentscope.tool import Toolkit as AgentScopeToolkit
-from scripted import ScriptedModel
 
+from support.agentscope.scripted import ScriptedModel
 from toolcrib.compat.agentscope import Toolkit as OurToolkit
 
 MakeToolkit: TypeAlias = Callable[..., Any]

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from pydantic import ConfigDict, Field, create_model
 from typing_extensions import NotRequired, Required, Self, TypedDict
 
-import schema_models as models
+from support.schema import models
 
 T = TypeVar("T")
 

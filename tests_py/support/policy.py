@@ -6,8 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
-from streams import read
-from toolcrib import Toolkit, ToolResponse
+from toolcrib import Toolkit
 
 
 class Shop:
@@ -46,11 +45,6 @@ class Shop:
         for number in range(to):
             await asyncio.sleep(0)
             yield str(number)
-
-
-async def last(stream: Any) -> ToolResponse:
-    """The last response of a stream."""
-    return (await read(stream))[-1]
 
 
 def answering(answer: Any) -> tuple[Callable[[Any], Any], list[Any]]:

@@ -42,6 +42,16 @@ async def texts(stream: AsyncIterable[ToolResponse]) -> list[str]:
     return [response.text async for response in stream]
 
 
+async def last(stream: AsyncIterable[ToolResponse]) -> ToolResponse:
+    """The last response of a stream."""
+    return (await read(stream))[-1]
+
+
+def text_response(words: str, *, is_last: bool = True) -> ToolResponse:
+    """A response of one text block."""
+    return ToolResponse([{"type": "text", "text": words}], is_last=is_last)
+
+
 def toolkit(*tools: Any, errors: Any = "respond", run_in: Any = "inline", **options: Any) -> Toolkit:
     """A toolkit with tools that are all registered with the same options."""
     kit = Toolkit(errors=errors, run_in=run_in)
