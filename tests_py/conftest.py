@@ -21,7 +21,7 @@ settings.register_profile(
     "toolcrib",
     max_examples=PROPERTY_CASES,
     deadline=None,
-    # CI tries the same cases each time, so that a change fails for what it changed; everyone else tries new ones.
+    # CI tries the same cases each time, so that a change fails for what it changed; other runs try new ones.
     derandomize="CI" in os.environ,
     # A busy machine is no reason to fail.
     suppress_health_check=[HealthCheck.too_slow],

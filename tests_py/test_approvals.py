@@ -40,7 +40,7 @@ async def test_an_approver_is_shown_what_will_run() -> None:
     ]
 
 
-async def test_an_approver_is_told_which_rule_asks_and_who_calls() -> None:
+async def test_an_approver_receives_the_rule_and_the_caller() -> None:
     approve, asked = answering(True)
     shop = Shop(approver=approve, policy=Policy([Rule("ask", tool="look", id="careful", reason="be careful")]))
 
@@ -209,7 +209,7 @@ async def test_always_is_about_that_name_and_that_caller_alone() -> None:
     assert [(request.tool, request.caller) for request in asked] == [("x*", "a*"), ("xyz", "a*"), ("x*", "ab")]
 
 
-async def test_always_is_for_a_call_of_nobody_if_it_was_given_for_one() -> None:
+async def test_always_holds_for_calls_without_a_caller_if_it_was_given_for_one() -> None:
     approve, asked = answering("always")
     shop = Shop(approver=approve)
 
@@ -298,7 +298,7 @@ async def test_always_that_cannot_be_saved_runs_and_says_so(tmp_path: Path, capl
     assert "cannot be saved" in caplog.text
 
 
-async def test_a_no_is_told_to_the_model() -> None:
+async def test_a_denial_is_reported_to_the_model() -> None:
     approve, _ = answering(Approval("no", reason="not on a Friday"))
     shop = Shop(approver=approve)
 
@@ -547,7 +547,7 @@ async def test_headless_is_a_no_at_once() -> None:
     assert (response.code, asked, shop.ran) == ("denied", [], [])
 
 
-async def test_listeners_hear_of_the_question_and_of_the_answer() -> None:
+async def test_events_report_the_question_and_the_answer() -> None:
     approve, _ = answering(Approval("once", by="ada"))
     shop = Shop(approver=approve)
     events = record_events(shop.kit)
@@ -560,7 +560,7 @@ async def test_listeners_hear_of_the_question_and_of_the_answer() -> None:
     assert (events[2].data["decision"], events[2].data["answer"], events[2].data["by"]) == ("allow", "once", "ada")
 
 
-async def test_listeners_hear_of_a_denial_by_a_rule_without_a_question() -> None:
+async def test_events_report_a_denial_by_a_rule_without_a_question() -> None:
     shop = Shop(policy=Policy([Rule("deny", tool="look", id="no")]))
     events = record_events(shop.kit)
 
@@ -615,7 +615,7 @@ def test_what_makes_no_sense_is_refused() -> None:
     ("answer", "found"),
     [(None, "not an answer: None; "), (3, "an object of type int; "), ("cancel_all", '"cancel_all"; ')],
 )
-async def test_what_is_no_answer_is_told_as_what_it_is(answer: Any, found: str) -> None:
+async def test_an_invalid_answer_is_reported_as_invalid(answer: Any, found: str) -> None:
     shop = Shop()
     metadata = (await shop.kit.call("remove", path="a")).metadata
     assert metadata is not None

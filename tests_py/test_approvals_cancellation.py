@@ -132,7 +132,7 @@ async def test_a_stream_that_is_dropped_while_it_waits_gives_the_question_up() -
     assert (approver.entered, approver.left, shop.ran) == (1, 1, [])
 
 
-async def test_closing_is_for_streams_that_nobody_waits_for() -> None:
+async def test_a_stream_that_a_task_waits_for_cannot_be_closed() -> None:
     approver = Slow(10**9)
     shop = Shop(approver=approver)
     stream = shop.kit.call_tool_function(block("remove", path="a"))
@@ -163,7 +163,7 @@ async def test_an_exception_that_is_thrown_in_ends_the_question() -> None:
     assert (caught.value.value.code, shop.ran) == ("failed", [])
 
 
-async def test_a_cancelled_question_is_heard_and_has_no_result() -> None:
+async def test_a_cancelled_question_is_emitted_and_has_no_result() -> None:
     shop = Shop(approver=Slow(10**9))
     events = record_events(shop.kit)
 

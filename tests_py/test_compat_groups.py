@@ -94,7 +94,7 @@ def test_a_tool_outlives_a_group_that_tried_to_steal_it() -> None:
 
 
 @pytest.mark.parametrize("tools", [None, "x", 3, {"a": 1}])
-def test_tools_that_are_no_list_leave_the_group_as_it_was(tools: Any) -> None:
+def test_tools_that_are_not_a_list_leave_the_group_unchanged(tools: Any) -> None:
     manager = ToolGroupManager()
     before = manager.getGroup("workspace")
 

@@ -1,4 +1,4 @@
-"""What can be heard of calls: which events there are, in which order, what they say; and listening hurts nobody."""
+"""Events of calls: their types, order and data; handlers never affect a call."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ async def taken(events: EventStream, count: int) -> list[Event]:
     return [await anext(events) for _ in range(count)]
 
 
-async def test_a_call_is_heard_from_its_start_to_its_end() -> None:
+async def test_a_call_emits_events_from_its_start_to_its_end() -> None:
     kit = toolkit(Numbers().numbers)
     events = record_events(kit)
 
@@ -68,7 +68,7 @@ async def test_middlewares_do_not_multiply_events() -> None:
     assert event_types(events) == ["call_start", "chunk", "call_end"]
 
 
-async def test_a_tool_that_is_called_by_itself_is_heard_too() -> None:
+async def test_a_tool_that_is_called_directly_emits_events_too() -> None:
     kit = toolkit(echo)
     events = record_events(kit)
 
@@ -139,7 +139,7 @@ async def test_a_cancelled_call_has_its_end() -> None:
     assert events[-1].data["outcome"] == "cancelled"
 
 
-async def test_secrets_are_not_heard() -> None:
+async def test_secrets_are_not_in_events() -> None:
     kit = Toolkit(run_in="inline")
 
     def login(user: str, password: str) -> str:
@@ -165,7 +165,7 @@ async def test_secrets_are_not_heard() -> None:
     ],
 )
 @pytest.mark.parametrize("permission", ["auto", "confirm"])
-async def test_secrets_are_not_heard_however_they_came(sent: dict[str, Any], permission: Any) -> None:
+async def test_secrets_are_not_in_events_however_they_were_passed(sent: dict[str, Any], permission: Any) -> None:
     def login(user: str, password: str) -> str:
         return f"hello {user}"
 
@@ -175,8 +175,8 @@ async def test_secrets_are_not_heard_however_they_came(sent: dict[str, Any], per
 
     responses = await read(kit.call_tool_function({"type": "tool_use", "id": "1", "name": "login", "input": sent}))
 
-    told = [(event.data, getattr(event.data.get("response"), "metadata", None)) for event in events]
-    assert "HUNTER2" not in repr(told)
+    reported = [(event.data, getattr(event.data.get("response"), "metadata", None)) for event in events]
+    assert "HUNTER2" not in repr(reported)
     assert "HUNTER2" not in "".join(response.text for response in responses)
     assert events[0].data["arguments"]["user"] == "ada"
 
@@ -230,7 +230,7 @@ async def test_the_oldest_events_make_room_and_are_counted() -> None:
     assert event_types(await taken(events, 2)) == ["chunk", "call_end"]
 
 
-async def test_closing_ends_the_iterator_for_whoever_waits() -> None:
+async def test_closing_ends_the_iterator_for_waiting_tasks() -> None:
     kit = toolkit(echo)
     events = kit.events()
 
@@ -244,7 +244,7 @@ async def test_closing_ends_the_iterator_for_whoever_waits() -> None:
         await anext(events)
 
 
-async def test_an_event_is_not_lost_with_whoever_was_cancelled() -> None:
+async def test_an_event_is_not_lost_when_a_waiting_task_is_cancelled() -> None:
     kit = toolkit(echo)
     events = kit.events(["call_start"])
 
@@ -285,11 +285,11 @@ async def test_what_one_listener_does_to_an_event_no_other_sees() -> None:
     spoil((await taken(queues[0], 1))[0])
 
     assert response.text == "a"
-    told = [events[0], *(await taken(queues[1], 1))]
-    assert [event.data["arguments"] for event in told] == [{"text": "a"}, {"text": "a"}]
+    reported = [events[0], *(await taken(queues[1], 1))]
+    assert [event.data["arguments"] for event in reported] == [{"text": "a"}, {"text": "a"}]
 
 
-async def test_arguments_that_hold_themselves_are_heard_as_such() -> None:
+async def test_cyclic_arguments_stay_cyclic_in_events() -> None:
     kit = toolkit(echo)
     events = record_events(kit)
     endless: dict[str, Any] = {"text": "a"}
@@ -297,9 +297,9 @@ async def test_arguments_that_hold_themselves_are_heard_as_such() -> None:
 
     await read(kit.call_tool_function(block("echo", **endless)))
 
-    told = events[0].data["arguments"]
-    assert told["one"] is told["other"]
-    assert told["one"][0]["one"] is told["one"] is not endless["one"]
+    reported = events[0].data["arguments"]
+    assert reported["one"] is reported["other"]
+    assert reported["one"][0]["one"] is reported["one"] is not endless["one"]
 
 
 async def test_taking_a_subscription_back_ends_it() -> None:
@@ -329,7 +329,7 @@ async def test_an_asynchronous_handler_runs_beside_the_call() -> None:
     assert await done == "call_end"
 
 
-async def test_handlers_that_fail_hurt_nobody(caplog: pytest.LogCaptureFixture) -> None:
+async def test_handlers_that_fail_affect_neither_calls_nor_other_handlers(caplog: pytest.LogCaptureFixture) -> None:
     kit = toolkit(echo)
 
     def bad(event: Event) -> None:
@@ -384,7 +384,7 @@ def test_a_toolkit_whose_handler_knows_it_can_be_collected() -> None:
     assert gone() is None
 
 
-async def test_an_iterator_that_nobody_holds_listens_no_more() -> None:
+async def test_an_unreferenced_iterator_is_unsubscribed() -> None:
     kit = toolkit(echo)
     events: EventStream | None = kit.events()
 

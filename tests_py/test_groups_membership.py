@@ -351,7 +351,7 @@ def test_a_roster_keeps_groups_that_share_names() -> None:
 
 
 @pytest.mark.parametrize("wrong", [None, "x", {}, {"tools": "x"}, {"tools": None}, {"tools": [], "description": 3}, []])
-def test_a_roster_refuses_what_is_no_group(wrong: Any) -> None:
+def test_a_roster_refuses_invalid_groups(wrong: Any) -> None:
     roster = ToolRoster()
     roster.register("g", {"tools": [definition("a")]})
 
@@ -361,7 +361,7 @@ def test_a_roster_refuses_what_is_no_group(wrong: Any) -> None:
     assert roster.tool_names() == ["a"]
 
 
-def test_a_roster_refuses_what_is_no_json() -> None:
+def test_a_roster_refuses_invalid_json() -> None:
     broken = definition("a")
     broken["function"]["extra"] = object()
 

@@ -1,4 +1,4 @@
-"""Subinterpreters: the package is the main interpreter's, and any other one is told so at once."""
+"""Subinterpreters: the package is the main interpreter's, and importing it in another one raises."""
 
 import textwrap
 

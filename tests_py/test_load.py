@@ -24,14 +24,14 @@ FORKS = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
 async def test_ten_thousand_calls_in_flight_keep_apart_and_small(kind: str) -> None:
     count = 10_000
     arrived = 0
-    everybody = asyncio.Event()
+    all_arrived = asyncio.Event()
 
     async def meet() -> None:
         nonlocal arrived
         arrived += 1
         if arrived == count:
-            everybody.set()
-        await everybody.wait()
+            all_arrived.set()
+        await all_arrived.wait()
 
     async def coroutine(number: int) -> str:
         await meet()

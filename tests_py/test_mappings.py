@@ -36,7 +36,7 @@ def test_a_mapping_is_asked_by_name(toolkit: Toolkit) -> None:
 
 
 @pytest.mark.parametrize("key", [None, 3, b"add", ("add",), "\ud800", "add\0", "ADD"])
-def test_a_mapping_does_not_contain_what_is_no_name(toolkit: Toolkit, key: Any) -> None:
+def test_a_mapping_does_not_contain_invalid_names(toolkit: Toolkit, key: Any) -> None:
     assert key not in toolkit.tools
     assert key not in toolkit.groups
     assert toolkit.tools.get(key, "nothing") == "nothing"

@@ -44,7 +44,7 @@ async def forever() -> None:
 @needs_counting
 @pytest.mark.parametrize("middleware", [passing, first_only, break_out])
 @pytest.mark.parametrize("short", [False, True])
-async def test_the_interruption_is_told_once_and_the_task_is_cancelled(middleware: Any, short: bool) -> None:
+async def test_the_interruption_is_reported_once_and_the_task_is_cancelled(middleware: Any, short: bool) -> None:
     got: list[ToolResponse] = []
     kit = layered(forever, middleware)
 

@@ -1,4 +1,4 @@
-"""Layered calls that nobody ends: dropped, caught in a cycle, left to a loop that shuts down."""
+"""Layered calls that are never finished: dropped, caught in a cycle, left to a loop that shuts down."""
 
 import asyncio
 import gc

@@ -18,15 +18,15 @@ def ask(kit: Toolkit) -> ToolStream:
 
 
 @pytest.mark.parametrize(
-    ("passed", "told"),
+    ("passed", "message"),
     [({"user": "ann"}, "'user'"), ({"tool_call": 5}, "mapping"), ({"tool_call": None}, "'tool_call'")],
 )
-async def test_what_the_tool_cannot_take_is_a_type_error(passed: dict[str, Any], told: str) -> None:
+async def test_what_the_tool_cannot_take_is_a_type_error(passed: dict[str, Any], message: str) -> None:
     async def wrong(kwargs: dict[str, Any], next_handler: NextHandler) -> ToolStream:
         merged = {**kwargs, **passed}
         return next_handler(**{name: value for name, value in merged.items() if value is not None})
 
-    with pytest.raises(TypeError, match=told):
+    with pytest.raises(TypeError, match=message):
         await read(ask(layered(echo, wrong, errors="raise")))
 
 

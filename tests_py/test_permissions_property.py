@@ -196,7 +196,7 @@ def misspelt(chance: random.Random, name: str) -> str:
 
 @pytest.mark.hypothesis
 @pytest.mark.timeout(120 + CASES // 200)
-def test_no_name_is_mended_into_a_preset_or_a_hidden_parameter() -> None:
+def test_no_name_is_repaired_into_a_preset_or_a_hidden_parameter() -> None:
     ran = 0
 
     for seed in range(CASES // CALLS_OF_A_TOOL // 3 + 1):

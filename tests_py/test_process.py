@@ -1,4 +1,4 @@
-"""Tools that run in a child process, which ends with the call when nobody waits for it any more."""
+"""Tools that run in a child process, which ends when its call is cancelled."""
 
 import asyncio
 import os

@@ -211,7 +211,7 @@ print(len(answers), len(set(answers)))
     assert (done.stdout, done.stderr) == ("3 1\n", "")
 
 
-def test_a_supervisor_that_is_told_to_end_takes_its_tool_along(file: Path) -> None:
+def test_a_supervisor_that_is_terminated_ends_its_tool(file: Path) -> None:
     async def main() -> str | None:
         toolkit = process_toolkit(process_tools.stay_with)
         call = asyncio.ensure_future(toolkit.call("stay_with", mode=MODES[-1], file=str(file)))

@@ -142,7 +142,7 @@ def test_a_role_that_is_added_has_a_record() -> None:
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}[+-]\d\d:\d\d", role.details["createdAt"])
 
 
-def test_what_is_wrong_with_a_role_is_told() -> None:
+def test_invalid_changes_of_roles_raise() -> None:
     kept = roles(Role("reader", "", []))
 
     with pytest.raises(errors.DuplicateRoleError):
@@ -264,7 +264,7 @@ def test_the_records_that_are_roles_can_be_had_without_the_others(tmp_path: Path
     assert list(kept) == ["a"]
 
 
-def test_a_missing_file_and_a_missing_folder_are_told(tmp_path: Path) -> None:
+def test_a_missing_file_and_a_missing_folder_are_reported(tmp_path: Path) -> None:
     with pytest.raises(errors.MissingFileError):
         Roles().load(tmp_path / "none.json")
     with pytest.raises(errors.MissingFileError):

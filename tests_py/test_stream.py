@@ -87,7 +87,7 @@ async def test_anext_of_an_exhausted_stream_gives_the_default() -> None:
     assert await anext(stream, None) is None
 
 
-async def test_the_end_is_told_where_the_step_is_awaited() -> None:
+async def test_the_end_is_raised_where_the_step_is_awaited() -> None:
     stream = toolkit(echo).call_tool_function(block("echo", text="x"))
     await read(stream)
 

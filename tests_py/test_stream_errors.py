@@ -1,4 +1,4 @@
-"""What becomes of errors: answered, raised, or as AgentScope does it, by kind of tool and moment of the error."""
+"""Handling of errors: answered, raised, or as AgentScope does it, by kind of tool and moment of the error."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator

@@ -208,7 +208,7 @@ async def test_a_partial_is_never_changed() -> None:
 
 
 @pytest.mark.parametrize("run_in", ["inline", "thread"])
-async def test_synchronous_code_runs_where_it_was_told_to(run_in: str) -> None:
+async def test_synchronous_code_runs_where_run_in_says(run_in: str) -> None:
     def whereabouts() -> bool:
         return threading.current_thread() is threading.main_thread()
 

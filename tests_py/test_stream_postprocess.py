@@ -1,4 +1,4 @@
-"""Postprocess functions: what they are given, what they may answer, and what becomes of their errors."""
+"""Postprocess functions: what they are given, what they may answer, and how their errors are handled."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator

@@ -1,4 +1,4 @@
-"""`timeout=`: the time a tool may spend; what it does to the tool, to the task and to whoever cancels meanwhile."""
+"""`timeout=`: the time a tool may spend; its effect on the tool, on the task and on a cancellation at the same time."""
 
 import asyncio
 import contextlib
@@ -159,8 +159,8 @@ async def test_a_call_that_ends_in_time_is_not_cancelled_later() -> None:
     assert requests() == 0
 
 
-@pytest.mark.skipif(not COUNTS_REQUESTS, reason="before 3.11 nobody can tell the two requests apart")
-@pytest.mark.parametrize("first", ["the deadline", "somebody else"])
+@pytest.mark.skipif(not COUNTS_REQUESTS, reason="before 3.11 the two requests cannot be distinguished")
+@pytest.mark.parametrize("first", ["the deadline", "the caller"])
 async def test_a_cancellation_from_outside_wins_over_the_deadline(first: str) -> None:
     seen = asyncio.Event()
 

@@ -97,7 +97,7 @@ async def test_a_task_in_the_background_belongs_to_the_toolkit_of_the_view() -> 
     assert (await shop.kit.wait_task(response.metadata["task_id"])).text == "saw a"
 
 
-async def test_the_caller_of_a_view_is_who_is_judged_and_heard() -> None:
+async def test_rules_and_events_see_the_caller_of_a_view() -> None:
     approve, asked = answering("once")
     shop = Shop(policy=Policy([Rule("deny", caller="eve"), Rule("ask", caller="b*")]), approver=approve)
     events = record_events(shop.kit)
@@ -110,7 +110,7 @@ async def test_the_caller_of_a_view_is_who_is_judged_and_heard() -> None:
     assert {event.caller for event in events} == {"eve", "ann", "bob", None}
 
 
-async def test_what_is_remembered_for_nobody_is_not_for_somebody() -> None:
+async def test_a_decision_without_a_caller_is_not_reused_for_a_named_caller() -> None:
     shop = Shop(policy=Policy([Rule("deny", caller="*")]))
     view = shop.kit.view(caller="ann")
 
@@ -203,7 +203,7 @@ async def test_a_call_keeps_its_view_alive() -> None:
 
 
 @pytest.mark.parametrize("call", [3, None, ["look"]])
-def test_what_is_no_call_is_refused(call: Any) -> None:
+def test_an_invalid_call_is_refused(call: Any) -> None:
     view = Shop().kit.view()
 
     with pytest.raises(TypeError):

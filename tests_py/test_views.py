@@ -77,7 +77,7 @@ def test_what_a_view_does_not_show_looks_as_if_it_were_not_there(name: str) -> N
 
 
 @pytest.mark.parametrize("name", [3, None, b"drill", "\ud800", ["drill"]])
-def test_what_is_no_name_is_not_in_a_view(name: Any) -> None:
+def test_an_invalid_name_is_not_in_a_view(name: Any) -> None:
     assert name not in workshop().view()
 
 
@@ -302,7 +302,7 @@ def test_what_any_view_lists_is_what_it_runs(seed: int) -> None:
         assert {name for name in [*names, "x"] if refusal(both, name) is None} == set(listed(both))
 
 
-def test_tags_choose_tools_and_are_no_groups() -> None:
+def test_tags_choose_tools_and_are_not_groups() -> None:
     toolkit = workshop()
     toolkit.register_tool_function(named_tool("cut"), tags=["sharp", "machines"])
     toolkit.register_tool_function(named_tool("scan"), "metal", groups=["office"], tags=["sharp"])

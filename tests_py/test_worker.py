@@ -1,4 +1,4 @@
-"""Tools that block run in threads of toolcrib's own; the loop hears of their results."""
+"""Tools that block run in threads of toolcrib's own; the loop receives their results."""
 
 import asyncio
 import contextvars
@@ -152,10 +152,10 @@ def test_tools_that_run_tools_do_not_wait_for_each_other_for_ever() -> None:
 
 
 def test_more_tools_block_at_once_than_there_are_core_threads() -> None:
-    everyone = threading.Barrier(60)
+    all_running = threading.Barrier(60)
 
     def meet() -> str:
-        everyone.wait(UNBOUNDED_HANG)
+        all_running.wait(UNBOUNDED_HANG)
         return "met"
 
     async def main() -> list[ToolResponse]:
@@ -224,7 +224,7 @@ def test_a_generator_that_is_given_up_is_closed_in_its_own_thread() -> None:
     assert all(began == ended for began, ended in ends)
 
 
-def test_a_generator_that_nobody_holds_is_closed_too() -> None:
+def test_an_unreferenced_generator_is_closed_too() -> None:
     ended = threading.Event()
 
     def forever() -> Iterator[str]:
@@ -272,7 +272,7 @@ def test_a_call_is_cancelled_while_its_tool_blocks() -> None:
 # Loops
 
 
-def test_uvloop_hears_of_results() -> None:
+def test_uvloop_receives_results() -> None:
     uvloop = pytest.importorskip("uvloop")
     loop = uvloop.new_event_loop()
     try:
@@ -288,7 +288,7 @@ class Readerless(asyncio.SelectorEventLoop):
         raise NotImplementedError
 
 
-def test_a_loop_without_readers_hears_of_results() -> None:
+def test_a_loop_without_readers_receives_results() -> None:
     loop = Readerless()
     try:
         assert loop.run_until_complete(answers(kit(echo), 200)) == [echo(value) for value in range(200)]

@@ -32,7 +32,7 @@ async def test_the_meta_tool_switches_groups_alike() -> None:
             say("done"),
         )
         scene = Scene(toolkit, model, enable_meta_tool=True)
-        await scene.tell("spell")
+        await scene.send("spell")
         scene.transcript.notes.append(toolkit.state_dict())
         scene.transcript.notes.append(toolkit.get_activated_notes())
         return await scene.finish()
@@ -51,7 +51,7 @@ async def test_a_wrong_switch_changes_nothing() -> None:
     model = ScriptedModel(ask(("reset_equipped_tools", {"words": "yes"})), say("done"))
     scene = Scene(toolkit, model, enable_meta_tool=True)
 
-    await scene.tell("switch")
+    await scene.send("switch")
 
     assert toolkit.state_dict() == {"active_groups": ["words"]}
     assert "should be a bool value" in str((await scene.finish()).memory)
@@ -68,7 +68,7 @@ async def plan(make: MakeToolkit, **options: bool) -> Transcript:
         say("done"),
     )
     scene = Scene(make(), model, plan_notebook=PlanNotebook(), **options)
-    await scene.tell("bake")
+    await scene.send("bake")
     return await scene.finish()
 
 

@@ -14,11 +14,11 @@ async def interrupted(make: MakeToolkit, tool: object, is_reached: asyncio.Event
     toolkit = make()
     toolkit.register_tool_function(tool)
     scene = Scene(toolkit, ScriptedModel(ask(("work", {})), say("what now?")))
-    reply = asyncio.create_task(scene.tell("work"))
+    reply = asyncio.create_task(scene.send("work"))
     await is_reached.wait()
     await scene.agent.interrupt()
     await asyncio.wait_for(reply, 20)
-    await scene.tell("go on")
+    await scene.send("go on")
     return await scene.finish()
 
 

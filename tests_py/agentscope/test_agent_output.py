@@ -38,8 +38,8 @@ async def test_structured_output_is_returned_alike_after_a_violation() -> None:
             say("just text"),
         )
         scene = Scene(toolkit, model)
-        await scene.tell("who is Ada?", structured_model=Person)
-        await scene.tell("thanks")
+        await scene.send("who is Ada?", structured_model=Person)
+        await scene.send("thanks")
         scene.transcript.notes.append(sorted(toolkit.tools))
         return await scene.finish()
 
@@ -56,8 +56,8 @@ async def test_another_model_takes_the_place_of_the_first_alike() -> None:
             [*say("and here"), *ask(("generate_response", {"name": "London"}))],
         )
         scene = Scene(make(), model)
-        await scene.tell("who?", structured_model=Person)
-        await scene.tell("where?", structured_model=City)
+        await scene.send("who?", structured_model=Person)
+        await scene.send("where?", structured_model=City)
         return await scene.finish()
 
     theirs, ours = await both(scenario)

@@ -57,7 +57,7 @@ async def test_tool_spans_hang_below_the_agent_and_say_the_same(spans: InMemoryS
             ask(("add", {"a": 1, "b": 2}), ("greet", {"name": "Ada"}), ("spell", {"word": "ab"})), say("done")
         )
         scene = Scene(toolkit, model)
-        await scene.tell("work")
+        await scene.send("work")
         finished = {span.context.span_id: span for span in spans.get_finished_spans() if span.context}
         for span in finished.values():
             if span.name.startswith("execute_tool"):
@@ -80,7 +80,7 @@ async def test_a_failing_tool_is_an_error_in_its_span(spans: InMemorySpanExporte
     toolkit.register_tool_function(fail)
     scene = Scene(toolkit, ScriptedModel(ask(("fail", {"reason": "so it is"})), say("done")))
 
-    await scene.tell("fail")
+    await scene.send("fail")
 
     (span,) = [span for span in spans.get_finished_spans() if span.name == "execute_tool fail"]
     assert not span.status.is_ok

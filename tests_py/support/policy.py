@@ -1,4 +1,4 @@
-"""What the tests of policy share: tools that remember what they did, and a way to see what a call came to."""
+"""Tools that need permission and record that they ran, and an approver with a fixed answer."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from toolcrib import Toolkit
 
 
 class Shop:
-    """A toolkit whose tools write down that they ran, with what."""
+    """A toolkit whose tools record that they ran, and their arguments."""
 
     def __init__(self, **options: Any) -> None:
         self.ran: list[Any] = []
@@ -31,7 +31,7 @@ class Shop:
 
         Args:
             path: Which.
-            force: Whether to ask nobody.
+            force: Whether to skip the question.
         """
         self.ran.append(("remove", path, force))
         return f"removed {path}"
@@ -48,7 +48,7 @@ class Shop:
 
 
 def answering(answer: Any) -> tuple[Callable[[Any], Any], list[Any]]:
-    """An approver that always says the same, and what it was asked."""
+    """An approver with a fixed answer, and the requests that it received."""
     asked: list[Any] = []
 
     async def approve(request: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What the tests of calls share: a block, reading a stream to its end, a program in a process of its own."""
+"""Calls and their streams: blocks, reading to the end, small tools, and programs in a process of their own."""
 
 import asyncio
 import os
@@ -22,7 +22,7 @@ timeout: Any = getattr(asyncio, "timeout", None)
 
 
 def requests() -> int:
-    """How often the current task has been asked to cancel; none where nobody counts."""
+    """The number of requests to cancel the current task; 0 where tasks do not count them."""
     task: Any = asyncio.current_task()
     return int(task.cancelling()) if COUNTS_REQUESTS else 0
 

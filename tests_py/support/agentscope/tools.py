@@ -23,7 +23,7 @@ def add(a: int, b: int) -> ToolResponse:
 
 
 async def greet(name: str, greeting: str = "Hello") -> ToolResponse:
-    """Greet somebody.
+    """Greet a person.
 
     Args:
         name (str): Whom to greet.
