@@ -1,4 +1,4 @@
-"""How the tests run: `async def` tests on an event loop, properties with as many cases as the environment asks for."""
+"""Fixtures, event loops for `async def` tests, and the number of cases of each property."""
 
 import asyncio
 import inspect

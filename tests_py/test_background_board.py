@@ -1,4 +1,4 @@
-"""What a toolkit shows of its background tasks, and the tools that it offers for them."""
+"""The list of background tasks of a toolkit, and the tools to manage them."""
 
 import asyncio
 import inspect

@@ -391,7 +391,7 @@ for _ in range(200):
 
 
 class TestHostileArguments:
-    """What a model sends is answered, never raised in the program that calls for it."""
+    """Anything a model sends is answered and never raises in the calling program."""
 
     @pytest.mark.parametrize("dialect", ["openai_strict", "openai_responses_strict", "gemini"])
     @pytest.mark.parametrize(

@@ -135,7 +135,7 @@ async def test_a_tool_is_callable_exactly_when_it_is_listed(group: str, fate: st
 
 
 def oracle(group: str, fate: str, switched: bool | None) -> str | None:
-    """Say what a call is answered with, by the rules as they are written."""
+    """The answer to a call by the rules as they are written."""
     home = fate.removeprefix("replaced in ") if fate.startswith("replaced") else group
     if fate == "removed" or home == "removed":
         return "unknown_tool"

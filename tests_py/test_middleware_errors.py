@@ -1,4 +1,4 @@
-"""What goes wrong in a middleware, and what goes wrong further in, as middlewares see it."""
+"""Errors of a middleware, and errors of the tool as middlewares see them."""
 
 from collections.abc import AsyncIterator
 from typing import Any

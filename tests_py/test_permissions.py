@@ -1,4 +1,4 @@
-"""What a model may reach: presets and hidden parameters never, and tools only while their group is on."""
+"""Reach of a model: presets and hidden parameters never, and tools only while their group is on."""
 
 import functools
 import json

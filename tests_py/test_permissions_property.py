@@ -128,7 +128,7 @@ def last_response(toolkit: Toolkit, arguments: dict[str, Any], as_text: bool) ->
 
 
 def complaint(tool: Tool, arguments: dict[str, Any], seen: list[dict[str, Any]], response: ToolResponse) -> str | None:
-    """Say what went wrong with a call, if anything did."""
+    """The rule that a call has broken, if any."""
     more: dict[str, Any] = arguments.get("more", {}) if tool.shows_more else {}
     rest: list[Any] = arguments.get("rest", []) if tool.shows_rest else []
     variadic = {name for name, is_shown in (("rest", tool.shows_rest), ("more", tool.shows_more)) if is_shown}

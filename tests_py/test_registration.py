@@ -1,4 +1,4 @@
-"""What `register_tool_function` takes, and what it makes of it."""
+"""Parameters of `register_tool_function`, and the tool that it registers."""
 
 from collections.abc import Iterator
 from typing import Any

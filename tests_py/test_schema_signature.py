@@ -1,4 +1,4 @@
-"""How a callable is read: its kinds of parameters, its string annotations, and what it says about itself."""
+"""Signatures of callables: kinds of parameters, string annotations, and signatures that they declare themselves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a stream ends before its tool does: closed, left, collected, never awaited, open when loop or program end."""
+"""Streams that end before their tool does: closed, left, collected, never awaited, open when loop or program end."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""Which callables can be tools, and that each gives the same answer inline and in a thread."""
+"""Callables that can be tools; each gives the same answer inline and in a thread."""
 
 import asyncio
 import functools

@@ -1,4 +1,4 @@
-"""Requests that no tool can answer: invalid names and inputs, unknown tools. Each gets an error response, nothing raises."""
+"""Invalid requests: wrong names, wrong inputs, unknown tools. Each gets an error response, nothing raises."""
 
 import collections
 import json

@@ -1,4 +1,4 @@
-"""What a tool may return or yield: the stream only ever carries responses, and at least one."""
+"""Values that a tool may return or yield: the stream only ever carries responses, and at least one."""
 
 import collections
 import dataclasses

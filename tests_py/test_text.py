@@ -17,7 +17,7 @@ CALL = "<tool_call><name>save</name><params><zip>01234</zip><count>3</count></pa
 
 
 def plain(calls: list[ToolCall]) -> list[dict[str, Any]]:
-    """Give calls in the form of the cases."""
+    """Calls in the form of the cases."""
     return [{"name": call.name, "params": call.arguments} for call in calls]
 
 

@@ -1,4 +1,4 @@
-"""What a developer says about a tool beside how it is called: tags, kind, permission, secrets, other names."""
+"""Traits that a developer declares for a tool: tags, kind, permission, secrets, other names."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ def plain(name: str) -> str:
 
 @pytest.fixture(scope="module")
 def reported(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, int, str]]:
-    """What mypy says, by file and line."""
+    """The messages of mypy, by file and line."""
     folder = tmp_path_factory.mktemp("samples")
     (folder / "types_of.py").write_text(TYPES, encoding="utf-8")
     (folder / "mistakes_of.py").write_text(MISTAKES, encoding="utf-8")

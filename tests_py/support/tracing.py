@@ -1,4 +1,4 @@
-"""What the tests of tracing share: a provider of their own, whose spans they can read."""
+"""A tracer provider whose spans can be read, and tools that open spans."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence

@@ -55,7 +55,7 @@ async def spell(word: str) -> AsyncGenerator[ToolResponse, None]:
 
 
 async def deferred(word: str) -> AsyncGenerator[ToolResponse, None]:
-    """Give a generator that spells.
+    """Return a generator that spells.
 
     Args:
         word (str): The word.
