@@ -1,4 +1,4 @@
-"""Cancellation from outside: timeouts, task groups, anyio, Ctrl-C; a cancellation of the tool itself is only reported."""
+"""Cancellation from outside: timeouts, task groups, anyio, Ctrl-C; one by the tool itself is only reported."""
 
 import asyncio
 import sys
