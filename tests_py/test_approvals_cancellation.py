@@ -12,6 +12,7 @@ import pytest
 from support.events import event_types, record_events
 from support.policy import Shop, answering
 from support.streams import COUNTS_REQUESTS, block, last, read, timeout
+from support.waiting import turns
 from toolcrib.policy import ApprovalRequest
 
 
@@ -99,35 +100,21 @@ async def test_waiting_with_a_limit_leaves_nothing_behind() -> None:
     assert (shop.ran, approver.left) == ([], 1)
 
 
-async def test_closing_from_synchronous_code_gives_the_question_up() -> None:
+@pytest.mark.parametrize("end", ["closed by synchronous code", "dropped"])
+async def test_a_stream_that_ends_while_it_waits_gives_the_question_up(end: str) -> None:
     approver = Slow(10**9)
     shop = Shop(approver=approver)
     stream = shop.kit.call_tool_function(block("remove", path="a"))
-
     step = stream.__anext__()
     step.send(None)
-    await asyncio.sleep(0)
-    await asyncio.sleep(0)
-    stream.close()
-    for _ in range(3):
-        await asyncio.sleep(0)
+    await turns(2)
 
-    assert (approver.entered, approver.left, shop.ran) == (1, 1, [])
-
-
-async def test_a_stream_that_is_dropped_while_it_waits_gives_the_question_up() -> None:
-    approver = Slow(10**9)
-    shop = Shop(approver=approver)
-    stream = shop.kit.call_tool_function(block("remove", path="a"))
-
-    step = stream.__anext__()
-    step.send(None)
-    await asyncio.sleep(0)
-    await asyncio.sleep(0)
-    del stream, step
-    gc.collect()
-    for _ in range(3):
-        await asyncio.sleep(0)
+    if end == "dropped":
+        del stream, step
+        gc.collect()
+    else:
+        stream.close()
+    await turns(3)
 
     assert (approver.entered, approver.left, shop.ran) == (1, 1, [])
 
