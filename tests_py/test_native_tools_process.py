@@ -47,6 +47,8 @@ def _short(index: int) -> subprocess.CompletedProcess[str]:
     )
 
 
+# Two hundred interpreters beside a busy one, each with a time limit of its own.
+@pytest.mark.timeout(300)
 def test_processes_that_call_one_and_exit_under_load_neither_crash_nor_hang() -> None:
     busy = subprocess.Popen([sys.executable, "-S", "-c", BUSY])
     try:
