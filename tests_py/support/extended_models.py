@@ -1,6 +1,6 @@
-"""Functions and the models that extend them: what AgentScope makes of them is in `tests/data/extended_cases.json`.
+"""Functions and the models that extend them; AgentScope's schemas for them are in `tests/data/extended_cases.json`.
 
-Run this file with an interpreter that has AgentScope to record that anew: `python tests_py/support/extended_models.py`.
+To record those again, run this in `tests_py` with an interpreter that has AgentScope: `python -m support.extended_models`.
 """
 
 # Annotations stay objects here: AgentScope does not understand those that are strings.
@@ -148,7 +148,7 @@ PAIRS: dict[str, tuple[Callable[..., Any], type[BaseModel]]] = {
 
 
 def record() -> None:
-    """Write down what AgentScope makes of each pair."""
+    """Record the schema that AgentScope makes of each pair."""
     from agentscope.tool import Toolkit
 
     cases = []
