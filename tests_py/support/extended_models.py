@@ -1,6 +1,6 @@
 """Functions and the models that extend them; AgentScope's schemas for them are in `tests/data/extended_cases.json`.
 
-To record those again, run this in `tests_py` with an interpreter that has AgentScope: `python -m support.extended_models`.
+To record them again, run in `tests_py` with an interpreter that has AgentScope: `python -m support.extended_models`.
 """
 
 # Annotations stay objects here: AgentScope does not understand those that are strings.
