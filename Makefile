@@ -1,4 +1,4 @@
-# The commands that people and CI both use. `make` lists them; each sets up what it needs, and nothing twice.
+# The commands for people and for CI. `make` lists them; each sets up what it needs, and nothing twice.
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -6,13 +6,14 @@ SHELL := bash
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
 
-# What may be overridden: the interpreter, the virtual environment, the folder of compiled Rust (one for all clones, because
-# the dependencies are most of it), how many cases each property is tried with by `make check`, and which themes `make bench`
-# measures; it writes the figures down only when it measures all.
+# Variables that may be overridden: the interpreter; the virtual environment; the folder of compiled Rust, which all clones
+# share because most of it is dependencies; the number of cases of each property in `make check`; the number of processes
+# that run Python tests; the themes that `make bench` measures (it writes the figures down only when it measures all).
 PYTHON ?= $(shell tools/pythons best)
 VENV ?= .venv
 CARGO_TARGET_DIR ?= $(HOME)/.cache/toolcrib/target
 PROPERTY_CASES ?= 5000
+TEST_PROCESSES ?= auto
 THEMES ?=
 
 BIN := $(abspath $(VENV))/bin
@@ -21,6 +22,7 @@ BENCH := .venvs/bench
 AGENTSCOPE := .venvs/agentscope
 SOURCES := Cargo.toml Cargo.lock pyproject.toml $(wildcard build.rs) $(shell find src)
 PIP := python -m pip install --quiet --disable-pip-version-check
+PYTEST := -m pytest --numprocesses $(TEST_PROCESSES) --maxprocesses 8 --dist worksteal
 CARGO := tools/build cargo
 LOCKED := $(if $(CI),--locked)
 TYPED := python/toolcrib tests_py examples $(wildcard benches)
@@ -33,7 +35,7 @@ export VIRTUAL_ENV := $(abspath $(VENV))
 .PHONY: help demo test test-pythons check check-rest bench fmt docs build clean
 .PHONY: test-python test-agentscope lint-rust lint-python types stubs properties pure
 
-help: ## what there is
+help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: build ## set up and run the tour: an agent at work, without a key or a network
@@ -47,25 +49,25 @@ test: build $(VENV)/test.stamp ## set up and run every test: the core's, the pac
 
 test-python: build $(VENV)/test.stamp
 	@mkdir -p $(LOGS)
-	$(BIN)/python -m pytest 2>&1 | tee $(LOGS)/python.log
+	$(BIN)/python $(PYTEST) 2>&1 | tee $(LOGS)/python.log
 
-# AgentScope brings a hundred packages, which are not for the tests that show what toolcrib does without them.
+# AgentScope brings a hundred packages; the other tests show that toolcrib works without them.
 test-agentscope: build $(AGENTSCOPE)/venv.stamp
 	@mkdir -p $(LOGS)
-	PYTHONPATH=python $(AGENTSCOPE)/bin/python -m pytest tests_py/agentscope 2>&1 | tee $(LOGS)/agentscope.log
+	PYTHONPATH=python $(AGENTSCOPE)/bin/python $(PYTEST) tests_py/agentscope 2>&1 | tee $(LOGS)/agentscope.log
 
 check: test check-rest ## formatting, lints, types, stubs, documentation, tests, and the properties with many cases
 
-check-rest: lint-rust lint-python types stubs pure properties # what `make check` does beyond `make test`
-	@echo "everything that make check adds to make test is in order"
+check-rest: lint-rust lint-python types stubs pure properties # the part of `make check` that `make test` does not run
+	@echo "all checks beyond make test have passed"
 
 test-pythons: ## run the Python tests on every CPython 3.10 to 3.13 of this machine
 	@tools/test-pythons
 
-bench: $(BENCH)/built.stamp ## the figures, against the bare call and against peers, put into README and docs
+bench: $(BENCH)/built.stamp ## measure against the bare call and against peers, and put the figures into README and docs
 	$(BENCH)/bin/python -m benches $(or $(THEMES),--write)
 
-fmt: $(VENV)/check.stamp ## put all code into the house format
+fmt: $(VENV)/check.stamp ## format all code
 	cargo fmt
 	$(BIN)/ruff check --quiet --fix .
 	$(BIN)/ruff format --quiet .
@@ -76,15 +78,15 @@ docs: build $(VENV)/test.stamp ## run every example of README and docs, and buil
 
 build: $(VENV)/built.stamp # the extension module, in the development profile
 
-clean: ## remove what was made here, but not the compiled Rust that other clones share
+clean: ## remove everything built here, except for the compiled Rust that other clones share
 	rm -rf .venv .venvs dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	rm -f python/toolcrib/_core.*.so
 	find . -name __pycache__ -not -path './target/*' -prune -exec rm -rf {} +
 
 lint-rust: $(VENV)/venv.stamp
 	cargo fmt --check
-	$(CARGO) clippy --all-targets $(LOCKED) -- -D warnings
 	$(CARGO) clippy --all-targets --features python $(LOCKED) -- -D warnings
+	$(CARGO) clippy --lib $(LOCKED) -- -D warnings # the core alone: code that only the bindings use is dead code here
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --no-deps $(LOCKED)
 
 lint-python: $(VENV)/check.stamp
@@ -98,12 +100,12 @@ types: build $(VENV)/check.stamp
 stubs: build $(VENV)/check.stamp
 	$(BIN)/python -m mypy.stubtest toolcrib
 
-pure: # the core must stand alone: without the feature `python` nothing of pyo3 is built
+pure: # the core stands alone: without the feature `python` no part of pyo3 is built
 	@if cargo tree --edges normal $(LOCKED) | grep -i pyo3; then echo "the core depends on pyo3"; exit 1; fi
 	@echo "the core is free of pyo3"
 
 properties: build $(VENV)/test.stamp
-	TOOLCRIB_PROPERTY_CASES=$(PROPERTY_CASES) $(BIN)/python -m pytest -m property
+	TOOLCRIB_PROPERTY_CASES=$(PROPERTY_CASES) $(BIN)/python $(PYTEST) -m property
 
 $(VENV)/venv.stamp:
 	"$(PYTHON)" -m venv $(VENV)
@@ -130,7 +132,7 @@ $(AGENTSCOPE)/venv.stamp: requirements/agentscope.txt $(VENV)/venv.stamp
 	$(AGENTSCOPE)/bin/$(PIP) -r $<
 	@touch $@
 
-# The figures are taken on what a user installs: a release wheel, in an environment of its own beside the peers.
+# The figures are measured on a release wheel, as users install it, in an environment of its own beside the peers.
 $(BENCH)/venv.stamp: benches/requirements.txt $(VENV)/venv.stamp
 	$(BIN)/python -m venv $(BENCH)
 	$(BENCH)/bin/$(PIP) -r $<

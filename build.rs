@@ -1,4 +1,4 @@
-//! Tells the bindings which CPython they are compiled for.
+//! Sets pyo3's `cfg` flags, which name the version of CPython, for the bindings.
 
 fn main() {
     #[cfg(feature = "python")]

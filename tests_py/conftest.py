@@ -1,19 +1,19 @@
-"""How the tests run: `async def` tests on an event loop, properties with as many cases as the environment asks for."""
+"""Fixtures, event loops for `async def` tests, and the number of cases of each property."""
 
 import asyncio
 import inspect
 import os
-from collections.abc import Callable, Coroutine, Iterator
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import uvloop
 from hypothesis import HealthCheck, is_hypothesis_test, settings
 
-if TYPE_CHECKING:
-    from traces import Traces
+from support.loops import LoopFactory, run_on
 
-LoopFactory: TypeAlias = Callable[[], asyncio.AbstractEventLoop]
+if TYPE_CHECKING:
+    from support.tracing import Traces
 
 PROPERTY_CASES = int(os.environ.get("TOOLCRIB_PROPERTY_CASES", "500"))
 
@@ -21,31 +21,12 @@ settings.register_profile(
     "toolcrib",
     max_examples=PROPERTY_CASES,
     deadline=None,
-    # CI tries the same cases each time, so that a change fails for what it changed; everyone else tries new ones.
+    # CI tries the same cases each time, so that a change fails for what it changed; other runs try new ones.
     derandomize="CI" in os.environ,
     # A busy machine is no reason to fail.
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("toolcrib")
-
-
-def run_on(loop_factory: LoopFactory, main: Coroutine[Any, Any, None]) -> None:
-    """Run a coroutine as `asyncio.run` does, on a loop of one's choice (`asyncio.Runner` came with Python 3.11)."""
-    loop = loop_factory()
-    asyncio.set_event_loop(loop)
-    try:
-        loop.run_until_complete(main)
-    finally:
-        try:
-            left = asyncio.all_tasks(loop)
-            for task in left:
-                task.cancel()
-            loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
-            loop.run_until_complete(loop.shutdown_asyncgens())
-            loop.run_until_complete(loop.shutdown_default_executor())
-        finally:
-            asyncio.set_event_loop(None)
-            loop.close()
 
 
 @pytest.fixture(params=["asyncio", "uvloop"])
@@ -56,10 +37,10 @@ def loop_factory(request: pytest.FixtureRequest) -> LoopFactory:
 
 @pytest.fixture
 def traces() -> "Iterator[Traces]":
-    """Ask for this to have calls traced, by a provider that nobody else knows."""
+    """Ask for this to have calls traced, by a provider that no other test uses."""
     # Here, so that the tests that do not ask run without OpenTelemetry.
+    from support.tracing import Traces
     from toolcrib import tracing
-    from traces import Traces
 
     traces = Traces()
     tracing.configure(tracer_provider=traces.provider)

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from guarded import Shop, answering, last
-from streams import block, read
-from test_events import heard, types
+from support.events import event_types, record_events
+from support.policy import Shop, answering
+from support.streams import block, last, read
 from toolcrib import Toolkit
 from toolcrib.errors import InvalidAnswerError
 from toolcrib.policy import Approval, ApprovalRequest, Policy, Rule
@@ -40,7 +40,7 @@ async def test_an_approver_is_shown_what_will_run() -> None:
     ]
 
 
-async def test_an_approver_is_told_which_rule_asks_and_who_calls() -> None:
+async def test_an_approver_receives_the_rule_and_the_caller() -> None:
     approve, asked = answering(True)
     shop = Shop(approver=approve, policy=Policy([Rule("ask", tool="look", id="careful", reason="be careful")]))
 
@@ -209,7 +209,7 @@ async def test_always_is_about_that_name_and_that_caller_alone() -> None:
     assert [(request.tool, request.caller) for request in asked] == [("x*", "a*"), ("xyz", "a*"), ("x*", "ab")]
 
 
-async def test_always_is_for_a_call_of_nobody_if_it_was_given_for_one() -> None:
+async def test_always_holds_for_calls_without_a_caller_if_it_was_given_for_one() -> None:
     approve, asked = answering("always")
     shop = Shop(approver=approve)
 
@@ -298,7 +298,7 @@ async def test_always_that_cannot_be_saved_runs_and_says_so(tmp_path: Path, capl
     assert "cannot be saved" in caplog.text
 
 
-async def test_a_no_is_told_to_the_model() -> None:
+async def test_a_denial_is_reported_to_the_model() -> None:
     approve, _ = answering(Approval("no", reason="not on a Friday"))
     shop = Shop(approver=approve)
 
@@ -400,7 +400,7 @@ async def test_a_rule_that_comes_to_deny_meanwhile_wins_over_a_yes() -> None:
 async def test_a_tool_that_has_left_meanwhile_does_not_run(change: str) -> None:
     noted: list[dict[str, Any]] = []
     shop = Shop(audit=noted.append)
-    events = heard(shop.kit)
+    events = record_events(shop.kit)
 
     async def approve(request: ApprovalRequest) -> str:
         if change == "removed":
@@ -474,7 +474,7 @@ async def test_an_approver_that_fails_or_answers_nonsense_has_said_no(
 ) -> None:
     noted: list[dict[str, Any]] = []
     shop = Shop(approver=approver, audit=noted.append)
-    events = heard(shop.kit)
+    events = record_events(shop.kit)
 
     with caplog.at_level(logging.WARNING, "toolcrib"):
         response = await shop.kit.call("remove", path="a")
@@ -482,7 +482,7 @@ async def test_an_approver_that_fails_or_answers_nonsense_has_said_no(
     assert (response.code, shop.ran) == ("denied", [])
     assert "denying the call" in caplog.text
     assert [line["outcome"] for line in noted] == ["denied"]
-    assert "permission_result" in types(events)
+    assert "permission_result" in event_types(events)
 
 
 @pytest.mark.parametrize("kind", ["coroutine", "thread", "stubborn"])
@@ -547,26 +547,26 @@ async def test_headless_is_a_no_at_once() -> None:
     assert (response.code, asked, shop.ran) == ("denied", [], [])
 
 
-async def test_listeners_hear_of_the_question_and_of_the_answer() -> None:
+async def test_events_report_the_question_and_the_answer() -> None:
     approve, _ = answering(Approval("once", by="ada"))
     shop = Shop(approver=approve)
-    events = heard(shop.kit)
+    events = record_events(shop.kit)
 
     await shop.kit.call("login", user="ada", password="hunter2")
 
-    assert types(events) == ["call_start", "permission_request", "permission_result", "chunk", "call_end"]
+    assert event_types(events) == ["call_start", "permission_request", "permission_result", "chunk", "call_end"]
     assert len({event.call_id for event in events}) == 1
     assert events[1].data["arguments"] == {"user": "ada", "password": "***"}
     assert (events[2].data["decision"], events[2].data["answer"], events[2].data["by"]) == ("allow", "once", "ada")
 
 
-async def test_listeners_hear_of_a_denial_by_a_rule_without_a_question() -> None:
+async def test_events_report_a_denial_by_a_rule_without_a_question() -> None:
     shop = Shop(policy=Policy([Rule("deny", tool="look", id="no")]))
-    events = heard(shop.kit)
+    events = record_events(shop.kit)
 
     await shop.kit.call("look", path="a")
 
-    assert types(events) == ["call_start", "permission_result", "chunk", "call_end"]
+    assert event_types(events) == ["call_start", "permission_result", "chunk", "call_end"]
     assert (events[1].data["decision"], events[1].data["rule"]) == ("deny", "no")
     assert events[-1].data["code"] == "denied"
 
@@ -574,7 +574,7 @@ async def test_listeners_hear_of_a_denial_by_a_rule_without_a_question() -> None
 async def test_a_question_below_middlewares_belongs_to_the_same_call() -> None:
     approve, asked = answering("once")
     shop = Shop(approver=approve)
-    events = heard(shop.kit)
+    events = record_events(shop.kit)
 
     async def passing(kwargs: dict[str, Any], next_handler: Any) -> Any:
         return await next_handler(**kwargs)
@@ -582,7 +582,7 @@ async def test_a_question_below_middlewares_belongs_to_the_same_call() -> None:
     shop.kit.register_middleware(passing)
     await shop.kit.call("remove", path="a")
 
-    assert types(events) == ["call_start", "permission_request", "permission_result", "chunk", "call_end"]
+    assert event_types(events) == ["call_start", "permission_request", "permission_result", "chunk", "call_end"]
     assert {event.call_id for event in events} == {asked[0].call_id}
 
 
@@ -615,7 +615,7 @@ def test_what_makes_no_sense_is_refused() -> None:
     ("answer", "found"),
     [(None, ", got None"), (3, ", got an object of type int"), ("cancel_all", ', got "cancel_all"')],
 )
-async def test_what_is_no_answer_is_told_as_what_it_is(answer: Any, found: str) -> None:
+async def test_an_invalid_answer_is_reported_as_invalid(answer: Any, found: str) -> None:
     shop = Shop()
     metadata = (await shop.kit.call("remove", path="a")).metadata
     assert metadata is not None

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from guarded import Shop, answering, last
-from streams import COUNTS_REQUESTS, block, read, timeout
-from test_events import heard, types
+from support.events import event_types, record_events
+from support.policy import Shop, answering
+from support.streams import COUNTS_REQUESTS, block, last, read, timeout
+from support.waiting import turns
 from toolcrib.policy import ApprovalRequest
 
 
@@ -99,40 +100,26 @@ async def test_waiting_with_a_limit_leaves_nothing_behind() -> None:
     assert (shop.ran, approver.left) == ([], 1)
 
 
-async def test_closing_from_synchronous_code_gives_the_question_up() -> None:
+@pytest.mark.parametrize("end", ["closed by synchronous code", "dropped"])
+async def test_a_stream_that_ends_while_it_waits_gives_the_question_up(end: str) -> None:
     approver = Slow(10**9)
     shop = Shop(approver=approver)
     stream = shop.kit.call_tool_function(block("remove", path="a"))
-
     step = stream.__anext__()
     step.send(None)
-    await asyncio.sleep(0)
-    await asyncio.sleep(0)
-    stream.close()
-    for _ in range(3):
-        await asyncio.sleep(0)
+    await turns(2)
+
+    if end == "dropped":
+        del stream, step
+        gc.collect()
+    else:
+        stream.close()
+    await turns(3)
 
     assert (approver.entered, approver.left, shop.ran) == (1, 1, [])
 
 
-async def test_a_stream_that_is_dropped_while_it_waits_gives_the_question_up() -> None:
-    approver = Slow(10**9)
-    shop = Shop(approver=approver)
-    stream = shop.kit.call_tool_function(block("remove", path="a"))
-
-    step = stream.__anext__()
-    step.send(None)
-    await asyncio.sleep(0)
-    await asyncio.sleep(0)
-    del stream, step
-    gc.collect()
-    for _ in range(3):
-        await asyncio.sleep(0)
-
-    assert (approver.entered, approver.left, shop.ran) == (1, 1, [])
-
-
-async def test_closing_is_for_streams_that_nobody_waits_for() -> None:
+async def test_a_stream_that_a_task_waits_for_cannot_be_closed() -> None:
     approver = Slow(10**9)
     shop = Shop(approver=approver)
     stream = shop.kit.call_tool_function(block("remove", path="a"))
@@ -163,9 +150,9 @@ async def test_an_exception_that_is_thrown_in_ends_the_question() -> None:
     assert (caught.value.value.code, shop.ran) == ("failed", [])
 
 
-async def test_a_cancelled_question_is_heard_and_has_no_result() -> None:
+async def test_a_cancelled_question_is_emitted_and_has_no_result() -> None:
     shop = Shop(approver=Slow(10**9))
-    events = heard(shop.kit)
+    events = record_events(shop.kit)
 
     task = asyncio.create_task(read(shop.kit.call_tool_function(block("remove", path="a"))))
     while len(events) < 2:
@@ -173,7 +160,7 @@ async def test_a_cancelled_question_is_heard_and_has_no_result() -> None:
     task.cancel()
     await asyncio.wait([task])
 
-    assert types(events) == ["call_start", "permission_request", "chunk", "call_end"]
+    assert event_types(events) == ["call_start", "permission_request", "chunk", "call_end"]
     assert events[-1].data["outcome"] == "cancelled"
 
 
@@ -249,7 +236,7 @@ async def test_objects_of_a_pending_call_are_let_go() -> None:
 
 
 def test_a_program_that_ends_while_a_call_waits_just_ends() -> None:
-    from streams import python
+    from support.streams import python
 
     done = python(
         """

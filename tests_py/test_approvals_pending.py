@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from guarded import Shop, answering, last
-from streams import block, read, texts
-from test_events import heard, types
+from support.events import event_types, record_events
+from support.policy import Shop, answering
+from support.streams import block, last, read, texts
 from toolcrib import Approvals, Toolkit, ToolResponse
 from toolcrib.errors import (
     AlteredPendingError,
@@ -333,7 +333,7 @@ async def test_presets_take_part_in_what_is_approved() -> None:
         *({"type": "toolcrib.pending"}, {"type": "x", "version": 1}),
     ],
 )
-def test_what_is_no_pending_call_is_refused_at_once(value: Any) -> None:
+def test_an_invalid_pending_call_is_refused_at_once(value: Any) -> None:
     shop = Shop()
 
     with pytest.raises(InvalidPendingError, match="invalid pending call"):
@@ -341,7 +341,7 @@ def test_what_is_no_pending_call_is_refused_at_once(value: Any) -> None:
 
 
 @pytest.mark.parametrize("answer", [None, 1, "yes", "ONCE", "", [], {"answer": "once"}, Approval("maybe")])  # type: ignore[arg-type]
-async def test_what_is_no_answer_is_refused_at_once_and_uses_nothing_up(answer: Any) -> None:
+async def test_an_invalid_answer_is_refused_at_once_and_claims_nothing(answer: Any) -> None:
     shop = Shop()
     value = await pending(shop)
 
@@ -371,7 +371,7 @@ async def test_random_changes_of_the_text_never_run_anything_else() -> None:
 
 
 def means_the_same(one: str, other: str) -> bool:
-    """Whether two texts are of the same value; times are told in milliseconds."""
+    """True if two texts are of the same value; times are in milliseconds."""
     try:
         values = [json.loads(text) for text in (one, other)]
     except ValueError:
@@ -399,17 +399,17 @@ async def test_of_many_that_go_on_at_once_one_wins() -> None:
     assert len(shop.ran) == 1
 
 
-async def test_the_question_is_heard_once_and_the_answer_when_it_comes() -> None:
+async def test_the_question_is_emitted_once_and_the_answer_when_it_comes() -> None:
     shop = Shop()
-    events = heard(shop.kit)
+    events = record_events(shop.kit)
 
     value = await pending(shop)
-    asked = types(events)
+    asked = event_types(events)
     events.clear()
     await read(shop.kit.resume(value, Approval("once", by="ada")))
 
     assert asked == ["call_start", "permission_request", "chunk", "call_end"]
-    assert types(events) == ["call_start", "permission_result", "chunk", "call_end"]
+    assert event_types(events) == ["call_start", "permission_result", "chunk", "call_end"]
     assert {event.call_id for event in events} == {"call-1"}
     assert (events[0].data["resumed"], events[1].data["by"]) == (True, "ada")
 

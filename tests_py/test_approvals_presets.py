@@ -50,6 +50,13 @@ def start(preset: Any, folder: Path) -> Toolkit:
     return kit
 
 
+async def ask(preset: Any, folder: Path) -> Any:
+    """Call the tool, and return the question that its response holds."""
+    metadata = (await start(preset, folder).call("pay", amount=1)).metadata
+    assert metadata is not None
+    return metadata["pending"]
+
+
 async def resume(kit: Toolkit, pending: dict[str, Any]) -> str:
     text = ""
     async for response in kit.resume(pending, True):
@@ -77,7 +84,7 @@ PAIRS: list[tuple[Any, Any]] = [
 
 @pytest.mark.parametrize(("one", "other"), PAIRS, ids=[f"{type(one).__name__}-{n}" for n, (one, _) in enumerate(PAIRS)])
 async def test_an_approval_for_one_preset_is_refused_with_another(one: Any, other: Any, tmp_path: Path) -> None:
-    pending = (await start(one, tmp_path).call("pay", amount=1)).metadata["pending"]
+    pending = await ask(one, tmp_path)
 
     with pytest.raises(MisplacedPendingError, match="presets"):
         await resume(start(other, tmp_path), pending)
@@ -94,14 +101,14 @@ SAME: list[tuple[Any, Any]] = [
 
 @pytest.mark.parametrize(("one", "other"), SAME, ids=[type(one).__name__ for one, _ in SAME])
 async def test_an_equal_preset_is_the_same(one: Any, other: Any, tmp_path: Path) -> None:
-    pending = (await start(one, tmp_path).call("pay", amount=1)).metadata["pending"]
+    pending = await ask(one, tmp_path)
 
     assert await resume(start(other, tmp_path), pending) == "paid 1"
 
 
 async def test_an_object_that_cannot_be_written_is_the_same_only_while_it_lives(tmp_path: Path) -> None:
     connection = Connection("alice")
-    pending = (await start(connection, tmp_path).call("pay", amount=1)).metadata["pending"]
+    pending = await ask(connection, tmp_path)
 
     assert await resume(start(connection, tmp_path), pending) == "paid 1"
 

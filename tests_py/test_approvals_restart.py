@@ -8,7 +8,7 @@ import sys
 import textwrap
 from pathlib import Path
 
-from streams import python
+from support.streams import python
 
 PROGRAM = """
     import asyncio, json, sys

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from streams import texts, toolkit
+from support.streams import texts, toolkit
 from toolcrib import ArgumentReader
 
 
@@ -47,7 +47,7 @@ async def test_what_is_finished_can_be_called() -> None:
     assert await texts(toolkit(tool).call_tool_function(call)) == ["Bern"]
 
 
-def test_what_is_no_json_is_mended_in_the_end() -> None:
+def test_text_that_is_not_json_is_repaired_in_the_end() -> None:
     reader = fed("{'city': 'Be", "rn', 'warm': True}")
 
     assert reader.partial == reader.finish().arguments == {"city": "Bern", "warm": True}

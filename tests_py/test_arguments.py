@@ -1,4 +1,4 @@
-"""Arguments of a call: what a tool receives, and what a model is told when it may not."""
+"""Arguments of a call: what a tool receives, and the error that a model gets."""
 
 from __future__ import annotations
 

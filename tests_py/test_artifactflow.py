@@ -125,7 +125,7 @@ def test_a_required_parameter_with_a_default_is_never_missing() -> None:
     assert result["urls"] == ["ignored"]
 
 
-def test_what_ends_a_program_is_no_failed_result() -> None:
+def test_an_exception_that_ends_a_program_is_not_a_failed_result() -> None:
     class Stop(Bare):
         async def execute(self, **params: Any) -> ToolResult:
             raise KeyboardInterrupt

@@ -1,4 +1,4 @@
-"""ArtifactFlow's calls in text: the cases that its own parser was run on, and what becomes of the hazards."""
+"""ArtifactFlow's calls in text: the cases that its own parser was run on, and the hazards."""
 
 import json
 from pathlib import Path
@@ -30,7 +30,7 @@ def test_a_strict_case_is_read_with_the_fallback_and_without(case: dict[str, Any
 
 
 @pytest.mark.parametrize("case", FALLBACK, ids=lambda case: case["id"])
-def test_the_fallback_reads_what_is_no_xml(case: dict[str, Any]) -> None:
+def test_the_fallback_parses_text_that_is_not_xml(case: dict[str, Any]) -> None:
     assert same(plain(XMLToolCallParser.parse_tool_calls(case["text"])), case["calls"])
 
 

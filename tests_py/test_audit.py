@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from guarded import Shop, answering, last
-from streams import block, read
+from support.policy import Shop, answering
+from support.streams import block, last, read
 from toolcrib import Toolkit
 from toolcrib.policy import Approval, Policy, Rule
 
@@ -198,7 +198,7 @@ async def test_a_rule_in_shadow_mode_is_noted() -> None:
     assert [(line["decision"], line["shadow"], line["outcome"]) for line in noted] == [("allow", "deny", "run")]
 
 
-async def test_requests_that_are_no_calls_are_no_decisions() -> None:
+async def test_invalid_requests_are_not_recorded_as_decisions() -> None:
     noted: list[dict[str, Any]] = []
     shop = Shop(audit=noted.append)
 

@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from background import Slow, start, toolkit, turns
-from conftest import LoopFactory
-from streams import block, read
+from support.background import Slow, start, toolkit
+from support.loops import LoopFactory
+from support.streams import block, read
+from support.waiting import turns
 from toolcrib import Toolkit, ToolResponse
 
 REMINDER = re.compile(

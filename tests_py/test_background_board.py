@@ -1,12 +1,13 @@
-"""What a toolkit shows of its background tasks, and the tools that it offers for them."""
+"""The list of background tasks of a toolkit, and the tools to manage them."""
 
 import asyncio
 import inspect
 
 import pytest
 
-from background import Slow, start, toolkit, turns
-from streams import block, read
+from support.background import Slow, start, toolkit
+from support.streams import block, read
+from support.waiting import turns
 from toolcrib import Toolkit, errors
 
 

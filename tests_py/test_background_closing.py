@@ -7,9 +7,10 @@ import weakref
 
 import pytest
 
-from background import Slow, start, toolkit, turns
-from conftest import LoopFactory
-from streams import python
+from support.background import Slow, start, toolkit
+from support.loops import LoopFactory
+from support.streams import python
+from support.waiting import turns
 
 
 async def test_a_task_that_has_not_begun_is_cancelled_without_a_trace(loop_factory: LoopFactory) -> None:
@@ -58,7 +59,7 @@ async def test_a_finished_task_cannot_be_cancelled_and_keeps_its_result() -> Non
     assert (await kit.view_task(task_id)).text == "done"
 
 
-async def test_whoever_waits_is_told_of_the_cancellation() -> None:
+async def test_a_waiting_caller_receives_the_cancellation() -> None:
     slow = Slow()
     kit = toolkit(slow.wait)
     task_id = await start(kit, "wait")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from background import start, toolkit
+from support.background import start, toolkit
 from toolcrib import Toolkit, ToolResponse
 
 
@@ -52,7 +52,7 @@ async def test_a_failure_is_the_result(tool: Any, mode: Any) -> None:
 
 
 @pytest.mark.parametrize("tool", [coroutine, async_generator])
-async def test_a_failure_is_raised_to_whoever_asks_if_the_toolkit_raises(tool: Any) -> None:
+async def test_a_failure_is_raised_to_the_caller_if_the_toolkit_raises(tool: Any) -> None:
     kit = toolkit(tool, errors="raise")
     waited, viewed = [await start(kit, tool.__name__) for _ in range(2)]
 
@@ -93,7 +93,7 @@ async def test_a_tool_that_takes_too_long_is_ended_by_its_timeout() -> None:
     assert result.code == "timeout"
 
 
-def test_without_an_event_loop_the_developer_is_told() -> None:
+def test_without_an_event_loop_an_exception_is_raised() -> None:
     kit = toolkit(coroutine)
 
     with pytest.raises(RuntimeError, match=r"tool `coroutine` runs in the background.*event loop"):

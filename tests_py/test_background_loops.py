@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from background import Slow, start, toolkit, turns
-from conftest import LoopFactory, run_on
+from support.background import Slow, start, toolkit
+from support.loops import LoopFactory, run_on
+from support.waiting import turns
 
 
 def test_the_end_of_the_loop_finalises_tasks(loop_factory: LoopFactory) -> None:

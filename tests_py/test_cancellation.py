@@ -1,4 +1,4 @@
-"""Cancellation wherever a call waits: the tool is finalised, the interruption told, and the task cancelled."""
+"""Cancellation wherever a call waits: the tool is finalised, the interruption reported, and the task cancelled."""
 
 import asyncio
 import contextlib
@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from cancellable import KINDS
-from cancelling import cancelled_everywhere
-from conftest import LoopFactory
-from streams import NOTE, block, needs_counting, toolkit
+from support.cancellation import KINDS, cancelled_everywhere
+from support.loops import LoopFactory
+from support.streams import NOTE, block, needs_counting, toolkit
 from toolcrib import ToolResponse
 
 
@@ -39,7 +38,7 @@ def request(task: "asyncio.Task[Any] | None") -> None:
 
 
 @needs_counting
-@pytest.mark.parametrize("requester", ["the consumer", "the tool", "somebody before the call"])
+@pytest.mark.parametrize("requester", ["the consumer", "the tool", "a caller before the call"])
 async def test_a_request_that_waits_for_the_first_wait_is_kept(requester: str) -> None:
     async def tool() -> AsyncIterator[str]:
         if requester == "the tool":
@@ -48,7 +47,7 @@ async def test_a_request_that_waits_for_the_first_wait_is_kept(requester: str) -
         await forever()
 
     async def consume() -> None:
-        if requester == "somebody before the call":
+        if requester == "a caller before the call":
             request(asyncio.current_task())
         async for response in toolkit(tool).call_tool_function(block("tool")):
             if requester == "the consumer" and not response.is_interrupted:
@@ -132,7 +131,7 @@ async def test_an_error_in_the_cleanup_does_not_undo_a_cancellation(tool: Any, p
 
 
 @needs_counting
-async def test_a_tool_that_passes_a_call_on_tells_of_the_interruption_once() -> None:
+async def test_a_tool_that_passes_a_call_on_reports_the_interruption_once() -> None:
     inner = toolkit(forever)
     got: list[str] = []
 

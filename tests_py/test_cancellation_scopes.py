@@ -1,4 +1,4 @@
-"""Who may cancel: timeouts, task groups, anyio, Ctrl-C; a cancellation of the tool itself is only reported."""
+"""Cancellation from outside: timeouts, task groups, anyio, Ctrl-C; one by the tool itself is only reported."""
 
 import asyncio
 import sys
@@ -8,8 +8,8 @@ from typing import Any
 import anyio
 import pytest
 
-from conftest import LoopFactory
-from streams import NOTE, TaskGroup, block, needs_counting, python, read, requests, texts, timeout, toolkit
+from support.loops import LoopFactory
+from support.streams import NOTE, TaskGroup, block, needs_counting, python, read, requests, texts, timeout, toolkit
 from toolcrib import ToolResponse
 
 

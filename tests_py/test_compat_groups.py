@@ -9,13 +9,10 @@ from typing import Any
 
 import pytest
 
+from support.toolkits import definition
 from toolcrib.compat.groups import BUILTIN_TOOL_GROUPS, ToolGroupManager
 
 CASES = json.loads((Path(__file__).parent.parent / "tests" / "data" / "toolgroup_cases.json").read_text("utf-8"))
-
-
-def definition(name: str, description: str = "") -> dict[str, Any]:
-    return {"type": "function", "function": {"name": name, "description": description}}
 
 
 def snake(name: str) -> str:
@@ -97,7 +94,7 @@ def test_a_tool_outlives_a_group_that_tried_to_steal_it() -> None:
 
 
 @pytest.mark.parametrize("tools", [None, "x", 3, {"a": 1}])
-def test_tools_that_are_no_list_leave_the_group_as_it_was(tools: Any) -> None:
+def test_tools_that_are_not_a_list_leave_the_group_unchanged(tools: Any) -> None:
     manager = ToolGroupManager()
     before = manager.getGroup("workspace")
 

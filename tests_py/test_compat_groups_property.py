@@ -101,7 +101,7 @@ def test_4_definitions_are_the_union_without_duplicates(steps: list[Any], ids: l
 
 
 def finished(call: Coroutine[Any, Any, Any]) -> Any:
-    """What a call gives that waits for nothing: an event loop of its own for each would be most of the work."""
+    """The result of a call that waits for nothing: an event loop of its own for each would be most of the work."""
     with pytest.raises(StopIteration) as stop:
         call.send(None)
     return stop.value.value

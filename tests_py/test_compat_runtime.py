@@ -6,13 +6,10 @@ from typing import Any
 
 import pytest
 
+from support.toolkits import definition
 from toolcrib import Policy, Toolkit
 from toolcrib.compat.groups import Org, Runtime
 from toolcrib.policy import Rule
-
-
-def definition(name: str) -> dict[str, Any]:
-    return {"type": "function", "function": {"name": name, "description": ""}}
 
 
 class Chrome:
@@ -122,7 +119,7 @@ async def test_a_toolkit_runs_what_no_module_has() -> None:
     assert wrong["error"] == "invalid_arguments"
 
 
-async def test_a_module_that_fails_is_told_by_a_code() -> None:
+async def test_a_failing_module_is_reported_by_a_code() -> None:
     runtime = runtime_with(["browser"])
     await runtime.loadModules([Chrome()])
 
@@ -232,7 +229,7 @@ def test_a_role_of_a_name_that_is_taken_is_given_as_it_is() -> None:
     assert org.getRole(first["id"]) == first
 
 
-def test_roles_are_kept_in_a_file_and_bad_records_told(tmp_path: Path) -> None:
+def test_roles_are_kept_in_a_file_and_invalid_records_reported(tmp_path: Path) -> None:
     org, path = Org(), tmp_path / "org.json"
     org.createRole({"name": "developer", "rolePrompt": "Write.", "createdBy": "root", "toolGroups": ["console"]})
     org.save(path)
@@ -264,7 +261,7 @@ def test_a_file_that_is_none_changes_nothing(tmp_path: Path, content: str) -> No
 @pytest.mark.parametrize(
     ("name", "code"), [(None, "invalid_role"), (3, "invalid_role"), ("root", "cannot_modify_system_role")]
 )
-def test_a_name_that_no_role_can_have_is_told_by_a_code(name: Any, code: str) -> None:
+def test_an_invalid_role_name_is_reported_by_a_code(name: Any, code: str) -> None:
     org = Org()
 
     assert org.createRole({"name": name}) == {"error": code}

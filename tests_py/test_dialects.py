@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
+from support.streams import last
 from toolcrib import DialectSchemas, DialectToolkit, Loss, Toolkit, errors
 
 DIALECTS = ["openai", "openai_strict", "openai_responses", "openai_responses_strict", "anthropic", "gemini", "mcp"]
@@ -32,10 +33,6 @@ def seen_by(toolkit: Toolkit) -> list[dict[str, Any]]:
 
     toolkit.register_tool_function(note, run_in="inline")
     return seen
-
-
-async def last(stream: Any) -> Any:
-    return [response async for response in stream][-1]
 
 
 class TestSchemas:
@@ -94,7 +91,7 @@ class TestSchemas:
         with pytest.raises(errors.UnknownGroupError):
             toolkit.schemas("anthropic", ["nothing"])
 
-    async def test_the_meta_tool_is_told_with_the_groups_of_the_moment(self) -> None:
+    async def test_the_meta_tool_is_listed_with_the_current_groups(self) -> None:
         toolkit = Toolkit()
         toolkit.register_tool_function(toolkit.reset_equipped_tools)
 
@@ -173,7 +170,7 @@ class TestCalls:
         assert response.text == "noted"
         assert seen == [{**arguments, "tag": "none"}]
 
-    async def test_a_null_that_leaves_out_is_told_from_a_real_one(self) -> None:
+    async def test_a_null_for_a_missing_value_is_distinguished_from_a_real_null(self) -> None:
         toolkit = Toolkit()
         seen = seen_by(toolkit)
         given: dict[str, Any] = {"labels": [], "at": {"item_1": "Road", "item_2": 7}, "tag": None}
@@ -215,7 +212,7 @@ class TestCalls:
         assert response.text == "noted"
         assert seen == [{"labels": {"a": 1}, "at": ["Road", 7], "limit": 5, "tag": "none"}]
 
-    async def test_a_view_tells_and_takes_what_it_shows(self) -> None:
+    async def test_a_view_lists_and_accepts_only_its_tools(self) -> None:
         toolkit = Toolkit()
         seen = seen_by(toolkit)
         toolkit.register_tool_function(lambda numbers: numbers, func_name="math.add")
@@ -272,14 +269,14 @@ class TestCalls:
         for name in ("weather.get", "weather get"):
             toolkit.register_tool_function(lambda it=name: it, func_name=name, run_in="inline")
         schemas = toolkit.schemas(dialect)
-        told = [tool.get("function", tool)["name"] for tool in schemas]
+        shown = [tool.get("function", tool)["name"] for tool in schemas]
 
         texts = [
-            (await last(toolkit.call_tool_function({"name": it, "input": {}}, dialect=dialect))).text for it in told
+            (await last(toolkit.call_tool_function({"name": it, "input": {}}, dialect=dialect))).text for it in shown
         ]
 
-        assert [schemas.tool_name(name) for name in told] == texts == ["weather.get", "weather get"]
-        assert all(name.startswith("weather_get_") for name in told)
+        assert [schemas.tool_name(name) for name in shown] == texts == ["weather.get", "weather get"]
+        assert all(name.startswith("weather_get_") for name in shown)
 
     async def test_middlewares_see_the_call_in_the_toolkits_own_words(self) -> None:
         toolkit = Toolkit()
@@ -357,7 +354,7 @@ class TestDecode:
 
 
 class TestDialectToolkit:
-    async def test_it_tells_and_takes_one_dialect(self) -> None:
+    async def test_it_lists_and_accepts_one_dialect(self) -> None:
         toolkit = Toolkit()
         seen = seen_by(toolkit)
         strict = DialectToolkit(toolkit, "openai_strict")
@@ -394,7 +391,7 @@ for _ in range(200):
 
 
 class TestHostileArguments:
-    """What a model sends is answered, never raised in the program that calls for it."""
+    """Anything a model sends is answered and never raises in the calling program."""
 
     @pytest.mark.parametrize("dialect", ["openai_strict", "openai_responses_strict", "gemini"])
     @pytest.mark.parametrize(
@@ -470,7 +467,7 @@ class TestHostileArguments:
         assert "headers" in response.text
 
     @pytest.mark.parametrize("dialect", ["openai_strict", "gemini"])
-    async def test_a_refusal_shows_what_is_no_secret(self, dialect: Any) -> None:
+    async def test_a_refusal_shows_values_that_are_not_secret(self, dialect: Any) -> None:
         toolkit = Toolkit()
 
         @toolkit.tool(secrets=["password"], run_in="inline")

@@ -1,4 +1,4 @@
-"""What can be heard of calls: which events there are, in which order, what they say; and listening hurts nobody."""
+"""Events of calls: their types, order and data; handlers never affect a call."""
 
 from __future__ import annotations
 
@@ -14,21 +14,10 @@ from typing import Any
 
 import pytest
 
-from streams import Numbers, block, echo, read, toolkit
+from support.events import event_types, record_events
+from support.streams import Numbers, block, echo, read, toolkit
 from toolcrib import Toolkit
 from toolcrib.events import Event, EventStream
-
-
-def heard(kit: Toolkit) -> list[Event]:
-    """A list that every event of a toolkit is put into."""
-    events: list[Event] = []
-    for kind in ("call_start", "chunk", "permission_request", "permission_result", "call_end", "error"):
-        kit.subscribe(kind, events.append)
-    return events
-
-
-def types(events: list[Event]) -> list[str]:
-    return [event.type for event in events]
 
 
 def _report(kit: Toolkit, event: Event) -> None:
@@ -39,13 +28,13 @@ async def taken(events: EventStream, count: int) -> list[Event]:
     return [await anext(events) for _ in range(count)]
 
 
-async def test_a_call_is_heard_from_its_start_to_its_end() -> None:
+async def test_a_call_emits_events_from_its_start_to_its_end() -> None:
     kit = toolkit(Numbers().numbers)
-    events = heard(kit)
+    events = record_events(kit)
 
     await read(kit.call_tool_function(block("numbers")))
 
-    assert types(events) == ["call_start", "chunk", "chunk", "chunk", "call_end"]
+    assert event_types(events) == ["call_start", "chunk", "chunk", "chunk", "call_end"]
     assert {(event.call_id, event.tool, event.caller) for event in events} == {("call-1", "numbers", None)}
     assert [event.data["response"].text for event in events[1:4]] == ["0", "1", "2"]
     assert (events[-1].data["outcome"], events[-1].data["code"], events[-1].data["chunks"]) == ("completed", None, 3)
@@ -54,7 +43,7 @@ async def test_a_call_is_heard_from_its_start_to_its_end() -> None:
 
 async def test_a_call_without_an_id_is_given_one_that_no_other_has() -> None:
     kit = toolkit(echo)
-    events = heard(kit)
+    events = record_events(kit)
 
     await kit.call("echo", text="a")
     await kit.call("echo", text="b")
@@ -66,7 +55,7 @@ async def test_a_call_without_an_id_is_given_one_that_no_other_has() -> None:
 
 async def test_middlewares_do_not_multiply_events() -> None:
     kit = toolkit(echo)
-    events = heard(kit)
+    events = record_events(kit)
 
     async def around(kwargs: dict[str, Any], next_handler: Any) -> AsyncIterator[Any]:
         async for response in next_handler(**kwargs):
@@ -76,16 +65,16 @@ async def test_middlewares_do_not_multiply_events() -> None:
     kit.register_middleware(around)
     await read(kit.call_tool_function(block("echo", text="a")))
 
-    assert types(events) == ["call_start", "chunk", "call_end"]
+    assert event_types(events) == ["call_start", "chunk", "call_end"]
 
 
-async def test_a_tool_that_is_called_by_itself_is_heard_too() -> None:
+async def test_a_tool_that_is_called_directly_emits_events_too() -> None:
     kit = toolkit(echo)
-    events = heard(kit)
+    events = record_events(kit)
 
     await read(kit.tools["echo"].call(arguments={"text": "a"}))
 
-    assert types(events) == ["call_start", "chunk", "call_end"]
+    assert event_types(events) == ["call_start", "chunk", "call_end"]
 
 
 async def test_an_exception_is_an_error_and_the_end() -> None:
@@ -93,51 +82,51 @@ async def test_an_exception_is_an_error_and_the_end() -> None:
         raise OSError("no disk")
 
     kit = toolkit(broken)
-    events = heard(kit)
+    events = record_events(kit)
 
     await kit.call("broken")
 
-    assert types(events) == ["call_start", "chunk", "error", "call_end"]
+    assert event_types(events) == ["call_start", "chunk", "error", "call_end"]
     assert events[2].data == {"error": "OSError", "message": "no disk"}
     assert (events[3].data["outcome"], events[3].data["code"]) == ("failed", "failed")
 
 
 async def test_a_request_for_a_tool_that_is_not_there_is_an_error() -> None:
     kit = toolkit(echo)
-    events = heard(kit)
+    events = record_events(kit)
 
     await read(kit.call_tool_function(block("missing")))
 
-    assert types(events) == ["call_start", "chunk", "error", "call_end"]
+    assert event_types(events) == ["call_start", "chunk", "error", "call_end"]
     assert (events[2].data["error"], events[3].data["code"]) == ("unknown_tool", "unknown_tool")
 
 
 async def test_a_stream_that_is_left_early_has_its_end() -> None:
     kit = toolkit(Numbers().endless)
-    events = heard(kit)
+    events = record_events(kit)
 
     stream = kit.call_tool_function(block("endless"))
     await anext(stream)
     await stream.aclose()
 
-    assert types(events) == ["call_start", "chunk", "call_end"]
+    assert event_types(events) == ["call_start", "chunk", "call_end"]
 
 
 async def test_a_stream_that_is_dropped_has_its_end() -> None:
     kit = toolkit(Numbers().endless)
-    events = heard(kit)
+    events = record_events(kit)
 
     stream = kit.call_tool_function(block("endless"))
     await anext(stream)
     del stream
     gc.collect()
 
-    assert types(events) == ["call_start", "chunk", "call_end"]
+    assert event_types(events) == ["call_start", "chunk", "call_end"]
 
 
 async def test_a_cancelled_call_has_its_end() -> None:
     kit = toolkit(Numbers().endless)
-    events = heard(kit)
+    events = record_events(kit)
 
     task = asyncio.create_task(read(kit.call_tool_function(block("endless"))))
     while len(events) < 2:
@@ -146,18 +135,18 @@ async def test_a_cancelled_call_has_its_end() -> None:
     with pytest.raises(asyncio.CancelledError):
         await task
 
-    assert types(events) == ["call_start", "chunk", "chunk", "call_end"]
+    assert event_types(events) == ["call_start", "chunk", "chunk", "call_end"]
     assert events[-1].data["outcome"] == "cancelled"
 
 
-async def test_secrets_are_not_heard() -> None:
+async def test_secrets_are_not_in_events() -> None:
     kit = Toolkit(run_in="inline")
 
     def login(user: str, password: str) -> str:
         return user
 
     kit.register_tool_function(login, secrets=["password"])
-    events = heard(kit)
+    events = record_events(kit)
 
     await kit.call("login", user="ada", password="hunter2")
     await read(kit.call_tool_function({"name": "login", "input": '{"user": "ada", "password": "hunter2"}'}))
@@ -176,18 +165,18 @@ async def test_secrets_are_not_heard() -> None:
     ],
 )
 @pytest.mark.parametrize("permission", ["auto", "confirm"])
-async def test_secrets_are_not_heard_however_they_came(sent: dict[str, Any], permission: Any) -> None:
+async def test_secrets_are_not_in_events_however_they_were_passed(sent: dict[str, Any], permission: Any) -> None:
     def login(user: str, password: str) -> str:
         return f"hello {user}"
 
     kit = Toolkit(run_in="inline")
     kit.register_tool_function(login, secrets=["password"], permission=permission)
-    events = heard(kit)
+    events = record_events(kit)
 
     responses = await read(kit.call_tool_function({"type": "tool_use", "id": "1", "name": "login", "input": sent}))
 
-    told = [(event.data, getattr(event.data.get("response"), "metadata", None)) for event in events]
-    assert "HUNTER2" not in repr(told)
+    reported = [(event.data, getattr(event.data.get("response"), "metadata", None)) for event in events]
+    assert "HUNTER2" not in repr(reported)
     assert "HUNTER2" not in "".join(response.text for response in responses)
     assert events[0].data["arguments"]["user"] == "ada"
 
@@ -198,7 +187,7 @@ async def test_events_name_a_pending_call_and_the_response_holds_it() -> None:
 
     kit = Toolkit(run_in="inline")
     kit.register_tool_function(pay, permission="confirm")
-    events = heard(kit)
+    events = record_events(kit)
 
     (response,) = await read(kit.call_tool_function(block("pay", amount=3)))
 
@@ -217,7 +206,7 @@ async def test_the_iterator_gives_the_types_that_were_asked_for() -> None:
         await kit.call("echo", text="b")
         got = await taken(events, 2)
 
-    assert types(got) == ["call_end", "call_end"]
+    assert event_types(got) == ["call_end", "call_end"]
 
 
 async def test_the_iterator_waits_for_what_comes() -> None:
@@ -228,7 +217,7 @@ async def test_the_iterator_waits_for_what_comes() -> None:
     await asyncio.sleep(0)
     await kit.call("echo", text="a")
 
-    assert types(await waiting) == ["call_start", "chunk", "call_end"]
+    assert event_types(await waiting) == ["call_start", "chunk", "call_end"]
 
 
 async def test_the_oldest_events_make_room_and_are_counted() -> None:
@@ -238,10 +227,10 @@ async def test_the_oldest_events_make_room_and_are_counted() -> None:
     await read(kit.call_tool_function(block("numbers")))
 
     assert events.dropped == 3
-    assert types(await taken(events, 2)) == ["chunk", "call_end"]
+    assert event_types(await taken(events, 2)) == ["chunk", "call_end"]
 
 
-async def test_closing_ends_the_iterator_for_whoever_waits() -> None:
+async def test_closing_ends_the_iterator_for_waiting_tasks() -> None:
     kit = toolkit(echo)
     events = kit.events()
 
@@ -255,7 +244,7 @@ async def test_closing_ends_the_iterator_for_whoever_waits() -> None:
         await anext(events)
 
 
-async def test_an_event_is_not_lost_with_whoever_was_cancelled() -> None:
+async def test_an_event_is_not_lost_when_a_waiting_task_is_cancelled() -> None:
     kit = toolkit(echo)
     events = kit.events(["call_start"])
 
@@ -266,7 +255,7 @@ async def test_an_event_is_not_lost_with_whoever_was_cancelled() -> None:
         await asyncio.wait([waiting])
     await kit.call("echo", text="a")
 
-    assert types(await taken(events, 1)) == ["call_start"]
+    assert event_types(await taken(events, 1)) == ["call_start"]
 
 
 def test_events_reach_the_loop_of_another_thread() -> None:
@@ -274,7 +263,7 @@ def test_events_reach_the_loop_of_another_thread() -> None:
     events = kit.events()
     got: list[str] = []
 
-    thread = threading.Thread(target=lambda: got.extend(types(asyncio.run(taken(events, 3)))))
+    thread = threading.Thread(target=lambda: got.extend(event_types(asyncio.run(taken(events, 3)))))
     thread.start()
     asyncio.run(kit.call("echo", text="a"))
     thread.join()
@@ -290,27 +279,27 @@ async def test_what_one_listener_does_to_an_event_no_other_sees() -> None:
     kit = toolkit(echo)
     kit.subscribe("call_start", spoil)
     queues = [kit.events(["call_start"]), kit.events(["call_start"])]
-    events = heard(kit)
+    events = record_events(kit)
 
     response = await kit.call("echo", text="a")
     spoil((await taken(queues[0], 1))[0])
 
     assert response.text == "a"
-    told = [events[0], *(await taken(queues[1], 1))]
-    assert [event.data["arguments"] for event in told] == [{"text": "a"}, {"text": "a"}]
+    reported = [events[0], *(await taken(queues[1], 1))]
+    assert [event.data["arguments"] for event in reported] == [{"text": "a"}, {"text": "a"}]
 
 
-async def test_arguments_that_hold_themselves_are_heard_as_such() -> None:
+async def test_cyclic_arguments_stay_cyclic_in_events() -> None:
     kit = toolkit(echo)
-    events = heard(kit)
+    events = record_events(kit)
     endless: dict[str, Any] = {"text": "a"}
     endless["one"] = endless["other"] = [endless]
 
     await read(kit.call_tool_function(block("echo", **endless)))
 
-    told = events[0].data["arguments"]
-    assert told["one"] is told["other"]
-    assert told["one"][0]["one"] is told["one"] is not endless["one"]
+    reported = events[0].data["arguments"]
+    assert reported["one"] is reported["other"]
+    assert reported["one"][0]["one"] is reported["one"] is not endless["one"]
 
 
 async def test_taking_a_subscription_back_ends_it() -> None:
@@ -340,7 +329,7 @@ async def test_an_asynchronous_handler_runs_beside_the_call() -> None:
     assert await done == "call_end"
 
 
-async def test_handlers_that_fail_hurt_nobody(caplog: pytest.LogCaptureFixture) -> None:
+async def test_handlers_that_fail_affect_neither_calls_nor_other_handlers(caplog: pytest.LogCaptureFixture) -> None:
     kit = toolkit(echo)
 
     def bad(event: Event) -> None:
@@ -351,12 +340,12 @@ async def test_handlers_that_fail_hurt_nobody(caplog: pytest.LogCaptureFixture) 
 
     kit.subscribe("call_start", bad)
     kit.subscribe("chunk", worse)
-    events = heard(kit)
+    events = record_events(kit)
     with caplog.at_level(logging.ERROR, "toolcrib"):
         response = await kit.call("echo", text="a")
         await asyncio.sleep(0)
 
-    assert (response.text, types(events)) == ("a", ["call_start", "chunk", "call_end"])
+    assert (response.text, event_types(events)) == ("a", ["call_start", "chunk", "call_end"])
     assert [record.name for record in caplog.records] == ["toolcrib", "toolcrib"]
 
 
@@ -395,7 +384,7 @@ def test_a_toolkit_whose_handler_knows_it_can_be_collected() -> None:
     assert gone() is None
 
 
-async def test_an_iterator_that_nobody_holds_listens_no_more() -> None:
+async def test_an_unreferenced_iterator_is_unsubscribed() -> None:
     kit = toolkit(echo)
     events: EventStream | None = kit.events()
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, RootModel
 
-from extended_models import CASES, PAIRS, Branch, Flat, Point
+from support.extended_models import CASES, PAIRS, Branch, Flat, Point
 from toolcrib import Toolkit
 from toolcrib.errors import ExtendedModelError, UnknownToolError
 
@@ -62,7 +62,7 @@ def test_every_pair_is_recorded() -> None:
     assert [case["name"] for case in RECORDED] == list(PAIRS)
 
 
-def test_the_text_and_the_list_tell_the_same() -> None:
+def test_the_text_and_the_list_have_the_same_schemas() -> None:
     toolkit = toolkit_of(search, finish)
 
     toolkit.set_extended_model("finish", Verdict)
@@ -208,7 +208,7 @@ def test_a_field_with_the_name_of_a_preset_is_refused() -> None:
         toolkit.set_extended_model("finish", Limit)
 
 
-def test_a_model_that_is_no_object_is_refused() -> None:
+def test_a_model_whose_schema_is_not_an_object_is_refused() -> None:
     class Numbers(RootModel[list[int]]):
         pass
 

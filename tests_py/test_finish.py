@@ -10,7 +10,7 @@ from typing import Any, Literal
 import pytest
 from pydantic import BaseModel, Field, field_validator
 
-import process_tools
+from support import process_tools
 from toolcrib import TextBlock, Toolkit, ToolResponse
 from toolcrib.errors import ExtendedModelError, UnknownToolError
 
@@ -150,7 +150,7 @@ async def test_the_functions_own_arguments_are_checked_as_ever() -> None:
     assert response.text == "Error: Invalid arguments for tool 'finish':\n- note: expected a string, got nothing"
 
 
-async def test_a_name_that_nobody_declared_is_refused() -> None:
+async def test_an_undeclared_name_is_refused() -> None:
     (response,) = await responses(finishing(function), note="done", ghost=1, **DATA)
 
     assert "ghost" in response.text

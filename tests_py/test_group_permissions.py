@@ -3,10 +3,11 @@
 import asyncio
 import random
 from collections.abc import AsyncIterator, Callable
-from typing import Any
 
 import pytest
 
+from support.streams import block
+from support.toolkits import listed
 from toolcrib import Toolkit, ToolStream
 
 INACTIVE = (
@@ -17,14 +18,6 @@ INACTIVE = (
 
 async def look() -> str:
     return "seen"
-
-
-def block(name: str) -> dict[str, Any]:
-    return {"type": "tool_use", "id": "1", "name": name, "input": {}}
-
-
-def listed(toolkit: Toolkit) -> list[str]:
-    return [schema["function"]["name"] for schema in toolkit.get_json_schemas()]
 
 
 async def answers(stream: ToolStream) -> list[tuple[str | None, str]]:
@@ -142,7 +135,7 @@ async def test_a_tool_is_callable_exactly_when_it_is_listed(group: str, fate: st
 
 
 def oracle(group: str, fate: str, switched: bool | None) -> str | None:
-    """Say what a call is answered with, by the rules as they are written."""
+    """The answer to a call by the rules as they are written."""
     home = fate.removeprefix("replaced in ") if fate.startswith("replaced") else group
     if fate == "removed" or home == "removed":
         return "unknown_tool"

@@ -7,15 +7,12 @@ from typing import Any
 
 import pytest
 
+from support.toolkits import listed
 from toolcrib import ToolGroup, Toolkit, errors
 
 
 def look() -> str:
     return "seen"
-
-
-def listed(toolkit: Toolkit) -> list[str]:
-    return [schema["function"]["name"] for schema in toolkit.get_json_schemas()]
 
 
 @pytest.fixture

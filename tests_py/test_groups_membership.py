@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from support.toolkits import definition, listed
 from toolcrib import RegisteredToolFunction, Toolkit, errors
 from toolcrib._core import _ToolRoster
 
@@ -26,10 +27,6 @@ def drill() -> str:
 def read_file() -> str:
     """Read a file."""
     return "text"
-
-
-def listed(toolkit: Toolkit) -> list[str]:
-    return [schema["function"]["name"] for schema in toolkit.get_json_schemas()]
 
 
 def workshop() -> Toolkit:
@@ -320,10 +317,6 @@ def test_groups_come_and_go_in_threads_while_others_look() -> None:
     assert list(toolkit.tools) == ["look", "read_file"]
 
 
-def definition(name: str, description: str = "") -> dict[str, Any]:
-    return {"type": "function", "function": {"name": name, "description": description}}
-
-
 def test_a_roster_copies_definitions_in_and_out() -> None:
     roster, given = _ToolRoster(), definition("a", "one")
     roster.register("g", {"description": "G", "tools": [given]})
@@ -358,7 +351,7 @@ def test_a_roster_keeps_groups_that_share_names() -> None:
 
 
 @pytest.mark.parametrize("wrong", [None, "x", {}, {"tools": "x"}, {"tools": None}, {"tools": [], "description": 3}, []])
-def test_a_roster_refuses_what_is_no_group(wrong: Any) -> None:
+def test_a_roster_refuses_invalid_groups(wrong: Any) -> None:
     roster = _ToolRoster()
     roster.register("g", {"tools": [definition("a")]})
 
@@ -368,7 +361,7 @@ def test_a_roster_refuses_what_is_no_group(wrong: Any) -> None:
     assert roster.tool_names() == ["a"]
 
 
-def test_a_roster_refuses_what_is_no_json() -> None:
+def test_a_roster_refuses_invalid_json() -> None:
     broken = definition("a")
     broken["function"]["extra"] = object()
 

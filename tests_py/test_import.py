@@ -1,4 +1,4 @@
-"""What `import toolcrib` costs: the standard library, and of that only what is needed."""
+"""Imports of `import toolcrib`: the standard library, and of that only what is needed."""
 
 import subprocess
 import sys

@@ -7,7 +7,7 @@ import textwrap
 
 import pytest
 
-from streams import python
+from support.streams import python
 
 # One way to each exception; `kit` and `roles` are fresh ones. Every class is raised for the first time in its process.
 CAUSES = {

@@ -1,10 +1,10 @@
-"""Subinterpreters: the package is the main interpreter's, and any other one is told so at once."""
+"""Subinterpreters: the package is the main interpreter's, and importing it in another one raises."""
 
 import textwrap
 
 import pytest
 
-from streams import python
+from support.streams import python
 
 PRELUDE = """
 try:

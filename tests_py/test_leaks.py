@@ -9,19 +9,14 @@ from typing import Any
 
 import pytest
 
-from layers import break_out, passing
-from layers import waiting as waiting_layer
-from streams import block, read, toolkit
+from support.middleware import break_out, passing
+from support.middleware import waiting as waiting_layer
+from support.processes import resident
+from support.streams import block, read, toolkit
 from toolcrib import ToolResponse
 
 CALLS = int(os.environ.get("TOOLCRIB_LEAK_CALLS", "20000"))
 MIB = 1024 * 1024
-
-
-def resident() -> int:
-    """The bytes of this process that are in memory."""
-    with open("/proc/self/statm") as statm:
-        return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 async def coroutine(number: int) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from streams import block, echo, python, read, toolkit
+from support.streams import block, echo, python, read, toolkit
 from toolcrib import Toolkit, ToolResponse
 
 

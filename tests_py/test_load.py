@@ -11,17 +11,12 @@ from typing import Any
 
 import pytest
 
-from streams import block, python, read, texts, toolkit
+from support.processes import resident
+from support.streams import block, python, read, texts, toolkit
 from toolcrib import Toolkit, ToolResponse
 
 LINUX = pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="memory is read from /proc")
 FORKS = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
-
-
-def resident() -> int:
-    """The bytes of this process that are in memory."""
-    with open("/proc/self/statm") as statm:
-        return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 @LINUX
@@ -29,14 +24,14 @@ def resident() -> int:
 async def test_ten_thousand_calls_in_flight_keep_apart_and_small(kind: str) -> None:
     count = 10_000
     arrived = 0
-    everybody = asyncio.Event()
+    all_arrived = asyncio.Event()
 
     async def meet() -> None:
         nonlocal arrived
         arrived += 1
         if arrived == count:
-            everybody.set()
-        await everybody.wait()
+            all_arrived.set()
+        await all_arrived.wait()
 
     async def coroutine(number: int) -> str:
         await meet()

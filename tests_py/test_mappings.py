@@ -5,24 +5,13 @@ from typing import Any
 
 import pytest
 
+from support.toolkits import add, arithmetic
 from toolcrib import RegisteredToolFunction, ToolGroup, Toolkit
-
-
-def add(a: int, b: int = 0) -> int:
-    return a + b
-
-
-def multiply(a: int, b: int) -> int:
-    return a * b
 
 
 @pytest.fixture
 def toolkit() -> Toolkit:
-    toolkit = Toolkit()
-    toolkit.create_tool_group("maths", "Numbers.", active=True)
-    toolkit.register_tool_function(add)
-    toolkit.register_tool_function(multiply, "maths")
-    return toolkit
+    return arithmetic()
 
 
 def test_tools_and_groups_are_mappings_in_order(toolkit: Toolkit) -> None:
@@ -47,7 +36,7 @@ def test_a_mapping_is_asked_by_name(toolkit: Toolkit) -> None:
 
 
 @pytest.mark.parametrize("key", [None, 3, b"add", ("add",), "\ud800", "add\0", "ADD"])
-def test_a_mapping_does_not_contain_what_is_no_name(toolkit: Toolkit, key: Any) -> None:
+def test_a_mapping_does_not_contain_invalid_names(toolkit: Toolkit, key: Any) -> None:
     assert key not in toolkit.tools
     assert key not in toolkit.groups
     assert toolkit.tools.get(key, "nothing") == "nothing"

@@ -6,19 +6,15 @@ from typing import Any
 
 import pytest
 
-from layers import layered
-from streams import block, read
+from support.middleware import layered
+from support.streams import block, read, text_response
 from toolcrib import ToolResponse
 from toolcrib.middleware import mark_last
 
 
-def text(words: str, *, is_last: bool = True) -> ToolResponse:
-    return ToolResponse([{"type": "text", "text": words}], is_last=is_last)
-
-
 @pytest.mark.parametrize("flags", [[True], [False], [True, True, True], [False, False], [False, True, False]])
 async def test_only_the_last_response_is_last(flags: list[bool]) -> None:
-    given = [text(str(number), is_last=flag) for number, flag in enumerate(flags)]
+    given = [text_response(str(number), is_last=flag) for number, flag in enumerate(flags)]
 
     async def tool() -> AsyncIterator[ToolResponse]:
         for response in given:

@@ -143,7 +143,7 @@ def test_an_unknown_group_is_named_and_nothing_changes(arguments: str, name: str
     assert active(toolkit) == ["_paint-shop"]
 
 
-def test_a_value_that_is_no_boolean_is_answered_and_nothing_changes() -> None:
+def test_a_value_that_is_not_a_boolean_is_refused_and_nothing_changes() -> None:
     toolkit = workshop(arguments="pass")
 
     response = toolkit.run(META, **{"machines": True, "_paint-shop": "yes"})

@@ -7,16 +7,12 @@ from typing import Any
 
 import pytest
 
-from layers import collecting, layered, logging, passing, returning, waiting
-from streams import Numbers, block, echo, read, texts
+from support.middleware import collecting, layered, logging, passing, returning, waiting
+from support.streams import Numbers, block, echo, read, text_response, texts
 from toolcrib import Toolkit, ToolResponse, ToolStream
 from toolcrib.middleware import NextHandler
 
 Chunks = AsyncIterator[Any]
-
-
-def text(words: str) -> ToolResponse:
-    return ToolResponse([{"type": "text", "text": words}])
 
 
 def ask(kit: Toolkit, words: str = "hello") -> ToolStream:
@@ -118,7 +114,7 @@ async def test_a_middleware_can_rewrite_the_call() -> None:
 
 async def test_a_middleware_can_skip_the_call() -> None:
     async def skip(kwargs: dict[str, Any], next_handler: NextHandler) -> Chunks:
-        yield text("no")
+        yield text_response("no")
 
     log: list[str] = []
 
@@ -153,7 +149,7 @@ async def test_what_a_middleware_gives_is_made_a_response() -> None:
     async def more(kwargs: dict[str, Any], next_handler: NextHandler) -> Chunks:
         yield "before"
         async for chunk in next_handler(**kwargs):
-            yield text(chunk.text.upper())
+            yield text_response(chunk.text.upper())
         yield {"after": 1}
 
     got = await read(ask(layered(echo, more)))

@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from cancellable import KINDS
-from cancelling import cancelled_everywhere
-from layers import break_out, collecting, first_only, layered, passing, returning, waiting
-from streams import Numbers, block, needs_counting, read, timeout
+from support.cancellation import KINDS, cancelled_everywhere
+from support.middleware import break_out, collecting, first_only, layered, passing, returning, waiting
+from support.streams import Numbers, block, needs_counting, read, timeout
 from toolcrib import ToolResponse
 from toolcrib.middleware import NextHandler
 
@@ -45,7 +44,7 @@ async def forever() -> None:
 @needs_counting
 @pytest.mark.parametrize("middleware", [passing, first_only, break_out])
 @pytest.mark.parametrize("short", [False, True])
-async def test_the_interruption_is_told_once_and_the_task_is_cancelled(middleware: Any, short: bool) -> None:
+async def test_the_interruption_is_reported_once_and_the_task_is_cancelled(middleware: Any, short: bool) -> None:
     got: list[ToolResponse] = []
     kit = layered(forever, middleware)
 

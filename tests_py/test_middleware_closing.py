@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from layers import break_out, collecting, first_only, layered, logging, passing, returning, waiting
-from streams import block, read, texts
+from support.middleware import break_out, collecting, first_only, layered, logging, passing, returning, waiting
+from support.streams import block, read, texts
 from toolcrib import Toolkit, ToolResponse, ToolStream
 from toolcrib.middleware import NextHandler
 
@@ -165,7 +165,7 @@ async def failing_cleanup(kwargs: dict[str, Any], next_handler: NextHandler) -> 
         raise ValueError("the layer's clean-up failed")
 
 
-async def test_aclose_tells_what_went_wrong_and_closes_the_rest() -> None:
+async def test_aclose_raises_the_error_and_closes_the_rest() -> None:
     source = Source()
     stream = ask(layered(source.numbers, passing, failing_cleanup, passing))
     await anext(stream)
@@ -176,7 +176,7 @@ async def test_aclose_tells_what_went_wrong_and_closes_the_rest() -> None:
     assert source.tasks == [asyncio.current_task()]
 
 
-async def test_aclose_tells_of_the_tool_that_could_not_be_closed() -> None:
+async def test_aclose_raises_the_error_of_a_tool_that_could_not_be_closed() -> None:
     stream = ask(layered(Broken().numbers, passing))
     await anext(stream)
 

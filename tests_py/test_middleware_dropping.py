@@ -1,4 +1,4 @@
-"""Layered calls that nobody ends: dropped, caught in a cycle, left to a loop that shuts down."""
+"""Layered calls that are never finished: dropped, caught in a cycle, left to a loop that shuts down."""
 
 import asyncio
 import gc
@@ -6,8 +6,8 @@ import weakref
 from collections.abc import AsyncIterator
 from typing import Any
 
-from layers import layered, passing, waiting
-from streams import Numbers, block, python, toolkit
+from support.middleware import layered, passing, waiting
+from support.streams import Numbers, block, python, toolkit
 from toolcrib.middleware import NextHandler
 
 Chunks = AsyncIterator[Any]

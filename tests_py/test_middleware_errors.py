@@ -1,12 +1,12 @@
-"""What goes wrong in a middleware, and what goes wrong further in, as middlewares see it."""
+"""Errors of a middleware, and errors of the tool as middlewares see them."""
 
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
-from layers import layered, logging, passing
-from streams import block, echo, read
+from support.middleware import layered, logging, passing
+from support.streams import block, echo, read
 from toolcrib import Toolkit, ToolStream
 from toolcrib.middleware import NextHandler
 
@@ -18,15 +18,15 @@ def ask(kit: Toolkit) -> ToolStream:
 
 
 @pytest.mark.parametrize(
-    ("passed", "told"),
+    ("passed", "message"),
     [({"user": "ann"}, "'user'"), ({"tool_call": 5}, "mapping"), ({"tool_call": None}, "'tool_call'")],
 )
-async def test_what_the_tool_cannot_take_is_a_type_error(passed: dict[str, Any], told: str) -> None:
+async def test_what_the_tool_cannot_take_is_a_type_error(passed: dict[str, Any], message: str) -> None:
     async def wrong(kwargs: dict[str, Any], next_handler: NextHandler) -> ToolStream:
         merged = {**kwargs, **passed}
         return next_handler(**{name: value for name, value in merged.items() if value is not None})
 
-    with pytest.raises(TypeError, match=told):
+    with pytest.raises(TypeError, match=message):
         await read(ask(layered(echo, wrong, errors="raise")))
 
 

@@ -1,4 +1,4 @@
-"""What happens when a new tool has the name of an old one."""
+"""Registration under a name that another tool has: every strategy."""
 
 import logging
 import re

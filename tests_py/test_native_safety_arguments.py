@@ -6,7 +6,7 @@ exception, and a tool is only ever passed what was sent to its parameter.
 
 import pytest
 
-from hostile import survives
+from support.hostile import survives
 
 PRELUDE = """
 import functools, itertools, logging, re

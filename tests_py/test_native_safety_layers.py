@@ -2,7 +2,7 @@
 
 import pytest
 
-from hostile import survives
+from support.hostile import survives
 
 CASES = {
     "streams that give streams without end": """

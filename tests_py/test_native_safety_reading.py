@@ -2,7 +2,7 @@
 
 import pytest
 
-from hostile import survives
+from support.hostile import survives
 
 # `attempt` lets an `Exception` pass; a `PanicException` is none. A `Changing` changes a container while it is read.
 CHANGING = """

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from conftest import LoopFactory
-from streams import NOTE, block, needs_counting, python, read, texts, timeout, toolkit
+from support.loops import LoopFactory
+from support.streams import NOTE, block, needs_counting, python, read, texts, timeout, toolkit
+from support.tracing import Traces
 from toolcrib import NativeTool, Policy, Toolkit, ToolResponse, tools
 from toolcrib.errors import NativeToolError
-from traces import Traces
 
 QUICK = 0.01  # the shortest interval of reports
 LONG = 60
@@ -224,7 +224,7 @@ async def test_an_approver_is_asked_about_it() -> None:
     assert asked[0][1]["seconds"] == QUICK
 
 
-def test_a_dry_run_tells_what_a_call_would_come_to() -> None:
+def test_a_dry_run_reports_the_outcome_of_a_call() -> None:
     own = kit(permission="confirm")
 
     assert own.check(block("wait", seconds=1))["would"] == "pending"
@@ -390,7 +390,7 @@ def test_two_event_loops_use_the_same_runtime() -> None:
     assert got == [["Waited 0.04 of 0.05 seconds.", "Waited 0.05 seconds."]] * 8
 
 
-def test_a_loop_that_is_closed_with_a_call_under_way_is_no_harm() -> None:
+def test_a_loop_that_is_closed_during_a_call_does_no_harm() -> None:
     loop = asyncio.new_event_loop()
     stream = tools.wait(seconds=LONG, every=QUICK)
     loop.run_until_complete(stream.__anext__())

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from streams import python
+from support.streams import python
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 
@@ -47,6 +47,8 @@ def _short(index: int) -> subprocess.CompletedProcess[str]:
     )
 
 
+# Two hundred interpreters beside a busy one, each with a time limit of its own.
+@pytest.mark.timeout(300)
 def test_processes_that_call_one_and_exit_under_load_neither_crash_nor_hang() -> None:
     busy = subprocess.Popen([sys.executable, "-S", "-c", BUSY])
     try:

@@ -1,4 +1,4 @@
-"""What a model may reach: presets and hidden parameters never, and tools only while their group is on."""
+"""Reach of a model: presets and hidden parameters never, and tools only while their group is on."""
 
 import functools
 import json
@@ -59,10 +59,10 @@ def toolkit(request: pytest.FixtureRequest) -> Toolkit:
     return toolkit
 
 
-def test_presets_are_nowhere_in_what_a_model_is_told(toolkit: Toolkit) -> None:
-    told = json.dumps(toolkit.get_json_schemas()) + toolkit.get_json_schemas_bytes().decode()
+def test_presets_are_in_no_schema_that_a_model_is_shown(toolkit: Toolkit) -> None:
+    shown = json.dumps(toolkit.get_json_schemas()) + toolkit.get_json_schemas_bytes().decode()
 
-    assert [word for word in (SECRET, "account", "token", "purpose") if word in told] == []
+    assert [word for word in (SECRET, "account", "token", "purpose") if word in shown] == []
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -98,9 +98,9 @@ async def test_presets_reach_the_tool_and_what_is_sent_beside_them_too(toolkit: 
 async def test_a_refusal_does_not_help_to_guess(toolkit: Toolkit, tool: str, name: str) -> None:
     response = await toolkit.call(tool, amount=1, **{name: "mine"})
 
-    told = response.text.replace(name, "")
+    shown = response.text.replace(name, "")
     assert not response.ok
-    assert [word for word in (SECRET, "account", "token", "purpose") if word in told] == []
+    assert [word for word in (SECRET, "account", "token", "purpose") if word in shown] == []
 
 
 LOOK_ALIKES = ["аccount", "account\u200b", "ａccount", "ACCOUNT", "account ", "account\u0301", "\ufeffaccount"]

@@ -127,8 +127,23 @@ def last_response(toolkit: Toolkit, arguments: dict[str, Any], as_text: bool) ->
     raise AssertionError("an inline tool does not wait")
 
 
+def register(toolkit: Toolkit, tool: Tool, seen: list[dict[str, Any]]) -> dict[str, Sentinel]:
+    """Register a tool that appends the arguments of each call to `seen`, and return its defaults."""
+    defaults = {name: Sentinel(f"default {name}") for name in tool.named}
+    scope: dict[str, Any] = {"seen": seen, "defaults": defaults}
+    exec(tool.source, scope)
+    toolkit.register_tool_function(
+        scope["tool"],
+        preset_kwargs=dict(tool.presets),
+        json_schema=tool.schema,
+        include_var_positional=tool.shows_rest,
+        include_var_keyword=tool.shows_more,
+    )
+    return defaults
+
+
 def complaint(tool: Tool, arguments: dict[str, Any], seen: list[dict[str, Any]], response: ToolResponse) -> str | None:
-    """Say what went wrong with a call, if anything did."""
+    """The rule that a call has broken, if any."""
     more: dict[str, Any] = arguments.get("more", {}) if tool.shows_more else {}
     rest: list[Any] = arguments.get("rest", []) if tool.shows_rest else []
     variadic = {name for name, is_shown in (("rest", tool.shows_rest), ("more", tool.shows_more)) if is_shown}
@@ -168,17 +183,8 @@ def test_no_key_of_a_model_reaches_a_preset_or_a_hidden_parameter(mode: Any) -> 
     for seed in range(CASES // CALLS_OF_A_TOOL // 3 + 1):
         chance, seen = random.Random(f"{mode} {seed}"), list[dict[str, Any]]()
         tool = make_tool(chance)
-        defaults = {name: Sentinel(f"default {name}") for name in tool.named}
-        scope: dict[str, Any] = {"seen": seen, "defaults": defaults}
-        exec(tool.source, scope)
         toolkit = Toolkit(arguments=mode, run_in="inline", repair="off")
-        toolkit.register_tool_function(
-            scope["tool"],
-            preset_kwargs=dict(tool.presets),
-            json_schema=tool.schema,
-            include_var_positional=tool.shows_rest,
-            include_var_keyword=tool.shows_more,
-        )
+        register(toolkit, tool, seen)
         for _ in range(CALLS_OF_A_TOOL):
             seen.clear()
             arguments = make_arguments(chance, tool)
@@ -196,23 +202,14 @@ def misspelt(chance: random.Random, name: str) -> str:
 
 @pytest.mark.hypothesis
 @pytest.mark.timeout(120 + CASES // 200)
-def test_no_name_is_mended_into_a_preset_or_a_hidden_parameter() -> None:
+def test_no_name_is_repaired_into_a_preset_or_a_hidden_parameter() -> None:
     ran = 0
 
     for seed in range(CASES // CALLS_OF_A_TOOL // 3 + 1):
         chance, seen = random.Random(f"mended {seed}"), list[dict[str, Any]]()
         tool = make_tool(chance)
-        defaults = {name: Sentinel(f"default {name}") for name in tool.named}
-        scope: dict[str, Any] = {"seen": seen, "defaults": defaults}
-        exec(tool.source, scope)
         toolkit = Toolkit(run_in="inline")
-        toolkit.register_tool_function(
-            scope["tool"],
-            preset_kwargs=dict(tool.presets),
-            json_schema=tool.schema,
-            include_var_positional=tool.shows_rest,
-            include_var_keyword=tool.shows_more,
-        )
+        defaults = register(toolkit, tool, seen)
         for _ in range(CALLS_OF_A_TOOL):
             seen.clear()
             arguments = make_arguments(chance, tool)

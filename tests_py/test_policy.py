@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from guarded import Shop, last
-from streams import block, read
+from support.policy import Shop
+from support.streams import block, last, read
 from toolcrib import ToolCall, Toolkit, ToolResponse
 from toolcrib.errors import DuplicateRuleError, InvalidRuleError
 from toolcrib.policy import Policy, Rule
@@ -34,7 +34,7 @@ async def test_a_denied_call_is_answered_and_does_not_run() -> None:
     assert "the files are not yours" in response.text
 
 
-async def test_a_rule_without_a_reason_tells_the_model_no_names_of_rules() -> None:
+async def test_a_rule_without_a_reason_is_not_named_to_the_model() -> None:
     shop = Shop(policy=Policy([Rule("deny", tool="look", id="secret-rule")]))
 
     response = await shop.kit.call("look", path="a")
@@ -88,20 +88,20 @@ async def test_conditions_are_about_the_arguments_that_will_run() -> None:
     assert shop.ran == [("count", 5)]
 
 
-async def test_a_default_that_was_not_sent_is_judged_too() -> None:
+async def test_a_default_that_was_not_sent_is_evaluated_too() -> None:
     shop = Shop(policy=Policy([Rule("deny", arguments={"force": False}), Rule("allow", tool="*")]))
 
     assert (await shop.kit.call("remove", path="a")).code == "denied"
     assert (await shop.kit.call("remove", path="a", force=True)).ok
 
 
-async def test_arguments_that_do_not_fit_are_told_before_a_rule_looks_at_them() -> None:
+async def test_invalid_arguments_are_reported_before_rules_are_evaluated() -> None:
     shop = Shop(policy=Policy([Rule("deny", arguments={"to": 1})]))
 
     assert (await shop.kit.call("count", to="many")).code == "invalid_arguments"
 
 
-async def test_what_is_denied_in_any_case_tells_nothing_about_its_arguments() -> None:
+async def test_a_denial_of_every_call_reveals_nothing_about_its_arguments() -> None:
     shop = Shop(policy=Policy([Rule("deny", tool="count")]))
 
     assert (await shop.kit.call("count", nonsense=1)).code == "denied"
@@ -166,7 +166,7 @@ async def test_a_denied_call_reaches_no_middleware() -> None:
     assert (seen, shop.ran) == ([], [])
 
 
-async def test_what_a_middleware_makes_of_a_call_is_what_is_judged() -> None:
+async def test_rules_evaluate_the_call_that_a_middleware_passes_on() -> None:
     shop = Shop(policy=Policy([Rule("deny", arguments={"path": "/etc/passwd"})]))
 
     async def rewrite(kwargs: dict[str, Any], next_handler: Any) -> AsyncIterator[ToolResponse]:
@@ -193,7 +193,7 @@ async def test_a_middleware_cannot_go_on_to_a_tool_that_is_denied() -> None:
     assert shop.ran == []
 
 
-async def test_there_is_no_way_around_a_rule() -> None:
+async def test_no_way_of_calling_bypasses_a_rule() -> None:
     shop = Shop(policy=Policy([Rule("deny", tool=["look", "behind"])]))
     shop.kit.register_tool_function(shop.look, func_name="behind", async_execution=True)
     view = shop.kit.view()
@@ -213,7 +213,7 @@ async def test_there_is_no_way_around_a_rule() -> None:
     assert shop.ran == []
 
 
-def test_running_from_synchronous_code_is_no_way_around_a_rule() -> None:
+def test_running_from_synchronous_code_does_not_bypass_a_rule() -> None:
     shop = Shop(policy=Policy([Rule("deny", tool="look")]))
 
     assert shop.kit.run("look", path="a").code == "denied"
@@ -310,7 +310,7 @@ def test_a_malformed_rule_is_refused_and_leaves_the_policy_as_it_was(rule: Any, 
     assert [entry["id"] for entry in policy.rules] == ["kept"]
 
 
-def test_what_is_no_rule_at_all_is_refused() -> None:
+def test_invalid_rules_are_refused() -> None:
     policy = Policy([Rule("deny", tool="x", id="one")])
     number: Any = 3
     one: Any = Rule("deny", tool="x")

@@ -1,4 +1,4 @@
-"""What rules, approvers, listeners and pending calls hold on to: nothing, once nobody needs them."""
+"""References held by rules, approvers, listeners and pending calls: none, once they are unused."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from guarded import Shop, answering, last
-from streams import block
+from support.policy import Shop, answering
+from support.streams import block, last
 from toolcrib import Approvals, Policy, Toolkit
 from toolcrib.policy import ApprovalRequest, Rule
 
@@ -101,7 +101,7 @@ async def test_a_call_that_waits_for_ever_is_collected_with_its_loop() -> None:
     assert gone() is None
 
 
-@pytest.mark.parametrize("way", ["allowed", "denied", "asked", "pending", "audited", "heard", "view"])
+@pytest.mark.parametrize("way", ["allowed", "denied", "asked", "pending", "audited", "events", "view"])
 async def test_many_calls_leave_nothing_behind(way: str) -> None:
     approve, asked = answering("once")
     noted: list[Any] = []
@@ -111,7 +111,7 @@ async def test_many_calls_leave_nothing_behind(way: str) -> None:
         shop.kit.approver = approve
     elif way == "audited":
         shop.kit.audit = noted.append
-    elif way == "heard":
+    elif way == "events":
         shop.kit.subscribe("chunk", noted.append)
         events = shop.kit.events(size=4)
         assert events.dropped == 0
@@ -135,7 +135,7 @@ async def test_many_calls_leave_nothing_behind(way: str) -> None:
     assert len(gc.get_objects()) - before < 30
 
 
-def test_approvals_and_policies_go_when_nobody_needs_them() -> None:
+def test_unused_approvals_and_policies_are_collected() -> None:
     policy, approvals = Policy(), Approvals()
     gone: list[Any] = [weakref.ref(policy), weakref.ref(approvals)]
     kit = Toolkit(policy=policy, approvals=approvals)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from guarded import last
-from streams import block
+from support.streams import block, last
 from toolcrib import Toolkit
 from toolcrib.policy import Policy, Rule
 

@@ -1,101 +1,73 @@
-"""Tools that run in a child process, which ends with the call when nobody waits for it any more."""
+"""Tools that run in a child process, which ends when its call is cancelled."""
 
 import asyncio
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-import process_tools
-from toolcrib import Toolkit
+from support import process_tools
+from support.processes import TESTS, is_running, pids, process_toolkit
+from support.streams import block, texts
+from support.waiting import UNBOUNDED_HANG, until
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="process mode needs a POSIX system")
-
-UNBOUNDED_HANG = 30.0
-"""Seconds after which a test is taken to hang."""
-
-
-def kit(*tools: Callable[..., Any], **options: Any) -> Toolkit:
-    toolkit = Toolkit()
-    for tool in tools:
-        toolkit.register_tool_function(tool, run_in="process", **options)
-    return toolkit
-
-
-async def texts(toolkit: Toolkit, name: str, **arguments: Any) -> list[str]:
-    block: Any = {"type": "tool_use", "id": "1", "name": name, "input": arguments}
-    return [response.text async for response in toolkit.call_tool_function(block)]
-
-
-def lives(pid: int) -> bool:
-    """Tell whether a process is there and more than an entry that its new parent has not looked at yet."""
-    state = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False).stdout
-    return state.strip() != "" and not state.startswith("Z")
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + UNBOUNDED_HANG
-    while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
-        await asyncio.sleep(0.01)
-
-
-async def pids(file: Path) -> list[int]:
-    await until(file.exists)
-    return [int(pid) for pid in file.read_text().split()]
 
 
 # What comes back
 
 
 def test_a_result_comes_back_from_another_process_in_a_group_of_its_own() -> None:
-    pid, group = asyncio.run(kit(process_tools.whereabouts).call("whereabouts")).text.split()
+    pid, group = asyncio.run(process_toolkit(process_tools.whereabouts).call("whereabouts")).text.split()
 
     assert int(pid) != os.getpid()
     assert pid == group
 
 
 def test_arguments_are_passed_on() -> None:
-    assert asyncio.run(kit(process_tools.join).call("join", a="x", b="y")).text == "xy"
+    assert asyncio.run(process_toolkit(process_tools.join).call("join", a="x", b="y")).text == "xy"
 
 
 def test_a_coroutine_function_runs_there() -> None:
-    assert asyncio.run(kit(process_tools.join_later).call("join_later", a="x")).text == "x!"
+    assert asyncio.run(process_toolkit(process_tools.join_later).call("join_later", a="x")).text == "x!"
 
 
 @pytest.mark.parametrize("tool", [process_tools.count, process_tools.count_later])
 def test_a_generator_sends_its_chunks(tool: Callable[..., Any]) -> None:
-    assert asyncio.run(texts(kit(tool), tool.__name__, limit=100)) == [str(number) for number in range(100)]
+    assert asyncio.run(texts(process_toolkit(tool).call_tool_function(block(tool.__name__, limit=100)))) == [
+        str(number) for number in range(100)
+    ]
 
 
 def test_an_exception_comes_back_with_its_text() -> None:
-    response = asyncio.run(kit(process_tools.fail).call("fail"))
+    response = asyncio.run(process_toolkit(process_tools.fail).call("fail"))
 
     assert response.code == "failed"
     assert "not there" in response.text
 
 
 def test_an_exception_halfway_comes_after_the_chunks() -> None:
-    first, *_, last = asyncio.run(texts(kit(process_tools.fail_halfway), "fail_halfway"))
+    first, *_, last = asyncio.run(
+        texts(process_toolkit(process_tools.fail_halfway).call_tool_function(block("fail_halfway")))
+    )
 
     assert first == "half"
     assert "no more" in last
 
 
 def test_an_exception_that_cannot_be_sent_keeps_its_text() -> None:
-    response = asyncio.run(kit(process_tools.fail_oddly).call("fail_oddly"))
+    response = asyncio.run(process_toolkit(process_tools.fail_oddly).call("fail_oddly"))
 
     assert response.code == "failed"
     assert "one and two" in response.text
 
 
 def test_a_result_that_cannot_be_sent_is_an_error_that_says_so() -> None:
-    toolkit = kit(process_tools.give_function, process_tools.join)
+    toolkit = process_toolkit(process_tools.give_function, process_tools.join)
 
     response = asyncio.run(toolkit.call("give_function"))
 
@@ -105,7 +77,7 @@ def test_a_result_that_cannot_be_sent_is_an_error_that_says_so() -> None:
 
 
 def test_a_process_that_dies_is_an_error_and_the_next_call_has_another() -> None:
-    toolkit = kit(process_tools.crash, process_tools.join)
+    toolkit = process_toolkit(process_tools.crash, process_tools.join)
 
     response = asyncio.run(toolkit.call("crash"))
 
@@ -115,16 +87,16 @@ def test_a_process_that_dies_is_an_error_and_the_next_call_has_another() -> None
 
 
 def test_a_large_result_comes_back_whole() -> None:
-    assert len(asyncio.run(kit(process_tools.large).call("large", size=5_000_000)).text) == 5_000_000
+    assert len(asyncio.run(process_toolkit(process_tools.large).call("large", size=5_000_000)).text) == 5_000_000
 
 
 def test_what_a_tool_prints_is_not_taken_for_an_answer() -> None:
-    assert asyncio.run(kit(process_tools.chat).call("chat")).text == "read ''"
+    assert asyncio.run(process_toolkit(process_tools.chat).call("chat")).text == "read ''"
 
 
 def test_many_calls_share_few_processes() -> None:
     async def main() -> list[str]:
-        toolkit = kit(process_tools.whereabouts)
+        toolkit = process_toolkit(process_tools.whereabouts)
         return [(await toolkit.call("whereabouts")).text for _ in range(20)]
 
     assert len(set(asyncio.run(main()))) == 1
@@ -132,7 +104,7 @@ def test_many_calls_share_few_processes() -> None:
 
 def test_calls_at_the_same_time_get_their_own_answers() -> None:
     async def main() -> list[str]:
-        toolkit = kit(process_tools.join)
+        toolkit = process_toolkit(process_tools.join)
         responses = await asyncio.gather(*(toolkit.call("join", a=str(number)) for number in range(12)))
         return [response.text for response in responses]
 
@@ -147,12 +119,14 @@ def test_a_cancelled_call_leaves_no_process(tool: Callable[..., Any], tmp_path: 
     file = tmp_path / "pids"
 
     async def main() -> None:
-        call = asyncio.ensure_future(texts(kit(tool), tool.__name__, file=str(file)))
+        call = asyncio.ensure_future(
+            texts(process_toolkit(tool).call_tool_function(block(tool.__name__, file=str(file))))
+        )
         left = await pids(file)
         call.cancel()
         done, _ = await asyncio.wait([call], timeout=UNBOUNDED_HANG)
         assert done
-        await until(lambda: not any(map(lives, left)))
+        await until(lambda: not any(map(is_running, left)))
 
     asyncio.run(main())
 
@@ -161,10 +135,10 @@ def test_a_call_in_the_background_leaves_no_process_when_the_toolkit_is_closed(t
     file = tmp_path / "pids"
 
     async def main() -> None:
-        async with kit(process_tools.stay, async_execution=True) as toolkit:
+        async with process_toolkit(process_tools.stay, async_execution=True) as toolkit:
             await toolkit.call("stay", file=str(file))
             left = await pids(file)
-        await until(lambda: not any(map(lives, left)))
+        await until(lambda: not any(map(is_running, left)))
 
     asyncio.run(main())
 
@@ -174,9 +148,9 @@ def test_a_timeout_leaves_no_process(tmp_path: Path) -> None:
 
     async def main() -> str | None:
         # A fresh process may need a while to begin, so the time is given generously.
-        response = await kit(process_tools.stay, timeout=3.0).call("stay", file=str(file))
+        response = await process_toolkit(process_tools.stay, timeout=3.0).call("stay", file=str(file))
         left = await pids(file)
-        await until(lambda: not any(map(lives, left)))
+        await until(lambda: not any(map(is_running, left)))
         return response.code
 
     assert asyncio.run(main()) == "timeout"
@@ -186,7 +160,9 @@ def test_a_timeout_leaves_no_process(tmp_path: Path) -> None:
 def test_killed_calls_leave_no_descriptor_and_no_zombie(tmp_path: Path) -> None:
     async def killed(number: int) -> int:
         file = tmp_path / f"pids{number}"
-        call = asyncio.ensure_future(texts(kit(process_tools.stay), "stay", file=str(file)))
+        call = asyncio.ensure_future(
+            texts(process_toolkit(process_tools.stay).call_tool_function(block("stay", file=str(file))))
+        )
         child, _ = await pids(file)
         supervisor = int(Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()[1])
         call.cancel()
@@ -230,8 +206,9 @@ def test_children_end_with_their_parent(tmp_path: Path) -> None:
     file = tmp_path / "pids"
     program = f"""
 import sys
-sys.path.insert(0, {os.path.dirname(process_tools.__file__)!r})
-import asyncio, process_tools
+sys.path.insert(0, {TESTS!r})
+import asyncio
+from support import process_tools
 from toolcrib import Toolkit
 tk = Toolkit()
 tk.register_tool_function(process_tools.stay, run_in="process")
@@ -245,8 +222,8 @@ asyncio.run(tk.call("stay", file={str(file)!r}))
         finally:
             parent.kill()
             parent.wait()
-        await until(lambda: not lives(left[0]))
-        await until(lambda: not lives(left[1]))
+        await until(lambda: not is_running(left[0]))
+        await until(lambda: not is_running(left[1]))
 
     asyncio.run(main())
 
@@ -257,7 +234,7 @@ BOUND = process_tools.Counter(40)
 
 
 def test_a_method_of_an_object_that_can_be_sent_is_taken() -> None:
-    assert asyncio.run(kit(BOUND.add).call("add", value=2)).text == "42"
+    assert asyncio.run(process_toolkit(BOUND.add).call("add", value=2)).text == "42"
 
 
 def local() -> Callable[..., Any]:
@@ -279,4 +256,4 @@ def local() -> Callable[..., Any]:
 )
 def test_a_function_that_no_process_would_find_is_refused(tool: Callable[..., Any], reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
-        kit(tool, func_name="tool")
+        process_toolkit(tool, func_name="tool")

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-import process_tools
-from test_process import kit, texts
+from support import process_tools
+from support.processes import process_toolkit
+from support.streams import block, texts
 from toolcrib import Toolkit
 from toolcrib.errors import ToolcribError
 
@@ -35,7 +36,7 @@ ROUNDS = 15
 )
 def test_no_ending_of_a_tool_is_more_than_an_error(tool: Callable[..., Any], way: str, text: str) -> None:
     async def main() -> tuple[str | None, str, str]:
-        toolkit = kit(tool, process_tools.join)
+        toolkit = process_toolkit(tool, process_tools.join)
         response = await toolkit.call(tool.__name__, way=way)
         return response.code, response.text, (await toolkit.call("join", a="next ")).text
 
@@ -72,31 +73,31 @@ def test_an_exit_raises_an_ordinary_error_where_errors_are_raised() -> None:
 )
 def test_a_process_that_a_tool_forks_never_answers(tool: Callable[..., Any], answers: list[str]) -> None:
     async def main() -> list[Any]:
-        toolkit = kit(tool, process_tools.join, process_tools.count)
+        toolkit = process_toolkit(tool, process_tools.join, process_tools.count)
         got: list[Any] = []
         for _ in range(ROUNDS):
-            got.append(await texts(toolkit, tool.__name__))
-            got.append(await texts(toolkit, "join", a="a"))
-            got.append(await texts(toolkit, "count", limit=3))
+            got.append(await texts(toolkit.call_tool_function(block(tool.__name__))))
+            got.append(await texts(toolkit.call_tool_function(block("join", a="a"))))
+            got.append(await texts(toolkit.call_tool_function(block("count", limit=3))))
         return got
 
     assert asyncio.run(main()) == [answers, ["ab"], ["0", "1", "2"]] * ROUNDS
 
 
 def test_a_process_that_a_tool_forks_may_exit_with_a_code() -> None:
-    toolkit = kit(process_tools.fork_and_exit)
+    toolkit = process_toolkit(process_tools.fork_and_exit)
 
     assert [asyncio.run(toolkit.call("fork_and_exit", code=code)).text for code in (0, 4)] == ["0", "4"]
 
 
 def test_a_process_that_a_tool_forks_does_not_have_the_socket() -> None:
-    assert asyncio.run(kit(process_tools.sockets_in_fork).call("sockets_in_fork")).text == "0"
+    assert asyncio.run(process_toolkit(process_tools.sockets_in_fork).call("sockets_in_fork")).text == "0"
 
 
 @pytest.mark.parametrize("kind", ["zero", "next", "without a number", "text", "huge", "one byte"])
 def test_a_forged_answer_is_an_error_of_its_own_call_and_of_no_other(kind: str) -> None:
     async def main() -> tuple[str | None, str, list[str]]:
-        toolkit = kit(process_tools.forge, process_tools.join)
+        toolkit = process_toolkit(process_tools.forge, process_tools.join)
         response = await toolkit.call("forge", kind=kind)
         return response.code, response.text, [(await toolkit.call("join", a=str(n))).text for n in range(3)]
 
@@ -109,7 +110,7 @@ def test_a_forged_answer_is_an_error_of_its_own_call_and_of_no_other(kind: str) 
 
 def test_a_second_answer_never_reaches_the_next_call() -> None:
     async def main() -> list[str]:
-        toolkit = kit(process_tools.forge, process_tools.join)
+        toolkit = process_toolkit(process_tools.forge, process_tools.join)
         got = []
         for _ in range(ROUNDS):
             assert (await toolkit.call("forge", kind="same")).text == "forged"
@@ -123,14 +124,14 @@ def test_a_second_answer_never_reaches_the_next_call() -> None:
 @pytest.mark.parametrize("delay", [0.0, 0.002, 0.01])
 def test_an_answer_that_comes_late_never_reaches_another_call(delay: float) -> None:
     async def main() -> set[str]:
-        toolkit = kit(process_tools.forge_later, process_tools.join, process_tools.count)
+        toolkit = process_toolkit(process_tools.forge_later, process_tools.join, process_tools.count)
         got = set()
         for _ in range(ROUNDS):
             await toolkit.call("forge_later", delay=delay)
             for _ in range(4):
                 response = await toolkit.call("join", a="a")
                 got.add(response.text if response.code is None else response.code)
-            got.add(" ".join(await texts(toolkit, "count", limit=20)))
+            got.add(" ".join(await texts(toolkit.call_tool_function(block("count", limit=20)))))
         return got
 
     chunks = " ".join(map(str, range(20)))

@@ -15,7 +15,7 @@ PLANTED = [
     *(name for name in sorted(sys.stdlib_module_names) if name.isidentifier() and name != "__future__"),
     *("toolcrib", "toolcrib_child", "sitecustomize", "usercustomize", "org", "pydantic", "simplejson", "not_installed"),
 ]
-"""Names that somebody imports: the interpreter, toolcrib, the standard library's attempts, tools."""
+"""Names that are imported: the interpreter, toolcrib, the standard library's attempts, tools."""
 
 OUTPUT = ["12 16", "", ""]
 """Both tools have answered, and no planted file has run in another process than the host."""

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-import process_tools
-from test_process import kit
+from support import process_tools
+from support.processes import process_toolkit
 
 
 def traces(tmp_path: Path) -> dict[str, Any]:
     """Call a tool that changes all it can, and then look from another call in the same process."""
 
     async def main() -> dict[str, Any]:
-        toolkit = kit(process_tools.leave_traces, process_tools.see_traces)
+        toolkit = process_toolkit(process_tools.leave_traces, process_tools.see_traces)
         first = (await toolkit.call("leave_traces", folder=str(tmp_path))).text
         seen: dict[str, Any] = json.loads((await toolkit.call("see_traces")).text)
         assert str(seen["pid"]) == first
@@ -59,7 +59,7 @@ def test_the_variables_of_modules_live_as_long_as_the_process(tmp_path: Path) ->
 
 def test_a_change_of_the_environment_reaches_the_process_that_is_there_already(monkeypatch: pytest.MonkeyPatch) -> None:
     async def main() -> list[str]:
-        toolkit = kit(process_tools.read_environment)
+        toolkit = process_toolkit(process_tools.read_environment)
         got = []
         for value in ("one", "two"):
             monkeypatch.setenv("OF_THE_PROGRAM", value)
@@ -77,7 +77,7 @@ def test_a_change_of_the_working_folder_reaches_the_process_that_is_there_alread
     before = os.getcwd()
 
     async def main() -> list[str]:
-        toolkit = kit(os.getcwd)
+        toolkit = process_toolkit(os.getcwd)
         first = (await toolkit.call("getcwd")).text
         monkeypatch.chdir(tmp_path)
         return [first, (await toolkit.call("getcwd")).text]

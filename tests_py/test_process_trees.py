@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
-import process_tools
-from test_process import UNBOUNDED_HANG, kit, lives, pids, texts, until
+from support import process_tools
+from support.processes import TESTS, is_running, pids, process_toolkit
+from support.streams import block, texts
+from support.waiting import UNBOUNDED_HANG, until
 
 MODES = ["child", "shell", "session", "orphan", "group", "daemon"]
 if sys.platform != "linux":
@@ -20,7 +22,7 @@ if sys.platform != "linux":
 HOST = """
 import asyncio, os, sys
 sys.path.insert(0, {folder!r})
-import process_tools
+from support import process_tools
 from toolcrib import Toolkit
 
 async def main():
@@ -37,13 +39,12 @@ asyncio.run(main())
 
 
 def host(mode: str, file: Path, *, then: str = "stay", end: str = "pass") -> subprocess.Popen[bytes]:
-    folder = os.path.dirname(process_tools.__file__)
-    program = HOST.format(folder=folder, mode=mode, file=str(file), then=then, end=end)
+    program = HOST.format(folder=TESTS, mode=mode, file=str(file), then=then, end=end)
     return subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.DEVNULL)
 
 
 async def ended(left: list[int]) -> None:
-    await until(lambda: not any(map(lives, left)))
+    await until(lambda: not any(map(is_running, left)))
 
 
 @pytest.fixture
@@ -57,8 +58,8 @@ def file(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("mode", MODES)
 def test_a_cancelled_call_leaves_nothing(mode: str, file: Path) -> None:
     async def main() -> None:
-        toolkit = kit(process_tools.stay_with)
-        call = asyncio.ensure_future(texts(toolkit, "stay_with", mode=mode, file=str(file)))
+        toolkit = process_toolkit(process_tools.stay_with)
+        call = asyncio.ensure_future(texts(toolkit.call_tool_function(block("stay_with", mode=mode, file=str(file)))))
         left = await pids(file)
         call.cancel()
         done, _ = await asyncio.wait([call], timeout=UNBOUNDED_HANG)
@@ -71,7 +72,7 @@ def test_a_cancelled_call_leaves_nothing(mode: str, file: Path) -> None:
 @pytest.mark.parametrize("mode", MODES)
 def test_a_call_that_takes_too_long_leaves_nothing(mode: str, file: Path) -> None:
     async def main() -> str | None:
-        toolkit = kit(process_tools.stay_with, timeout=5.0)
+        toolkit = process_toolkit(process_tools.stay_with, timeout=5.0)
         response = await toolkit.call("stay_with", mode=mode, file=str(file))
         await ended(await pids(file))
         return response.code
@@ -82,7 +83,7 @@ def test_a_call_that_takes_too_long_leaves_nothing(mode: str, file: Path) -> Non
 @pytest.mark.parametrize("mode", MODES)
 def test_a_closed_toolkit_leaves_nothing(mode: str, file: Path) -> None:
     async def main() -> None:
-        async with kit(process_tools.stay_with, async_execution=True) as toolkit:
+        async with process_toolkit(process_tools.stay_with, async_execution=True) as toolkit:
             await toolkit.call("stay_with", mode=mode, file=str(file))
             left = await pids(file)
         await ended(left)
@@ -93,7 +94,9 @@ def test_a_closed_toolkit_leaves_nothing(mode: str, file: Path) -> None:
 @pytest.mark.parametrize("mode", MODES)
 def test_a_tool_that_crashes_leaves_nothing(mode: str, file: Path) -> None:
     async def main() -> str:
-        response = await kit(process_tools.stay_with).call("stay_with", mode=mode, file=str(file), then="crash")
+        response = await process_toolkit(process_tools.stay_with).call(
+            "stay_with", mode=mode, file=str(file), then="crash"
+        )
         await ended(await pids(file))
         return response.text
 
@@ -102,7 +105,7 @@ def test_a_tool_that_crashes_leaves_nothing(mode: str, file: Path) -> None:
 
 def test_a_tool_that_holds_the_interpreter_lock_is_killed(file: Path) -> None:
     async def main() -> str | None:
-        toolkit = kit(process_tools.stay_with, timeout=5.0)
+        toolkit = process_toolkit(process_tools.stay_with, timeout=5.0)
         response = await toolkit.call("stay_with", mode="child", file=str(file), then="hog")
         await ended(await pids(file))
         return response.code
@@ -149,7 +152,7 @@ def test_a_program_that_ends_itself_leaves_nothing(end: str, file: Path) -> None
 
 def test_a_program_that_has_forked_leaves_nothing_when_it_ends(file: Path) -> None:
     copy = file.with_suffix(".copy")
-    # The copy lives on, with all that the program has open.
+    # The copy is_running on, with all that the program has open.
     end = (
         f"pid = os.fork(); part = {str(copy)!r} + '.part'; "
         f"pid and (open(part, 'w').write(str(pid)), os.rename(part, {str(copy)!r}), os._exit(0)); "
@@ -163,7 +166,7 @@ def test_a_program_that_has_forked_leaves_nothing_when_it_ends(file: Path) -> No
         try:
             parent.wait(UNBOUNDED_HANG)
             await ended(left)
-            assert lives(forked)
+            assert is_running(forked)
         finally:
             os.kill(forked, signal.SIGKILL)
 
@@ -175,10 +178,10 @@ def test_a_program_that_has_forked_leaves_nothing_when_it_ends(file: Path) -> No
 
 def test_what_a_tool_leaves_running_lives_as_long_as_its_process(file: Path) -> None:
     async def main() -> tuple[str, bool, list[str]]:
-        toolkit = kit(process_tools.stay_with, process_tools.whereabouts)
+        toolkit = process_toolkit(process_tools.stay_with, process_tools.whereabouts)
         text = (await toolkit.call("stay_with", mode="child", file=str(file), then="return")).text
         worker, left = await pids(file)
-        return text, lives(left), [str(worker), (await toolkit.call("whereabouts")).text.split()[0]]
+        return text, is_running(left), [str(worker), (await toolkit.call("whereabouts")).text.split()[0]]
 
     text, alive, (worker, next_worker) = asyncio.run(main())
 
@@ -190,8 +193,8 @@ def test_what_a_tool_leaves_running_lives_as_long_as_its_process(file: Path) -> 
 def test_a_thread_of_the_program_may_end_before_the_children_it_has_started() -> None:
     program = f"""
 import asyncio, sys, threading
-sys.path.insert(0, {os.path.dirname(process_tools.__file__)!r})
-import process_tools
+sys.path.insert(0, {TESTS!r})
+from support import process_tools
 from toolcrib import Toolkit
 toolkit = Toolkit()
 toolkit.register_tool_function(process_tools.whereabouts, run_in="process")
@@ -208,9 +211,9 @@ print(len(answers), len(set(answers)))
     assert (done.stdout, done.stderr) == ("3 1\n", "")
 
 
-def test_a_supervisor_that_is_told_to_end_takes_its_tool_along(file: Path) -> None:
+def test_a_supervisor_that_is_terminated_ends_its_tool(file: Path) -> None:
     async def main() -> str | None:
-        toolkit = kit(process_tools.stay_with)
+        toolkit = process_toolkit(process_tools.stay_with)
         call = asyncio.ensure_future(toolkit.call("stay_with", mode=MODES[-1], file=str(file)))
         left = await pids(file)
         parent = subprocess.run(["ps", "-o", "ppid=", "-p", str(left[0])], capture_output=True, text=True, check=True)
@@ -226,8 +229,8 @@ def test_a_fork_of_the_program_has_children_of_its_own() -> None:
     program = f"""
 import asyncio, os, sys, warnings
 warnings.simplefilter("ignore")  # Python warns about forking with threads
-sys.path.insert(0, {os.path.dirname(process_tools.__file__)!r})
-import process_tools
+sys.path.insert(0, {TESTS!r})
+from support import process_tools
 from toolcrib import Toolkit
 toolkit = Toolkit()
 toolkit.register_tool_function(process_tools.whereabouts, run_in="process")

@@ -1,4 +1,4 @@
-"""A secret that comes under a wrong name, or in a wrong shape, is shown to nobody but the tool."""
+"""A secret that comes under a wrong name, or in a wrong shape, is shown only to the tool."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_explaining_a_call_shows_no_secret(mode: str, name: str) -> None:
     assert SECRET not in str(explained.tried)
 
 
-def test_explaining_judges_the_arguments_that_would_run() -> None:
+def test_explaining_evaluates_the_arguments_that_would_run() -> None:
     kit = toolkit([])
     policy = Policy([Rule("deny", tool="login", arguments={"password": SECRET}, id="known")])
 

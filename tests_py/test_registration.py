@@ -1,4 +1,4 @@
-"""What `register_tool_function` takes, and what it makes of it."""
+"""Parameters of `register_tool_function`, and the tool that it registers."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -179,7 +179,7 @@ def test_an_odd_name_is_kept_to_the_letter(name: str) -> None:
     assert toolkit.run(name, query="cats").ok
 
 
-def test_a_name_that_is_no_unicode_is_refused() -> None:
+def test_a_name_that_is_not_valid_unicode_is_refused() -> None:
     toolkit = Toolkit()
 
     with pytest.raises(ValueError, match="surrogates"):

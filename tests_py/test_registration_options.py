@@ -1,4 +1,4 @@
-"""Where a tool runs and how long, and options that are wrong."""
+"""Options of a registration: where a tool runs and how long, and invalid values."""
 
 import math
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Arguments that models write almost right: mended, told of, and never run when they may be only a part."""
+"""Almost valid arguments: repaired, reported, and never run when they may be incomplete."""
 
 import json
 from collections.abc import AsyncIterator
@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import pytest
 
-from streams import read, toolkit
+from support.streams import read, toolkit
 from toolcrib import ToolCall, Toolkit, ToolResponse
 from toolcrib.blocks import TextBlock
 from toolcrib.policy import Policy, Rule
@@ -30,7 +30,7 @@ def repairs(response: ToolResponse) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("text", "mended"),
+    ("text", "expected"),
     [
         ('{"query": "a", "max_results": 2,}', ["comma"]),
         ("{'query': 'a', 'max_results': 2}", ["quotes"]),
@@ -45,15 +45,15 @@ def repairs(response: ToolResponse) -> list[str]:
         ('{"query": "a", "max_results": 2, "tags": null}', []),
     ],
 )
-async def test_what_was_mended_is_told(text: str, mended: list[str]) -> None:
+async def test_repairs_are_reported(text: str, expected: list[str]) -> None:
     response = await run(text)
 
     assert response.text == '["a", 2, null]'
-    assert repairs(response) == mended
-    assert response.metadata is not None or not mended
+    assert repairs(response) == expected
+    assert response.metadata is not None or not expected
 
 
-async def test_what_was_mended_says_where_and_how() -> None:
+async def test_a_repair_names_its_path_and_kind() -> None:
     response = await run('{"query": "a", "maxResults": "2"}')
 
     assert response.metadata == {
@@ -122,7 +122,7 @@ async def test_a_key_that_comes_twice_in_nested_text_never_runs() -> None:
     assert response.code == "invalid_arguments"
 
 
-async def test_a_misspelling_is_told_and_not_mended() -> None:
+async def test_a_misspelt_name_is_reported_and_not_repaired() -> None:
     response = await run({"query": "a", "max_result": 2})
 
     assert response.code == "invalid_arguments"
@@ -136,7 +136,7 @@ async def test_of_two_names_for_one_parameter_none_is_chosen() -> None:
 
 
 @pytest.mark.parametrize("name", ["token", "Token", "TOKEN", "to-ken", "_token"])
-async def test_no_name_is_mended_into_a_preset(name: str) -> None:
+async def test_no_name_is_repaired_into_a_preset(name: str) -> None:
     def pay(amount: int, token: str = "") -> str:
         return f"{amount} {token}"
 
@@ -151,7 +151,7 @@ async def test_no_name_is_mended_into_a_preset(name: str) -> None:
 
 @pytest.mark.parametrize("repair", ["explain", "off"])
 @pytest.mark.parametrize("text", ["{'query': 'a'}", '```\n{"query": "a"}\n```', '{"Query": "a"}'])
-async def test_nothing_that_has_to_be_mended_runs_unless_that_is_on(repair: Any, text: str) -> None:
+async def test_nothing_that_needs_repair_runs_unless_repair_is_on(repair: Any, text: str) -> None:
     kit = Toolkit(run_in="inline", repair=repair)
     kit.register_tool_function(search)
 
@@ -185,7 +185,7 @@ async def test_explaining_says_what_to_send() -> None:
     assert fine.metadata is None
 
 
-async def test_explaining_tells_everything_at_once() -> None:
+async def test_explaining_reports_every_repair_at_once() -> None:
     kit = Toolkit(run_in="inline", repair="explain")
     kit.register_tool_function(search)
 
@@ -206,7 +206,7 @@ async def test_explaining_never_says_to_send_what_would_be_refused() -> None:
     assert repairs(response) == ["quotes"]
 
 
-async def test_what_is_off_leaves_coercion_on_and_tells_of_it() -> None:
+async def test_with_repair_off_values_are_still_coerced_and_reported() -> None:
     kit = Toolkit(run_in="inline", repair="off")
     kit.register_tool_function(search)
 
@@ -216,7 +216,7 @@ async def test_what_is_off_leaves_coercion_on_and_tells_of_it() -> None:
     assert repairs(response) == ["coerced"]
 
 
-async def test_checking_mends_text_and_no_names() -> None:
+async def test_checking_repairs_text_but_not_names() -> None:
     kit = Toolkit(run_in="inline", arguments="check")
     kit.register_tool_function(search)
 
@@ -229,7 +229,7 @@ def test_another_word_is_the_developers_error() -> None:
         Toolkit(repair="maybe")  # type: ignore[arg-type]
 
 
-async def test_the_first_response_of_a_stream_tells_and_the_tools_own_stays_as_it_is() -> None:
+async def test_the_first_response_of_a_stream_reports_repairs_and_the_tools_own_is_unchanged() -> None:
     given = ToolResponse([TextBlock(type="text", text="same")], metadata={"mine": 1})
 
     async def twice(n: int) -> AsyncIterator[ToolResponse]:
@@ -247,7 +247,7 @@ async def test_the_first_response_of_a_stream_tells_and_the_tools_own_stays_as_i
     assert (first.id, first.content) == (given.id, given.content)
 
 
-async def test_a_call_that_gives_its_last_response_tells_there() -> None:
+async def test_a_call_that_returns_its_last_response_reports_repairs_there() -> None:
     async def count(n: int) -> AsyncIterator[str]:
         for number in range(n):
             yield str(number)
@@ -283,7 +283,7 @@ async def test_it_does_not_matter_where_a_tool_runs(run_in: Literal["inline", "t
     assert (response.text, repairs(response)) == ('["a", 5, null]', ["quotes"])
 
 
-async def test_a_tool_in_the_background_tells_at_once() -> None:
+async def test_a_background_tool_reports_repairs_at_once() -> None:
     async with Toolkit() as kit:
         kit.register_tool_function(search, async_execution=True)
 
@@ -293,7 +293,7 @@ async def test_a_tool_in_the_background_tells_at_once() -> None:
         assert set(response.metadata or {}) == {"task_id", "repairs"}
 
 
-async def test_a_middleware_sees_what_was_mended() -> None:
+async def test_a_middleware_sees_the_repaired_arguments() -> None:
     kit, seen = toolkit(search), list[Any]()
 
     async def look(kwargs: dict[str, Any], next_handler: Any) -> Any:
@@ -330,7 +330,7 @@ async def test_hostile_text_is_answered(hostile: str) -> None:
     assert len(response.text) < 5000
 
 
-def test_what_was_mended_is_on_the_call_itself() -> None:
+def test_repairs_are_on_the_call_itself() -> None:
     call_read = ToolCall.read(call("{'query': 'a', 'query': 'b'"))
 
     assert call_read.is_truncated
@@ -338,7 +338,7 @@ def test_what_was_mended_is_on_the_call_itself() -> None:
     assert [repair["what"] for repair in call_read.repairs] == ["quotes", "closed", "duplicate"]
 
 
-async def test_a_tool_that_only_reads_runs_with_what_there_is() -> None:
+async def test_a_read_only_tool_runs_with_incomplete_arguments() -> None:
     kit = Toolkit(run_in="inline")
     kit.register_tool_function(search, kind="read")
 
@@ -367,7 +367,7 @@ async def test_another_name_of_a_parameter_stands_for_it() -> None:
     assert repairs(response) == ["alias", "alias"]
 
 
-async def test_rules_see_what_runs_and_the_response_tells_what_was_mended() -> None:
+async def test_rules_see_what_runs_and_the_response_reports_the_repairs() -> None:
     policy = Policy([Rule("deny", tool="search", args_pattern='"max_results": ?20')])
     kit = Toolkit(run_in="inline", policy=policy)
     kit.register_tool_function(search)

@@ -18,7 +18,7 @@ def text(text: str) -> TextBlock:
 
 @dataclass
 class ForeignResponse:
-    """What AgentScope's class of the same name looks like."""
+    """A class with the attributes of AgentScope's class of this name."""
 
     content: list[Any]
     metadata: dict[str, Any] | None = None

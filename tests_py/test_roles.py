@@ -11,15 +11,8 @@ from typing import Any
 
 import pytest
 
+from support.toolkits import named_tool
 from toolcrib import Role, Roles, Toolkit, ToolkitView, errors
-
-
-def tool(name: str) -> Any:
-    def function() -> str:
-        return name
-
-    function.__name__ = name
-    return function
 
 
 def listed(view: ToolkitView) -> list[str]:
@@ -28,9 +21,9 @@ def listed(view: ToolkitView) -> list[str]:
 
 def workshop() -> Toolkit:
     toolkit = Toolkit()
-    toolkit.register_tool_function(tool("look"))
+    toolkit.register_tool_function(named_tool("look"))
     for group in ["org_management", "files", "web"]:
-        toolkit.register_group(group, "", [tool(f"{group}_tool")])
+        toolkit.register_group(group, "", [named_tool(f"{group}_tool")])
     return toolkit
 
 
@@ -149,7 +142,7 @@ def test_a_role_that_is_added_has_a_record() -> None:
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}[+-]\d\d:\d\d", role.details["createdAt"])
 
 
-def test_what_is_wrong_with_a_role_is_told() -> None:
+def test_invalid_changes_of_roles_raise() -> None:
     kept = roles(Role("reader", "", []))
 
     with pytest.raises(errors.DuplicateRoleError):
@@ -271,7 +264,7 @@ def test_the_records_that_are_roles_can_be_had_without_the_others(tmp_path: Path
     assert list(kept) == ["a"]
 
 
-def test_a_missing_file_and_a_missing_folder_are_told(tmp_path: Path) -> None:
+def test_a_missing_file_and_a_missing_folder_are_reported(tmp_path: Path) -> None:
     with pytest.raises(errors.MissingFileError):
         Roles().load(tmp_path / "none.json")
     with pytest.raises(errors.MissingFileError):
@@ -280,8 +273,8 @@ def test_a_missing_file_and_a_missing_folder_are_told(tmp_path: Path) -> None:
 
 def test_of_ten_thousand_tools_a_role_sees_its_ten() -> None:
     toolkit = Toolkit()
-    toolkit.register_group("many", "", [tool(f"many_{index}") for index in range(9_990)])
-    toolkit.register_group("few", "", [tool(f"few_{index}") for index in range(10)])
+    toolkit.register_group("many", "", [named_tool(f"many_{index}") for index in range(9_990)])
+    toolkit.register_group("few", "", [named_tool(f"few_{index}") for index in range(10)])
 
     view = toolkit.view_for("agent", roles(Role("agent", "", ["few"])))
 

@@ -108,7 +108,7 @@ async def test_a_default_is_denied_and_shown_like_a_sent_value(default: Any, see
     assert asked == [{"name": "x", "what": seen}]
 
 
-async def test_a_default_that_is_made_is_made_once_and_the_tool_gets_what_was_judged() -> None:
+async def test_a_default_factory_runs_once_and_the_tool_gets_the_evaluated_value() -> None:
     made: list[set[str]] = []
 
     def make() -> set[str]:

@@ -14,7 +14,7 @@ import pytest
 from pydantic import BaseModel, Field
 from typing_extensions import TypeAliasType
 
-from schema_oracle import described, expected, function_of
+from support.schema.oracle import described, expected, function_of
 from toolcrib.errors import UnsupportedTypeError
 
 

@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import Field
 
-from schema_oracle import described, expected
-from schema_records import Typed
-from schema_types import types_of_a_signature, types_with_foreign
+from support.schema.oracle import described, expected
+from support.schema.records import Typed
+from support.schema.types import types_of_a_signature, types_with_foreign
 
 # Thousands of cases, each of them a question to pydantic.
 pytestmark = pytest.mark.timeout(1800)

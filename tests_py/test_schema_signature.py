@@ -1,4 +1,4 @@
-"""How a callable is read: its kinds of parameters, its string annotations, and what it says about itself."""
+"""Signatures of callables: kinds of parameters, string annotations, and signatures that they declare themselves."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 from pydantic import BaseModel, Field
 from typing_extensions import Doc
 
-from schema_oracle import described
+from support.schema.oracle import described
 from toolcrib import errors
 
 Alias = list[int]
@@ -135,7 +135,7 @@ def test_a_wrapped_function_keeps_its_own_names() -> None:
     }
 
 
-def test_an_unknown_name_is_told() -> None:
+def test_an_unknown_name_is_reported() -> None:
     def target(a: int, b: Nowhere) -> None: ...  # type: ignore[name-defined]  # noqa: F821
 
     with pytest.raises(errors.UnsupportedTypeError, match=r"parameter `b`.*name 'Nowhere' is not defined"):
@@ -186,7 +186,7 @@ class Caller:
         (functools.wraps(Caller.method)(lambda *args: None), ["a", "cls"]),
     ],
 )
-def test_every_parameter_but_the_receiver_is_told(target: Any, names: list[str]) -> None:
+def test_every_parameter_but_the_receiver_is_in_the_schema(target: Any, names: list[str]) -> None:
     assert list(_properties(target)) == names
 
 
@@ -201,7 +201,7 @@ def test_no_name_is_special() -> None:
     assert list(_properties(with_model)) == ["model_config", "_x", "title", "properties"]
 
 
-def test_leftover_arguments_are_told_when_asked_for() -> None:
+def test_variadic_parameters_are_in_the_schema_on_request() -> None:
     def target(*args: int, **kwargs: Optional[Point]) -> None: ...
 
     def with_model(*args: Model, **kwargs: Model) -> None: ...

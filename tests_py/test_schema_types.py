@@ -21,8 +21,8 @@ import pytest
 from pydantic import AfterValidator, BaseModel, Field, HttpUrl, PositiveInt, SecretStr, Strict, WithJsonSchema
 from pydantic.dataclasses import dataclass as pydantic_dataclass
 
-import schema_models as models
-from schema_oracle import described, expected, function_of
+from support.schema import models
+from support.schema.oracle import described, expected, function_of
 
 
 class Model(BaseModel):

@@ -1,4 +1,4 @@
-"""Skills: folders of instructions that the agent is told about."""
+"""Skills: folders of instructions that are listed in the agent's prompt."""
 
 import logging
 import os
@@ -184,7 +184,7 @@ def test_a_name_that_would_break_the_prompt_is_refused(tmp_path: Path) -> None:
         Toolkit().register_agent_skill(folder)
 
 
-def test_a_pipe_keeps_nobody_waiting(tmp_path: Path) -> None:
+def test_a_pipe_never_blocks_the_registration(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "SKILL.md")
 
     with pytest.raises(errors.SkillFileError, match="not a regular file"):

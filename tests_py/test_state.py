@@ -64,7 +64,7 @@ def test_loading_a_state_changes_what_is_listed(toolkit: Toolkit) -> None:
 @pytest.mark.parametrize(
     "state", [None, 5, [], "active_groups", {}, {"active_groups": "web"}, {"active_groups": ("web",)}]
 )
-def test_what_is_no_state_is_refused_and_changes_nothing(toolkit: Toolkit, state: Any) -> None:
+def test_an_invalid_state_is_refused_and_changes_nothing(toolkit: Toolkit, state: Any) -> None:
     for strict in (True, False):
         with pytest.raises(errors.InvalidStateError, match="a list under"):
             toolkit.load_state_dict(state, strict=strict)

@@ -1,4 +1,4 @@
-"""Saving to a file and loading from it: what is kept, and what becomes of a file that is not as it should be."""
+"""Saving to a file and loading from it: what is kept, and how damaged files are handled."""
 
 import errno
 import fcntl
@@ -234,7 +234,7 @@ def test_json_that_is_nested_too_deep_is_damaged(toolkit: Toolkit, saved: Path) 
     refused(toolkit, saved, errors.DamagedFileError)
 
 
-def test_what_is_no_file_is_neither_read_nor_replaced(toolkit: Toolkit, tmp_path: Path) -> None:
+def test_a_path_that_is_not_a_file_is_neither_read_nor_replaced(toolkit: Toolkit, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "folder").mkdir()
     before = sorted(os.listdir(tmp_path))

@@ -10,8 +10,8 @@ from typing import Any
 import anyio
 import pytest
 
-from conftest import LoopFactory
-from streams import Numbers, block, echo, read, texts, toolkit
+from support.loops import LoopFactory
+from support.streams import Numbers, block, echo, read, texts, toolkit
 from toolcrib import ToolResponse, ToolStream
 
 
@@ -87,7 +87,7 @@ async def test_anext_of_an_exhausted_stream_gives_the_default() -> None:
     assert await anext(stream, None) is None
 
 
-async def test_the_end_is_told_where_the_step_is_awaited() -> None:
+async def test_the_end_is_raised_where_the_step_is_awaited() -> None:
     stream = toolkit(echo).call_tool_function(block("echo", text="x"))
     await read(stream)
 

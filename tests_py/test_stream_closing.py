@@ -1,4 +1,4 @@
-"""How a stream ends before its tool does: closed, left, collected, never awaited, open when loop or program end."""
+"""Streams that end before their tool does: closed, left, collected, never awaited, open when loop or program end."""
 
 import asyncio
 import contextlib
@@ -7,8 +7,8 @@ import warnings
 
 import pytest
 
-from conftest import LoopFactory
-from streams import Numbers, block, echo, python, read, texts, toolkit
+from support.loops import LoopFactory
+from support.streams import Numbers, block, echo, python, read, texts, toolkit
 
 
 @pytest.mark.parametrize("kind", ["numbers", "endless", "plain"])
@@ -87,7 +87,7 @@ async def test_closing_the_coroutine_around_it_reaches_the_tool() -> None:
     assert log == ["finalised"]
 
 
-async def test_a_stream_that_nobody_awaits_is_silent() -> None:
+async def test_a_stream_that_is_never_awaited_is_silent() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
 
@@ -96,7 +96,7 @@ async def test_a_stream_that_nobody_awaits_is_silent() -> None:
         gc.collect()
 
 
-def test_a_stream_that_is_open_at_the_exit_is_no_trouble() -> None:
+def test_a_stream_that_is_open_at_exit_causes_no_error() -> None:
     program = """
         import asyncio
         from toolcrib import Toolkit

@@ -1,4 +1,4 @@
-"""What becomes of errors: answered, raised, or as AgentScope does it, by kind of tool and moment of the error."""
+"""Handling of errors: answered, raised, or as AgentScope does it, by kind of tool and moment of the error."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from conftest import LoopFactory
-from streams import block, read, texts, toolkit
+from support.loops import LoopFactory
+from support.streams import block, read, texts, toolkit
 
 
 class PanicException(BaseException):

@@ -1,4 +1,4 @@
-"""Which callables can be tools, and that each gives the same answer inline and in a thread."""
+"""Callables that can be tools; each gives the same answer inline and in a thread."""
 
 import asyncio
 import functools
@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from conftest import LoopFactory
-from streams import block, texts, toolkit
+from support.loops import LoopFactory
+from support.streams import block, texts, toolkit
 
 
 def function(a: int, b: int = 2) -> int:
@@ -208,7 +208,7 @@ async def test_a_partial_is_never_changed() -> None:
 
 
 @pytest.mark.parametrize("run_in", ["inline", "thread"])
-async def test_synchronous_code_runs_where_it_was_told_to(run_in: str) -> None:
+async def test_synchronous_code_runs_where_run_in_says(run_in: str) -> None:
     def whereabouts() -> bool:
         return threading.current_thread() is threading.main_thread()
 

@@ -1,4 +1,4 @@
-"""Postprocess functions: what they are given, what they may answer, and what becomes of their errors."""
+"""Postprocess functions: what they are given, what they may answer, and how their errors are handled."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -6,13 +6,9 @@ from typing import Any
 
 import pytest
 
-from conftest import LoopFactory
-from streams import NOTE, block, read, texts, toolkit
+from support.loops import LoopFactory
+from support.streams import NOTE, block, read, text_response, texts, toolkit
 from toolcrib import Toolkit, ToolResponse
-
-
-def text(words: str) -> ToolResponse:
-    return ToolResponse([{"type": "text", "text": words}])
 
 
 def hello() -> str:
@@ -35,7 +31,7 @@ def fail() -> str:
 
 
 def shout(call: dict[str, Any], response: ToolResponse) -> ToolResponse:
-    return text(response.text.upper())
+    return text_response(response.text.upper())
 
 
 async def shout_later(call: dict[str, Any], response: ToolResponse) -> ToolResponse:
@@ -58,7 +54,7 @@ SHOUTERS: dict[str, Callable[..., Any]] = {
     "coroutine": shout_later,
     "object": Shouter(),
     "async object": AsyncShouter(),
-    "lambda": lambda call, response: text(response.text.upper()),
+    "lambda": lambda call, response: text_response(response.text.upper()),
 }
 
 
@@ -197,7 +193,7 @@ async def test_an_interruption_shows_nothing_that_was_not_processed() -> None:
     async def redact(call: Any, response: ToolResponse) -> Any:
         if "secret" in response.text:
             await asyncio.sleep(60)
-        return text("redacted")
+        return text_response("redacted")
 
     kit = toolkit(secrets, postprocess_func=redact)
     got: list[str] = []

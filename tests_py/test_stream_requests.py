@@ -1,4 +1,4 @@
-"""Requests that no tool can answer: wrong names, wrong inputs, no such tool. The model is told, nothing raises."""
+"""Invalid requests: wrong names, wrong inputs, unknown tools. Each gets an error response, nothing raises."""
 
 import collections
 import json
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from streams import block, read, texts, toolkit
+from support.streams import block, read, texts, toolkit
 from toolcrib import Toolkit
 
 
@@ -53,7 +53,7 @@ async def test_whether_a_tool_may_run_is_decided_when_it_does() -> None:
 
 
 @pytest.mark.parametrize("name", [None, 7, b"show", ["show"], {"a": 1}, "\ud800", object()])
-async def test_a_name_that_is_no_text_is_answered(name: Any) -> None:
+async def test_a_name_that_is_not_text_is_answered(name: Any) -> None:
     [response] = await read(toolkit(show).call_tool_function(block(name)))
 
     assert response.code == "bad_call"
@@ -75,7 +75,7 @@ async def test_names_are_compared_to_the_letter(name: str) -> None:
 
 
 @pytest.mark.parametrize("call", [42, None, ["show"], b"", object(), 1.5, {"show"}])
-def test_what_is_no_mapping_at_all_is_the_developers_error(call: Any) -> None:
+def test_a_request_that_is_not_a_mapping_is_the_developers_error(call: Any) -> None:
     kit = toolkit(show)
 
     with pytest.raises(TypeError):
@@ -107,7 +107,7 @@ async def test_a_call_may_be_any_mapping(mapping: Any) -> None:
 
 
 @pytest.mark.parametrize("nothing", [None, {}, "", "  \n", "{}", " { } "])
-async def test_no_input_is_no_arguments(nothing: Any) -> None:
+async def test_a_missing_input_means_no_arguments(nothing: Any) -> None:
     kit = toolkit(show)
 
     assert await texts(kit.call_tool_function({"name": "show", "input": nothing})) == ["None"]
@@ -115,7 +115,7 @@ async def test_no_input_is_no_arguments(nothing: Any) -> None:
 
 
 @pytest.mark.parametrize("wrong", [7, True, 1.5, ["value"], ("value",), {"value"}, b"{}", object()])
-async def test_an_input_that_is_no_object_is_answered(wrong: Any) -> None:
+async def test_an_input_that_is_not_an_object_is_answered(wrong: Any) -> None:
     [response] = await read(toolkit(show).call_tool_function({"name": "show", "input": wrong}))
 
     assert response.code == "bad_call"
@@ -144,7 +144,7 @@ async def test_an_input_may_be_json_text() -> None:
         "\ud800",
     ],
 )
-async def test_an_input_that_is_no_json_is_answered(wrong: str) -> None:
+async def test_an_input_that_is_not_json_is_answered(wrong: str) -> None:
     [response] = await read(toolkit(show).call_tool_function({"name": "show", "input": wrong}))
 
     assert response.code == "bad_call"
@@ -153,7 +153,7 @@ async def test_an_input_that_is_no_json_is_answered(wrong: str) -> None:
 
 @pytest.mark.parametrize("wrong", ["{", "nonsense", '{"value": 1,}', "{'value': 1}", '{"value": NaN}', "```\n{}\n```"])
 @pytest.mark.parametrize("options", [{"repair": "off"}, {"arguments": "pass"}])
-async def test_an_input_that_is_no_json_is_not_mended_where_nothing_is(wrong: str, options: Any) -> None:
+async def test_an_input_that_is_not_json_is_not_repaired_when_repair_is_off(wrong: str, options: Any) -> None:
     kit = Toolkit(run_in="inline", **options)
     kit.register_tool_function(show)
 

@@ -1,4 +1,4 @@
-"""What a tool may return or yield: the stream only ever carries responses, and at least one."""
+"""Values that a tool may return or yield: the stream only ever carries responses, and at least one."""
 
 import collections
 import dataclasses
@@ -13,8 +13,8 @@ from typing import Any
 import pydantic
 import pytest
 
-from conftest import LoopFactory
-from streams import block, read, texts, toolkit
+from support.loops import LoopFactory
+from support.streams import block, read, texts, toolkit
 from toolcrib import ToolResponse
 
 

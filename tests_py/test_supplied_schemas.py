@@ -23,7 +23,7 @@ PARAMETERS: dict[str, Any] = {
 }
 
 
-def test_a_supplied_schema_is_told_as_it_is_but_for_the_name() -> None:
+def test_a_supplied_schema_is_listed_unchanged_except_for_the_name() -> None:
     toolkit = Toolkit()
 
     toolkit.register_tool_function(search, json_schema=schema(description="Seeks.", parameters=PARAMETERS, strict=True))
@@ -169,7 +169,7 @@ def test_one_without_properties_is_incomplete_only_if_there_are_presets_to_hide(
         ({"type": "object", "properties": {"query": {"$ref": "#/$defs/Nothing"}}}, "Nothing"),
     ],
 )
-def test_parameters_that_are_no_schema_are_refused_with_the_reason(parameters: dict[str, Any], hint: str) -> None:
+def test_invalid_parameter_schemas_are_refused_with_the_reason(parameters: dict[str, Any], hint: str) -> None:
     toolkit = Toolkit()
 
     with pytest.raises(errors.InvalidSchemaError) as caught:
@@ -182,7 +182,7 @@ def test_parameters_that_are_no_schema_are_refused_with_the_reason(parameters: d
 
 
 @pytest.mark.parametrize("value", [object(), {1: 2}, {1, 2}, float("nan"), b"bytes", "\ud800"])
-def test_one_that_is_no_json_is_refused_with_the_place(value: Any) -> None:
+def test_a_schema_that_is_not_json_is_refused_with_the_path(value: Any) -> None:
     toolkit = Toolkit()
     parameters = {"type": "object", "properties": {"query": {"default": value}}}
 

@@ -17,7 +17,7 @@ CALL = "<tool_call><name>save</name><params><zip>01234</zip><count>3</count></pa
 
 
 def plain(calls: list[ToolCall]) -> list[dict[str, Any]]:
-    """Give calls in the form of the cases."""
+    """Calls in the form of the cases."""
     return [{"name": call.name, "params": call.arguments} for call in calls]
 
 
@@ -144,7 +144,7 @@ def test_every_format_is_read_and_found(format: Any, text: str, toolkit: Toolkit
     assert parser.report["calls"] == 1
 
 
-def test_the_report_tells_why_and_where() -> None:
+def test_the_report_names_the_reason_and_the_position() -> None:
     parser = TextParser()
 
     before = parser.report
@@ -185,7 +185,7 @@ def test_a_lone_surrogate_is_text_like_any_other() -> None:
     assert "".join(str(piece) for piece in pieces).startswith("a")
 
 
-def test_a_wrong_format_is_told_to_the_developer() -> None:
+def test_an_unknown_format_raises_an_exception() -> None:
     with pytest.raises(
         ValueError, match="format must be one of auto, xml, hermes, function, invoke, fenced, react, not 'yaml'"
     ):

@@ -20,10 +20,10 @@ def test_the_agent_gets_its_texts_onto_the_shelf() -> None:
     assert lines[-2] == "model: Both texts are on the shelf."
 
 
-def test_what_runs_what_is_mended_and_what_is_refused_is_shown() -> None:
-    told = [line for line in run().splitlines() if line.startswith("  ") and not line.startswith("   ")]
+def test_the_example_shows_calls_repairs_and_refusals() -> None:
+    printed = [line for line in run().splitlines() if line.startswith("  ") and not line.startswith("   ")]
 
-    assert told == [
+    assert printed == [
         "  save {'name': 'loop.c', 'content': 'for (i = 0; i < 007 && ok; i++) { }'}: ok",
         "  find {'word': '007', 'names': ['loop.c']}: ok",
         "  mended: the closing tag of <content> was missing",

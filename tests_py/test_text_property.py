@@ -1,4 +1,4 @@
-"""What holds for any text, however it is cut."""
+"""Properties of any text, however it is split."""
 
 from typing import Any
 
@@ -44,7 +44,7 @@ texts = st.lists(st.sampled_from(WORDS) | st.text(max_size=3), max_size=20).map(
 
 
 def joined(pieces: list[str | ToolCall]) -> list[Any]:
-    """Give calls in a form that can be compared, and neighbouring prose as one."""
+    """Calls in a form that can be compared, and neighbouring prose as one."""
     result: list[Any] = []
     for piece in pieces:
         if isinstance(piece, str) and result and isinstance(result[-1], str):

@@ -1,4 +1,4 @@
-"""`timeout=`: the time a tool may spend; what it does to the tool, to the task and to whoever cancels meanwhile."""
+"""`timeout=`: the time a tool may spend; its effect on the tool, on the task and on a cancellation at the same time."""
 
 import asyncio
 import contextlib
@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from conftest import LoopFactory
-from streams import COUNTS_REQUESTS, block, read, requests, texts, timeout, toolkit
+from support.loops import LoopFactory
+from support.streams import COUNTS_REQUESTS, block, read, requests, texts, timeout, toolkit
 
 LIMIT = 0.05
 
@@ -151,13 +151,16 @@ async def test_a_call_that_ends_in_time_is_not_cancelled_later() -> None:
 
     kit = toolkit(quick, timeout=LIMIT)
 
-    await read(kit.call_tool_function(block("quick")))
-    await kit.call("quick")
+    streamed = await texts(kit.call_tool_function(block("quick")))
+    called = await kit.call("quick")
     await asyncio.sleep(LIMIT * 3)
 
+    assert (streamed, called.text) == (["in time"], "in time")
+    assert requests() == 0
 
-@pytest.mark.skipif(not COUNTS_REQUESTS, reason="before 3.11 nobody can tell the two requests apart")
-@pytest.mark.parametrize("first", ["the deadline", "somebody else"])
+
+@pytest.mark.skipif(not COUNTS_REQUESTS, reason="before 3.11 the two requests cannot be distinguished")
+@pytest.mark.parametrize("first", ["the deadline", "the caller"])
 async def test_a_cancellation_from_outside_wins_over_the_deadline(first: str) -> None:
     seen = asyncio.Event()
 

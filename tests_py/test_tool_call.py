@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from layers import layered, logging
-from streams import Numbers, echo, read, texts, toolkit
+from support.middleware import layered, logging
+from support.streams import Numbers, echo, read, texts, toolkit
 from toolcrib import ToolResponse
 
 

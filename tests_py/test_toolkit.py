@@ -7,30 +7,13 @@ from typing import Any
 
 import pytest
 
+from support.toolkits import add, arithmetic
 from toolcrib import Toolkit, errors
-
-
-def add(a: int, b: int = 0) -> int:
-    """Add two numbers.
-
-    Args:
-        a: One.
-        b: Another, “optional”.
-    """
-    return a + b
-
-
-def multiply(a: int, b: int) -> int:
-    return a * b
 
 
 @pytest.fixture
 def toolkit() -> Toolkit:
-    toolkit = Toolkit()
-    toolkit.create_tool_group("maths", "Numbers.", active=True)
-    toolkit.register_tool_function(add)
-    toolkit.register_tool_function(multiply, "maths")
-    return toolkit
+    return arithmetic()
 
 
 def everything(toolkit: Toolkit) -> tuple[Any, ...]:

@@ -100,7 +100,7 @@ Summary:
 """
 
 
-def test_the_tour_tells_its_story() -> None:
+def test_the_tour_prints_its_expected_output() -> None:
     run = subprocess.run([sys.executable, str(TOUR)], capture_output=True, text=True, timeout=50)
 
     assert run.stderr == ""

@@ -10,10 +10,10 @@ import pytest
 from opentelemetry import trace
 from opentelemetry.trace import SpanKind, StatusCode
 
-from conftest import LoopFactory
-from streams import block, read, texts, toolkit
+from support.loops import LoopFactory
+from support.streams import block, read, texts, toolkit
+from support.tracing import Traces, attributes, tools_with_spans
 from toolcrib import Toolkit, ToolResponse
-from traces import Traces, attributes, tools_with_spans
 
 
 @pytest.fixture
@@ -160,7 +160,7 @@ async def test_the_attributes_of_a_call_that_went_well(traces: Traces, kit: Tool
     assert (scope.name, bool(scope.version)) == ("toolcrib", True)
 
 
-async def test_what_the_request_does_not_tell_is_left_out(traces: Traces, kit: Toolkit) -> None:
+async def test_attributes_missing_from_the_request_are_left_out(traces: Traces, kit: Toolkit) -> None:
     await kit.call("function", word="hello")
 
     assert attributes(traces.call()) == {
@@ -170,7 +170,7 @@ async def test_what_the_request_does_not_tell_is_left_out(traces: Traces, kit: T
     }
 
 
-async def test_a_request_that_behaves_like_a_dict_is_told_like_one(traces: Traces, kit: Toolkit) -> None:
+async def test_a_request_that_behaves_like_a_dict_is_traced_like_one(traces: Traces, kit: Toolkit) -> None:
     request: Any = UserDict(block("coroutine", word="hello"))
 
     responses = await texts(kit.call_tool_function(request))
@@ -251,7 +251,7 @@ def failing(kind: str) -> Toolkit:
 @pytest.mark.parametrize(
     "name", ["function", "coroutine", "async_generator", "generator", "thread", "thread_generator", "fine"]
 )
-async def test_a_tool_that_fails_is_an_error_whoever_hears_of_it(traces: Traces, name: str, errors: str) -> None:
+async def test_a_failing_tool_is_an_error_of_the_span(traces: Traces, name: str, errors: str) -> None:
     try:
         responses = await read(failing(errors).call_tool_function(block(name)))
         assert responses[-1].code == "failed"

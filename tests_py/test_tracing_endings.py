@@ -1,4 +1,4 @@
-"""Spans end, whatever becomes of the call."""
+"""Spans end, however the call ends."""
 
 import asyncio
 import gc
@@ -11,10 +11,10 @@ import pytest
 from opentelemetry import trace
 from opentelemetry.trace import StatusCode
 
-from conftest import LoopFactory
-from streams import block, read, toolkit
+from support.loops import LoopFactory
+from support.streams import block, read, toolkit
+from support.tracing import Traces, attributes, tools_with_spans
 from toolcrib import Toolkit
-from traces import Traces, attributes, tools_with_spans
 
 
 @pytest.fixture
@@ -168,7 +168,7 @@ async def test_a_cancellation_while_a_generator_is_closed_ends_the_span(traces: 
     assert attributes(traces.call())["toolcrib.cancelled"] is True
 
 
-async def test_a_closing_that_nobody_awaits_ends_the_span(traces: Traces) -> None:
+async def test_an_aclose_that_is_never_awaited_ends_the_span(traces: Traces) -> None:
     async def tool() -> AsyncIterator[str]:
         yield "one"
 
@@ -214,7 +214,7 @@ async def test_a_stream_that_is_never_iterated_has_no_span(traces: Traces, kit: 
     assert traces.names == []
 
 
-async def test_an_exception_thrown_in_is_told_once_and_ends_the_span(traces: Traces) -> None:
+async def test_a_thrown_exception_is_recorded_once_and_ends_the_span(traces: Traces) -> None:
     async def tool() -> AsyncIterator[str]:
         yield "one"
         yield "two"

@@ -1,4 +1,4 @@
-"""Spans on their way out: a real OTLP receiver gets them, and one that is down is nobody's trouble."""
+"""Spans on their way out: a real OTLP receiver gets them, and one that is down affects no call."""
 
 import socket
 import threading
@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from streams import python
+from support.streams import python
 
 PROGRAM = """
     import asyncio, os, time
@@ -103,7 +103,7 @@ def receiving(status: int = 200) -> Iterator[Receiver]:
 
 
 def run(program: str, endpoint: str, calls: int) -> float:
-    """Run a program, and tell how long it took to end once it had said that it was done."""
+    """Run a program, and return the seconds from its last line to its end."""
     finished = python(program + SAY_DONE, ENDPOINT=endpoint, CALLS=str(calls))
     ended = time.time()
     assert finished.returncode == 0, finished.stderr
@@ -129,7 +129,7 @@ def test_a_real_receiver_gets_calls_nested_between_the_spans_around_and_inside_t
     }
 
 
-def test_a_real_receiver_is_told_of_a_failure() -> None:
+def test_a_real_receiver_gets_the_span_of_a_failure() -> None:
     with receiving() as receiver:
         run(PROGRAM + SEND_THE_REST, receiver.endpoint, calls=0)
 
@@ -141,7 +141,7 @@ def test_a_real_receiver_is_told_of_a_failure() -> None:
 
 @contextmanager
 def refusing() -> Iterator[str]:
-    """An address where nobody listens."""
+    """An address without a listener."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         yield f"http://127.0.0.1:{listener.getsockname()[1]}/v1/traces"

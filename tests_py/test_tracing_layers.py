@@ -5,10 +5,10 @@ from typing import Any
 
 from opentelemetry.trace import StatusCode
 
-from streams import block, texts
+from support.streams import block, texts
+from support.tracing import Traces, attributes, tools_with_spans
 from toolcrib import ToolResponse
 from toolcrib.middleware import NextHandler, mark_last
-from traces import Traces, attributes, tools_with_spans
 
 
 async def test_middlewares_are_inside_the_one_span_of_their_call(traces: Traces) -> None:
@@ -39,7 +39,7 @@ async def test_a_layered_call_that_is_left_ends_its_span(traces: Traces) -> None
     assert traces.path("inside") == ["inside", "execute_tool async_generator"]
 
 
-async def test_a_failure_inside_a_layer_is_told_by_its_code(traces: Traces) -> None:
+async def test_a_failure_inside_a_layer_is_traced_by_its_code(traces: Traces) -> None:
     kit = tools_with_spans(traces)
     kit.register_middleware(mark_last)
 

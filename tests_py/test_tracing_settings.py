@@ -1,4 +1,4 @@
-"""Who is told of a call and how much: settings, providers, what is recorded, what is left behind."""
+"""Settings of tracing: providers, what is recorded of a call, and what is left behind."""
 
 import gc
 import json
@@ -9,9 +9,9 @@ import pytest
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 
 import toolcrib
-from streams import block, python, read, texts, toolkit
+from support.streams import block, python, read, texts, toolkit
+from support.tracing import Traces, attributes, tools_with_spans
 from toolcrib import Toolkit, ToolResponse, tracing
-from traces import Traces, attributes, tools_with_spans
 
 
 @pytest.fixture
@@ -119,8 +119,8 @@ async def test_tracing_can_be_switched_off(traces: Traces, kit: Toolkit) -> None
 
 
 async def test_a_provider_that_misbehaves_does_not_come_in_the_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    told: list[Any] = []
-    monkeypatch.setattr("sys.unraisablehook", told.append)
+    unraisable: list[Any] = []
+    monkeypatch.setattr("sys.unraisablehook", unraisable.append)
 
     class Broken:
         def get_tracer(self, *arguments: Any) -> Any:
@@ -139,7 +139,7 @@ async def test_a_provider_that_misbehaves_does_not_come_in_the_way(monkeypatch: 
         tracing.configure()
 
     assert response.text == "3"
-    assert [str(report.exc_value) for report in told] == ["broken"]
+    assert [str(report.exc_value) for report in unraisable] == ["broken"]
 
 
 GLOBAL = """
@@ -175,7 +175,7 @@ def test_a_provider_that_is_set_late_is_noticed_at_the_next_call() -> None:
             """
     from opentelemetry import trace
     call()
-    from traces import Traces
+    from support.tracing import Traces
     traces = Traces()
     call()
     trace.set_tracer_provider(traces.provider)
@@ -210,7 +210,7 @@ def test_a_disabled_sdk_is_left_alone() -> None:
         run(
             """
     from opentelemetry import trace
-    from traces import Traces
+    from support.tracing import Traces
     traces = Traces()
     trace.set_tracer_provider(traces.provider)
     call()

@@ -1,4 +1,4 @@
-"""What a developer says about a tool beside how it is called: tags, kind, permission, secrets, other names."""
+"""Traits that a developer declares for a tool: tags, kind, permission, secrets, other names."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_what_makes_no_sense_is_refused_and_nothing_is_registered(options: dict[
 
 
 @pytest.mark.parametrize("option", ["groups", "tags", "secrets"])
-def test_one_text_is_no_list_of_texts(option: str) -> None:
+def test_a_string_is_not_accepted_as_a_list_of_strings(option: str) -> None:
     toolkit = Toolkit()
     options: dict[str, Any] = {option: "token"}
 

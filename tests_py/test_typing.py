@@ -1,4 +1,4 @@
-"""What type checkers tell users: mypy is run on two samples and has to say what the comments in them say."""
+"""The types that users see: mypy runs on two samples and must report what the comments in them say."""
 
 import importlib.util
 import re
@@ -89,8 +89,8 @@ def plain(name: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, int, str]]:
-    """What mypy says, by file and line."""
+def reported(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, int, str]]:
+    """The messages of mypy, by file and line."""
     folder = tmp_path_factory.mktemp("samples")
     (folder / "types_of.py").write_text(TYPES, encoding="utf-8")
     (folder / "mistakes_of.py").write_text(MISTAKES, encoding="utf-8")
@@ -111,19 +111,19 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, int, str]]
     return [(message[1], int(message[2]), message[3]) for message in messages if message]
 
 
-def test_types_are_what_users_expect(told: list[tuple[str, int, str]]) -> None:
+def test_types_are_what_users_expect(reported: list[tuple[str, int, str]]) -> None:
     revealed = {
         number: plain(message.removeprefix('note: Revealed type is "').removesuffix('"'))
-        for file, number, message in told
+        for file, number, message in reported
         if file == "types_of"
     }
 
     assert revealed == commented(TYPES)
 
 
-def test_mistakes_are_found_before_the_program_runs(told: list[tuple[str, int, str]]) -> None:
+def test_mistakes_are_found_before_the_program_runs(reported: list[tuple[str, int, str]]) -> None:
     found: dict[int, list[str]] = {}
-    for file, number, message in told:
+    for file, number, message in reported:
         if file == "mistakes_of" and (code := re.search(r"error: .*\[([a-z-]+)\]$", message)):
             found.setdefault(number, []).append(code[1])
 

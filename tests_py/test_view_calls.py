@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from guarded import Shop, answering, last
-from streams import block, echo, read, texts, toolkit
-from test_events import heard
+from support.events import record_events
+from support.policy import Shop, answering
+from support.streams import block, echo, last, read, texts, toolkit
 from toolcrib import RegisteredToolFunction, Toolkit, ToolResponse
 from toolcrib.policy import Policy, Rule
 
@@ -97,10 +97,10 @@ async def test_a_task_in_the_background_belongs_to_the_toolkit_of_the_view() -> 
     assert (await shop.kit.wait_task(response.metadata["task_id"])).text == "saw a"
 
 
-async def test_the_caller_of_a_view_is_who_is_judged_and_heard() -> None:
+async def test_rules_and_events_see_the_caller_of_a_view() -> None:
     approve, asked = answering("once")
     shop = Shop(policy=Policy([Rule("deny", caller="eve"), Rule("ask", caller="b*")]), approver=approve)
-    events = heard(shop.kit)
+    events = record_events(shop.kit)
 
     callers = ("eve", "ann", "bob", "eve", None)
     codes = [(await shop.kit.view(caller=caller).call("look", path="a")).code for caller in callers]
@@ -110,7 +110,7 @@ async def test_the_caller_of_a_view_is_who_is_judged_and_heard() -> None:
     assert {event.caller for event in events} == {"eve", "ann", "bob", None}
 
 
-async def test_what_is_remembered_for_nobody_is_not_for_somebody() -> None:
+async def test_a_decision_without_a_caller_is_not_reused_for_a_named_caller() -> None:
     shop = Shop(policy=Policy([Rule("deny", caller="*")]))
     view = shop.kit.view(caller="ann")
 
@@ -134,7 +134,7 @@ async def test_a_tool_of_a_view_is_called_for_its_caller_and_only_while_it_is_sh
     ann, bob = kit.view(caller="ann"), kit.view(caller="bob")
     tools = [bob.tools["work"], dict(ann.tools.items())["work"], ann.tools["work"]]
     shown: list[str] = []
-    events = heard(kit)
+    events = record_events(kit)
 
     codes = [(await read(await tool.call(arguments={"name": "a"})))[-1].code for tool in tools]
     await read(await bob.tools["work"].call(arguments={"name": "b"}, stream_print=lambda it: shown.append(it.text)))
@@ -203,7 +203,7 @@ async def test_a_call_keeps_its_view_alive() -> None:
 
 
 @pytest.mark.parametrize("call", [3, None, ["look"]])
-def test_what_is_no_call_is_refused(call: Any) -> None:
+def test_an_invalid_call_is_refused(call: Any) -> None:
     view = Shop().kit.view()
 
     with pytest.raises(TypeError):

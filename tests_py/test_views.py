@@ -8,15 +8,8 @@ from typing import Any
 
 import pytest
 
+from support.toolkits import named_tool
 from toolcrib import Toolkit, ToolkitView, ToolResponse
-
-
-def tool(name: str) -> Any:
-    def function() -> str:
-        return name
-
-    function.__name__ = name
-    return function
 
 
 def listed(view: ToolkitView) -> list[str]:
@@ -27,21 +20,20 @@ def listed(view: ToolkitView) -> list[str]:
     return names
 
 
-def answer(view: ToolkitView, name: str) -> str | None:
-    """Say with which code a call of this name would be answered, None if it would run."""
-    outlook = view.check({"type": "tool_use", "id": "1", "name": name, "input": {}})
-    assert (outlook["would"] == "run") == (outlook.get("code") is None)
-    code: str | None = outlook.get("code")
-    return code
+def refusal(view: ToolkitView, name: str) -> str | None:
+    """The code with which a call of this tool is refused, None if it runs."""
+    response = view.run(name)
+    assert response.code is not None or response.text == name
+    return response.code
 
 
 def workshop() -> Toolkit:
     """Make `look` in `basic`, `drill` and `saw` in `machines`, `drill` in `metal`, `plan` in an inactive one."""
     toolkit = Toolkit(run_in="inline")
-    toolkit.register_tool_function(tool("look"))
-    toolkit.register_group("machines", "Loud.", [tool("drill"), tool("saw")], notes="Wear goggles.")
+    toolkit.register_tool_function(named_tool("look"))
+    toolkit.register_group("machines", "Loud.", [named_tool("drill"), named_tool("saw")], notes="Wear goggles.")
     toolkit.register_group("metal", "Hard.", ["drill"], notes="Mind the sparks.")
-    toolkit.register_group("office", "Quiet.", [tool("plan")], active=False)
+    toolkit.register_group("office", "Quiet.", [named_tool("plan")], active=False)
     return toolkit
 
 
@@ -67,7 +59,7 @@ def test_a_view_lists_what_is_chosen_in_the_order_of_registration(choice: dict[s
     view = workshop().view(**choice)
 
     assert listed(view) == expected
-    assert {name for name in ["look", "drill", "saw", "plan", "x"] if answer(view, name) is None} == set(expected)
+    assert {name for name in ["look", "drill", "saw", "plan", "x"] if refusal(view, name) is None} == set(expected)
 
 
 HIDDEN = ["look", "plan", "nothing", "", "Drill", "drill ", "drіll", "ｄrill", "drill\u200b", "dri\u0308ll", "drill\0"]
@@ -77,15 +69,15 @@ HIDDEN = ["look", "plan", "nothing", "", "Drill", "drill ", "drіll", "ｄrill",
 def test_what_a_view_does_not_show_looks_as_if_it_were_not_there(name: str) -> None:
     view = workshop().view(groups=["machines"])
 
-    found = view.run(name)
+    response = view.run(name)
 
-    assert (found.code, found.text) == ("tool_not_available", f"Error: The tool '{name}' is not available.")
+    assert (response.code, response.text) == ("tool_not_available", f"Error: The tool '{name}' is not available.")
     assert name not in view
     assert name not in view.tools
 
 
 @pytest.mark.parametrize("name", [3, None, b"drill", "\ud800", ["drill"]])
-def test_what_is_no_name_is_not_in_a_view(name: Any) -> None:
+def test_an_invalid_name_is_not_in_a_view(name: Any) -> None:
     assert name not in workshop().view()
 
 
@@ -94,11 +86,11 @@ def test_a_view_reaches_a_tool_only_through_groups_it_names_that_are_active() ->
     metal, machines = toolkit.view(groups=["metal"]), toolkit.view(groups=["machines"])
 
     toolkit.update_tool_groups(["metal"], active=False)
-    found = metal.run("drill")
+    response = metal.run("drill")
 
     assert (listed(metal), listed(machines)) == ([], ["drill", "saw"])
-    assert found.code == "inactive_group"
-    assert "'metal'" in found.text
+    assert response.code == "inactive_group"
+    assert "'metal'" in response.text
 
 
 def test_a_view_follows_the_toolkit() -> None:
@@ -106,7 +98,7 @@ def test_a_view_follows_the_toolkit() -> None:
     view = toolkit.view(groups=["garden"], caller="gardener")
     assert listed(view) == []
 
-    toolkit.register_group("garden", "Outside.", [tool("rake"), "look"])
+    toolkit.register_group("garden", "Outside.", [named_tool("rake"), "look"])
     assert listed(view) == ["look", "rake"]
     toolkit.remove_tool_function("rake")
     assert listed(view) == ["look"]
@@ -188,13 +180,14 @@ async def test_through_a_view_the_meta_tool_knows_only_the_groups_of_the_view() 
     view = toolkit.view(groups=["basic", "metal", "office"])
 
     schema = next(it for it in view.get_json_schemas() if it["function"]["name"] == "reset_equipped_tools")
+    refused = view.run("reset_equipped_tools", machines=False, metal=True)
+    machines_were_active = toolkit.groups["machines"].active
+    chosen = view.run("reset_equipped_tools", office=True)
 
     assert list(schema["function"]["parameters"]["properties"]) == ["metal", "office"]
-    refused = await view.call("reset_equipped_tools", machines=False, metal=True)
     assert refused.code == "invalid_arguments"
     assert "machines" not in refused.text.partition("changed.")[2]
-    assert toolkit.groups["machines"].active
-    chosen = await view.call("reset_equipped_tools", office=True)
+    assert machines_were_active
     assert chosen.text == "Now tool groups 'office' are activated."
     assert {name: group.active for name, group in toolkit.groups.items()} == {
         "machines": True,
@@ -206,7 +199,7 @@ async def test_through_a_view_the_meta_tool_knows_only_the_groups_of_the_view() 
 @pytest.mark.parametrize("choice", [{"names": ["reset_equipped_tools", "saw", "look"]}, {"tags": ["switch", "wood"]}])
 async def test_a_view_that_picks_tools_switches_only_the_groups_that_hold_them(choice: dict[str, Any]) -> None:
     toolkit = workshop()
-    toolkit.register_tool_function(tool("plane"), "machines", tags=["wood"])
+    toolkit.register_tool_function(named_tool("plane"), "machines", tags=["wood"])
     toolkit.register_tool_function(toolkit.reset_equipped_tools, tags=["switch"])
     view = toolkit.view(**choice)
     schemas = {it["function"]["name"]: it["function"]["parameters"] for it in view.get_json_schemas()}
@@ -223,13 +216,13 @@ async def test_a_view_that_picks_tools_switches_only_the_groups_that_hold_them(c
     }
 
 
-def test_a_view_of_all_groups_has_the_toolkits_own_meta_tool() -> None:
+def test_through_a_view_of_all_groups_the_meta_tool_switches_every_group() -> None:
     toolkit = workshop()
     toolkit.register_tool_function(toolkit.reset_equipped_tools)
 
     view = toolkit.view(exclude=["saw"])
 
-    assert view.run("reset_equipped_tools", machines=True, office=True).code is None
+    assert view.run("reset_equipped_tools", machines=True, office=True).ok
     assert {name: group.active for name, group in toolkit.groups.items()} == {
         "machines": True,
         "metal": False,
@@ -249,20 +242,20 @@ def test_a_meta_tool_that_cannot_be_held_to_the_view_is_not_in_it() -> None:
 
     assert listed(view) == []
     assert "reset_equipped_tools" not in view
-    assert answer(view, "reset_equipped_tools") == "tool_not_available"
+    assert refusal(view, "reset_equipped_tools") == "tool_not_available"
     assert listed(toolkit.view()) == ["reset_equipped_tools"]
 
 
 def test_of_ten_thousand_tools_a_view_lists_its_ten() -> None:
     toolkit = Toolkit()
-    toolkit.register_group("many", "", [tool(f"many_{index}") for index in range(9_990)])
-    toolkit.register_group("few", "", [tool(f"few_{index}") for index in range(10)])
+    toolkit.register_group("many", "", [named_tool(f"many_{index}") for index in range(9_990)])
+    toolkit.register_group("few", "", [named_tool(f"few_{index}") for index in range(10)])
 
     view = toolkit.view(groups=["few"])
 
     assert listed(view) == [f"few_{index}" for index in range(10)]
     assert listed(view.view(exclude=[f"few_{index}" for index in range(9)])) == ["few_9"]
-    assert answer(view, "many_1") == "tool_not_available"
+    assert refusal(view, "many_1") == "tool_not_available"
 
 
 def test_deeply_narrowed_views_hold_and_end() -> None:
@@ -287,12 +280,12 @@ def test_views_and_toolkits_that_hold_each_other_are_collected() -> None:
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_what_any_view_lists_is_what_it_admits(seed: int) -> None:
+def test_what_any_view_lists_is_what_it_runs(seed: int) -> None:
     chance = random.Random(seed)
-    toolkit = Toolkit()
+    toolkit = Toolkit(run_in="inline")
     groups, names = ["g", "h", "i", "basic", "nowhere"], [f"t{index}" for index in range(8)]
     for name in names:
-        toolkit.register_tool_function(tool(name))
+        toolkit.register_tool_function(named_tool(name))
     for group in groups[:3]:
         toolkit.register_group(group, "", chance.sample(names, chance.randint(0, 6)), active=chance.random() < 0.7)
 
@@ -306,19 +299,19 @@ def test_what_any_view_lists_is_what_it_admits(seed: int) -> None:
         both = outer.view(**second)
 
         assert set(listed(both)) == set(listed(outer)) & set(listed(inner))
-        assert {name for name in [*names, "x"] if answer(both, name) is None} == set(listed(both))
+        assert {name for name in [*names, "x"] if refusal(both, name) is None} == set(listed(both))
 
 
-def test_tags_choose_tools_and_are_no_groups() -> None:
+def test_tags_choose_tools_and_are_not_groups() -> None:
     toolkit = workshop()
-    toolkit.register_tool_function(tool("cut"), tags=["sharp", "machines"])
-    toolkit.register_tool_function(tool("scan"), "metal", groups=["office"], tags=["sharp"])
+    toolkit.register_tool_function(named_tool("cut"), tags=["sharp", "machines"])
+    toolkit.register_tool_function(named_tool("scan"), "metal", groups=["office"], tags=["sharp"])
 
     assert listed(toolkit.view(tags=["sharp"])) == ["cut", "scan"]
     assert listed(toolkit.view(groups=["metal"], tags=["sharp"])) == ["scan"]
     assert listed(toolkit.view(groups=["machines"])) == ["drill", "saw"]
     assert listed(toolkit.view(groups=["sharp"])) == []
-    toolkit.register_tool_function(tool("cut"), namesake_strategy="override")
+    toolkit.register_tool_function(named_tool("cut"), namesake_strategy="override")
     assert listed(toolkit.view(tags=["sharp", "machines"])) == ["scan"]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from streams import read, texts, toolkit
+from support.streams import read, texts, toolkit
 from toolcrib import ToolCall, Toolkit, ToolResponse
 
 ARGUMENTS = {"city": "Bern", "days": 3}
@@ -160,7 +160,7 @@ async def test_middlewares_are_shown_what_the_text_says() -> None:
     assert seen == [{"zip": "02134"}]
 
 
-async def test_a_call_that_somebody_changed_is_not_read_again() -> None:
+async def test_a_changed_call_is_not_parsed_again() -> None:
     guessed = ToolCall.read(XML)
     changed = ToolCall(guessed.name, {"zip": "3000"}, raw=guessed.raw, format=guessed.format)
 
@@ -184,7 +184,7 @@ async def test_calls_in_the_text_of_a_message_are_read() -> None:
     assert await texts(kit.call_tool_function(message)) == ["02134"]
 
 
-def test_text_beside_calls_and_text_of_others_is_no_call() -> None:
+def test_text_beside_calls_and_text_of_other_roles_is_not_a_call() -> None:
     native = {"role": "assistant", "content": f"Not {XML}", "tool_calls": [CALLS["openai"]]}
 
     assert [call.name for call in ToolCall.read_all(native)] == ["weather"]
@@ -224,7 +224,7 @@ async def test_a_call_that_there_was_no_room_for_does_not_run(answer: dict[str, 
 
 
 @pytest.mark.parametrize("unreadable", [{}, {"a": 1}, "hello", {"name": "f", "args": {}, "input": {}}, {"name": {}}])
-async def test_what_is_no_call_is_answered_and_never_runs(unreadable: Any) -> None:
+async def test_an_invalid_call_is_answered_and_never_runs(unreadable: Any) -> None:
     call = ToolCall.read(unreadable)
     [response] = await read(toolkit(weather).call_tool_function(call))
 
@@ -326,7 +326,7 @@ async def test_a_result_goes_back_to_its_call() -> None:
 
 
 @pytest.mark.parametrize("method", ["to_openai", "to_openai_responses", "to_anthropic", "to_gemini", "to_xml"])
-def test_a_result_that_nobody_could_match_with_a_call_is_the_developers_error(method: str) -> None:
+def test_a_result_that_cannot_be_matched_with_a_call_is_the_developers_error(method: str) -> None:
     give = getattr(ToolResponse("plain"), method)  # type: ignore[arg-type]
 
     with pytest.raises(TypeError, match=rf"{method} needs .*call"):
@@ -359,7 +359,7 @@ async def test_an_error_goes_back_as_one() -> None:
     assert "Cannot find" in response.to_gemini(name="nobody")["functionResponse"]["response"]["error"]
 
 
-def test_content_that_is_no_json_is_shown_as_python_shows_it() -> None:
+def test_content_that_is_not_json_is_converted_to_text() -> None:
     response = ToolResponse(["a", {"type": "text", "text": "b"}, {1}])  # type: ignore[list-item]
 
     assert response.to_openai("c1")["content"] == "a\nb\n{1}"

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from streams import texts, toolkit
+from support.streams import texts, toolkit
 from toolcrib import ToolCall
 
 TEXT = json.dumps({"city": "Bern"})

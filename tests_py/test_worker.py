@@ -1,11 +1,9 @@
-"""Tools that block run in threads of toolcrib's own; the loop hears of their results."""
+"""Tools that block run in threads of toolcrib's own; the loop receives their results."""
 
 import asyncio
 import contextvars
 import gc
 import os
-import subprocess
-import sys
 import threading
 import time
 import weakref
@@ -15,22 +13,15 @@ from typing import Any
 
 import pytest
 
+from support.streams import block, python, toolkit
+from support.waiting import UNBOUNDED_HANG, until
 from toolcrib import Toolkit, ToolResponse
 
 DESCRIPTORS = Path("/proc/self/fd")
-UNBOUNDED_HANG = 30.0
-"""Seconds after which a test is taken to hang; nothing here takes a tenth of it."""
 
 
 def kit(*tools: Callable[..., Any]) -> Toolkit:
-    toolkit = Toolkit()
-    for tool in tools:
-        toolkit.register_tool_function(tool)
-    return toolkit
-
-
-def use(name: str, **arguments: Any) -> Any:
-    return {"type": "tool_use", "id": "1", "name": name, "input": arguments}
+    return toolkit(*tools, run_in="thread")
 
 
 def echo(value: int) -> str:
@@ -40,17 +31,6 @@ def echo(value: int) -> str:
 async def answers(toolkit: Toolkit, count: int) -> list[str]:
     responses = await asyncio.gather(*(toolkit.call("echo", value=value) for value in range(count)))
     return [response.text for response in responses]
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + UNBOUNDED_HANG
-    while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
-        await asyncio.sleep(0.005)
-
-
-def script(text: str, *, timeout: float = UNBOUNDED_HANG) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=timeout, check=False)
 
 
 # Where a tool runs
@@ -108,7 +88,7 @@ def test_context_variables_are_seen_by_every_step_of_a_generator() -> None:
 
     async def main() -> list[str]:
         user.set("ada")
-        return [response.text async for response in kit(who).call_tool_function(use("who"))]
+        return [response.text async for response in kit(who).call_tool_function(block("who"))]
 
     assert set(asyncio.run(main())) == {"ada"}
 
@@ -172,10 +152,10 @@ def test_tools_that_run_tools_do_not_wait_for_each_other_for_ever() -> None:
 
 
 def test_more_tools_block_at_once_than_there_are_core_threads() -> None:
-    everyone = threading.Barrier(60)
+    all_running = threading.Barrier(60)
 
     def meet() -> str:
-        everyone.wait(UNBOUNDED_HANG)
+        all_running.wait(UNBOUNDED_HANG)
         return "met"
 
     async def main() -> list[ToolResponse]:
@@ -193,7 +173,7 @@ def test_chunks_arrive_in_order() -> None:
         yield from map(str, range(500))
 
     async def main() -> list[str]:
-        return [response.text async for response in kit(count).call_tool_function(use("count"))]
+        return [response.text async for response in kit(count).call_tool_function(block("count"))]
 
     assert asyncio.run(main()) == [str(number) for number in range(500)]
 
@@ -209,7 +189,7 @@ def test_a_generator_is_never_far_ahead_of_its_reader() -> None:
 
     async def main() -> int:
         read = ahead = 0
-        async for _ in kit(count).call_tool_function(use("count")):
+        async for _ in kit(count).call_tool_function(block("count")):
             read += 1
             if read % 50 == 1:
                 await asyncio.sleep(0.02)  # time for the generator to run ahead, if it does
@@ -234,7 +214,7 @@ def test_a_generator_that_is_given_up_is_closed_in_its_own_thread() -> None:
     async def main() -> None:
         toolkit = kit(forever)
         for _ in range(20):
-            stream = toolkit.call_tool_function(use("forever"))
+            stream = toolkit.call_tool_function(block("forever"))
             async for _ in stream:
                 break
             await stream.aclose()
@@ -244,7 +224,7 @@ def test_a_generator_that_is_given_up_is_closed_in_its_own_thread() -> None:
     assert all(began == ended for began, ended in ends)
 
 
-def test_a_generator_that_nobody_holds_is_closed_too() -> None:
+def test_an_unreferenced_generator_is_closed_too() -> None:
     ended = threading.Event()
 
     def forever() -> Iterator[str]:
@@ -255,7 +235,7 @@ def test_a_generator_that_nobody_holds_is_closed_too() -> None:
             ended.set()
 
     async def main() -> None:
-        stream = kit(forever).call_tool_function(use("forever"))
+        stream = kit(forever).call_tool_function(block("forever"))
         await stream.__anext__()
         del stream
         gc.collect()
@@ -292,7 +272,7 @@ def test_a_call_is_cancelled_while_its_tool_blocks() -> None:
 # Loops
 
 
-def test_uvloop_hears_of_results() -> None:
+def test_uvloop_receives_results() -> None:
     uvloop = pytest.importorskip("uvloop")
     loop = uvloop.new_event_loop()
     try:
@@ -308,7 +288,7 @@ class Readerless(asyncio.SelectorEventLoop):
         raise NotImplementedError
 
 
-def test_a_loop_without_readers_hears_of_results() -> None:
+def test_a_loop_without_readers_receives_results() -> None:
     loop = Readerless()
     try:
         assert loop.run_until_complete(answers(kit(echo), 200)) == [echo(value) for value in range(200)]
@@ -385,7 +365,7 @@ BLOCKED = {
 
 @pytest.mark.parametrize("body", BLOCKED.values(), ids=BLOCKED.keys())
 def test_the_process_ends_in_silence_while_a_tool_blocks(body: str) -> None:
-    done = script(f"""{PRELUDE}
+    done = python(f"""{PRELUDE}
 def block():
     {body}
 tk.register_tool_function(block)
@@ -402,7 +382,7 @@ asyncio.run(main())
 
 
 def test_the_process_ends_in_silence_with_an_open_generator() -> None:
-    done = script(f"""{PRELUDE}
+    done = python(f"""{PRELUDE}
 def forever():
     while True:
         yield "more"
@@ -420,7 +400,7 @@ asyncio.run(main())
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 def test_a_forked_child_has_workers_of_its_own() -> None:
-    done = script(f"""
+    done = python(f"""
 import warnings
 warnings.simplefilter("ignore")  # threads and fork: that is the point
 {PRELUDE}
@@ -457,7 +437,7 @@ def test_results_that_refer_to_their_stream_are_collected() -> None:
 
     async def main() -> None:
         for _ in range(20):
-            stream = kit(make).call_tool_function(use("make"))
+            stream = kit(make).call_tool_function(block("make"))
             async for response in stream:
                 assert response.metadata is not None
                 response.metadata["node"].stream = stream

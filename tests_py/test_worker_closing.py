@@ -7,21 +7,14 @@ from typing import Any
 
 import pytest
 
+from support.waiting import UNBOUNDED_HANG, turns, until
 from toolcrib import Toolkit
-
-UNBOUNDED_HANG = 30.0
 
 
 def stream_of(tool: Callable[..., Any], run_in: Any = "thread") -> Any:
     toolkit = Toolkit()
     toolkit.register_tool_function(tool, func_name="tool", run_in=run_in)
     return toolkit.call_tool_function({"type": "tool_use", "id": "1", "name": "tool", "input": {}})
-
-
-async def turns(count: int = 20) -> None:
-    """Let the loop and the worker threads do what they would do."""
-    for _ in range(count):
-        await asyncio.sleep(0.001)
 
 
 @pytest.mark.parametrize("read", [1, 40])
@@ -48,36 +41,46 @@ def test_the_finally_block_has_run_when_aclose_returns(read: int) -> None:
     asyncio.run(main())
 
 
-def test_aclose_waits_for_a_finally_block_that_blocks() -> None:
-    entered, release, ended = threading.Event(), threading.Event(), threading.Event()
+class SlowEnd:
+    """A tool whose generator blocks in its `finally` until it is released."""
 
-    def slow() -> Iterator[str]:
+    def __init__(self) -> None:
+        self.entered, self.release, self.ended = threading.Event(), threading.Event(), threading.Event()
+
+    def chunks(self) -> Iterator[str]:
         try:
             while True:
                 yield "more"
         finally:
-            entered.set()
-            release.wait(UNBOUNDED_HANG)
-            ended.set()
+            self.entered.set()
+            self.release.wait(UNBOUNDED_HANG)
+            self.ended.set()
 
-    async def main() -> None:
-        stream = stream_of(slow)
+    async def start_closing(self) -> asyncio.Future[None]:
+        """Read one chunk, and close the stream up to the point where the `finally` blocks."""
+        stream = stream_of(self.chunks)
         await stream.__anext__()
-        closing = asyncio.ensure_future(stream.aclose())
-        while not entered.is_set():
-            await asyncio.sleep(0.001)
-        await turns()
-        assert not closing.done()
+        closing: asyncio.Future[None] = asyncio.ensure_future(stream.aclose())
+        await until(self.entered.is_set)
+        return closing
 
-        release.set()
-        await asyncio.wait_for(closing, UNBOUNDED_HANG)
 
-        assert ended.is_set()
+@pytest.fixture
+def slow() -> Iterator[SlowEnd]:
+    tool = SlowEnd()
+    yield tool
+    tool.release.set()
 
-    try:
-        asyncio.run(main())
-    finally:
-        release.set()
+
+async def test_aclose_waits_for_a_finally_block_that_blocks(slow: SlowEnd) -> None:
+    closing = await slow.start_closing()
+    await turns(20, pause=0.001)
+    assert not closing.done()
+
+    slow.release.set()
+    await asyncio.wait_for(closing, UNBOUNDED_HANG)
+
+    assert slow.ended.is_set()
 
 
 def test_aclose_waits_for_a_generator_that_is_busy() -> None:
@@ -95,7 +98,7 @@ def test_aclose_waits_for_a_generator_that_is_busy() -> None:
         stream = stream_of(busy)
         await stream.__anext__()
         closing = asyncio.ensure_future(stream.aclose())
-        await turns()
+        await turns(20, pause=0.001)
         assert not closing.done()
 
         release.set()
@@ -123,7 +126,7 @@ def test_a_busy_generator_that_fails_before_it_is_closed_has_ended() -> None:
         stream = stream_of(busy)
         await stream.__anext__()
         closing = asyncio.ensure_future(stream.aclose())
-        await turns(3)
+        await turns(3, pause=0.001)
 
         release.set()
 
@@ -144,7 +147,7 @@ def test_a_generator_that_was_never_read_never_starts(run_in: str) -> None:
         stream = stream_of(tool, run_in)
 
         await stream.aclose()
-        await turns(3)
+        await turns(3, pause=0.001)
 
     asyncio.run(main())
     assert ran == []
@@ -188,38 +191,16 @@ def test_what_a_finally_block_raises_is_raised_by_aclose(run_in: str) -> None:
     asyncio.run(main())
 
 
-def test_a_task_that_waits_in_aclose_can_be_cancelled() -> None:
-    entered, release, ended = threading.Event(), threading.Event(), threading.Event()
+async def test_a_task_that_waits_in_aclose_can_be_cancelled(slow: SlowEnd) -> None:
+    closing = await slow.start_closing()
 
-    def slow() -> Iterator[str]:
-        try:
-            while True:
-                yield "more"
-        finally:
-            entered.set()
-            release.wait(UNBOUNDED_HANG)
-            ended.set()
+    closing.cancel()
 
-    async def main() -> None:
-        stream = stream_of(slow)
-        await stream.__anext__()
-        closing = asyncio.ensure_future(stream.aclose())
-        while not entered.is_set():
-            await asyncio.sleep(0.001)
-
-        closing.cancel()
-
-        with pytest.raises(asyncio.CancelledError):
-            await asyncio.wait_for(closing, UNBOUNDED_HANG)
-        assert not ended.is_set()
-        release.set()
-        while not ended.is_set():
-            await asyncio.sleep(0.001)
-
-    try:
-        asyncio.run(main())
-    finally:
-        release.set()
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.wait_for(closing, UNBOUNDED_HANG)
+    assert not slow.ended.is_set()
+    slow.release.set()
+    await until(slow.ended.is_set)
 
 
 def test_aclose_that_is_not_awaited_closes_the_generator_all_the_same() -> None:
@@ -238,8 +219,7 @@ def test_aclose_that_is_not_awaited_closes_the_generator_all_the_same() -> None:
 
         stream.aclose()
 
-        while not ended.is_set():
-            await asyncio.sleep(0.001)
+        await until(ended.is_set)
 
     asyncio.run(main())
 

@@ -1,4 +1,4 @@
-"""What a task waits on while a tool runs in a thread is a future to everybody who looks."""
+"""The object that a task waits on while a tool runs in a thread behaves like a future."""
 
 import asyncio
 import contextvars
@@ -43,7 +43,7 @@ def toolkit() -> Toolkit:
     return toolkit
 
 
-def test_a_call_is_no_future_itself(toolkit: Toolkit) -> None:
+def test_a_call_is_not_a_future_itself(toolkit: Toolkit) -> None:
     async def main() -> None:
         call = toolkit.call("echo", value=1)
 
@@ -113,15 +113,15 @@ def test_a_cancelled_waiter_says_why() -> None:
     async def main() -> None:
         gate = Gate()
         call, waiter = gate.call()
-        told = list[object]()
-        waiter.add_done_callback(told.append)
+        notified = list[object]()
+        waiter.add_done_callback(notified.append)
 
         assert waiter.cancel("enough")
         assert not waiter.cancel()
-        assert told == []
+        assert notified == []
         await asyncio.sleep(0)
 
-        assert told == [waiter]
+        assert notified == [waiter]
         assert waiter.cancelled()
         with pytest.raises(asyncio.CancelledError, match="enough"):
             await waiter
@@ -162,7 +162,7 @@ def test_tasks_written_in_python_can_wait_too(toolkit: Toolkit) -> None:
     assert asyncio.run(main()) == [echo(value) for value in range(20)]
 
 
-def test_a_loop_in_debug_mode_hears_of_results(toolkit: Toolkit) -> None:
+def test_a_loop_in_debug_mode_receives_results(toolkit: Toolkit) -> None:
     async def main() -> list[str]:
         return [it.text for it in await asyncio.gather(*(toolkit.call("echo", value=value) for value in range(20)))]
 
@@ -204,7 +204,7 @@ def test_a_waiter_that_refers_to_itself_is_collected() -> None:
     assert callback() is None
 
 
-def test_a_future_that_somebody_keeps_comes_to_its_end() -> None:
+def test_a_future_that_is_kept_is_resolved() -> None:
     async def main() -> None:
         gate = Gate()
         task = asyncio.ensure_future(gate.kit.call("wait"))
@@ -255,18 +255,18 @@ def test_cancelled_calls_leave_nothing_behind_for_later_ones(toolkit: Toolkit) -
     asyncio.run(main())
 
 
-def test_loops_that_take_turns_in_a_thread_hear_of_their_own_results(toolkit: Toolkit) -> None:
+def test_loops_that_take_turns_in_a_thread_receive_their_own_results(toolkit: Toolkit) -> None:
     async def main(values: range) -> list[str]:
         return [it.text for it in await asyncio.gather(*(toolkit.call("echo", value=value) for value in values))]
 
     loops = [asyncio.new_event_loop() for _ in range(3)]
     try:
-        heard = [loops[turn % 3].run_until_complete(main(range(turn, turn + 5))) for turn in range(30)]
+        received = [loops[turn % 3].run_until_complete(main(range(turn, turn + 5))) for turn in range(30)]
     finally:
         for loop in loops:
             loop.close()
 
-    assert heard == [[echo(value) for value in range(turn, turn + 5)] for turn in range(30)]
+    assert received == [[echo(value) for value in range(turn, turn + 5)] for turn in range(30)]
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")

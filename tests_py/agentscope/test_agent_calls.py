@@ -3,9 +3,9 @@
 import asyncio
 from functools import partial
 
-from scripted import ScriptedModel, ask, say
-from tools import Counter, add, count, deferred, fail, fail_later, greet, spell, text
-from transcript import MakeToolkit, Scene, Transcript, both
+from support.agentscope.scripted import ScriptedModel, ask, say
+from support.agentscope.tools import Counter, add, count, deferred, fail, fail_later, greet, spell, text
+from support.agentscope.transcript import MakeToolkit, Scene, Transcript, both
 
 
 async def test_tools_of_every_kind_answer_alike() -> None:
@@ -22,7 +22,7 @@ async def test_tools_of_every_kind_answer_alike() -> None:
             say("done"),
         )
         scene = Scene(toolkit, model)
-        await scene.tell("use them all")
+        await scene.send("use them all")
         return await scene.finish()
 
     theirs, ours = await both(scenario)
@@ -52,9 +52,9 @@ async def test_a_streaming_model_and_parallel_calls_answer_alike() -> None:
         toolkit.register_tool_function(meet)
         model = ScriptedModel(ask(("meet", {"name": "Ada"}), ("meet", {"name": "Bo"})), say("they met"), stream=True)
         scene = Scene(toolkit, model, parallel_tool_calls=True)
-        await asyncio.wait_for(scene.tell("let them meet"), 20)
+        await asyncio.wait_for(scene.send("let them meet"), 20)
         transcript = await scene.finish()
-        # Which of the two is heard first is chance.
+        # Either of the two may come first.
         transcript.printed.sort(key=str)
         return transcript
 
@@ -63,7 +63,7 @@ async def test_a_streaming_model_and_parallel_calls_answer_alike() -> None:
     assert ours == theirs
 
 
-async def test_mistakes_are_told_to_the_model_alike() -> None:
+async def test_mistakes_are_reported_to_the_model_alike() -> None:
     async def scenario(make: MakeToolkit) -> Transcript:
         toolkit = make()
         toolkit.create_tool_group("hidden", "Not now")
@@ -78,7 +78,7 @@ async def test_mistakes_are_told_to_the_model_alike() -> None:
             say("I give up"),
         )
         scene = Scene(toolkit, model)
-        await scene.tell("make mistakes")
+        await scene.send("make mistakes")
         return await scene.finish()
 
     theirs, ours = await both(scenario)
@@ -97,7 +97,7 @@ async def test_postprocessing_changes_what_the_model_reads_alike() -> None:
         toolkit.register_tool_function(greet, postprocess_func=lambda call, response: None)
         model = ScriptedModel(ask(("spell", {"word": "abc"}), ("greet", {"name": "Ada"})), say("done"))
         scene = Scene(toolkit, model)
-        await scene.tell("louder")
+        await scene.send("louder")
         return await scene.finish()
 
     theirs, ours = await both(scenario)

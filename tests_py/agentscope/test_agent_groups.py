@@ -1,9 +1,10 @@
 """An agent of AgentScope's switches groups with the meta tool and keeps a plan in its notebook."""
 
 from agentscope.plan import PlanNotebook
-from scripted import ScriptedModel, ask, say
-from tools import add, greet, spell
-from transcript import MakeToolkit, Scene, Transcript, both
+
+from support.agentscope.scripted import ScriptedModel, ask, say
+from support.agentscope.tools import add, greet, spell
+from support.agentscope.transcript import MakeToolkit, Scene, Transcript, both
 
 PLAN = {
     "name": "Bake",
@@ -31,7 +32,7 @@ async def test_the_meta_tool_switches_groups_alike() -> None:
             say("done"),
         )
         scene = Scene(toolkit, model, enable_meta_tool=True)
-        await scene.tell("spell")
+        await scene.send("spell")
         scene.transcript.notes.append(toolkit.state_dict())
         scene.transcript.notes.append(toolkit.get_activated_notes())
         return await scene.finish()
@@ -50,7 +51,7 @@ async def test_a_wrong_switch_changes_nothing() -> None:
     model = ScriptedModel(ask(("reset_equipped_tools", {"words": "yes"})), say("done"))
     scene = Scene(toolkit, model, enable_meta_tool=True)
 
-    await scene.tell("switch")
+    await scene.send("switch")
 
     assert toolkit.state_dict() == {"active_groups": ["words"]}
     assert "should be a bool value" in str((await scene.finish()).memory)
@@ -67,7 +68,7 @@ async def plan(make: MakeToolkit, **options: bool) -> Transcript:
         say("done"),
     )
     scene = Scene(make(), model, plan_notebook=PlanNotebook(), **options)
-    await scene.tell("bake")
+    await scene.send("bake")
     return await scene.finish()
 
 

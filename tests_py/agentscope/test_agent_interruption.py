@@ -4,20 +4,21 @@ import asyncio
 from collections.abc import AsyncGenerator
 
 from agentscope.tool import ToolResponse
-from scripted import ScriptedModel, ask, say
-from tools import text
-from transcript import MakeToolkit, Scene, Transcript, both
+
+from support.agentscope.scripted import ScriptedModel, ask, say
+from support.agentscope.tools import text
+from support.agentscope.transcript import MakeToolkit, Scene, Transcript, both
 
 
 async def interrupted(make: MakeToolkit, tool: object, is_reached: asyncio.Event) -> Transcript:
     toolkit = make()
     toolkit.register_tool_function(tool)
     scene = Scene(toolkit, ScriptedModel(ask(("work", {})), say("what now?")))
-    reply = asyncio.create_task(scene.tell("work"))
+    reply = asyncio.create_task(scene.send("work"))
     await is_reached.wait()
     await scene.agent.interrupt()
     await asyncio.wait_for(reply, 20)
-    await scene.tell("go on")
+    await scene.send("go on")
     return await scene.finish()
 
 

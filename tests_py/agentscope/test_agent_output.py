@@ -3,9 +3,10 @@
 from typing import Literal
 
 from pydantic import BaseModel, Field
-from scripted import ScriptedModel, ask, say
-from tools import add
-from transcript import MakeToolkit, Scene, Transcript, both
+
+from support.agentscope.scripted import ScriptedModel, ask, say
+from support.agentscope.tools import add
+from support.agentscope.transcript import MakeToolkit, Scene, Transcript, both
 
 
 class City(BaseModel):
@@ -37,8 +38,8 @@ async def test_structured_output_is_returned_alike_after_a_violation() -> None:
             say("just text"),
         )
         scene = Scene(toolkit, model)
-        await scene.tell("who is Ada?", structured_model=Person)
-        await scene.tell("thanks")
+        await scene.send("who is Ada?", structured_model=Person)
+        await scene.send("thanks")
         scene.transcript.notes.append(sorted(toolkit.tools))
         return await scene.finish()
 
@@ -55,8 +56,8 @@ async def test_another_model_takes_the_place_of_the_first_alike() -> None:
             [*say("and here"), *ask(("generate_response", {"name": "London"}))],
         )
         scene = Scene(make(), model)
-        await scene.tell("who?", structured_model=Person)
-        await scene.tell("where?", structured_model=City)
+        await scene.send("who?", structured_model=Person)
+        await scene.send("where?", structured_model=City)
         return await scene.finish()
 
     theirs, ours = await both(scenario)

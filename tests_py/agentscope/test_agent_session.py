@@ -4,10 +4,10 @@ import json
 from pathlib import Path
 
 from agentscope.session import JSONSession
-from scripted import ScriptedModel, ask, say
-from tools import greet, spell
-from transcript import MakeToolkit, Scene, Transcript, both
 
+from support.agentscope.scripted import ScriptedModel, ask, say
+from support.agentscope.tools import greet, spell
+from support.agentscope.transcript import MakeToolkit, Scene, Transcript, both
 from toolcrib.compat.agentscope import Toolkit
 
 
@@ -24,11 +24,11 @@ async def test_a_session_is_saved_and_restored_alike(tmp_path: Path) -> None:
     async def scenario(make: MakeToolkit) -> Transcript:
         session = JSONSession(str(tmp_path / make.__module__))
         first = equipped(make, ScriptedModel(ask(("reset_equipped_tools", {"people": True})), say("done")))
-        await first.tell("people")
+        await first.send("people")
         await session.save_session_state("one", agent=first.agent, toolkit=first.agent.toolkit)
         second = equipped(make, ScriptedModel(ask(("greet", {"name": "Ada"}), ("spell", {"word": "no"})), say("done")))
         await session.load_session_state("one", agent=second.agent, toolkit=second.agent.toolkit)
-        await second.tell("go on")
+        await second.send("go on")
         saved = json.loads((tmp_path / make.__module__ / "one.json").read_text())
         second.transcript.notes.append((saved["toolkit"], saved["agent"]["toolkit"]))
         return await second.finish()
@@ -44,7 +44,7 @@ async def test_a_session_of_theirs_is_restored_by_ours(tmp_path: Path) -> None:
 
     session = JSONSession(str(tmp_path))
     first = equipped(AgentScopeToolkit, ScriptedModel(ask(("reset_equipped_tools", {"words": True})), say("done")))
-    await first.tell("words")
+    await first.send("words")
     await session.save_session_state("one", agent=first.agent)
     second = equipped(Toolkit, ScriptedModel())
 
@@ -53,7 +53,7 @@ async def test_a_session_of_theirs_is_restored_by_ours(tmp_path: Path) -> None:
     assert second.agent.toolkit.state_dict() == {"active_groups": ["words"]}
 
 
-async def test_skills_are_told_alike(tmp_path: Path) -> None:
+async def test_skills_are_described_alike(tmp_path: Path) -> None:
     for name, description in (("Baking", "How to bake: slowly"), ("Cooking", "Über den Herd")):
         folder = tmp_path / name
         folder.mkdir()
@@ -65,7 +65,7 @@ async def test_skills_are_told_alike(tmp_path: Path) -> None:
         toolkit.register_agent_skill(str(tmp_path / "Cooking"))
         toolkit.remove_agent_skill("Cooking")
         scene = Scene(toolkit, ScriptedModel(say("done")))
-        await scene.tell("what can you do?")
+        await scene.send("what can you do?")
         scene.transcript.notes.append(toolkit.get_agent_skill_prompt())
         scene.transcript.notes.append(dict(toolkit.skills))
         return await scene.finish()

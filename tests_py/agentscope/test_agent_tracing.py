@@ -9,9 +9,10 @@ from opentelemetry import trace
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-from scripted import ScriptedModel, ask, say
-from tools import add, greet, spell
-from transcript import MakeToolkit, Scene, Transcript, both
+
+from support.agentscope.scripted import ScriptedModel, ask, say
+from support.agentscope.tools import add, greet, spell
+from support.agentscope.transcript import MakeToolkit, Scene, Transcript, both
 
 # By its name: for mypy, `agentscope` is the folder of these tests.
 config = import_module("agentscope")._config
@@ -56,7 +57,7 @@ async def test_tool_spans_hang_below_the_agent_and_say_the_same(spans: InMemoryS
             ask(("add", {"a": 1, "b": 2}), ("greet", {"name": "Ada"}), ("spell", {"word": "ab"})), say("done")
         )
         scene = Scene(toolkit, model)
-        await scene.tell("work")
+        await scene.send("work")
         finished = {span.context.span_id: span for span in spans.get_finished_spans() if span.context}
         for span in finished.values():
             if span.name.startswith("execute_tool"):
@@ -72,15 +73,14 @@ async def test_tool_spans_hang_below_the_agent_and_say_the_same(spans: InMemoryS
 
 
 async def test_a_failing_tool_is_an_error_in_its_span(spans: InMemorySpanExporter) -> None:
-    from tools import fail
-
+    from support.agentscope.tools import fail
     from toolcrib.compat.agentscope import Toolkit
 
     toolkit = Toolkit()
     toolkit.register_tool_function(fail)
     scene = Scene(toolkit, ScriptedModel(ask(("fail", {"reason": "so it is"})), say("done")))
 
-    await scene.tell("fail")
+    await scene.send("fail")
 
     (span,) = [span for span in spans.get_finished_spans() if span.name == "execute_tool fail"]
     assert not span.status.is_ok

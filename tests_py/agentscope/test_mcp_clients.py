@@ -13,7 +13,7 @@ from agentscope.tool import Toolkit as AgentScopeToolkit
 from toolcrib import errors
 from toolcrib.compat.agentscope import Toolkit
 
-SERVER = str(Path(__file__).with_name("mcp_server.py"))
+SERVER = str(Path(__file__).parent.parent / "support" / "agentscope" / "mcp_server.py")
 
 
 @asynccontextmanager
@@ -36,14 +36,14 @@ async def both(scenario: Callable[[Any, StdIOStatefulClient], Awaitable[Any]]) -
         return await scenario(AgentScopeToolkit(), client), await scenario(Toolkit(), client)
 
 
-async def test_tools_are_told_and_called_alike() -> None:
+async def test_tools_are_listed_and_called_alike() -> None:
     async def scenario(toolkit: Any, client: StdIOStatefulClient) -> Any:
         presets = {"drill": {"secret": "hush"}}
         await toolkit.register_mcp_client(client, disable_funcs=["jam"], preset_kwargs_mapping=presets)
-        told = toolkit.get_json_schemas()
+        shown = toolkit.get_json_schemas()
         sources = {name: (tool.mcp_name, tool.original_name) for name, tool in toolkit.tools.items()}
         answers = [await call(toolkit, "saw", length=3), await call(toolkit, "drill", depth=1.5)]
-        return told, sources, answers, await call(toolkit, "saw", length="long")
+        return shown, sources, answers, await call(toolkit, "saw", length="long")
 
     theirs, ours = await both(scenario)
 
@@ -51,7 +51,7 @@ async def test_tools_are_told_and_called_alike() -> None:
     assert "hush" in str(ours)
 
 
-async def test_a_server_that_takes_too_long_is_told_alike() -> None:
+async def test_a_server_that_times_out_is_reported_alike() -> None:
     async def scenario(toolkit: Any, client: StdIOStatefulClient) -> Any:
         await toolkit.register_mcp_client(client, enable_funcs=["jam"], execution_timeout=0.2)
         return await call(toolkit, "jam")

@@ -7,8 +7,8 @@ from typing import Any
 
 from agentscope.tool import Toolkit as AgentScopeToolkit
 from agentscope.tool import ToolResponse
-from tools import add, fail, greet, spell, text
 
+from support.agentscope.tools import add, fail, greet, spell, text
 from toolcrib.compat.agentscope import Toolkit
 
 TASK = re.compile(r"[A-Za-z0-9]{22}")
@@ -91,24 +91,24 @@ async def test_the_texts_about_background_tasks_are_the_same() -> None:
             assert found
             return found.group()
 
-        async def hear(answer: Awaitable[Any]) -> None:
+        async def record(answer: Awaitable[Any]) -> None:
             said.append((await answer).content[-1]["text"])
 
         first, second = await start("slow", word="one"), await start("slow", word="two")
         await asyncio.sleep(0)
         said.append(str((first in toolkit._async_tasks, len(toolkit._async_tasks))))
-        await hear(toolkit.view_task(first))
-        await hear(toolkit.wait_task(first, timeout=0.01))
-        await hear(toolkit.cancel_task(second))
+        await record(toolkit.view_task(first))
+        await record(toolkit.wait_task(first, timeout=0.01))
+        await record(toolkit.cancel_task(second))
         gate.set()
-        await hear(toolkit.wait_task(first))
-        await hear(toolkit.view_task(first))
+        await record(toolkit.wait_task(first))
+        await record(toolkit.view_task(first))
         third = await start("greet", name="Ada")
         await asyncio.sleep(0.05)
         said.append(str(third in toolkit._async_results))
-        await hear(toolkit.cancel_task(third))
-        await hear(toolkit.view_task(third))
-        await hear(toolkit.cancel_task("nothing"))
+        await record(toolkit.cancel_task(third))
+        await record(toolkit.view_task(third))
+        await record(toolkit.cancel_task("nothing"))
         return [TASK.sub("<task>", line) for line in said]
 
     theirs, ours = await both(scenario)

@@ -12,8 +12,8 @@ import pytest
 from agentscope.module import StateModule
 from agentscope.tool import Toolkit as AgentScopeToolkit
 from pydantic import BaseModel
-from tools import Counter, add, count, greet, spell
 
+from support.agentscope.tools import Counter, add, count, greet, spell
 from toolcrib.compat.agentscope import Toolkit
 
 Use = Callable[[Any], Any]

@@ -25,19 +25,19 @@ fn read_calls(place: &Path) -> Vec<Pending> {
     values.map(|value| Pending::from_value(&value).expect("a pending call")).collect()
 }
 
-/// The program of the other process: it claims every call, and reports each claim that it got.
+/// The program of the other process: claims every call, and prints each claim that it got.
 #[test]
-#[ignore = "run by the tests below, in a process of its own"]
+#[ignore = "started by the tests below in a process of its own"]
 fn claim_every_call() {
-    let Some(place) = std::env::var_os(PLACE) else { return };
+    let place = std::env::var_os(PLACE).expect("TOOLCRIB_TEST_APPROVALS, which the tests below set to their folder");
     let place = Path::new(&place);
     let approvals = Approvals::open(&place.join("approvals"), Key::new([8; 32])).expect("a folder of approvals");
     // The harness keeps what a test prints; this does not go through it.
-    let mut told = std::io::stdout().lock();
+    let mut output = std::io::stdout().lock();
 
     for (number, call) in read_calls(place).iter().enumerate() {
         if approvals.claim(call, &FACTS, at(1)).is_ok() {
-            writeln!(told, "\nclaimed {number}").and_then(|()| told.flush()).expect("a pipe");
+            writeln!(output, "\nclaimed {number}").and_then(|()| output.flush()).expect("a pipe");
         }
     }
 }

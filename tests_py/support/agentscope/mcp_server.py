@@ -19,7 +19,7 @@ def drill(depth: float, secret: str) -> str:
 
 @server.tool()
 async def jam() -> str:
-    """Take longer than anybody waits."""
+    """Take longer than any timeout."""
     import asyncio
 
     await asyncio.sleep(3600)

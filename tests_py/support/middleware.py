@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
-from streams import toolkit
+from support.streams import toolkit
 from toolcrib import Toolkit, ToolResponse, ToolStream
 from toolcrib.middleware import Middleware, NextHandler
 

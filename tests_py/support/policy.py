@@ -1,4 +1,4 @@
-"""What the tests of policy share: tools that remember what they did, and a way to see what a call came to."""
+"""Tools that need permission and record that they ran, and an approver with a fixed answer."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
-from streams import read
-from toolcrib import Toolkit, ToolResponse
+from toolcrib import Toolkit
 
 
 class Shop:
-    """A toolkit whose tools write down that they ran, with what."""
+    """A toolkit whose tools record that they ran, and their arguments."""
 
     def __init__(self, **options: Any) -> None:
         self.ran: list[Any] = []
@@ -32,7 +31,7 @@ class Shop:
 
         Args:
             path: Which.
-            force: Whether to ask nobody.
+            force: Whether to skip the question.
         """
         self.ran.append(("remove", path, force))
         return f"removed {path}"
@@ -48,13 +47,8 @@ class Shop:
             yield str(number)
 
 
-async def last(stream: Any) -> ToolResponse:
-    """The last response of a stream."""
-    return (await read(stream))[-1]
-
-
 def answering(answer: Any) -> tuple[Callable[[Any], Any], list[Any]]:
-    """An approver that always says the same, and what it was asked."""
+    """An approver with a fixed answer, and the requests that it received."""
     asked: list[Any] = []
 
     async def approve(request: Any) -> Any:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from pydantic import ConfigDict, Field, create_model
 from typing_extensions import NotRequired, Required, Self, TypedDict
 
-import schema_models as models
+from support.schema import models
 
 T = TypeVar("T")
 
@@ -29,7 +29,7 @@ Member = tuple[str, Typed]
 text = st.text("ab_é", max_size=4)
 small = st.integers(-3, 3)
 
-# Few names, so that definitions have to be told apart, each in a module of its own. (Known difference: two classes of
+# Few names, so that definitions must be distinguished, each in a module of its own. (Known difference: two classes of
 # one name in one module, which is one class defined twice, are in places numbered in another order than pydantic's.)
 NAMES = ["Thing", "Item"]
 RECORDS = itertools.count()

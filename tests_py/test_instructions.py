@@ -1,4 +1,4 @@
-"""What models without tool calling are told: the instructions, and the results."""
+"""Prompts of models without tool calling: the instructions, and the results."""
 
 import json
 import re
@@ -46,7 +46,7 @@ def send(parcels: list[Place], note: str | None = None) -> None:
     """Send parcels."""
 
 
-def test_the_tools_that_are_on_are_told_about() -> None:
+def test_instructions_describe_the_active_tools() -> None:
     toolkit = Toolkit()
     toolkit.create_tool_group("post", "Parcels.")
     toolkit.register_tool_function(search)
@@ -61,7 +61,7 @@ def test_the_tools_that_are_on_are_told_about() -> None:
     assert "### send" in after
 
 
-def test_a_tool_is_told_about_with_its_parameters_and_an_example() -> None:
+def test_a_tool_is_described_with_its_parameters_and_an_example() -> None:
     toolkit = Toolkit()
     toolkit.register_tool_function(search)
 
@@ -92,7 +92,7 @@ Example:
     )
 
 
-def test_records_are_told_about_field_by_field() -> None:
+def test_records_are_described_field_by_field() -> None:
     toolkit = Toolkit()
     toolkit.register_tool_function(send)
 
@@ -114,7 +114,7 @@ def test_records_are_told_about_field_by_field() -> None:
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_presets_are_not_told(format: Literal["xml"]) -> None:
+def test_presets_are_not_described(format: Literal["xml"]) -> None:
     toolkit = Toolkit()
     toolkit.register_tool_function(search, preset_kwargs={"count": 77})
 
@@ -136,7 +136,7 @@ def test_the_same_tools_give_the_same_text(format: Literal["xml"]) -> None:
     assert len(texts) == 1
 
 
-def test_the_meta_tool_is_told_with_its_groups() -> None:
+def test_the_meta_tool_is_described_with_its_groups() -> None:
     toolkit = Toolkit()
     toolkit.create_tool_group("post", "Parcels.")
     toolkit.register_tool_function(toolkit.reset_equipped_tools)
@@ -144,7 +144,7 @@ def test_the_meta_tool_is_told_with_its_groups() -> None:
     assert "  - post: boolean (optional) - Parcels." in toolkit.instructions()
 
 
-def test_a_view_tells_about_what_it_shows() -> None:
+def test_a_view_describes_only_its_tools() -> None:
     toolkit = Toolkit()
     toolkit.register_tool_function(search)
     toolkit.register_tool_function(send)
@@ -224,7 +224,7 @@ def test_a_failure_is_shown_with_its_text() -> None:
     assert root.find("data") is None
 
 
-def test_blocks_that_are_no_text_are_named() -> None:
+def test_blocks_other_than_text_are_named() -> None:
     image = {"type": "image", "source": {"type": "url", "url": "https://example.com/a.png"}}
     response = ToolResponse([{"type": "text", "text": "here"}, image])  # type: ignore[list-item]
 

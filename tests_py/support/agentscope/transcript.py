@@ -1,4 +1,4 @@
-"""What an agent did, in a form that two runs can be compared by."""
+"""Everything an agent did, in a form in which two runs can be compared."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from agentscope.agent import ReActAgent
 from agentscope.formatter import OpenAIChatFormatter
 from agentscope.message import Msg
 from agentscope.tool import Toolkit as AgentScopeToolkit
-from scripted import ScriptedModel
 
+from support.agentscope.scripted import ScriptedModel
 from toolcrib.compat.agentscope import Toolkit as OurToolkit
 
 MakeToolkit: TypeAlias = Callable[..., Any]
@@ -24,7 +24,7 @@ MOMENT = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d+)?")
 
 
 def settled(value: Any) -> Any:
-    """Leave out what no two runs have in common."""
+    """Leave out what differs in every run."""
     if isinstance(value, dict):
         return {key: settled(item) for key, item in value.items() if key not in PASSING}
     if isinstance(value, list | tuple):
@@ -44,7 +44,7 @@ class Transcript:
 
 
 class Scene:
-    """One agent on a stage: a toolkit of either library and a model with a script."""
+    """An agent with a toolkit of either library and a scripted model."""
 
     def __init__(self, toolkit: Any, model: ScriptedModel, **options: Any) -> None:
         self.transcript = Transcript()
@@ -64,19 +64,19 @@ class Scene:
         said = copy.deepcopy(arguments["msg"].to_dict())
         self.transcript.printed.append((settled(said), arguments.get("last")))
 
-    async def tell(self, text: str, **options: Any) -> Msg:
-        """Send the agent a message and note its reply."""
+    async def send(self, text: str, **options: Any) -> Msg:
+        """Send the agent a message and record its reply."""
         reply = await self.agent(Msg("user", text, "user"), **options)
         self.transcript.replies.append(settled(reply.to_dict()))
         return reply
 
     async def finish(self) -> Transcript:
-        """Write down what the model was shown and what the agent remembers."""
+        """Record what the model was shown and the memory of the agent."""
         self.transcript.shown = settled(self.model.shown)
         self.transcript.memory = settled([msg.to_dict() for msg in await self.agent.memory.get_memory()])
         return self.transcript
 
 
 async def both(scenario: Callable[[MakeToolkit], Awaitable[Transcript]]) -> tuple[Transcript, Transcript]:
-    """Play a scenario with AgentScope's toolkit and with ours."""
+    """Run a scenario with AgentScope's toolkit and with ours."""
     return await scenario(AgentScopeToolkit), await scenario(OurToolkit)

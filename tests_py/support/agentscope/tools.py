@@ -23,7 +23,7 @@ def add(a: int, b: int) -> ToolResponse:
 
 
 async def greet(name: str, greeting: str = "Hello") -> ToolResponse:
-    """Greet somebody.
+    """Greet a person.
 
     Args:
         name (str): Whom to greet.
@@ -55,7 +55,7 @@ async def spell(word: str) -> AsyncGenerator[ToolResponse, None]:
 
 
 async def deferred(word: str) -> AsyncGenerator[ToolResponse, None]:
-    """Give a generator that spells.
+    """Return a generator that spells.
 
     Args:
         word (str): The word.

@@ -1,4 +1,4 @@
-"""What the tests of calls share: a block, reading a stream to its end, a program in a process of its own."""
+"""Calls and their streams: blocks, reading to the end, small tools, and programs in a process of their own."""
 
 import asyncio
 import os
@@ -22,7 +22,7 @@ timeout: Any = getattr(asyncio, "timeout", None)
 
 
 def requests() -> int:
-    """How often the current task has been asked to cancel; none where nobody counts."""
+    """The number of requests to cancel the current task; 0 where tasks do not count them."""
     task: Any = asyncio.current_task()
     return int(task.cancelling()) if COUNTS_REQUESTS else 0
 
@@ -40,6 +40,16 @@ async def read(stream: AsyncIterable[ToolResponse]) -> list[ToolResponse]:
 async def texts(stream: AsyncIterable[ToolResponse]) -> list[str]:
     """The text of every response of a stream."""
     return [response.text async for response in stream]
+
+
+async def last(stream: AsyncIterable[ToolResponse]) -> ToolResponse:
+    """The last response of a stream."""
+    return (await read(stream))[-1]
+
+
+def text_response(words: str, *, is_last: bool = True) -> ToolResponse:
+    """A response of one text block."""
+    return ToolResponse([{"type": "text", "text": words}], is_last=is_last)
 
 
 def toolkit(*tools: Any, errors: Any = "respond", run_in: Any = "inline", **options: Any) -> Toolkit:

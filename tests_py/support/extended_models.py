@@ -1,6 +1,6 @@
-"""Functions and the models that extend them: what AgentScope makes of them is in `tests/data/extended_cases.json`.
+"""Functions and the models that extend them; AgentScope's schemas for them are in `tests/data/extended_cases.json`.
 
-Run this file with an interpreter that has AgentScope to record that anew: `python tests_py/extended_models.py`.
+To record them again, run in `tests_py` with an interpreter that has AgentScope: `python -m support.extended_models`.
 """
 
 # Annotations stay objects here: AgentScope does not understand those that are strings.
@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Optional, Union
 
 from pydantic import BaseModel, ConfigDict, Field
 
-CASES = Path(__file__).parent.parent / "tests" / "data" / "extended_cases.json"
+CASES = Path(__file__).parent.parent.parent / "tests" / "data" / "extended_cases.json"
 
 
 class Point(BaseModel):
@@ -148,7 +148,7 @@ PAIRS: dict[str, tuple[Callable[..., Any], type[BaseModel]]] = {
 
 
 def record() -> None:
-    """Write down what AgentScope makes of each pair."""
+    """Record the schema that AgentScope makes of each pair."""
     from agentscope.tool import Toolkit
 
     cases = []

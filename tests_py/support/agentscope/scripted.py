@@ -1,4 +1,4 @@
-"""A model that says what it was told to say, and remembers what it was shown."""
+"""A model that follows a script, and records what it was shown."""
 
 import copy
 from collections.abc import AsyncGenerator

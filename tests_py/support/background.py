@@ -1,28 +1,22 @@
-"""What the tests of background tasks share: starting one, and tools that tell what becomes of them."""
+"""Background tasks: starting one, and tools that log how they end."""
 
 import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
-from streams import block, read
+from support.streams import block, read
 from toolcrib import Toolkit
 
 
 async def start(kit: Toolkit, name: str, /, **arguments: Any) -> str:
-    """Call a tool that goes on in the background, and give the id of its task."""
+    """Call a tool that runs in the background, and return the id of its task."""
     (answer,) = await read(kit.call_tool_function(block(name, **arguments)))
     assert answer.ok, answer
     return answer.text.split("Task ID: ")[1].split(".")[0]
 
 
-async def turns(count: int = 5) -> None:
-    """Let everything go on that can."""
-    for _ in range(count):
-        await asyncio.sleep(0)
-
-
 class Slow:
-    """Tools that wait until they are let go, and say when they begin and how they end."""
+    """Tools that wait for `go`, and log when they begin and how they end."""
 
     def __init__(self) -> None:
         self.log: list[str] = []
@@ -59,7 +53,7 @@ class Slow:
 
 
 def toolkit(*tools: Any, **options: Any) -> Toolkit:
-    """A toolkit whose tools all go on in the background."""
+    """A toolkit whose tools all run in the background."""
     kit = Toolkit(**options)
     for tool in tools:
         kit.register_tool_function(tool, async_execution=True)

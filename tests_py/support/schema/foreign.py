@@ -18,7 +18,7 @@ from pydantic import (
 )
 from pydantic.dataclasses import dataclass
 
-import schema_models as models
+from support.schema import models
 
 T = TypeVar("T")
 

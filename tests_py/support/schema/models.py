@@ -236,6 +236,6 @@ Many = TypeAliasType("Many", Union[list[T], T], type_params=(T,))
 Named = TypeAliasType("Named", Point)
 Doubly = TypeAliasType("Doubly", Ids)
 Bare = TypeAliasType("Bare", Box)
-OfPoint = TypeAliasType("OfPoint", ToPoint)  # type: ignore[valid-type]  # a variable that nobody fills
+OfPoint = TypeAliasType("OfPoint", ToPoint)  # type: ignore[valid-type]  # a variable without a value
 OfColour = TypeAliasType("OfColour", ToColour)  # type: ignore[valid-type]
 Painted = TypeAliasType("Painted", Colour)

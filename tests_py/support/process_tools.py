@@ -180,7 +180,7 @@ def end_halfway_by(way: str) -> Iterator[object]:
     yield end_by(way)
 
 
-# Answers that nobody asked for
+# Answers to no request
 
 
 def fork_and_return() -> str:

@@ -23,10 +23,8 @@ from hypothesis import strategies as st
 from pydantic import Field
 from typing_extensions import LiteralString, Never, TypeAliasType
 
-import schema_foreign as foreign
-import schema_models as models
-import schema_records as records
-from schema_records import Typed, small, text
+from support.schema import foreign, models, records
+from support.schema.records import Typed, small, text
 
 NOTHING = st.none()
 ALIASES = itertools.count()

@@ -1,4 +1,4 @@
-"""What the tests of tracing share: a provider of their own, whose spans they can read."""
+"""A tracer provider whose spans can be read, and tools that open spans."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -9,7 +9,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.sdk.trace.sampling import ALWAYS_ON, Sampler
 
-from streams import toolkit
+from support.streams import toolkit
 from toolcrib import Toolkit
 
 

@@ -1,6 +1,6 @@
 """Runs a hostile program in a process of its own and sees that the interpreter lives."""
 
-from streams import python
+from support.streams import python
 
 # What every program begins with. `answers` runs a call to its end; only an `Exception` may come out of it.
 PRELUDE = """

@@ -1,4 +1,4 @@
-"""What pydantic makes of a signature: the yardstick for the schema tests."""
+"""Schemas that pydantic derives from a signature, to compare toolcrib's with."""
 
 from __future__ import annotations
 

@@ -1,0 +1,1 @@
+"""Helpers of the tests in `tests_py/agentscope`, which run in an environment with AgentScope."""

@@ -1,0 +1,1 @@
+"""Types of every kind, strategies that combine them, and pydantic's schemas to compare with."""
