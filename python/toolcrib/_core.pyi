@@ -1,7 +1,7 @@
-"""The compiled core: what it offers to Python, described for editors and type checkers.
+"""Type stub and documentation of the compiled core.
 
-Import these names from `toolcrib`; the `Toolkit` there adds `tools`, `groups`, `skills`, `tool`, `run` and the tasks in
-the background to the one here.
+Import these names from `toolcrib`. The `Toolkit` there adds `tools`, `groups`, `skills`, `tool`, `run` and background
+tasks to the one here.
 """
 
 import builtins
@@ -71,36 +71,36 @@ _Kind: TypeAlias = Literal["read", "edit", "delete", "move", "search", "execute"
 class Toolkit:
     """Keep tools, tell a model about them, and call them.
 
-    A toolkit may be used from several threads and event loops at once. It is always true, also when it is empty.
+    A toolkit may be used from several threads and event loops at once. It is always true, also if it is empty.
 
     Args:
-        agent_skill_instruction: What stands before the skills in `get_agent_skill_prompt`; a text of toolcrib's if it
-            is empty.
-        agent_skill_template: What is said of each skill there: `{name}`, `{description}` and `{dir}` are filled in,
-            `{{` and `}}` stand for braces. A text of toolcrib's if it is empty.
-        arguments: What is done with the model's arguments before a tool runs: `"coerce"` converts by declared type
-            and checks, `"check"` only checks, `"pass"` hands them on. A name that the schema does not show is always
-            refused.
-        errors: What becomes of a tool's exception: `"respond"` makes it a response, `"raise"` lets it through,
-            `"compat"` does as AgentScope does: a function's error responds, a generator's is raised.
+        agent_skill_instruction: The introduction of `get_agent_skill_prompt`; a default text if it is empty.
+        agent_skill_template: The text for each skill, with the placeholders `{name}`, `{description}` and `{dir}`;
+            `{{` and `}}` are literal braces. A default text if it is empty.
+        arguments: The treatment of the model's arguments before a tool runs: `"coerce"` coerces them to the declared
+            types and validates them, `"check"` only validates them, `"pass"` passes them on unchecked. An argument
+            that is not in the schema is always refused.
+        errors: The treatment of a tool's exceptions: `"respond"` converts them to responses, `"raise"` propagates
+            them, `"compat"` does as AgentScope 1.x: exceptions of functions become responses, those of generators
+            propagate.
         run_in: Where synchronous tools run: `"thread"`, or `"inline"` on the event loop.
-        repair: What is done about arguments that have to be mended before they are JSON or fit the schema: `"on"` mends
-            them and tells so in the response's metadata, `"explain"` answers with what would have to be mended,
-            `"off"` mends nothing. Never done where `arguments` is `"pass"`.
-        policy: The rules that every call is judged by.
-        approver: Who is asked about calls that need approval: called with an `ApprovalRequest`, in a worker thread
-            unless it is a coroutine function, and answers `"once"`, `"run"`, `"always"`, `"no"` or `"cancel"`, a
-            boolean, or an `Approval`. Without one, such a call ends with a pending value; see `resume`.
-        approver_timeout: After how many seconds no answer is a no; None to wait as long as it takes.
-        headless: Whether nobody can be asked, so that what would need approval is denied at once.
-        approvals: What makes pending values and lets each be answered once; in memory if it is None.
-        audit: Where every decision is noted before it takes effect: the path of a file that is appended to durably, a
-            function that is called with a dictionary, or an object whose `write` is called with a line. A call whose
-            decision cannot be noted does not run.
+        repair: The treatment of arguments that are not valid JSON or do not fit the schema: `"on"` repairs them and
+            lists the repairs in the response's metadata, `"explain"` does not run the tool and lists the necessary
+            repairs, `"off"` repairs nothing. Nothing is repaired if `arguments` is `"pass"`.
+        policy: The rules that decide about every call.
+        approver: The function that is asked about calls that need approval. It is called with an `ApprovalRequest`,
+            in a worker thread unless it is a coroutine function, and returns `"once"`, `"run"`, `"always"`, `"no"`,
+            `"cancel"`, a boolean, or an `Approval`. Without one, such a call ends with a pending value; see `resume`.
+        approver_timeout: Seconds after which a missing answer denies the call; None to wait without a limit.
+        headless: If true, calls that need approval are denied at once.
+        approvals: The store of pending values, which lets each be answered once; in memory if it is None.
+        audit: The audit log, which records every decision before it takes effect: the path of a file that is appended
+            durably, a function that is called with a dictionary, or an object whose `write` is called with a line. If
+            a decision cannot be recorded, the call does not run.
 
     Raises:
-        ValueError: If an option has a value that is not listed here.
-        SkillTemplateError: If the template has any other placeholder, or a single brace.
+        ValueError: If an option has an invalid value.
+        SkillTemplateError: If the template has an unknown placeholder, or a single brace.
 
     Example:
         toolkit = Toolkit()
@@ -109,15 +109,15 @@ class Toolkit:
     """
 
     policy: Policy | None
-    """The rules that every call is judged by; None if there are none."""
+    """The rules that decide about every call, or None."""
     approver: _Approver | None
-    """Who is asked about calls that need approval; None if such a call ends with a pending value."""
+    """The function that is asked about calls that need approval; without one, such a call ends with a pending value."""
     approver_timeout: float | None
-    """After how many seconds no answer is a no; None to wait as long as it takes."""
+    """Seconds after which a missing answer denies the call; None to wait without a limit."""
     headless: bool
-    """Whether nobody can be asked, so that what would need approval is denied at once."""
+    """True if calls that need approval are denied at once."""
     audit: _AuditSink | None
-    """Where every decision is noted before it takes effect; None if nowhere."""
+    """The audit log, which records every decision before it takes effect, or None."""
 
     @property
     def approvals(self) -> Approvals:
@@ -167,50 +167,51 @@ class Toolkit:
     ) -> None:
         """Make a callable a tool.
 
-        What is passed in (a partial, a schema, a dictionary of presets) is copied and never changed, and a registration
-        that fails changes nothing.
+        The arguments (a partial, a schema, a dictionary of presets) are copied and never modified. A registration that
+        fails changes nothing.
 
         Args:
             tool_func: A function, coroutine function, generator function, async generator function, method, partial,
-                class or callable object. It may return or yield anything. What a partial has bound is preset.
-            group_name: The group it belongs to, which must exist.
-            preset_kwargs: Arguments that the developer decides: the model can neither see nor send them. They win over
-                what a partial has bound.
-            func_name: The name the model calls it by, instead of the callable's own.
-            func_description: What the model is told, instead of the docstring's description, which an empty text keeps.
-            json_schema: What the model is told, instead of what the signature and the docstring say:
-                `{"type": "function", "function": {"name": ..., "parameters": {...}}}`. The name is always the
-                tool's own. An empty dictionary means that the schema is derived.
-            include_long_description: Whether the paragraphs after the docstring's first are told.
-            include_var_positional: Whether the model may send `*args`, as a list under that name.
-            include_var_keyword: Whether the model may send `**kwargs`, as an object under that name.
-            postprocess_func: Called with the request block and each response, and awaited if it is asynchronous; a true
-                result is delivered instead.
-            namesake_strategy: What to do when the name is taken: `"raise"` refuses, `"skip"` keeps the old tool,
-                `"override"` puts the new one in its place, `"rename"` adds a random ending of five characters.
-            async_execution: Whether a call is answered at once and goes on in the background, in a task of the
-                event loop that calls it; see `view_task`.
-            run_in: Where it runs, instead of the toolkit's own choice: `"thread"`, `"inline"`, or `"process"` for an
-                importable function that can be killed.
-            timeout: After how many seconds a call is ended. A synchronous tool that runs inline cannot have one.
-            groups: More groups that it belongs to, which must exist.
-            tags: Words that views and rules choose it by.
-            kind: What it does to the world; `"write"` is another word for `"edit"`, and None is `"other"`. The kinds
+                class or callable object. It may return or yield any value. Bound arguments of a partial are presets.
+            group_name: The group of the tool, which must exist.
+            preset_kwargs: Arguments that the model can neither see nor override. They take precedence over the bound
+                arguments of a partial.
+            func_name: The tool's name, instead of the callable's.
+            func_description: The description, instead of the docstring's; ignored if it is empty.
+            json_schema: The schema, instead of the one that is generated from the signature and the docstring:
+                `{"type": "function", "function": {"name": ..., "parameters": {...}}}`. The name in it is replaced by
+                the tool's name. An empty dictionary is ignored.
+            include_long_description: If true, the paragraphs after the docstring's first one are part of the
+                description.
+            include_var_positional: If true, the model may send `*args`, as a list under that name.
+            include_var_keyword: If true, the model may send `**kwargs`, as an object under that name.
+            postprocess_func: Called with the request block and each response, and awaited if it is asynchronous. A
+                true result replaces the response.
+            namesake_strategy: What to do if the name is taken: `"raise"` an error, `"skip"` the registration,
+                `"override"` the old tool, or `"rename"` the new one by five random characters.
+            async_execution: If true, a call returns a task id at once and runs in the background, in a task of the
+                caller's event loop; see `view_task`.
+            run_in: Where a synchronous tool runs, instead of the toolkit's setting: `"thread"`, `"inline"`, or
+                `"process"` for an importable function, in a child process that can be killed.
+            timeout: Seconds after which a call is ended. A synchronous tool that runs inline cannot have one.
+            groups: Additional groups of the tool, which must exist.
+            tags: Labels that views and rules select by.
+            kind: The effect of the tool; `"write"` is a synonym of `"edit"`, and None means `"other"`. The kinds
                 `"read"`, `"search"`, `"fetch"` and `"think"` change nothing.
-            permission: `"auto"`, or `"confirm"` if somebody has to agree to each call that no rule allows.
-            secrets: The parameters whose values are shown as `***` in requests for approval, events and the audit.
-            aliases: Other names of parameters that a model may use by mistake, each with the right one.
+            permission: `"auto"`, or `"confirm"` if each call that no rule allows needs approval.
+            secrets: The parameters whose values are redacted (`***`) in approval requests, events and the audit log.
+            aliases: Alternative names of parameters that a model may use by mistake, each with the correct name.
 
         Raises:
-            TypeError: If `tool_func` cannot be called, or an option has the wrong type.
-            ValueError: If an option has a value that is not listed here, or the callable has no signature to read.
-            UnknownGroupError: If there is no such group.
-            InvalidToolNameError: If the name is empty, or has a control character in it.
+            TypeError: If `tool_func` is not callable, or an option has the wrong type.
+            ValueError: If an option has an invalid value, or the callable has no signature.
+            UnknownGroupError: If a group does not exist.
+            InvalidToolNameError: If the name is empty, or contains a control character or a line break.
             DuplicateToolError: If the name is taken and the strategy is `"raise"`.
-            NoFreeNameError: If every new name that was tried is taken.
+            NoFreeNameError: If `"rename"` finds no free name.
             InvalidSchemaError: If `json_schema` does not describe a function.
-            IncompleteSchemaError: If `json_schema` has no `parameters`, or no `properties` to take presets out of.
-            UnsupportedTypeError: If a parameter's annotation has no JSON Schema, or one that no model could read.
+            IncompleteSchemaError: If `json_schema` has no `parameters`, or no `properties` to remove presets from.
+            UnsupportedTypeError: If a parameter's annotation has no JSON Schema, or one that is too large.
 
         Example:
             toolkit.register_tool_function(search, preset_kwargs={"api_key": key}, timeout=10)
@@ -221,10 +222,10 @@ class Toolkit:
 
         Args:
             tool_name: The tool's name.
-            allow_not_exist: Whether it may be missing.
+            allow_not_exist: If true, an unknown name is ignored.
 
         Raises:
-            UnknownToolError: If there is no such tool and there must be one.
+            UnknownToolError: If the tool is unknown and `allow_not_exist` is false.
         """
 
     def create_tool_group(
@@ -237,10 +238,10 @@ class Toolkit:
         """Add a group, to register tools in and to switch on and off.
 
         Args:
-            group_name: A name that is new; `basic` is taken by the group of all tools that name no other.
-            description: What the group is for.
-            active: Whether its tools are shown and may be called from the start.
-            notes: How to use its tools; see `get_activated_notes`.
+            group_name: A unique name; `basic` is the group of all tools without another group.
+            description: The purpose of the group.
+            active: If true, its tools are visible and callable from the start.
+            notes: Instructions for its tools; see `get_activated_notes`.
 
         Raises:
             DuplicateGroupError: If the name is taken.
@@ -249,11 +250,11 @@ class Toolkit:
     def update_tool_groups(self, group_names: list[str], active: bool) -> None:
         """Switch groups on or off.
 
-        A name that no group has is ignored; `basic` is always on, which a warning in the log `toolcrib` says.
+        Unknown names are ignored. `basic` is always active; naming it logs a warning on the logger `toolcrib`.
 
         Args:
-            group_names: The groups to switch; the others stay as they are.
-            active: Whether they are on.
+            group_names: The groups to switch; all others stay unchanged.
+            active: True to switch them on.
 
         Raises:
             TypeError: If `group_names` is not a list of strings.
@@ -262,7 +263,7 @@ class Toolkit:
     def remove_tool_groups(self, group_names: str | list[str]) -> None:
         """Remove groups together with their tools.
 
-        A name that no group has is ignored.
+        Unknown names are ignored.
 
         Args:
             group_names: One name or several.
@@ -284,23 +285,23 @@ class Toolkit:
     ) -> None:
         """Add a group together with its tools, or put it in the place of the one that has the id.
 
-        A tool may be in several groups: one that is in others stays there as well, and can be called while any of its
-        groups is active. Replacing a group is worth a warning in the log `toolcrib`; tools that only the old one held
-        are taken out. A registration that fails changes nothing.
+        A tool may belong to several groups and can be called while one of them is active. Replacing a group logs a
+        warning on the logger `toolcrib`; tools that belong only to the old group are removed. A registration that fails
+        changes nothing.
 
         Args:
-            id: The group's id, which is its name everywhere else.
-            description: What the group is for.
+            id: The group's id, which is its name in all other methods.
+            description: The purpose of the group.
             tools: Names of registered tools, and callables to register.
-            reserved: Whether nobody may register or unregister the id from now on.
-            active: Whether its tools are shown and may be called.
-            notes: How to use its tools; see `get_activated_notes`.
+            reserved: If true, the id can no longer be registered or unregistered.
+            active: If true, its tools are visible and callable.
+            notes: Instructions for its tools; see `get_activated_notes`.
 
         Raises:
             ReservedGroupError: If the id is reserved, as `basic` always is.
-            InvalidGroupError: If `tools` is not a list of such things, or there is no tool of a name.
-            DuplicateToolError: If a callable has the name of a tool that another group holds.
-            ToolcribError: If a callable cannot be a tool; see `register_tool_function`.
+            InvalidGroupError: If `tools` is not a list of names and callables, or a name is unknown.
+            DuplicateToolError: If a callable has the name of a tool in another group.
+            ToolcribError: If a callable cannot be registered; see `register_tool_function`.
         """
 
     def unregister_group(self, id: str) -> None:
@@ -308,14 +309,14 @@ class Toolkit:
 
         Raises:
             ReservedGroupRemovalError: If the group is reserved, as `basic` always is.
-            UnknownGroupError: If there is no such group.
+            UnknownGroupError: If the group is unknown.
         """
 
     def list_groups(self) -> list[dict[str, Any]]:
         """Describe all groups, `basic` first, then in the order they were created.
 
         Returns:
-            For each a dictionary with `id`, `description`, `tools` (their names), `tool_count`, `reserved` and
+            One dictionary per group with `id`, `description`, `tools` (the names), `tool_count`, `reserved` and
             `active`.
         """
 
@@ -346,15 +347,15 @@ class Toolkit:
     ) -> ToolkitView:
         """Show a part of the toolkit: exactly what the view lists can be called through it.
 
-        A view is live and cheap: it holds no tools, only what is chosen. A tool is chosen if everything holds that is
-        asked; an empty list chooses nothing, and a name that nothing has chooses nothing until something has it.
+        A view is live and cheap: it stores the conditions, not the tools. A tool is visible if all conditions hold.
+        None sets no condition, and an empty list selects nothing. Tools and groups may be named before they exist.
 
         Args:
-            groups: The groups whose tools are shown while they are active. `basic` is shown only if it is named.
-            names: The tools that are shown.
-            exclude: The tools that are not shown.
-            tags: Tags of which a tool must carry one.
-            caller: Who calls through the view, for policies and audits.
+            groups: The groups whose tools are visible while they are active; `basic` must be named, too.
+            names: The visible tools.
+            exclude: The hidden tools.
+            tags: Tags of which a tool must have one.
+            caller: The caller, for policies and the audit log.
 
         Raises:
             TypeError: If one of the lists is not a list of strings.
@@ -365,30 +366,29 @@ class Toolkit:
     ) -> ToolkitView:
         """Show what a role may use: its groups, or the default ones if it names none.
 
-        The view of a name follows the role: what is changed by `Roles.update` holds at once, and when the role is
-        removed the view shows nothing. So does that of a name that no role has, and of None. The role `root` has
-        exactly the group `org_management`.
+        The view of a name follows the role: changes by `Roles.update` take effect at once. The view of a removed or
+        unknown role, or of None, shows nothing. The role `root` has exactly the group `org_management`.
 
         Args:
             role: The name of a role, or a role.
-            roles: Where the name is looked up, and what groups are the default.
-            caller: Who calls through the view; the role's name if it is not given.
+            roles: The roles to find the name in, and their default groups.
+            caller: The caller; the role's name if it is not given.
 
         Raises:
-            TypeError: If `role` is none of these.
+            TypeError: If `role` has another type.
         """
 
     def get_json_schemas(self, group_names: list[str] | None = None) -> list[dict[str, Any]]:
         """Describe the tools of all active groups, in the order they were registered.
 
         Args:
-            group_names: The groups to describe besides `basic`, whether they are active or not.
+            group_names: The groups to describe besides `basic`, active or not.
 
         Returns:
-            One `{"type": "function", "function": {...}}` for each tool. They are copies, yours to change.
+            One `{"type": "function", "function": {...}}` per tool. They are copies.
 
         Raises:
-            UnknownGroupError: If a name is not that of a group.
+            UnknownGroupError: If a group is unknown.
         """
 
     def get_json_schemas_bytes(self) -> bytes:
@@ -397,37 +397,37 @@ class Toolkit:
     def schemas(self, dialect: _Dialect, group_names: list[str] | None = None) -> DialectSchemas:
         """Describe the tools of all active groups in the dialect of a provider.
 
-        What the dialect has no word for is encoded in what it has: a map as a list of entries, say, or a recursive
-        part as JSON text. Pass the same dialect to `call_tool_function`, and the tool gets the original shape. What
-        cannot be encoded is told in the descriptions and listed in the result's `report`.
+        Types that the dialect does not support are encoded: a map as a list of entries, for example, or a recursive
+        part as JSON text. Pass the same dialect to `call_tool_function`, and the tool receives the original shape.
+        Constraints that cannot be encoded are added to the descriptions and listed in the result's `report`.
 
         Args:
             dialect: `"openai"`, `"openai_strict"`, `"openai_responses"`, `"openai_responses_strict"`, `"anthropic"`,
                 `"gemini"` (a list of function declarations) or `"mcp"`.
-            group_names: The groups to describe besides `basic`, whether they are active or not.
+            group_names: The groups to describe besides `basic`, active or not.
 
         Returns:
-            What the provider takes, one dict for each tool. They are copies, yours to change.
+            One dictionary per tool, in the provider's format. They are copies.
 
         Raises:
-            UnknownDialectError: If there is no such dialect.
-            UnknownGroupError: If a name is not that of a group.
+            UnknownDialectError: If the dialect is unknown.
+            UnknownGroupError: If a group is unknown.
         """
 
     def instructions(self, format: Literal["xml", "hermes", "function", "invoke", "fenced", "react"] = "xml") -> str:
         """Tell a model in words about the tools of all active groups, and how to write a call of one.
 
-        Put it into the system prompt of a model that has no tool calling of its own. The same tools give the same text,
-        byte for byte. What a tool says of itself cannot break the structure: markup in it is escaped.
+        Add it to the system prompt of a model without a tool API. The same tools give the same text, byte for byte.
+        Descriptions are escaped, so that they cannot break the structure.
 
         Args:
-            format: How calls are written: `"xml"` with every value in CDATA, `"hermes"` as JSON in `<tool_call>`,
+            format: The format of calls: `"xml"` with every value in CDATA, `"hermes"` as JSON in `<tool_call>`,
                 `"function"` as JSON in `<function=name>`, `"invoke"` with `<parameter name=...>`, `"fenced"` as JSON
                 in a code fence, `"react"` with `Action:` and `Action Input:`.
 
         Raises:
-            ValueError: If there is no such format.
-            ExtendedModelError: If an extended model does not fit its tool.
+            ValueError: If the format is unknown.
+            ExtendedModelError: If an extended model conflicts with its tool.
 
         Example:
             prompt = "You are a helpful assistant. " + toolkit.instructions()
@@ -440,10 +440,10 @@ class Toolkit:
         """Join the notes of the active groups, or of those that are named, whether they are active or not.
 
         Args:
-            group_names: The groups, whose notes come in the order the groups were created.
+            group_names: The groups; their notes are in the order in which the groups were created.
 
         Raises:
-            UnknownGroupError: If a name is not that of a group.
+            UnknownGroupError: If a group is unknown.
         """
 
     def reset_equipped_tools(self, **kwargs: bool) -> ToolResponse:
@@ -454,11 +454,11 @@ class Toolkit:
         schema has one boolean for each group and follows the groups.
 
         Args:
-            **kwargs: A boolean for each group; a group that is left out is switched off.
+            **kwargs: A boolean for each group; an omitted group is switched off.
 
         Returns:
-            What is active now, with the notes of those groups. A name that no group has, and a value that is no
-            boolean, are answered with the code `"invalid_arguments"`, and nothing changes.
+            The groups that are active now, with their notes. An unknown group or a value that is not a boolean gives
+            the code `"invalid_arguments"` and changes nothing.
         """
 
     @overload
@@ -467,38 +467,38 @@ class Toolkit:
     def set_extended_model(self, *, finish_function_name: str, structured_model: type[Any] | None) -> None:
         """Add the fields of a pydantic model to what a tool asks the model for.
 
-        They are sent to the function if it takes them, by name or by `**kwargs`; the model itself validates nothing,
-        see `set_finish_function` for that.
+        The function receives them as parameters or in `**kwargs`. The model's validators do not run; see
+        `set_finish_function` for that.
 
         Args:
             func_name: The tool's name.
-            model: A class, or None to take its fields away again.
-            finish_function_name: Another spelling of `func_name`.
-            structured_model: Another spelling of `model`.
+            model: A model class, or None to remove the fields.
+            finish_function_name: Alternative spelling of `func_name`.
+            structured_model: Alternative spelling of `model`.
 
         Raises:
-            TypeError: If `model` is not a child class of `pydantic.BaseModel`.
-            UnknownToolError: If there is no such tool.
-            ExtendedModelError: If the model does not fit the tool; then nothing has changed.
+            TypeError: If `model` is not a subclass of `pydantic.BaseModel`.
+            UnknownToolError: If the tool is unknown.
+            ExtendedModelError: If the model conflicts with the tool; nothing changes.
         """
 
     def set_finish_function(self, name: str, model: type[Any] | None) -> None:
         """Let a tool end a conversation with the data that a pydantic model describes.
 
-        The fields of the model are added to what the tool asks for, and validated at each call. Data that does not fit
-        is answered in the stream with a text that begins `Arguments Validation Error: ` and the code
-        `"invalid_arguments"`, and the function does not run. Otherwise it runs with the arguments it takes, and its
-        last response has `is_last` and this `metadata`: `success`, `structured_output` (the validated data, as
-        `model_dump` gives it) and `response_msg` (the function's own, or a message with the response's text).
+        The fields of the model become parameters of the tool and are validated at each call. Invalid data is answered
+        with a text that begins with `Arguments Validation Error: ` and the code `"invalid_arguments"`, and the function
+        does not run. Otherwise it runs with the arguments that it accepts, and its last response has `is_last` and this
+        `metadata`: `success`, `structured_output` (the validated data, from `model_dump`) and `response_msg` (the
+        function's own, or a message with the response's text).
 
         Args:
             name: The tool's name.
-            model: A class, or None to make it a tool like any other again.
+            model: A model class, or None to restore an ordinary tool.
 
         Raises:
-            TypeError: If `model` is not a child class of `pydantic.BaseModel`.
-            UnknownToolError: If there is no such tool.
-            ExtendedModelError: If the model does not fit the tool; then nothing has changed.
+            TypeError: If `model` is not a subclass of `pydantic.BaseModel`.
+            UnknownToolError: If the tool is unknown.
+            ExtendedModelError: If the model conflicts with the tool; nothing changes.
 
         Example:
             toolkit.set_finish_function("finish", Report)
@@ -507,8 +507,8 @@ class Toolkit:
     def _tell_conflicts_late(self) -> None:
         """Raise for an extended model that does not fit only where the schema is read, from now on.
 
-        That is in `get_json_schemas`, `get_json_schemas_bytes` and `extended_json_schema`, as in AgentScope. Until then
-        the tool is called as if it had no model.
+        These are `get_json_schemas`, `get_json_schemas_bytes` and `extended_json_schema`, as in AgentScope 1.x. Until
+        then the tool is called without the model.
         """
 
     def clear(self) -> None:
@@ -517,16 +517,16 @@ class Toolkit:
     def register_agent_skill(self, skill_dir: str | PathLike[str]) -> None:
         """Add the skill in a folder: its `SKILL.md` says in YAML front matter the `name` and the `description`.
 
-        Only the front matter is read, and it may have 64 KiB. Values are text as they are written: `1.10` stays `1.10`.
+        Only the front matter is read, at most 64 KiB. Values are literal text: `1.10` stays `1.10`.
 
         Args:
-            skill_dir: The folder, which is kept as it is given.
+            skill_dir: The folder; the path is stored as it is.
 
         Raises:
-            SkillDirectoryError: If there is no such folder.
-            SkillFileError: If it has no file `SKILL.md`.
-            SkillFrontMatterError: If that does not begin with the two fields, or the name is not one line of text.
-            DuplicateSkillError: If there is a skill of that name.
+            SkillDirectoryError: If the folder does not exist.
+            SkillFileError: If the folder has no file `SKILL.md`.
+            SkillFrontMatterError: If the front matter is invalid or lacks a field, or the name is not one line.
+            DuplicateSkillError: If a skill of that name is registered.
 
         Example:
             toolkit.register_agent_skill("skills/pdf")
@@ -539,76 +539,76 @@ class Toolkit:
         """Say what the agent should know about its skills, for the system prompt.
 
         Returns:
-            The instruction, and the template filled in for each skill; None if there are no skills.
+            The instruction, followed by the filled-in template for each skill; None without skills.
         """
 
     def state_dict(self) -> dict[str, list[str]]:
         """Say which groups are on, as AgentScope's sessions keep it.
 
         Returns:
-            `{"active_groups": [...]}`, with the names in the order the groups were created.
+            `{"active_groups": [...]}`, with the names in the order in which the groups were created.
         """
 
     def load_state_dict(self, state_dict: dict[str, Any], strict: bool = True) -> None:
         """Switch on the groups that a state lists, and all others off; names that no group has are ignored.
 
         Args:
-            state_dict: What `state_dict` gave.
-            strict: Whether other keys than `active_groups` are refused.
+            state_dict: The result of `state_dict`.
+            strict: If true, keys other than `active_groups` are refused.
 
         Raises:
-            InvalidStateError: If it is no such state; then nothing changes.
+            InvalidStateError: If the state is invalid; nothing changes.
         """
 
     def save(self, path: str | PathLike[str]) -> None:
         """Keep the groups in a file: names, descriptions, notes, order, and which are on.
 
-        The file is replaced in one step: whoever reads it, also after a crash, finds the old state or the new one. Of
-        several that save at once the last wins. Tools and skills are not saved; register them anew.
+        The file is replaced atomically: readers find the old state or the new one, also after a crash. If several
+        processes save at once, the last one wins. Tools and skills are not saved.
 
         Args:
-            path: The file. A symbolic link is written through. A file that is there keeps its permissions, a new one is
-                for its owner only.
+            path: The file. Symbolic links are followed. An existing file keeps its permissions, a new one is readable
+                by its owner only.
 
         Raises:
-            FileAccessError: If the system refuses; the old state is still there.
-            FileTooLargeError: If the state has more than 16 MiB.
+            FileAccessError: If the operating system refuses; the old state remains.
+            FileTooLargeError: If the state exceeds 16 MiB.
         """
 
     def load(self, path: str | PathLike[str]) -> None:
         """Make the groups what they were when the file was saved, in the order they had.
 
-        A group that is not there is created, and one that is not in the file is switched off; tools stay. Nothing
-        changes if the file cannot be used.
+        Missing groups are created, and groups that are not in the file are switched off. Tools do not change. An
+        invalid file changes nothing.
 
         Args:
             path: A file that `save` wrote.
 
         Raises:
-            MissingFileError: If there is no such file.
-            FileAccessError: If the system refuses.
-            ForeignFileError: If it is not a file that `save` wrote.
-            DamagedFileError: If it is not as it was written.
-            NewerFileError: If a newer toolcrib wrote it.
-            FileTooLargeError: If it has more than 16 MiB.
+            MissingFileError: If the file does not exist.
+            FileAccessError: If the operating system refuses.
+            ForeignFileError: If another program wrote the file.
+            DamagedFileError: If the file is truncated or modified.
+            NewerFileError: If a newer version of toolcrib wrote the file.
+            FileTooLargeError: If the file exceeds 16 MiB.
         """
 
     def register_middleware(self, middleware: Middleware) -> None:
         """Put a middleware around every call, inside of those registered before.
 
-        It is called with `{"tool_call": block}` and with a handler: `next_handler(**kwargs)` gives the stream of what
-        is further in. The middlewares of a call are those that the toolkit has when the call starts.
+        It is called with `{"tool_call": block}` and a handler: `next_handler(**kwargs)` returns the stream of the next
+        layer. A call uses the middlewares that are registered when it starts.
 
         Args:
             middleware: An async generator function, or anything that returns a stream or a response, directly or when
                 awaited.
 
         Raises:
-            TypeError: If it cannot be called.
+            TypeError: If it is not callable.
 
         Example:
             async def log(kwargs, next_handler):
-                print("asked:", kwargs["tool_call"]["name"])
+                print("request:", kwargs["tool_call"]["name"])
                 async for response in await next_handler(**kwargs):
                     yield response
 
@@ -622,18 +622,18 @@ class Toolkit:
     ) -> ToolStream:
         """Call a tool the way a model asks for it, and give its responses as they come.
 
-        Nothing runs before the first step, not even the search for the tool. A mistake of the model is answered with a
-        response that has a `code`.
+        The call starts with the first step of the iteration. A mistake of the model is answered with a response that
+        has a `code`.
 
         Args:
-            tool_call: `{"type": "tool_use", "id": ..., "name": ..., "input": {...}}`, of which `name` is needed.
-                `input` may also be JSON text, or None. A `ToolCall`, or anything that `ToolCall.read` understands.
-            dialect: The dialect of `schemas` that the model was told the tools in: its names and its arguments are
-                brought to the tool's own before anything else looks at them.
+            tool_call: `{"type": "tool_use", "id": ..., "name": ..., "input": {...}}`, of which only `name` is required;
+                `input` may be JSON text or None. Also a `ToolCall`, and anything that `ToolCall.read` accepts.
+            dialect: The dialect of the schemas that the model received. Its names and arguments are decoded before any
+                other stage.
 
         Raises:
-            TypeError: If `tool_call` can be no call at all.
-            UnknownDialectError: If there is no such dialect.
+            TypeError: If `tool_call` has a type that cannot be a call.
+            UnknownDialectError: If the dialect is unknown.
 
         Example:
             async for response in toolkit.call_tool_function(block):
@@ -644,15 +644,15 @@ class Toolkit:
         """Say what would become of a call; nothing runs, nobody is asked, and nothing is noted.
 
         Args:
-            tool_call: The request, as `call_tool_function` takes it.
+            tool_call: The request, as for `call_tool_function`.
 
         Returns:
-            `would` is `"run"`, `"ask"`, `"pending"`, `"deny"`, or `"refuse"` where the request itself is wrong. Beside
-            it are the `tool`, the `decision` of the rules with its `rule` and `reason`, what would be decided without
-            shadow mode as `shadowed`, the `code` of the refusal, and the `problems` of the arguments as a text.
+            A dictionary. `would` is `"run"`, `"ask"`, `"pending"`, `"deny"`, or `"refuse"` for an invalid request. The
+            other keys are `tool`, `decision`, `rule`, `reason`, `shadowed` (the decision without shadow mode), `code`
+            (of the refusal) and `problems` (of the arguments, as text).
 
         Raises:
-            TypeError: If `tool_call` can be no call at all.
+            TypeError: If `tool_call` has a type that cannot be a call.
         """
 
     def end_run(self) -> None:
@@ -668,20 +668,19 @@ class Toolkit:
     ) -> ToolStream:
         """Go on with a call that ended with a pending value, once and in any process that shares the approvals.
 
-        Nothing runs before the first step, which also uses the pending value up: an exception for a value that is
-        expired, altered or used comes from there. Middlewares are around the call as around any other; whatever they
-        make of the request, what was approved runs.
+        The call starts with the first step of the iteration, which also uses up the pending value and raises if it is
+        expired, altered or used. Middlewares apply; whatever they change in the request, the approved call runs.
 
         Args:
-            pending: What was in the response's `metadata["pending"]`, or its JSON text.
+            pending: The response's `metadata["pending"]`, or its JSON text.
             answer: `"once"`, `"run"`, `"always"`, `"no"`, `"cancel"`, a boolean, or an `Approval`.
-            arguments: What to run it with instead; checked against the schema and the rules again.
-            by: Who answered, for the audit.
+            arguments: Arguments to run instead; they are validated and checked against the rules again.
+            by: The person who answered, for the audit log.
 
         Raises:
-            InvalidPendingError: If `pending` is no pending value.
-            InvalidAnswerError: If `answer` is none. Edited arguments that do not fit raise it in the first step, before
-                anything is used up.
+            InvalidPendingError: If `pending` is not a pending value.
+            InvalidAnswerError: If `answer` is invalid. Invalid edited arguments raise it in the first step, before the
+                pending value is used up.
         """
 
     def call(self, name: str, /, **arguments: Any) -> Coroutine[Any, Any, ToolResponse]:
@@ -689,7 +688,7 @@ class Toolkit:
 
         Args:
             name: The tool's name.
-            **arguments: What a model would send: presets cannot be overridden here either.
+            **arguments: The arguments that a model would send; presets cannot be overridden.
 
         Example:
             response = await toolkit.call("add", a=1, b=2)
@@ -710,11 +709,11 @@ class Toolkit:
 class NativeTool:
     """A tool that is Rust code.
 
-    Register it like a function: `toolkit.register_tool_function(tools.wait)`. Its parameters have a schema of their
-    own, so that it is listed, checked, decided about, cancelled and traced like any other tool. It runs on a runtime of
-    its own, in threads that never hold Python's lock, and its responses reach the event loop in batches.
+    Register it like a function: `toolkit.register_tool_function(tools.wait)`. It has its own schema and is validated,
+    cancelled and traced like any other tool. It runs on a tokio runtime, in threads that never hold Python's
+    interpreter lock, and its responses reach the event loop in batches.
 
-    Native tools come with toolcrib, in `toolcrib.tools`; Rust programs write their own with the crate.
+    `toolcrib.tools` contains the native tools of toolcrib; Rust programs write their own with the crate.
     """
 
     @property
@@ -736,25 +735,26 @@ class NativeTool:
         """Call the tool without a toolkit: nothing is checked against its schema, and nobody is asked.
 
         Args:
-            **arguments: JSON values, by the names in the schema.
+            **arguments: JSON values for the parameters of the schema.
 
         Returns:
-            An async iterator of responses if the tool streams, otherwise an awaitable of its one response. Nothing runs
-            before that is awaited; closing or dropping it ends the tool.
+            An async iterator of responses if the tool streams, otherwise an awaitable of its one response. The tool
+            starts when it is awaited; closing or dropping it ends the tool.
 
         Raises:
-            NativeToolError: If the tool returns an error; raised where its responses are awaited.
+            NativeToolError: If the tool returns an error; raised when its responses are awaited.
         """
     def __copy__(self) -> NativeTool: ...
     def __deepcopy__(self, _memo: Any) -> NativeTool: ...
     def __reduce__(self) -> tuple[Any, ...]: ...
 
 def _native_tool(name: str) -> NativeTool: ...
+
 @final
 class RegisteredToolFunction:
     """A tool in a toolkit.
 
-    It is made by registering and cannot be changed; register it anew with `"override"` instead.
+    It is immutable; register the tool again with `namesake_strategy="override"` to change it.
     """
 
     @property
@@ -845,14 +845,14 @@ class RegisteredToolFunction:
     ) -> ToolStream:
         """Call this tool, whether its group is on or not.
 
-        Middlewares of the toolkit take no part in it.
+        The toolkit's middlewares do not apply.
 
         Args:
-            arguments: What a model would send: presets cannot be overridden here either.
-            stream_print: Called with each response as it passes, and awaited if it is asynchronous.
+            arguments: The arguments that a model would send; presets cannot be overridden.
+            stream_print: Called with each response, and awaited if it is asynchronous.
 
         Raises:
-            TypeError: If `stream_print` cannot be called.
+            TypeError: If `stream_print` is not callable.
 
         Example:
             async for response in toolkit.tools["add"].call(arguments={"a": 1, "b": 2}):
@@ -863,8 +863,8 @@ class RegisteredToolFunction:
 class ToolkitView:
     """Show a part of a toolkit: exactly what it lists can be called through it.
 
-    A view is made by `Toolkit.view` and `Toolkit.view_for`. It is live: what is registered, removed or switched later
-    shows at once. It is always true, also when it shows nothing.
+    `Toolkit.view` and `Toolkit.view_for` create views. A view is live: it follows every change of the toolkit. It is
+    always true, also if it shows nothing.
     """
 
     @property
@@ -887,7 +887,7 @@ class ToolkitView:
         """Describe the tools it shows, in the order they were registered.
 
         Returns:
-            One `{"type": "function", "function": {...}}` for each tool. They are copies, yours to change.
+            One `{"type": "function", "function": {...}}` per tool. They are copies.
         """
 
     def schemas(self, dialect: _Dialect) -> DialectSchemas:
@@ -897,7 +897,7 @@ class ToolkitView:
             dialect: The name of the dialect.
 
         Raises:
-            UnknownDialectError: If there is no such dialect.
+            UnknownDialectError: If the dialect is unknown.
         """
 
     def get_json_schemas_bytes(self) -> bytes:
@@ -907,10 +907,10 @@ class ToolkitView:
         """Tell a model in words about the tools it shows, and how to write a call of one; see `Toolkit.instructions`.
 
         Args:
-            format: How calls are written: `"xml"`, `"hermes"`, `"function"`, `"invoke"`, `"fenced"` or `"react"`.
+            format: The format of calls: `"xml"`, `"hermes"`, `"function"`, `"invoke"`, `"fenced"` or `"react"`.
 
         Raises:
-            ValueError: If there is no such format.
+            ValueError: If the format is unknown.
         """
 
     def get_activated_notes(self) -> str:
@@ -928,11 +928,11 @@ class ToolkitView:
         """Show a part of what this view shows; see `Toolkit.view`.
 
         Args:
-            groups: The groups whose tools are still shown.
-            names: The tools that are still shown.
-            exclude: The tools that are not shown.
-            tags: Tags of which a tool must carry one.
-            caller: Who calls through the view; the same as through this one if it is not given.
+            groups: The groups whose tools stay visible.
+            names: The tools that stay visible.
+            exclude: The hidden tools.
+            tags: Tags of which a tool must have one.
+            caller: The caller; the same as of this view if it is not given.
 
         Raises:
             TypeError: If one of the lists is not a list of strings.
@@ -949,9 +949,8 @@ class ToolkitView:
     ) -> ToolStream:
         """Call a tool the way a model asks for it, and give its responses as they come.
 
-        A tool that the view does not show is answered with the code `"tool_not_available"`, whether there is one of
-        that name or not; middlewares and background tasks of the call stay inside the view. See
-        `Toolkit.call_tool_function`.
+        A name that the view does not show is answered with the code `"tool_not_available"`, whether such a tool exists
+        or not. Middlewares and background tasks of the call stay inside the view. See `Toolkit.call_tool_function`.
         """
 
     def call(self, name: str, /, **arguments: Any) -> Coroutine[Any, Any, ToolResponse]:
@@ -985,9 +984,9 @@ class Role:
 
     Args:
         name: The name, unique among the roles.
-        prompt: What an agent in this role is told.
-        tool_groups: The groups it may use: None for the default, an empty list for none.
-        details: Everything else that its record says, in JSON's types.
+        prompt: The prompt for agents in this role.
+        tool_groups: The allowed groups: None for the default, an empty list for none.
+        details: The other fields of its record, as JSON values.
 
     Raises:
         TypeError: If `tool_groups` is not a list of strings.
@@ -1024,10 +1023,10 @@ class Role:
 class Roles:
     """Roles by name, in the order they were added.
 
-    Who has a role that is not here sees nothing. They may be used from several threads at once.
+    An unknown role sees nothing. The object may be used from several threads at once.
 
     Args:
-        default: The groups of roles that name none; None if they are all.
+        default: The groups of roles without a list; None for all.
 
     Raises:
         TypeError: If `default` is not a list of strings.
@@ -1042,7 +1041,7 @@ class Roles:
         """Add a role; its record gets an id and the time.
 
         Raises:
-            DuplicateRoleError: If there is a role of that name.
+            DuplicateRoleError: If a role of that name exists.
             SystemRoleError: If the name is `root`.
             InvalidRoleError: If the name is empty.
         """
@@ -1055,14 +1054,14 @@ class Roles:
 
         Args:
             name: The role's name.
-            prompt: What an agent in this role is told from now on.
-            tool_groups: The groups it may use from now on: None for the default, an empty list for none.
+            prompt: The new prompt for agents in this role.
+            tool_groups: The new list of allowed groups: None for the default, an empty list for none.
 
         Returns:
-            The role as it is now. What is left out stays as it was.
+            The changed role. Omitted fields stay unchanged.
 
         Raises:
-            UnknownRoleError: If there is no such role.
+            UnknownRoleError: If the role is unknown.
             SystemRoleError: If the name is `root`.
             TypeError: If `tool_groups` is not a list of strings.
         """
@@ -1071,22 +1070,22 @@ class Roles:
         """Take a role away: who has it sees nothing from now on.
 
         Returns:
-            The role that was there.
+            The removed role.
 
         Raises:
-            UnknownRoleError: If there is no such role.
+            UnknownRoleError: If the role is unknown.
             SystemRoleError: If the name is `root`.
         """
 
     def save(self, path: str | PathLike[str]) -> None:
         """Keep the roles in a JSON file.
 
-        The file is replaced in one step: whoever reads it, also after a crash, finds the old roles or the new ones.
-        What the file that was loaded had beside the roles in use is written again.
+        The file is replaced atomically: readers find the old roles or the new ones, also after a crash. Other content
+        of the loaded file is preserved.
 
         Raises:
-            FileAccessError: If the system refuses, as an `OSError` says.
-            FileTooLargeError: If the file would have more than 16 MiB.
+            FileAccessError: If the operating system refuses.
+            FileTooLargeError: If the file would exceed 16 MiB.
         """
 
     def load(self, path: str | PathLike[str], *, strict: bool = True) -> list[str]:
@@ -1094,17 +1093,16 @@ class Roles:
 
         Args:
             path: The file.
-            strict: Whether a record that is no role is an error. Otherwise it is passed over: who has that role sees
-                nothing.
+            strict: If true, an invalid record is an error. Otherwise it is skipped, and that role sees nothing.
 
         Returns:
-            What is wrong with the records that were passed over.
+            The problems of the skipped records.
 
         Raises:
-            RoleFileError: If it is no file of roles; the text names each record and field. Then nothing has changed.
-            MissingFileError: If there is no such file.
-            FileAccessError: If the system refuses, as an `OSError` says.
-            FileTooLargeError: If it has more than 16 MiB.
+            RoleFileError: If the file is invalid; the text names each record and field. Nothing changes.
+            MissingFileError: If the file does not exist.
+            FileAccessError: If the operating system refuses.
+            FileTooLargeError: If the file exceeds 16 MiB.
         """
 
     def __contains__(self, name: object, /) -> bool: ...
@@ -1126,16 +1124,16 @@ class ToolRoster:
 
         Args:
             id: The group's id.
-            definition: A dictionary with a list `tools` of definitions and perhaps a `description`. Of several
-                definitions of one name the last is kept; those without a name are passed over.
-            reserved: Whether nobody may register or unregister the id from now on.
+            definition: A dictionary with a list `tools` of definitions and an optional `description`. Of several
+                definitions of one name the last is kept; those without a name are skipped.
+            reserved: If true, the id can no longer be registered or unregistered.
 
         Returns:
-            Whether there was a group of that id.
+            True if a group of that id existed.
 
         Raises:
-            ReservedGroupError: If the id is reserved, whatever the definition.
-            InvalidGroupError: If the definition is none.
+            ReservedGroupError: If the id is reserved.
+            InvalidGroupError: If the definition is invalid.
         """
 
     def unregister(self, id: str) -> None:
@@ -1143,14 +1141,14 @@ class ToolRoster:
 
         Raises:
             ReservedGroupRemovalError: If the group is reserved.
-            UnknownGroupError: If there is no such group.
+            UnknownGroupError: If the group is unknown.
         """
 
     def update(self, id: str, tools: Any) -> None:
         """Give a group, reserved or not, other tools.
 
         Raises:
-            UnknownGroupError: If there is no such group.
+            UnknownGroupError: If the group is unknown.
             InvalidGroupError: If `tools` is not a list of definitions.
         """
 
@@ -1158,20 +1156,20 @@ class ToolRoster:
         """Keep the id of a group from being registered or unregistered from now on.
 
         Raises:
-            UnknownGroupError: If there is no such group.
+            UnknownGroupError: If the group is unknown.
         """
 
     def definitions(self, ids: Iterable[str]) -> builtins.list[dict[str, Any]]:
         """Give the definitions of these groups in the order of the ids, each name once as the first of them defines it.
 
-        Ids that no group has are passed over.
+        Unknown ids are skipped.
         """
 
     def list(self) -> builtins.list[dict[str, Any]]:
         """Describe all groups in their order.
 
         Returns:
-            For each a dictionary with `id`, `description`, `tools` (their names), `tool_count` and `reserved`.
+            One dictionary per group with `id`, `description`, `tools` (the names), `tool_count` and `reserved`.
         """
 
     def get(self, id: str) -> dict[str, Any] | None:
@@ -1203,23 +1201,23 @@ class ToolRoster:
 class ToolGroup:
     """A named set of tools that is on or off.
 
-    The groups in `Toolkit.groups` are live: what is set here takes effect in the toolkit. One that you make yourself
+    The groups in `Toolkit.groups` are live: setting an attribute changes the toolkit. A group that you create yourself
     belongs to no toolkit.
 
     Args:
         name: The name, unique in its toolkit.
-        active: Whether its tools are shown and may be called.
-        description: What the group is for.
-        notes: How to use its tools.
+        active: If true, its tools are visible and callable.
+        description: The purpose of the group.
+        notes: Instructions for its tools.
     """
 
     __hash__: None  # type: ignore[assignment]
     active: bool
-    """Whether its tools are shown and may be called."""
+    """True if its tools are visible and callable."""
     description: str
-    """What the group is for."""
+    """The purpose of the group."""
     notes: str | None
-    """How to use its tools; see `Toolkit.get_activated_notes`."""
+    """Instructions for its tools; see `Toolkit.get_activated_notes`."""
 
     def __new__(cls, name: str, active: bool, description: str, notes: str | None = None) -> ToolGroup: ...
     @property
@@ -1234,20 +1232,20 @@ class ToolGroup:
 class ToolResponse:
     """One chunk of what a tool call gives.
 
-    Two responses are equal if their first six fields are, also if one of them is AgentScope's.
+    Two responses are equal if their first six fields are equal, also if one of them is AgentScope's.
 
     Args:
-        content: Blocks, in the order they are shown to the model.
-        metadata: Anything for the program, which the model does not see. A tool's value that is not text is kept under
-            `"value"`, what was mended in the arguments is told under `"repairs"`.
-        stream: Whether more of the same is to come.
-        is_last: Whether this is the last response of its call.
-        is_interrupted: Whether the call was cancelled.
-        id: A text that no other response has; by default the time and six random digits.
-        code: Why the call did not go well: `"bad_call"`, `"unknown_tool"`, `"inactive_group"`, `"invalid_arguments"`,
+        content: The blocks for the model, in order.
+        metadata: Data for the program, which the model does not see. `"value"` holds a tool's value that is not text,
+            `"repairs"` lists the repairs of the arguments.
+        stream: True if more responses follow.
+        is_last: True for the last response of a call.
+        is_interrupted: True if the call was cancelled.
+        id: A unique text; by default the time and six random digits.
+        code: The error code: `"bad_call"`, `"unknown_tool"`, `"inactive_group"`, `"invalid_arguments"`,
             `"tool_not_available"`, `"failed"`, `"interrupted"`, `"timeout"`, `"denied"`, `"pending"` or
-            `"cancelled"`, and of a task in the background `"unknown_task"`,
-            `"task_running"` or `"task_finished"`; None if it did.
+            `"cancelled"`, and for background tasks `"unknown_task"`, `"task_running"` or `"task_finished"`; None if the
+            call succeeded.
 
     Example:
         ToolResponse([TextBlock(type="text", text="done")])
@@ -1255,19 +1253,19 @@ class ToolResponse:
 
     __hash__: None  # type: ignore[assignment]
     content: list[_Block]
-    """Blocks, in the order they are shown to the model."""
+    """The blocks for the model, in order."""
     metadata: dict[str, Any] | None
-    """Anything for the program, which the model does not see."""
+    """Data for the program, which the model does not see."""
     stream: bool
-    """Whether more of the same is to come."""
+    """True if more responses follow."""
     is_last: bool
-    """Whether this is the last response of its call."""
+    """True for the last response of a call."""
     is_interrupted: bool
-    """Whether the call was cancelled."""
+    """True if the call was cancelled."""
     id: str
-    """A text that no other response has."""
+    """A unique text."""
     code: str | None
-    """Why the call did not go well; None if it did."""
+    """The error code; None if the call succeeded."""
 
     def __new__(
         cls,
@@ -1292,10 +1290,10 @@ class ToolResponse:
         """Give the message with the role `tool` of OpenAI's chat completions, which holds text only.
 
         Args:
-            call: The call that this answers, in any form, or its id.
+            call: The call that this response answers, in any form, or its id.
 
         Raises:
-            TypeError: If `call` is missing, or can be no call.
+            TypeError: If `call` is missing, or has a type that cannot be a call.
             ValueError: If `call` has no id.
         """
 
@@ -1303,10 +1301,10 @@ class ToolResponse:
         """Give the item that answers a call of OpenAI's responses.
 
         Args:
-            call: The call that this answers, in any form, or its id.
+            call: The call that this response answers, in any form, or its id.
 
         Raises:
-            TypeError: If `call` is missing, or can be no call.
+            TypeError: If `call` is missing, or has a type that cannot be a call.
             ValueError: If `call` has no id.
         """
 
@@ -1314,10 +1312,10 @@ class ToolResponse:
         """Give Anthropic's `tool_result` block.
 
         Args:
-            call: The call that this answers, in any form, or its id.
+            call: The call that this response answers, in any form, or its id.
 
         Raises:
-            TypeError: If `call` is missing, or can be no call.
+            TypeError: If `call` is missing, or has a type that cannot be a call.
             ValueError: If `call` has no id.
         """
 
@@ -1327,28 +1325,28 @@ class ToolResponse:
         """Give Gemini's `functionResponse` part.
 
         Args:
-            call: The call that this answers, in any form, or its id.
-            name: The tool's name, where `call` does not say it.
+            call: The call that this response answers, in any form, or its id.
+            name: The tool's name, if `call` does not contain it.
 
         Raises:
-            TypeError: If neither says which tool it was, or `call` can be no call.
+            TypeError: If the tool's name is missing, or `call` has a type that cannot be a call.
         """
 
     def to_mcp(self) -> dict[str, Any]:
         """Give MCP's `CallToolResult`.
 
-        The value itself is `structuredContent`, where there is one.
+        A value in the metadata becomes `structuredContent`.
         """
 
     def to_xml(self, call: ToolCall | Mapping[str, Any] | object | None = None, *, name: str | None = None) -> str:
         """Give the element `tool_result` for a model that writes its calls in XML; see `format_tool_result`.
 
         Args:
-            call: The call that this answers, in any form.
-            name: The tool's name, where `call` does not say it.
+            call: The call that this response answers, in any form.
+            name: The tool's name, if `call` does not contain it.
 
         Raises:
-            TypeError: If neither says which tool it was.
+            TypeError: If the tool's name is missing.
         """
 
     def __eq__(self, other: object, /) -> bool: ...
@@ -1360,19 +1358,19 @@ class ToolResponse:
 class ToolCall(Mapping[str, Any]):
     """What a model asked for, from any format.
 
-    It reads like the block that it stands for: `call["name"]`, `dict(call)`. `read` makes one of what a provider or a
-    model gave; a call may also be made by hand.
+    It is a mapping with the keys of a `ToolUseBlock`: `call["name"]`, `dict(call)`. `read` parses the output of a
+    provider or a model; a call may also be created directly.
 
     Args:
         name: The tool's name.
-        arguments: The arguments, which JSON must have words for.
-        id: What the model or its provider calls this call.
-        raw: What the model wrote, where it came as text.
-        error: Why the call cannot be run. A toolkit answers such a call with the code `bad_call`.
-        repairs: What was mended to read it.
-        format: The name of the format it was written in.
-        is_truncated: Whether something is missing at the end.
-        has_duplicate_keys: Whether an object had a key twice.
+        arguments: The arguments, as JSON values.
+        id: The id that the model or its provider gave the call.
+        raw: The model's text, if the call came as text.
+        error: The reason why the call cannot run. A toolkit answers such a call with the code `bad_call`.
+        repairs: The repairs that were made to parse it.
+        format: The name of its format.
+        is_truncated: True if its end is missing.
+        has_duplicate_keys: True if an object had a duplicate key.
 
     Example:
         call = ToolCall.read({"function": {"name": "add", "arguments": '{"a": 1}'}})
@@ -1397,18 +1395,18 @@ class ToolCall(Mapping[str, Any]):
     def read(x: object, *, format: str | None = None, tools: Toolkit | ToolkitView | None = None) -> ToolCall:
         """Read the call that something is, or holds.
 
-        What cannot be read gives a call with an `error`, which a toolkit answers with the code `bad_call`.
+        Invalid input gives a call with an `error`, which a toolkit answers with the code `bad_call`.
 
         Args:
-            x: A block or call of any provider, as a dictionary, as JSON text or as the object of a library; or text
-                with a call in it.
-            format: Which of the formats it is, where that is known: `"anthropic"`, `"openai"`, `"openai_responses"`,
-                `"gemini"`, `"mcp"` or `"bare"`.
-            tools: The toolkit or view whose tools are called; the values in text are then read by their declared types,
-                and guessed otherwise.
+            x: A block or call of any provider, as a dictionary, JSON text or an SDK object; or text that contains a
+                call.
+            format: The format, if it is known: `"anthropic"`, `"openai"`, `"openai_responses"`, `"gemini"`, `"mcp"` or
+                `"bare"`.
+            tools: The toolkit or view with the tools. Values in text are parsed by their declared types; without it,
+                types are guessed.
 
         Raises:
-            TypeError: If `x` can be nothing of that kind, or `tools` is neither a toolkit nor a view.
+            TypeError: If `x` has a type that cannot be a call, or `tools` is neither a toolkit nor a view.
             ValueError: If `format` is unknown.
         """
 
@@ -1417,12 +1415,12 @@ class ToolCall(Mapping[str, Any]):
         """Read all calls of a message, of a list of blocks, or of a whole answer. What is no call is passed over.
 
         Args:
-            x: As for `read`, or a list of that.
-            format: Which of the text formats to look for, where that is known.
+            x: As for `read`, or a list of such values.
+            format: The text format, if it is known.
             tools: As for `read`.
 
         Raises:
-            TypeError: If `x` can be nothing of that kind, or `tools` is neither a toolkit nor a view.
+            TypeError: If `x` has a type that cannot be a call, or `tools` is neither a toolkit nor a view.
         """
 
     @property
@@ -1482,10 +1480,10 @@ class ToolCall(Mapping[str, Any]):
 class ArgumentReader:
     """Read the arguments of one call as they arrive.
 
-    Each piece is looked at once, so that all of them together take time in proportion to their length.
+    Each piece is parsed once, so the total time is linear.
 
     Args:
-        name: The name of the tool that they are for.
+        name: The tool's name.
         id: The id of the call.
 
     Example:
@@ -1502,7 +1500,7 @@ class ArgumentReader:
     def partial(self) -> dict[str, Any]:
         """What can be shown so far: values that are complete, and strings as far as they go.
 
-        Asking takes time in proportion to what has arrived.
+        The time is linear in the length of the text.
         """
 
     @property
@@ -1517,7 +1515,7 @@ class ArgumentReader:
         """Read all that has arrived, mended where it is no JSON.
 
         Returns:
-            The call, under the name and the id that the reader was made with.
+            The call, with the name and the id of the reader.
         """
 
 @final
@@ -1525,16 +1523,16 @@ class TextParser:
     """Read the tool calls in the text of a model, as it comes.
 
     Args:
-        format: How the calls are written: `"xml"`, `"hermes"`, `"function"`, `"invoke"`, `"fenced"`, `"react"`, or
-            `"auto"` for whichever the first call is written in.
-        tools: The toolkit or view whose tools are called; values are then read by their declared types, and guessed
-            otherwise.
-        compat: Whether XML is read as ArtifactFlow reads it: code fences do not count, values are guessed, and what is
-            wrong is dropped.
-        fallback: Whether compatible reading searches a block that is not XML for what looks like a call.
+        format: The format of the calls: `"xml"`, `"hermes"`, `"function"`, `"invoke"`, `"fenced"`, `"react"`, or
+            `"auto"` for the format of the first call.
+        tools: The toolkit or view with the tools. Values are parsed by their declared types; without it, types are
+            guessed.
+        compat: If true, XML is parsed as by ArtifactFlow: calls in code fences run, types are guessed, and invalid
+            calls are dropped.
+        fallback: If true, the compatible parser searches blocks that are not valid XML for calls.
 
     Raises:
-        ValueError: If `format` is unknown, or another than `"auto"` and `"xml"` is to be read in the compatible way.
+        ValueError: If `format` is unknown, or if `compat` is true and `format` is neither `"auto"` nor `"xml"`.
         TypeError: If `tools` is neither a toolkit nor a view.
 
     Example:
@@ -1555,27 +1553,26 @@ class TextParser:
         """Take the next piece of the message.
 
         Args:
-            text: What came; it may be cut anywhere.
+            text: The next piece; it may be cut anywhere.
 
         Returns:
-            What is certain by now, in order: prose, and calls that are complete. A call that cannot be read has an
-            `error`.
+            The unambiguous part, in order: prose, and complete calls. An invalid call has an `error`.
         """
 
     def finish(self) -> list[str | ToolCall]:
         """End the message. What is fed afterwards is another one.
 
         Returns:
-            What is left. A call that the text ends in is one with an `error`.
+            The rest. A call that is incomplete has an `error`.
         """
 
     @property
     def report(self) -> dict[str, Any]:
         """What has been found out about the message.
 
-        Its `format` and `why` it is that one, `at` which line and column that was seen, how many `calls` there were,
-        and how many were `passed_over` because they stand in code, quotes, thoughts or
-        comments; `stopped` says why no more were looked for, if so.
+        The keys are `format`, `why` (the reason for the format), `at` (its line and column), `calls` (their number),
+        `passed_over` (the number of quoted calls: in code, quotes, thoughts or comments), and `stopped` (the reason why
+        parsing ended early).
         """
 
 def parse_tool_calls(
@@ -1586,20 +1583,20 @@ def parse_tool_calls(
     compat: bool = False,
     fallback: bool = True,
 ) -> list[ToolCall]:
-    """Find the tool calls in a whole text.
+    """Parse the tool calls in a complete text.
 
     Args:
-        text: What the model wrote.
-        format: How the calls are written; see `TextParser`.
-        tools: The toolkit or view whose tools are called.
-        compat: Whether XML is read as ArtifactFlow reads it.
-        fallback: Whether compatible reading searches a block that is not XML for what looks like a call.
+        text: The model's text.
+        format: The format of the calls; see `TextParser`.
+        tools: The toolkit or view with the tools.
+        compat: If true, XML is parsed as by ArtifactFlow.
+        fallback: If true, the compatible parser searches blocks that are not valid XML for calls.
 
     Returns:
-        The calls in order. One that cannot be read has an `error`.
+        The calls in order. An invalid call has an `error`.
 
     Raises:
-        ValueError: If `format` is unknown, or another than `"auto"` and `"xml"` is to be read in the compatible way.
+        ValueError: If `format` is unknown, or if `compat` is true and `format` is neither `"auto"` nor `"xml"`.
         TypeError: If `tools` is neither a toolkit nor a view.
     """
 
@@ -1609,35 +1606,35 @@ def format_tool_result(
     *,
     format: Literal["xml", "hermes", "function", "invoke", "fenced", "react"] = "xml",
 ) -> str:
-    """Write what a call gave, for a model that has no tool calling of its own.
+    """Format the result of a call for a model without a tool API.
 
-    Everything is shown, also `0` and `False`, and lists in lists as elements. The content is escaped, so that nothing
-    in it can pass for a tool call, for the end of the result, or for an instruction of the program.
+    All values are shown, `0` and `False` included. The content is escaped, so that it cannot imitate a tool call, the
+    end of the result, or an instruction of the program.
 
     Args:
         name: The tool's name.
-        result: A `ToolResponse`, or a dictionary with `success`, `data` and `error`, of which each may be missing.
-        format: How the model writes calls; the result is written in the form that belongs to it.
+        result: A `ToolResponse`, or a dictionary with the optional keys `success`, `data` and `error`.
+        format: The format of the model's calls, which determines the format of the result.
 
     Raises:
-        TypeError: If `result` is neither.
-        ValueError: If there is no such format.
+        TypeError: If `result` has another type.
+        ValueError: If the format is unknown.
 
     Example:
         text = format_tool_result("add", await toolkit.call("add", a=1, b=2))
     """
 
 def _format_plain_result(name: str, result: dict[str, Any]) -> str:
-    """Write what a call gave without escaping anything, as ArtifactFlow does."""
+    """Format a result without escaping, as ArtifactFlow does."""
 
 def _frame_instructions(format: str, documents: list[str]) -> str:
-    """Put texts about tools between what a model must know about calls."""
+    """Frame the descriptions of tools with the instructions about calls."""
 
 def _write_call(format: str, name: str, arguments: dict[str, Any]) -> str:
-    """Write a call as a model is to write it."""
+    """Format a call as a model writes it."""
 
 def _as_response(*value: object) -> ToolResponse:
-    """Make a response of what a tool gave, as a stream does; nothing gives one without content."""
+    """Convert a tool's value to a response; no value gives a response without content."""
 
 @final
 class DialectTool:
@@ -1662,21 +1659,21 @@ class DialectTool:
             arguments: A dict, or its JSON text.
 
         Raises:
-            UnreadableArgumentsError: If they cannot be brought back.
+            UnreadableArgumentsError: If they cannot be decoded.
         """
 
     def encode(self, arguments: dict[str, Any]) -> dict[str, Any]:
         """Bring arguments of the tool to the shape in which a model sends them.
 
         Args:
-            arguments: What the tool would be called with, as JSON has it.
+            arguments: The tool's arguments, as JSON values.
         """
 
 @final
 class TaskBoard:
     """What a toolkit runs in the background and what came of it.
 
-    A task is an `asyncio.Task`, an outcome is a response or an exception.
+    A task is an `asyncio.Task`; an outcome is a response or an exception.
     """
 
     def start(self, task_id: str, task: Task[ToolResponse]) -> None:
@@ -1727,18 +1724,17 @@ class TaskBoard:
 class Approvals:
     """Make pending calls, and let each of them be answered once.
 
-    It may be shared by toolkits and threads. Two of them on one folder, in one process or in several, are as good as
-    one.
+    It may be shared by toolkits and threads. Two objects on one folder, in one process or in several, are equivalent.
 
     Args:
-        path: The folder that keeps the key and what was answered, so that pending calls survive a restart; made if its
-            parent is there. None keeps everything in memory.
-        ttl: After how many seconds an answer does not count any more.
+        path: The folder of the signing key and the answers, so that pending calls survive a restart. It is created if
+            its parent exists. None keeps everything in memory, for this process only.
+        ttl: Seconds after which a pending call expires.
 
     Raises:
         ValueError: If `ttl` is not positive.
-        FileAccessError: If the system refuses.
-        DamagedFileError: If the key in the folder is none.
+        FileAccessError: If the operating system refuses.
+        DamagedFileError: If the key in the folder is invalid.
     """
 
     def __new__(cls, path: str | PathLike[str] | None = None, ttl: float = 3600) -> Approvals: ...
@@ -1754,18 +1750,18 @@ class Approvals:
 class Policy:
     """Rules, and what to do where none of them says anything.
 
-    Rules are tried by tier, then by priority; of equal ones those that deny go first, then those that ask. Below all
-    rules a tool with `permission="confirm"` asks, and below that is the default; the stricter of the two holds. A
-    policy may be shared by toolkits and threads, and changed at any time.
+    The first rule that matches decides. Rules are tried by tier, then by priority; among equal rules `deny` goes first,
+    then `ask`. If no rule matches, a tool with `permission="confirm"` asks and the default applies to all others; the
+    stricter of the two wins. A policy may be shared by toolkits and threads, and changed at any time.
 
     Args:
         rules: `Rule` objects, or dictionaries of their fields.
-        default: What to do where no rule says anything: `"allow"`, `"ask"` or `"deny"`.
-        shadow: Whether it only records what it would do; see `shadowed`.
+        default: The decision if no rule matches: `"allow"`, `"ask"` or `"deny"`.
+        shadow: If true, the policy only records its decisions; see `shadowed`.
 
     Raises:
-        ValueError: If `default` is no decision.
-        InvalidRuleError: If one of the rules is none.
+        ValueError: If `default` is not a decision.
+        InvalidRuleError: If a rule is invalid.
         DuplicateRuleError: If two rules have the same id.
 
     Example:
@@ -1773,9 +1769,9 @@ class Policy:
     """
 
     default: Literal["allow", "ask", "deny"]
-    """What is done where no rule says anything: `"allow"`, `"ask"` or `"deny"`."""
+    """The decision if no rule matches: `"allow"`, `"ask"` or `"deny"`."""
     shadow: bool
-    """Whether the policy only records what it would do; a tool that asks by itself still does."""
+    """True if the policy only records its decisions; a tool with `permission="confirm"` still asks."""
 
     def __new__(
         cls,
@@ -1796,25 +1792,25 @@ class Policy:
     ) -> Policy:
         """Read rules from TOML files.
 
-        What is wrong with one is told in `problems`, and opens nothing.
+        `problems` lists the errors. An invalid file never allows more than a valid one.
 
         Args:
-            default: The file of the program's own rules.
-            project: The file of the project's rules.
-            user: The file of the user's rules, which is also where an answer `"always"` is saved.
-            admin: The file of the machine's rules, which go before all others.
-            otherwise: What to do where no rule says anything.
-            optional: Whether files may be missing.
+            default: The rules of the program.
+            project: The rules of the project.
+            user: The rules of the user; answers `"always"` are saved here.
+            admin: The rules of the machine, which go first.
+            otherwise: The decision if no rule matches.
+            optional: If true, files may be missing.
 
         Raises:
-            ValueError: If `otherwise` is no decision.
+            ValueError: If `otherwise` is not a decision.
         """
 
     def reload(self) -> bool:
         """Read the files again; if anything is wrong with them, the rules stay as they are.
 
         Returns:
-            Whether the rules are those of the files now; `problems` says why not.
+            True if the files were loaded; otherwise `problems` has the reasons.
         """
 
     def add(self, rule: Rule | Mapping[str, Any]) -> str:
@@ -1824,11 +1820,11 @@ class Policy:
             rule: A `Rule`, or a dictionary of its fields.
 
         Returns:
-            Its id, which is made if it has none.
+            Its id, which is generated if it has none.
 
         Raises:
-            InvalidRuleError: If it is no rule; then nothing changes.
-            DuplicateRuleError: If another one has its id; then nothing changes.
+            InvalidRuleError: If the rule is invalid; nothing changes.
+            DuplicateRuleError: If another rule has its id; nothing changes.
         """
 
     def remove(self, id: str) -> bool:
@@ -1849,15 +1845,15 @@ class Policy:
     def explain(self, call: object, *, toolkit: Toolkit | None = None, caller: str | None = None) -> Explanation:
         """Say what every rule makes of a call, and which one decides.
 
-        Whether there is such a tool, `Toolkit.check` says.
+        It does not check that the tool exists; `Toolkit.check` does.
 
         Args:
-            call: The request, in any form that `ToolCall.read` understands.
-            toolkit: Where the tool is registered, so that its groups, tags, kind and permission are known.
-            caller: Who calls.
+            call: The request, in any form that `ToolCall.read` accepts.
+            toolkit: The toolkit of the tool: its groups, tags, kind and permission are used, and secrets are redacted.
+            caller: The caller.
 
         Raises:
-            ValueError: If it cannot be read as a call.
+            ValueError: If `call` is not a valid call.
         """
 
 @final
@@ -1935,10 +1931,9 @@ class Event:
     def data(self) -> dict[str, Any]:
         """What there is to say about it.
 
-        `call_start` has `arguments` as the model sent them, with secrets masked, and whether the call goes on with one
-        that was pending as `resumed`; `chunk` has the `response`.
-        `permission_request` has `arguments`, `rule`, `reason`, `kind` and, if the call is pending, its id in `pending`;
-        `permission_result` has `decision`, `answer`, `rule`, `reason` and `by`. `error` has `error` and `message`, and
+        `call_start` has `arguments` as the model sent them, with secrets redacted, and `resumed`, which is true for a
+        resumed call. `chunk` has the `response`. `permission_request` has `arguments`, `rule`, `reason`, `kind` and, if
+        the call is pending, its id in `pending`; `permission_result` has `decision`, `answer`, `rule`, `reason` and `by`. `error` has `error` and `message`, and
         `call_end` has `outcome`, `code`, `chunks` and `seconds`.
         """
 
@@ -1970,9 +1965,9 @@ class EventQueue:
 class ToolStream(AsyncGenerator[ToolResponse, Any], Awaitable["ToolStream"]):
     """The responses of one tool call, as they come.
 
-    Awaiting it gives the stream itself and runs nothing; iterating it runs the call. It has the interface of an async
-    generator. Whoever stops reading before the end closes it, by `aclose` or by letting go of it, and the tool's
-    generator is finalised at once.
+    Awaiting it returns the stream itself and runs nothing; iterating it runs the call. It has the interface of an async
+    generator. A consumer that stops early closes it with `aclose` or by dropping it, and the tool's generator is
+    finalised at once.
     """
 
     @property
@@ -2039,7 +2034,7 @@ def _configure_tracing(
     record_results: bool,
     limit: int,
 ) -> None:
-    """Set how calls are traced; `toolcrib.tracing.configure` says what each of these means."""
+    """Configure tracing; see `toolcrib.tracing.configure`."""
 
 def _resolve() -> None:
-    """Look up what the core uses of the package, which is imported by now."""
+    """Look up the Python objects that the core uses, after the package is imported."""
