@@ -1933,8 +1933,8 @@ class Event:
 
         `call_start` has `arguments` as the model sent them, with secrets redacted, and `resumed`, which is true for a
         resumed call. `chunk` has the `response`. `permission_request` has `arguments`, `rule`, `reason`, `kind` and, if
-        the call is pending, its id in `pending`; `permission_result` has `decision`, `answer`, `rule`, `reason` and `by`. `error` has `error` and `message`, and
-        `call_end` has `outcome`, `code`, `chunks` and `seconds`.
+        the call is pending, its id in `pending`. `permission_result` has `decision`, `answer`, `rule`, `reason` and
+        `by`. `error` has `error` and `message`. `call_end` has `outcome`, `code`, `chunks` and `seconds`.
         """
 
 @final
