@@ -1,4 +1,4 @@
-# The commands for developers and CI. `make` lists them. Each one sets up its requirements once.
+# The commands that people and CI both use. `make` lists them; each sets up what it needs, and nothing twice.
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -6,9 +6,9 @@ SHELL := bash
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
 
-# Variables that can be overridden: the interpreter, the virtual environment, the folder of compiled Rust (shared by all
-# clones, because most of it are dependencies), the number of cases per property test in `make check`, and the themes of
-# `make bench`, which writes the figures only if it measures all themes.
+# What may be overridden: the interpreter, the virtual environment, the folder of compiled Rust (one for all clones, because
+# the dependencies are most of it), how many cases each property is tried with by `make check`, and which themes `make bench`
+# measures; it writes the figures down only when it measures all.
 PYTHON ?= $(shell tools/pythons best)
 VENV ?= .venv
 CARGO_TARGET_DIR ?= $(HOME)/.cache/toolcrib/target
@@ -33,7 +33,7 @@ export VIRTUAL_ENV := $(abspath $(VENV))
 .PHONY: help demo test test-pythons check check-rest bench fmt docs build clean
 .PHONY: test-python test-agentscope lint-rust lint-python types stubs properties pure
 
-help: ## list the commands
+help: ## what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: build ## set up and run the tour: an agent with a scripted model, without an API key or a network
@@ -49,23 +49,23 @@ test-python: build $(VENV)/test.stamp
 	@mkdir -p $(LOGS)
 	$(BIN)/python -m pytest 2>&1 | tee $(LOGS)/python.log
 
-# AgentScope has a hundred dependencies. They have their own environment, because other tests need to run without them.
+# AgentScope brings a hundred packages, which are not for the tests that show what toolcrib does without them.
 test-agentscope: build $(AGENTSCOPE)/venv.stamp
 	@mkdir -p $(LOGS)
 	PYTHONPATH=python $(AGENTSCOPE)/bin/python -m pytest tests_py/agentscope 2>&1 | tee $(LOGS)/agentscope.log
 
 check: test check-rest ## formatting, lints, types, stubs, documentation, tests, and the properties with many cases
 
-check-rest: lint-rust lint-python types stubs pure properties # the checks that `make check` adds to `make test`
+check-rest: lint-rust lint-python types stubs pure properties # what `make check` does beyond `make test`
 	@echo "everything that make check adds to make test is in order"
 
 test-pythons: ## run the Python tests on every CPython 3.10 to 3.13 of this machine
 	@tools/test-pythons
 
-bench: $(BENCH)/built.stamp ## run the benchmarks against the bare call and other libraries, and update README and docs
+bench: $(BENCH)/built.stamp ## the figures, against the bare call and against peers, put into README and docs
 	$(BENCH)/bin/python -m benches $(or $(THEMES),--write)
 
-fmt: $(VENV)/check.stamp ## format all code
+fmt: $(VENV)/check.stamp ## put all code into the house format
 	cargo fmt
 	$(BIN)/ruff check --quiet --fix .
 	$(BIN)/ruff format --quiet .
@@ -76,7 +76,7 @@ docs: build $(VENV)/test.stamp ## run every example of README and docs, and buil
 
 build: $(VENV)/built.stamp # the extension module, in the development profile
 
-clean: ## remove all generated files except the shared folder of compiled Rust
+clean: ## remove what was made here, but not the compiled Rust that other clones share
 	rm -rf .venv .venvs dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	rm -f python/toolcrib/_core.*.so
 	find . -name __pycache__ -not -path './target/*' -prune -exec rm -rf {} +
@@ -98,7 +98,7 @@ types: build $(VENV)/check.stamp
 stubs: build $(VENV)/check.stamp
 	$(BIN)/python -m mypy.stubtest toolcrib
 
-pure: # check that the core does not depend on pyo3 without the feature `python`
+pure: # the core must stand alone: without the feature `python` nothing of pyo3 is built
 	@if cargo tree --edges normal $(LOCKED) | grep -i pyo3; then echo "the core depends on pyo3"; exit 1; fi
 	@echo "the core is free of pyo3"
 
@@ -130,7 +130,7 @@ $(AGENTSCOPE)/venv.stamp: requirements/agentscope.txt $(VENV)/venv.stamp
 	$(AGENTSCOPE)/bin/$(PIP) -r $<
 	@touch $@
 
-# The benchmarks use the package as users install it: a release wheel, in an environment with the other libraries.
+# The figures are taken on what a user installs: a release wheel, in an environment of its own beside the peers.
 $(BENCH)/venv.stamp: benches/requirements.txt $(VENV)/venv.stamp
 	$(BIN)/python -m venv $(BENCH)
 	$(BENCH)/bin/$(PIP) -r $<
