@@ -1,4 +1,4 @@
-"""A tool as ArtifactFlow has it: an object with a name, parameters, a permission and `execute`."""
+"""ArtifactFlow's tools: objects with a name, parameters, a permission and `execute`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from toolcrib._core import ToolResponse, _as_response, _write_call
 
 __all__ = ["BaseTool", "ToolParameter", "ToolPermission", "ToolResult"]
 
-# What JSON Schema calls the types that developers write; any other says nothing about the value.
+# The JSON Schema types of ArtifactFlow's type names; any other name allows any value.
 TYPES = {
     "string": "string",
     "str": "string",
@@ -28,12 +28,12 @@ TYPES = {
     "list": "array",
 }
 
-# What an example shows of a parameter that has no default.
+# The example values of parameters without a default.
 EXAMPLES = {"integer": "123", "boolean": "true"}
 
 
 class ToolPermission(Enum):
-    """Say whether a tool runs at once, or only after somebody has agreed."""
+    """The permission of a tool: it runs at once, or only after approval."""
 
     AUTO = "auto"
     CONFIRM = "confirm"
@@ -41,7 +41,7 @@ class ToolPermission(Enum):
 
 @dataclass
 class ToolParameter:
-    """Describe a parameter; a default of `None` means that there is none."""
+    """A parameter of a tool; a default of `None` means no default."""
 
     name: str
     type: str
@@ -50,13 +50,13 @@ class ToolParameter:
     default: Any = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the five fields."""
+        """Return the five fields."""
         return {name: getattr(self, name) for name in ("name", "type", "description", "required", "default")}
 
 
 @dataclass
 class ToolResult:
-    """Hold what a tool gave, or why it gave nothing."""
+    """The result of a tool, or its error."""
 
     success: bool
     data: Any = None
@@ -64,11 +64,11 @@ class ToolResult:
     metadata: dict[str, Any] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the four fields."""
+        """Return the four fields."""
         return {name: getattr(self, name) for name in ("success", "data", "error", "metadata")}
 
     def __tool_response__(self) -> ToolResponse:
-        """Make a response of it where the tool is one of a `toolcrib.Toolkit`."""
+        """Convert the result to a response of a `toolcrib.Toolkit`."""
         if not self.success:
             response = _as_response(f"Error: {self.error}")
             response.code = "failed"
@@ -79,13 +79,13 @@ class ToolResult:
 
 
 class BaseTool(ABC):
-    """A tool: what it is called, what it takes, and what it does.
+    """A tool with a name, parameters and an implementation.
 
     Args:
-        name: The name that a model calls it by.
-        description: What the model is told about it.
-        permission: Whether it runs at once.
-        **kwargs: Whatever the tool wants to keep in `config`.
+        name: The tool's name.
+        description: The description for the model.
+        permission: The permission of the tool.
+        **kwargs: Values for `config`.
     """
 
     def __init__(
@@ -98,14 +98,14 @@ class BaseTool(ABC):
 
     @abstractmethod
     def get_parameters(self) -> list[ToolParameter]:
-        """Give the parameters, in order."""
+        """Return the parameters in order."""
 
     @abstractmethod
     async def execute(self, **params: Any) -> ToolResult:
-        """Do the work."""
+        """Run the tool."""
 
     def validate_params(self, params: dict[str, Any]) -> str | None:
-        """Say what is wrong with the parameters, or `None`."""
+        """Return the first problem of the parameters, or `None`."""
         declared = self.get_parameters()
         for parameter in declared:
             if parameter.required and parameter.name not in params:
@@ -117,7 +117,7 @@ class BaseTool(ABC):
         return None
 
     async def __call__(self, **params: Any) -> ToolResult:
-        """Fill in defaults, validate, and execute; whatever is raised becomes a failed result."""
+        """Fill in defaults, validate, and execute; an exception becomes a failed result."""
         try:
             for parameter in self.get_parameters():
                 if parameter.default is not None:
@@ -130,12 +130,12 @@ class BaseTool(ABC):
             return ToolResult(success=False, error=f"Tool execution failed: {error}")
 
     def to_xml_example(self) -> str:
-        """Write a call with every parameter."""
+        """Format an example call with every parameter."""
         return _write_call("xml", self.name, {each.name: _example(each) for each in self.get_parameters()})
 
     @property
     def json_schema(self) -> dict[str, Any]:
-        """What a toolkit tells a model about it."""
+        """The schema of the tool."""
         declared = self.get_parameters()
         parameters: dict[str, Any] = {"type": "object", "properties": {each.name: _schema(each) for each in declared}}
         required = [each.name for each in declared if each.required and each.default is None]
@@ -163,7 +163,7 @@ def _schema(parameter: ToolParameter) -> dict[str, Any]:
 
 
 def _type(name: str) -> dict[str, Any]:
-    """Read `array[string]` and the like."""
+    """Parse a type name such as `array[string]`."""
     outer, bracket, inner = name.strip().partition("[")
     schema: dict[str, Any] = {"type": TYPES[outer.lower()]} if outer.lower() in TYPES else {}
     items = _type(inner.removesuffix("]")) if bracket and schema.get("type") == "array" else {}

@@ -1,4 +1,4 @@
-"""All tools of a program, and which of them each agent has."""
+"""The registry of all tools, and the toolkits of the agents."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ log = logging.getLogger("toolcrib")
 
 
 class AgentToolkit:
-    """The tools of one agent. Whether they may run is decided by whoever runs the agent."""
+    """The tools of one agent. The program that runs the agent checks their permissions."""
 
     def __init__(self, agent_name: str) -> None:
         self.agent_name = agent_name
         self.tools: dict[str, BaseTool] = {}
 
     def add_tool(self, tool: BaseTool) -> None:
-        """Add a tool, in the place of one that has its name."""
+        """Add a tool, or replace the one with its name."""
         if tool.name in self.tools:
             log.warning("tool '%s' was in the toolkit of '%s' before and is replaced", tool.name, self.agent_name)
         self.tools[tool.name] = tool
@@ -35,11 +35,11 @@ class AgentToolkit:
         return self.tools.get(name)
 
     def list_tools(self) -> list[BaseTool]:
-        """Give the tools in the order they were added."""
+        """Return the tools in the order in which they were added."""
         return list(self.tools.values())
 
     async def execute_tool(self, name: str, params: dict[str, Any]) -> ToolResult:
-        """Run a tool; that there is none of that name is a failed result."""
+        """Run a tool; an unknown name gives a failed result."""
         tool = self.get_tool(name)
         if tool is None:
             return ToolResult(success=False, error=f"Tool '{name}' not available in {self.agent_name}'s toolkit")
@@ -47,18 +47,18 @@ class AgentToolkit:
 
 
 class ToolRegistry:
-    """All tools, and for each agent the toolkit that was made of them."""
+    """All tools, and the toolkit of each agent."""
 
     def __init__(self) -> None:
         self.tool_library: dict[str, BaseTool] = {}
         self.agent_toolkits: dict[str, AgentToolkit] = {}
 
     def register_tool_to_library(self, tool: BaseTool) -> None:
-        """Add a tool, in the place of one that has its name."""
+        """Add a tool, or replace the one with its name."""
         self.tool_library[tool.name] = tool
 
     def create_agent_toolkit(self, agent_name: str, tool_names: list[str] | None = None) -> AgentToolkit:
-        """Make the toolkit of an agent, in the place of the one it had; a name that no tool has is only logged."""
+        """Create or replace the toolkit of an agent; an unknown tool is logged."""
         toolkit = AgentToolkit(agent_name)
         for name in tool_names or ():
             if name in self.tool_library:
