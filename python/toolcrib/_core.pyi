@@ -1751,8 +1751,8 @@ class Policy:
     """Rules, and what to do where none of them says anything.
 
     The first rule that matches decides. Rules are tried by tier, then by priority; among equal rules `deny` goes first,
-    then `ask`. If no rule matches, the stricter of the tool's own permission (`"confirm"` asks) and the default applies.
-    A policy may be shared by toolkits and threads, and changed at any time.
+    then `ask`. If no rule matches, the stricter of the tool's own permission (`"confirm"` asks) and the default
+    applies. A policy may be shared by toolkits and threads, and changed at any time.
 
     Args:
         rules: `Rule` objects, or dictionaries of their fields.
