@@ -38,10 +38,10 @@ export VIRTUAL_ENV := $(abspath $(VENV))
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: build ## set up and run the tour: an agent at work, without a key or a network
+demo: build ## set up and run the tour: an agent with a scripted model, without an API key or a network
 	@$(BIN)/python examples/tour.py
 
-test: build $(VENV)/test.stamp ## set up and run every test: the core's, the package's, the documentation's
+test: build $(VENV)/test.stamp ## set up and run every test: of the core, the package and the documentation
 	@mkdir -p $(LOGS)
 	$(CARGO) test $(LOCKED) 2>&1 | tee $(LOGS)/core.log
 	@$(MAKE) test-python test-agentscope
@@ -72,7 +72,7 @@ fmt: $(VENV)/check.stamp ## format all code
 	$(BIN)/ruff check --quiet --fix .
 	$(BIN)/ruff format --quiet .
 
-docs: build $(VENV)/test.stamp ## run every example of README and docs, and build the crate's pages
+docs: build $(VENV)/test.stamp ## run every example of README and docs, and build the crate's documentation
 	$(BIN)/python -m pytest tests_py/test_docs.py
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --no-deps $(LOCKED)
 

@@ -1,6 +1,6 @@
-"""An agent of AgentScope's that works with toolcrib's toolkit. It needs `pip install agentscope==1.0.21`, but no key.
+"""An agent of AgentScope 1.x with toolcrib's toolkit. It needs `pip install agentscope==1.0.21`, but no API key.
 
-The model is scripted, so that the example runs anywhere; put any of AgentScope's models in its place.
+The model is scripted, so the example runs anywhere. Any of AgentScope's models can replace it.
 """
 
 import asyncio
@@ -25,15 +25,15 @@ SCRIPT: list[list[dict[str, Any]]] = [
 ]
 
 
-class ScriptedModel(ChatModelBase):  # type: ignore[misc] # AgentScope is installed beside toolcrib, not for its checks
-    """Say what the script says."""
+class ScriptedModel(ChatModelBase):  # type: ignore[misc] # AgentScope is not installed for type checks
+    """A model that follows the script."""
 
     def __init__(self) -> None:
         super().__init__("scripted", stream=False)
         self.turns = iter(SCRIPT)
 
     async def __call__(self, *_: Any, **__: Any) -> ChatResponse:
-        """Take the next turn."""
+        """Return the next turn."""
         return ChatResponse(content=next(self.turns))
 
 
@@ -59,7 +59,7 @@ async def saw(boards: int) -> AsyncIterator[str]:
 
 
 async def main() -> None:
-    """Let the agent work."""
+    """Run the agent."""
     toolkit = Toolkit()
     toolkit.create_tool_group("machines", "Machines that need care.", notes="Wear goggles.")
     toolkit.register_tool_function(measure)

@@ -1,7 +1,7 @@
-"""An agent whose model has no tool calling: it writes its calls into its text, and reads the results there.
+"""An agent whose model has no tool API: the calls and the results are text.
 
-The model follows a script, so that there is no key and no network. Read it from the top: the tools, the agent loop, the
-script of the model.
+The model follows a script, so no API key and no network are needed. Read it from the top: the tools, the agent loop,
+the script of the model.
 """
 
 import asyncio
@@ -11,7 +11,7 @@ from typing import TypeAlias
 from toolcrib import TextParser, ToolCall, Toolkit, format_tool_result
 
 # ---------------------------------------------------------------------------------------------------------------------
-# The tools: plain Python.
+# The tools: plain Python functions.
 
 SHELF: dict[str, str] = {}
 
@@ -38,13 +38,13 @@ def find(word: str, names: list[str] | None = None) -> dict[str, int]:
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# The agent: tell the model about the tools, read its text as it comes, run what it asks for, tell it what came back.
+# The agent: describe the tools in the prompt, parse the text as it streams, run the calls, return the results.
 
 Message: TypeAlias = dict[str, str]
 
 
 async def agent(toolkit: Toolkit, model: "ScriptedModel", task: str) -> None:
-    """Run the loop until the model asks for nothing more."""
+    """Run the loop until the model makes no more calls."""
     messages = [
         {"role": "system", "content": f"You keep texts on a shelf.\n\n{toolkit.instructions()}"},
         {"role": "user", "content": task},
@@ -59,7 +59,7 @@ async def agent(toolkit: Toolkit, model: "ScriptedModel", task: str) -> None:
 
 
 async def read(toolkit: Toolkit, deltas: AsyncIterator[str]) -> tuple[str, list[ToolCall]]:
-    """Cut the model's text into prose, which is shown at once, and calls."""
+    """Split the model's text into prose, which is printed at once, and calls."""
     parser = TextParser(tools=toolkit)
     answer, calls = "", []
     print("model: ", end="")
@@ -72,13 +72,13 @@ async def read(toolkit: Toolkit, deltas: AsyncIterator[str]) -> tuple[str, list[
 
 
 def show(pieces: list[str | ToolCall]) -> list[ToolCall]:
-    """Print the prose, and give the calls."""
+    """Print the prose and return the calls."""
     print(*(piece for piece in pieces if isinstance(piece, str)), sep="", end="", flush=True)
     return [piece for piece in pieces if isinstance(piece, ToolCall)]
 
 
 async def run(toolkit: Toolkit, call: ToolCall) -> str:
-    """Run one call, and write down what it gave for the model."""
+    """Run one call and format its result for the model."""
     for repair in call.repairs:
         print(f"  mended: {repair['text']}")
     responses = [response async for response in toolkit.call_tool_function(call)]
@@ -89,9 +89,9 @@ async def run(toolkit: Toolkit, call: ToolCall) -> str:
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# The model: it says its lines a few letters at a time, and complains when it is not told what it expects.
+# The model: it streams its script a few letters at a time, and raises if its input is not the expected one.
 
-# What it expects to have read, and what it then says.
+# For each turn: the text that the input must contain, and the model's text.
 Script: TypeAlias = list[tuple[str, str]]
 
 SCRIPT: Script = [
@@ -131,24 +131,24 @@ Now I count.
 
 
 class ScriptedModel:
-    """A model without tool calling."""
+    """A model without a tool API."""
 
     def __init__(self, script: Script) -> None:
         self.script = iter(script)
 
     async def reply(self, messages: list[Message]) -> AsyncIterator[str]:
-        """Stream the next line of the script."""
+        """Stream the next turn of the script."""
         expected, text = next(self.script)
         told = messages[0]["content"] + messages[-1]["content"]
         if expected not in told:
             raise AssertionError(f"expected to read {expected!r}, but got {told}")
         for start in range(0, len(text), 7):
-            await asyncio.sleep(0)  # where a real one would wait for the network
+            await asyncio.sleep(0)  # a real model would wait for the network here
             yield text[start : start + 7]
 
 
 def main() -> None:
-    """Let the model work."""
+    """Run the agent."""
     toolkit = Toolkit()
     toolkit.register_tool_function(save)
     toolkit.register_tool_function(find)

@@ -1,4 +1,4 @@
-"""A tour of toolcrib: an agent in a workshop, with a scripted model, no key and no network.
+"""A tour of toolcrib: an agent in a workshop, with a scripted model. It needs no API key and no network.
 
 Run it with `make demo`. Read it from the top: the tools, the agent loop, the script of the model.
 """
@@ -16,10 +16,10 @@ from typing import Any, Literal, TypeAlias
 from toolcrib import Toolkit, ToolResponse, ToolUseBlock
 from toolcrib.middleware import NextHandler
 
-PAUSE = 0.05  # seconds between the chunks of the streaming tools, so that a person sees them come
+PAUSE = 0.05  # seconds between the chunks of the streaming tools, so that they are visible on the screen
 
 # ---------------------------------------------------------------------------------------------------------------------
-# The tools: plain Python. None of them knows about toolcrib.
+# The tools: plain Python functions without references to toolcrib.
 
 PRICES = {"hinge": 2.5, "screw": 0.05}
 SHELVES = {"A": 120, "B": 80, "C": 40}
@@ -42,7 +42,7 @@ async def price(part: str, pieces: int = 1) -> dict[str, Any]:
         part: The name of the part.
         pieces: How many of them.
     """
-    await asyncio.sleep(0)  # where a real tool would wait for a database
+    await asyncio.sleep(0)  # a real tool would wait for a database here
     return {"part": part, "total": PRICES[part] * pieces}
 
 
@@ -96,7 +96,7 @@ def order(part: str) -> str:
 
 
 def equip(toolkit: Toolkit) -> None:
-    """Put the tools into the toolkit: some always at hand, the machines locked away in a group."""
+    """Register the tools: some are always active, the machines are in a group that is off."""
     toolkit.register_tool_function(convert)
     toolkit.register_tool_function(price)
     toolkit.register_tool_function(stock)
@@ -107,29 +107,29 @@ def equip(toolkit: Toolkit) -> None:
     toolkit.create_tool_group("machines", "Machines that need care.", notes="Wear goggles. One machine at a time.")
     toolkit.register_tool_function(drill, group_name="machines")
     toolkit.register_tool_function(partial(saw, "fine"), group_name="machines")
-    toolkit.register_tool_function(toolkit.reset_equipped_tools)  # with this the model opens the locker itself
+    toolkit.register_tool_function(toolkit.reset_equipped_tools)  # lets the model switch the groups
 
 
 class Logbook:
-    """Write down which tool was used, and how many responses it gave: a middleware, around every call."""
+    """Make a middleware that records each tool and the number of its responses."""
 
     def __init__(self) -> None:
         self.entries: Counter[str] = Counter()
 
     async def __call__(self, kwargs: dict[str, Any], next_handler: NextHandler) -> AsyncIterator[ToolResponse]:
-        """Pass the responses on, and count them."""
+        """Forward the responses and count them."""
         async for response in next_handler(**kwargs):
             self.entries[kwargs["tool_call"]["name"]] += 1
             yield response
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# The agent: ask the model, run what it asks for, tell it what came back, until it asks for nothing more.
+# The agent: call the model, run its tool calls, return the results, until there are no more calls.
 
 
 @dataclass
 class Turn:
-    """What a model says at once: a sentence, and the tool calls that follow from it."""
+    """One turn of the model: a text and its tool calls."""
 
     text: str
     calls: list[ToolUseBlock] = field(default_factory=list)
@@ -147,34 +147,34 @@ async def agent(toolkit: Toolkit, model: "ScriptedModel", screen: "Screen") -> N
 
 
 async def act(toolkit: Toolkit, call: ToolUseBlock, screen: "Screen") -> str:
-    """Run one call, show its responses as they come, and return the text of the last one."""
+    """Run one call, print its responses as they arrive, and return the text of the last one."""
     screen.call(call)
     response = None
     try:
         async for response in toolkit.call_tool_function(call):
             screen.response(response)
-    finally:  # also when the task is cancelled: the interrupted response came first
+    finally:  # also runs if the task is cancelled, after the interrupted response
         screen.outcome(response)
     return response.text if response else ""
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# The model: it follows a script, but reads what it is told. A real one would sit behind an API.
+# The model: it follows a script and checks its input. A real model would be behind an API.
 
 
-# What the model expects to have read, what it then says, and which tools it calls with which arguments.
+# For each turn: the text that the input must contain, the model's text, and its tool calls.
 Script: TypeAlias = list[tuple[str, str, list[tuple[str, dict[str, Any]]]]]
 
 
 class ScriptedModel:
-    """Says its lines one after the other, and complains when it is not told what it expects."""
+    """Follows the script, and raises if its input is not the expected one."""
 
     def __init__(self, script: Script) -> None:
         self.script = iter(script)
         self.calls = 0
 
     def reply(self, schemas: list[dict[str, Any]], results: list[str]) -> Turn:
-        """Take what the toolkit offers and what the last calls gave, and say what to do next."""
+        """Take the schemas and the results of the last calls, and return the next turn."""
         expected, text, calls = next(self.script)
         if expected not in "\n".join(results):
             raise AssertionError(f"expected to read {expected!r}, but got {results}")
@@ -184,7 +184,7 @@ class ScriptedModel:
         return Turn(text.format(tools=len(schemas)), [self.use(name, arguments) for name, arguments in calls])
 
     def use(self, name: str, arguments: dict[str, Any]) -> ToolUseBlock:
-        """Write a tool call the way a model's API does."""
+        """Format a tool call as a model's API does."""
         self.calls += 1
         return {"type": "tool_use", "id": f"call-{self.calls}", "name": name, "input": arguments}
 
@@ -227,7 +227,7 @@ LONG_JOB: Script = [("", "And now a hundred holes, just because I can.", [("dril
 
 
 async def tour() -> None:
-    """Tell the model about the tools, let it work, interrupt it, and sum up."""
+    """Describe the tools to the model, run the agent, interrupt it, and print a summary."""
     toolkit = Toolkit()
     equip(toolkit)
     logbook = Logbook()
@@ -257,7 +257,7 @@ async def tour() -> None:
 
 
 def describe(function: dict[str, Any]) -> str:
-    """Write a tool's schema as one line; a question mark is a parameter that may be left out."""
+    """Format a tool's schema as one line; a question mark marks an optional parameter."""
     parameters = function["parameters"]
     required = parameters.get("required", [])
     names = [name if name in required else f"{name}?" for name in parameters["properties"]]
@@ -265,7 +265,7 @@ def describe(function: dict[str, Any]) -> str:
 
 
 class Screen:
-    """Prints what happens, in colour where someone watches, and counts how the calls end."""
+    """Prints the events, in colour on a terminal, and counts the outcomes of calls."""
 
     def __init__(self) -> None:
         self.colour = sys.stdout.isatty()
@@ -280,27 +280,27 @@ class Screen:
             self.seen.set()
 
     def title(self, text: str) -> None:
-        """Print a line that begins something."""
+        """Print a heading."""
         self.line(f"\n{text}", colour="1")
 
     def call(self, call: ToolUseBlock) -> None:
-        """Print what the model asks for."""
+        """Print a tool call."""
         arguments = ", ".join(f"{name}={value!r}" for name, value in call["input"].items())
         self.line(f"  {call['name']}({arguments})", colour="36")
 
     def response(self, response: ToolResponse) -> None:
-        """Print what came back, an error in red."""
+        """Print a response; errors are red."""
         lines = response.text.splitlines()
-        # An interrupted response is the last chunk again with a note added to it: the note is what is new.
+        # An interrupted response repeats the last chunk and adds a note: print only the note.
         for line in lines[-1:] if response.is_interrupted else lines:
             self.line(f"    {line}", colour="0" if response.ok else "31")
 
     def outcome(self, response: ToolResponse | None) -> None:
-        """Count how a call ended."""
+        """Count the outcome of a call."""
         self.outcomes["no response" if response is None else response.code or "ok"] += 1
 
     async def shows(self, text: str) -> None:
-        """Wait until a line with that text has been printed."""
+        """Wait until a line with that text is printed."""
         self.awaited = text
         await self.seen.wait()
 

@@ -1,4 +1,4 @@
-"""Keep the tools of LLM agents, tell models about them, decide who may call them, and run them."""
+"""The tool layer of LLM agents: register tools, describe them to models, authorize calls, and run them."""
 
 from typing import TYPE_CHECKING
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from toolcrib.dialects import DialectSchemas, DialectToolkit, Loss
     from toolcrib.skill import AgentSkill
 else:
-    # Classes that only describe, and parts that many programs never use: each module is imported for its first name.
+    # Modules that many programs never use are imported when one of their names is first accessed.
     _LAZY = {
         "tracing": (),
         "blocks": (
@@ -57,7 +57,7 @@ else:
     }
 
     def __getattr__(name):
-        """Import the module that a name is found in."""
+        """Import the module that defines a name."""
         from importlib import import_module
 
         for module, names in _LAZY.items():
@@ -68,7 +68,7 @@ else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
     def __dir__():
-        """Name the lazy parts as well."""
+        """List the lazy names too."""
         return sorted({*globals(), *_LAZY, *__all__})
 
 
@@ -106,5 +106,5 @@ __all__ = [
     "tracing",
 ]
 
-# Now rather than at first use, which may come when nothing can be imported any more.
+# At import rather than at first use, which may be during interpreter shutdown, when imports fail.
 _core._resolve()

@@ -1,7 +1,7 @@
-"""The compiled core: what it offers to Python, described for editors and type checkers.
+"""Type stub and documentation of the compiled core.
 
-Import these names from `toolcrib`; the `Toolkit` there adds `tools`, `groups`, `skills`, `tool`, `run` and the tasks in
-the background to the one here.
+Import these names from `toolcrib`. The `Toolkit` there adds `tools`, `groups`, `skills`, `tool`, `run` and background
+tasks to the one here.
 """
 
 import builtins
@@ -66,35 +66,36 @@ _Kind: TypeAlias = Literal["read", "edit", "delete", "move", "search", "execute"
 class Toolkit:
     """Keep tools, describe them to a model, and call them.
 
-    A toolkit may be used from several threads and event loops at once. It is always true, even if it is empty.
+    A toolkit may be used from several threads and event loops at once. It is always true, also if it is empty.
 
     Args:
-        agent_skill_instruction: The text before the skills in `get_agent_skill_prompt`; a default if it is empty.
-        agent_skill_template: The text of each skill there: `{name}`, `{description}` and `{dir}` are replaced, `{{` and
-            `}}` are braces. A default if it is empty.
-        arguments: The handling of arguments before a tool runs: `"coerce"` converts them to their declared types and
-            checks them, `"check"` only checks them, `"pass"` passes them on. A name that is not in the schema is always
-            refused.
-        errors: The handling of a tool's exception: `"respond"` makes it a response, `"raise"` raises it, `"compat"`
-            does as AgentScope: a function's error becomes a response, a generator's is raised.
-        run_in: The place where synchronous tools run: `"thread"`, or `"inline"` on the event loop.
-        repair: The handling of arguments that are not valid JSON or do not fit the schema: `"on"` repairs them and
-            lists the repairs in the response's metadata, `"explain"` responds with the repairs that would be needed,
-            `"off"` repairs nothing. Has no effect if `arguments` is `"pass"`.
-        policy: The policy that decides about every call.
-        approver: The function that approves calls: called with an `ApprovalRequest`, in a worker thread unless it is a
-            coroutine function, it returns `"once"`, `"run"`, `"always"`, `"no"` or `"cancel"`, a boolean, or an
-            `Approval`. Without one, a call that needs approval ends with a pending value; see `resume`.
-        approver_timeout: The seconds after which a missing answer denies the call; None to wait without limit.
-        headless: Deny calls that need approval at once.
-        approvals: The store of pending calls, each of which can be answered once; in memory if it is None.
-        audit: The sink to which every decision is written before it takes effect: the path of a file, which is appended
-            to durably, a function that is called with a dictionary, or an object whose `write` is called with a line. A
-            call whose decision cannot be written does not run.
+        agent_skill_instruction: The introduction of `get_agent_skill_prompt`; a default text if it is empty.
+        agent_skill_template: The text for each skill, with the placeholders `{name}`, `{description}` and `{dir}`;
+            `{{` and `}}` are literal braces. A default text if it is empty.
+        arguments: The treatment of the model's arguments before a tool runs: `"coerce"` coerces them to the declared
+            types and validates them, `"check"` only validates them, `"pass"` passes them on unchecked. An argument
+            that is not in the schema is always refused.
+        errors: The treatment of a tool's exceptions: `"respond"` converts them to responses, `"raise"` propagates
+            them, `"compat"` does as AgentScope 1.x: exceptions of functions become responses, those of generators
+            propagate.
+        run_in: Where synchronous tools run: `"thread"`, or `"inline"` on the event loop.
+        repair: The treatment of arguments that are not valid JSON or do not fit the schema: `"on"` repairs them and
+            lists the repairs in the response's metadata, `"explain"` does not run the tool and lists the necessary
+            repairs, `"off"` repairs nothing. Nothing is repaired if `arguments` is `"pass"`.
+        policy: The rules that decide about every call.
+        approver: The function that is asked about calls that need approval. It is called with an `ApprovalRequest`,
+            in a worker thread unless it is a coroutine function, and returns `"once"`, `"run"`, `"always"`, `"no"`,
+            `"cancel"`, a boolean, or an `Approval`. Without one, such a call ends with a pending value; see `resume`.
+        approver_timeout: Seconds after which a missing answer denies the call; None to wait without a limit.
+        headless: If true, calls that need approval are denied at once.
+        approvals: The store of pending values, which lets each be answered once; in memory if it is None.
+        audit: The audit log, which records every decision before it takes effect: the path of a file that is appended
+            durably, a function that is called with a dictionary, or an object whose `write` is called with a line. If
+            a decision cannot be recorded, the call does not run.
 
     Raises:
-        ValueError: If an option has a value that is not listed here.
-        SkillTemplateError: If the template has any other placeholder, or a single brace.
+        ValueError: If an option has an invalid value.
+        SkillTemplateError: If the template has an unknown placeholder, or a single brace.
 
     Example:
         toolkit = Toolkit()
@@ -161,52 +162,51 @@ class Toolkit:
     ) -> None:
         """Register a callable as a tool.
 
-        Arguments (a partial, a schema, a dictionary of presets) are copied and never changed. A registration that fails
-        changes nothing.
+        The arguments (a partial, a schema, a dictionary of presets) are copied and never modified. A registration that
+        fails changes nothing.
 
         Args:
             tool_func: A function, coroutine function, generator function, async generator function, method, partial,
-                class or callable object. It may return or yield anything. The arguments that a partial has bound
-                become presets.
-            group_name: The group it belongs to, which must exist.
-            preset_kwargs: Arguments that the developer sets: the model can neither see nor send them. They override
-                those that a partial has bound.
-            func_name: The name for the model, instead of the callable's own.
-            func_description: The description for the model, instead of that in the docstring, which an empty text
-                keeps.
-            json_schema: The schema for the model, instead of the one derived from the signature and the docstring:
-                `{"type": "function", "function": {"name": ..., "parameters": {...}}}`. The name is always the
-                tool's own. With an empty dictionary the schema is derived.
-            include_long_description: Include the paragraphs after the first one of the docstring.
-            include_var_positional: Let the model send `*args`, as a list under that name.
-            include_var_keyword: Let the model send `**kwargs`, as an object under that name.
-            postprocess_func: Called with the request block and each response, and awaited if it is asynchronous; a true
-                result is delivered instead.
-            namesake_strategy: The action if the name is taken: `"raise"` refuses, `"skip"` keeps the old tool,
-                `"override"` replaces it, `"rename"` adds a random suffix of five characters.
-            async_execution: Return from a call at once and continue it in the background, in a task of the caller's
-                event loop; see `view_task`.
-            run_in: The place where it runs, instead of the toolkit's default: `"thread"`, `"inline"`, or `"process"`
-                for an importable function that can be killed.
-            timeout: The seconds after which a call is ended. A synchronous tool that runs inline cannot have one.
-            groups: Further groups that it belongs to, which must exist.
-            tags: Words by which views and rules select it.
-            kind: The kind of effect that it has; `"write"` is a synonym of `"edit"`, and None is `"other"`. The kinds
+                class or callable object. It may return or yield any value. Bound arguments of a partial are presets.
+            group_name: The group of the tool, which must exist.
+            preset_kwargs: Arguments that the model can neither see nor override. They take precedence over the bound
+                arguments of a partial.
+            func_name: The tool's name, instead of the callable's.
+            func_description: The description, instead of the docstring's; ignored if it is empty.
+            json_schema: The schema, instead of the one that is generated from the signature and the docstring:
+                `{"type": "function", "function": {"name": ..., "parameters": {...}}}`. The name in it is replaced by
+                the tool's name. An empty dictionary is ignored.
+            include_long_description: If true, the paragraphs after the docstring's first one are part of the
+                description.
+            include_var_positional: If true, the model may send `*args`, as a list under that name.
+            include_var_keyword: If true, the model may send `**kwargs`, as an object under that name.
+            postprocess_func: Called with the request block and each response, and awaited if it is asynchronous. A
+                true result replaces the response.
+            namesake_strategy: What to do if the name is taken: `"raise"` an error, `"skip"` the registration,
+                `"override"` the old tool, or `"rename"` the new one by five random characters.
+            async_execution: If true, a call returns a task id at once and runs in the background, in a task of the
+                caller's event loop; see `view_task`.
+            run_in: Where a synchronous tool runs, instead of the toolkit's setting: `"thread"`, `"inline"`, or
+                `"process"` for an importable function, in a child process that can be killed.
+            timeout: Seconds after which a call is ended. A synchronous tool that runs inline cannot have one.
+            groups: Additional groups of the tool, which must exist.
+            tags: Labels that views and rules select by.
+            kind: The effect of the tool; `"write"` is a synonym of `"edit"`, and None means `"other"`. The kinds
                 `"read"`, `"search"`, `"fetch"` and `"think"` change nothing.
-            permission: `"auto"`, or `"confirm"` if each call needs approval that no rule allows.
-            secrets: The parameters whose values are replaced by `***` in approval requests, events and the audit.
-            aliases: Names that a model may use by mistake, each with the name of the parameter.
+            permission: `"auto"`, or `"confirm"` if each call that no rule allows needs approval.
+            secrets: The parameters whose values are redacted (`***`) in approval requests, events and the audit log.
+            aliases: Alternative names of parameters that a model may use by mistake, each with the correct name.
 
         Raises:
             TypeError: If `tool_func` is not callable, or an option has the wrong type.
-            ValueError: If an option has a value that is not listed here, or the callable has no readable signature.
-            UnknownGroupError: If there is no such group.
-            InvalidToolNameError: If the name is empty, or has a control character in it.
+            ValueError: If an option has an invalid value, or the callable has no signature.
+            UnknownGroupError: If a group does not exist.
+            InvalidToolNameError: If the name is empty, or contains a control character or a line break.
             DuplicateToolError: If the name is taken and the strategy is `"raise"`.
-            NoFreeNameError: If every new name that was tried is taken.
+            NoFreeNameError: If `"rename"` finds no free name.
             InvalidSchemaError: If `json_schema` does not describe a function.
-            IncompleteSchemaError: If `json_schema` has no `parameters`, or presets but no `properties`.
-            UnsupportedTypeError: If a parameter's annotation has no JSON Schema, or too large a one.
+            IncompleteSchemaError: If `json_schema` has no `parameters`, or no `properties` to remove presets from.
+            UnsupportedTypeError: If a parameter's annotation has no JSON Schema, or one that is too large.
 
         Example:
             toolkit.register_tool_function(search, preset_kwargs={"api_key": key}, timeout=10)
@@ -217,7 +217,7 @@ class Toolkit:
 
         Args:
             tool_name: The tool's name.
-            allow_not_exist: Accept an unknown name.
+            allow_not_exist: If true, an unknown name is ignored.
 
         Raises:
             UnknownToolError: If the tool is unknown and `allow_not_exist` is false.
@@ -233,10 +233,10 @@ class Toolkit:
         """Add a group, in which tools can be registered and which can be switched on and off.
 
         Args:
-            group_name: A new name; `basic` is the group of all tools that are registered without a group.
+            group_name: A unique name; `basic` is the group of all tools without another group.
             description: The purpose of the group.
-            active: List its tools and allow their calls from the start.
-            notes: Notes on the use of its tools; see `get_activated_notes`.
+            active: If true, its tools are visible and callable from the start.
+            notes: Instructions for its tools; see `get_activated_notes`.
 
         Raises:
             DuplicateGroupError: If the name is taken.
@@ -245,10 +245,10 @@ class Toolkit:
     def update_tool_groups(self, group_names: list[str], active: bool) -> None:
         """Switch groups on or off.
 
-        Unknown names are ignored. `basic` is always active: naming it logs a warning in `toolcrib`.
+        Unknown names are ignored. `basic` is always active; naming it logs a warning on the logger `toolcrib`.
 
         Args:
-            group_names: The groups to switch; the others stay as they are.
+            group_names: The groups to switch; all others stay unchanged.
             active: True to switch them on.
 
         Raises:
@@ -265,7 +265,7 @@ class Toolkit:
 
         Raises:
             TypeError: If `group_names` is neither a string nor a list of strings.
-            BasicGroupError: If `basic` is among them. Then nothing is removed.
+            BasicGroupError: If `basic` is among them; then nothing is removed.
         """
 
     def register_group(
@@ -280,21 +280,21 @@ class Toolkit:
     ) -> None:
         """Add a group together with its tools, or replace the one that has the id.
 
-        A tool may be in several groups: it stays in those that it is in, and can be called while any of its groups is
-        active. Replacing a group logs a warning in `toolcrib` and removes the tools that are in no other group. A
-        registration that fails changes nothing.
+        A tool may belong to several groups and can be called while one of them is active. Replacing a group logs a
+        warning on the logger `toolcrib`; tools that belong only to the old group are removed. A registration that fails
+        changes nothing.
 
         Args:
-            id: The group's id, which is its name everywhere else.
+            id: The group's id, which is its name in all other methods.
             description: The purpose of the group.
             tools: Names of registered tools, and callables to register.
-            reserved: Refuse to register or unregister the id from now on.
-            active: List its tools and allow their calls.
-            notes: Notes on the use of its tools; see `get_activated_notes`.
+            reserved: If true, the id can no longer be registered or unregistered.
+            active: If true, its tools are visible and callable.
+            notes: Instructions for its tools; see `get_activated_notes`.
 
         Raises:
             ReservedGroupError: If the id is reserved, as `basic` always is.
-            InvalidGroupError: If `tools` is not a list of these, or a name is unknown.
+            InvalidGroupError: If `tools` is not a list of names and callables, or a name is unknown.
             DuplicateToolError: If a callable has the name of a tool in another group.
             ToolcribError: If a callable cannot be registered; see `register_tool_function`.
         """
@@ -304,14 +304,14 @@ class Toolkit:
 
         Raises:
             ReservedGroupRemovalError: If the group is reserved, as `basic` always is.
-            UnknownGroupError: If there is no such group.
+            UnknownGroupError: If the group is unknown.
         """
 
     def list_groups(self) -> list[dict[str, Any]]:
         """Describe all groups: `basic` first, then in the order of their creation.
 
         Returns:
-            A dictionary for each, with `id`, `description`, `tools` (their names), `tool_count`, `reserved` and
+            One dictionary per group with `id`, `description`, `tools` (the names), `tool_count`, `reserved` and
             `active`.
         """
 
@@ -342,15 +342,15 @@ class Toolkit:
     ) -> ToolkitView:
         """Select a part of the toolkit: exactly the tools that the view lists can be called through it.
 
-        A view is live and cheap: it holds no tools, only the selection. A tool is selected if it matches all arguments.
-        An empty list selects nothing, and an unknown name selects nothing until it is registered.
+        A view is live and cheap: it stores the conditions, not the tools. A tool is visible if all conditions hold.
+        None sets no condition, and an empty list selects nothing. Tools and groups may be named before they exist.
 
         Args:
-            groups: The groups whose tools are visible while they are active. `basic` is visible only if it is named.
-            names: The tools that are visible.
-            exclude: The tools that are hidden.
+            groups: The groups whose tools are visible while they are active; `basic` must be named, too.
+            names: The visible tools.
+            exclude: The hidden tools.
             tags: Tags of which a tool must have one.
-            caller: The name of the caller, for policies and audits.
+            caller: The caller, for policies and the audit log.
 
         Raises:
             TypeError: If one of the lists is not a list of strings.
@@ -361,27 +361,26 @@ class Toolkit:
     ) -> ToolkitView:
         """Select the tools that a role may use: those of its groups, or of the default ones if it names none.
 
-        The view of a name follows the role: a change by `Roles.update` takes effect at once, and after its removal the
-        view shows nothing. The view of an unknown name and of None shows nothing either. The role `root` has exactly
-        the group `org_management`.
+        The view of a name follows the role: changes by `Roles.update` take effect at once. The view of a removed or
+        unknown role, or of None, shows nothing. The role `root` has exactly the group `org_management`.
 
         Args:
             role: The name of a role, or a role.
-            roles: The roles in which the name is looked up, with the default groups.
-            caller: The name of the caller; that of the role if it is not given.
+            roles: The roles to find the name in, and their default groups.
+            caller: The caller; the role's name if it is not given.
 
         Raises:
-            TypeError: If `role` is anything else.
+            TypeError: If `role` has another type.
         """
 
     def get_json_schemas(self, group_names: list[str] | None = None) -> list[dict[str, Any]]:
         """Describe the tools of all active groups, in the order of their registration.
 
         Args:
-            group_names: The groups to describe besides `basic`, even if they are inactive.
+            group_names: The groups to describe besides `basic`, active or not.
 
         Returns:
-            A `{"type": "function", "function": {...}}` for each tool. They are copies, which you may change.
+            One `{"type": "function", "function": {...}}` per tool. They are copies.
 
         Raises:
             UnknownGroupError: If a group is unknown.
@@ -393,37 +392,37 @@ class Toolkit:
     def schemas(self, dialect: _Dialect, group_names: list[str] | None = None) -> DialectSchemas:
         """Describe the tools of all active groups in the dialect of a provider.
 
-        Features that the dialect lacks are encoded in those that it has: a map as a list of entries, for example, or a
-        recursive part as JSON text. Pass the same dialect to `call_tool_function`, and the tool gets the original
-        shape. Features that cannot be encoded are described in words and listed in the result's `report`.
+        Types that the dialect does not support are encoded: a map as a list of entries, for example, or a recursive
+        part as JSON text. Pass the same dialect to `call_tool_function`, and the tool receives the original shape.
+        Constraints that cannot be encoded are added to the descriptions and listed in the result's `report`.
 
         Args:
             dialect: `"openai"`, `"openai_strict"`, `"openai_responses"`, `"openai_responses_strict"`, `"anthropic"`,
                 `"gemini"` (a list of function declarations) or `"mcp"`.
-            group_names: The groups to describe besides `basic`, even if they are inactive.
+            group_names: The groups to describe besides `basic`, active or not.
 
         Returns:
-            The declarations for the provider, one dict for each tool. They are copies, which you may change.
+            One dictionary per tool, in the provider's format. They are copies.
 
         Raises:
-            UnknownDialectError: If there is no such dialect.
+            UnknownDialectError: If the dialect is unknown.
             UnknownGroupError: If a group is unknown.
         """
 
     def instructions(self, format: Literal["xml", "hermes", "function", "invoke", "fenced", "react"] = "xml") -> str:
         """Describe the tools of all active groups, and the syntax of calls, as text.
 
-        Put it into the system prompt of a model that has no tool calling of its own. The same tools give the same text,
-        byte for byte. The description of a tool cannot break the structure: markup in it is escaped.
+        Add it to the system prompt of a model without a tool API. The same tools give the same text, byte for byte.
+        Descriptions are escaped, so that they cannot break the structure.
 
         Args:
-            format: The syntax of calls: `"xml"` with every value in CDATA, `"hermes"` as JSON in `<tool_call>`,
+            format: The format of calls: `"xml"` with every value in CDATA, `"hermes"` as JSON in `<tool_call>`,
                 `"function"` as JSON in `<function=name>`, `"invoke"` with `<parameter name=...>`, `"fenced"` as JSON
                 in a code fence, `"react"` with `Action:` and `Action Input:`.
 
         Raises:
-            ValueError: If there is no such format.
-            ExtendedModelError: If an extended model does not fit its tool.
+            ValueError: If the format is unknown.
+            ExtendedModelError: If an extended model conflicts with its tool.
 
         Example:
             prompt = "You are a helpful assistant. " + toolkit.instructions()
@@ -436,7 +435,7 @@ class Toolkit:
         """Join the notes of the active groups, or of the named ones, even if they are inactive.
 
         Args:
-            group_names: The groups, whose notes are joined in the order of their creation.
+            group_names: The groups; their notes are in the order in which the groups were created.
 
         Raises:
             UnknownGroupError: If a group is unknown.
@@ -450,11 +449,11 @@ class Toolkit:
         schema has one boolean for each group and follows the groups.
 
         Args:
-            **kwargs: A boolean for each group; a group that is omitted is switched off.
+            **kwargs: A boolean for each group; an omitted group is switched off.
 
         Returns:
-            The active groups with their notes. For an unknown group or a value that is not a boolean the code is
-            `"invalid_arguments"`, and nothing changes.
+            The groups that are active now, with their notes. An unknown group or a value that is not a boolean gives
+            the code `"invalid_arguments"` and changes nothing.
         """
 
     @overload
@@ -463,38 +462,38 @@ class Toolkit:
     def set_extended_model(self, *, finish_function_name: str, structured_model: type[Any] | None) -> None:
         """Add the fields of a pydantic model to the parameters of a tool.
 
-        They are passed to the function if it takes them, by name or by `**kwargs`. They are not validated; see
+        The function receives them as parameters or in `**kwargs`. The model's validators do not run; see
         `set_finish_function` for that.
 
         Args:
             func_name: The tool's name.
-            model: A class, or None to remove its fields.
-            finish_function_name: Another name of `func_name`.
-            structured_model: Another name of `model`.
+            model: A model class, or None to remove the fields.
+            finish_function_name: Alternative spelling of `func_name`.
+            structured_model: Alternative spelling of `model`.
 
         Raises:
-            TypeError: If `model` is not a child class of `pydantic.BaseModel`.
+            TypeError: If `model` is not a subclass of `pydantic.BaseModel`.
             UnknownToolError: If the tool is unknown.
-            ExtendedModelError: If the model does not fit the tool. Then nothing has changed.
+            ExtendedModelError: If the model conflicts with the tool; nothing changes.
         """
 
     def set_finish_function(self, name: str, model: type[Any] | None) -> None:
         """Let a tool end a conversation with data that a pydantic model validates.
 
-        The fields of the model are added to the parameters of the tool, and validated at each call. For invalid data
-        the response has a text that begins with `Arguments Validation Error: ` and the code `"invalid_arguments"`, and
-        the function does not run. Otherwise it runs with the arguments that it takes, and its last response has
-        `is_last` and this `metadata`: `success`, `structured_output` (the validated data, by `model_dump`) and
-        `response_msg` (the function's own, or a message with the response's text).
+        The fields of the model become parameters of the tool and are validated at each call. Invalid data is answered
+        with a text that begins with `Arguments Validation Error: ` and the code `"invalid_arguments"`, and the function
+        does not run. Otherwise it runs with the arguments that it accepts, and its last response has `is_last` and this
+        `metadata`: `success`, `structured_output` (the validated data, from `model_dump`) and `response_msg` (the
+        function's own, or a message with the response's text).
 
         Args:
             name: The tool's name.
-            model: A class, or None to make it an ordinary tool again.
+            model: A model class, or None to restore an ordinary tool.
 
         Raises:
-            TypeError: If `model` is not a child class of `pydantic.BaseModel`.
+            TypeError: If `model` is not a subclass of `pydantic.BaseModel`.
             UnknownToolError: If the tool is unknown.
-            ExtendedModelError: If the model does not fit the tool. Then nothing has changed.
+            ExtendedModelError: If the model conflicts with the tool; nothing changes.
 
         Example:
             toolkit.set_finish_function("finish", Report)
@@ -503,8 +502,8 @@ class Toolkit:
     def _defer_conflicts(self) -> None:
         """From now on, raise for an extended model that does not fit only where the schema is read.
 
-        That is in `get_json_schemas`, `get_json_schemas_bytes` and `extended_json_schema`, as in AgentScope. Until then
-        the tool is called as if it had no model.
+        These are `get_json_schemas`, `get_json_schemas_bytes` and `extended_json_schema`, as in AgentScope 1.x. Until
+        then the tool is called without the model.
         """
 
     def clear(self) -> None:
@@ -513,16 +512,16 @@ class Toolkit:
     def register_agent_skill(self, skill_dir: str | PathLike[str]) -> None:
         """Add the skill in a folder, whose `SKILL.md` has `name` and `description` in its YAML front matter.
 
-        Only the front matter is read, at most 64 KiB. Values are taken literally: `1.10` stays `1.10`.
+        Only the front matter is read, at most 64 KiB. Values are literal text: `1.10` stays `1.10`.
 
         Args:
-            skill_dir: The folder, whose path is kept as given.
+            skill_dir: The folder; the path is stored as it is.
 
         Raises:
             SkillDirectoryError: If the folder does not exist.
-            SkillFileError: If it has no file `SKILL.md`.
-            SkillFrontMatterError: If the front matter lacks the two fields, or the name is not one line of text.
-            DuplicateSkillError: If the name is taken.
+            SkillFileError: If the folder has no file `SKILL.md`.
+            SkillFrontMatterError: If the front matter is invalid or lacks a field, or the name is not one line.
+            DuplicateSkillError: If a skill of that name is registered.
 
         Example:
             toolkit.register_agent_skill("skills/pdf")
@@ -535,14 +534,14 @@ class Toolkit:
         """Return the text about the skills for the system prompt.
 
         Returns:
-            The instruction, and the template filled in for each skill; None if there are no skills.
+            The instruction, followed by the filled-in template for each skill; None without skills.
         """
 
     def state_dict(self) -> dict[str, list[str]]:
         """Return the active groups in the format of AgentScope's sessions.
 
         Returns:
-            `{"active_groups": [...]}`, with the names in the order of the groups' creation.
+            `{"active_groups": [...]}`, with the names in the order in which the groups were created.
         """
 
     def load_state_dict(self, state_dict: dict[str, Any], strict: bool = True) -> None:
@@ -550,50 +549,50 @@ class Toolkit:
 
         Args:
             state_dict: The result of `state_dict`.
-            strict: Refuse other keys than `active_groups`.
+            strict: If true, keys other than `active_groups` are refused.
 
         Raises:
-            InvalidStateError: If it is not a valid state. Then nothing changes.
+            InvalidStateError: If the state is invalid; nothing changes.
         """
 
     def save(self, path: str | PathLike[str]) -> None:
         """Save the groups to a file: names, descriptions, notes, order and activity.
 
-        The file is replaced atomically: a reader finds the old state or the new one, even after a crash. Of several
-        concurrent saves the last wins. Tools and skills are not saved; register them again.
+        The file is replaced atomically: readers find the old state or the new one, also after a crash. If several
+        processes save at once, the last one wins. Tools and skills are not saved.
 
         Args:
-            path: The file. A symbolic link is followed. An existing file keeps its permissions, a new one is readable
+            path: The file. Symbolic links are followed. An existing file keeps its permissions, a new one is readable
                 by its owner only.
 
         Raises:
-            FileAccessError: If the operating system refuses; the old state is still there.
-            FileTooLargeError: If the state is larger than 16 MiB.
+            FileAccessError: If the operating system refuses; the old state remains.
+            FileTooLargeError: If the state exceeds 16 MiB.
         """
 
     def load(self, path: str | PathLike[str]) -> None:
         """Restore the groups from a file, in their order.
 
-        Missing groups are created, and groups that are not in the file are switched off; tools stay. Nothing changes if
-        the file cannot be used.
+        Missing groups are created, and groups that are not in the file are switched off. Tools do not change. An
+        invalid file changes nothing.
 
         Args:
             path: A file that `save` wrote.
 
         Raises:
-            MissingFileError: If there is no such file.
+            MissingFileError: If the file does not exist.
             FileAccessError: If the operating system refuses.
-            ForeignFileError: If it was not written by `save`.
-            DamagedFileError: If it was modified or truncated.
-            NewerFileError: If a newer version of toolcrib wrote it.
-            FileTooLargeError: If it is larger than 16 MiB.
+            ForeignFileError: If another program wrote the file.
+            DamagedFileError: If the file is truncated or modified.
+            NewerFileError: If a newer version of toolcrib wrote the file.
+            FileTooLargeError: If the file exceeds 16 MiB.
         """
 
     def register_middleware(self, middleware: Middleware) -> None:
         """Wrap every call in a middleware, inside of those registered before.
 
-        It is called with `{"tool_call": block}` and with a handler: `next_handler(**kwargs)` returns the stream of the
-        inner layers. The middlewares of a call are those that the toolkit has when the call starts.
+        It is called with `{"tool_call": block}` and a handler: `next_handler(**kwargs)` returns the stream of the next
+        layer. A call uses the middlewares that are registered when it starts.
 
         Args:
             middleware: An async generator function, or anything that returns a stream or a response, directly or when
@@ -604,7 +603,7 @@ class Toolkit:
 
         Example:
             async def log(kwargs, next_handler):
-                print("asked:", kwargs["tool_call"]["name"])
+                print("request:", kwargs["tool_call"]["name"])
                 async for response in await next_handler(**kwargs):
                     yield response
 
@@ -618,18 +617,18 @@ class Toolkit:
     ) -> ToolStream:
         """Call a tool the way a model asks for it, and give its responses as they come.
 
-        Nothing runs before the first step, not even the search for the tool. A mistake of the model is answered with a
-        response that has a `code`.
+        The call starts with the first step of the iteration. A mistake of the model is answered with a response that
+        has a `code`.
 
         Args:
-            tool_call: `{"type": "tool_use", "id": ..., "name": ..., "input": {...}}`, of which `name` is needed.
-                `input` may also be JSON text, or None. A `ToolCall`, or anything that `ToolCall.read` understands.
-            dialect: The dialect of `schemas` that the model was told the tools in: its names and its arguments are
-                brought to the tool's own before anything else looks at them.
+            tool_call: `{"type": "tool_use", "id": ..., "name": ..., "input": {...}}`, of which only `name` is required;
+                `input` may be JSON text or None. Also a `ToolCall`, and anything that `ToolCall.read` accepts.
+            dialect: The dialect of the schemas that the model received. Its names and arguments are decoded before any
+                other stage.
 
         Raises:
-            TypeError: If `tool_call` can be no call at all.
-            UnknownDialectError: If there is no such dialect.
+            TypeError: If `tool_call` has a type that cannot be a call.
+            UnknownDialectError: If the dialect is unknown.
 
         Example:
             async for response in toolkit.call_tool_function(block):
@@ -640,15 +639,15 @@ class Toolkit:
         """Return the decision about a call; nothing runs, is approved or is written to the audit.
 
         Args:
-            tool_call: The request, as `call_tool_function` takes it.
+            tool_call: The request, as for `call_tool_function`.
 
         Returns:
-            `would` is `"run"`, `"ask"`, `"pending"`, `"deny"`, or `"refuse"` if the request itself is invalid. Further
-            keys are the `tool`, the `decision` of the rules with its `rule` and `reason`, the decision without shadow
-            mode as `shadowed`, the `code` of the refusal, and the `problems` of the arguments as text.
+            A dictionary. `would` is `"run"`, `"ask"`, `"pending"`, `"deny"`, or `"refuse"` for an invalid request. The
+            other keys are `tool`, `decision`, `rule`, `reason`, `shadowed` (the decision without shadow mode), `code`
+            (of the refusal) and `problems` (of the arguments, as text).
 
         Raises:
-            TypeError: If `tool_call` is not a call.
+            TypeError: If `tool_call` has a type that cannot be a call.
         """
 
     def end_run(self) -> None:
@@ -664,20 +663,19 @@ class Toolkit:
     ) -> ToolStream:
         """Continue a call that ended with a pending value, once and in any process that shares the approvals.
 
-        Nothing runs before the first step, which also uses up the pending value, and raises for a value that is
-        expired, altered or used. Middlewares wrap the call as any other; even if they change the request, the approved
-        call runs.
+        The call starts with the first step of the iteration, which also uses up the pending value and raises if it is
+        expired, altered or used. Middlewares apply; whatever they change in the request, the approved call runs.
 
         Args:
-            pending: The value of the response's `metadata["pending"]`, or its JSON text.
+            pending: The response's `metadata["pending"]`, or its JSON text.
             answer: `"once"`, `"run"`, `"always"`, `"no"`, `"cancel"`, a boolean, or an `Approval`.
-            arguments: The arguments to run it with instead; checked against the schema and the rules again.
-            by: The name of the approver, for the audit.
+            arguments: Arguments to run instead; they are validated and checked against the rules again.
+            by: The person who answered, for the audit log.
 
         Raises:
             InvalidPendingError: If `pending` is not a pending value.
-            InvalidAnswerError: If `answer` is not an answer. Invalid `arguments` raise it in the first step, before the
-                approval is used up.
+            InvalidAnswerError: If `answer` is invalid. Invalid edited arguments raise it in the first step, before the
+                pending value is used up.
         """
 
     def call(self, name: str, /, **arguments: Any) -> Coroutine[Any, Any, ToolResponse]:
@@ -685,7 +683,7 @@ class Toolkit:
 
         Args:
             name: The tool's name.
-            **arguments: What a model would send: presets cannot be overridden here either.
+            **arguments: The arguments that a model would send; presets cannot be overridden.
 
         Example:
             response = await toolkit.call("add", a=1, b=2)
@@ -706,11 +704,11 @@ class Toolkit:
 class NativeTool:
     """A tool that is written in Rust.
 
-    Register it like a function: `toolkit.register_tool_function(tools.wait)`. Its parameters have a schema of their
-    own, so that it is listed, checked, decided about, cancelled and traced like any other tool. It runs on a runtime of
-    its own, in threads that never hold Python's lock, and its responses reach the event loop in batches.
+    Register it like a function: `toolkit.register_tool_function(tools.wait)`. It has its own schema and is validated,
+    cancelled and traced like any other tool. It runs on a tokio runtime, in threads that never hold Python's
+    interpreter lock, and its responses reach the event loop in batches.
 
-    Native tools come with toolcrib, in `toolcrib.tools`; Rust programs write their own with the crate.
+    `toolcrib.tools` contains the native tools of toolcrib; Rust programs write their own with the crate.
     """
 
     @property
@@ -732,14 +730,14 @@ class NativeTool:
         """Call the tool without a toolkit: arguments are not checked, and no permission is needed.
 
         Args:
-            **arguments: JSON values, by the names in the schema.
+            **arguments: JSON values for the parameters of the schema.
 
         Returns:
-            An async iterator of responses if the tool streams, otherwise an awaitable of its only response. The tool
-            starts when that is first awaited; closing or dropping it ends the tool.
+            An async iterator of responses if the tool streams, otherwise an awaitable of its one response. The tool
+            starts when it is awaited; closing or dropping it ends the tool.
 
         Raises:
-            NativeToolError: If the tool returns an error; raised where its responses are awaited.
+            NativeToolError: If the tool returns an error; raised when its responses are awaited.
         """
     def __copy__(self) -> NativeTool: ...
     def __deepcopy__(self, _memo: Any) -> NativeTool: ...
@@ -751,7 +749,7 @@ def _native_tool(name: str) -> NativeTool: ...
 class RegisteredToolFunction:
     """A tool in a toolkit.
 
-    It is made by registration and cannot be changed; register it again with `"override"` instead.
+    It is immutable; register the tool again with `namesake_strategy="override"` to change it.
     """
 
     @property
@@ -842,14 +840,14 @@ class RegisteredToolFunction:
     ) -> ToolStream:
         """Call this tool, even if its group is inactive.
 
-        Middlewares of the toolkit are not called.
+        The toolkit's middlewares do not apply.
 
         Args:
-            arguments: The arguments as a model would send them; presets cannot be overridden.
-            stream_print: A function that is called with each response, and awaited if it is asynchronous.
+            arguments: The arguments that a model would send; presets cannot be overridden.
+            stream_print: Called with each response, and awaited if it is asynchronous.
 
         Raises:
-            TypeError: If `stream_print` cannot be called.
+            TypeError: If `stream_print` is not callable.
 
         Example:
             async for response in toolkit.tools["add"].call(arguments={"a": 1, "b": 2}):
@@ -860,8 +858,8 @@ class RegisteredToolFunction:
 class ToolkitView:
     """A part of a toolkit: exactly the tools that it lists can be called through it.
 
-    A view is made by `Toolkit.view` and `Toolkit.view_for`. It is live: later registrations, removals and switches take
-    effect at once. It is always true, even if it shows nothing.
+    `Toolkit.view` and `Toolkit.view_for` create views. A view is live: it follows every change of the toolkit. It is
+    always true, also if it shows nothing.
     """
 
     @property
@@ -884,7 +882,7 @@ class ToolkitView:
         """Describe the tools of the view, in the order of their registration.
 
         Returns:
-            A `{"type": "function", "function": {...}}` for each tool. They are copies, which you may change.
+            One `{"type": "function", "function": {...}}` per tool. They are copies.
         """
 
     def schemas(self, dialect: _Dialect) -> DialectSchemas:
@@ -894,7 +892,7 @@ class ToolkitView:
             dialect: The name of the dialect.
 
         Raises:
-            UnknownDialectError: If there is no such dialect.
+            UnknownDialectError: If the dialect is unknown.
         """
 
     def get_json_schemas_bytes(self) -> bytes:
@@ -904,10 +902,10 @@ class ToolkitView:
         """Describe the tools of the view, and the syntax of calls, as text; see `Toolkit.instructions`.
 
         Args:
-            format: The syntax of calls: `"xml"`, `"hermes"`, `"function"`, `"invoke"`, `"fenced"` or `"react"`.
+            format: The format of calls: `"xml"`, `"hermes"`, `"function"`, `"invoke"`, `"fenced"` or `"react"`.
 
         Raises:
-            ValueError: If there is no such format.
+            ValueError: If the format is unknown.
         """
 
     def get_activated_notes(self) -> str:
@@ -927,9 +925,9 @@ class ToolkitView:
         Args:
             groups: The groups whose tools stay visible.
             names: The tools that stay visible.
-            exclude: The tools that are hidden.
+            exclude: The hidden tools.
             tags: Tags of which a tool must have one.
-            caller: The name of the caller; that of this view if it is not given.
+            caller: The caller; the same as of this view if it is not given.
 
         Raises:
             TypeError: If one of the lists is not a list of strings.
@@ -946,9 +944,8 @@ class ToolkitView:
     ) -> ToolStream:
         """Call a tool the way a model asks for it, and give its responses as they come.
 
-        A tool that the view does not show is answered with the code `"tool_not_available"`, whether there is one of
-        that name or not; middlewares and background tasks of the call stay inside the view. See
-        `Toolkit.call_tool_function`.
+        A name that the view does not show is answered with the code `"tool_not_available"`, whether such a tool exists
+        or not. Middlewares and background tasks of the call stay inside the view. See `Toolkit.call_tool_function`.
         """
 
     def call(self, name: str, /, **arguments: Any) -> Coroutine[Any, Any, ToolResponse]:
@@ -987,8 +984,8 @@ class Role:
 
     Args:
         name: The name, unique among the roles.
-        prompt: The prompt of an agent in this role.
-        tool_groups: The groups it may use: None for the default, an empty list for none.
+        prompt: The prompt for agents in this role.
+        tool_groups: The allowed groups: None for the default, an empty list for none.
         details: The other fields of its record, as JSON values.
 
     Raises:
@@ -1026,10 +1023,10 @@ class Role:
 class Roles:
     """Roles by name, in the order they were added.
 
-    A caller whose role is missing here sees no tools. The object may be used from several threads at once.
+    An unknown role sees nothing. The object may be used from several threads at once.
 
     Args:
-        default: The groups of roles that name none; None if they are all.
+        default: The groups of roles without a list; None for all.
 
     Raises:
         TypeError: If `default` is not a list of strings.
@@ -1044,7 +1041,7 @@ class Roles:
         """Add a role; its record gets an id and the time.
 
         Raises:
-            DuplicateRoleError: If there is a role of that name.
+            DuplicateRoleError: If a role of that name exists.
             SystemRoleError: If the name is `root`.
             InvalidRoleError: If the name is empty.
         """
@@ -1057,14 +1054,14 @@ class Roles:
 
         Args:
             name: The role's name.
-            prompt: The new prompt of an agent in this role.
-            tool_groups: The new groups that it may use: None for the default, an empty list for none.
+            prompt: The new prompt for agents in this role.
+            tool_groups: The new list of allowed groups: None for the default, an empty list for none.
 
         Returns:
-            The changed role. Omitted arguments leave their field unchanged.
+            The changed role. Omitted fields stay unchanged.
 
         Raises:
-            UnknownRoleError: If there is no such role.
+            UnknownRoleError: If the role is unknown.
             SystemRoleError: If the name is `root`.
             TypeError: If `tool_groups` is not a list of strings.
         """
@@ -1076,19 +1073,19 @@ class Roles:
             The removed role.
 
         Raises:
-            UnknownRoleError: If there is no such role.
+            UnknownRoleError: If the role is unknown.
             SystemRoleError: If the name is `root`.
         """
 
     def save(self, path: str | PathLike[str]) -> None:
         """Save the roles to a JSON file.
 
-        The file is replaced atomically: a reader finds the old roles or the new ones, even after a crash. Other content
-        of the file that was loaded is written back.
+        The file is replaced atomically: readers find the old roles or the new ones, also after a crash. Other content
+        of the loaded file is preserved.
 
         Raises:
-            FileAccessError: If the operating system refuses, with the fields of an `OSError`.
-            FileTooLargeError: If the file would be larger than 16 MiB.
+            FileAccessError: If the operating system refuses.
+            FileTooLargeError: If the file would exceed 16 MiB.
         """
 
     def load(self, path: str | PathLike[str], *, strict: bool = True) -> list[str]:
@@ -1096,16 +1093,16 @@ class Roles:
 
         Args:
             path: The file.
-            strict: Raise for an invalid record. Otherwise it is skipped, and callers with that role see no tools.
+            strict: If true, an invalid record is an error. Otherwise it is skipped, and that role sees nothing.
 
         Returns:
-            The problems of the records that were skipped.
+            The problems of the skipped records.
 
         Raises:
-            RoleFileError: If the file is not valid; the text names each record and field. Then nothing has changed.
-            MissingFileError: If there is no such file.
-            FileAccessError: If the operating system refuses, with the fields of an `OSError`.
-            FileTooLargeError: If it is larger than 16 MiB.
+            RoleFileError: If the file is invalid; the text names each record and field. Nothing changes.
+            MissingFileError: If the file does not exist.
+            FileAccessError: If the operating system refuses.
+            FileTooLargeError: If the file exceeds 16 MiB.
         """
 
     def __contains__(self, name: object, /) -> bool: ...
@@ -1129,14 +1126,14 @@ class _ToolRoster:
             id: The group's id.
             definition: A dictionary with a list `tools` of definitions and an optional `description`. Of several
                 definitions of one name the last is kept; those without a name are skipped.
-            reserved: Refuse to register or unregister the id from now on.
+            reserved: If true, the id can no longer be registered or unregistered.
 
         Returns:
-            True if there was a group of that id.
+            True if a group of that id existed.
 
         Raises:
-            ReservedGroupError: If the id is reserved, whatever the definition.
-            InvalidGroupError: If the definition is not valid.
+            ReservedGroupError: If the id is reserved.
+            InvalidGroupError: If the definition is invalid.
         """
 
     def unregister(self, id: str) -> None:
@@ -1144,14 +1141,14 @@ class _ToolRoster:
 
         Raises:
             ReservedGroupRemovalError: If the group is reserved.
-            UnknownGroupError: If there is no such group.
+            UnknownGroupError: If the group is unknown.
         """
 
     def update(self, id: str, tools: Any) -> None:
         """Replace the tools of a group, reserved or not.
 
         Raises:
-            UnknownGroupError: If there is no such group.
+            UnknownGroupError: If the group is unknown.
             InvalidGroupError: If `tools` is not a list of definitions.
         """
 
@@ -1159,7 +1156,7 @@ class _ToolRoster:
         """Refuse to register or unregister the id of a group from now on.
 
         Raises:
-            UnknownGroupError: If there is no such group.
+            UnknownGroupError: If the group is unknown.
         """
 
     def definitions(self, ids: Iterable[str]) -> builtins.list[dict[str, Any]]:
@@ -1172,7 +1169,7 @@ class _ToolRoster:
         """Describe all groups in their order.
 
         Returns:
-            A dictionary for each, with `id`, `description`, `tools` (their names), `tool_count` and `reserved`.
+            One dictionary per group with `id`, `description`, `tools` (the names), `tool_count` and `reserved`.
         """
 
     def get(self, id: str) -> dict[str, Any] | None:
@@ -1204,14 +1201,14 @@ class _ToolRoster:
 class ToolGroup:
     """A named set of tools that is on or off.
 
-    The groups in `Toolkit.groups` are live: setting an attribute takes effect in the toolkit. One that you make
-    yourself belongs to no toolkit.
+    The groups in `Toolkit.groups` are live: setting an attribute changes the toolkit. A group that you create yourself
+    belongs to no toolkit.
 
     Args:
         name: The name, unique in its toolkit.
-        active: True if its tools are listed and can be called.
+        active: If true, its tools are visible and callable.
         description: The purpose of the group.
-        notes: Notes on the use of its tools.
+        notes: Instructions for its tools.
     """
 
     __hash__: None  # type: ignore[assignment]
@@ -1235,20 +1232,20 @@ class ToolGroup:
 class ToolResponse:
     """One chunk of the result of a tool call.
 
-    Two responses are equal if their first six fields are, also if one of them is AgentScope's.
+    Two responses are equal if their first six fields are equal, also if one of them is AgentScope's.
 
     Args:
         content: The blocks for the model, in order.
-        metadata: Data for the program, which the model does not see. A tool's value that is not text is kept under
-            `"value"`, repairs of the arguments are listed under `"repairs"`.
-        stream: True if further chunks follow.
+        metadata: Data for the program, which the model does not see. `"value"` holds a tool's value that is not text,
+            `"repairs"` lists the repairs of the arguments.
+        stream: True if more responses follow.
         is_last: True for the last response of a call.
         is_interrupted: True if the call was cancelled.
-        id: A unique id; by default the time and six random digits.
-        code: The code of a failure: `"bad_call"`, `"unknown_tool"`, `"inactive_group"`, `"invalid_arguments"`,
+        id: A unique text; by default the time and six random digits.
+        code: The error code: `"bad_call"`, `"unknown_tool"`, `"inactive_group"`, `"invalid_arguments"`,
             `"tool_not_available"`, `"failed"`, `"interrupted"`, `"timeout"`, `"denied"`, `"pending"` or
-            `"cancelled"`, and for a task in the background `"unknown_task"`, `"task_running"` or `"task_finished"`;
-            None if the call succeeded.
+            `"cancelled"`, and for background tasks `"unknown_task"`, `"task_running"` or `"task_finished"`; None if the
+            call succeeded.
 
     Example:
         ToolResponse([TextBlock(type="text", text="done")])
@@ -1293,10 +1290,10 @@ class ToolResponse:
         """Return the message with the role `tool` of OpenAI's chat completions, which holds text only.
 
         Args:
-            call: The call of this response, in any format, or its id.
+            call: The call that this response answers, in any form, or its id.
 
         Raises:
-            TypeError: If `call` is missing or not a call.
+            TypeError: If `call` is missing, or has a type that cannot be a call.
             ValueError: If `call` has no id.
         """
 
@@ -1304,10 +1301,10 @@ class ToolResponse:
         """Return the item that answers a call in OpenAI's responses API.
 
         Args:
-            call: The call of this response, in any format, or its id.
+            call: The call that this response answers, in any form, or its id.
 
         Raises:
-            TypeError: If `call` is missing or not a call.
+            TypeError: If `call` is missing, or has a type that cannot be a call.
             ValueError: If `call` has no id.
         """
 
@@ -1315,10 +1312,10 @@ class ToolResponse:
         """Return Anthropic's `tool_result` block.
 
         Args:
-            call: The call of this response, in any format, or its id.
+            call: The call that this response answers, in any form, or its id.
 
         Raises:
-            TypeError: If `call` is missing or not a call.
+            TypeError: If `call` is missing, or has a type that cannot be a call.
             ValueError: If `call` has no id.
         """
 
@@ -1328,28 +1325,28 @@ class ToolResponse:
         """Return Gemini's `functionResponse` part.
 
         Args:
-            call: The call of this response, in any format, or its id.
-            name: The tool's name, if `call` does not have it.
+            call: The call that this response answers, in any form, or its id.
+            name: The tool's name, if `call` does not contain it.
 
         Raises:
-            TypeError: If neither has the name of the tool, or `call` is not a call.
+            TypeError: If the tool's name is missing, or `call` has a type that cannot be a call.
         """
 
     def to_mcp(self) -> dict[str, Any]:
         """Return MCP's `CallToolResult`.
 
-        The value itself is `structuredContent`, where there is one.
+        A value in the metadata becomes `structuredContent`.
         """
 
     def to_xml(self, call: ToolCall | Mapping[str, Any] | object | None = None, *, name: str | None = None) -> str:
         """Give the element `tool_result` for a model that writes its calls in XML; see `format_tool_result`.
 
         Args:
-            call: The call that this answers, in any form.
-            name: The tool's name, if `call` does not have it.
+            call: The call that this response answers, in any form.
+            name: The tool's name, if `call` does not contain it.
 
         Raises:
-            TypeError: If neither says which tool it was.
+            TypeError: If the tool's name is missing.
         """
 
     def __eq__(self, other: object, /) -> bool: ...
@@ -1361,19 +1358,19 @@ class ToolResponse:
 class ToolCall(Mapping[str, Any]):
     """A call that a model asked for, in any format.
 
-    It can be used like its `ToolUseBlock`: `call["name"]`, `dict(call)`. `read` makes one from the output of a provider
-    or a model; a call may also be made by hand.
+    It is a mapping with the keys of a `ToolUseBlock`: `call["name"]`, `dict(call)`. `read` parses the output of a
+    provider or a model; a call may also be created directly.
 
     Args:
         name: The tool's name.
-        arguments: The arguments, which must be JSON values.
+        arguments: The arguments, as JSON values.
         id: The id that the model or its provider gave the call.
-        raw: The text that the model wrote, if the call came as text.
-        error: The reason why the call cannot be run. A toolkit responds to it with the code `bad_call`.
-        repairs: The repairs that were made to read it.
-        format: The name of the format.
-        is_truncated: Whether something is missing at the end.
-        has_duplicate_keys: Whether an object had a key twice.
+        raw: The model's text, if the call came as text.
+        error: The reason why the call cannot run. A toolkit answers such a call with the code `bad_call`.
+        repairs: The repairs that were made to parse it.
+        format: The name of its format.
+        is_truncated: True if its end is missing.
+        has_duplicate_keys: True if an object had a duplicate key.
 
     Example:
         call = ToolCall.read({"function": {"name": "add", "arguments": '{"a": 1}'}})
@@ -1398,18 +1395,18 @@ class ToolCall(Mapping[str, Any]):
     def read(x: object, *, format: str | None = None, tools: Toolkit | ToolkitView | None = None) -> ToolCall:
         """Read the only call in an object or text.
 
-        A call that cannot be read has an `error`, to which a toolkit responds with the code `bad_call`.
+        Invalid input gives a call with an `error`, which a toolkit answers with the code `bad_call`.
 
         Args:
-            x: A block or call of any provider, as a dictionary, as JSON text or as the object of a library; or text
-                with a call in it.
-            format: The format, if it is known: `"anthropic"`, `"openai"`, `"openai_responses"`, `"gemini"`, `"mcp"`,
-                `"bare"`, or a format of `TextParser`.
-            tools: The toolkit or view whose tools are called. Their schemas declare the types of values in text;
-                without them, types are guessed.
+            x: A block or call of any provider, as a dictionary, JSON text or an SDK object; or text that contains a
+                call.
+            format: The format, if it is known: `"anthropic"`, `"openai"`, `"openai_responses"`, `"gemini"`, `"mcp"` or
+                `"bare"`.
+            tools: The toolkit or view with the tools. Values in text are parsed by their declared types; without it,
+                types are guessed.
 
         Raises:
-            TypeError: If `x` has another type, or `tools` is neither a toolkit nor a view.
+            TypeError: If `x` has a type that cannot be a call, or `tools` is neither a toolkit nor a view.
             ValueError: If `format` is unknown.
         """
 
@@ -1418,12 +1415,12 @@ class ToolCall(Mapping[str, Any]):
         """Read all calls of a message, of a list of blocks, or of a whole response. Everything else in it is ignored.
 
         Args:
-            x: As for `read`, or a list of that.
+            x: As for `read`, or a list of such values.
             format: The text format, if it is known.
             tools: As for `read`.
 
         Raises:
-            TypeError: If `x` has another type, or `tools` is neither a toolkit nor a view.
+            TypeError: If `x` has a type that cannot be a call, or `tools` is neither a toolkit nor a view.
         """
 
     @property
@@ -1483,10 +1480,10 @@ class ToolCall(Mapping[str, Any]):
 class ArgumentReader:
     """Parse the arguments of one call while they arrive.
 
-    Each piece is scanned once, so that all of them together take time in proportion to their length.
+    Each piece is parsed once, so the total time is linear.
 
     Args:
-        name: The name of the tool.
+        name: The tool's name.
         id: The id of the call.
 
     Example:
@@ -1503,7 +1500,7 @@ class ArgumentReader:
     def partial(self) -> dict[str, Any]:
         """The arguments so far: complete values, and strings as far as they have arrived.
 
-        This takes time in proportion to the text so far.
+        The time is linear in the length of the text.
         """
 
     @property
@@ -1518,7 +1515,7 @@ class ArgumentReader:
         """Parse the whole text, with repairs if it is not valid JSON.
 
         Returns:
-            The call, with the name and id of the reader.
+            The call, with the name and the id of the reader.
         """
 
 @final
@@ -1528,14 +1525,14 @@ class TextParser:
     Args:
         format: The format of the calls: `"xml"`, `"hermes"`, `"function"`, `"invoke"`, `"fenced"`, `"react"`, or
             `"auto"` for the format of the first call.
-        tools: The toolkit or view whose tools are called. Their schemas declare the types of values; without them,
-            types are guessed.
-        compat: Whether XML is parsed as ArtifactFlow does: code fences are not recognised, types are guessed, and
-            invalid calls are dropped. See `toolcrib.compat.artifactflow`.
-        fallback: Whether, with `compat`, a block that is not well-formed XML is searched for a call.
+        tools: The toolkit or view with the tools. Values are parsed by their declared types; without it, types are
+            guessed.
+        compat: If true, XML is parsed as by ArtifactFlow: calls in code fences run, types are guessed, and invalid
+            calls are dropped.
+        fallback: If true, the compatible parser searches blocks that are not valid XML for calls.
 
     Raises:
-        ValueError: If `format` is unknown, or is neither `"auto"` nor `"xml"` with `compat`.
+        ValueError: If `format` is unknown, or if `compat` is true and `format` is neither `"auto"` nor `"xml"`.
         TypeError: If `tools` is neither a toolkit nor a view.
 
     Example:
@@ -1556,26 +1553,26 @@ class TextParser:
         """Add the next piece of the message.
 
         Args:
-            text: The piece; the message may be cut anywhere.
+            text: The next piece; it may be cut anywhere.
 
         Returns:
-            The prose and the complete calls so far, in order. A call that cannot be parsed has an `error`.
+            The unambiguous part, in order: prose, and complete calls. An invalid call has an `error`.
         """
 
     def finish(self) -> list[str | ToolCall]:
         """End the message. The next piece begins another one.
 
         Returns:
-            The rest of the message. A call in which the text ends has an `error`.
+            The rest. A call that is incomplete has an `error`.
         """
 
     @property
     def report(self) -> dict[str, Any]:
         """The format of the message, and a summary of its calls.
 
-        The `format` and `why` it is that one, the line and column `at` which that was seen, the number of `calls`, and
-        the number that were `passed_over` because they are in code, quotes, thoughts or comments; `stopped` is the
-        reason why no more were looked for.
+        The keys are `format`, `why` (the reason for the format), `at` (its line and column), `calls` (their number),
+        `passed_over` (the number of quoted calls: in code, quotes, thoughts or comments), and `stopped` (the reason why
+        parsing ended early).
         """
 
 def parse_tool_calls(
@@ -1589,17 +1586,17 @@ def parse_tool_calls(
     """Find the tool calls in a whole text.
 
     Args:
-        text: The model's output.
+        text: The model's text.
         format: The format of the calls; see `TextParser`.
-        tools: The toolkit or view whose tools are called.
-        compat: Whether XML is parsed as ArtifactFlow does.
-        fallback: Whether, with `compat`, a block that is not well-formed XML is searched for a call.
+        tools: The toolkit or view with the tools.
+        compat: If true, XML is parsed as by ArtifactFlow.
+        fallback: If true, the compatible parser searches blocks that are not valid XML for calls.
 
     Returns:
-        The calls in order. One that cannot be parsed has an `error`.
+        The calls in order. An invalid call has an `error`.
 
     Raises:
-        ValueError: If `format` is unknown, or is neither `"auto"` nor `"xml"` with `compat`.
+        ValueError: If `format` is unknown, or if `compat` is true and `format` is neither `"auto"` nor `"xml"`.
         TypeError: If `tools` is neither a toolkit nor a view.
     """
 
@@ -1611,17 +1608,17 @@ def format_tool_result(
 ) -> str:
     """Write the result of a call for a model without native tool calling.
 
-    Everything is shown, also `0` and `False`, and lists in lists as elements. The content is escaped, so that nothing
-    in it can pass for a tool call, for the end of the result, or for an instruction of the program.
+    All values are shown, `0` and `False` included. The content is escaped, so that it cannot imitate a tool call, the
+    end of the result, or an instruction of the program.
 
     Args:
         name: The tool's name.
-        result: A `ToolResponse`, or a dictionary with `success`, `data` and `error`, of which each may be missing.
-        format: The format of the model's calls, which has its own form of results.
+        result: A `ToolResponse`, or a dictionary with the optional keys `success`, `data` and `error`.
+        format: The format of the model's calls, which determines the format of the result.
 
     Raises:
-        TypeError: If `result` is neither.
-        ValueError: If `format` is unknown.
+        TypeError: If `result` has another type.
+        ValueError: If the format is unknown.
 
     Example:
         text = format_tool_result("add", await toolkit.call("add", a=1, b=2))
@@ -1666,14 +1663,14 @@ class _DialectTool:
         """Encode arguments of the tool to the shape in which a model sends them.
 
         Args:
-            arguments: The arguments of the tool as JSON values.
+            arguments: The tool's arguments, as JSON values.
         """
 
 @final
 class _TaskBoard:
     """The background tasks of a toolkit, and the outcomes of those that have finished.
 
-    A task is an `asyncio.Task`, an outcome is a response or an exception.
+    A task is an `asyncio.Task`; an outcome is a response or an exception.
     """
 
     def start(self, task_id: str, task: Task[ToolResponse]) -> None:
@@ -1724,16 +1721,16 @@ class _TaskBoard:
 class Approvals:
     """Issue pending calls, and accept one answer to each.
 
-    It may be shared by toolkits and threads. Two of them on the same folder, in one process or in several, act as one.
+    It may be shared by toolkits and threads. Two objects on one folder, in one process or in several, are equivalent.
 
     Args:
-        path: The folder for the key and the record of answers, so that pending calls survive a restart; created if its
-            parent exists. None keeps everything in memory.
-        ttl: The number of seconds for which a pending call can be answered.
+        path: The folder of the signing key and the answers, so that pending calls survive a restart. It is created if
+            its parent exists. None keeps everything in memory, for this process only.
+        ttl: Seconds after which a pending call expires.
 
     Raises:
         ValueError: If `ttl` is not positive.
-        FileAccessError: If the folder cannot be created, read or written.
+        FileAccessError: If the operating system refuses.
         DamagedFileError: If the key in the folder is invalid.
     """
 
@@ -1750,18 +1747,18 @@ class Approvals:
 class Policy:
     """Rules that allow or deny calls or ask the approver, and the default decision.
 
-    Rules are evaluated by tier, then by priority; of equal ones those that deny go first, then those that ask. If no
-    rule matches, a tool with `permission="confirm"` asks and the default applies, whichever is stricter. A policy may
-    be shared by toolkits and threads, and changed at any time.
+    The first rule that matches decides. Rules are tried by tier, then by priority; among equal rules `deny` goes first,
+    then `ask`. If no rule matches, the stricter of the tool's own permission (`"confirm"` asks) and the default
+    applies. A policy may be shared by toolkits and threads, and changed at any time.
 
     Args:
         rules: `Rule` objects, or dictionaries of their fields.
         default: The decision if no rule matches: `"allow"`, `"ask"` or `"deny"`.
-        shadow: True if the policy only records its decisions; see `shadowed`.
+        shadow: If true, the policy only records its decisions; see `shadowed`.
 
     Raises:
         ValueError: If `default` is not a decision.
-        InvalidRuleError: If one of the rules is invalid.
+        InvalidRuleError: If a rule is invalid.
         DuplicateRuleError: If two rules have the same id.
 
     Example:
@@ -1792,15 +1789,15 @@ class Policy:
     ) -> Policy:
         """Read rules from TOML files.
 
-        Errors in a file are listed in `problems`; an invalid rule never allows a call.
+        `problems` lists the errors. An invalid file never allows more than a valid one.
 
         Args:
-            default: The file of the program's own rules.
-            project: The file of the project's rules.
-            user: The file of the user's rules, to which an answer `"always"` is saved.
-            admin: The file of the machine's rules, which go before all others.
+            default: The rules of the program.
+            project: The rules of the project.
+            user: The rules of the user; answers `"always"` are saved here.
+            admin: The rules of the machine, which go first.
             otherwise: The decision if no rule matches.
-            optional: True if files may be missing.
+            optional: If true, files may be missing.
 
         Raises:
             ValueError: If `otherwise` is not a decision.
@@ -1810,7 +1807,7 @@ class Policy:
         """Read the files again; if one of them has an error, the rules stay as they are.
 
         Returns:
-            True if the rules were replaced; otherwise `problems` lists the errors.
+            True if the files were loaded; otherwise `problems` has the reasons.
         """
 
     def add(self, rule: Rule | Mapping[str, Any]) -> str:
@@ -1823,8 +1820,8 @@ class Policy:
             Its id, which is generated if it has none.
 
         Raises:
-            InvalidRuleError: If it is not a valid rule; then nothing changes.
-            DuplicateRuleError: If another rule has its id; then nothing changes.
+            InvalidRuleError: If the rule is invalid; nothing changes.
+            DuplicateRuleError: If another rule has its id; nothing changes.
         """
 
     def remove(self, id: str) -> bool:
@@ -1845,15 +1842,15 @@ class Policy:
     def explain(self, call: object, *, toolkit: Toolkit | None = None, caller: str | None = None) -> Explanation:
         """Evaluate every rule for a call, and explain which one decides.
 
-        `Toolkit.check` also tests that the tool exists.
+        It does not check that the tool exists; `Toolkit.check` does.
 
         Args:
-            call: The request, in any form that `ToolCall.read` understands.
-            toolkit: The toolkit of the tool, which knows its groups, tags, kind and permission.
-            caller: The name of the caller.
+            call: The request, in any form that `ToolCall.read` accepts.
+            toolkit: The toolkit of the tool: its groups, tags, kind and permission are used, and secrets are redacted.
+            caller: The caller.
 
         Raises:
-            ValueError: If it cannot be read as a call.
+            ValueError: If `call` is not a valid call.
         """
 
 @final
@@ -1932,10 +1929,9 @@ class Event:
         """The details, by their names.
 
         `call_start` has `arguments` as the model sent them, with secrets redacted, and `resumed`, which is true for a
-        call that was pending; `chunk` has the `response`.
-        `permission_request` has `arguments`, `rule`, `reason`, `kind` and, if the call is pending, its id in `pending`;
-        `permission_result` has `decision`, `answer`, `rule`, `reason` and `by`. `error` has `error` and `message`, and
-        `call_end` has `outcome`, `code`, `chunks` and `seconds`.
+        resumed call. `chunk` has the `response`. `permission_request` has `arguments`, `rule`, `reason`, `kind` and, if
+        the call is pending, its id in `pending`. `permission_result` has `decision`, `answer`, `rule`, `reason` and
+        `by`. `error` has `error` and `message`. `call_end` has `outcome`, `code`, `chunks` and `seconds`.
         """
 
 @final
@@ -1966,9 +1962,9 @@ class _EventQueue:
 class ToolStream(AsyncGenerator[ToolResponse, Any], Awaitable["ToolStream"]):
     """The responses of one tool call, as they come.
 
-    Awaiting it gives the stream itself and runs nothing; iterating it runs the call. It has the interface of an async
-    generator. Whoever stops reading before the end closes it, by `aclose` or by letting go of it, and the tool's
-    generator is finalised at once.
+    Awaiting it returns the stream itself and runs nothing; iterating it runs the call. It has the interface of an async
+    generator. A consumer that stops early closes it with `aclose` or by dropping it, and the tool's generator is
+    finalised at once.
     """
 
     @property
@@ -2035,7 +2031,7 @@ def _configure_tracing(
     record_results: bool,
     limit: int,
 ) -> None:
-    """Set how calls are traced; `toolcrib.tracing.configure` says what each of these means."""
+    """Configure tracing; see `toolcrib.tracing.configure`."""
 
 def _resolve() -> None:
     """Resolve the objects of the package, once it is imported."""

@@ -1,7 +1,6 @@
-"""The blocks that messages are made of: plain dictionaries with a `type`, described for editors and type checkers.
+"""The blocks of messages: typed dictionaries with a `type`.
 
-A block is a `dict` at run time, so it goes into JSON, into a message and through `copy.deepcopy` as it is. Write one
-either way:
+A block is a plain `dict` at run time. These two are equal:
 
     TextBlock(type="text", text="hello")
     {"type": "text", "text": "hello"}
@@ -30,14 +29,14 @@ class TextBlock(TypedDict):
 
 
 class ThinkingBlock(TypedDict):
-    """What a model thought before it answered."""
+    """The reasoning of a model before its answer."""
 
     type: Literal["thinking"]
     thinking: str
 
 
 class Base64Source(TypedDict):
-    """Media carried inside the block: `data` is base64, `media_type` for example `image/png`."""
+    """Embedded media: `data` is base64, `media_type` is for example `image/png`."""
 
     type: Literal["base64"]
     media_type: str
@@ -45,28 +44,28 @@ class Base64Source(TypedDict):
 
 
 class URLSource(TypedDict):
-    """Media that lies elsewhere; toolcrib never fetches it."""
+    """Media at a URL; toolcrib never fetches it."""
 
     type: Literal["url"]
     url: str
 
 
 class ImageBlock(TypedDict):
-    """A picture."""
+    """An image."""
 
     type: Literal["image"]
     source: Base64Source | URLSource
 
 
 class AudioBlock(TypedDict):
-    """A sound."""
+    """Audio."""
 
     type: Literal["audio"]
     source: Base64Source | URLSource
 
 
 class VideoBlock(TypedDict):
-    """A film."""
+    """A video."""
 
     type: Literal["video"]
     source: Base64Source | URLSource
@@ -79,18 +78,18 @@ class _ToolUse(TypedDict):
     input: dict[str, Any]
 
 
-# The optional key needs a class of its own: `NotRequired` came with Python 3.11.
+# The optional key needs a separate class: `NotRequired` is new in Python 3.11.
 class ToolUseBlock(_ToolUse, total=False):
-    """A call that a model asks for: the tool's `name`, its arguments in `input`, and an `id` to match the result by.
+    """A tool call: the tool's `name`, its arguments in `input`, and the `id` that the result refers to.
 
-    `raw_input` keeps the text that `input` was parsed from, where a model's client has it.
+    `raw_input` is the text that `input` was parsed from, if the model's client provides it.
     """
 
     raw_input: str
 
 
 class ToolResultBlock(TypedDict):
-    """What a call gave, under the `id` and `name` of the block that asked for it."""
+    """The result of a call, with the `id` and `name` of the call's block."""
 
     type: Literal["tool_result"]
     id: str

@@ -1,4 +1,4 @@
-"""Tools in the dialects of providers: what `Toolkit.schemas` gives, and a toolkit that speaks one of them."""
+"""Provider dialects: the result of `Toolkit.schemas`, and a toolkit with a fixed dialect."""
 
 from __future__ import annotations
 
@@ -15,36 +15,36 @@ __all__ = ["DialectSchemas", "DialectToolkit", "Loss"]
 
 
 class Loss(NamedTuple):
-    """Something that a tool's schema says and the provider cannot hold a model to; toolcrib still checks it."""
+    """A constraint that the provider does not enforce; toolcrib still validates it."""
 
     tool: str
     """The name of the tool."""
     path: str
-    """Where, for example `items[].price`; empty for the tool or its arguments as a whole."""
+    """The path, for example `items[].price`; empty for the tool or all its arguments."""
     what: str
-    """What is lost: a keyword of JSON Schema, or a word such as `recursion`."""
+    """The lost constraint: a keyword of JSON Schema, or a word such as `recursion`."""
     instead: str
-    """How the model is told of it instead."""
+    """The replacement, for example a text in the description."""
 
     def __str__(self) -> str:
-        """Say it in one line."""
+        """Format the loss as one line."""
         place = f"{self.tool}: {self.path}" if self.path else self.tool
         return f"{place}: {self.what} ({self.instead})"
 
 
 class DialectSchemas(list[dict[str, Any]]):
-    """The tools as a provider takes them: a list of plain dicts, and the way back.
+    """The tools in a provider's dialect: a list of plain dicts, with methods to decode arguments.
 
-    Made by `Toolkit.schemas`. It stays as it is when the toolkit changes.
+    `Toolkit.schemas` creates it. It does not follow later changes of the toolkit.
     """
 
     def __init__(self, schemas: Iterable[dict[str, Any]], dialect: str, tools: Sequence[_DialectTool]) -> None:
-        """Make the list; `Toolkit.schemas` does that.
+        """Create the list; use `Toolkit.schemas` instead.
 
         Args:
-            schemas: What the list holds.
+            schemas: The items of the list.
             dialect: The name of the dialect.
-            tools: How arguments come back, in the order of the schemas.
+            tools: The decoders of the arguments, in the order of the schemas.
         """
         super().__init__(schemas)
         self._dialect = dialect
@@ -57,43 +57,43 @@ class DialectSchemas(list[dict[str, Any]]):
 
     @property
     def report(self) -> list[Loss]:
-        """What the dialect cannot say, tool by tool; empty if nothing is lost."""
+        """The lost constraints, tool by tool; empty if nothing is lost."""
         return [Loss(tool.tool_name, *loss) for tool in self._tools for loss in tool.report]
 
     def tool_name(self, name: str) -> str:
-        """Give the name that a tool has in the toolkit.
+        """Return the name of a tool in the toolkit.
 
         Args:
-            name: The name that the provider was told, or the tool's own.
+            name: The tool's name in the dialect, or its own.
 
         Raises:
-            UnknownToolError: If there is no such tool in the list.
+            UnknownToolError: If the list does not contain the tool.
         """
         return self._tool(name).tool_name
 
     def decode(self, name: str, arguments: Mapping[str, Any] | str) -> dict[str, Any]:
-        """Bring arguments that a model sent to the shape that the tool expects.
+        """Decode a model's arguments to the shape that the tool expects.
 
         Args:
-            name: The tool's name, as the model was told it.
-            arguments: What the model sent, or its JSON text.
+            name: The tool's name in the dialect, or its own.
+            arguments: The model's arguments, or their JSON text.
 
         Raises:
-            UnknownToolError: If there is no such tool in the list.
-            UnreadableArgumentsError: If the arguments cannot be brought back.
+            UnknownToolError: If the list does not contain the tool.
+            UnreadableArgumentsError: If the arguments cannot be decoded.
         """
         sent = arguments if isinstance(arguments, str) else dict(arguments)
         return self._tool(name).decode(sent)
 
     def encode(self, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Bring arguments of a tool to the shape in which a model sends them, for examples in prompts.
+        """Encode a tool's arguments in the shape that a model sends, for examples in prompts.
 
         Args:
             name: The tool's name.
-            arguments: What the tool would be called with, as JSON has it.
+            arguments: The tool's arguments, as JSON values.
 
         Raises:
-            UnknownToolError: If there is no such tool in the list.
+            UnknownToolError: If the list does not contain the tool.
         """
         return self._tool(name).encode(dict(arguments))
 
@@ -105,7 +105,7 @@ class DialectSchemas(list[dict[str, Any]]):
 
 
 class _Toolkit(Protocol):
-    """What a toolkit and a view of one have in common."""
+    """The common interface of toolkits and views."""
 
     def schemas(self, dialect: _Dialect) -> DialectSchemas: ...
 
@@ -113,16 +113,16 @@ class _Toolkit(Protocol):
 
 
 class DialectToolkit:
-    """A toolkit that speaks one dialect: what it tells a model, and what it takes from it.
+    """A toolkit with a fixed dialect for its schemas and calls.
 
-    Everything else is as in the toolkit that it is made of, which stays as it is.
+    All other attributes are those of the wrapped toolkit, which does not change.
 
     Args:
         toolkit: A toolkit, or a view of one.
         dialect: The name of the dialect.
 
     Raises:
-        UnknownDialectError: If there is no such dialect.
+        UnknownDialectError: If the dialect is unknown.
     """
 
     def __init__(self, toolkit: _Toolkit, dialect: _Dialect) -> None:
@@ -132,7 +132,7 @@ class DialectToolkit:
 
     @property
     def toolkit(self) -> Any:
-        """The toolkit, which speaks no dialect."""
+        """The wrapped toolkit."""
         return self._toolkit
 
     @property
@@ -141,17 +141,17 @@ class DialectToolkit:
         return self._dialect
 
     def get_json_schemas(self) -> DialectSchemas:
-        """Describe the tools of all active groups in the dialect, in the order they were registered."""
+        """Describe the tools of all active groups in the dialect, in the order of registration."""
         return self._toolkit.schemas(self._dialect)
 
     def call_tool_function(self, tool_call: Any) -> ToolStream:
-        """Call a tool the way a model asks for it in the dialect, and give its responses as they come.
+        """Run a tool call in the dialect and return the stream of its responses.
 
         Args:
-            tool_call: The call, with the name and the arguments that the model wrote.
+            tool_call: The call, with the model's name and arguments.
         """
         return self._toolkit.call_tool_function(tool_call, dialect=self._dialect)
 
     def __getattr__(self, name: str) -> Any:
-        """Ask the toolkit for all else."""
+        """Return an attribute of the wrapped toolkit."""
         return getattr(self._toolkit, name)

@@ -1,7 +1,7 @@
-"""The exceptions for developers: something was registered, named or configured wrongly.
+"""The exceptions for mistakes of developers, such as a wrong registration, name or option.
 
-A model's mistakes are never exceptions; they are answered in the stream, as a `ToolResponse` with a `code`. Every
-exception here is a `ToolcribError` and also the builtin that a caller would expect in its place.
+Mistakes of a model are never exceptions; they are answered with a `ToolResponse` that has a `code`. Every exception is
+derived from `ToolcribError` and from the builtin that a caller would expect.
 """
 
 __all__ = [
@@ -56,13 +56,13 @@ __all__ = [
 
 
 class ToolcribError(Exception):
-    """Anything that toolcrib itself raises, to catch all of it at once."""
+    """The base class of all exceptions of toolcrib."""
 
 
 class DuplicateToolError(ToolcribError, ValueError):
     """A tool of that name is already registered.
 
-    `namesake_strategy=` says what to do instead: `"skip"`, `"override"` or `"rename"`.
+    `namesake_strategy=` selects another behaviour: `"skip"`, `"override"` or `"rename"`.
     """
 
 
@@ -71,106 +71,106 @@ class UnknownToolError(ToolcribError, ValueError):
 
 
 class InvalidToolNameError(ToolcribError, ValueError):
-    """The name is empty, or has a control character or a line break in it."""
+    """The name is empty, or contains a control character or a line break."""
 
 
 class NoFreeNameError(ToolcribError, RuntimeError):
-    """`namesake_strategy="rename"` found every name it tried taken."""
+    """`namesake_strategy="rename"` found no free name."""
 
 
 class DuplicateGroupError(ToolcribError, ValueError):
-    """A group of that name exists already, or the name is `basic`, which always does."""
+    """A group of that name exists already; `basic` always exists."""
 
     code = "duplicate_group_id"
 
 
 class UnknownGroupError(ToolcribError, ValueError):
-    """The tool names a group that was not created; call `create_tool_group` first."""
+    """The group does not exist; call `create_tool_group` first."""
 
     code = "group_not_found"
 
 
 class ReservedGroupError(ToolcribError, ValueError):
-    """The id belongs to a group that nobody may replace."""
+    """The id belongs to a reserved group, which cannot be replaced."""
 
     code = "reserved_group_id"
 
 
 class ReservedGroupRemovalError(ReservedGroupError):
-    """The group is reserved: it cannot be taken out."""
+    """The group is reserved and cannot be unregistered."""
 
     code = "cannot_unregister_reserved"
 
 
 class InvalidGroupError(ToolcribError, ValueError):
-    """What was given does not describe a group; the text says what is wrong with it."""
+    """The definition of a group is invalid; the text gives the reason."""
 
     code = "invalid_group_def"
 
 
 class DuplicateRoleError(ToolcribError, ValueError):
-    """There is a role of that name; `update` changes it."""
+    """A role of that name exists already; `update` changes it."""
 
     code = "duplicate_role"
 
 
 class UnknownRoleError(ToolcribError, ValueError):
-    """There is no role of that name."""
+    """No role has that name."""
 
     code = "role_not_found"
 
 
 class SystemRoleError(ToolcribError, ValueError):
-    """The role `root` is the same everywhere and cannot be added, changed or removed."""
+    """The role `root` is fixed and cannot be added, changed or removed."""
 
     code = "cannot_modify_system_role"
 
 
 class InvalidRoleError(ToolcribError, ValueError):
-    """What was given does not describe a role."""
+    """The definition of a role is invalid."""
 
     code = "invalid_role"
 
 
 class RoleFileError(ToolcribError, ValueError):
-    """A file has no roles to load; the text names the file, each record and field, and why."""
+    """A role file is invalid; the text names the file, each record and field, and the reason."""
 
     code = "invalid_role_file"
 
 
 class BasicGroupError(ToolcribError, ValueError):
-    """The group `basic` is always there and always on: it cannot be removed."""
+    """The group `basic` always exists and cannot be removed."""
 
 
 class InvalidSchemaError(ToolcribError, TypeError, AssertionError):
-    """A `json_schema=` that does not describe a function: `{"type": "function", "function": {...}}` is needed."""
+    """`json_schema=` does not describe a function: expected `{"type": "function", "function": {...}}`."""
 
 
 class IncompleteSchemaError(InvalidSchemaError, KeyError):
-    """A `json_schema=` that lacks a key which the registration needs."""
+    """`json_schema=` lacks a key that the registration needs."""
 
-    # KeyError shows its argument as `repr` does, quotes and all, which no sentence survives.
+    # KeyError formats its argument with `repr`, which would quote and escape the message.
     __str__ = Exception.__str__
 
 
 class UnknownDialectError(ToolcribError, ValueError):
-    """No provider's dialect has that name."""
+    """No dialect has that name."""
 
 
 class UnreadableArgumentsError(ToolcribError, ValueError):
-    """Arguments in a provider's dialect cannot be brought back to the shape that the tool expects."""
+    """Arguments in a provider's dialect cannot be decoded to the shape that the tool expects."""
 
 
 class InvalidFilterError(ToolcribError, TypeError, ValueError, AssertionError):
-    """The lists that choose among a server's tools are no lists of names, or contradict each other."""
+    """`enable_funcs` or `disable_funcs` is not a list of names, or they contradict each other."""
 
 
 class UnsupportedTypeError(ToolcribError, TypeError):
-    """A parameter's annotation has no JSON Schema; the text names the function, the parameter and a way out."""
+    """A parameter's annotation has no JSON Schema; the text names the tool, the parameter and the alternatives."""
 
 
 class ExtendedModelError(ToolcribError, ValueError):
-    """A model that does not fit the tool it is to extend; the text names the tool and the field."""
+    """The model conflicts with the tool that it extends; the text names the tool and the field."""
 
 
 class SkillDirectoryError(ToolcribError, ValueError):
@@ -190,80 +190,80 @@ class DuplicateSkillError(ToolcribError, ValueError):
 
 
 class SkillTemplateError(ToolcribError, ValueError):
-    """An `agent_skill_template=` has other placeholders than `{name}`, `{description}` and `{dir}`."""
+    """`agent_skill_template=` has a placeholder other than `{name}`, `{description}` and `{dir}`."""
 
 
 class InvalidStateError(ToolcribError, ValueError):
-    """What was given to `load_state_dict` is not the state of a toolkit."""
+    """The argument of `load_state_dict` is not the state of a toolkit."""
 
 
 class ApprovalError(ToolcribError, ValueError):
-    """An approval that cannot be used; what is derived from it says why. The call does not run."""
+    """An approval cannot be used, and the call does not run; the subclass gives the reason."""
 
 
 class InvalidPendingError(ApprovalError):
-    """A value that is to be resumed is no pending call; the text names the field and what should be there."""
+    """The value is not a pending call; the text names the field and the expected content."""
 
 
 class AlteredPendingError(ApprovalError):
-    """A pending call is not as it was made: somebody, or the place it was kept in, changed it."""
+    """The pending call was modified."""
 
 
 class ExpiredPendingError(ApprovalError):
-    """The answer to a pending call comes too late; the tool has to be called again."""
+    """The pending call has expired; the tool has to be called again."""
 
 
 class UsedPendingError(ApprovalError):
-    """The pending call has been answered already; an approval is used once."""
+    """The pending call was answered before; an approval can be used once."""
 
 
 class MisplacedPendingError(ApprovalError):
-    """The pending call is for another tool, caller, session or key, or the tool has changed; the text says which."""
+    """The pending call belongs to another tool, caller, session or key, or the tool has changed."""
 
 
 class InvalidAnswerError(ApprovalError):
-    """What an approver said is no answer; silence and nonsense are never a yes."""
+    """The answer of an approver is invalid, which denies the call."""
 
 
 class FileAccessError(ToolcribError, OSError):
-    """The system refuses to read or write a file; `errno` and `filename` say why and which."""
+    """The operating system refused to read or write a file; see `errno` and `filename`."""
 
 
 class MissingFileError(FileAccessError, FileNotFoundError):
-    """There is no such file, or no such folder to put it into."""
+    """The file, or the folder for it, does not exist."""
 
 
 class ForeignFileError(ToolcribError, ValueError):
-    """The file is not one that toolcrib wrote."""
+    """Another program wrote the file."""
 
 
 class DamagedFileError(ToolcribError, ValueError):
-    """The file is not as toolcrib wrote it: it is cut off, or something in it has changed."""
+    """The file is truncated or modified."""
 
 
 class NewerFileError(ToolcribError, ValueError):
-    """A newer toolcrib wrote the file, and this one would lose what it does not know."""
+    """A newer version of toolcrib wrote the file, and this version would lose data."""
 
 
 class FileTooLargeError(ToolcribError, ValueError):
-    """The file is, or would be, larger than any that toolcrib reads."""
+    """The file exceeds, or would exceed, the maximum size."""
 
 
 class InvalidRuleError(ToolcribError, ValueError):
-    """A rule of a policy cannot be used; the text names each field that is wrong, and why."""
+    """A rule is invalid; the text names each invalid field and the reason."""
 
 
 class DuplicateRuleError(ToolcribError, ValueError):
-    """The policy already has a rule of that id."""
+    """The policy has a rule with that id already."""
 
 
 class InvalidPolicyFileError(ToolcribError, ValueError):
-    """A file is no file of rules, or cannot be added to; the text says in which line and why."""
+    """A rule file is invalid, or a rule cannot be added to it; the text gives the line and the reason."""
 
 
 class NativeToolError(ToolcribError, RuntimeError):
-    """A native tool returned an error; the text is what it says."""
+    """A native tool returned an error; the text is its message."""
 
 
 class InternalError(ToolcribError, RuntimeError):
-    """A defect of toolcrib itself, caught before it could reach the interpreter. Please report it."""
+    """A defect of toolcrib, caught before it reached the interpreter. Please report it."""

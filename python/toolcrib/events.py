@@ -1,4 +1,4 @@
-"""What can be heard of the calls of a toolkit: an async iterator of events, and functions that are called with them."""
+"""Events of tool calls: the async iterator, and the wrapper of subscribed handlers."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _log = logging.getLogger("toolcrib")
 
 
 class EventStream:
-    """Give the events of a toolkit as they come, on any event loop.
+    """An async iterator of the events of a toolkit, for any event loop.
 
-    Calls never wait for it: when it is full, the oldest event makes room for the newest, and `dropped` counts it.
-    Whoever stops reading closes it, by `aclose`, by leaving `async with`, or by letting go of it.
+    Calls never wait for it: if its queue is full, the oldest event is dropped and counted in `dropped`. Close it with
+    `aclose`, with `async with`, or by dropping it.
     """
 
     def __init__(self, queue: _EventQueue) -> None:
@@ -35,7 +35,7 @@ class EventStream:
 
     @property
     def dropped(self) -> int:
-        """How many events were given up because nobody read them in time."""
+        """The number of events that were dropped because the queue was full."""
         return self._queue.dropped
 
     def __aiter__(self) -> Self:
@@ -60,11 +60,11 @@ class EventStream:
         raise StopAsyncIteration
 
     def close(self) -> None:
-        """Stop listening: what has not been read is given up, and whoever waits is told that there is no more."""
+        """End the stream: unread events are dropped, and pending iterations stop."""
         self._queue.close()
 
     async def aclose(self) -> None:
-        """Stop listening, as `close` does."""
+        """End the stream, as `close` does."""
         self.close()
 
     async def __aenter__(self) -> Self:
@@ -77,7 +77,7 @@ class EventStream:
 
 
 def _wake(loop: asyncio.AbstractEventLoop, news: asyncio.Future[None]) -> None:
-    with suppress(RuntimeError):  # That loop was closed meanwhile.
+    with suppress(RuntimeError):  # The loop was closed.
         loop.call_soon_threadsafe(_resolve, news)
 
 
@@ -87,7 +87,7 @@ def _resolve(news: asyncio.Future[None]) -> None:
 
 
 class Subscription:
-    """Call one handler with events, whatever it does."""
+    """A subscribed handler. Its exceptions are logged and never reach the call."""
 
     def __init__(self, handler: Callable[[Event], Any]) -> None:
         if not callable(handler):

@@ -1,4 +1,4 @@
-"""Middlewares that are ready to use, and the types of those you write: functions around every call of a toolkit."""
+"""Middlewares: functions around every call of a toolkit. Included ones, and types for annotations."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ __all__ = ["Middleware", "NextHandler", "mark_last", "tap"]
 
 
 class NextHandler(Protocol):
-    """Lead to the next layer of a call: the next middleware, or the tool."""
+    """The handler of the next layer of a call: the next middleware, or the tool."""
 
     def __call__(self, **kwargs: Any) -> ToolStream:
-        """Give the stream of the next layer, which runs when it is iterated.
+        """Return the stream of the next layer, which runs when it is iterated.
 
         Args:
-            **kwargs: `tool_call`, and whatever else a middleware further in knows.
+            **kwargs: `tool_call`, and further keywords for the inner middlewares.
 
         Raises:
-            TypeError: If the tool is next, and anything but `tool_call` is passed.
+            TypeError: If the tool is next, and a keyword other than `tool_call` is passed.
         """
         ...
 
@@ -31,18 +31,18 @@ class NextHandler(Protocol):
 Middleware: TypeAlias = Callable[
     [dict[str, Any], NextHandler], "AsyncIterator[Any] | Awaitable[AsyncIterator[Any] | ToolResponse] | ToolResponse"
 ]
-"""Is called with `{"tool_call": block}` and with what leads on: an async generator function, or anything that returns a
-stream or a response, directly or when awaited."""
+"""A function of `{"tool_call": block}` and the next handler: an async generator function, or any callable that returns
+a stream or a response, directly or when awaited."""
 
 
 async def mark_last(kwargs: dict[str, Any], next_handler: NextHandler) -> AsyncIterator[ToolResponse]:
-    """Say which response is the last: `is_last` is true for it and false for every other.
+    """Set `is_last` on the last response of a call and clear it on all others.
 
-    To know that, each response is held back until the next one comes. One whose flag is wrong is delivered as a copy.
+    Each response is delayed until the next one arrives. A response with a wrong flag is delivered as a copy.
 
     Args:
         kwargs: The call.
-        next_handler: What leads on.
+        next_handler: The handler of the next layer.
 
     Yields:
         The responses of the call.
@@ -54,7 +54,7 @@ async def mark_last(kwargs: dict[str, Any], next_handler: NextHandler) -> AsyncI
                 yield _marked(held, is_last=False)
             held = response
             if held.is_interrupted:
-                # It cannot be held back: what comes after it is the cancellation.
+                # It cannot be delayed: the cancellation follows.
                 held = None
                 yield _marked(response, is_last=True)
     except Exception:
@@ -73,16 +73,16 @@ def _marked(response: ToolResponse, *, is_last: bool) -> ToolResponse:
 
 
 def tap(function: Callable[[ToolResponse], Any]) -> Middleware:
-    """Make a middleware that shows each response to a function as it passes.
+    """Make a middleware that calls a function with each response.
 
     Args:
-        function: Called with each response, and awaited if it is asynchronous. What it returns is ignored.
+        function: Called with each response, and awaited if it is asynchronous. Its result is ignored.
 
     Returns:
         The middleware.
 
     Raises:
-        TypeError: If `function` cannot be called.
+        TypeError: If `function` is not callable.
     """
     if not callable(function):
         raise TypeError(f"what is shown the responses must be callable, not {type(function).__qualname__}")

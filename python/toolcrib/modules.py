@@ -1,8 +1,8 @@
-"""Modules: objects that bring a group of tools, are set up with the program and shut down with it.
+"""Modules: groups of tools with a setup and a shutdown.
 
-A module has a `name`, a function `tools()` that gives the callables of its group, and functions `init(toolkit, config)`
-and `shutdown()`, either of which may be asynchronous. The group is called as the module is, unless it has a `group`; a
-`description` is told to the model. Anything with these attributes will do: a class instance, or a Python module.
+A module is an object or a Python module with a `name`, a function `tools()` that returns the callables of its group,
+and functions `init(toolkit, config)` and `shutdown()`, which may be asynchronous. The optional `group` names the group,
+which otherwise has the name of the module, and the optional `description` describes it.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ log = logging.getLogger("toolcrib")
 
 
 class Module(Protocol):
-    """What a module must offer."""
+    """The interface of a module."""
 
     name: str
 
     def tools(self) -> Iterable[Callable[..., Any]]:
-        """Give the tools of the module's group."""
+        """Return the tools of the module's group."""
 
     def init(self, toolkit: Any, config: Any) -> Any:
-        """Get ready; called before the tools are asked for."""
+        """Set up the module; called before `tools`."""
 
     def shutdown(self) -> Any:
-        """Let go of everything; called after the group is gone."""
+        """Release all resources; called after the group is removed."""
 
 
 @dataclass(frozen=True)
 class Failure:
-    """A module that failed, and why."""
+    """A module that failed, and the reason."""
 
     module: str
     error: str
@@ -47,23 +47,23 @@ class Failure:
 
 @dataclass
 class Report:
-    """Which modules were loaded, and which were not."""
+    """The modules that were loaded, and the errors of the others."""
 
     loaded: list[str] = field(default_factory=list)
     errors: list[Failure] = field(default_factory=list)
 
 
 class Loader:
-    """Loads modules one after the other; one that fails never stops the others.
+    """Loads modules one after the other; a module that fails does not stop the others.
 
     Args:
         functions: The functions that a module must have.
-        install: Makes the tools of a module known, once it is ready.
-        remove: Takes them away again.
+        install: Registers the tools of a module after its setup.
+        remove: Removes the tools of a module.
     """
 
     def __init__(self, functions: Iterable[str], install: Callable[[Any], None], remove: Callable[[Any], None]) -> None:
-        """Load nothing yet."""
+        """Start without modules."""
         self.modules: dict[str, Any] = {}
         self._functions = tuple(functions)
         self._install = install
@@ -73,9 +73,9 @@ class Loader:
         """Import, check, set up and install modules.
 
         Args:
-            wanted: The modules: objects, or names to import such as `"package.module"` and `"package.module:object"`; a
-                mapping gives each name its configuration.
-            owner: What `init` is called with, beside the configuration.
+            wanted: The modules: objects, or import paths such as `"package.module"` and `"package.module:object"`; a
+                mapping gives each path its configuration.
+            owner: The first argument of `init`; the second is the configuration.
         """
         if isinstance(wanted, str | bytes) or not isinstance(wanted, Iterable):
             raise TypeError(f"modules are a list or a mapping of names to configurations, not {type(wanted).__name__}")
@@ -91,7 +91,7 @@ class Loader:
         return report
 
     async def shutdown(self) -> Report:
-        """Remove the tools of every module and shut it down, the last one first."""
+        """Remove the tools of every module and shut it down, in reverse order."""
         report = Report()
         while self.modules:
             name, module = self.modules.popitem()
@@ -135,7 +135,7 @@ class Loader:
 
 
 def loader_for(toolkit: Toolkit) -> Loader:
-    """Make the loader whose modules bring groups into a toolkit."""
+    """Make the loader that registers the groups of modules in a toolkit."""
 
     def install(module: Any) -> None:
         group = group_of(module)
@@ -147,7 +147,7 @@ def loader_for(toolkit: Toolkit) -> Loader:
 
 
 def group_of(module: Any) -> str:
-    """Give the name of the group that a module brings."""
+    """Return the name of a module's group."""
     group: str = getattr(module, "group", None) or module.name
     return group
 

@@ -1,4 +1,4 @@
-"""Who may do what: rules, requests for approval and the answers to them."""
+"""Permissions: rules, approval requests and their answers."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ __all__ = ["Approval", "ApprovalRequest", "Approvals", "Explanation", "Policy", 
 
 @dataclass(frozen=True)
 class Rule:
-    """Say what becomes of the calls that all conditions fit.
+    """A rule of a policy: the decision for all calls that match its conditions.
 
     Args:
         decision: `"allow"`, `"ask"` or `"deny"`.
         tool: The name of the tool, a glob such as `"file_*"`, or a list of these.
-        server: The same for the MCP server it comes from.
-        group: The same for the groups that hold it, of which one has to fit.
-        tag: The same for its tags.
-        kind: What it does to the world, or a list of these.
-        caller: The same as `tool` for who calls; `""` is a call that nobody is named for.
+        server: The same for the tool's MCP server.
+        group: The same for the tool's groups, of which one must match.
+        tag: The same for the tool's tags.
+        kind: The kind of the tool, or a list of kinds.
+        caller: The same as `tool` for the caller; `""` matches calls without a caller.
         arguments: Conditions on arguments, by their names or paths.
-        args_pattern: A regular expression that is looked for in the arguments as JSON text.
-        priority: Which rules of its tier it goes before, from 0 to 999.
-        tier: Whose rule it is: `"default"`, `"project"`, `"user"` or `"admin"`; the later go first.
-        id: Its name; one is made if it has none.
-        reason: Why, in words for the model and for whoever is asked.
-        shadow: Whether it only records what it would do.
-        answers: What makes it a lasting yes, which counts only where somebody would be asked: `"ask"` for every
-            question about the calls that it is about, or one question as an answer `"always"` has saved it.
+        args_pattern: A regular expression that is searched in the arguments as JSON text.
+        priority: The priority in its tier, from 0 to 999; higher ones go first.
+        tier: `"admin"`, `"user"`, `"project"` or `"default"`, in the order in which they are tried.
+        id: Its name; generated if it has none.
+        reason: The reason, for the model and the approver.
+        shadow: If true, the rule only records its decision.
+        answers: Makes the rule a saved approval, which applies only if all other rules ask: `"ask"` for every
+            question about the matching calls, or one question as saved by the answer `"always"`.
     """
 
     decision: Literal["allow", "ask", "deny"]
@@ -53,23 +53,23 @@ class Rule:
     answers: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Give what was said, as it would stand in a file."""
+        """Return the fields that are set, as in a rule file."""
         given = ((entry.name, getattr(self, entry.name)) for entry in fields(self))
         return {name: value for name, value in given if value is not None}
 
 
 @dataclass(frozen=True)
 class ApprovalRequest:
-    """Say what somebody is asked to approve.
+    """A request for approval: the argument of an approver.
 
     Attributes:
         tool: The tool's name.
-        arguments: What it will run with: a copy, in which secrets are shown as `***`.
-        caller: Who calls, if the call came through a view that has a caller.
-        rule: The id of the rule that asks; None if the tool itself or the policy's default does.
-        reason: Why.
-        kind: What the tool does to the world.
-        description: What the model is told about the tool.
+        arguments: A copy of the arguments, with secrets redacted (`***`).
+        caller: The caller of the view, if there is one.
+        rule: The id of the rule that asks; None if the tool's permission or the policy's default asks.
+        reason: The reason for the request.
+        kind: The kind of the tool.
+        description: The tool's description.
         call_id: The id of the call.
     """
 
@@ -85,14 +85,14 @@ class ApprovalRequest:
 
 @dataclass(frozen=True)
 class Approval:
-    """Answer a request for approval in more than one word.
+    """An answer to an approval request, with details.
 
     Args:
-        answer: `"once"`, `"run"` for every such call of this run, `"always"` to remember it, `"no"`, or `"cancel"` to
-            deny everything that waits; True is `"once"` and False is `"no"`.
-        arguments: What to run it with instead; checked against the schema and the rules again.
-        by: Who answered, for the audit.
-        reason: Why, for the model.
+        answer: `"once"`, `"run"` for every such call of this run, `"always"` to save it, `"no"`, or `"cancel"` to deny
+            all waiting calls; True is `"once"` and False is `"no"`.
+        arguments: Arguments to run instead; they are validated and checked against the rules again.
+        by: The person who answered, for the audit log.
+        reason: The reason, for the model.
     """
 
     answer: Literal["once", "run", "always", "no", "cancel"] | bool

@@ -1,4 +1,4 @@
-"""`AgentSkill`: a folder of instructions, as the agent is told about it."""
+"""`AgentSkill`: the entry of a skill in the system prompt."""
 
 from typing import TypedDict
 
@@ -6,7 +6,7 @@ __all__ = ["AgentSkill"]
 
 
 class AgentSkill(TypedDict):
-    """A plain dictionary: what the front matter of `SKILL.md` says, and the folder as it was given."""
+    """A typed dictionary: the name and description from the front matter of `SKILL.md`, and the folder."""
 
     name: str
     description: str

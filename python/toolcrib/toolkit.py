@@ -1,4 +1,4 @@
-"""`Toolkit`: the core's registry and calls, with the short face that Python users like."""
+"""`Toolkit`: the core's registry and calls, with decorators, mappings, events, modules and background tasks."""
 
 from __future__ import annotations
 
@@ -31,38 +31,52 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Toolkit(BackgroundTasks):
-    """Keep tools, tell a model about them, and call them.
+    """Keep tools, describe them to a model, and call them.
 
     Args:
-        agent_skill_instruction: What stands before the skills in `get_agent_skill_prompt`, instead of toolcrib's text.
-        agent_skill_template: What is said of each skill there, with `{name}`, `{description}` and `{dir}` filled in.
-        arguments: What is done with the model's arguments before a tool runs: `"coerce"` converts by declared type
-            and checks, `"check"` only checks, `"pass"` hands them on.
-        errors: What becomes of a tool's exception: `"respond"` makes it a response, `"raise"` lets it through,
-            `"compat"` does as AgentScope does: a function's error responds, a generator's is raised.
-        run_in: Where synchronous tools run: `"thread"` or `"inline"` on the event loop.
-        repair: What is done about arguments that have to be mended: `"on"` mends them and tells so in the response's
-            metadata, `"explain"` answers with what would have to be mended, `"off"` mends nothing.
+        agent_skill_instruction: The introduction of `get_agent_skill_prompt`; a default text if it is empty.
+        agent_skill_template: The text for each skill, with the placeholders `{name}`, `{description}` and `{dir}`;
+            `{{` and `}}` are literal braces. A default text if it is empty.
+        arguments: The treatment of the model's arguments before a tool runs: `"coerce"` coerces them to the declared
+            types and validates them, `"check"` only validates them, `"pass"` passes them on unchecked. An argument
+            that is not in the schema is always refused.
+        errors: The treatment of a tool's exceptions: `"respond"` converts them to responses, `"raise"` propagates
+            them, `"compat"` does as AgentScope 1.x: exceptions of functions become responses, those of generators
+            propagate.
+        run_in: Where synchronous tools run: `"thread"`, or `"inline"` on the event loop.
+        repair: The treatment of arguments that are not valid JSON or do not fit the schema: `"on"` repairs them and
+            lists the repairs in the response's metadata, `"explain"` does not run the tool and lists the necessary
+            repairs, `"off"` repairs nothing. Nothing is repaired if `arguments` is `"pass"`.
+        policy: The rules that decide about every call.
+        approver: The function that is asked about calls that need approval. It is called with an `ApprovalRequest`,
+            in a worker thread unless it is a coroutine function, and returns `"once"`, `"run"`, `"always"`, `"no"`,
+            `"cancel"`, a boolean, or an `Approval`. Without one, such a call ends with a pending value; see `resume`.
+        approver_timeout: Seconds after which a missing answer denies the call; None to wait without a limit.
+        headless: If true, calls that need approval are denied at once.
+        approvals: The store of pending values, which lets each be answered once; in memory if it is None.
+        audit: The audit log, which records every decision before it takes effect: the path of a file that is appended
+            durably, a function that is called with a dictionary, or an object whose `write` is called with a line. If
+            a decision cannot be recorded, the call does not run.
     """
 
-    # The path of a call begins here. It is read in src/bindings/call/path.rs; the methods are made in
-    # src/bindings/call/python/methods.rs, because a wrapper would cost a tenth of a call.
+    # A call starts here. src/bindings/call/path.rs has its path. src/bindings/call/python/methods.rs defines the
+    # methods, because a Python wrapper would add a tenth to the cost of a call.
     call_tool_function = _core.Toolkit.call_tool_function
     call = _core.Toolkit.call
 
     @property
     def tools(self) -> Mapping[str, RegisteredToolFunction]:
-        """The tools by name, in the order they were registered; live."""
+        """A live mapping of the tools by name, in the order of registration."""
         return LiveMapping(self._all_tools, self._find_tool)
 
     @property
     def groups(self) -> Mapping[str, ToolGroup]:
-        """The groups by name, in the order they were created, without `basic`; live."""
+        """A live mapping of the groups by name, in the order of creation, without `basic`."""
         return LiveMapping(self._all_groups, self._find_group)
 
     @property
     def skills(self) -> Mapping[str, AgentSkill]:
-        """The skills by name, in the order they were registered; live."""
+        """A live mapping of the skills by name, in the order of registration."""
         return LiveMapping(self._all_skills, self._find_skill)
 
     @overload
@@ -96,11 +110,11 @@ class Toolkit(BackgroundTasks):
     ) -> Callable[[F], F]: ...
 
     def tool(self, function: F | None = None, /, **options: Any) -> F | Callable[[F], F]:
-        """Register the decorated function, which stays what it was.
+        """Register the decorated function and return it unchanged.
 
         Args:
-            function: The function, when the decorator is used without arguments.
-            **options: What `register_tool_function` takes.
+            function: The function, if the decorator is used without arguments.
+            **options: The options of `register_tool_function`.
         """
 
         def register(function: F) -> F:
@@ -122,24 +136,24 @@ class Toolkit(BackgroundTasks):
         *,
         wrap_tool_result: bool = True,
     ) -> None:
-        """Register the tools of an MCP server through a client that the program has connected.
+        """Register the tools of an MCP server through a connected client.
 
         Args:
-            mcp_client: The client; AgentScope's, or any that lists tools and makes callables of them as those do.
-            group_name: The group the tools belong to, which must exist.
-            enable_funcs: The names of the tools to take; all of them if it is `None`.
+            mcp_client: A client of AgentScope, or any client with the same methods.
+            group_name: The group of the tools, which must exist.
+            enable_funcs: The names of the tools to register; all of them if it is `None`.
             disable_funcs: The names of the tools to leave out.
-            preset_kwargs_mapping: For each tool, the arguments that the model can neither see nor send.
-            postprocess_func: Called with the request block and each response; a true result is delivered instead.
-            namesake_strategy: What to do when a name is taken: `"raise"`, `"skip"`, `"override"` or `"rename"`.
-            execution_timeout: After how many seconds a call is given up by the client.
-            wrap_tool_result: Whether the client makes blocks of a result; otherwise what the server sent is the
+            preset_kwargs_mapping: For each tool, the arguments that the model can neither see nor override.
+            postprocess_func: Called with the request block and each response. A true result replaces the response.
+            namesake_strategy: What to do if a name is taken: `"raise"`, `"skip"`, `"override"` or `"rename"`.
+            execution_timeout: Seconds after which the client ends a call.
+            wrap_tool_result: If true, the client converts a result to blocks; otherwise the server's result is the
                 `value` in the response's metadata.
 
         Raises:
             RuntimeError: If the client is not connected.
-            InvalidFilterError: If the two lists are no lists of names, or name the same tool.
-            DuplicateToolError: If a name is taken and that is to be refused; then nothing is registered.
+            InvalidFilterError: If one of the two lists is not a list of names, or both name the same tool.
+            DuplicateToolError: If a name is taken and the strategy is `"raise"`; nothing is registered.
         """
         from toolcrib import _mcp
 
@@ -157,7 +171,7 @@ class Toolkit(BackgroundTasks):
         )
 
     async def remove_mcp_clients(self, client_names: str | list[str]) -> None:
-        """Take out every tool that came through one of these clients.
+        """Remove every tool of these clients.
 
         Raises:
             TypeError: If `client_names` is neither a string nor a list of strings.
@@ -170,18 +184,18 @@ class Toolkit(BackgroundTasks):
     remove_mcp_servers = remove_mcp_clients
 
     def events(self, types: Sequence[_EventType] | None = None, size: int = 1024) -> EventStream:
-        """Listen to the calls of this toolkit from now on.
+        """Open a stream of the events of this toolkit's calls.
 
         Args:
-            types: What to hear of: `"call_start"`, `"chunk"`, `"permission_request"`, `"permission_result"`,
-                `"call_end"` and `"error"`; everything if it is None.
-            size: How many events wait to be read at most; then the oldest makes room, which `dropped` counts.
+            types: The event types: `"call_start"`, `"chunk"`, `"permission_request"`, `"permission_result"`,
+                `"call_end"` and `"error"`; all of them if it is None.
+            size: The capacity of the queue. If it is full, the oldest event is dropped and counted in `dropped`.
 
         Returns:
             An async iterator, for any thread's event loop.
 
         Raises:
-            ValueError: If there is no such type, or `size` is not positive.
+            ValueError: If a type is unknown, or `size` is not positive.
 
         Example:
             async with toolkit.events(["call_end"]) as events:
@@ -197,22 +211,22 @@ class Toolkit(BackgroundTasks):
         return EventStream(self._permissions.listen(None if types is None else list(types), size))
 
     def subscribe(self, type: _EventType, handler: Callable[[Event], Any]) -> Callable[[], None]:
-        """Have a function called with each event of a type.
+        """Call a handler with each event of a type.
 
-        A synchronous handler is called at once, between the steps of the call, and should be quick; an asynchronous one
-        runs in a task of the event loop that runs the call. What goes wrong in one is told in the log `toolcrib` and
-        hurts nobody.
+        A synchronous handler is called between the steps of the call and should be fast. An asynchronous handler runs
+        in a task of the event loop that runs the call. Exceptions of handlers are logged on the logger `toolcrib` and
+        do not affect the call.
 
         Args:
             type: `"call_start"`, `"chunk"`, `"permission_request"`, `"permission_result"`, `"call_end"` or `"error"`.
             handler: The function.
 
         Returns:
-            A function that takes the subscription back.
+            A function that unsubscribes the handler.
 
         Raises:
-            ValueError: If there is no such type.
-            TypeError: If the handler cannot be called.
+            ValueError: If the type is unknown.
+            TypeError: If the handler is not callable.
         """
         from toolcrib.events import Subscription
 
@@ -225,26 +239,26 @@ class Toolkit(BackgroundTasks):
         return unsubscribe
 
     async def load_modules(self, modules: Iterable[Module | str] | Mapping[str, Any]) -> modules.Report:
-        """Load modules, each of which brings a group of tools; one that fails never stops the others.
+        """Load modules, each with a group of tools; a module that fails does not stop the others.
 
-        A module whose group exists already, or one of whose tools has a name that is taken, is not loaded: nobody can
-        take the place of somebody else's tools.
+        A module is not loaded if its group exists or one of its tools has a name that is taken, so that a module cannot
+        replace existing tools.
 
         Args:
-            modules: The modules: objects as `toolcrib.modules` describes them, or names to import such as
-                `"package.module"` and `"package.module:object"`; a mapping gives each name its configuration.
+            modules: The modules: objects as described in `toolcrib.modules`, or import paths such as
+                `"package.module"` and `"package.module:object"`; a mapping gives each path its configuration.
 
         Returns:
-            Which were loaded, and why the others were not.
+            The loaded modules, and the errors of the others.
         """
         return await self._module_loader.load(modules, self)
 
     async def unload_modules(self) -> modules.Report:
-        """Take the groups of all modules away and shut the modules down, the last one first; `aclose` does it too."""
+        """Remove the groups of all modules and shut the modules down, in reverse order; `aclose` does it too."""
         return await self._module_loader.shutdown()
 
     async def aclose(self) -> None:
-        """Cancel what runs in the background, wait until it is over, and unload the modules."""
+        """Cancel all background tasks, wait for their end, and unload the modules."""
         await super().aclose()
         if "_module_loader" in vars(self):
             await self.unload_modules()
@@ -258,8 +272,8 @@ class Toolkit(BackgroundTasks):
     def run(self, name: str, /, **arguments: Any) -> ToolResponse:
         """Call a tool from synchronous code and return its last response.
 
-        It may be used anywhere, also in a function that an event loop calls: the tool then runs on an event loop of its
-        own in another thread, and the caller waits.
+        It also works inside a running event loop: the tool then runs on an event loop in another thread, and the caller
+        blocks.
         """
         from toolcrib import _run
 

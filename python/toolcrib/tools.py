@@ -1,6 +1,6 @@
-"""Tools that come with toolcrib, ready to be registered.
+"""The tools included in toolcrib.
 
-They are native: Rust code that runs on a runtime of its own and costs no thread of Python while it waits.
+They are native: Rust code on a tokio runtime, which occupies no thread while it waits.
 
 Example:
     ```python
@@ -18,4 +18,4 @@ from toolcrib._core import NativeTool, _native_tool
 __all__ = ["wait"]
 
 wait: Final[NativeTool] = _native_tool("wait")
-"""Wait for `seconds`, and report the progress after each of `every` seconds if that is given."""
+"""Waits for `seconds`. With `every`, it reports the progress after each interval of that many seconds."""

@@ -1,4 +1,4 @@
-"""How calls are traced with OpenTelemetry; nothing here is needed for that to happen."""
+"""Configuration of the OpenTelemetry spans of calls; tracing works without it."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ def configure(
     record_results: bool = False,
     limit: int = 4096,
 ) -> None:
-    """Set how the calls of this process are traced from now on.
+    """Configure the tracing of calls in this process.
 
-    What is not given goes back to its default, so that `configure()` undoes every earlier one.
+    Omitted options return to their defaults, so that `configure()` restores the defaults.
 
     Args:
-        enabled: Whether calls have spans at all.
-        tracer_provider: Where spans go, instead of the provider that the application has set for all of OpenTelemetry.
-        record_arguments: Whether spans show what the model sent. Presets are never shown.
-        record_results: Whether spans show the content of the last response.
-        limit: After how many characters arguments and results are cut.
+        enabled: If false, calls have no spans.
+        tracer_provider: The tracer provider, instead of OpenTelemetry's global one.
+        record_arguments: If true, spans contain the model's arguments. Presets are never recorded.
+        record_results: If true, spans contain the content of the last response.
+        limit: The maximum number of characters of recorded arguments and results.
 
     Raises:
         ValueError: If `limit` is not positive.
@@ -40,12 +40,12 @@ def configure(
 
 
 def _text(value: Any, limit: int) -> str:
-    """Write a value as JSON text of at most so many characters, whatever it is."""
+    """Format any value as JSON text of at most `limit` characters."""
     import json
 
     pieces, length = [], 0
     try:
-        # Text that came as text is kept as it is; the rest is written piece by piece, and no more than is kept.
+        # A string is kept as it is. Other values are encoded piece by piece, only as far as needed.
         encoder = json.JSONEncoder(ensure_ascii=False, default=str)
         written = [value] if isinstance(value, str) else encoder.iterencode(value)
         for piece in written:
@@ -55,6 +55,6 @@ def _text(value: Any, limit: int) -> str:
                 break
     except Exception as error:
         pieces = [f"<{type(value).__name__} that cannot be written: {type(error).__name__}>"]
-    # Exporters refuse text that is not valid Unicode, together with everything else that they were to send.
+    # Exporters drop a whole batch if it contains text that is not valid Unicode.
     text = "".join(pieces).encode("utf-8", "replace").decode("utf-8")
     return text if len(text) <= limit else text[: limit - 1] + "…"

@@ -1,1 +1,1 @@
-"""Faces for programs written for other tool layers: the same core under their names and with their answers."""
+"""Compatibility layers: the same core with the names and results of other tool libraries."""

@@ -1,14 +1,14 @@
-"""AgentScope's `Toolkit`, kept by toolcrib.
+"""The `Toolkit` of AgentScope 1.x.
 
 Either change the import,
 
     from toolcrib.compat.agentscope import Toolkit, ToolResponse
 
-or put the class in AgentScope's place before its agents are imported,
+or replace AgentScope's class before its agents are imported,
 
     sys.modules["agentscope.tool"].Toolkit = toolcrib.compat.agentscope.Toolkit
 
-What `agentscope.tool` exports and toolcrib does not have is handed through from there.
+All other names of `agentscope.tool` can be imported from here too.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ else:
         from agentscope.module import StateModule
         from agentscope.tool import Toolkit as Original
     except ImportError:
-        # Without AgentScope there is no agent whose state would hold the toolkit's, and only our own words.
+        # Without AgentScope there are no sessions, and toolcrib's own default texts apply.
         StateModule = Original = object
 
 __all__ = ["AgentSkill", "RegisteredToolFunction", "ToolGroup", "ToolResponse", "Toolkit"]
 
 
 class Toolkit(toolcrib.Toolkit, StateModule):
-    """Behave as AgentScope's `Toolkit` where the two differ.
+    """A toolkit that behaves as the one of AgentScope 1.x.
 
-    Arguments are passed on unchecked, a function's error is a response and a generator's is raised, synchronous tools
-    run on the event loop, and an extended model that does not fit its tool is noticed when the schemas are read. What a
-    model reads about skills and about the meta tool is in the words of the AgentScope that is installed.
+    Arguments are not validated, exceptions of functions become responses and those of generators propagate, synchronous
+    tools run on the event loop, and a conflicting extended model raises when the schemas are read. The texts about
+    skills and the meta tool are those of the installed AgentScope.
 
     Args:
-        agent_skill_instruction: What the model is told before the skills.
-        agent_skill_template: How it is told of one skill, with `{name}`, `{description}` and `{dir}`.
+        agent_skill_instruction: The introduction of the skills in the prompt.
+        agent_skill_template: The text for each skill, with `{name}`, `{description}` and `{dir}`.
     """
 
     def __init__(self, agent_skill_instruction: str | None = None, agent_skill_template: str | None = None) -> None:
@@ -57,7 +57,7 @@ class Toolkit(toolcrib.Toolkit, StateModule):
         )
         self._defer_conflicts()
 
-    def reset_equipped_tools(self, **kwargs: bool) -> ToolResponse:  # noqa: D102 what it says is set below
+    def reset_equipped_tools(self, **kwargs: bool) -> ToolResponse:  # noqa: D102 its docstring is set below
         return super().reset_equipped_tools(**kwargs)
 
     reset_equipped_tools.__doc__ = getattr(
@@ -66,7 +66,7 @@ class Toolkit(toolcrib.Toolkit, StateModule):
 
 
 def __getattr__(name: str) -> Any:
-    """Hand through what only AgentScope has."""
+    """Return a name that only AgentScope has."""
     if not name.startswith("_"):
         try:
             return getattr(import_module("agentscope.tool"), name)

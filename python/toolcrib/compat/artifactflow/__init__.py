@@ -4,9 +4,8 @@ Change the imports, each from the package or from the module of the same name as
 
     from toolcrib.compat.artifactflow import BaseTool, ToolParameter, ToolPermission, ToolResult
 
-A `BaseTool` may also be registered in a `toolcrib.Toolkit`, where it is a tool like any other: its parameters become
-the schema, `ToolPermission.CONFIRM` the permission `"confirm"`, and a failed `ToolResult` a response with the code
-`"failed"`.
+A `BaseTool` can also be registered in a `toolcrib.Toolkit`: its parameters become the schema, `ToolPermission.CONFIRM`
+becomes the permission `"confirm"`, and a failed `ToolResult` becomes a response with the code `"failed"`.
 """
 
 from toolcrib.compat.artifactflow.base import BaseTool, ToolParameter, ToolPermission, ToolResult

@@ -1,7 +1,7 @@
 """Tool groups, roles and modules with camelCase names and `{ok, error}` results.
 
-Every camelCase method has a snake_case twin. What there is to decide is decided by toolcrib's core, so that what a role
-shows is what it allows; where that differs from the manager that had this interface first, the documentation says so.
+Every camelCase method has a snake_case alias. toolcrib's core makes all decisions, so that a role allows exactly what
+it shows; the documentation lists the differences from the original `ToolGroupManager`.
 """
 
 from toolcrib.compat.groups.manager import BUILTIN_TOOL_GROUPS, Outcome, ToolGroupManager

@@ -1,4 +1,4 @@
-"""`ToolGroupManager`: which tool definitions each group holds."""
+"""`ToolGroupManager`: groups of tool definitions."""
 
 from __future__ import annotations
 
@@ -36,28 +36,28 @@ BUILTIN_TOOL_GROUPS: dict[str, tuple[str, tuple[str, ...]]] = {
 
 
 class Outcome(dict[str, Any]):
-    """What a change came to: `{"ok": True}`, or `{"ok": False, "error": code}`.
+    """The result of a change: `{"ok": True}`, or `{"ok": False, "error": code}`.
 
     Attributes:
-        warning: What is worth knowing although it went well: `duplicate_group_id` if a group was replaced.
+        warning: The warning of a successful change: `duplicate_group_id` if a group was replaced.
     """
 
     warning: str | None = None
 
 
 class ToolGroupManager:
-    """Keeps groups of tool definitions.
+    """A registry of groups of tool definitions.
 
-    A tool may be in several groups, so that what `getToolDefinitions` shows and what `isToolInGroups` allows are the
-    same, and no group can take a tool away from another. `getToolGroup` tells the latest one.
+    A tool may be in several groups, so that `getToolDefinitions` and `isToolInGroups` always agree, and no group can
+    take a tool from another. `getToolGroup` returns the latest group.
 
     Args:
-        registerBuiltins: Whether to begin with the seven reserved groups; their tools are placeholders until
+        registerBuiltins: If true, start with the seven reserved groups; their tools are placeholders until
             `updateGroupTools` defines them.
     """
 
     def __init__(self, *, registerBuiltins: bool = True) -> None:
-        """Begin with the builtin groups, or with none."""
+        """Start with the builtin groups, or with none."""
         self._roster = _ToolRoster()
         if registerBuiltins:
             for id, (description, names) in BUILTIN_TOOL_GROUPS.items():
@@ -68,8 +68,8 @@ class ToolGroupManager:
 
         Args:
             groupId: The id.
-            groupDef: `{"description": ..., "tools": [...]}`; entries that are no named functions are left out.
-            isReserved: Whether nobody may register or unregister the id from now on.
+            groupDef: `{"description": ..., "tools": [...]}`; entries other than named functions are left out.
+            isReserved: If true, the id can no longer be registered or unregistered.
         """
         if not isinstance(groupId, str):
             return Outcome(ok=False, error=InvalidGroupError.code)
@@ -81,47 +81,47 @@ class ToolGroupManager:
         return outcome
 
     def unregisterGroup(self, groupId: str) -> Outcome:
-        """Take a group out; its tools stay in the other groups that hold them."""
+        """Remove a group; its tools stay in their other groups."""
         return _outcome(lambda: self._roster.unregister(groupId))
 
     def updateGroupTools(self, groupId: str, tools: Any) -> Outcome:
-        """Give a group, reserved or not, other tools."""
+        """Replace the tools of a group, reserved or not."""
         return _outcome(lambda: self._roster.update(groupId, tools))
 
     def getToolDefinitions(self, groupIds: Iterable[str]) -> list[dict[str, Any]]:
-        """Give the definitions of these groups, each name once, as the first of them defines it."""
+        """Return the definitions of these groups; the first definition of a name wins."""
         ids = list(groupIds)
         for unknown in [id for id in ids if not self.hasGroup(id)]:
             log.warning("there is no tool group '%s'", unknown)
         return self._roster.definitions(ids)
 
     def listGroups(self) -> list[dict[str, Any]]:
-        """Describe every group, in the order they were registered."""
+        """Describe every group, in the order of registration."""
         return [_described(group) for group in self._roster.list()]
 
     def getGroup(self, groupId: str) -> dict[str, Any] | None:
-        """Describe a group, or give `None`."""
+        """Describe a group, or return `None`."""
         group = self._roster.get(groupId)
         return _described(group) if group else None
 
     def getToolGroup(self, toolName: str) -> str | None:
-        """Give the group that was the latest to take a tool in, of those that hold it."""
+        """Return the group that a tool joined last."""
         return self._roster.holder(toolName)
 
     def isToolInGroups(self, toolName: str, groupIds: Iterable[str]) -> bool:
-        """Tell whether one of these groups holds a tool."""
+        """Return true if one of these groups contains the tool."""
         return self._roster.is_in(toolName, list(groupIds))
 
     def getAllGroupIds(self) -> list[str]:
-        """Give the ids of all groups, in the order they were registered."""
+        """Return the ids of all groups, in the order of registration."""
         return self._roster.ids()
 
     def hasGroup(self, groupId: str) -> bool:
-        """Tell whether there is a group of this id."""
+        """Return true if a group has this id."""
         return groupId in self._roster
 
     def isReservedGroup(self, groupId: str) -> bool:
-        """Tell whether nobody may register or unregister this id."""
+        """Return true if the id is reserved."""
         return self._roster.is_reserved(groupId)
 
     def getGroupCount(self) -> int:
@@ -129,7 +129,7 @@ class ToolGroupManager:
         return len(self._roster)
 
     def getAllToolNames(self) -> list[str]:
-        """Give the names of all tools, each once."""
+        """Return the names of all tools, each once."""
         return self._roster.tool_names()
 
     register_group = registerGroup
@@ -152,7 +152,7 @@ def _placeholder(name: str) -> dict[str, Any]:
 
 
 def name_of(definition: Any) -> str | None:
-    """Give the name of the function that an entry defines, if it does."""
+    """Return the name of the function that an entry defines, or `None`."""
     function = definition.get("function") if isinstance(definition, Mapping) else None
     name = function.get("name") if isinstance(function, Mapping) else None
     return name if isinstance(name, str) and name else None

@@ -19,34 +19,34 @@ class ModuleLoader:
     """Loads modules, registers their groups, and runs their tools.
 
     A module has a `name` and the functions `getToolDefinitions()`, `executeToolCall(ctx, toolName, args)`,
-    `init(runtime, config)` and `shutdown()`, each of which may be asynchronous but the first; `toolGroupId` and
+    `init(runtime, config)` and `shutdown()`; all but the first may be asynchronous. `toolGroupId` and
     `toolGroupDescription` describe its group.
 
     Args:
-        toolGroupManager: Where the groups are registered.
+        toolGroupManager: The registry of the groups.
     """
 
     def __init__(self, toolGroupManager: ToolGroupManager) -> None:
-        """Load nothing yet."""
+        """Start without modules."""
         self._manager = toolGroupManager
-        # By group, so that a role runs the tool of the group that shows it, whoever else has a tool of that name.
+        # By group: a role runs the tool of the group that shows it, even if another group has a tool of that name.
         self._by_group: dict[str, Any] = {}
         functions = ("getToolDefinitions", "executeToolCall", "init", "shutdown")
         self._loader = Loader(functions, self._install, self._remove)
 
     async def loadModules(self, modules: Iterable[Any] | Mapping[str, Any], runtime: Any = None) -> dict[str, Any]:
-        """Load modules one after the other; one that fails never stops the others.
+        """Load modules one after the other; a module that fails does not stop the others.
 
         Args:
-            modules: The modules: objects, or names to import; a mapping gives each name its configuration.
-            runtime: What `init` is called with, beside the configuration.
+            modules: The modules: objects, or import paths; a mapping gives each path its configuration.
+            runtime: The first argument of `init`; the second is the configuration.
         """
         report = await self._loader.load(modules, runtime)
         errors = [{"module": failure.module, "error": failure.error} for failure in report.errors]
         return {"loaded": report.loaded, "errors": errors}
 
     async def executeToolCall(self, ctx: Any, toolName: str, args: Any) -> Any:
-        """Run a tool of a module; of several modules that have one of this name, that of the latest."""
+        """Run a tool of a module; if several modules have a tool of this name, that of the latest one."""
         module = self.moduleOf(self._manager.getToolGroup(toolName))
         if module is None:
             return _error("unknown_module_tool", toolName, f"no module has a tool {toolName}")
@@ -63,7 +63,7 @@ class ModuleLoader:
             return _error("module_tool_error", toolName, str(error) or type(error).__name__)
 
     def moduleOf(self, groupId: str | None) -> Any:
-        """Give the module that brought a group, or `None`."""
+        """Return the module of a group, or `None`."""
         return None if groupId is None else self._by_group.get(groupId)
 
     async def shutdown(self) -> dict[str, Any]:
@@ -81,7 +81,7 @@ class ModuleLoader:
             if holder := self._manager.getToolGroup(name):
                 log.warning("the tool '%s' of group '%s' is in group '%s' too", name, group, holder)
         if self._manager.hasGroup(group):
-            # Replacing it would take the tools of somebody else out of sight.
+            # Replacing it would hide the tools of another module.
             log.warning("the module '%s' has no group: there is a tool group '%s' already", module.name, group)
             return
         description = getattr(module, "toolGroupDescription", None) or ""

@@ -1,4 +1,4 @@
-"""`Org`: the roles of an organisation, and which agent has which."""
+"""`Org`: the roles of an organisation and of its agents."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ __all__ = ["Org"]
 
 
 class Org:
-    """Keeps roles by id and name, and the roles of agents.
+    """A registry of roles by id and name, and of the roles of agents.
 
-    The role of the agent `root` is fixed and not kept here.
+    The role of the agent `root` is fixed and not stored here.
     """
 
     def __init__(self) -> None:
-        """Begin without roles and agents."""
+        """Start without roles and agents."""
         self._roles = Roles()
         self._agents: dict[Any, dict[str, Any]] = {}
 
     def createRole(self, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """Add a role and give its record; if there is one of that name, give it as it is.
+        """Add a role and return its record; if a role of that name exists, return it unchanged.
 
-        A name that is none, or that of the root role, gives `{"error": code}`.
+        An invalid name, or that of the root role, gives `{"error": code}`.
 
         Args:
-            fields: `name`, and perhaps `rolePrompt`, `createdBy`, `llmServiceId` and `toolGroups`; the last is a list
-                of ids, which may be empty, and means the default if it is anything else.
+            fields: `name`, and optionally `rolePrompt`, `createdBy`, `llmServiceId` and `toolGroups`. The last is a
+                list of ids, which may be empty; any other value means the default.
         """
         name = fields.get("name")
         if not isinstance(name, str):
@@ -44,24 +44,24 @@ class Org:
         return _record(self._role(name))
 
     def getRole(self, roleId: Any) -> dict[str, Any] | None:
-        """Give the record of a role, or `None`."""
+        """Return the record of a role, or `None`."""
         if roleId is None:
             return None
         return next((role for role in self.listRoles() if role.get("id") == roleId), None)
 
     def findRoleByName(self, name: str) -> dict[str, Any] | None:
-        """Give the record of the role of this name, or `None`."""
+        """Return the record of the role with this name, or `None`."""
         role = self._roles.get(name)
         return _record(role) if role else None
 
     def listRoles(self) -> list[dict[str, Any]]:
-        """Give the records of all roles, in the order they were created."""
+        """Return the records of all roles, in the order of creation."""
         return [_record(self._role(name)) for name in self._roles]
 
     def updateRole(self, roleId: Any, fields: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Change a role's `rolePrompt` or `toolGroups`, and give its record; `None` if there is no such role.
+        """Change a role's `rolePrompt` or `toolGroups`, and return its record; `None` if the role is unknown.
 
-        An empty list of groups means none, as it does in `createRole`: clearing a list never opens everything.
+        An empty list means no groups, as in `createRole`, so that clearing a list never allows all groups.
         """
         record = self.getRole(roleId)
         if record is None:
@@ -72,7 +72,7 @@ class Org:
         return _record(self._roles.update(name, prompt=fields.get("rolePrompt")))
 
     def deleteRole(self, roleId: Any) -> bool:
-        """Take a role away, and tell whether it was there: agents that have it see nothing from now on."""
+        """Remove a role, whose agents then see nothing; return true if it existed."""
         record = self.getRole(roleId)
         if record is None:
             return False
@@ -80,23 +80,23 @@ class Org:
         return True
 
     def createAgent(self, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """Say which role an agent has: `{"id": ..., "roleId": ...}`."""
+        """Set the role of an agent: `{"id": ..., "roleId": ...}`."""
         self._agents[fields["id"]] = dict(fields)
         return dict(fields)
 
     def getAgent(self, agentId: Any) -> dict[str, Any] | None:
-        """Give the record of an agent, or `None`."""
+        """Return the record of an agent, or `None`."""
         agent = self._agents.get(agentId)
         return dict(agent) if agent else None
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Keep the roles in a JSON file, which is replaced in one step."""
+        """Save the roles in a JSON file, which is replaced atomically."""
         self._roles.save(path)
 
     def load(self, path: str | PathLike[str]) -> dict[str, Any]:
-        """Read the roles of a file, those of its records that are whole, and tell what is wrong with the others.
+        """Load the valid records of a file, and return the problems of the others.
 
-        A file that is missing or no file of roles changes nothing: `{"loaded": False, "errors": [...]}`.
+        A missing or invalid file changes nothing: `{"loaded": False, "errors": [...]}`.
         """
         try:
             problems = self._roles.load(path, strict=False)

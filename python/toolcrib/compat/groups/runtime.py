@@ -1,4 +1,4 @@
-"""`Runtime`: what an agent sees of the tools, and what it may run."""
+"""`Runtime`: the tools that each agent sees and may run."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ ROOT = "root"
 class Runtime:
     """Shows agents the tools of their roles, and runs those and no others.
 
-    Sight equals permission: both ask the same question, and an agent or a role that is not known is shown nothing and
-    may run nothing. The runtime that had this interface first let those run everything.
+    An agent may run exactly the tools that it sees. An unknown agent or role sees and runs nothing; in the original
+    runtime it could run every tool.
 
     Args:
-        toolGroupManager: The groups; a manager with the builtin ones if there is none.
+        toolGroupManager: The groups; by default a manager with the builtin groups.
         org: The roles and the agents.
-        executor: Runs the tools that no module has: a toolkit, or a function of context, name and arguments.
+        executor: Runs the tools that belong to no module: a toolkit, or a function of context, name and arguments.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class Runtime:
         org: Org | None = None,
         executor: Executor | None = None,
     ) -> None:
-        """Bring groups, roles and modules together."""
+        """Connect groups, roles and modules."""
         self.toolGroupManager = toolGroupManager or ToolGroupManager()
         self.org = org or Org()
         self.moduleLoader = ModuleLoader(self.toolGroupManager)
@@ -51,14 +51,14 @@ class Runtime:
         return await self.moduleLoader.shutdown()
 
     def getToolDefinitionsForAgent(self, agentId: str) -> list[dict[str, Any]]:
-        """Give the definitions of the tools that an agent may call."""
+        """Return the definitions of the tools that an agent may call."""
         return self.toolGroupManager.getToolDefinitions(self._groups_of({"id": agentId}))
 
     async def executeToolCall(self, ctx: Any, toolName: str, args: Any = None) -> Any:
         """Run a tool for the agent of a context, if the agent's role shows it.
 
         Args:
-            ctx: `{"agent": {"id": ...}}`; the role is the one that the organisation knows of the agent.
+            ctx: `{"agent": {"id": ...}}`; the role is looked up in the organisation.
             toolName: The tool.
             args: Its arguments.
         """
@@ -68,7 +68,7 @@ class Runtime:
         if group is None:
             code = "tool_not_available" if manager.getToolGroup(toolName) else "unknown_tool"
             return _error(code, toolName, f"工具 {toolName} 对此岗位不可用")
-        # The group that shows the tool says who runs it: a namesake in another group is somebody else's.
+        # The module of the group that shows the tool runs it; another group may have a tool of the same name.
         if (module := self.moduleLoader.moduleOf(group)) is not None:
             return await self.moduleLoader.run(module, ctx, toolName, args)
         if self._executor is None:
@@ -79,7 +79,7 @@ class Runtime:
         return await result if inspect.isawaitable(result) else result
 
     def setRoleToolGroups(self, roleId: str, toolGroups: Any) -> Outcome:
-        """Choose the groups of a role; an empty list means the default, as clearing a form does."""
+        """Set the groups of a role; an empty list means the default, as for a cleared form."""
         if roleId in (ROOT, "user"):
             return Outcome(ok=False, error="cannot_modify_system_role")
         if self.org.getRole(roleId) is None:
@@ -120,7 +120,7 @@ def _error(code: str, tool: str, message: str) -> dict[str, Any]:
 
 
 async def _through(toolkit: Toolkit, agent: Mapping[str, Any], name: str, args: Any) -> Any:
-    """Call a tool of a toolkit on behalf of an agent, and give what it returned or the error it came to."""
+    """Call a tool of a toolkit on behalf of an agent, and return its value or its error."""
     if not isinstance(args, Mapping | None):
         return _error("invalid_arguments", name, f"arguments are an object, not {type(args).__name__}")
     response = await toolkit.view(caller=str(agent.get("id"))).call(name, **(args or {}))
