@@ -162,8 +162,8 @@ BAD_TOOLS: list[tuple[Any, str]] = [
     (3, "its tools must be a list, not int"),
     (["look", 3], "tool 1 is neither a name nor callable but int"),
     ([None], "tool 0 is neither a name nor callable but NoneType"),
-    (["look", "missing"], "there is no tool `missing`"),
-    (["lооk"], "there is no tool `lооk`"),
+    (["look", "missing"], "unknown tool `missing`"),
+    (["lооk"], "unknown tool `lооk`"),
 ]
 
 

@@ -27,7 +27,7 @@ ROUNDS = 15
         ("exit silently", "SystemExit"),
         ("abandon", "Abandon: left"),
         ("generator exit", "GeneratorExit"),
-        ("result", "cannot be read"),
+        ("result", "cannot unpickle"),
         ("error", "made elsewhere"),
         ("killed", "SIGKILL"),
         ("crashed", "SIGSEGV"),

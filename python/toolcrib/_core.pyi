@@ -1339,7 +1339,7 @@ class ToolResponse:
         """
 
     def to_xml(self, call: ToolCall | Mapping[str, Any] | object | None = None, *, name: str | None = None) -> str:
-        """Give the element `tool_result` for a model that writes its calls in XML; see `format_tool_result`.
+        """Write the element `tool_result` for a model that writes its calls in XML; see `format_tool_result`.
 
         Args:
             call: The call that this response answers, in any form.

@@ -215,7 +215,7 @@ impl State {
 }
 
 /// The outcome of an exception that came out of the tool in a phase.
-fn end_or_error<'py>(py: Python<'py>, phase: Phase, error: PyErr) -> Given<'py> {
+fn end_or_error(py: Python<'_>, phase: Phase, error: PyErr) -> Given<'_> {
     if phase == Phase::AsyncGenerator { super::run::end_or_error(py, error) } else { Given::Error(error.into()) }
 }
 

@@ -143,21 +143,17 @@ impl State {
     /// case, because it introduces the generator to the event loop, which finalises it if it is abandoned.
     fn resume_public<'py>(&self, inner: &Bound<'py, PyAny>, value: &Bound<'py, PyAny>) -> Given<'py> {
         let py = inner.py();
-        let sent = match self.awaited.get(py) {
-            Some(awaited) => send(&awaited, value),
-            None => {
-                let awaitable = if value.is_none() {
-                    drive::anext(inner)
-                } else {
-                    inner.call_method1(intern!(py, "asend"), (value,))
-                };
-                match awaitable.and_then(await_iter) {
-                    Ok(iterator) => {
-                        self.awaited.set(iterator.clone());
-                        send(&iterator, PyNone::get(py).as_any())
-                    }
-                    Err(error) => return end_or_error(py, error),
+        let sent = if let Some(awaited) = self.awaited.get(py) {
+            send(&awaited, value)
+        } else {
+            let awaitable =
+                if value.is_none() { drive::anext(inner) } else { inner.call_method1(intern!(py, "asend"), (value,)) };
+            match awaitable.and_then(await_iter) {
+                Ok(iterator) => {
+                    self.awaited.set(iterator.clone());
+                    send(&iterator, PyNone::get(py).as_any())
                 }
+                Err(error) => return end_or_error(py, error),
             }
         };
         match sent {
@@ -295,7 +291,7 @@ pub(super) fn runnable(result: Bound<'_, PyAny>) -> Result<Runnable<'_>, Bound<'
 }
 
 /// An exception out of an async generator, among which one is its end.
-pub(super) fn end_or_error<'py>(py: Python<'py>, error: PyErr) -> Given<'py> {
+pub(super) fn end_or_error(py: Python<'_>, error: PyErr) -> Given<'_> {
     if error.is_instance_of::<PyStopAsyncIteration>(py) { Given::End } else { Given::error(error) }
 }
 

@@ -181,12 +181,15 @@ pub(crate) struct State {
     pub(super) cold: OnceCell<Box<Cold>>,
 }
 
+/// Arguments that are bound to the parameters of a function: by position and by keyword.
+type BoundArguments = (Py<PyTuple>, Option<Py<PyDict>>);
+
 /// State that most calls never use, allocated on first use.
 pub(super) struct Cold {
     /// The handler that the call begins at.
     pub(super) handler: Slot,
     /// The bound arguments of a call that was admitted before it began.
-    pub(super) bound: RefCell<Option<(Py<PyTuple>, Option<Py<PyDict>>)>>,
+    pub(super) bound: RefCell<Option<BoundArguments>>,
     /// The work in a worker thread.
     pub(super) job: OnceCell<Job>,
     /// The exception that `athrow` was given.

@@ -155,6 +155,7 @@ impl<T: ToolFacts, H: Host> PermissionStage<'_, T, H> {
     }
 
     /// Ends a call whose arguments cannot be decided about.
+    #[must_use]
     pub fn refuse(&self, unfit: Unfit) -> Reply {
         match unfit {
             Unfit::Refused(reply) => reply,
@@ -167,6 +168,7 @@ impl<T: ToolFacts, H: Host> PermissionStage<'_, T, H> {
     }
 
     /// Ends a call that a rule denies; the arguments are for the audit only.
+    #[must_use]
     pub fn deny(&self, verdict: &Verdict, arguments: &Value) -> Reply {
         let reason = match &verdict.cause {
             Cause::Rule(rule) => rule.reason().unwrap_or_default().to_owned(),

@@ -32,7 +32,7 @@ fn what_stands_in_code_or_quotes_never_runs() {
         format!("`run\n{call}\nnow`"),
         format!("The page says ` run\n{call}\nnow `"),
         format!("`` a\n` {call}\n``"),
-        format!("`run\n<tool_call>\n<name>t</name>\n\n</tool_call>\nnow`"),
+        "`run\n<tool_call>\n<name>t</name>\n\n</tool_call>\nnow`".to_owned(),
         format!("```\nx\n    ```\n{call}\n```"),
         format!("```\nx\n \t```\n{call}\n```"),
         format!("- ```\n  x\n      ```\n{call}\n  ```"),

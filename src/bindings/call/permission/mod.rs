@@ -92,7 +92,7 @@ impl State {
         let Preview::Deny(verdict) = tool.get().permissions.get().preview(&view, caller.as_deref()) else {
             return Ok(());
         };
-        let shown = Peeked::arguments(py, self).map(|input| redacted(tool.get(), &input)).unwrap_or(Value::Null);
+        let shown = Peeked::arguments(py, self).map_or(Value::Null, |input| redacted(tool.get(), &input));
         Err(self.in_stage(py, &tool, &self.info(py), |stage| stage.deny(&verdict, &shown)).into())
     }
 
