@@ -234,7 +234,7 @@ async def tour() -> None:
     toolkit.register_middleware(logbook)
     screen = Screen()
 
-    screen.title("What the model is told:")
+    screen.title("The tools, as the model sees them:")
     for schema in toolkit.get_json_schemas():
         screen.line(f"  {describe(schema['function'])}")
 

@@ -13,16 +13,15 @@ TOUR = Path(__file__).parent.parent / "examples" / "tour.py"
 TASK = re.compile("[2-9A-HJ-NP-Za-km-z]{22}")
 
 EXPECTED = """
-What the model is told:
+The tools, as the model sees them:
   convert(value, unit): Convert a length to the other unit.
   price(part, pieces?): Look up what a part costs.
   stock(): Count the screws, shelf by shelf.
   order(part): Order a part from the supplier.
   glue(boards): Glue boards together and let the glue set.
-  view_task(task_id): Fetch the result of a task that runs in the background, if it is over; a result can be \
-fetched once.
-  wait_task(task_id, timeout?): Wait until a task that runs in the background is over, and fetch its result.
-  cancel_task(task_id): Cancel a task that runs in the background. Nothing is kept of it.
+  view_task(task_id): Fetch the result of a background task, if it has finished; a result can be fetched once.
+  wait_task(task_id, timeout?): Wait until a background task has finished, and fetch its result.
+  cancel_task(task_id): Cancel a background task. Its result is not kept.
   reset_equipped_tools(machines?): Choose the tool groups to work with from now on.
 
 model: I have 9 tools. First the plan: how long is 2 inch, and what do 8 screws cost?
