@@ -151,7 +151,9 @@ def test_one_without_parameters_is_incomplete(presets: dict[str, Any] | None) ->
 def test_one_without_properties_is_incomplete_only_if_there_are_presets_to_hide() -> None:
     toolkit, supplied = Toolkit(), schema(parameters={"type": "object"})
 
-    with pytest.raises(errors.IncompleteSchemaError, match=r"^invalid JSON schema of tool `search`: missing `properties`$"):
+    with pytest.raises(
+        errors.IncompleteSchemaError, match=r"^invalid JSON schema of tool `search`: missing `properties`$"
+    ):
         toolkit.register_tool_function(search, preset_kwargs={"api_key": "k"}, json_schema=supplied)
     toolkit.register_tool_function(search, json_schema=supplied)
 

@@ -23,7 +23,7 @@ from types import TracebackType
 from typing import Any, Literal, TypeAlias, final, overload
 
 from _typeshed import SupportsWrite
-from typing_extensions import disjoint_base
+from typing_extensions import Never, disjoint_base
 
 from toolcrib._provider import Dumped
 from toolcrib.blocks import AudioBlock, ImageBlock, TextBlock, ToolUseBlock, VideoBlock
@@ -726,10 +726,12 @@ class NativeTool:
     @property
     def is_streaming(self) -> bool:
         """True if it returns a stream of responses, false if it returns one."""
-    def __call__(self, /, **arguments: Any) -> Any:
+    __name__: str
+    def __call__(self, /, *args: Never, **arguments: Any) -> Any:
         """Call the tool without a toolkit: arguments are not checked, and no permission is needed.
 
         Args:
+            *args: Not accepted; pass every argument by keyword.
             **arguments: JSON values for the parameters of the schema.
 
         Returns:
