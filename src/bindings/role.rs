@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyIterator, PyList, PyString, PyType};
 use serde_json::{Map, Value};
@@ -11,6 +10,7 @@ use serde_json::{Map, Value};
 use super::json;
 use super::parameters::{Omittable, name_list, optional_name_list};
 use crate::Result;
+use crate::bytes::random_bytes;
 use crate::registry::{RecordStamp, Role, Roles, RolesFile};
 use crate::store::Disk;
 
@@ -109,9 +109,7 @@ fn now() -> String {
 
 /// A random id in the form of a UUID.
 fn random_id() -> PyResult<String> {
-    let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes).map_err(|error| PyOSError::new_err(format!("no random numbers available: {error}")))?;
-    let digits = (u128::from_be_bytes(bytes) & !(0xf << 76) & !(0x3 << 62)) | (0x4 << 76) | (0x2 << 62);
+    let digits = (u128::from_be_bytes(random_bytes()?) & !(0xf << 76) & !(0x3 << 62)) | (0x4 << 76) | (0x2 << 62);
     let text = format!("{digits:032x}");
     Ok([&text[..8], &text[8..12], &text[12..16], &text[16..20], &text[20..]].join("-"))
 }

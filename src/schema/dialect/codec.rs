@@ -24,7 +24,8 @@ pub(super) const ARGUMENTS: &str = "arguments";
 /// ```
 /// use std::sync::Arc;
 /// use serde_json::json;
-/// use toolcrib::schema::{Document, Node, dialect::Dialect};
+/// use toolcrib::provider::Dialect;
+/// use toolcrib::schema::{Document, Node};
 ///
 /// let labels = json!({"type": "object", "additionalProperties": {"type": "integer"}});
 /// let parameters = json!({"type": "object", "properties": {"labels": labels}, "required": ["labels"]});
