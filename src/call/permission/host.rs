@@ -71,7 +71,7 @@ pub trait Host {
     /// If there are none and none can be made.
     fn approvals(&self) -> Result<(Arc<Approvals>, Duration), Self::Error>;
 
-    /// Records a decision before it takes effect; see [`Permissions::set_audited`].
+    /// Records a decision before it takes effect; see [`set_audited`](super::Permissions::set_audited).
     ///
     /// # Errors
     ///

@@ -198,7 +198,7 @@ impl<T: ToolFacts, H: Host> PermissionStage<'_, T, H> {
     /// # Errors
     ///
     /// [`Error::InvalidAnswer`] for edited arguments that do not fit, while the call can still be answered otherwise; the
-    /// errors of [`Approvals::claim`].
+    /// errors of [`Approvals::claim`](crate::policy::Approvals::claim).
     pub fn claim(&self, resumption: &Resumption) -> Result<Option<Next>, H::Error> {
         let Resumption { pending, answer, .. } = resumption;
         let asked = self.host.complete(&pending.arguments)?;
