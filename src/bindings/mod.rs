@@ -6,7 +6,7 @@
 //! 2. [`toolkit`] keeps the tools; [`group`], [`role`] and [`view`] select some of them; [`dialect`] and `tell` describe them to
 //!    models;
 //! 3. [`tool_call`], [`text`], `artifactflow` and [`argument_reader`] read what a model sends;
-//! 4. [`call`] runs a tool: requests, arguments, [`policy`], middlewares, the stream. Synchronous functions run in [`worker`],
+//! 4. [`call`] runs a tool: requests, arguments, which [`typed`] converts, [`policy`], middlewares, the stream. Synchronous functions run in [`worker`],
 //!    Rust tools in [`native`], and [`background`] keeps calls that continue after their response;
 //! 5. [`response`] is a chunk of the result, made by [`into_response`]; [`events`] and [`trace`] report what happens.
 //!
@@ -44,6 +44,7 @@ mod tool;
 mod tool_call;
 mod toolkit;
 mod trace;
+mod typed;
 mod view;
 mod worker;
 

@@ -228,6 +228,18 @@ impl Type {
         })
     }
 
+    /// True if a JSON value of this type is what the annotation means, so that nothing has to be built from it.
+    #[must_use]
+    pub fn is_json_value(&self) -> bool {
+        match self {
+            Self::Any | Self::Null | Self::Boolean | Self::Integer | Self::Text => true,
+            Self::Array { items, kind: ArrayKind::List | ArrayKind::Sequence } => items.is_json_value(),
+            Self::Nullable(inner) | Self::Limited { inner, .. } | Self::Noted { inner, .. } => inner.is_json_value(),
+            Self::Union(members) => members.iter().all(Self::is_json_value),
+            _ => false,
+        }
+    }
+
     /// Adds annotations to this type, unless its schema is fixed.
     #[must_use]
     pub fn with_notes(self, notes: Entries) -> Self {

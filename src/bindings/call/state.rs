@@ -214,6 +214,9 @@ pub(super) struct Cold {
     pub(super) waiting: RefCell<Option<Box<Waiting>>>,
     /// The defaults that were made for the call, by name: a dict.
     pub(super) made_defaults: Slot,
+    /// The typed arguments that were built for a decision, with the JSON values that they were built from.
+    pub(super) built: Slot,
+    pub(super) built_from: RefCell<Option<serde_json::Value>>,
     /// The dialect that the request has to be translated from first.
     pub(super) dialect: Cell<Option<Dialect>>,
     /// The span and events of the call.
@@ -523,6 +526,8 @@ impl Default for Cold {
             info: RefCell::new(None),
             waiting: RefCell::new(None),
             made_defaults: Slot::empty(),
+            built: Slot::empty(),
+            built_from: RefCell::default(),
             dialect: Cell::new(None),
             span: RefCell::new(None),
             repaired: RefCell::default(),
@@ -552,6 +557,7 @@ impl Cold {
         self.thrown.clear(py);
         self.response.clear(py);
         self.made_defaults.clear(py);
+        self.built.clear(py);
         drop(self.bound.take());
         if let Some(next) = self.next.take(py)
             && let Ok(next) = next.cast::<NextHandler>()
@@ -569,8 +575,16 @@ impl Cold {
     }
 
     fn objects(&self, py: Python<'_>) -> impl Iterator<Item = *mut PyObject> + use<> {
-        let slots =
-            [&self.handler, &self.thrown, &self.sent, &self.response, &self.error, &self.next, &self.made_defaults];
+        let slots = [
+            &self.handler,
+            &self.thrown,
+            &self.sent,
+            &self.response,
+            &self.error,
+            &self.next,
+            &self.made_defaults,
+            &self.built,
+        ];
         let own = slots.map(Slot::visited);
         // The collector comes by while nothing runs here, so that nothing is borrowed.
         let bound = self.bound.try_borrow().ok();

@@ -16,9 +16,10 @@ use crate::bindings::dialect::DialectCache;
 use crate::bindings::json::{self, entries_of};
 use crate::bindings::native::PyNativeTool;
 use crate::bindings::policy::PyPermissions;
-use crate::bindings::schema::{DescribeOptions, describe};
+use crate::bindings::schema::{DescribeOptions, converters_of, describe};
 use crate::bindings::tool::{PyTool, effective_run_in};
-use crate::call::{ID_LETTERS, RunIn};
+use crate::bindings::typed::Converters;
+use crate::call::{ArgumentMode, ID_LETTERS, RunIn};
 use crate::policy::AllowCache;
 use crate::registry::{Memberships, NameConflict, check_name};
 use crate::schema::{Document, Entries, FunctionSchema, Node};
@@ -31,6 +32,8 @@ pub(crate) struct ToolDraft<'py> {
     options: ToolOptions<'py>,
     presets: Bound<'py, PyDict>,
     function: Entries,
+    /// The converters of typed arguments.
+    converters: Converters,
     is_supplied: bool,
     tags: Tags,
     traits: ToolTraits,
@@ -74,10 +77,10 @@ impl<'py> ToolDraft<'py> {
         let name = options.name.as_deref().unwrap_or(&callable.name);
         check_name(name)?;
         let is_supplied = supplied.is_some();
-        let mut function = match supplied {
+        let (mut function, converters) = match supplied {
             Some(mut function) => {
                 hide_presets(&mut function, name, &presets)?;
-                function
+                (function, converters_of(py, &callable.function, &callable.signature)?)
             }
             None => derive_function(py, &callable, name, &options, &presets)?,
         };
@@ -86,7 +89,7 @@ impl<'py> ToolDraft<'py> {
         }
         let (tags, traits) = std::mem::take(&mut options.given).parse(name)?;
         traits.check(name, &callable.signature, function.get("parameters").unwrap_or(&Node::Null))?;
-        Ok(Self { callable, options, presets, function, is_supplied, tags, traits, server })
+        Ok(Self { callable, options, presets, function, converters, is_supplied, tags, traits, server })
     }
 
     /// The requested name.
@@ -111,7 +114,7 @@ impl<'py> ToolDraft<'py> {
     ) -> PyResult<PyTool> {
         let (name, seat): (Arc<str>, Memberships) = (name.into(), seat.into());
         let is_renamed = self.options.name.is_some() || *name != *self.callable.name;
-        let Self { callable, options, presets, function, is_supplied, tags, traits, server } = self;
+        let Self { callable, options, presets, function, converters, is_supplied, tags, traits, server } = self;
         let schema = Arc::new(FunctionSchema::new(&function, &name));
         let meta = is_meta.then(Box::default);
         let mut parameters = Cow::Borrowed(function.get("parameters").unwrap_or(&Node::Null));
@@ -128,6 +131,7 @@ impl<'py> ToolDraft<'py> {
             &parameters,
             &document,
             is_supplied,
+            if behaviour.arguments == ArgumentMode::Coerce { converters } else { Converters::default() },
             Handling {
                 arguments: behaviour.arguments,
                 repair: behaviour.repair,
@@ -209,7 +213,7 @@ fn derive_function(
     name: &str,
     options: &ToolOptions<'_>,
     presets: &Bound<'_, PyDict>,
-) -> PyResult<Entries> {
+) -> PyResult<(Entries, Converters)> {
     let hidden = |parameter: &str| !presets.is_empty() && presets.contains(parameter).unwrap_or(false);
     let described = describe(
         py,
@@ -230,7 +234,7 @@ fn derive_function(
     if let Some(description) = described.description {
         function.push("description", description.into());
     }
-    Ok(function)
+    Ok((function, described.converters))
 }
 
 /// A copy of the `function` part of a supplied schema.

@@ -15,7 +15,10 @@ use crate::bindings::call::Plan;
 use crate::bindings::imported::{FINISH, loaded_module};
 use crate::bindings::into_response::error_text;
 use crate::bindings::json::schema_from_python;
+use crate::bindings::schema::converters_of;
 use crate::bindings::tool::PyTool;
+use crate::bindings::typed::Converters;
+use crate::call::ArgumentMode;
 use crate::schema::extend::{added, extend, loosen};
 use crate::schema::{Document, FunctionSchema, Node};
 use crate::{Error, Result};
@@ -142,7 +145,12 @@ impl PyTool {
         }
         let document = Arc::new(Document::new(&parameters));
         let handling = self.plan.handling().clone();
-        Plan::new(py, &self.name, signature, self.presets(py), &parameters, &document, false, handling)
+        let converters = if handling.arguments == ArgumentMode::Coerce {
+            converters_of(py, self.registered().bind(py), signature)?
+        } else {
+            Converters::default()
+        };
+        Plan::new(py, &self.name, signature, self.presets(py), &parameters, &document, false, converters, handling)
     }
 
     /// The JSON Schema of the model by pydantic.

@@ -6,14 +6,15 @@ use pyo3::exceptions::PyValueError;
 use pyo3::ffi::PyObject;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyFloat, PyFunction, PyInt, PyList, PyString, PyType};
+use pyo3::types::{PyBool, PyDict, PyFloat, PyFunction, PyInt, PyList, PyString, PyTuple, PyType};
 
 use super::forward_refs::{self, Scope};
 use super::pydantic;
 use super::typing::{TypingObjects, arguments_of, form_name, may_name_a_class, origin_of, read_literal};
-use crate::bindings::json::MAX_DEPTH;
+use crate::bindings::imported::import_module;
+use crate::bindings::json::{MAX_DEPTH, schema_from_python};
 use crate::schema::StdlibType;
-use crate::schema::{ArrayKind, Definitions, Refusal, Type};
+use crate::schema::{ArrayKind, Definitions, Entries, Node, Refusal, Type, remove_titles};
 
 /// The reason why an annotation was not read.
 pub(super) enum ReadError {
@@ -145,6 +146,9 @@ impl<'py> AnnotationReader<'py> {
         if has_pydantic_hooks(class.as_any())? {
             return self.read_with_pydantic(class.as_any());
         }
+        if is_msgspec_struct(class)? {
+            return self.read_with_msgspec(class.as_any());
+        }
         match self.read_record(class.as_any(), class, &[])? {
             Some(record) => Ok(record),
             None => Ok(unsupported_type(class.as_any(), "it is a class of your own")),
@@ -166,6 +170,9 @@ impl<'py> AnnotationReader<'py> {
         }
         if has_pydantic_hooks(class.as_any())? {
             return self.read_with_pydantic(alias);
+        }
+        if is_msgspec_struct(class)? {
+            return self.read_with_msgspec(alias);
         }
         // The arguments become a part of its name.
         if is_too_large(alias) {
@@ -301,6 +308,33 @@ impl<'py> AnnotationReader<'py> {
     }
 }
 
+impl<'py> AnnotationReader<'py> {
+    /// Reads a struct, which msgspec describes.
+    fn read_with_msgspec(&self, annotation: &Bound<'py, PyAny>) -> ReadResult<Type> {
+        let py = self.py;
+        let options = PyDict::new(py);
+        options.set_item("ref_template", "#/$defs/{name}")?;
+        let json = import_module(py, "msgspec.json")?;
+        let described = json.call_method(intern!(py, "schema_components"), ((annotation,),), Some(&options));
+        let described = match described {
+            Ok(described) => described.cast_into::<PyTuple>()?,
+            Err(error) => return Ok(invalid_type(annotation, first_line(&error.value(py).to_string()))),
+        };
+        let schema = described.get_item(0)?.get_item(0)?;
+        let part = |part: &Bound<'py, PyAny>| -> PyResult<Entries> {
+            let mut node = schema_from_python(part)?;
+            remove_titles(&mut node);
+            Ok(if let Node::Object(entries) = node { entries } else { Entries::new() })
+        };
+        Ok(Type::Raw { schema: part(&schema)?, definitions: part(&described.get_item(1)?)? })
+    }
+}
+
+/// True for a class of msgspec with fields.
+fn is_msgspec_struct(class: &Bound<'_, PyType>) -> PyResult<bool> {
+    class.hasattr(intern!(class.py(), "__struct_config__"))
+}
+
 /// The types of the most common classes, compared by identity.
 fn builtin_type(class: &Bound<'_, PyType>) -> Option<Type> {
     let py = class.py();
@@ -338,7 +372,7 @@ fn stdlib_type(class: &Bound<'_, PyType>) -> PyResult<Option<StdlibType>> {
 }
 
 /// True if an object has one of the hooks by which a type describes itself to pydantic.
-fn has_pydantic_hooks(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+pub(super) fn has_pydantic_hooks(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     let py = object.py();
     Ok(object.hasattr(intern!(py, "__get_pydantic_core_schema__"))?
         || object.hasattr(intern!(py, "__pydantic_core_schema__"))?

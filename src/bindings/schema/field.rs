@@ -234,6 +234,16 @@ impl<'py> Metadata<'py> {
         self.edits.is_empty() && self.notes.is_empty() && !self.titled && matches!(self.default, FieldDefault::Missing)
     }
 
+    /// True if it has a check that the schema does not show.
+    pub(super) fn has_hidden_check(&self) -> bool {
+        self.edits.iter().any(|edit| matches!(edit, TypeEdit::Check))
+    }
+
+    /// True if it has no limits.
+    pub(super) fn is_unlimited(&self) -> bool {
+        self.edits.is_empty()
+    }
+
     /// True if it has a title or a default, which only fields can have.
     pub(super) fn is_for_a_field(&self) -> bool {
         self.titled || !matches!(self.default, FieldDefault::Missing)

@@ -5,9 +5,11 @@
 //! - `typing` handles aliases, special forms and type variables, `records` classes with fields and enumerations;
 //! - `field` joins the type of a parameter or field with its default and the metadata in `Annotated[…]` and `Field(…)`;
 //! - `forward_refs` resolves string annotations, `value` converts defaults and literals to JSON;
+//! - `converter` reads annotations once more, as the converters that build typed arguments;
 //! - `pydantic` lets pydantic describe the types that only it knows.
 
 mod annotation;
+mod converter;
 mod field;
 mod forward_refs;
 mod pydantic;
@@ -22,9 +24,11 @@ use pyo3::types::{PyDict, PyList, PyString, PyType};
 pub(crate) use self::value::value_to_json;
 
 use self::annotation::{AnnotationReader, PydanticMode, ReadError, ReadResult};
+use self::converter::ConverterReader;
 use self::field::is_field_info;
 use self::typing::TypingObjects;
 use crate::bindings::registration::{ParameterKind, Signature};
+use crate::bindings::typed::{Converter, Converters, ItemsClass, JsonShape, MapClass};
 use crate::schema::build::{Parameter, build};
 use crate::schema::docstring::{self, Docstring};
 use crate::schema::{ArrayKind, Entries, Field, Node, Presence, Refusal, Type};
@@ -44,6 +48,8 @@ pub(crate) struct Description {
     /// `{"$defs"?, "properties", "required"?, "type": "object"}`
     pub(crate) parameters: Node,
     pub(crate) description: Option<String>,
+    /// The converters of the parameters that are more than JSON values.
+    pub(crate) converters: Converters,
 }
 
 /// A parameter that may go into the schema.
@@ -92,14 +98,60 @@ pub(crate) fn describe(
 ) -> PyResult<Description> {
     let docstring = docstring_of(callable)?;
     let shown = shown(py, signature, wanted, docstring.as_ref())?;
-    let parameters = match read(callable, &shown, PydanticMode::WholeSignature) {
-        Ok((parameters, definitions)) => build(parameters, &definitions)
-            .map_err(|(index, refusal)| unsupported_error(wanted.tool, shown[index].name, refusal))?,
-        Err(ReadError::NeedsPydantic) => pydantic::describe(callable, &shown, wanted.tool)?,
+    let (parameters, converters) = match read(callable, &shown, PydanticMode::WholeSignature) {
+        Ok((parameters, definitions)) => {
+            let is_typed = |index: &usize| !parameters[*index].field.accepts.is_json_value();
+            let typed: Vec<usize> = (0..shown.len()).filter(is_typed).collect();
+            let built = build(parameters, &definitions)
+                .map_err(|(index, refusal)| unsupported_error(wanted.tool, shown[index].name, refusal))?;
+            (built, read_converters(callable, typed.into_iter().map(|index| &shown[index])))
+        }
+        Err(ReadError::NeedsPydantic) => {
+            (pydantic::describe(callable, &shown, wanted.tool)?, read_converters(callable, shown.iter()))
+        }
         Err(ReadError::Python(error)) => return Err(error),
     };
     let description = docstring.and_then(|docstring| docstring.description(wanted.include_long_description));
-    Ok(Description { parameters: Node::Object(parameters), description })
+    Ok(Description { parameters: Node::Object(parameters), description, converters })
+}
+
+/// The converters of a callable whose schema is supplied.
+pub(crate) fn converters_of(
+    py: Python<'_>,
+    callable: &Bound<'_, PyAny>,
+    signature: &Signature,
+) -> PyResult<Converters> {
+    let wanted = DescribeOptions {
+        tool: "",
+        include_long_description: false,
+        include_var_positional: true,
+        include_var_keyword: true,
+        hidden: &|_| false,
+    };
+    Ok(read_converters(callable, shown(py, signature, &wanted, None)?.iter()))
+}
+
+fn read_converters<'a, 'py: 'a>(
+    callable: &Bound<'py, PyAny>,
+    shown: impl Iterator<Item = &'a ShownParameter<'a, 'py>>,
+) -> Converters {
+    let mut shown = shown.filter(|each| !each.hidden).peekable();
+    if shown.peek().is_none() {
+        return Converters::default();
+    }
+    let mut reader = ConverterReader::new(callable);
+    for each in shown {
+        let has_field = each.default.as_ref().is_some_and(|default| is_field_info(default).unwrap_or(true));
+        let wrap = |converter| match each.kind {
+            ParameterKind::VarPositional => Converter::Items(Box::new(converter), ItemsClass::List),
+            ParameterKind::VarKeyword => {
+                Converter::Map(Box::new((Converter::Json(JsonShape::Text), converter)), MapClass::Dict)
+            }
+            _ => converter,
+        };
+        reader.read_parameter(each.name, &each.annotation, wrap, has_field);
+    }
+    reader.finish()
 }
 
 fn docstring_of(callable: &Bound<'_, PyAny>) -> PyResult<Option<Docstring>> {

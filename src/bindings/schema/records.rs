@@ -15,15 +15,16 @@ use crate::schema::{Definition, ExtraFields, Field, Node, RecordType, Type};
 
 /// The kinds of class that have fields or members.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum RecordKind {
+pub(super) enum RecordKind {
     Dataclass,
+    Attrs,
     TypedDict,
     NamedTuple,
     Enumeration,
 }
 
 impl RecordKind {
-    fn of(class: &Bound<'_, PyType>) -> PyResult<Option<Self>> {
+    pub(super) fn of(class: &Bound<'_, PyType>) -> PyResult<Option<Self>> {
         let py = class.py();
         Ok(if class.hasattr(intern!(py, "__required_keys__"))? && class.hasattr(intern!(py, "__total__"))? {
             Some(Self::TypedDict)
@@ -33,6 +34,8 @@ impl RecordKind {
             Some(Self::NamedTuple)
         } else if class.hasattr(intern!(py, "__dataclass_fields__"))? {
             Some(Self::Dataclass)
+        } else if class.hasattr(intern!(py, "__attrs_attrs__"))? {
+            Some(Self::Attrs)
         } else {
             None
         })
@@ -64,6 +67,7 @@ impl<'py> AnnotationReader<'py> {
             reader.records.push(annotation.clone());
             let read = match kind {
                 RecordKind::Dataclass => reader.read_dataclass(class, &variables),
+                RecordKind::Attrs => reader.read_attrs_class(class, &variables),
                 RecordKind::TypedDict => reader.read_typed_dict(class, &variables),
                 RecordKind::NamedTuple => reader.read_named_tuple(class, &variables),
                 RecordKind::Enumeration => read_enumeration(class),
@@ -165,7 +169,10 @@ fn description_of(class: &Bound<'_, PyType>, kind: RecordKind) -> PyResult<Optio
         return Ok(None);
     };
     let text = doc.to_string_lossy();
-    if text.is_empty() || (kind == RecordKind::Dataclass && text.starts_with(&format!("{}(", class.name()?))) {
+    if text.is_empty()
+        || (matches!(kind, RecordKind::Dataclass | RecordKind::Attrs)
+            && text.starts_with(&format!("{}(", class.name()?)))
+    {
         return Ok(None);
     }
     let clean: String = import_module(py, "inspect")?.call_method1(intern!(py, "cleandoc"), (&doc,))?.extract()?;
@@ -173,7 +180,7 @@ fn description_of(class: &Bound<'_, PyType>, kind: RecordKind) -> PyResult<Optio
 }
 
 /// The annotations of a class without those of its ancestors.
-fn own_annotations<'py>(class: &Bound<'py, PyType>) -> PyResult<Option<Bound<'py, PyDict>>> {
+pub(super) fn own_annotations<'py>(class: &Bound<'py, PyType>) -> PyResult<Option<Bound<'py, PyDict>>> {
     let py = class.py();
     let own = class.getattr(intern!(py, "__dict__"))?;
     if let Ok(annotations) = own.get_item(intern!(py, "__annotations__")) {
@@ -187,7 +194,9 @@ fn own_annotations<'py>(class: &Bound<'py, PyType>) -> PyResult<Option<Bound<'py
 }
 
 /// The annotations of a class and its ancestors; those of the class come last.
-fn all_annotations<'py>(class: &Bound<'py, PyType>) -> PyResult<Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)>> {
+pub(super) fn all_annotations<'py>(
+    class: &Bound<'py, PyType>,
+) -> PyResult<Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)>> {
     let all = PyDict::new(class.py());
     for ancestor in class.mro().iter().collect::<Vec<_>>().iter().rev() {
         if let Some(own) = own_annotations(ancestor.cast::<PyType>()?)? {
@@ -274,6 +283,38 @@ impl<'py> AnnotationReader<'py> {
         Ok(Some((keyword_only, read)))
     }
 
+    fn read_attrs_class(&mut self, class: &Bound<'py, PyType>, variables: &TypeVariables<'py>) -> ReadResult<Type> {
+        let py = self.py;
+        let mut fields = Vec::new();
+        for field in class.getattr(intern!(py, "__attrs_attrs__"))?.try_iter()? {
+            let field = field?;
+            if !field.getattr(intern!(py, "init"))?.is_truthy()? {
+                continue;
+            }
+            let mut annotation = field.getattr(intern!(py, "type"))?;
+            if annotation.is_none() {
+                annotation = TypingObjects::get(py)?.any.bind(py).clone();
+            }
+            let annotation = self.substitute(&annotation, variables)?;
+            let default = field.getattr(intern!(py, "default"))?;
+            let default = match type_name(&default).as_str() {
+                "_Nothing" | "NothingType" => FieldDefault::Missing,
+                // Made anew for each object.
+                "Factory" => FieldDefault::Unknown,
+                _ => FieldDefault::Value(default),
+            };
+            // The parameter of the class: the name without leading underscores, unless another is given.
+            let name: String = field.getattr(intern!(py, "alias"))?.extract()?;
+            fields.push(self.read_field(&name, &annotation, &default, None)?);
+        }
+        Ok(Type::Record(RecordType {
+            fields,
+            description: description_of(class, RecordKind::Attrs)?,
+            others: ExtraFields::Unstated,
+            deprecated: class.hasattr(intern!(py, "__deprecated__"))?,
+        }))
+    }
+
     /// The default of a record's field that is a `Field(…)`: only pydantic can read it.
     fn default_for_pydantic(&self) -> ReadResult<FieldDefault<'py>> {
         match self.pydantic {
@@ -283,7 +324,7 @@ impl<'py> AnnotationReader<'py> {
     }
 }
 
-fn is_class_variable(annotation: &Bound<'_, PyAny>) -> PyResult<bool> {
+pub(super) fn is_class_variable(annotation: &Bound<'_, PyAny>) -> PyResult<bool> {
     let form = match origin_of(annotation)? {
         Some(origin) => form_name(&origin),
         None => form_name(annotation),
@@ -315,7 +356,10 @@ impl<'py> AnnotationReader<'py> {
     }
 
     /// Removes `Required[…]`, `NotRequired[…]` and `ReadOnly[…]` from an annotation.
-    fn unqualified(&mut self, annotation: &Bound<'py, PyAny>) -> ReadResult<(Bound<'py, PyAny>, Vec<String>)> {
+    pub(super) fn unqualified(
+        &mut self,
+        annotation: &Bound<'py, PyAny>,
+    ) -> ReadResult<(Bound<'py, PyAny>, Vec<String>)> {
         let mut qualifiers = Vec::new();
         let mut annotation = annotation.clone();
         loop {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::spread::Spread;
 use super::value::Arguments;
@@ -16,14 +16,15 @@ use crate::bindings::call::python::attached;
 use crate::bindings::call::python::drive::{CallArguments, MOST_ARGUMENTS};
 use crate::bindings::call::state::State;
 use crate::bindings::json;
-use crate::bindings::json::entries_of;
+use crate::bindings::json::{MAX_DEPTH, entries_of};
 use crate::bindings::registration::{Parameter, ParameterKind, Signature};
 use crate::bindings::rule_value::rule_value;
-use crate::bindings::schema::{Fallback, fallback_of};
+use crate::bindings::schema::{Fallback, fallback_of, value_to_json};
+use crate::bindings::typed::Converters;
 use crate::call::repair::RepairMode;
 use crate::call::{ArgumentMode, ArgumentRules, Behaviour, CheckedArguments, Repair, Reply};
 use crate::policy::Redaction;
-use crate::schema::check::{Problem, render};
+use crate::schema::check::{JsonLike, Problem, ValueKind, render};
 use crate::schema::{Document, Node};
 
 /// The call plan of one tool, made at registration.
@@ -38,6 +39,8 @@ pub(crate) struct Plan {
     /// Parameters whose default is made anew for each call.
     factories: Box<[(Py<PyString>, Py<PyAny>)]>,
     arguments: Arguments,
+    /// The converters of typed arguments, if there are any.
+    converters: Option<Box<Converters>>,
     handling: Handling,
     /// The schema that the model was shown.
     parameters: Arc<Document>,
@@ -65,6 +68,8 @@ struct Place {
     name: Py<PyString>,
     /// True if the model may send it.
     is_shown: bool,
+    /// The position of its converter, if it is more than a JSON value.
+    converter: Option<u16>,
     /// The position of its compiled check.
     check: Option<usize>,
     /// The value to pass when the model sends none: a preset or a default.
@@ -93,6 +98,12 @@ pub(in crate::bindings::call) trait ArgumentNotes {
 
     /// The defaults that were made so far, by name: rules and the tool get the same object.
     fn made_defaults<'py>(&self, py: Python<'py>) -> Bound<'py, PyDict>;
+
+    /// Keeps the typed arguments that were built for a decision, so that the tool gets the same objects.
+    fn keep_built(&self, sent: &Value, built: &Bound<'_, PyDict>);
+
+    /// True for the arguments that were kept.
+    fn is_built(&self, arguments: &Bound<'_, PyDict>) -> bool;
 }
 
 /// Arguments that are looked at without being called with.
@@ -101,6 +112,12 @@ impl ArgumentNotes for () {
 
     fn made_defaults<'py>(&self, py: Python<'py>) -> Bound<'py, PyDict> {
         PyDict::new(py)
+    }
+
+    fn keep_built(&self, _sent: &Value, _built: &Bound<'_, PyDict>) {}
+
+    fn is_built(&self, _arguments: &Bound<'_, PyDict>) -> bool {
+        false
     }
 }
 
@@ -120,10 +137,27 @@ impl ArgumentNotes for State {
         slot.set(made.clone().into_any());
         made
     }
+
+    fn keep_built(&self, sent: &Value, built: &Bound<'_, PyDict>) {
+        self.cold().built_from.replace(Some(sent.clone()));
+        self.cold().built.set(built.clone().into_any());
+    }
+
+    fn is_built(&self, arguments: &Bound<'_, PyDict>) -> bool {
+        self.cold.get().and_then(|cold| cold.built.get(arguments.py())).is_some_and(|built| built.is(arguments))
+    }
+}
+
+/// Arguments that fit the schema and could be built.
+pub(in crate::bindings::call) struct AcceptedArguments<'py> {
+    /// The JSON values.
+    pub(in crate::bindings::call) json: Bound<'py, PyDict>,
+    /// The same with the objects that the annotations name; `None` if they name none.
+    pub(in crate::bindings::call) built: Option<Bound<'py, PyDict>>,
 }
 
 /// Arguments that fit, with their repairs, or all their problems.
-type Settled<'py> = Result<(Bound<'py, PyDict>, Vec<Repair>), Vec<Problem>>;
+type Settled<'py> = Result<(AcceptedArguments<'py>, Vec<Repair>), Vec<Problem>>;
 
 /// The outcome of binding.
 pub(in crate::bindings::call) enum Bind<'py> {
@@ -142,6 +176,7 @@ impl Plan {
         parameters: &Node,
         document: &Arc<Document>,
         is_supplied: bool,
+        converters: Converters,
         handling: Handling,
     ) -> PyResult<Self> {
         let mode = handling.arguments;
@@ -168,6 +203,7 @@ impl Plan {
             let preset = if presets.is_empty() { None } else { presets.get_item(&parameter.name)? };
             let is_shown = preset.is_none() && is_shown(name);
             let check = if is_shown { arguments.position(name) } else { None };
+            let converter = if is_shown { converters.position(py, parameter.name.bind(py))? } else { None };
             // What the schema requires must come from the model, also when the function has a default.
             let is_required = mode != ArgumentMode::Pass && check.is_some_and(|check| arguments.requires(check));
             let default = parameter.default.as_ref().filter(|_| !is_required);
@@ -184,7 +220,8 @@ impl Plan {
                 },
             };
             names.push(name);
-            places.push(Place { name: parameter.name.clone_ref(py), is_shown, check, fallback });
+            let converter = converter.and_then(|converter| u16::try_from(converter).ok());
+            places.push(Place { name: parameter.name.clone_ref(py), is_shown, converter, check, fallback });
         }
         let unseen = names.iter().zip(&places).filter(|(_, place)| !place.is_shown);
         let mut hidden: Vec<Box<str>> = unseen.map(|(name, _)| Box::from(*name)).collect();
@@ -215,6 +252,7 @@ impl Plan {
             spread,
             factories: factories.into(),
             arguments,
+            converters: (!converters.parameters.is_empty()).then(|| Box::new(converters)),
             handling,
             parameters: document.clone(),
             is_open,
@@ -264,10 +302,17 @@ impl Plan {
         let mut found = 0;
         for place in &self.places {
             if place.is_shown
-                && let Some(value) = input.get_item(place.name.bind_borrowed(py))?
+                && let Some(mut value) = input.get_item(place.name.bind_borrowed(py))?
             {
-                if check && !self.arguments.accepts(place.check, value.as_borrowed()) {
-                    return Ok(false);
+                if check {
+                    if let Some(converter) = place.converter {
+                        match self.convert(place, converter, &value)? {
+                            Some(converted) => value = converted,
+                            None => return Ok(false),
+                        }
+                    } else if !self.arguments.accepts(place.check, value.as_borrowed()) {
+                        return Ok(false);
+                    }
                 }
                 found += 1;
                 values.push(value);
@@ -279,6 +324,21 @@ impl Plan {
             }
         }
         Ok(found == input.len())
+    }
+
+    /// Checks and converts the value of one parameter; `None` if it has to be looked at more closely.
+    fn convert<'py>(
+        &self,
+        place: &Place,
+        converter: u16,
+        value: &Bound<'py, PyAny>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let Some(converters) = &self.converters else { return Ok(None) };
+        let converter = usize::from(converter);
+        if !converters.is_complete(converter) && !self.arguments.accepts(place.check, value.as_borrowed()) {
+            return Ok(None);
+        }
+        converters.convert(converter, value)
     }
 
     #[cold]
@@ -313,9 +373,13 @@ impl Plan {
     /// Binds arguments that have to be checked as a whole, and may be repaired or refused.
     fn bind_slowly<'py>(&self, input: &Bound<'py, PyDict>, notes: &impl ArgumentNotes) -> PyResult<Bind<'py>> {
         let py = input.py();
-        let input = match self.accepted(input, notes)? {
-            Ok(input) => input,
-            Err(answer) => return Ok(Bind::Refused(answer)),
+        let input = if notes.is_built(input) {
+            input.clone()
+        } else {
+            match self.accepted(input, notes)? {
+                Ok(accepted) => accepted.built.unwrap_or(accepted.json),
+                Err(answer) => return Ok(Bind::Refused(answer)),
+            }
         };
         let input = self.with_made_defaults(py, input, notes)?;
         if let Some(spread) = &self.spread {
@@ -343,12 +407,12 @@ impl Plan {
         &self,
         input: &Bound<'py, PyDict>,
         notes: &impl ArgumentNotes,
-    ) -> PyResult<Result<Bound<'py, PyDict>, Reply>> {
+    ) -> PyResult<Result<AcceptedArguments<'py>, Reply>> {
         let accepted = self.settled(input)?;
-        Ok(match self.rules().settle(accepted, |input| json::from_object(input.as_any()).ok()) {
-            Ok((input, repairs)) => {
+        Ok(match self.rules().settle(accepted, |accepted| json::from_object(accepted.json.as_any()).ok()) {
+            Ok((accepted, repairs)) => {
                 notes.record(repairs);
-                Ok(input)
+                Ok(accepted)
             }
             Err((reply, repairs)) => {
                 notes.record(repairs);
@@ -388,7 +452,7 @@ impl Plan {
         repairs: Vec<Repair>,
     ) -> PyResult<(String, Vec<Repair>)> {
         let (rules, accepted) = (self.rules(), self.settled(input)?);
-        Ok(rules.explain(rules.redacted(repairs), accepted, |input| json::from_object(input.as_any()).ok()))
+        Ok(rules.explain(rules.redacted(repairs), accepted, |it| json::from_object(it.json.as_any()).ok()))
     }
 
     fn with_made_defaults<'py>(
@@ -411,9 +475,58 @@ impl Plan {
 
     /// The arguments to use with their repairs, or their problems.
     fn settled<'py>(&self, input: &Bound<'py, PyDict>) -> PyResult<Settled<'py>> {
+        let plain = |json| AcceptedArguments { json, built: None };
         if self.handling.arguments == ArgumentMode::Pass {
-            return Ok(self.names_checked(&with_plain_names(input)?).map(|input| (input, Vec::new())));
+            return Ok(self.names_checked(&with_plain_names(input)?).map(|input| (plain(input), Vec::new())));
         }
+        let Some(converters) = &self.converters else {
+            return Ok(self.checked(input)?.map(|(json, repairs)| (plain(json), repairs)));
+        };
+        let (input, objects) = self.with_json_forms(converters, input)?;
+        let (json, repairs) = match self.checked(&input)? {
+            Ok(checked) => checked,
+            Err(problems) => return Ok(Err(problems)),
+        };
+        for (name, _) in entries_of(&objects) {
+            let (before, now) = (input.get_item(&name)?, json.get_item(&name)?);
+            if !before.zip(now).is_some_and(|(before, now)| now.is(&before)) {
+                objects.del_item(name)?; // the JSON form was repaired, so the object is not what runs
+            }
+        }
+        let built = converters.convert_all(&json, &objects)?;
+        Ok(built.map(|built| (AcceptedArguments { json, built: Some(built) }, repairs)))
+    }
+
+    /// Arguments in which objects that a program passed in place of JSON values have their JSON form, and these objects by name.
+    fn with_json_forms<'py>(
+        &self,
+        converters: &Converters,
+        input: &Bound<'py, PyDict>,
+    ) -> PyResult<(Bound<'py, PyDict>, Bound<'py, PyDict>)> {
+        let py = input.py();
+        let (mut shown, objects) = (input.clone(), PyDict::new(py));
+        for parameter in &converters.parameters {
+            let Some(value) = input.get_item(&parameter.name)? else { continue };
+            if !has_objects(&value, 0) {
+                continue;
+            }
+            if let Some(json) = value_to_json(&value) {
+                if shown.is(input) {
+                    shown = input.copy()?;
+                }
+                shown.set_item(&parameter.name, json::to_python(py, &json.into())?)?;
+                objects.set_item(&parameter.name, value)?;
+            }
+        }
+        Ok((shown, objects))
+    }
+
+    /// The JSON values to use with their repairs, or their problems.
+    #[allow(clippy::type_complexity, reason = "accepted arguments, as the core has them")]
+    fn checked<'py>(
+        &self,
+        input: &Bound<'py, PyDict>,
+    ) -> PyResult<Result<(Bound<'py, PyDict>, Vec<Repair>), Vec<Problem>>> {
         let hidden: Vec<&str> = self.hidden.iter().map(AsRef::as_ref).collect();
         let hidden = if self.is_open { &hidden[..] } else { &[] };
         let check = |input: &Bound<'py, PyAny>, mode| -> PyResult<_> {
@@ -431,9 +544,13 @@ impl Plan {
         &self,
         py: Python<'_>,
         sent: Value,
+        built: Option<&Bound<'_, PyDict>>,
         notes: &impl ArgumentNotes,
     ) -> PyResult<CheckedArguments> {
         let mut whole = sent.clone();
+        if let (Some(converters), Value::Object(entries)) = (&self.converters, &mut whole) {
+            self.add_inner_defaults(py, converters, entries, built)?;
+        }
         let properties = self.parameters.value().get("properties").and_then(Value::as_object);
         let Value::Object(entries) = &mut whole else { return Ok(CheckedArguments { sent, whole }) };
         let mut add = |name: &Py<PyString>, default: Bound<'_, PyAny>| -> PyResult<()> {
@@ -468,6 +585,31 @@ impl Plan {
             }
         }
         Ok(CheckedArguments { sent, whole })
+    }
+
+    /// Adds the defaults inside of typed arguments: the fields of records that were not sent.
+    fn add_inner_defaults(
+        &self,
+        py: Python<'_>,
+        converters: &Converters,
+        sent: &mut Map<String, Value>,
+        built: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<()> {
+        let fresh = match built {
+            Some(built) => Some(built.clone()),
+            None => {
+                let input = json::to_python(py, &Value::Object(sent.clone()))?.cast_into::<PyDict>()?;
+                converters.convert_all(&input, &PyDict::new(py))?.ok()
+            }
+        };
+        let Some(built) = fresh else { return Ok(()) };
+        for parameter in &converters.parameters {
+            let name = parameter.name.bind(py).to_str()?;
+            if let (Some(sent), Some(object)) = (sent.get_mut(name), built.get_item(&parameter.name)?) {
+                complete_from(sent, rule_value(&object, None));
+            }
+        }
+        Ok(())
     }
 
     /// The check that is always made: names that the model was not shown. One that the function itself refuses
@@ -514,7 +656,38 @@ impl Plan {
         for (_, factory) in &self.factories {
             visit.call(factory)?;
         }
+        if let Some(converters) = &self.converters {
+            converters.traverse(visit)?;
+        }
         self.spread.as_ref().map_or(Ok(()), |spread| spread.traverse(visit))
+    }
+}
+
+/// True if a value is, or contains, an object that is not JSON.
+fn has_objects(value: &Bound<'_, PyAny>, depth: usize) -> bool {
+    match value.kind() {
+        ValueKind::Other => true,
+        ValueKind::Array if depth < MAX_DEPTH => !value.every_item(|item| !has_objects(item, depth + 1)),
+        ValueKind::Object if depth < MAX_DEPTH => !value.every_entry(|_, entry| !has_objects(entry, depth + 1)),
+        _ => false,
+    }
+}
+
+/// Adds the entries of a JSON value that another one lacks, at any depth. Nothing that was sent changes.
+fn complete_from(sent: &mut Value, whole: Value) {
+    match (sent, whole) {
+        (Value::Object(sent), Value::Object(whole)) => {
+            for (name, value) in whole {
+                match sent.get_mut(&name) {
+                    Some(inner) => complete_from(inner, value),
+                    None => _ = sent.insert(name, value),
+                }
+            }
+        }
+        (Value::Array(sent), Value::Array(whole)) if sent.len() == whole.len() => {
+            sent.iter_mut().zip(whole).for_each(|(sent, whole)| complete_from(sent, whole));
+        }
+        _ => {}
     }
 }
 

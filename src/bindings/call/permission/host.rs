@@ -73,7 +73,7 @@ impl Host for CallHost<'_, '_> {
     }
 
     fn complete(&self, sent: &Value) -> PyResult<CheckedArguments> {
-        self.tool.get().plan.completed(self.py, sent.clone(), self.state)
+        self.tool.get().plan.completed(self.py, sent.clone(), None, self.state)
     }
 
     fn find_again(&self) -> Standing {

@@ -170,7 +170,7 @@ impl State {
     /// Does what the core says.
     fn follow<'py>(&self, py: Python<'py>, tool: &Bound<'py, PyTool>, next: Next) -> Permitted<'py> {
         match next {
-            Next::Run(arguments) => Ok(Some(json::to_python(py, &arguments.sent)?.cast_into().map_err(PyErr::from)?)),
+            Next::Run(arguments) => self.permitted_arguments(py, &arguments).map(Some).map_err(Early::from),
             Next::Ask(question) => {
                 let (request, waiting) = *question;
                 self.ask(py, tool, &request, waiting).map(|()| None).map_err(Early::from)
@@ -178,6 +178,17 @@ impl State {
             Next::Pend(pending) => Err(self.end_pending(py, &pending)),
             Next::Respond(reply) => Err(reply.into()),
         }
+    }
+
+    /// The arguments that were decided about, with the objects that were built from them.
+    fn permitted_arguments<'py>(&self, py: Python<'py>, arguments: &CheckedArguments) -> PyResult<Bound<'py, PyDict>> {
+        if let Some(cold) = self.cold.get()
+            && cold.built_from.borrow().as_ref() == Some(&arguments.sent)
+            && let Some(built) = cold.built.get(py)
+        {
+            return Ok(built.cast_into()?);
+        }
+        Ok(json::to_python(py, &arguments.sent)?.cast_into()?)
     }
 
     /// Begins to ask the approver; the call waits for the answer.
@@ -252,8 +263,14 @@ fn check_arguments(
         Ok(accepted) => accepted,
         Err(reply) => return Ok(Err(Unfit::Refused(reply))),
     };
-    match json::from_python(&accepted) {
-        Ok(sent) => plan.completed(py, sent.into(), notes).map(Ok),
+    match json::from_python(&accepted.json) {
+        Ok(sent) => {
+            let sent = Value::from(sent);
+            if let Some(built) = &accepted.built {
+                notes.keep_built(&sent, built);
+            }
+            plan.completed(py, sent, accepted.built.as_ref(), notes).map(Ok)
+        }
         Err(error) => Ok(Err(Unfit::Unwritable(error_text(py, &error)))),
     }
 }
@@ -267,7 +284,7 @@ pub(super) fn redacted(tool: &PyTool, came: &Bound<'_, PyAny>) -> Value {
     if let Ok(input) = came.cast::<PyDict>()
         && let Ok(Ok(accepted)) = tool.plan.accepted(input, &())
     {
-        return tool.plan.redaction().arguments(&as_value(&accepted));
+        return tool.plan.redaction().arguments(&as_value(&accepted.json));
     }
     tool.plan.redaction().unchecked(as_value(came))
 }
@@ -281,7 +298,7 @@ pub(crate) fn explained_arguments(py: Python<'_>, tool: &PyTool, sent: &Value) -
         let shown = tool.plan.redaction().arguments(&checked.whole);
         return Ok((checked.whole, shown));
     }
-    let whole = tool.plan.completed(py, sent.clone(), &())?.whole;
+    let whole = tool.plan.completed(py, sent.clone(), None, &())?.whole;
     let shown = tool.plan.redaction().unchecked(whole.clone());
     Ok((whole, shown))
 }
