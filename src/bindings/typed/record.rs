@@ -69,14 +69,16 @@ impl Record {
             }
             RecordForm::Class | RecordForm::Dict => {
                 let Ok(dict) = value.cast::<PyDict>() else { return run.refuse(place, "an object", value) };
-                let fields = self.convert_fields(run, place, dict);
+                let fields = match self.form {
+                    RecordForm::Dict => self.convert_entries(run, place, dict),
+                    _ => self.convert_fields(run, place, dict),
+                };
                 if run.problems.len() > before || run.raised.is_some() {
                     return None;
                 }
                 match fields {
                     Ok(fields) if self.form == RecordForm::Class => self.class.bind(py).call((), Some(&fields)),
-                    Ok(fields) => Ok(fields.into_any()),
-                    Err(error) => Err(error),
+                    fields => fields.map(Bound::into_any),
                 }
             }
         };
@@ -91,7 +93,7 @@ impl Record {
         dict: &Bound<'py, PyDict>,
     ) -> PyResult<Bound<'py, PyDict>> {
         let py = dict.py();
-        let fields = if self.form == RecordForm::Dict { dict.copy()? } else { PyDict::new(py) };
+        let fields = PyDict::new(py);
         let mut known = 0;
         for field in &self.fields {
             let name = field.name.bind(py);
@@ -105,10 +107,34 @@ impl Record {
                 fields.set_item(&field.parameter, converted)?;
             }
         }
-        if self.form == RecordForm::Class && known < dict.len() {
+        if known < dict.len() {
             self.refuse_unknown(run, place, dict)?;
         }
         Ok(fields)
+    }
+
+    /// The dict with its values converted: the same one if nothing changes.
+    fn convert_entries<'py>(
+        &self,
+        run: &mut Conversion<'_>,
+        place: &Place<'_>,
+        dict: &Bound<'py, PyDict>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let py = dict.py();
+        let mut output = dict.clone();
+        for field in &self.fields {
+            let Some(converter) = &field.converter else { continue };
+            let name = field.name.bind(py);
+            let Some(value) = dict.get_item(name)? else { continue };
+            let Some(converted) = converter.convert(run, &place.key(name.to_str()?), &value) else { continue };
+            if !converted.is(&value) {
+                if output.is(dict) {
+                    output = dict.copy()?;
+                }
+                output.set_item(name, converted)?;
+            }
+        }
+        Ok(output)
     }
 
     #[cold]
