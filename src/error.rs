@@ -281,16 +281,20 @@ pub enum Error {
         tool: String,
     },
     /// A pending call belongs to another caller.
-    #[error("the pending call of tool `{tool}` belongs to another caller")]
+    #[error("the pending call of tool `{tool}` belongs to {}", owning_caller(.caller.as_deref()))]
     OtherCaller {
         /// The tool's name.
         tool: String,
+        /// The caller that it belongs to; none for a call without a caller.
+        caller: Option<String>,
     },
     /// A pending call belongs to another session.
-    #[error("the pending call of tool `{tool}` belongs to another session")]
+    #[error("the pending call of tool `{tool}` belongs to {}", owning_session(.session.as_deref()))]
     OtherSession {
         /// The tool's name.
         tool: String,
+        /// The session that it belongs to; none for a call outside of sessions.
+        session: Option<String>,
     },
     /// A pending call was signed with an unknown key.
     #[error("the pending call of tool `{tool}` was signed with another key: open the approvals that it was made with")]
@@ -306,6 +310,14 @@ pub enum Error {
     OtherProcess {
         /// The tool's name, as the call says.
         tool: String,
+    },
+    /// The store of used approvals failed.
+    #[error("cannot use the approval of tool call `{id}`: the store of approvals failed: {reason}")]
+    ApprovalStore {
+        /// The id of the pending call.
+        id: String,
+        /// The reason.
+        reason: String,
     },
     /// The answer of an approver is invalid.
     #[error("invalid answer: expected {expected}, got {found}")]
@@ -417,6 +429,20 @@ impl Error {
         }
         Self::FileAccess { doing, path, code, reason }
     }
+}
+
+fn owning_caller(caller: Option<&str>) -> String {
+    caller.map_or_else(
+        || "no caller: resume it with `toolkit.resume(...)`".to_owned(),
+        |caller| format!("caller `{caller}`: resume it with `toolkit.view(caller={caller:?}).resume(...)`"),
+    )
+}
+
+fn owning_session(session: Option<&str>) -> String {
+    session.map_or_else(
+        || "no session: resume it through the toolkit or view that was called".to_owned(),
+        |id| format!("session `{id}`: resume it with `resume` of that session, `toolkit.session(id={id:?}, ...)`"),
+    )
 }
 
 fn rule_name(id: &str) -> String {

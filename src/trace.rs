@@ -29,6 +29,10 @@ pub mod key {
     pub const RESULT: &str = "gen_ai.tool.call.result";
     /// The reason of a failure: the class of an exception, or one of our codes.
     pub const ERROR_TYPE: &str = "error.type";
+    /// The caller.
+    pub const CALLER: &str = "toolcrib.caller";
+    /// The id of the session.
+    pub const SESSION: &str = "toolcrib.session.id";
     /// True if the call was cancelled.
     pub const CANCELLED: &str = "toolcrib.cancelled";
 }
@@ -48,6 +52,8 @@ pub struct ToolSpan<'a> {
     tool: Option<Cow<'a, str>>,
     call_id: Option<Cow<'a, str>>,
     description: Option<Cow<'a, str>>,
+    caller: Option<Cow<'a, str>>,
+    session: Option<Cow<'a, str>>,
 }
 
 impl<'a> ToolSpan<'a> {
@@ -58,7 +64,15 @@ impl<'a> ToolSpan<'a> {
             tool: tool.map(|tool| truncated(tool, NAME_LIMIT)),
             call_id: call_id.filter(|id| !id.is_empty()).map(|id| truncated(id, NAME_LIMIT)),
             description,
+            caller: None,
+            session: None,
         }
+    }
+
+    /// The same with the caller and the id of the session.
+    #[must_use]
+    pub fn called_by(self, caller: Option<Cow<'a, str>>, session: Option<Cow<'a, str>>) -> Self {
+        Self { caller, session, ..self }
     }
 
     /// The span's name: `execute_tool` and the tool's name.
@@ -72,7 +86,13 @@ impl<'a> ToolSpan<'a> {
 
     /// The attributes that are known when the call begins.
     pub fn attributes(&self) -> impl Iterator<Item = (&'static str, &str)> {
-        let known = [(key::TOOL, &self.tool), (key::CALL_ID, &self.call_id), (key::DESCRIPTION, &self.description)];
+        let known = [
+            (key::TOOL, &self.tool),
+            (key::CALL_ID, &self.call_id),
+            (key::DESCRIPTION, &self.description),
+            (key::CALLER, &self.caller),
+            (key::SESSION, &self.session),
+        ];
         [(key::OPERATION, OPERATION), (key::TYPE, TYPE)]
             .into_iter()
             .chain(known.into_iter().filter_map(|(key, value)| Some((key, value.as_deref()?))))
@@ -175,6 +195,8 @@ impl RustSpan {
             gen_ai.tool.name = Empty,
             gen_ai.tool.call.id = Empty,
             gen_ai.tool.description = Empty,
+            toolcrib.caller = Empty,
+            toolcrib.session.id = Empty,
             error.type = Empty,
             toolcrib.cancelled = Empty,
         );

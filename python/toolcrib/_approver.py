@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("toolcrib")
 
-_open_questions: WeakKeyDictionary[_core._Permissions, set[asyncio.Future[None]]] = WeakKeyDictionary()
-"""For each question that waits for its answer, the future that cancels it."""
+_open_questions: WeakKeyDictionary[_core._Permissions, dict[asyncio.Future[None], str | None]] = WeakKeyDictionary()
+"""For each question that waits for its answer, the future that cancels it, and the id of its session."""
 
 
 async def ask(
@@ -46,12 +46,12 @@ async def ask(
     loop = asyncio.get_running_loop()
     cancelled: asyncio.Future[None] = loop.create_future()
     question = loop.create_task(_question(approver, request), name=f"approval of {request.tool}")
-    open_questions = _open_questions.setdefault(permissions, set())
-    open_questions.add(cancelled)
+    open_questions = _open_questions.setdefault(permissions, {})
+    open_questions[cancelled] = request.session
     try:
         await asyncio.wait({question, cancelled}, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
     finally:
-        open_questions.discard(cancelled)
+        open_questions.pop(cancelled, None)
         if not question.done():
             question.add_done_callback(_retrieve_outcome)
             question.cancel()
@@ -82,12 +82,15 @@ async def _question(approver: Callable[[ApprovalRequest], Any], request: Approva
     return await answer if inspect.isawaitable(answer) else answer
 
 
-def cancel_all(permissions: _core._Permissions) -> None:
-    """Cancel every open question, from any thread; the core has cancelled their calls before.
+def cancel_all(permissions: _core._Permissions, session: str | None) -> None:
+    """Cancel every open question of a session, from any thread; the core has cancelled their calls before.
 
     Args:
         permissions: The permissions that the questions belong to.
+        session: The id of the session; None for the questions outside of sessions.
     """
-    for cancelled in list(_open_questions.get(permissions, ())):
+    for cancelled, asked_in in list(_open_questions.get(permissions, {}).items()):
+        if asked_in != session:
+            continue
         with suppress(RuntimeError):  # That loop was closed meanwhile.
             cancelled.get_loop().call_soon_threadsafe(resolve, cancelled)

@@ -7,6 +7,7 @@ derived from `ToolcribError` and from the builtin that a caller would expect.
 __all__ = [
     "AlteredPendingError",
     "ApprovalError",
+    "ApprovalStoreError",
     "BasicGroupError",
     "DamagedFileError",
     "DuplicateGroupError",
@@ -219,6 +220,10 @@ class UsedPendingError(ApprovalError):
 
 class MisplacedPendingError(ApprovalError):
     """The pending call belongs to another tool, caller, session or key, or the tool has changed."""
+
+
+class ApprovalStoreError(ApprovalError):
+    """The store of an `Approvals` failed, so that the call does not run."""
 
 
 class InvalidAnswerError(ApprovalError):

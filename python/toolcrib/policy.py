@@ -71,6 +71,7 @@ class ApprovalRequest:
         kind: The kind of the tool.
         description: The tool's description.
         call_id: The id of the call.
+        session: The id of the session, if the call is part of one.
     """
 
     tool: str
@@ -81,6 +82,7 @@ class ApprovalRequest:
     kind: str
     description: str | None
     call_id: str
+    session: str | None = None
 
 
 @dataclass(frozen=True)

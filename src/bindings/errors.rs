@@ -61,6 +61,7 @@ exceptions! {
     DuplicateSkillError,
     SkillTemplateError,
     InvalidStateError,
+    ApprovalStoreError,
     InvalidPendingError,
     AlteredPendingError,
     ExpiredPendingError,
@@ -141,6 +142,7 @@ impl From<Error> for PyErr {
             | Error::OtherSession { .. }
             | Error::OtherProcess { .. }
             | Error::OtherKey { .. } => python::MisplacedPendingError::new_err(text),
+            Error::ApprovalStore { .. } => python::ApprovalStoreError::new_err(text),
             Error::InvalidAnswer { .. } => python::InvalidAnswerError::new_err(text),
             // The form of an `OSError`: number, reason, file.
             Error::FileAccess { code: Some(code), path, doing, reason } => {

@@ -24,6 +24,7 @@ pub(crate) struct PyEvent {
     call_id: String,
     tool: Option<String>,
     caller: Option<Arc<str>>,
+    session: Option<Arc<str>>,
     time: f64,
     data: Py<PyDict>,
 }
@@ -32,8 +33,9 @@ impl PyEvent {
     /// A copy for one listener, whose changes to it are not seen by others.
     fn copy(&self, py: Python<'_>) -> PyResult<Py<Self>> {
         let data = deep_copy(self.data.bind(py))?.unbind();
-        let (call_id, tool, caller) = (self.call_id.clone(), self.tool.clone(), self.caller.clone());
-        Py::new(py, Self { kind: self.kind, call_id, tool, caller, time: self.time, data })
+        let (call_id, tool) = (self.call_id.clone(), self.tool.clone());
+        let (caller, session) = (self.caller.clone(), self.session.clone());
+        Py::new(py, Self { kind: self.kind, call_id, tool, caller, session, time: self.time, data })
     }
 }
 
@@ -61,6 +63,12 @@ impl PyEvent {
     #[getter]
     fn caller(&self) -> Option<&str> {
         self.caller.as_deref()
+    }
+
+    /// The id of the session that was called.
+    #[getter]
+    fn session(&self) -> Option<&str> {
+        self.session.as_deref()
     }
 
     /// The time of the event, in seconds since 1970.
@@ -253,7 +261,8 @@ impl Listeners {
             let (call_id, tool) = (call.id.clone(), call.tool.clone());
             // The sender may change its data later.
             let data = deep_copy(&data)?.unbind();
-            Py::new(py, PyEvent { kind, call_id, tool, caller: call.caller.clone(), time, data })
+            let (caller, session) = (call.caller.clone(), call.session_id().cloned());
+            Py::new(py, PyEvent { kind, call_id, tool, caller, session, time, data })
         });
         let event = match event {
             Ok(event) => event,

@@ -77,6 +77,7 @@ objects! {
     TAP = "toolcrib.middleware", "tap";
     RUN = "toolcrib._run", "run";
     COPY = "copy", "copy";
+    GENERIC_ALIAS = "types", "GenericAlias";
     GET_LOGGER = "logging", "getLogger";
 }
 

@@ -3,7 +3,8 @@
 //! Along the path of a tool:
 //!
 //! 1. [`registration`] turns a callable into a [`tool`], with a JSON Schema from [`schema`];
-//! 2. [`toolkit`] keeps the tools; [`group`], [`role`] and [`view`] select some of them; [`dialect`] and `tell` describe them to
+//! 2. [`toolkit`] keeps the tools; [`group`], [`role`] and [`view`] select some of them, a [`session`] for one
+//!    conversation; [`dialect`] and `tell` describe them to
 //!    models;
 //! 3. [`tool_call`], [`text`], `artifactflow` and [`argument_reader`] read what a model sends;
 //! 4. [`call`] runs a tool: requests, arguments, which [`typed`] converts, [`policy`], middlewares, the stream. Synchronous functions run in [`worker`],
@@ -39,6 +40,7 @@ mod role;
 mod roster;
 mod rule_value;
 mod schema;
+mod session;
 mod text;
 mod tool;
 mod tool_call;
@@ -75,6 +77,9 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<tool::PyTool>()?;
     module.add_class::<group::PyToolGroup>()?;
     module.add_class::<view::PyToolkitView>()?;
+    module.add_class::<session::PySession>()?;
+    module.add_class::<session::PyLimits>()?;
+    module.add_class::<session::PyUsage>()?;
     module.add_class::<role::PyRole>()?;
     module.add_class::<role::PyRoles>()?;
     module.add_class::<response::PyToolResponse>()?;

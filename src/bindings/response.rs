@@ -10,7 +10,7 @@ use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 use pyo3::{IntoPyObjectExt, PyTypeInfo, intern};
 use serde_json::Value;
 
-use super::imported::{FORMAT_TIME, LOCAL_TIME};
+use super::imported::{COPY, FORMAT_TIME, LOCAL_TIME};
 use super::into_response::{display_text, unicode};
 use super::json::{self, entries_of};
 use super::tool_call::{PyToolCall, read_object};
@@ -235,6 +235,7 @@ fn code(py: Python<'_>, code: Code) -> Py<PyString> {
         Code::Denied => intern!(py, Code::Denied.as_str()),
         Code::Pending => intern!(py, Code::Pending.as_str()),
         Code::Cancelled => intern!(py, Code::Cancelled.as_str()),
+        Code::LimitExceeded => intern!(py, Code::LimitExceeded.as_str()),
         Code::UnknownTask => intern!(py, Code::UnknownTask.as_str()),
         Code::TaskRunning => intern!(py, Code::TaskRunning.as_str()),
         Code::TaskFinished => intern!(py, Code::TaskFinished.as_str()),
@@ -311,6 +312,21 @@ pub(crate) fn answer_with<'py>(
     let text = PyString::new(py, &answer.text());
     let content = PyList::new(py, [text_block(py, text)?])?.into_any();
     make(py, content, metadata.map(Bound::unbind), Some(code(py, answer.code())))
+}
+
+/// A copy of a response with another text block at the end.
+pub(crate) fn with_text<'py>(response: &Bound<'py, PyAny>, text: &str) -> PyResult<Bound<'py, PyAny>> {
+    let py = response.py();
+    let (name, content) = (intern!(py, "content"), PyList::empty(py));
+    let before = response.getattr(name)?;
+    match before.cast::<PyString>() {
+        Ok(text) => content.append(text_block(py, text.clone())?)?,
+        Err(_) => before.try_iter()?.try_for_each(|block| content.append(block?))?,
+    }
+    content.append(text_block(py, PyString::new(py, text))?)?;
+    let copy = COPY.get(py)?.call1((response,))?;
+    copy.setattr(name, content)?;
+    Ok(copy)
 }
 
 /// The notice about the background task `id`, which is in the metadata.

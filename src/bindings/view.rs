@@ -15,22 +15,25 @@ use super::imported::{LIVE_MAPPING, RUN, TAP};
 use super::parameters::optional_name_list;
 use super::registration::{META_TOOL, with_switches};
 use super::response;
+use super::session::PySession;
 use super::text::{parse_format, write_instructions};
 use super::tool::{PyTool, schema_to_python};
 use super::toolkit::{PyToolkit, group_switches};
 use crate::call::Reply;
-use crate::registry::{Filter, Group, View};
+use crate::registry::{Filter, Group, Session, Tool, View};
 use crate::schema::FunctionSchema;
 
 /// A part of a toolkit: exactly the tools that it lists can be called through it.
 ///
 /// A view is made by `Toolkit.view` and `Toolkit.view_for`. It is live: later registrations, removals and switches take effect
 /// at once. It is always true, even if it shows nothing.
-#[pyclass(name = "ToolkitView", module = "toolcrib", frozen, weakref)]
+#[pyclass(name = "ToolkitView", module = "toolcrib", frozen, subclass, weakref)]
 pub(crate) struct PyToolkitView {
     toolkit: Py<PyToolkit>,
     view: View,
-    caller: Option<String>,
+    caller: Option<Arc<str>>,
+    /// The session that it was narrowed from.
+    owner: Option<Py<PySession>>,
     /// The serialised listing, with the revisions of the toolkit and of the view for which it was made.
     listing: Mutex<Option<(Revisions, Py<PyBytes>)>>,
 }
@@ -53,8 +56,8 @@ pub(crate) fn filter(
 }
 
 impl PyToolkitView {
-    pub(crate) fn new(toolkit: Py<PyToolkit>, view: View, caller: Option<String>) -> Self {
-        Self { toolkit, view, caller, listing: Mutex::default() }
+    pub(crate) fn new(toolkit: Py<PyToolkit>, view: View, caller: Option<Arc<str>>) -> Self {
+        Self { toolkit, view, caller, owner: None, listing: Mutex::default() }
     }
 
     /// The toolkit of the view.
@@ -63,14 +66,36 @@ impl PyToolkitView {
     }
 
     /// The name of the caller.
-    pub(crate) fn caller(&self) -> Option<&str> {
-        self.caller.as_deref()
+    pub(crate) fn caller(&self) -> Option<&Arc<str>> {
+        self.caller.as_ref()
+    }
+
+    /// The selection of tools.
+    pub(crate) fn selection(&self) -> &View {
+        &self.view
+    }
+
+    /// The session that calls through the view are part of.
+    #[inline]
+    pub(crate) fn session(&self) -> Option<&Arc<Session>> {
+        self.view.session()
+    }
+
+    /// The same as a Python object: the view itself, or the session that it was narrowed from.
+    pub(crate) fn session_object<'py>(slf: &Bound<'py, Self>) -> Option<Bound<'py, PySession>> {
+        match slf.cast::<PySession>() {
+            Ok(session) => Some(session.clone()),
+            Err(_) => slf.get().owner.as_ref().map(|owner| owner.bind(slf.py()).clone()),
+        }
     }
 
     /// Finds the tool of a call, if the view shows it and one of its groups is active.
     pub(crate) fn admit<'py>(slf: &Bound<'py, Self>, name: &str) -> Result<Bound<'py, PyTool>, Reply> {
         let (py, this) = (slf.py(), slf.get());
         let tool = this.toolkit.get().admit_in(py, name, &this.view)?;
+        if let Some(Err(limit)) = this.session().map(|session| session.may_call(name)) {
+            return Err(Reply::LimitExceeded { tool: name.to_owned(), limit });
+        }
         if !this.restricts(tool.get()) {
             return Ok(tool);
         }
@@ -80,9 +105,9 @@ impl PyToolkitView {
         Self::meta_tool(slf, tool.get()).map_err(|error| Reply::Failed { message: error.value(py).to_string() })
     }
 
-    /// True for a meta tool that must not switch groups outside of the view.
+    /// True for a meta tool that must not switch groups outside of the view or of its session.
     fn restricts(&self, tool: &PyTool) -> bool {
-        tool.meta.is_some() && self.view.limits_groups()
+        tool.meta.is_some() && (self.view.session().is_some() || self.view.limits_groups())
     }
 
     /// True for a meta tool that a subclass overrides, so that it cannot be restricted to the groups of the view.
@@ -121,6 +146,14 @@ impl PyToolkitView {
         if tool.meta.is_none() { tool.schema_copy(py) } else { schema_to_python(py, &schema) }
     }
 
+    /// True for a session whose listing is that of the toolkit.
+    fn shares_listing(&self, py: Python<'_>) -> bool {
+        let is_hidden = |tool: &Tool<Py<PyTool>>| self.hides(py, tool.body.get());
+        self.session().is_some()
+            && self.view.is_everything()
+            && !self.toolkit.get().with_registry(|registry| registry.tools().any(is_hidden))
+    }
+
     fn find<'py>(&self, py: Python<'py>, name: &str) -> Option<Bound<'py, PyTool>> {
         let tool = self.toolkit.get().admit_in(py, name, &self.view).ok()?;
         (!self.hides(py, tool.get())).then_some(tool)
@@ -138,7 +171,7 @@ impl PyToolkitView {
     /// The name of the caller.
     #[getter(caller)]
     fn get_caller(&self) -> Option<&str> {
-        self.caller()
+        self.caller.as_deref()
     }
 
     /// Describe the tools of the view, in the order of their registration.
@@ -174,6 +207,9 @@ impl PyToolkitView {
 
     /// Return the schemas as JSON text, which is cached until something changes.
     fn get_json_schemas_bytes(&self, py: Python<'_>) -> PyResult<Py<PyBytes>> {
+        if self.shares_listing(py) {
+            return self.toolkit.get().get_json_schemas_bytes(py);
+        }
         let now = (self.toolkit.get().revision(), self.view.revision());
         let kept = || self.listing.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((made_at, bytes)) = &*kept()
@@ -191,6 +227,10 @@ impl PyToolkitView {
         }
         text.push(']');
         let bytes = PyBytes::new(py, text.as_bytes()).unbind();
+        if self.session().is_some() {
+            // A service has many sessions, and a listing is much larger than a session.
+            return Ok(bytes);
+        }
         let old = kept().replace((revisions, bytes.clone_ref(py)));
         drop(old);
         Ok(bytes)
@@ -249,16 +289,18 @@ impl PyToolkitView {
         text_signature = "($self, groups=None, names=None, exclude=(), tags=None, *, caller=None)"
     )]
     fn view(
-        &self,
-        py: Python<'_>,
+        slf: &Bound<'_, Self>,
         groups: Option<&Bound<'_, PyAny>>,
         names: Option<&Bound<'_, PyAny>>,
         exclude: Option<&Bound<'_, PyAny>>,
         tags: Option<&Bound<'_, PyAny>>,
         caller: Option<String>,
     ) -> PyResult<Self> {
-        let view = self.view.narrowed(filter(groups, names, exclude, tags)?);
-        Ok(Self::new(self.toolkit.clone_ref(py), view, caller.or_else(|| self.caller.clone())))
+        let this = slf.get();
+        let view = this.view.narrowed(filter(groups, names, exclude, tags)?);
+        let caller = caller.map(Into::into).or_else(|| this.caller.clone());
+        let owner = Self::session_object(slf).map(Bound::unbind);
+        Ok(Self { owner, ..Self::new(this.toolkit.clone_ref(slf.py()), view, caller) })
     }
 
     /// Choose the tool groups to work with from now on, among those of the view; see `Toolkit`.
@@ -290,13 +332,14 @@ impl PyToolkitView {
     }
 
     fn _find_group(&self, name: &Bound<'_, PyString>) -> Option<PyToolGroup> {
-        self.toolkit.get().group_in(name.to_str().ok()?, &self.view).map(Into::into)
+        let group = self.toolkit.get().group_in(name.to_str().ok()?, &self.view)?;
+        Some(PyToolGroup::in_view(group, &self.view))
     }
 
     fn _all_groups<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let groups: Vec<Arc<Group>> =
             self.toolkit.get().with_registry(|registry| self.view.groups(registry).cloned().collect());
-        groups_by_name(py, groups)
+        groups_by_name(py, groups, &self.view)
     }
 
     /// Call a tool from synchronous code and return its last response; see `Toolkit.run`.
@@ -318,7 +361,8 @@ impl PyToolkitView {
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        // The toolkit clears itself, which breaks reference cycles.
+        // The toolkit and the session clear themselves, which breaks reference cycles.
+        visit.call(&self.owner)?;
         visit.call(&self.toolkit)
     }
 }

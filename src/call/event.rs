@@ -91,6 +91,8 @@ pub struct Event {
     pub tool: Option<Arc<str>>,
     /// The caller.
     pub caller: Option<Arc<str>>,
+    /// The id of the session.
+    pub session: Option<Arc<str>>,
     /// The time of the event.
     pub time: Timestamp,
     /// The details, which depend on the kind.
@@ -106,6 +108,7 @@ impl Event {
             "call_id": *self.call,
             "tool": self.tool.as_deref(),
             "caller": self.caller.as_deref(),
+            "session": self.session.as_deref(),
             "time": rfc3339(self.time),
             "data": self.data,
         })

@@ -23,6 +23,6 @@ pub use permission::{
     Preview, Resumption, Route, Standing, ToolFacts, Unfit, Waiting,
 };
 pub use prepare::{Path, Prepared, Profile};
-pub use reply::{Code, Reply};
+pub use reply::{Code, Reply, failed_too_often};
 pub use response::ToolResponse;
 pub use tool_call::{CallError, Change, Place, Repair, RepairKind, ToolCall};

@@ -1,7 +1,7 @@
 //! The replies that toolcrib itself gives in the stream, with their fixed texts: one table.
 
 use super::modes::ErrorSource;
-use crate::registry::Denial;
+use crate::registry::{Denial, LimitReached};
 
 /// The longest name of a tool that a reply repeats, in characters: the model made it up.
 const LONGEST_NAME: usize = 100;
@@ -31,6 +31,8 @@ pub enum Code {
     Pending,
     /// The approver cancelled every call that waited for approval.
     Cancelled,
+    /// A limit of the session is reached.
+    LimitExceeded,
     /// No task has the id.
     UnknownTask,
     /// The task is not over.
@@ -55,9 +57,21 @@ impl Code {
             Self::Denied => "denied",
             Self::Pending => "pending",
             Self::Cancelled => "cancelled",
+            Self::LimitExceeded => "limit_exceeded",
             Self::UnknownTask => "unknown_task",
             Self::TaskRunning => "task_running",
             Self::TaskFinished => "task_finished",
+        }
+    }
+
+    /// True if a last response with this code is a failure of the tool or of its arguments, and false if it is a success;
+    /// none if the tool had no part in it, as in a call that was denied or cancelled.
+    #[must_use]
+    pub fn is_failure(code: Option<&str>) -> Option<bool> {
+        let failures = [Self::Failed, Self::Timeout, Self::InvalidArguments];
+        match code {
+            None => Some(false),
+            Some(code) => failures.iter().any(|known| known.as_str() == code).then_some(true),
         }
     }
 }
@@ -133,6 +147,13 @@ pub enum Reply {
         /// The tool's name.
         tool: String,
     },
+    /// A limit of the session is reached.
+    LimitExceeded {
+        /// The tool's name.
+        tool: String,
+        /// The limit.
+        limit: LimitReached,
+    },
 }
 
 impl Reply {
@@ -171,6 +192,7 @@ impl Reply {
             Self::Denied { .. } => Code::Denied,
             Self::Pending { .. } => Code::Pending,
             Self::Cancelled { .. } => Code::Cancelled,
+            Self::LimitExceeded { .. } => Code::LimitExceeded,
         }
     }
 
@@ -211,8 +233,26 @@ impl Reply {
                     "Error: The call of '{tool}' was cancelled, with all that waited for approval, and did not run."
                 )
             }
+            Self::LimitExceeded { tool, limit } => match limit {
+                LimitReached::Calls(calls) => {
+                    format!("Error: The limit of {calls} tool calls is reached. {NO_MORE_TOOLS}")
+                }
+                LimitReached::Tokens(tokens) => {
+                    format!("Error: The limit of {tokens} tokens is used up. {NO_MORE_TOOLS}")
+                }
+                LimitReached::Retries(failures) => format!("Error: {}", failed_too_often(tool, *failures)),
+            },
         }
     }
+}
+
+const NO_MORE_TOOLS: &str = "Do not call any more tools: answer with what you have.";
+
+/// The text that follows the failure after which a tool may not be called again.
+#[must_use]
+pub fn failed_too_often(tool: &str, failures: u64) -> String {
+    let times = if failures == 1 { "once".to_owned() } else { format!("{failures} times in a row") };
+    format!("The tool '{tool}' failed {times} and may not be called again: use another tool, or answer without it.")
 }
 
 /// A name that is long enough to be recognised.

@@ -87,6 +87,13 @@ impl ToolResponse {
         self
     }
 
+    /// The same with another text block at the end.
+    #[must_use]
+    pub fn with_text(mut self, text: impl Into<String>) -> Self {
+        self.content.push(text_block(text));
+        self
+    }
+
     /// All text blocks, one to a line.
     #[must_use]
     pub fn text(&self) -> String {

@@ -113,7 +113,7 @@ impl Host for NativeHost<'_> {
     }
 
     fn cancel_questions(&self) {
-        self.toolkit.state.cancel_questions();
+        self.toolkit.cancel_questions();
     }
 
     fn warn(&self, text: &str) {
@@ -130,6 +130,7 @@ pub(super) fn emit(toolkit: &Toolkit, kind: EventKind, call: &str, tool: &str, d
             call: call.into(),
             tool: Some(tool.into()),
             caller: toolkit.caller.clone(),
+            session: toolkit.current_session().map(|session| session.id().clone()),
             time: Timestamp::now(),
             data: data(),
         };

@@ -21,10 +21,10 @@ use super::{NativeTool, ToolContext, Toolkit};
 use crate::Result;
 use crate::call::{
     ApprovalRequest, CallInfo, CheckedArguments, Code, EventKind, Next, Path, PermissionStage, Prepared, Repair, Reply,
-    Resumption, ToolCall, ToolResponse, Waiting,
+    Resumption, ToolCall, ToolResponse, Waiting, failed_too_often,
 };
 use crate::policy::{Answer, Choice};
-use crate::registry::{Registry, Tool};
+use crate::registry::{LimitReached, Registry, Tool};
 use crate::trace::{Outcome, RustSpan, ToolSpan, is_watched};
 
 /// The stream of the responses to a call, at least one.
@@ -97,7 +97,10 @@ impl Call {
         let (tool, repairs, mut next) = self.prepare()?;
         loop {
             next = match next {
-                Next::Run(arguments) => return Ok((tool.body, arguments, repairs)),
+                Next::Run(arguments) => {
+                    self.count_call(&tool.name)?;
+                    return Ok((tool.body, arguments, repairs));
+                }
                 Next::Ask(question) => {
                     let (request, waiting) = *question;
                     let answer = self.ask(request).await;
@@ -111,6 +114,21 @@ impl Call {
                 Next::Respond(reply) => return Err(Box::new(with_repairs(ToolResponse::replying(&reply), &repairs))),
             };
         }
+    }
+
+    /// The span of the call.
+    fn described(&self) -> ToolSpan<'_> {
+        let text = |text: &'_ Arc<str>| text.to_string().into();
+        ToolSpan::new(Some(&self.request.name), self.request.id.as_deref(), None)
+            .called_by(self.info.caller.as_ref().map(text), self.info.session_id().map(text))
+    }
+
+    /// Counts a call that is about to run in its session.
+    fn count_call(&self, tool: &str) -> Result<(), Early> {
+        let Some(session) = &self.info.session else { return Ok(()) };
+        session
+            .count_call()
+            .map_err(|limit| Box::new(ToolResponse::replying(&Reply::LimitExceeded { tool: tool.to_owned(), limit })))
     }
 
     /// The stages up to the first one that waits. The tool is a copy, because the registry may change while the call waits.
@@ -166,7 +184,7 @@ impl Call {
     /// Asks the approver. A panic of the approver counts as no, the cancellation of all questions as cancel.
     async fn ask(&self, request: ApprovalRequest) -> Answer {
         let state = &self.toolkit.state;
-        let cancelled = state.questions();
+        let cancelled = self.toolkit.questions();
         let Some(approver) = state.approver() else { return Choice::No.into() };
         let tool = request.tool.clone();
         let asked = AssertUnwindSafe(async move { approver(request).await }).catch_unwind();
@@ -257,13 +275,34 @@ impl Responding {
                 }
             }
         };
-        if is_over {
+        let response = if is_over {
             self.source = ResponseSource::Over;
-        }
+            self.count_result(response)
+        } else {
+            response
+        };
         let response = with_repairs(response?, &std::mem::take(&mut self.repairs));
         self.report.chunk(&response);
         self.last = Some(response.clone());
         Some((response, self))
+    }
+}
+
+impl Responding {
+    /// Counts the result of the call in its session; the failure after which the tool may not be called again says so.
+    fn count_result(&self, response: Option<ToolResponse>) -> Option<ToolResponse> {
+        let report = &self.report;
+        let Some(session) = report.toolkit.current_session().filter(|session| session.counts_failures()) else {
+            return response;
+        };
+        let code = response.as_ref().or(self.last.as_ref()).and_then(|last| last.code).map(Code::as_str);
+        let limit = Code::is_failure(code).and_then(|failed| session.count_result(&report.tool, failed));
+        match (response, limit) {
+            (Some(response), Some(LimitReached::Retries(failures))) => {
+                Some(response.with_text(failed_too_often(&report.tool, failures)))
+            }
+            (response, _) => response,
+        }
     }
 }
 
@@ -329,8 +368,7 @@ struct CallReport {
 
 impl CallReport {
     fn open(call: &Call) -> Self {
-        let watch = is_watched()
-            .then(|| RustSpan::open(&ToolSpan::new(Some(&call.request.name), call.request.id.as_deref(), None)));
+        let watch = is_watched().then(|| RustSpan::open(&call.described()));
         let report = Self {
             toolkit: call.toolkit.clone(),
             id: call.info.id.as_str().into(),

@@ -14,7 +14,7 @@ use super::stream::ToolStream;
 use crate::bytes::random_bytes;
 use crate::call::{ApprovalRequest, CallInfo, EventHub, Permissions, Profile, ToolCall};
 use crate::policy::{Answer, Approvals, Key, Pending, Permission, Policy, Sink, ToolKind};
-use crate::registry::{BASIC, Filter, Registry, Tool, View};
+use crate::registry::{BASIC, Filter, Registry, Session, Tool, View};
 use crate::schema::check::Checker;
 use crate::sync::{lock, read, write};
 use crate::{Error, Result};
@@ -31,6 +31,8 @@ pub struct Toolkit {
     pub(super) state: Arc<ToolkitState>,
     pub(super) view: Option<Arc<View>>,
     pub(super) caller: Option<Arc<str>>,
+    /// Cancelled together with all open questions to the approver, of the session or outside of sessions.
+    questions: Arc<Mutex<CancellationToken>>,
 }
 
 /// The state that a toolkit shares with its views and its calls.
@@ -39,8 +41,6 @@ pub(super) struct ToolkitState {
     pub(super) permissions: Permissions,
     settings: RwLock<ToolkitSettings>,
     pub(super) events: EventHub,
-    /// Cancelled together with all open questions to the approver.
-    questions: Mutex<CancellationToken>,
 }
 
 /// The parts that a program may supply.
@@ -83,9 +83,8 @@ impl Toolkit {
             permissions: Permissions::default(),
             settings: RwLock::default(),
             events: EventHub::default(),
-            questions: Mutex::default(),
         };
-        Self { state: Arc::new(state), view: None, caller: None }
+        Self { state: Arc::new(state), view: None, caller: None, questions: Arc::default() }
     }
 
     /// Sets the rules that allow or deny calls, or ask the approver.
@@ -200,7 +199,22 @@ impl Toolkit {
             Some(view) => view.narrowed(filter),
         };
         let caller = caller.map(Arc::from).or_else(|| self.caller.clone());
-        Self { state: self.state.clone(), view: Some(Arc::new(view)), caller }
+        Self { state: self.state.clone(), view: Some(Arc::new(view)), caller, questions: self.questions.clone() }
+    }
+
+    /// Makes a session for a caller: the same tools, with group switches, approvals, limits and counters of its own.
+    ///
+    /// Keep the session itself to switch groups and to save it; see [`Session`].
+    #[must_use]
+    pub fn session(&self, session: Arc<Session>, caller: Option<&str>) -> Self {
+        let view = self.view.as_deref().cloned().unwrap_or_default().in_session(session);
+        let caller = caller.map(Arc::from).or_else(|| self.caller.clone());
+        Self { state: self.state.clone(), view: Some(Arc::new(view)), caller, questions: Arc::default() }
+    }
+
+    /// The session that calls through this toolkit are part of.
+    pub(super) fn current_session(&self) -> Option<&Arc<Session>> {
+        self.view.as_ref()?.session()
     }
 
     /// Calls a tool. The call starts when the stream is first polled.
@@ -208,7 +222,7 @@ impl Toolkit {
     /// An invalid or denied call is answered with a response of the stream that has a code.
     pub fn call(&self, call: ToolCall) -> ToolStream {
         let info = CallInfo::new(call.id.as_deref().unwrap_or_default(), Some(&call.name), self.caller.clone());
-        ToolStream::new(self.clone(), call, info)
+        ToolStream::new(self.clone(), call, info.in_session(self.current_session().cloned()))
     }
 
     /// Resumes a call that ended with a pending value, with the answer to it. Each value can be used once.
@@ -216,8 +230,9 @@ impl Toolkit {
     /// A value that was altered or used, or has expired, is answered with the code `denied`.
     pub fn resume(&self, pending: Pending, answer: impl Into<Answer>) -> ToolStream {
         let arguments = pending.arguments.as_object().cloned().unwrap_or_default();
-        let call = ToolCall { id: Some(pending.id.clone()), ..ToolCall::new(pending.tool.clone(), arguments) };
-        ToolStream::new(self.clone(), call, CallInfo::resuming(pending, answer.into(), self.caller.clone()))
+        let call = ToolCall { id: Some(pending.call_id.clone()), ..ToolCall::new(pending.tool.clone(), arguments) };
+        let info = CallInfo::resuming(pending, answer.into(), self.caller.clone());
+        ToolStream::new(self.clone(), call, info.in_session(self.current_session().cloned()))
     }
 
     /// The events of calls; see [`EventHub::listen`].
@@ -266,7 +281,9 @@ impl ToolkitState {
         let fresh = (Arc::new(Approvals::in_memory(Key::new(random_bytes()?))), APPROVAL_LIFETIME);
         Ok(write(&self.settings).approvals.get_or_insert(fresh).clone())
     }
+}
 
+impl Toolkit {
     /// The token that cancels the open questions.
     pub(super) fn questions(&self) -> CancellationToken {
         lock(&self.questions).clone()

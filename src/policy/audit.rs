@@ -46,6 +46,8 @@ pub struct AuditRecord<'a> {
     pub arguments: Option<&'a Value>,
     /// The caller.
     pub caller: Option<&'a str>,
+    /// The id of the session.
+    pub session: Option<&'a str>,
     /// The id of the rule that decided; none for a default.
     pub rule: Option<&'a str>,
     /// The decision.
@@ -79,6 +81,7 @@ impl AuditRecord<'_> {
             ("tool", self.tool.into()),
             ("arguments_hash", format!("sha256:{}", hex(&self.arguments_hash)).into()),
             ("caller", text(self.caller)),
+            ("session", text(self.session)),
             ("rule", text(self.rule)),
             ("decision", self.decision.as_str().into()),
             ("shadow", text(self.shadow.map(Decision::as_str))),

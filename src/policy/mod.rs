@@ -30,7 +30,8 @@ mod rule;
 mod snapshot;
 
 pub use approval::{
-    Answer, ApprovalDraft, ApprovalScope, Approvals, Choice, Grants, Key, Pending, Question, Ticket, rfc3339,
+    Answer, ApprovalDraft, ApprovalScope, ApprovalStore, Approvals, Choice, Grants, Key, Pending, Question, Ticket,
+    rfc3339,
 };
 pub use audit::{AuditLog, AuditRecord, Durability, Ruling, Sink};
 pub use decision::{Arguments, CallFacts, Cause, Decision, Quick, Shadowed, Verdict};

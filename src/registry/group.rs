@@ -18,7 +18,7 @@ pub const BASIC: &str = "basic";
 /// A named set of tools, with a description for the model and notes on how to use them.
 #[derive(Debug)]
 pub struct Group {
-    name: String,
+    name: Arc<str>,
     active: AtomicBool,
     texts: Mutex<GroupTexts>,
     revision: Revision,
@@ -33,7 +33,7 @@ struct GroupTexts {
 impl Group {
     pub(crate) fn new(name: &str, active: bool, description: &str, notes: Option<String>, revision: Revision) -> Self {
         Self {
-            name: name.to_owned(),
+            name: name.into(),
             active: AtomicBool::new(active),
             texts: Mutex::new(GroupTexts { description: description.to_owned(), notes }),
             revision,
@@ -46,6 +46,11 @@ impl Group {
 
     /// The name, unique in its toolkit.
     pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The name, to be kept elsewhere without a copy.
+    pub(super) fn shared_name(&self) -> &Arc<str> {
         &self.name
     }
 

@@ -47,7 +47,8 @@ impl<B> Registry<B> {
         self.equip_in(&View::default(), wanted)
     }
 
-    /// The same through a view: groups that it does not include are unknown and stay as they are.
+    /// The same through a view: groups that it does not include are unknown and stay as they are. A view of a session
+    /// switches groups for that session only.
     ///
     /// # Errors
     ///
@@ -66,14 +67,15 @@ impl<B> Registry<B> {
         }
         let chosen: Vec<&str> =
             wanted.iter().filter(|(_, switch)| *switch == Switch::On).map(|(name, _)| name.as_str()).collect();
-        for group in &groups {
-            group.set_active(chosen.contains(&group.name()));
+        view.switch(groups.iter().map(|group| (&***group, chosen.contains(&group.name()))));
+        if let Some(session) = view.session() {
+            session.forget_unknown(self);
         }
         if chosen.is_empty() {
             return Ok("All tool groups are now deactivated currently.".to_owned());
         }
         let mut text = format!("Now tool groups {} are activated.", quoted(&chosen));
-        let notes = notes_of(groups.iter().copied().filter(|group| group.is_active()));
+        let notes = notes_of(groups.iter().copied().filter(|group| chosen.contains(&group.name())));
         if !notes.is_empty() {
             text.push_str(" You MUST follow these notes to use these tools:\n<notes>");
             text.push_str(&notes);

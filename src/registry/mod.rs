@@ -8,6 +8,7 @@
 //! | this file | [`Registry`]: registering, finding and listing tools |
 //! | `membership` | registering and removing groups with their tools |
 //! | `view` | a [`View`] of a registry, the [`Filter`]s it is made of, and the admission of a call |
+//! | `session` | a [`Session`]: one conversation, with its own switches, limits and counters; part of a view |
 //! | `role`, `roles_file` | [`Role`]s, which follow changes, and the JSON file they are stored in |
 //! | `meta` | the groups that a model may activate itself |
 //! | `roster` | groups of tool definitions without bodies |
@@ -18,6 +19,7 @@ mod meta;
 mod role;
 mod roles_file;
 mod roster;
+mod session;
 mod tool;
 mod view;
 
@@ -32,10 +34,11 @@ pub use meta::Switch;
 pub use role::{ORG_MANAGEMENT, ROOT, RecordStamp, Role, RoleAccess, Roles};
 pub use roles_file::{ROLES_LIMIT, RoleProblem, RolesFile};
 pub use roster::{Roster, RosterGroup};
+pub use session::{LimitReached, SESSION_FORMAT, Session, SessionLimits, SessionState, SessionUsage};
 pub use tool::{Memberships, NameConflict, Tool, check_name};
 pub use view::{Denial, Filter, NameSet, View};
 
-use membership::{GroupEntry, Groups};
+use membership::Groups;
 use tool::{RENAME_TRIES, Tags};
 
 use crate::{Error, Result};
@@ -233,11 +236,6 @@ impl<B> Registry<B> {
     /// The tools that a model sees: those with an active group.
     pub fn listed(&self) -> impl Iterator<Item = &Tool<B>> {
         self.tools.values().filter(|tool| tool.is_active())
-    }
-
-    /// An active group with its tools.
-    fn active_group(&self, id: &str) -> Option<&GroupEntry> {
-        self.groups.get(id).filter(|entry| entry.group.is_active())
     }
 
     /// The tools of the basic group and of the named groups, active or not.

@@ -3,15 +3,19 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::{Group, Registry, RoleAccess, Tool, notes_of};
+use super::membership::GroupEntry;
+use super::session::Activity;
+use super::{Group, Registry, RoleAccess, Session, Tool, notes_of};
 
 /// A live selection of the tools of a registry.
 ///
 /// It holds filters, not tools: a tool that is registered later is visible at once, and a removed one is not.
-/// A tool is listed, and may be called, through an active group that the view includes.
+/// A tool is listed, and may be called, through an active group that the view includes. In a view of a session, the groups
+/// that were switched through the session are as active as it has them.
 #[derive(Debug, Clone, Default)]
 pub struct View {
     layers: Vec<ViewLayer>,
+    session: Option<Arc<Session>>,
 }
 
 #[derive(Debug, Clone)]
@@ -28,17 +32,26 @@ impl ViewLayer {
             Self::Role(access) => access.filter(),
         }
     }
+
+    /// True if its filter meets a condition.
+    #[inline]
+    fn meets(&self, condition: impl FnOnce(&Filter) -> bool) -> bool {
+        match self {
+            Self::Fixed(filter) => condition(filter),
+            Self::Role(access) => condition(&access.filter()),
+        }
+    }
 }
 
 impl From<Filter> for View {
     fn from(filter: Filter) -> Self {
-        Self { layers: vec![ViewLayer::Fixed(Arc::new(filter))] }
+        Self { layers: vec![ViewLayer::Fixed(Arc::new(filter))], session: None }
     }
 }
 
 impl From<Arc<RoleAccess>> for View {
     fn from(access: Arc<RoleAccess>) -> Self {
-        Self { layers: vec![ViewLayer::Role(access)] }
+        Self { layers: vec![ViewLayer::Role(access)], session: None }
     }
 }
 
@@ -50,23 +63,69 @@ impl View {
         if filter != Filter::default() {
             layers.push(ViewLayer::Fixed(Arc::new(filter)));
         }
-        Self { layers }
+        Self { layers, session: self.session.clone() }
+    }
+
+    /// The view narrowed to what another view includes, too; a session of that one is left out.
+    #[must_use]
+    pub fn intersected(&self, other: &Self) -> Self {
+        let layers = self.layers.iter().chain(&other.layers).cloned().collect();
+        Self { layers, session: self.session.clone() }
+    }
+
+    /// The same selection in a session.
+    #[must_use]
+    pub fn in_session(&self, session: Arc<Session>) -> Self {
+        Self { layers: self.layers.clone(), session: Some(session) }
+    }
+
+    /// The session that the view belongs to.
+    #[inline]
+    #[must_use]
+    pub fn session(&self) -> Option<&Arc<Session>> {
+        self.session.as_ref()
+    }
+
+    /// True if it selects all tools and groups, as active as the registry has them.
+    #[must_use]
+    pub fn is_everything(&self) -> bool {
+        self.layers.is_empty() && self.session.as_ref().is_none_or(|session| !session.has_switches())
     }
 
     /// True if it includes a tool, active or not.
     pub fn sees<B>(&self, tool: &Tool<B>) -> bool {
-        self.layers.iter().all(|layer| layer.filter().sees(tool))
+        self.layers.iter().all(|layer| layer.meets(|filter| filter.sees(tool)))
     }
 
     /// True if it includes a group.
     #[must_use]
     pub fn includes_group(&self, group: &Group) -> bool {
-        self.layers.iter().all(|layer| layer.filter().includes_group(group))
+        self.layers.iter().all(|layer| layer.meets(|filter| filter.includes_group(group)))
+    }
+
+    /// True if a group is active in the session of the view, or in the registry if there is no session.
+    #[must_use]
+    pub fn is_active(&self, group: &Group) -> bool {
+        self.activity().has(group)
+    }
+
+    /// Activates or deactivates groups: in the session of the view, or in the registry if there is no session.
+    pub fn switch<'a>(&self, groups: impl IntoIterator<Item = (&'a Group, bool)>) {
+        match &self.session {
+            Some(session) => session.switch(groups),
+            None => groups.into_iter().for_each(|(group, active)| group.set_active(active)),
+        }
+    }
+
+    #[inline]
+    fn activity(&self) -> Activity<'_> {
+        Activity::of(self.session.as_deref())
     }
 
     /// True if it lists a tool, which then may be called.
     pub fn admits<B>(&self, tool: &Tool<B>) -> bool {
-        tool.is_active() && self.layers.iter().all(|layer| layer.filter().admits(tool))
+        let activity = self.activity();
+        is_active(tool, &activity) && self.layers.iter().all(|layer| layer.meets(|it| it.admits(tool, &activity)))
     }
 
     pub(super) fn admit<B>(&self, tool: &Tool<B>) -> Result<(), Denial> {
@@ -84,12 +143,14 @@ impl View {
     #[must_use]
     pub fn listed<'r, B>(&self, registry: &'r Registry<B>) -> Vec<&'r Tool<B>> {
         let filters: Vec<Arc<Filter>> = self.layers.iter().map(ViewLayer::filter).collect();
-        let admits = |tool: &&Tool<B>| tool.is_active() && filters.iter().all(|filter| filter.admits(tool));
-        let candidates = filters.iter().filter_map(|filter| filter.candidates(registry));
-        let Some(fewest) = candidates.min_by_key(|candidates| candidates.len(registry)) else {
+        let activity = self.activity();
+        let admits =
+            |tool: &&Tool<B>| is_active(tool, &activity) && filters.iter().all(|filter| filter.admits(tool, &activity));
+        let candidates = filters.iter().filter_map(|filter| filter.candidates(registry, &activity));
+        let Some(fewest) = candidates.min_by_key(|candidates| candidates.len(registry, &activity)) else {
             return registry.tools().filter(admits).collect();
         };
-        let mut positions = fewest.positions(registry);
+        let mut positions = fewest.positions(registry, &activity);
         positions.sort_unstable();
         positions.dedup();
         positions
@@ -109,18 +170,20 @@ impl View {
     /// The notes of the active groups it includes, each under a heading.
     #[must_use]
     pub fn activated_notes<B>(&self, registry: &Registry<B>) -> String {
-        notes_of(self.groups(registry).filter(|group| group.is_active()))
+        let activity = self.activity();
+        notes_of(self.groups(registry).filter(|group| activity.has(group)))
     }
 
     /// The groups that may be switched through it: those it includes, but where it selects tools by name or tag,
     /// only those with one of these tools.
     pub fn switchable_groups<'r, B>(&self, registry: &'r Registry<B>) -> Vec<&'r Arc<Group>> {
         let filters: Vec<Arc<Filter>> = self.layers.iter().map(ViewLayer::filter).collect();
-        let picks = filters.iter().flat_map(|filter| filter.picks());
-        let Some(fewest) = picks.min_by_key(|picks| picks.len(registry)) else {
+        let (picks, activity) = (filters.iter().flat_map(|filter| filter.picks()), self.activity());
+        let Some(fewest) = picks.min_by_key(|picks| picks.len(registry, &activity)) else {
             return self.groups(registry).collect();
         };
-        let tools = fewest.positions(registry).into_iter().filter_map(|position| registry.tools.get_index(position));
+        let positions = fewest.positions(registry, &activity).into_iter();
+        let tools = positions.filter_map(|position| registry.tools.get_index(position));
         let seen = tools.map(|(_, tool)| tool).filter(|tool| filters.iter().all(|filter| filter.sees(tool)));
         let held: HashSet<&str> = seen.flat_map(|tool| tool.groups().map(|group| group.name())).collect();
         self.groups(registry).filter(|group| held.contains(group.name())).collect()
@@ -133,15 +196,22 @@ impl View {
         self.layers.iter().any(|layer| limits(&layer.filter()))
     }
 
-    /// A number that changes whenever the filter of a role changes.
+    /// A number that changes whenever the filter of a role changes, or a group is switched through the session.
     #[must_use]
     pub fn revision(&self) -> u64 {
         let revision = |layer: &ViewLayer| match layer {
             ViewLayer::Fixed(_) => 0,
             ViewLayer::Role(access) => access.revision(),
         };
-        self.layers.iter().map(revision).sum()
+        let switched = self.session.as_ref().map_or(0, |session| session.revision());
+        self.layers.iter().map(revision).sum::<u64>() + switched
     }
+}
+
+/// True if one of the groups of a tool is active.
+#[inline]
+fn is_active<B>(tool: &Tool<B>, activity: &Activity<'_>) -> bool {
+    tool.groups().any(|group| activity.has(group))
 }
 
 /// A set of names, compared byte by byte.
@@ -181,8 +251,8 @@ impl Filter {
     }
 
     /// True if it selects a tool through an active group.
-    pub fn admits<B>(&self, tool: &Tool<B>) -> bool {
-        self.matches(tool) && tool.groups().any(|group| group.is_active() && self.includes_group(group))
+    fn admits<B>(&self, tool: &Tool<B>, activity: &Activity<'_>) -> bool {
+        self.matches(tool) && tool.groups().any(|group| activity.has(group) && self.includes_group(group))
     }
 
     /// True if it includes a group.
@@ -203,9 +273,9 @@ impl Filter {
     }
 
     /// The shortest list that contains every tool it can select, if it has any condition.
-    fn candidates<'a, B>(&'a self, registry: &'a Registry<B>) -> Option<Candidates<'a>> {
+    fn candidates<'a, B>(&'a self, registry: &'a Registry<B>, activity: &Activity<'_>) -> Option<Candidates<'a>> {
         let groups = self.groups.as_ref().map(Candidates::Groups);
-        groups.into_iter().chain(self.picks()).min_by_key(|candidates| candidates.len(registry))
+        groups.into_iter().chain(self.picks()).min_by_key(|candidates| candidates.len(registry, activity))
     }
 }
 
@@ -218,28 +288,35 @@ enum Candidates<'a> {
 }
 
 impl<'a> Candidates<'a> {
-    fn len<B>(self, registry: &Registry<B>) -> usize {
+    fn len<B>(self, registry: &Registry<B>, activity: &Activity<'_>) -> usize {
         match self {
-            Self::Groups(ids) => {
-                ids.iter().filter_map(|id| registry.active_group(id)).map(|entry| entry.tools.len()).sum()
-            }
+            Self::Groups(ids) => active(registry, ids, activity).map(|entry| entry.tools.len()).sum(),
             Self::Names(names) => names.len(),
             Self::Tags(tags) => tags.iter().map(|tag| registry.tags.tools(tag).len()).sum(),
         }
     }
 
     /// The positions of the tools in the registry, some perhaps twice.
-    fn positions<B>(self, registry: &'a Registry<B>) -> Vec<usize> {
+    fn positions<B>(self, registry: &'a Registry<B>, activity: &Activity<'_>) -> Vec<usize> {
         let position = |name: &str| registry.tools.get_index_of(name);
         match self {
             Self::Groups(ids) => {
-                let groups = ids.iter().filter_map(|id| registry.active_group(id));
-                groups.flat_map(|entry| &entry.tools).filter_map(|name| position(name)).collect()
+                let names = active(registry, ids, activity).flat_map(|entry| &entry.tools);
+                names.filter_map(|name| position(name)).collect()
             }
             Self::Names(names) => names.iter().filter_map(|name| position(name)).collect(),
             Self::Tags(tags) => tags.iter().flat_map(|tag| registry.tags.tools(tag)).filter_map(position).collect(),
         }
     }
+}
+
+/// The active groups of these names.
+fn active<'a, B>(
+    registry: &'a Registry<B>,
+    ids: &'a NameSet,
+    activity: &Activity<'_>,
+) -> impl Iterator<Item = &'a GroupEntry> {
+    ids.iter().filter_map(|id| registry.groups.get(id)).filter(|entry| activity.has(&entry.group))
 }
 
 /// The reason why a tool may not be called.

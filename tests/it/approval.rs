@@ -46,7 +46,7 @@ fn arguments() -> Value {
 }
 
 fn asked<F: Fs>(approvals: &Approvals<F>, number: usize) -> Pending {
-    let draft = ApprovalDraft { id: "call_1", arguments: &arguments(), scope: FACTS, life: LIFE };
+    let draft = ApprovalDraft { call_id: "call_1", arguments: &arguments(), scope: FACTS, life: LIFE };
     approvals.ask(&draft, at(0), nonce(number)).expect("a pending call")
 }
 
@@ -133,10 +133,19 @@ fn each_other_fact_is_a_refusal_of_its_own_that_uses_nothing_up() {
         ),
         (ApprovalScope { schema_hash: [5; 32], ..FACTS }, Error::OtherSchema { tool: tool() }),
         (ApprovalScope { presets_hash: [5; 32], ..FACTS }, Error::OtherPresets { tool: tool() }),
-        (ApprovalScope { caller: Some("eve"), ..FACTS }, Error::OtherCaller { tool: tool() }),
-        (ApprovalScope { caller: None, ..FACTS }, Error::OtherCaller { tool: tool() }),
-        (ApprovalScope { session: Some("run 2"), ..FACTS }, Error::OtherSession { tool: tool() }),
-        (ApprovalScope { session: None, ..FACTS }, Error::OtherSession { tool: tool() }),
+        (
+            ApprovalScope { caller: Some("eve"), ..FACTS },
+            Error::OtherCaller { tool: tool(), caller: Some("ann".to_owned()) },
+        ),
+        (ApprovalScope { caller: None, ..FACTS }, Error::OtherCaller { tool: tool(), caller: Some("ann".to_owned()) }),
+        (
+            ApprovalScope { session: Some("run 2"), ..FACTS },
+            Error::OtherSession { tool: tool(), session: Some("run 1".to_owned()) },
+        ),
+        (
+            ApprovalScope { session: None, ..FACTS },
+            Error::OtherSession { tool: tool(), session: Some("run 1".to_owned()) },
+        ),
     ] {
         assert_eq!(approvals.claim(&pending, &facts, at(1)), Err(error));
     }
@@ -234,16 +243,13 @@ fn what_is_wrong_with_a_value_is_told_by_its_field() {
         ((|value| *value = json!("x")) as fn(&mut Value), "`$`: expected an object, got the string \"x\""),
         (|value| value["type"] = json!("other"), "`type`: expected `toolcrib.pending`, got the string \"other\""),
         (
-            |value| value["version"] = json!(2),
-            "`version`: expected 1, the version that this toolcrib supports, got the number 2",
+            |value| value["version"] = json!(1),
+            "`version`: expected 2, the version that this toolcrib supports, got the number 1",
         ),
         (|value| value["tool"] = json!(null), "`tool`: expected a string, got null"),
         (|value| value["caller"] = json!(7), "`caller`: expected a string or null, got the number 7"),
         (|value| value["arguments"] = json!([]), "`arguments`: expected an object, got an array"),
-        (
-            |value| value["nonce"] = json!("../../x"),
-            "`nonce`: expected 32 hexadecimal digits, got the string \"../../x\"",
-        ),
+        (|value| value["id"] = json!("../../x"), "`id`: expected 32 hexadecimal digits, got the string \"../../x\""),
         (|value| value["extra"] = json!(true), "`extra`: expected no such field, got a boolean"),
         (
             |value| value["expires"] = json!("tomorrow"),
@@ -263,7 +269,11 @@ fn arguments_that_could_not_be_read_again_are_not_asked_about() {
     let approvals = Approvals::in_memory(key());
     let ask = |depth: usize| -> Result<Pending> {
         let value = (0..depth).fold(json!(1), |value, _| json!({ "deeper": value }));
-        approvals.ask(&ApprovalDraft { id: "call_1", arguments: &value, scope: FACTS, life: LIFE }, at(0), nonce(1))
+        approvals.ask(
+            &ApprovalDraft { call_id: "call_1", arguments: &value, scope: FACTS, life: LIFE },
+            at(0),
+            nonce(1),
+        )
     };
 
     let deepest = ask(119).expect("a pending call");
@@ -323,7 +333,7 @@ fn a_clock_that_is_set_back_frees_no_call() {
     for approvals in [Approvals::in_memory(key()), on_disk(&place)] {
         let old = asked(&approvals, 0);
         approvals.claim(&old, &FACTS, at(1)).expect("the first claim");
-        let draft = ApprovalDraft { id: "call_2", arguments: &arguments(), scope: FACTS, life: 10 * LIFE };
+        let draft = ApprovalDraft { call_id: "call_2", arguments: &arguments(), scope: FACTS, life: 10 * LIFE };
         // Enough claims for the ledger to be swept.
         for number in 1..=300 {
             let later = approvals.ask(&draft, at(100), nonce(number)).expect("a pending call");
@@ -347,7 +357,7 @@ proptest! {
         let facts = ApprovalScope { tool: &tool, caller: caller.as_deref(), ..FACTS };
         let arguments = json!({ text.clone(): [text, number] });
 
-        let draft = ApprovalDraft { id: &id, arguments: &arguments, scope: facts, life: LIFE };
+        let draft = ApprovalDraft { call_id: &id, arguments: &arguments, scope: facts, life: LIFE };
         let pending = stored(&approvals.ask(&draft, at(0), nonce).expect("a pending call"));
 
         prop_assert_eq!(approvals.claim(&pending, &facts, at(1)), Ok(()));

@@ -28,6 +28,7 @@ fn record(call: &str) -> AuditRecord<'_> {
         arguments_hash: [1; 32],
         arguments: None,
         caller: Some("ann"),
+        session: Some("s1"),
         rule: Some("mail"),
         decision: Decision::Ask,
         shadow: None,
@@ -49,7 +50,7 @@ fn a_record_is_a_line_with_its_fields_in_order() {
         line,
         format!(
             "{{\"time\":\"1970-01-01T00:00:00.000Z\",\"call_id\":\"call_1\",\"tool\":\"send\",\
-             \"arguments_hash\":\"sha256:{hash}\",\"caller\":\"ann\",\"rule\":\"mail\",\"decision\":\"ask\",\
+             \"arguments_hash\":\"sha256:{hash}\",\"caller\":\"ann\",\"session\":\"s1\",\"rule\":\"mail\",\"decision\":\"ask\",\
              \"shadow\":null,\"answered_by\":\"bob\",\"answer\":\"once\",\"outcome\":null,\
              \"arguments\":{{\"to\":\"ann\",\"token\":\"***\"}}}}"
         )

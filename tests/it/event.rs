@@ -12,7 +12,7 @@ use toolcrib::call::{Event, EventHub, EventKind, Kinds, Listener};
 
 fn event(kind: EventKind, number: usize) -> Event {
     let (call, tool, time) = ("call_1".into(), Some("send".into()), Timestamp::UNIX_EPOCH);
-    Event { kind, call, tool, caller: None, time, data: json!(number) }
+    Event { kind, call, tool, caller: None, session: None, time, data: json!(number) }
 }
 
 fn numbers(listener: &Listener) -> Vec<Value> {

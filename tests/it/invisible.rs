@@ -28,6 +28,7 @@ fn audited(text: &str) -> String {
         arguments_hash: [0; 32],
         arguments: Some(&arguments),
         caller: None,
+        session: None,
         rule: None,
         decision: Decision::Allow,
         shadow: None,

@@ -109,10 +109,10 @@ impl State {
         }
     }
 
-    /// The caller of the view that handed out the tool which a stream without a toolkit is about to call.
-    pub(super) fn caller_of_handler(&self, py: Python<'_>) -> Option<Arc<str>> {
+    /// The view that handed out the tool which a stream without a toolkit is about to call.
+    pub(super) fn view_of_handler<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyToolkitView>> {
         match &self.handler(py)?.get().core {
-            Core::ViewTool(view, _) => view.get().caller().map(Arc::from),
+            Core::ViewTool(view, _) => Some(view.bind(py).clone()),
             _ => None,
         }
     }

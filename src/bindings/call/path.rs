@@ -30,6 +30,7 @@ impl State {
         let Some(arguments) = self.decide(py, &tool, request.arguments)? else {
             return Ok(self.step(py, PyNone::get(py).as_any())); // the approver is asked first
         };
+        self.count_call(py, tool.get())?; // the limits of the session
         let given = self.run(py, tool.get(), &arguments)?; // bind and check; call, thread, process, background
         Ok(self.advance(py, given)) // response, postprocess
     }
@@ -42,6 +43,7 @@ impl State {
         }
         let tool = self.find_admitted(py, name)?;
         self.tool.set(tool.clone());
+        self.begin_attempt(py, tool.get());
         Ok(tool)
     }
 
@@ -102,6 +104,7 @@ impl State {
         arguments: &Bound<'py, PyDict>,
     ) -> Result<Step<'py>, Early<'py>> {
         let tool = self.tool(py);
+        self.count_call(py, tool.get())?;
         let given = self.run(py, tool.get(), arguments)?;
         Ok(self.advance(py, given))
     }

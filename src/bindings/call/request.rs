@@ -4,6 +4,7 @@
 //! the slow way, through a [`ToolCall`].
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::intern;
@@ -255,7 +256,10 @@ impl Peeked {
             Some(toolkit) => toolkit.get().description(name),
             None => state.tool_called_by_itself(py)?.get().schema.description(),
         });
+        let owned = |text: Arc<str>| Cow::Owned(text.to_string());
+        let (caller, session) = (state.caller(py), state.session(py).map(|session| session.id().clone()));
         ToolSpan::new(self.name.as_deref(), self.id.as_deref(), description.map(Cow::Owned))
+            .called_by(caller.map(owned), session.map(owned))
     }
 
     /// The arguments that the model sent. Presets are not among them.

@@ -11,6 +11,7 @@ use pyo3::ffi::PyObject;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyNone, PyString, PyTuple};
 
+use super::limits::Attempt;
 use super::middleware::NextHandler;
 use super::observe::span::SharedSpan;
 use super::python::slot::{OnceSlot, Slot};
@@ -21,6 +22,7 @@ use crate::bindings::view::PyToolkitView;
 use crate::bindings::worker::Job;
 use crate::call::{CallInfo, Repair, Reply, Resumption, Waiting};
 use crate::provider::Dialect;
+use crate::registry::Session;
 
 /// The stage that a call has reached.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -223,6 +225,8 @@ pub(super) struct Cold {
     pub(super) span: RefCell<Option<SharedSpan>>,
     /// The repairs of its arguments.
     pub(super) repaired: RefCell<Repaired>,
+    /// The attempt to call a tool, in a session that limits retries.
+    pub(super) attempt: RefCell<Option<Attempt>>,
 }
 
 /// Repairs of the arguments of a call, and the reasons why they may not be what was meant.
@@ -302,6 +306,7 @@ impl State {
         state.phase.set(Phase::Admitted);
         state.cold().bound.replace(Some((arguments.unbind(), keywords.map(Bound::unbind))));
         state.cold().in_background.set(true);
+        state.cold().attempt.replace(self.cold.get().and_then(|cold| cold.attempt.take()));
         state
     }
 
@@ -325,12 +330,22 @@ impl State {
         }
     }
 
+    /// The view that the call comes through, also before the call has reached it.
+    pub(super) fn viewed<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyToolkitView>> {
+        if self.toolkit.get(py).is_none() {
+            return self.view_of_handler(py);
+        }
+        self.view.get(py).map(|view| view.to_owned())
+    }
+
     /// The identity of the caller, if the call comes through a view.
     pub(super) fn caller(&self, py: Python<'_>) -> Option<Arc<str>> {
-        if self.toolkit.get(py).is_none() {
-            return self.caller_of_handler(py);
-        }
-        self.view.get(py)?.get().caller().map(Arc::from)
+        self.viewed(py)?.get().caller().cloned()
+    }
+
+    /// The session that the call is part of.
+    pub(super) fn session(&self, py: Python<'_>) -> Option<Arc<Session>> {
+        self.viewed(py)?.get().session().cloned()
     }
 
     /// The tool, in a phase that is entered only when it is known.
@@ -449,7 +464,7 @@ impl State {
         let _running = self.enter();
         let step = self.step(py, value);
         match self.cold.get() {
-            Some(cold) => self.with_repairs(py, cold, step),
+            Some(cold) => self.with_repairs(py, cold, self.count_result(py, cold, step)),
             None => step,
         }
     }
@@ -531,6 +546,7 @@ impl Default for Cold {
             dialect: Cell::new(None),
             span: RefCell::new(None),
             repaired: RefCell::default(),
+            attempt: RefCell::new(None),
         }
     }
 }

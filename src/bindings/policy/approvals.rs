@@ -4,7 +4,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
+use jiff::Timestamp;
 use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyMapping, PyString};
@@ -12,9 +14,11 @@ use serde_json::Value;
 
 use crate::Error;
 use crate::bindings::imported::APPROVAL;
+use crate::bindings::into_response::error_text;
 use crate::bindings::json;
+use crate::bindings::parameters::class_name;
 use crate::bytes::random_bytes;
-use crate::policy::{Answer, Approvals, Key};
+use crate::policy::{Answer, ApprovalStore, Approvals, Key};
 use crate::sync::{read, write};
 
 /// Default number of seconds for which a pending call can be answered.
@@ -26,13 +30,41 @@ pub(crate) struct PyApprovals {
     core: RwLock<Arc<Approvals>>,
     lifetime: Duration,
     path: Option<PathBuf>,
+    /// The same object as in the core, so that the garbage collector counts one reference.
+    store: Option<Arc<PyStore>>,
+}
+
+/// The fewest bytes of a secret, so that it cannot be guessed.
+const SHORTEST_KEY: usize = 32;
+
+/// A store that a program supplies: an object with a method `claim`.
+#[derive(Debug)]
+struct PyStore(Py<PyAny>);
+
+impl ApprovalStore for PyStore {
+    fn claim(&self, key: &str, expires: Timestamp) -> Result<bool, String> {
+        #[allow(clippy::cast_precision_loss, reason = "milliseconds of any year are exact enough in a float")]
+        let seconds = expires.as_millisecond() as f64 / 1000.0;
+        Python::attach(|py| {
+            let claimed = self.0.bind(py).call_method1(intern!(py, "claim"), (key, seconds));
+            let claimed = claimed.map_err(|error| {
+                let kind = error.get_type(py).name().map_or_else(|_| String::new(), |name| format!("{name}: "));
+                format!("{kind}{}", error_text(py, &error))
+            })?;
+            // Anything else than a plain yes, such as the coroutine of an asynchronous method, must not let the call run.
+            claimed
+                .cast::<PyBool>()
+                .map(|claimed| claimed.is_true())
+                .map_err(|_| format!("`claim` must return True or False, not {}", class_name(&claimed)))
+        })
+    }
 }
 
 impl PyApprovals {
     /// Approvals that end with the process.
     pub(crate) fn in_memory() -> PyResult<Self> {
         let core = Approvals::in_memory(Key::new(random_bytes()?));
-        Ok(Self { core: RwLock::new(Arc::new(core)), lifetime: Duration::from_secs_f64(HOUR), path: None })
+        Ok(Self { core: RwLock::new(Arc::new(core)), lifetime: Duration::from_secs_f64(HOUR), path: None, store: None })
     }
 
     /// The approvals of this process. Those in memory are replaced in a forked child.
@@ -58,16 +90,35 @@ impl PyApprovals {
 #[pymethods]
 impl PyApprovals {
     #[new]
-    #[pyo3(signature = (path=None, ttl=HOUR), text_signature = "(path=None, ttl=3600)")]
-    fn new(py: Python<'_>, path: Option<PathBuf>, ttl: f64) -> PyResult<Self> {
+    #[pyo3(
+        signature = (path=None, ttl=HOUR, *, store=None, key=None),
+        text_signature = "(path=None, ttl=3600, *, store=None, key=None)"
+    )]
+    fn new(
+        py: Python<'_>,
+        path: Option<PathBuf>,
+        ttl: f64,
+        store: Option<Bound<'_, PyAny>>,
+        key: Option<&[u8]>,
+    ) -> PyResult<Self> {
         let lifetime = Duration::try_from_secs_f64(ttl).ok().filter(|lifetime| !lifetime.is_zero());
         let lifetime = lifetime.ok_or_else(|| PyValueError::new_err("ttl must be a positive number of seconds"))?;
-        let key = Key::new(random_bytes()?);
-        let core = match &path {
-            None => Approvals::in_memory(key),
-            Some(path) => py.detach(|| Approvals::open(path, key))?,
+        let store = store.as_ref().map(checked_store).transpose()?.map(Arc::new);
+        let core = match (&path, &store) {
+            (Some(_), Some(_)) => {
+                return Err(PyTypeError::new_err("Approvals() takes a `path` or a `store`, not both"));
+            }
+            (None, Some(store)) => Approvals::in_store(store.clone(), shared_key(key)?),
+            (_, None) if key.is_some() => {
+                return Err(PyTypeError::new_err("Approvals() takes a `key` only together with a `store`"));
+            }
+            (None, None) => Approvals::in_memory(Key::new(random_bytes()?)),
+            (Some(path), None) => {
+                let key = Key::new(random_bytes()?);
+                py.detach(|| Approvals::open(path, key))?
+            }
         };
-        Ok(Self { core: RwLock::new(Arc::new(core)), lifetime, path })
+        Ok(Self { core: RwLock::new(Arc::new(core)), lifetime, path, store })
     }
 
     /// The folder that keeps pending calls across restarts; None if they are kept in memory.
@@ -80,6 +131,41 @@ impl PyApprovals {
     #[getter]
     fn ttl(&self) -> f64 {
         self.lifetime.as_secs_f64()
+    }
+
+    /// The store that records the answered calls; None if they are recorded in memory or in a folder.
+    #[getter]
+    fn store(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        self.store.as_ref().map(|store| store.0.clone_ref(py))
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.store.as_ref().map_or(Ok(()), |store| visit.call(&store.0))
+    }
+}
+
+/// The store that a program supplies.
+fn checked_store(store: &Bound<'_, PyAny>) -> PyResult<PyStore> {
+    if store.getattr_opt(intern!(store.py(), "claim"))?.is_some_and(|claim| claim.is_callable()) {
+        return Ok(PyStore(store.clone().unbind()));
+    }
+    Err(PyTypeError::new_err(format!(
+        "store must have a method `claim(key, expires)`, and {} has none",
+        class_name(store)
+    )))
+}
+
+/// The key that all processes on a store share.
+fn shared_key(key: Option<&[u8]>) -> PyResult<Key> {
+    match key {
+        Some(key) if key.len() >= SHORTEST_KEY => Ok(Key::of_secret(key)),
+        Some(key) => {
+            let found = key.len();
+            Err(PyValueError::new_err(format!("key must have at least {SHORTEST_KEY} bytes, not {found}")))
+        }
+        None => Err(PyTypeError::new_err(
+            "Approvals() with a `store` needs a `key`: secret bytes that all processes on the store share",
+        )),
     }
 }
 

@@ -41,7 +41,7 @@ impl PyToolkit {
     }
 
     /// Return the schemas as JSON text, which is cached until something changes.
-    fn get_json_schemas_bytes(&self, py: Python<'_>) -> PyResult<Py<PyBytes>> {
+    pub(crate) fn get_json_schemas_bytes(&self, py: Python<'_>) -> PyResult<Py<PyBytes>> {
         let mut listing = self.listing.lock().unwrap_or_else(PoisonError::into_inner);
         let registry = self.registry();
         let revision = registry.revision();

@@ -320,7 +320,7 @@ impl PyToolkit {
         caller: Option<String>,
     ) -> PyResult<PyToolkitView> {
         let view = View::default().narrowed(filter(groups, names, exclude, tags)?);
-        Ok(PyToolkitView::new(slf.clone().unbind(), view, caller))
+        Ok(PyToolkitView::new(slf.clone().unbind(), view, caller.map(Into::into)))
     }
 
     /// Select the tools that a role may use: those of its groups, or of the default ones if it names none.
@@ -343,27 +343,35 @@ impl PyToolkit {
         roles: Option<&Bound<'_, PyRoles>>,
         caller: Option<String>,
     ) -> PyResult<PyToolkitView> {
-        let (view, name) = if role.is_none() {
-            (Filter::nothing().into(), None)
-        } else if let Ok(role) = role.cast::<PyRole>() {
-            let role = role.get().role();
-            let view = match roles {
-                Some(roles) => role.view(roles.get().lock().default_groups()),
-                None => role.view(None),
-            };
-            (view, Some(role.name.clone()))
-        } else if let Ok(name) = role.cast::<PyString>() {
-            // A string that is not valid Unicode is not a name.
-            let name = name.to_string_lossy();
-            let view = match roles {
-                Some(roles) => roles.get().lock().view(&name),
-                None => crate::registry::Roles::default().view(&name),
-            };
-            (view, Some(name.into_owned()))
-        } else {
-            let kind = role.get_type().qualname()?;
-            return Err(PyTypeError::new_err(format!("role must be a Role, its name or None, not {kind}")));
-        };
-        Ok(PyToolkitView::new(slf.clone().unbind(), view, caller.or(name)))
+        let (view, name) = role_view(role, roles)?;
+        Ok(PyToolkitView::new(slf.clone().unbind(), view, caller.or(name).map(Into::into)))
     }
+}
+
+/// The view of a role, and its name; see `Toolkit.view_for`.
+pub(crate) fn role_view(
+    role: &Bound<'_, PyAny>,
+    roles: Option<&Bound<'_, PyRoles>>,
+) -> PyResult<(View, Option<String>)> {
+    Ok(if role.is_none() {
+        (Filter::nothing().into(), None)
+    } else if let Ok(role) = role.cast::<PyRole>() {
+        let role = role.get().role();
+        let view = match roles {
+            Some(roles) => role.view(roles.get().lock().default_groups()),
+            None => role.view(None),
+        };
+        (view, Some(role.name.clone()))
+    } else if let Ok(name) = role.cast::<PyString>() {
+        // A string that is not valid Unicode is not a name.
+        let name = name.to_string_lossy();
+        let view = match roles {
+            Some(roles) => roles.get().lock().view(&name),
+            None => crate::registry::Roles::default().view(&name),
+        };
+        (view, Some(name.into_owned()))
+    } else {
+        let kind = role.get_type().qualname()?;
+        return Err(PyTypeError::new_err(format!("role must be a Role, its name or None, not {kind}")));
+    })
 }

@@ -22,6 +22,7 @@ use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyBytes, PyDict, PyList, PyString, PyTuple};
 
 pub(crate) use extend::group_switches;
+pub(crate) use groups::role_view;
 
 use super::background::PyTaskBoard;
 use super::group::{PyToolGroup, groups_by_name};
@@ -31,7 +32,7 @@ use super::registration::Behaviour;
 use super::tool::PyTool;
 use crate::call::repair::RepairMode;
 use crate::call::{ArgumentMode, ErrorMode, Reply, RunIn};
-use crate::registry::{BASIC, Group, Registry};
+use crate::registry::{BASIC, Group, Registry, View};
 use crate::skill::Skills;
 
 /// Keep tools, describe them to a model, and call them.
@@ -202,7 +203,7 @@ impl PyToolkit {
 
     fn _all_groups<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let groups: Vec<Arc<Group>> = self.registry().groups().cloned().collect();
-        groups_by_name(py, groups)
+        groups_by_name(py, groups, &View::default())
     }
 }
 

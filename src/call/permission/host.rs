@@ -104,7 +104,7 @@ pub trait Host {
     /// The policy that a lasting permission is added to; made if there is none.
     fn policy_to_extend(&self) -> Arc<Policy>;
 
-    /// Ends every question that is being asked with the answer `cancel`.
+    /// Ends every question of the same session, or of no session, that is being asked with the answer `cancel`.
     fn cancel_questions(&self);
 
     /// Does work that may take a while, such as writing a file.

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::call::Reply;
 use crate::policy::{Answer, Pending};
+use crate::registry::Session;
 
 /// One call, as all of its layers and everything that is recorded of it know it.
 #[derive(Debug)]
@@ -17,6 +18,8 @@ pub struct CallInfo {
     pub tool: Option<String>,
     /// The caller, if one is named.
     pub caller: Option<Arc<str>>,
+    /// The session that the call is part of, if it is part of one.
+    pub session: Option<Arc<Session>>,
     /// The pending call that this one resumes.
     pub resumption: Option<Resumption>,
 }
@@ -29,14 +32,26 @@ impl CallInfo {
     #[must_use]
     pub fn new(id: &str, tool: Option<&str>, caller: Option<Arc<str>>) -> Self {
         let short = |text: &str| text.chars().take(Self::LONGEST_NAME).collect();
-        Self { id: short(id), tool: tool.map(short), caller, resumption: None }
+        Self { id: short(id), tool: tool.map(short), caller, session: None, resumption: None }
     }
 
     /// The call that resumes a pending one.
     #[must_use]
     pub fn resuming(pending: Pending, answer: Answer, caller: Option<Arc<str>>) -> Self {
-        let (id, tool) = (pending.id.clone(), Some(pending.tool.clone()));
-        Self { id, tool, caller, resumption: Some(Resumption::new(pending, answer)) }
+        let (id, tool) = (pending.call_id.clone(), Some(pending.tool.clone()));
+        Self { id, tool, caller, session: None, resumption: Some(Resumption::new(pending, answer)) }
+    }
+
+    /// The same call as a part of a session.
+    #[must_use]
+    pub fn in_session(self, session: Option<Arc<Session>>) -> Self {
+        Self { session, ..self }
+    }
+
+    /// The id of the session.
+    #[must_use]
+    pub fn session_id(&self) -> Option<&Arc<str>> {
+        self.session.as_ref().map(|session| session.id())
     }
 
     /// True if an answer that was given before lets a tool run.

@@ -18,8 +18,8 @@ use serde_json::{Map, Value, json};
 
 use super::{EventKind, Reply};
 use crate::policy::{
-    Answer, ApprovalDraft, ApprovalScope, AuditRecord, Cause, Choice, Decision, Pending, Question, Ruling, Ticket,
-    ToolKind, Verdict,
+    Answer, ApprovalDraft, ApprovalScope, AuditRecord, Cause, Choice, Decision, Grants, Pending, Question, Ruling,
+    Ticket, ToolKind, Verdict,
 };
 use crate::schema::check::HIDDEN;
 use crate::{Error, Result};
@@ -55,6 +55,8 @@ pub struct ApprovalRequest {
     pub description: Option<String>,
     /// The id of the call.
     pub call_id: String,
+    /// The id of the session, if the call is part of one.
+    pub session: Option<Arc<str>>,
 }
 
 /// A question that waits for an answer; the driver keeps it and gives it back with the answer.
@@ -94,6 +96,15 @@ pub struct PermissionStage<'a, T, H> {
 impl<T: ToolFacts, H: Host> PermissionStage<'_, T, H> {
     fn caller(&self) -> Option<&str> {
         self.call.caller.as_deref()
+    }
+
+    fn session(&self) -> Option<&str> {
+        self.call.session_id().map(|id| &**id)
+    }
+
+    /// The approvals for this run: those of the session, or of the toolkit if the call is part of none.
+    fn grants(&self) -> &Grants {
+        self.call.session.as_ref().map_or_else(|| self.permissions.grants(), |session| session.grants())
     }
 
     /// The one decision tree: which way a call with these arguments goes, and why. It changes nothing.
@@ -184,7 +195,7 @@ impl<T: ToolFacts, H: Host> PermissionStage<'_, T, H> {
     /// Mistakes of the developer, which end the call.
     pub fn answer(&self, waiting: Waiting, answer: Answer) -> Result<Next, H::Error> {
         let Waiting { arguments, verdict, ticket } = waiting;
-        let was_cancelled = self.permissions.grants().is_cancelled(ticket);
+        let was_cancelled = self.grants().is_cancelled(ticket);
         let answer = if was_cancelled { Answer { choice: Choice::Cancel, edited: None, ..answer } } else { answer };
         if answer.choice == Choice::Cancel && !was_cancelled {
             self.cancel_all();
@@ -306,7 +317,7 @@ impl<T: ToolFacts, H: Host> PermissionStage<'_, T, H> {
     }
 
     fn ask(&self, arguments: CheckedArguments, verdict: Verdict) -> Next {
-        let ticket = self.permissions.grants().wait();
+        let ticket = self.grants().wait();
         self.report_request(&arguments, &verdict, None);
         let request = ApprovalRequest {
             tool: self.tool.name().to_owned(),
@@ -317,6 +328,7 @@ impl<T: ToolFacts, H: Host> PermissionStage<'_, T, H> {
             kind: self.tool.kind(),
             description: self.tool.description(),
             call_id: self.call.id.clone(),
+            session: self.call.session_id().cloned(),
         };
         Next::Ask(Box::new((request, Waiting { arguments, verdict, ticket })))
     }
@@ -324,7 +336,7 @@ impl<T: ToolFacts, H: Host> PermissionStage<'_, T, H> {
     /// Ends the call with a value by which it can be resumed.
     fn pend(&self, arguments: &CheckedArguments, verdict: &Verdict) -> Result<Next, H::Error> {
         let (approvals, life) = self.host.approvals()?;
-        let draft = ApprovalDraft { id: &self.call.id, arguments: &arguments.sent, scope: self.scope(), life };
+        let draft = ApprovalDraft { call_id: &self.call.id, arguments: &arguments.sent, scope: self.scope(), life };
         let pending = match approvals.ask(&draft, self.host.now(), self.host.nonce()?) {
             Ok(pending) => pending,
             // The model sent arguments that cannot be kept.
@@ -346,7 +358,8 @@ impl<T: ToolFacts, H: Host> PermissionStage<'_, T, H> {
 
     fn scope(&self) -> ApprovalScope<'_> {
         let (schema_hash, presets_hash) = (self.tool.schema_hash(), self.tool.presets_hash());
-        ApprovalScope { tool: self.tool.name(), schema_hash, presets_hash, caller: self.caller(), session: None }
+        let (caller, session) = (self.caller(), self.session());
+        ApprovalScope { tool: self.tool.name(), schema_hash, presets_hash, caller, session }
     }
 
     /// Edited arguments as they run; a secret that is still hidden in them is what it was.
@@ -384,7 +397,7 @@ impl<T: ToolFacts, H: Host> PermissionStage<'_, T, H> {
     }
 
     fn is_granted(&self, asked: &Cause) -> bool {
-        let grants = self.permissions.grants();
+        let grants = self.grants();
         !grants.is_empty()
             && grants.allows(self.tool.name(), self.tool.schema_hash(), self.caller(), Question::from(asked))
     }
@@ -395,8 +408,7 @@ impl<T: ToolFacts, H: Host> PermissionStage<'_, T, H> {
             return;
         }
         let (tool, caller) = (self.tool.name(), self.caller());
-        let grant =
-            || self.permissions.grants().allow(tool, self.tool.schema_hash(), caller, Question::from(&asked.cause));
+        let grant = || self.grants().allow(tool, self.tool.schema_hash(), caller, Question::from(&asked.cause));
         match choice {
             Choice::Once | Choice::No | Choice::Cancel => {}
             Choice::Run => grant(),
@@ -420,9 +432,9 @@ impl<T: ToolFacts, H: Host> PermissionStage<'_, T, H> {
         self.host.blocking(|| policy.allow_always(tool, caller, asked))
     }
 
-    /// Cancels every call that waits for an answer.
+    /// Cancels every call that waits for an answer: of the session, or of the toolkit outside of sessions.
     fn cancel_all(&self) {
-        self.permissions.grants().cancel_all();
+        self.grants().cancel_all();
         self.host.cancel_questions();
     }
 
@@ -475,6 +487,7 @@ impl<T: ToolFacts, H: Host> PermissionStage<'_, T, H> {
             arguments_hash: AuditRecord::hash_of(arguments, &redaction),
             arguments: Some(&shown),
             caller: self.caller(),
+            session: self.session(),
             rule: decided.rule.as_ref().map(|rule| rule.id()),
             decision: decided.decision,
             shadow: decided.shadow,
@@ -497,7 +510,7 @@ impl<T: ToolFacts, H: Host> PermissionStage<'_, T, H> {
                 "rule": verdict.rule().map(|rule| rule.id()),
                 "reason": verdict.reason(),
                 "kind": self.tool.kind().as_str(),
-                "pending": pending.map(|pending| json!({"id": pending.id})),
+                "pending": pending.map(|pending| json!({"id": pending.id()})),
             });
             self.host.emit(EventKind::PermissionRequest, data);
         }

@@ -77,7 +77,7 @@ impl Permissions {
         self.headless.store(headless, Ordering::Relaxed);
     }
 
-    /// The grants of this run, and the questions that wait.
+    /// The grants of this run, and the questions that wait, of calls outside of sessions.
     #[must_use]
     pub fn grants(&self) -> &Grants {
         &self.grants

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use hmac::{Hmac, KeyInit, Mac};
 use serde_json::json;
-use sha2::Sha256;
+use sha2::{Digest, Sha256};
 
 use crate::bytes::{from_hex, hex};
 use crate::store::{FileFormat, Fs, load, retry_interrupted, save};
@@ -31,6 +31,12 @@ impl Key {
         let sum = key.sign("key id", b"");
         key.id.copy_from_slice(&sum[..8]);
         key
+    }
+
+    /// Makes the key of a secret that several processes know. The secret must not be guessable.
+    #[must_use]
+    pub fn of_secret(secret: &[u8]) -> Self {
+        Self::new(Sha256::new().chain_update("toolcrib approval key\0").chain_update(secret).finalize().into())
     }
 
     /// Signs bytes for a purpose; a signature for one purpose is never valid for another.

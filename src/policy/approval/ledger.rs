@@ -1,4 +1,5 @@
-//! The ledger: which pending calls were answered, so that none is answered twice, in memory or in a folder.
+//! The ledger: which pending calls were answered, so that none is answered twice, in memory, in a folder or in a store of
+//! the program.
 //!
 //! In the folder each answered call is an empty file whose name has the call's nonce. The operating system creates a file of
 //! a given name only once, so of any number of processes exactly one claims a call, without a lock that could be
@@ -9,10 +10,13 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
+use std::fmt;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use jiff::Timestamp;
 
 use crate::bytes::hex;
 use crate::store::{Fs, parent_of, retry_interrupted};
@@ -174,11 +178,23 @@ fn expiry(name: &OsString) -> Option<i64> {
     name.to_str()?.rsplit_once('-')?.0.parse().ok()
 }
 
+/// A database that several processes share, as the record of answered calls.
+pub trait ApprovalStore: Send + Sync + fmt::Debug {
+    /// Claims a key, durably: true for the first claim of this key by any process, false for all others. It may be forgotten
+    /// when it has expired, which is also the end of the pending call.
+    ///
+    /// # Errors
+    ///
+    /// The reason why it cannot be claimed; then the call does not run.
+    fn claim(&self, key: &str, expires: Timestamp) -> Result<bool, String>;
+}
+
 /// The record of answered calls.
 #[derive(Debug)]
 pub(super) enum Ledger<F> {
     Memory(Mutex<Memory>),
     Folder(Folder<F>),
+    Store(Arc<dyn ApprovalStore>),
 }
 
 impl<F: Fs> Ledger<F> {
@@ -188,6 +204,15 @@ impl<F: Fs> Ledger<F> {
             Self::Memory(memory) => Ok(lock(memory).claim(entry, now)),
             Self::Folder(folder) => {
                 folder.claim(entry, now).map_err(|error| Error::access("write", &folder.used, &error))
+            }
+            Self::Store(store) => {
+                let expires = Timestamp::from_millisecond(entry.0).unwrap_or(Timestamp::MAX);
+                let id = hex(&entry.1);
+                match store.claim(&id, expires) {
+                    Ok(true) => Ok(Claim::First),
+                    Ok(false) => Ok(Claim::Used),
+                    Err(reason) => Err(Error::ApprovalStore { id, reason }),
+                }
             }
         }
     }

@@ -10,7 +10,7 @@ mod ledger;
 mod pending;
 
 use std::path::Path;
-use std::sync::{Mutex, RwLock};
+use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 
 pub use answer::{Answer, Choice, Grants, Ticket};
 pub use key::Key;
+pub use ledger::ApprovalStore;
 pub use pending::{Pending, rfc3339};
 
 use self::key::KeyId;
@@ -50,7 +51,7 @@ pub struct ApprovalScope<'a> {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ApprovalDraft<'a> {
     /// The id of the call.
-    pub id: &'a str,
+    pub call_id: &'a str,
     /// The arguments, without presets.
     pub arguments: &'a Value,
     /// The scope of the approval.
@@ -92,6 +93,13 @@ impl Approvals {
         let keys = read(&self.keys);
         let inherited = self.inherited.iter().copied().chain(keys.iter().map(Key::id)).collect();
         Self { inherited, ..Self::in_memory(key) }
+    }
+
+    /// Approvals whose uses are recorded in a store that several processes share, such as a database. All of them have to use
+    /// the same key.
+    #[must_use]
+    pub fn in_store(store: Arc<dyn ApprovalStore>, key: Key) -> Self {
+        Self { keys: RwLock::new(vec![key]), ledger: Ledger::Store(store), process: None, inherited: Vec::new() }
     }
 
     /// Approvals that survive a restart, in a folder that is created if its parent exists.
@@ -139,11 +147,12 @@ impl<F: Fs> Approvals<F> {
         if self.is_forked() {
             return Err(Error::OtherProcess { tool: draft.scope.tool.to_owned() });
         }
-        let ApprovalDraft { id, arguments, scope, life } = draft;
+        let ApprovalDraft { call_id, arguments, scope, life } = draft;
         let keys = read(&self.keys);
         let key = &keys[0];
         let mut pending = Pending {
-            id: (*id).to_owned(),
+            nonce,
+            call_id: (*call_id).to_owned(),
             tool: scope.tool.to_owned(),
             arguments: (*arguments).clone(),
             caller: scope.caller.map(str::to_owned),
@@ -153,7 +162,6 @@ impl<F: Fs> Approvals<F> {
             presets_hash: key.sign(PRESETS, &scope.presets_hash),
             created: to_millisecond(now),
             expires: after(now, *life),
-            nonce,
             key: key.id(),
             signature: [0; 32],
         };
@@ -168,7 +176,7 @@ impl<F: Fs> Approvals<F> {
     /// # Errors
     ///
     /// One for each reason: another process or key, an altered field, expiry, another tool, schema, presets, caller or session, an
-    /// earlier use; and [`Error::FileAccess`] if the claim cannot be made durable.
+    /// earlier use; and [`Error::FileAccess`] or [`Error::ApprovalStore`] if the claim cannot be made durable.
     pub fn claim(&self, pending: &Pending, scope: &ApprovalScope<'_>, now: Timestamp) -> Result<()> {
         let tool = || pending.tool.clone();
         let expired = || Error::ExpiredPending { tool: tool(), expires: rfc3339(pending.expires) };
@@ -177,7 +185,7 @@ impl<F: Fs> Approvals<F> {
         }
         let key = self.key_of(pending)?.ok_or_else(|| Error::OtherKey { tool: tool() })?;
         if !pending.is_signed_by(&key) {
-            return Err(Error::AlteredPending { id: pending.id.clone() });
+            return Err(Error::AlteredPending { id: pending.id() });
         }
         if pending.expires <= now {
             return Err(expired());
@@ -191,11 +199,11 @@ impl<F: Fs> Approvals<F> {
         if !key.verifies(PRESETS, &scope.presets_hash, &pending.presets_hash) {
             return Err(Error::OtherPresets { tool: tool() });
         }
-        if pending.caller.as_deref() != scope.caller {
-            return Err(Error::OtherCaller { tool: tool() });
-        }
         if pending.session.as_deref() != scope.session {
-            return Err(Error::OtherSession { tool: tool() });
+            return Err(Error::OtherSession { tool: tool(), session: pending.session.clone() });
+        }
+        if pending.caller.as_deref() != scope.caller {
+            return Err(Error::OtherCaller { tool: tool(), caller: pending.caller.clone() });
         }
         match self.ledger.claim((pending.expires.as_millisecond(), pending.nonce), now.as_millisecond())? {
             Claim::First => Ok(()),

@@ -11,7 +11,8 @@ use crate::json::canonical;
 use crate::{Error, Result};
 
 const TYPE: &str = "toolcrib.pending";
-const VERSION: u64 = 1;
+/// Version 1 had the id of the call in place of an id of its own.
+const VERSION: u64 = 2;
 const PURPOSE: &str = "pending";
 
 /// The depth limit of arguments, so that a pending call, and the document it is stored in, can be parsed again.
@@ -23,8 +24,10 @@ const MAX_DEPTH: usize = 120;
 /// [`Approvals`](super::Approvals) that made it can check the signature: a changed field is refused.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pending {
-    /// The id of the call.
-    pub id: String,
+    /// The random bytes of its own id, which make it unique.
+    pub nonce: [u8; 16],
+    /// The id that the model gave the call, which other calls may have as well.
+    pub call_id: String,
     /// The tool's name.
     pub tool: String,
     /// The arguments that were shown and that will run, without presets.
@@ -41,8 +44,6 @@ pub struct Pending {
     pub created: Timestamp,
     /// The time from which no answer counts.
     pub expires: Timestamp,
-    /// Random bytes that make the call unique.
-    pub nonce: [u8; 16],
     /// The id of the key that signed it.
     pub key: [u8; 8],
     /// The signature of all fields above.
@@ -50,6 +51,12 @@ pub struct Pending {
 }
 
 impl Pending {
+    /// Its id: 32 hexadecimal digits that no other pending call has.
+    #[must_use]
+    pub fn id(&self) -> String {
+        hex(&self.nonce)
+    }
+
     /// The pending call as JSON; see [`from_value`](Self::from_value).
     #[must_use]
     pub fn to_value(&self) -> Value {
@@ -66,7 +73,8 @@ impl Pending {
     pub fn from_value(value: &Value) -> Result<Self> {
         let fields = PendingFields::of(value)?;
         Ok(Self {
-            id: fields.text("id")?,
+            nonce: fields.bytes("id", "32 hexadecimal digits")?,
+            call_id: fields.text("call_id")?,
             tool: fields.text("tool")?,
             arguments: fields.arguments()?,
             caller: fields.optional_text("caller")?,
@@ -75,7 +83,6 @@ impl Pending {
             presets_hash: fields.bytes("presets_hash", "64 hexadecimal digits")?,
             created: fields.time("created")?,
             expires: fields.time("expires")?,
-            nonce: fields.bytes("nonce", "32 hexadecimal digits")?,
             key: fields.bytes::<{ size_of::<KeyId>() }>("key", "16 hexadecimal digits")?,
             signature: fields.bytes("signature", "64 hexadecimal digits")?,
         })
@@ -86,7 +93,8 @@ impl Pending {
         let fields = json!({
             "type": TYPE,
             "version": VERSION,
-            "id": self.id,
+            "id": self.id(),
+            "call_id": self.call_id,
             "tool": self.tool,
             "arguments": self.arguments,
             "caller": self.caller,
@@ -95,7 +103,6 @@ impl Pending {
             "presets_hash": hex(&self.presets_hash),
             "created": rfc3339(self.created),
             "expires": rfc3339(self.expires),
-            "nonce": hex(&self.nonce),
             "key": hex(&self.key),
         });
         match fields {
@@ -160,6 +167,7 @@ const NAMES: [&str; 14] = [
     "type",
     "version",
     "id",
+    "call_id",
     "tool",
     "arguments",
     "caller",
@@ -168,7 +176,6 @@ const NAMES: [&str; 14] = [
     "presets_hash",
     "created",
     "expires",
-    "nonce",
     "key",
     "signature",
 ];
@@ -183,7 +190,7 @@ impl<'a> PendingFields<'a> {
             return Err(wrong("type", "`toolcrib.pending`", fields.get("type")));
         }
         if fields.get("version").and_then(Value::as_u64) != Some(VERSION) {
-            return Err(wrong("version", "1, the version that this toolcrib supports", fields.get("version")));
+            return Err(wrong("version", "2, the version that this toolcrib supports", fields.get("version")));
         }
         match fields.iter().find(|(name, _)| !NAMES.contains(&name.as_str())) {
             Some((name, found)) => Err(wrong(name, "no such field", Some(found))),

@@ -30,7 +30,7 @@ fn with_old_call() -> (Model, Pending) {
 
 fn new_call(fs: &Model) -> Pending {
     use super::{ApprovalDraft, LIFE, arguments, nonce};
-    let draft = ApprovalDraft { id: "call_2", arguments: &arguments(), scope: FACTS, life: LIFE };
+    let draft = ApprovalDraft { call_id: "call_2", arguments: &arguments(), scope: FACTS, life: LIFE };
     open(fs).and_then(|approvals| approvals.ask(&draft, at(100), nonce(1))).expect("a pending call")
 }
 

@@ -208,7 +208,7 @@ fn approval(state: Approval, number: u32, question: Question) -> (Grants, Approv
     let mut nonce = [0; 16];
     nonce[..4].copy_from_slice(&number.to_be_bytes());
     let draft =
-        ApprovalDraft { id: "c", arguments: &json!({"to": "bob"}), scope: FACTS, life: Duration::from_secs(60) };
+        ApprovalDraft { call_id: "c", arguments: &json!({"to": "bob"}), scope: FACTS, life: Duration::from_secs(60) };
     let mut pending = approvals.ask(&draft, at(0), nonce).expect("a pending call");
     match state {
         Approval::None => return (grants, approvals, None),

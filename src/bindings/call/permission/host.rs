@@ -94,9 +94,9 @@ impl Host for CallHost<'_, '_> {
     }
 
     fn cancel_questions(&self) {
-        let py = self.py;
+        let (py, session) = (self.py, self.call.session_id().map(|id| &**id));
         let cancelled =
-            CANCEL_QUESTIONS.get(py).and_then(|cancel_all| cancel_all.call1((&self.tool.get().permissions,)));
+            CANCEL_QUESTIONS.get(py).and_then(|cancel_all| cancel_all.call1((&self.tool.get().permissions, session)));
         if let Err(error) = cancelled {
             error.write_unraisable(py, None);
         }

@@ -228,7 +228,8 @@ impl State {
         }
         let Peeked { name, id } = Peeked::of(py, self);
         let id = id.filter(|id| !id.is_empty()).unwrap_or_else(made_up_id);
-        let info = Arc::new(CallInfo::new(&id, name.as_deref(), self.caller(py)));
+        let info = CallInfo::new(&id, name.as_deref(), self.caller(py)).in_session(self.session(py));
+        let info = Arc::new(info);
         self.cold().info.replace(Some(info.clone()));
         info
     }
@@ -314,6 +315,7 @@ fn request_to_python<'py>(py: Python<'py>, request: &ApprovalRequest) -> PyResul
     fields.set_item(intern!(py, "kind"), request.kind.as_str())?;
     fields.set_item(intern!(py, "description"), request.description.as_deref())?;
     fields.set_item(intern!(py, "call_id"), &request.call_id)?;
+    fields.set_item(intern!(py, "session"), request.session.as_deref())?;
     APPROVAL_REQUEST.get(py)?.call((), Some(&fields))
 }
 

@@ -33,10 +33,10 @@ pub(crate) fn resumed<'py>(
     let edited = answer.edited.clone().map(Value::Object);
     let input = json::to_python(py, edited.as_ref().unwrap_or(&pending.arguments))?;
     let request = block(PyString::new(py, &pending.tool).as_any(), &input)?;
-    request.set_item(intern!(py, "id"), &pending.id)?;
+    request.set_item(intern!(py, "id"), &pending.call_id)?;
     let state = State::stream(Origin::of(origin)?, request.into_any());
-    let caller = state.caller(py);
-    state.join(Some(Arc::new(CallInfo::resuming(pending, answer, caller))));
+    let (caller, session) = (state.caller(py), state.session(py));
+    state.join(Some(Arc::new(CallInfo::resuming(pending, answer, caller).in_session(session))));
     object::new(py, state)
 }
 

@@ -17,6 +17,7 @@ use super::super::state::{Origin, State};
 use super::{attached, object};
 use crate::bindings::dialect::DialectName;
 use crate::bindings::response::{FIELDS, PyToolResponse};
+use crate::bindings::session::PySession;
 use crate::bindings::toolkit::PyToolkit;
 use crate::bindings::view::PyToolkitView;
 
@@ -58,10 +59,12 @@ Returns:
 /// `object` is the first argument of a method of those two classes.
 #[inline]
 unsafe fn origin(py: Python<'_>, object: *mut PyObject) -> Origin<'_> {
-    // SAFETY: a method descriptor checks the class of its first argument, which is one of the two; views have no subclasses.
+    // SAFETY: a method descriptor checks the class of its first argument, which is one of the two; the only instances of a
+    // subclass of views are sessions, because neither class has a constructor.
     unsafe {
         let object = Bound::from_borrowed_ptr(py, object);
-        if object.get_type_ptr() == PyToolkitView::type_object_raw(py) {
+        let class = object.get_type_ptr();
+        if class == PyToolkitView::type_object_raw(py) || class == PySession::type_object_raw(py) {
             Origin::View(object.cast_into_unchecked())
         } else {
             Origin::Toolkit(object.cast_into_unchecked::<PyToolkit>())
