@@ -75,6 +75,7 @@ objects! {
     APPROVAL_REQUEST = "toolcrib.policy", "ApprovalRequest";
     FINISH = "toolcrib._finish", "Finish";
     TAP = "toolcrib.middleware", "tap";
+    TOOL_CONTEXT = "toolcrib.context", "ToolContext";
     RUN = "toolcrib._run", "run";
     COPY = "copy", "copy";
     GENERIC_ALIAS = "types", "GenericAlias";

@@ -46,6 +46,9 @@ impl State {
         if task::is_cancellation(py, &error).unwrap_or(false) {
             self.cold().cancel_thrown.set(true);
         }
+        if let Some(step) = self.cancel_held(py, &error) {
+            return step;
+        }
         let phase = self.phase.get();
         if phase == Phase::Job {
             // The worker's thread cannot be reached; the call is given up on this side.

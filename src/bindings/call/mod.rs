@@ -14,6 +14,7 @@
 
 mod arguments;
 mod close;
+mod context;
 mod end;
 mod limits;
 mod middleware;

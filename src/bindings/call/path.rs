@@ -113,6 +113,11 @@ impl State {
     #[inline]
     pub(super) fn advance<'py>(&self, py: Python<'py>, mut given: Given<'py>) -> Step<'py> {
         loop {
+            // What the tool reported before is delivered first.
+            given = match self.report_first(py, given) {
+                Ok(report) => return report,
+                Err(given) => given,
+            };
             given = match given {
                 Given::Wait(future) => return Step::Suspend(future),
                 Given::Result(result) => match self.respond(py, result) {
@@ -152,6 +157,9 @@ impl State {
         }
         if let Some(span) = self.span().filter(|span| span.get(py).is_to_enter()) {
             return Some(attached(py, |py| self.step_inside(py, span.get(py), || self.step(py, value))));
+        }
+        if let Some(step) = self.step_held(py, cold) {
+            return Some(step);
         }
         if let Some(thrown) = cold.thrown.take(py) {
             return Some(attached(py, |py| self.throw_into(py, PyErr::from_value(thrown))));

@@ -12,6 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyNone, PyString, PyTuple};
 
 use super::limits::Attempt;
+use super::context::Held;
 use super::middleware::NextHandler;
 use super::observe::span::SharedSpan;
 use super::python::slot::{OnceSlot, Slot};
@@ -219,6 +220,11 @@ pub(super) struct Cold {
     /// The typed arguments that were built for a decision, with the JSON values that they were built from.
     pub(super) built: Slot,
     pub(super) built_from: RefCell<Option<serde_json::Value>>,
+    /// The `ToolContext` of the call, once it is needed, and the port that leads from it to this stream.
+    pub(super) context: Slot,
+    pub(super) port: Slot,
+    /// The step of the tool that waits until the reports before it are read.
+    pub(super) held: Held,
     /// The dialect that the request has to be translated from first.
     pub(super) dialect: Cell<Option<Dialect>>,
     /// The span and events of the call.
@@ -306,6 +312,10 @@ impl State {
         state.phase.set(Phase::Admitted);
         state.cold().bound.replace(Some((arguments.unbind(), keywords.map(Bound::unbind))));
         state.cold().in_background.set(true);
+        if let Some(cold) = self.cold.get() {
+            // The context among the arguments reports to the stream that does the work.
+            cold.port.take(py).into_iter().for_each(|port| state.cold().port.set(port));
+        }
         state.cold().attempt.replace(self.cold.get().and_then(|cold| cold.attempt.take()));
         state
     }
@@ -543,6 +553,9 @@ impl Default for Cold {
             made_defaults: Slot::empty(),
             built: Slot::empty(),
             built_from: RefCell::default(),
+            context: Slot::empty(),
+            port: Slot::empty(),
+            held: Held::nothing(),
             dialect: Cell::new(None),
             span: RefCell::new(None),
             repaired: RefCell::default(),
@@ -574,6 +587,9 @@ impl Cold {
         self.response.clear(py);
         self.made_defaults.clear(py);
         self.built.clear(py);
+        self.close_port(py);
+        self.context.clear(py);
+        self.port.clear(py);
         drop(self.bound.take());
         if let Some(next) = self.next.take(py)
             && let Ok(next) = next.cast::<NextHandler>()
@@ -600,6 +616,8 @@ impl Cold {
             &self.next,
             &self.made_defaults,
             &self.built,
+            &self.context,
+            &self.port,
         ];
         let own = slots.map(Slot::visited);
         // The collector comes by while nothing runs here, so that nothing is borrowed.
@@ -612,6 +630,7 @@ impl Cold {
         let span = self.span.try_borrow().ok().and_then(|span| span.as_ref().map(|span| span.get(py).objects()));
         own.into_iter()
             .chain(self.deadline.objects())
+            .chain(self.held.objects())
             .chain(bound.into_iter().flatten())
             .chain(span.into_iter().flatten())
     }

@@ -126,7 +126,7 @@ impl PyNativeTool {
 }
 
 fn parameter(py: Python<'_>, name: &str, kind: ParameterKind, default: Option<Py<PyAny>>) -> Parameter {
-    Parameter { name: PyString::intern(py, name).unbind(), kind, default, annotation: None }
+    Parameter { name: PyString::intern(py, name).unbind(), kind, default, annotation: None, is_context: false }
 }
 
 /// A tool that comes with toolcrib, by its name.

@@ -7,9 +7,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFunction, PyString, PyTuple, PyType};
 
 use super::draft::no_presets;
-use crate::bindings::imported::{METHOD, PARTIAL, import_module};
+use crate::bindings::imported::{METHOD, PARTIAL, TOOL_CONTEXT, import_module};
 use crate::bindings::json::entries_of;
 use crate::bindings::native::PyNativeTool;
+use crate::bindings::schema::names_class;
 
 /// The kind of result that calling a tool's function returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -189,6 +190,8 @@ pub(crate) struct Parameter {
     pub(crate) kind: ParameterKind,
     pub(crate) default: Option<Py<PyAny>>,
     pub(crate) annotation: Option<Py<PyAny>>,
+    /// True if it is filled with the context of the call.
+    pub(crate) is_context: bool,
 }
 
 /// The parameters of a callable in order, without the receiver of a method.
@@ -211,6 +214,19 @@ impl Signature {
     ///
     /// Plain functions and methods are read from their code object; everything else is left to `inspect`.
     pub(crate) fn read(py: Python<'_>, callable: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let mut signature = Self::read_parameters(py, callable)?;
+        // Without the module no annotation can name its class.
+        if let Some(context) = TOOL_CONTEXT.if_imported(py) {
+            for parameter in &mut signature.parameters {
+                if let Some(annotation) = &parameter.annotation {
+                    parameter.is_context = names_class(callable, annotation.bind(py), context);
+                }
+            }
+        }
+        Ok(signature)
+    }
+
+    fn read_parameters(py: Python<'_>, callable: &Bound<'_, PyAny>) -> PyResult<Self> {
         let method = if callable.is_exact_instance_of::<PyFunction>() || !callable.get_type().is(method_type(py)?) {
             None
         } else {
@@ -272,7 +288,7 @@ fn read_code(function: &Bound<'_, PyFunction>, is_bound: bool) -> PyResult<(Sign
             Some(annotations) => annotations.get_item(&name)?.map(pyo3::Bound::unbind),
             None => None,
         };
-        Ok(Parameter { name: name.unbind(), kind, default, annotation })
+        Ok(Parameter { name: name.unbind(), kind, default, annotation, is_context: false })
     };
 
     let with_default = defaults.as_ref().map_or(0, PyTupleMethods::len);
@@ -349,6 +365,7 @@ fn inspect(py: Python<'_>, callable: &Bound<'_, PyAny>) -> PyResult<Signature> {
             kind,
             default: given(shown.getattr(intern!(py, "default"))?),
             annotation: given(shown.getattr(intern!(py, "annotation"))?),
+            is_context: false,
         });
     }
     Ok(Signature { parameters, by_name: true, lacks_receiver, flags: None })

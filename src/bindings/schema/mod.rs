@@ -23,10 +23,10 @@ use pyo3::types::{PyDict, PyList, PyString, PyType};
 
 pub(crate) use self::value::value_to_json;
 
-use self::annotation::{AnnotationReader, PydanticMode, ReadError, ReadResult};
+use self::annotation::{AnnotationReader, PydanticMode, ReadError, ReadResult, is_forward_ref};
 use self::converter::ConverterReader;
 use self::field::is_field_info;
-use self::typing::TypingObjects;
+use self::typing::{TypingObjects, arguments_of, form_name, origin_of};
 use crate::bindings::registration::{ParameterKind, Signature};
 use crate::bindings::typed::{Converter, Converters, ItemsClass, JsonShape, MapClass};
 use crate::schema::build::{Parameter, build};
@@ -87,6 +87,32 @@ pub(crate) fn fallback_of(default: &Bound<'_, PyAny>) -> PyResult<Fallback> {
         return Ok(Fallback::None);
     }
     Ok(Fallback::Value(default.getattr(intern!(py, "default"))?.unbind()))
+}
+
+/// True if an annotation of a callable names a class: itself, with arguments, in a union or as text.
+pub(crate) fn names_class(
+    callable: &Bound<'_, PyAny>,
+    annotation: &Bound<'_, PyAny>,
+    class: &Bound<'_, PyAny>,
+) -> bool {
+    if annotation.is(class) {
+        return true;
+    }
+    if annotation.cast::<PyType>().is_ok() && origin_of(annotation).is_ok_and(|origin| origin.is_none()) {
+        return false;
+    }
+    if is_forward_ref(annotation).unwrap_or(false) {
+        let resolved = AnnotationReader::new(callable, PydanticMode::EachType).resolve_forward_ref(annotation);
+        return matches!(resolved, Ok(Some(resolved)) if !resolved.is_instance_of::<PyString>()
+            && names_class(callable, &resolved, class));
+    }
+    match origin_of(annotation) {
+        Ok(Some(origin)) if origin.is(class) => true,
+        Ok(Some(origin)) if matches!(form_name(&origin).as_deref(), Some("Union" | "UnionType" | "Annotated")) => {
+            arguments_of(annotation).is_ok_and(|parts| parts.iter().any(|part| names_class(callable, part, class)))
+        }
+        _ => false,
+    }
 }
 
 /// Describes `callable`.
@@ -192,7 +218,7 @@ fn shown<'a, 'py: 'a>(
             },
             default: parameter.default.as_ref().map(|default| default.bind(py).clone()),
             doc,
-            hidden: (wanted.hidden)(name),
+            hidden: parameter.is_context || (wanted.hidden)(name),
         });
     }
     Ok(shown)

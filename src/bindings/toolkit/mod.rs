@@ -17,6 +17,7 @@ mod state;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use pyo3::exceptions::PyTypeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyBytes, PyDict, PyList, PyString, PyTuple};
@@ -34,6 +35,7 @@ use crate::call::repair::RepairMode;
 use crate::call::{ArgumentMode, ErrorMode, Reply, RunIn};
 use crate::registry::{BASIC, Group, Registry, View};
 use crate::skill::Skills;
+use crate::sync::lock;
 
 /// Keep tools, describe them to a model, and call them.
 ///
@@ -55,6 +57,8 @@ pub(crate) struct PyToolkit {
     permissions: Py<PyPermissions>,
     /// The middlewares, outermost first, in a Python list that is made on first use.
     middlewares: OnceLock<Py<PyList>>,
+    /// The function that answers the questions of tools.
+    asker: Mutex<Option<Py<PyAny>>>,
 }
 
 impl PyToolkit {
@@ -76,6 +80,11 @@ impl PyToolkit {
     /// The permissions, which the toolkit shares with its tools.
     pub(crate) fn permissions<'py>(&self, py: Python<'py>) -> &Bound<'py, PyPermissions> {
         self.permissions.bind(py)
+    }
+
+    /// The function that answers the questions of tools.
+    pub(crate) fn asker<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
+        lock(&self.asker).as_ref().map(|asker| asker.bind(py).clone())
     }
 
     /// Finds a tool, even if its group is inactive.
@@ -100,7 +109,7 @@ impl PyToolkit {
         signature = (*arguments, **_options),
         text_signature = "(agent_skill_instruction=None, agent_skill_template=None, *, arguments='coerce', \
                           errors='respond', run_in='thread', repair='on', policy=None, approver=None, \
-                          approver_timeout=None, headless=False, approvals=None, audit=None)"
+                          approver_timeout=None, headless=False, approvals=None, audit=None, asker=None)"
     )]
     fn new(arguments: &Bound<'_, PyTuple>, _options: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
         Ok(Self {
@@ -112,6 +121,7 @@ impl PyToolkit {
             tasks: OnceLock::new(),
             permissions: Py::new(arguments.py(), PyPermissions::default())?,
             middlewares: OnceLock::new(),
+            asker: Mutex::default(),
         })
     }
 
@@ -124,7 +134,7 @@ impl PyToolkit {
     #[pyo3(signature = (
         agent_skill_instruction=None, agent_skill_template=None, *, arguments="coerce", errors="respond",
         run_in="thread", repair="on", policy=None, approver=None, approver_timeout=None, headless=false,
-        approvals=None, audit=None
+        approvals=None, audit=None, asker=None
     ))]
     #[allow(clippy::too_many_arguments, reason = "the switches of a toolkit")]
     fn __init__(
@@ -141,6 +151,7 @@ impl PyToolkit {
         headless: bool,
         approvals: Option<Py<PyApprovals>>,
         audit: Option<Bound<'_, PyAny>>,
+        asker: Option<Bound<'_, PyAny>>,
     ) -> PyResult<()> {
         let run_in_mode = RunIn::parse(run_in).filter(|mode| *mode != RunIn::Process);
         let behaviour = Behaviour {
@@ -158,6 +169,23 @@ impl PyToolkit {
         permissions.core().set_headless(headless);
         permissions.set_approvals(approvals);
         permissions.set_audit(audit.map(|audit| AuditSink::of(&audit)).transpose()?);
+        self.set_asker(asker)
+    }
+
+    /// The function that answers the questions of tools; None if they cannot ask.
+    #[getter(asker)]
+    fn get_asker<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
+        self.asker(py)
+    }
+
+    #[setter]
+    fn set_asker(&self, asker: Option<Bound<'_, PyAny>>) -> PyResult<()> {
+        if let Some(asker) = asker.as_ref().filter(|asker| !asker.is_callable()) {
+            let class = asker.get_type().qualname()?;
+            return Err(PyTypeError::new_err(format!("asker must be callable, not {class}")));
+        }
+        let old = std::mem::replace(&mut *lock(&self.asker), asker.map(Bound::unbind));
+        drop(old);
         Ok(())
     }
 
@@ -169,6 +197,7 @@ impl PyToolkit {
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(self.tasks.get())?;
+        self.asker.try_lock().map_or(Ok(()), |asker| visit.call(&*asker))?;
         visit.call(&self.permissions)?;
         // While a thread holds the lock, it uses the toolkit, which is then not garbage.
         if let Ok(registry) = self.registry.try_lock() {

@@ -68,6 +68,8 @@ struct Place {
     name: Py<PyString>,
     /// True if the model may send it.
     is_shown: bool,
+    /// True if it is filled with the context of the call.
+    is_context: bool,
     /// The position of its converter, if it is more than a JSON value.
     converter: Option<u16>,
     /// The position of its compiled check.
@@ -102,6 +104,9 @@ pub(in crate::bindings::call) trait ArgumentNotes {
     /// Keeps the typed arguments that were built for a decision, so that the tool gets the same objects.
     fn keep_built(&self, sent: &Value, built: &Bound<'_, PyDict>);
 
+    /// The context of the call.
+    fn context<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>>;
+
     /// True for the arguments that were kept.
     fn is_built(&self, arguments: &Bound<'_, PyDict>) -> bool;
 }
@@ -115,6 +120,10 @@ impl ArgumentNotes for () {
     }
 
     fn keep_built(&self, _sent: &Value, _built: &Bound<'_, PyDict>) {}
+
+    fn context<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        Ok(py.None().into_bound(py))
+    }
 
     fn is_built(&self, _arguments: &Bound<'_, PyDict>) -> bool {
         false
@@ -141,6 +150,10 @@ impl ArgumentNotes for State {
     fn keep_built(&self, sent: &Value, built: &Bound<'_, PyDict>) {
         self.cold().built_from.replace(Some(sent.clone()));
         self.cold().built.set(built.clone().into_any());
+    }
+
+    fn context<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        Self::context(self, py)
     }
 
     fn is_built(&self, arguments: &Bound<'_, PyDict>) -> bool {
@@ -201,7 +214,8 @@ impl Plan {
         for parameter in by_position.iter().chain(&by_name) {
             let name = parameter.name.bind(py).to_str()?;
             let preset = if presets.is_empty() { None } else { presets.get_item(&parameter.name)? };
-            let is_shown = preset.is_none() && is_shown(name);
+            let is_context = preset.is_none() && parameter.is_context;
+            let is_shown = preset.is_none() && !is_context && is_shown(name);
             let check = if is_shown { arguments.position(name) } else { None };
             let converter = if is_shown { converters.position(py, parameter.name.bind(py))? } else { None };
             // What the schema requires must come from the model, also when the function has a default.
@@ -209,6 +223,7 @@ impl Plan {
             let default = parameter.default.as_ref().filter(|_| !is_required);
             let fallback = match (preset, default) {
                 (Some(preset), _) => Some(preset.unbind()),
+                (None, _) if is_context => None,
                 (None, None) => None,
                 (None, Some(default)) => match fallback_of(default.bind(py))? {
                     Fallback::None => None,
@@ -221,7 +236,7 @@ impl Plan {
             };
             names.push(name);
             let converter = converter.and_then(|converter| u16::try_from(converter).ok());
-            places.push(Place { name: parameter.name.clone_ref(py), is_shown, converter, check, fallback });
+            places.push(Place { name: parameter.name.clone_ref(py), is_shown, is_context, converter, check, fallback });
         }
         let unseen = names.iter().zip(&places).filter(|(_, place)| !place.is_shown);
         let mut hidden: Vec<Box<str>> = unseen.map(|(name, _)| Box::from(*name)).collect();
@@ -280,7 +295,7 @@ impl Plan {
         notes: &impl ArgumentNotes,
     ) -> Called<'py> {
         let mut values = CallArguments::new(callable.py());
-        let returned = match self.fill(input, self.handling.arguments != ArgumentMode::Pass, &mut values) {
+        let returned = match self.fill(input, self.handling.arguments != ArgumentMode::Pass, notes, &mut values) {
             Ok(true) => {
                 let names = self.keywords.as_ref().map(|names| names.bind_borrowed(callable.py()));
                 values.call(callable, self.by_position, names.as_deref())
@@ -294,7 +309,13 @@ impl Plan {
     /// Fetches the arguments in the order of the places. False when anything is out of the ordinary: the slow way finds
     /// out what.
     #[inline]
-    fn fill<'py>(&self, input: &Bound<'py, PyDict>, check: bool, values: &mut CallArguments<'py>) -> PyResult<bool> {
+    fn fill<'py>(
+        &self,
+        input: &Bound<'py, PyDict>,
+        check: bool,
+        notes: &impl ArgumentNotes,
+        values: &mut CallArguments<'py>,
+    ) -> PyResult<bool> {
         if self.spread.is_some() {
             return Ok(false);
         }
@@ -320,6 +341,7 @@ impl Plan {
             }
             match &place.fallback {
                 Some(fallback) => values.push(fallback.bind(py).clone()),
+                None if place.is_context => values.push(attached(py, |py| notes.context(py))?),
                 None => return Ok(false),
             }
         }
@@ -364,7 +386,8 @@ impl Plan {
         notes: &impl ArgumentNotes,
     ) -> PyResult<Bind<'py>> {
         let mut values = CallArguments::new(input.py());
-        if self.keywords.is_none() && self.fill(input, self.handling.arguments != ArgumentMode::Pass, &mut values)? {
+        let check = self.handling.arguments != ArgumentMode::Pass;
+        if self.keywords.is_none() && self.fill(input, check, notes, &mut values)? {
             return Ok(Bind::Ready(values.take_tuple()?, None));
         }
         self.bind_slowly(input, notes)
@@ -383,15 +406,16 @@ impl Plan {
         };
         let input = self.with_made_defaults(py, input, notes)?;
         if let Some(spread) = &self.spread {
+            let input = self.with_context(input, spread, notes)?;
             return Ok(match spread.bind(py, &input)? {
                 Ok((arguments, keywords)) => Bind::Ready(arguments, Some(keywords)),
                 Err(problems) => Bind::Refused(Reply::InvalidArguments { text: render(&self.tool, &problems) }),
             });
         }
         let mut values = CallArguments::new(py);
-        if !self.fill(&input, false, &mut values)? {
+        if !self.fill(&input, false, notes, &mut values)? {
             // Something is missing or too much: Python itself says what, in its own words.
-            return Ok(Bind::Ready(PyTuple::empty(py), Some(self.as_keywords(py, &input)?)));
+            return Ok(Bind::Ready(PyTuple::empty(py), Some(self.as_keywords(py, &input, notes)?)));
         }
         let Some(names) = &self.keywords else { return Ok(Bind::Ready(values.take_tuple()?, None)) };
         let values = values.take_vec();
@@ -638,14 +662,39 @@ impl Plan {
     }
 
     /// Everything by name, presets included.
-    fn as_keywords<'py>(&self, py: Python<'py>, input: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyDict>> {
+    fn as_keywords<'py>(
+        &self,
+        py: Python<'py>,
+        input: &Bound<'py, PyDict>,
+        notes: &impl ArgumentNotes,
+    ) -> PyResult<Bound<'py, PyDict>> {
         let keywords = input.copy()?;
         for place in self.places.iter().filter(|place| !place.is_shown) {
             if let Some(preset) = &place.fallback {
                 keywords.set_item(&place.name, preset.bind(py))?;
+            } else if place.is_context {
+                keywords.set_item(&place.name, notes.context(py)?)?;
             }
         }
         Ok(keywords)
+    }
+
+    /// The arguments with the context of the call, for functions that are called by name.
+    fn with_context<'py>(
+        &self,
+        input: Bound<'py, PyDict>,
+        spread: &Spread,
+        notes: &impl ArgumentNotes,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let mut names = spread.contexts().peekable();
+        if names.peek().is_none() {
+            return Ok(input);
+        }
+        let (input, context) = (input.copy()?, notes.context(input.py())?);
+        for name in names {
+            input.set_item(name, &context)?;
+        }
+        Ok(input)
     }
 
     /// The objects that a plan keeps alive.

@@ -24,6 +24,7 @@ struct Named {
     name: Py<PyString>,
     kind: ParameterKind,
     is_shown: bool,
+    is_context: bool,
     preset: Option<Py<PyAny>>,
     default: Option<Py<PyAny>>,
     /// True if the default is not the one that Python would use by itself.
@@ -43,7 +44,7 @@ impl Spread {
         let mut spread = Self { named: Vec::new(), positional: None, keyword: None, presets: extra.clone().unbind() };
         for parameter in &signature.parameters {
             let name = parameter.name.clone_ref(py);
-            let is_shown = is_shown(name.bind(py).to_str()?);
+            let is_shown = !parameter.is_context && is_shown(name.bind(py).to_str()?);
             match parameter.kind {
                 ParameterKind::VarPositional => spread.positional = is_shown.then_some(name),
                 ParameterKind::VarKeyword => spread.keyword = is_shown.then_some(name),
@@ -58,7 +59,8 @@ impl Spread {
                         Some(Fallback::None | Fallback::Factory(_)) | None => None,
                     };
                     let is_explicit = default.as_ref().zip(written).is_some_and(|(value, written)| !written.is(value));
-                    spread.named.push(Named { name, kind, is_shown, preset, default, is_explicit });
+                    let is_context = parameter.is_context && preset.is_none();
+                    spread.named.push(Named { name, kind, is_shown, is_context, preset, default, is_explicit });
                 }
             }
         }
@@ -89,7 +91,7 @@ impl Spread {
         // Positional arguments reach `*args` only if every parameter before it is passed by position too.
         let must_be_positional = !more.is_empty();
         for parameter in &self.named {
-            let sent = if parameter.is_shown { take(py, &rest, Some(&parameter.name))? } else { None };
+            let sent = if parameter.is_shown || parameter.is_context { take(py, &rest, Some(&parameter.name))? } else { None };
             let preset = parameter.preset.as_ref().map(|value| value.bind(py).clone());
             let value = preset.or(sent);
             let is_positional = parameter.kind == ParameterKind::PositionalOnly
@@ -112,6 +114,11 @@ impl Spread {
         keywords.update(rest.as_mapping())?;
         keywords.update(self.presets.bind(py).as_mapping())?;
         Ok(Ok((PyTuple::new(py, arguments)?, keywords)))
+    }
+
+    /// The parameters that are filled with the context of the call.
+    pub(super) fn contexts(&self) -> impl Iterator<Item = &Py<PyString>> {
+        self.named.iter().filter(|parameter| parameter.is_context).map(|parameter| &parameter.name)
     }
 
     /// The parameters that the model may send, with what stands in for one that is not sent.

@@ -1,0 +1,299 @@
+//! The context of a call: what a tool with a `ToolContext` parameter is given, and the reports that it sends while it runs.
+//!
+//! A report is a response of mode `progress`. It joins the stream as soon as the reader asks for the next response. A reader that waits
+//! is woken for it: the stream hands out a future of its own in place of the one that the tool waits for, and remembers that
+//! one in [`Held`]. Calls of tools without a context never come here.
+
+use std::cell::Cell;
+use std::collections::VecDeque;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::intern;
+use pyo3::prelude::*;
+
+use super::python::slot::Slot;
+use super::run::Given;
+use super::state::{Cold, Phase, State, Step};
+use super::task;
+use crate::bindings::imported::TOOL_CONTEXT;
+use crate::sync::lock;
+
+/// The most reports that wait for the reader; the oldest are dropped.
+const MOST_REPORTS: usize = 256;
+
+/// The way from a context to the stream of its call, for any thread.
+#[pyclass(name = "_CallPort", module = "toolcrib._core", frozen)]
+#[derive(Default)]
+pub(crate) struct CallPort {
+    reports: Mutex<VecDeque<Py<PyAny>>>,
+    /// The future that the reader waits for, with its event loop.
+    reader: Mutex<Option<(Py<PyAny>, Py<PyAny>)>>,
+    is_closed: AtomicBool,
+}
+
+#[pymethods]
+impl CallPort {
+    /// Send a response to the stream of the call; it is dropped if the call is over.
+    fn report(&self, py: Python<'_>, response: Bound<'_, PyAny>) -> PyResult<()> {
+        if self.is_closed.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let dropped = {
+            let mut reports = lock(&self.reports);
+            reports.push_back(response.unbind());
+            if reports.len() > MOST_REPORTS { reports.pop_front() } else { None }
+        };
+        drop(dropped);
+        let reader = lock(&self.reader).take();
+        if let Some((event_loop, future)) = reader {
+            let wake = Bound::new(py, Wake { future })?;
+            // A loop that is closed has no reader any more.
+            let _ = event_loop.bind(py).call_method1(intern!(py, "call_soon_threadsafe"), (wake,));
+        }
+        Ok(())
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        if let Ok(reports) = self.reports.try_lock() {
+            reports.iter().try_for_each(|report| visit.call(report))?;
+        }
+        if let Ok(reader) = self.reader.try_lock()
+            && let Some((event_loop, future)) = &*reader
+        {
+            visit.call(event_loop)?;
+            visit.call(future)?;
+        }
+        Ok(())
+    }
+
+    fn __clear__(&self) {
+        self.close();
+    }
+}
+
+impl CallPort {
+    fn take_report<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
+        lock(&self.reports).pop_front().map(|report| report.into_bound(py))
+    }
+
+    /// Ends the reports of a call that is over.
+    fn close(&self) {
+        self.is_closed.store(true, Ordering::Relaxed);
+        let (reports, reader) = (std::mem::take(&mut *lock(&self.reports)), lock(&self.reader).take());
+        drop((reports, reader));
+    }
+}
+
+/// A callback that ends the wait of the reader.
+#[pyclass(frozen, module = "toolcrib")]
+struct Wake {
+    future: Py<PyAny>,
+}
+
+#[pymethods]
+impl Wake {
+    #[pyo3(signature = (*_arguments))]
+    fn __call__(&self, py: Python<'_>, _arguments: &Bound<'_, PyAny>) -> PyResult<()> {
+        let future = self.future.bind(py);
+        if !future.call_method0(intern!(py, "done"))?.is_truthy()? {
+            future.call_method1(intern!(py, "set_result"), (py.None(),))?;
+        }
+        Ok(())
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.future)
+    }
+}
+
+/// The step of the tool that a report has come before.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum HeldKind {
+    #[default]
+    Nothing,
+    /// The tool waits for this future.
+    Future,
+    Result,
+    Item,
+    End,
+    Error,
+}
+
+/// A step of the tool that waits until the reports before it are read.
+pub(super) struct Held {
+    kind: Cell<HeldKind>,
+    /// The future, result, item or exception.
+    object: Slot,
+    /// The callback of the future.
+    wake: Slot,
+}
+
+impl Held {
+    pub(super) const fn nothing() -> Self {
+        Self { kind: Cell::new(HeldKind::Nothing), object: Slot::empty(), wake: Slot::empty() }
+    }
+
+    fn hold<'py>(&self, py: Python<'py>, given: Given<'py>) {
+        let (kind, object) = match given {
+            Given::Wait(future) => (HeldKind::Future, Some(future)),
+            Given::Result(result) => (HeldKind::Result, Some(result)),
+            Given::Item(item) => (HeldKind::Item, Some(item)),
+            Given::End => (HeldKind::End, None),
+            Given::Error(error) => (HeldKind::Error, Some(error.into_value(py).into_bound(py).into_any())),
+        };
+        self.kind.set(kind);
+        if let Some(object) = object {
+            self.object.set(object);
+        }
+    }
+
+    /// Takes the step back; a future is no longer watched.
+    fn take<'py>(&self, py: Python<'py>) -> Option<Given<'py>> {
+        let (kind, object) = (self.kind.take(), self.object.take(py));
+        let wake = self.wake.take(py);
+        Some(match (kind, object) {
+            (HeldKind::Future, Some(future)) => {
+                if let Some(wake) = wake {
+                    let _ = future.call_method1(intern!(py, "remove_done_callback"), (wake,));
+                }
+                Given::Wait(future)
+            }
+            (HeldKind::Result, Some(result)) => Given::Result(result),
+            (HeldKind::Item, Some(item)) => Given::Item(item),
+            (HeldKind::End, _) => Given::End,
+            (HeldKind::Error, Some(error)) => Given::error(PyErr::from_value(error)),
+            _ => return None,
+        })
+    }
+
+    pub(super) fn release(&self, py: Python<'_>) {
+        drop(self.take(py));
+    }
+
+    pub(super) fn objects(&self) -> [*mut pyo3::ffi::PyObject; 2] {
+        [self.object.visited(), self.wake.visited()]
+    }
+}
+
+impl State {
+    /// The context of the call, which its tool, its middlewares and its approver share.
+    pub(crate) fn context<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let cold = self.cold();
+        if let Some(context) = cold.context.get(py) {
+            return Ok(context);
+        }
+        let port = Bound::new(py, CallPort::default())?;
+        let info = self.info(py);
+        let session = self.viewed(py).and_then(|view| crate::bindings::view::PyToolkitView::session_object(&view));
+        let (timeout, name) = match self.tool.get(py) {
+            Some(tool) => (tool.get().timeout, Some(tool.get().name.to_string())),
+            None => (None, info.tool.clone()),
+        };
+        let asker = self.toolkit.get(py).and_then(|toolkit| toolkit.get().asker(py));
+        let fields = (&port, name, &info.id, info.caller.as_deref(), session, timeout, asker);
+        let context = TOOL_CONTEXT.get(py)?.call1(fields)?;
+        cold.context.set(context.clone());
+        cold.port.set(port.into_any());
+        Ok(context)
+    }
+
+    /// Delivers a report before the step of the tool that came after it.
+    #[inline(always)]
+    pub(super) fn report_first<'py>(&self, py: Python<'py>, given: Given<'py>) -> Result<Step<'py>, Given<'py>> {
+        match self.cold.get() {
+            Some(cold) if !cold.port.is_empty() => self.report_or_watch(py, cold, given),
+            _ => Err(given),
+        }
+    }
+
+    #[cold]
+    fn report_or_watch<'py>(&self, py: Python<'py>, cold: &Cold, given: Given<'py>) -> Result<Step<'py>, Given<'py>> {
+        let Some(port) = port(py, cold) else { return Err(given) };
+        if let Some(report) = port.get().take_report(py) {
+            cold.held.hold(py, given);
+            return Ok(Step::Chunk(report));
+        }
+        let Given::Wait(future) = given else { return Err(given) };
+        match watch(port.get(), cold, &future) {
+            Ok(Some(waiter)) => {
+                cold.held.hold(py, Given::Wait(future));
+                Ok(Step::Suspend(waiter))
+            }
+            // Not a future, but a turn that is given to the event loop.
+            Ok(None) => Err(Given::Wait(future)),
+            Err(error) => Err(Given::error(error)),
+        }
+    }
+
+    /// Goes on with the step that was held back; `None` if there is none, or if the tool can be resumed.
+    pub(super) fn step_held<'py>(&self, py: Python<'py>, cold: &Cold) -> Option<Step<'py>> {
+        if cold.held.kind.get() == HeldKind::Nothing {
+            return None;
+        }
+        let given = cold.held.take(py)?;
+        if let Given::Wait(future) = &given
+            && is_done(future)
+        {
+            return None;
+        }
+        Some(self.advance(py, given))
+    }
+
+    /// Cancels the future that the tool waits for, as the task would do that waited for it itself; `None` if there is none, or
+    /// it cannot be cancelled.
+    pub(super) fn cancel_held<'py>(&self, py: Python<'py>, error: &PyErr) -> Option<Step<'py>> {
+        let cold = self.cold.get()?;
+        let given = cold.held.take(py)?;
+        let Given::Wait(future) = &given else { return None };
+        if self.phase.get() == Phase::Job || !task::is_cancellation(py, error).unwrap_or(false) {
+            return None;
+        }
+        let is_cancelled = future.call_method0(intern!(py, "cancel")).and_then(|cancelled| cancelled.is_truthy());
+        is_cancelled.unwrap_or(false).then(|| self.advance(py, given))
+    }
+}
+
+fn port<'py>(py: Python<'py>, cold: &Cold) -> Option<Bound<'py, CallPort>> {
+    cold.port.get(py)?.cast_into().ok()
+}
+
+fn is_done(future: &Bound<'_, PyAny>) -> bool {
+    let done = future.call_method0(intern!(future.py(), "done"));
+    done.and_then(|done| done.is_truthy()).unwrap_or(true)
+}
+
+/// A future that is done when `future` is, or when there is a report; `None` if `future` is not one of asyncio.
+fn watch<'py>(port: &CallPort, cold: &Cold, future: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let py = future.py();
+    let blocking = intern!(py, "_asyncio_future_blocking");
+    if future.getattr_opt(blocking)?.is_none() {
+        return Ok(None);
+    }
+    let event_loop = task::running_loop(py)?;
+    let waiter = event_loop.call_method0(intern!(py, "create_future"))?;
+    // The task sees the waiter as what was awaited, and not the future.
+    future.setattr(blocking, false)?;
+    waiter.setattr(blocking, true)?;
+    let wake = Bound::new(py, Wake { future: waiter.clone().unbind() })?;
+    future.call_method1(intern!(py, "add_done_callback"), (&wake,))?;
+    cold.held.wake.set(wake.into_any());
+    let old = lock(&port.reader).replace((event_loop.unbind(), waiter.clone().unbind()));
+    drop(old);
+    // A report that came in between has found no reader.
+    if !lock(&port.reports).is_empty() {
+        waiter.call_method1(intern!(py, "set_result"), (py.None(),))?;
+    }
+    Ok(Some(waiter))
+}
+
+impl Cold {
+    /// Ends the reports of the call.
+    pub(super) fn close_port(&self, py: Python<'_>) {
+        if let Some(port) = port(py, self) {
+            port.get().close();
+        }
+        self.held.release(py);
+    }
+}
