@@ -26,7 +26,7 @@ from toolcrib._core import (
 from toolcrib.toolkit import Toolkit
 
 if TYPE_CHECKING:
-    from toolcrib import tracing
+    from toolcrib import context, tracing
     from toolcrib.blocks import (
         AudioBlock,
         Base64Source,
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         URLSource,
         VideoBlock,
     )
+    from toolcrib.context import Question, ToolContext
     from toolcrib.dialects import DialectSchemas, DialectToolkit, Loss
     from toolcrib.skill import AgentSkill
 else:
@@ -55,6 +56,7 @@ else:
             "URLSource",
             "VideoBlock",
         ),
+        "context": ("Question", "ToolContext"),
         "dialects": ("DialectSchemas", "DialectToolkit", "Loss"),
         "skill": ("AgentSkill",),
     }
@@ -88,6 +90,7 @@ __all__ = [
     "Loss",
     "NativeTool",
     "Policy",
+    "Question",
     "RegisteredToolFunction",
     "Role",
     "Roles",
@@ -96,6 +99,7 @@ __all__ = [
     "TextParser",
     "ThinkingBlock",
     "ToolCall",
+    "ToolContext",
     "ToolGroup",
     "ToolResponse",
     "ToolResultBlock",
@@ -106,6 +110,7 @@ __all__ = [
     "URLSource",
     "Usage",
     "VideoBlock",
+    "context",
     "errors",
     "format_tool_result",
     "parse_tool_calls",

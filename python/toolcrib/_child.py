@@ -12,6 +12,9 @@ discards the child: the answer belongs to another call, or was written by other 
     ("call", surroundings, pickle of (function, args, kwargs)) ("value", result), ("stream",), ("raise", ...)
     ("next",), after ("stream",)                               ("chunk", item), ("end",), ("raise", ...)
 
+Before it answers, the worker may make inquiries for the tool's context: ("inquiry", kind, content). Each is answered by a
+request ("reply", True, value) or ("reply", False, exception), which the final answer, or the next inquiry, then answers.
+
 `("raise", pickled exception or None, name of its type, text, traceback)` carries any exception of a tool. The
 surroundings are `None` if they have not changed since the call before; the worker restores them before every call.
 """
@@ -35,9 +38,10 @@ import signal
 import socket
 import struct
 import sys
+import threading
 import traceback
 import types
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NoReturn, TypedDict
 
 MAIN = "__mp_main__"
@@ -203,6 +207,7 @@ class Unpickler(pickle.Unpickler):
     """Unpickler that finds definitions of the host's script, which it loads when it is first needed."""
 
     main: tuple[str, str] | None = None
+    exchange: Callable[[str, Any], Any]
 
     def find_class(self, module_name: str, global_name: str, /) -> Any:
         """Find a name in its module."""
@@ -210,7 +215,11 @@ class Unpickler(pickle.Unpickler):
             if MAIN not in sys.modules:
                 load_main(self.main)
             module_name = MAIN
-        return super().find_class(module_name, global_name)
+        found = super().find_class(module_name, global_name)
+        if module_name == "toolcrib.context":
+            context = sys.modules[module_name]
+            context.child_port = context.ChildPort(self.exchange)  # type: ignore[attr-defined]
+        return found
 
 
 def load_main(main: tuple[str, str] | None) -> None:
@@ -254,11 +263,13 @@ class Server:
         self.context = contextvars.Context()
         self.stream: Stream | None = None
         self.loop: asyncio.AbstractEventLoop | None = None
+        self.number = 0
+        self.lock = threading.Lock()
 
     def serve(self) -> None:
         """Answer requests until the host closes the socket."""
         while True:
-            number, content = receive(self.wire)
+            self.number, content = receive(self.wire)
             request = pickle.loads(content)
             if request[0] == "call":
                 self.context = contextvars.Context()
@@ -279,7 +290,21 @@ class Server:
                 self.context.run(self.end_loop)
             flush()
             self.leave_if_forked(None)
-            send(self.wire, number, message)
+            with self.lock:
+                send(self.wire, self.number, message)
+
+    def exchange(self, kind: str, content: Any) -> Any:
+        """Make an inquiry of the host, from any thread of the tool."""
+        if os.getpid() != self.pid:
+            raise RuntimeError("the context of a call is of no use in a process that the tool has forked")
+        message = pickle.dumps(("inquiry", kind, content), pickle.HIGHEST_PROTOCOL)
+        with self.lock:
+            send(self.wire, self.number, message)
+            self.number, reply = receive(self.wire, self.number + 1)
+        _, is_answered, value = pickle.loads(reply)
+        if not is_answered:
+            raise value
+        return value
 
     def leave_if_forked(self, error: BaseException | None) -> None:
         """Exit in a process that the tool has forked and that returned to here: only the worker itself answers."""
@@ -311,6 +336,7 @@ class Server:
         surroundings = self.state.restore(surroundings)
         unpickler = Unpickler(io.BytesIO(payload))
         unpickler.main = surroundings["main"]
+        unpickler.exchange = self.exchange
         function, args, kwargs = unpickler.load()
         result = function(*args, **kwargs)
         if inspect.isawaitable(result):

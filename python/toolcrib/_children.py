@@ -80,6 +80,11 @@ class Child:
         self._number += 1
         return self._ask("next")
 
+    def reply(self, is_answered: bool, value: Any) -> tuple[Any, ...]:
+        """Answer an inquiry, and wait for the next answer."""
+        self._number += 1
+        return self._ask("reply", is_answered, value)
+
     def _ask(self, *request: Any) -> tuple[Any, ...]:
         try:
             send(self.wire, self._number, pickle.dumps(request, pickle.HIGHEST_PROTOCOL))

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import logging
 import os
 import pickle
 import signal
+import sys
 import threading
 from collections.abc import Callable, Generator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from toolcrib._child import StrayAnswer
 from toolcrib._children import Child, children
 from toolcrib._host import main_script, remember_program
+
+if TYPE_CHECKING:
+    from toolcrib.context import ToolContext
 
 
 class RemoteTraceback(Exception):
@@ -32,9 +37,11 @@ class ProcessCall:
         self._lock = threading.Lock()
         self._child: Child | None = None
         self._killed = False
+        self._context: ToolContext[Any] | None = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the function and return its result, or a generator of its items."""
+        self._context = _context_among(*args, *kwargs.values())
         try:
             payload = pickle.dumps((self._func, args, kwargs), pickle.HIGHEST_PROTOCOL)
         except Exception as error:
@@ -82,7 +89,10 @@ class ProcessCall:
 
     def _ask(self, child: Child, request: Callable[..., tuple[Any, ...]], *content: bytes) -> tuple[Any, ...]:
         try:
-            return request(*content)
+            reply = request(*content)
+            while reply[0] == "inquiry":
+                reply = child.reply(*self._inquire(*reply[1:]))
+            return reply
         except StrayAnswer:
             raise RuntimeError(f"the process of `{_name(self._func)}` sent an answer to another call") from None
         except EOFError:
@@ -90,6 +100,28 @@ class ProcessCall:
             if self._killed:
                 raise RuntimeError(f"the process of `{_name(self._func)}` was killed") from None
             raise RuntimeError(f"the process of `{_name(self._func)}` ended {_describe(code)}") from None
+
+    def _inquire(self, kind: str, content: Any) -> tuple[bool, Any]:
+        """Do for the context in the child what it would do here."""
+        context = self._context
+        try:
+            if context is None:
+                raise RuntimeError(f"`{_name(self._func)}` has no context")
+            if kind == "ask":
+                return True, context.ask(*content).result()
+            if kind == "log":
+                logger = logging.getLogger(content.name)
+                if logger.isEnabledFor(content.levelno):
+                    logger.handle(content)
+            else:
+                context._port.report(content)
+        except Exception as error:
+            try:
+                pickle.loads(pickle.dumps(error))
+            except Exception:
+                error = RuntimeError(f"{type(error).__name__}: {error}")
+            return False, error
+        return True, None
 
     def _chunks(self, child: Child) -> Generator[Any, None, None]:
         usable = False
@@ -105,6 +137,14 @@ class ProcessCall:
             self._finish(child, usable=usable)
         if reply[0] == "raise":
             _unpack(reply)
+
+
+def _context_among(*values: Any) -> ToolContext[Any] | None:
+    """Return the context of the call, if the tool takes one."""
+    module = sys.modules.get("toolcrib.context")
+    if module is None:
+        return None
+    return next((value for value in values if isinstance(value, module.ToolContext)), None)
 
 
 def check_importable(func: Callable[..., Any]) -> None:

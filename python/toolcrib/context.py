@@ -119,7 +119,7 @@ class ToolContext(Generic[Deps]):
         self.session = session
         self.session_id = None if session is None else session.id
         self.deps = None if session is None else session.deps  # type: ignore[assignment]
-        self.parent = None if session is None else session.parent
+        self.parent = None
         self.deadline = None if timeout is None else time.monotonic() + timeout
         try:
             self._loop: asyncio.AbstractEventLoop | None = asyncio.get_running_loop()
@@ -176,7 +176,7 @@ class ToolContext(Generic[Deps]):
 
         Raises:
             NoAskerError: If the toolkit has no `asker`; when the answer is awaited.
-            InvalidAnswerError: If the answer does not fit the schema; when it is awaited.
+            WrongAnswerError: If the answer does not fit the schema; when it is awaited.
         """
         return Answer(lambda: self._answer(question, schema), self._run)
 
@@ -299,7 +299,7 @@ class _AnswerShape:
         response = await self._toolkit.call("answer", answer=answer)
         if response.code is not None:
             problems = "; ".join(line.removeprefix("- ") for line in response.text.splitlines()[1:])
-            raise errors.InvalidAnswerError(f"invalid answer: {problems}")
+            raise errors.WrongAnswerError(f"invalid answer: {problems}")
         return self._value
 
 

@@ -36,6 +36,7 @@ __all__ = [
     "MissingFileError",
     "NativeToolError",
     "NewerFileError",
+    "NoAskerError",
     "NoFreeNameError",
     "ReservedGroupError",
     "ReservedGroupRemovalError",
@@ -53,6 +54,7 @@ __all__ = [
     "UnreadableArgumentsError",
     "UnsupportedTypeError",
     "UsedPendingError",
+    "WrongAnswerError",
 ]
 
 
@@ -228,6 +230,14 @@ class ApprovalStoreError(ApprovalError):
 
 class InvalidAnswerError(ApprovalError):
     """The answer of an approver is invalid, which denies the call."""
+
+
+class NoAskerError(ToolcribError, RuntimeError):
+    """A tool asks the user a question, and its toolkit has no `asker`."""
+
+
+class WrongAnswerError(ToolcribError, ValueError):
+    """The answer to a tool's question does not fit its schema; the text lists the problems."""
 
 
 class FileAccessError(ToolcribError, OSError):

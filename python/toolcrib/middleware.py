@@ -16,6 +16,18 @@ __all__ = ["Middleware", "NextHandler", "mark_last", "tap"]
 class NextHandler(Protocol):
     """The handler of the next layer of a call: the next middleware, or the tool."""
 
+    @property
+    def caller(self) -> str | None:
+        """The name of the caller."""
+
+    @property
+    def session(self) -> Session[Any] | None:
+        """The session that the call is part of."""
+
+    @property
+    def deps(self) -> Any:
+        """The dependencies of the session."""
+
     def __call__(self, **kwargs: Any) -> ToolStream:
         """Return the stream of the next layer, which runs when it is iterated.
 

@@ -72,6 +72,7 @@ class ApprovalRequest:
         description: The tool's description.
         call_id: The id of the call.
         session: The id of the session, if the call is part of one.
+        deps: The dependencies of the session.
     """
 
     tool: str
@@ -83,6 +84,7 @@ class ApprovalRequest:
     description: str | None
     call_id: str
     session: str | None = None
+    deps: Any = None
 
 
 @dataclass(frozen=True)

@@ -275,7 +275,7 @@ impl PySession {
 
     /// The dependencies of its tools: any object. They are not saved.
     #[getter]
-    fn deps(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+    pub(crate) fn deps(&self, py: Python<'_>) -> Option<Py<PyAny>> {
         lock(&self.deps).as_ref().map(|deps| deps.clone_ref(py))
     }
 

@@ -16,6 +16,7 @@ use super::run::Given;
 use super::state::{Early, Ending, Origin, Phase, State};
 use crate::bindings::policy::PyPermissions;
 use crate::bindings::registration::{Behaviour, ToolDraft, ToolOptions};
+use crate::bindings::session::PySession;
 use crate::bindings::tool::PyTool;
 use crate::bindings::view::PyToolkitView;
 use crate::call::{CallInfo, ErrorMode};
@@ -228,6 +229,15 @@ impl NextHandler {
         Self::new(self.core.clone_ref(py), stack, self.depth + 1, stub, self.info.clone())
     }
 
+    /// The view that the call comes through.
+    fn view<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyToolkitView>> {
+        match &self.core {
+            Core::Named(origin) => origin.bind(py).cast::<PyToolkitView>().ok().cloned(),
+            Core::ViewTool(view, _) => Some(view.bind(py).clone()),
+            Core::Tool(_) => None,
+        }
+    }
+
     /// The middleware that this handler leads to; none if it leads to the core.
     fn middleware<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
         self.stack.bind(py).get_item(self.depth).ok()
@@ -309,6 +319,24 @@ impl NextHandler {
         let stream = Self::open(slf, request)?;
         slf.get().watch(&stream);
         Ok(stream)
+    }
+
+    /// The name of the caller.
+    #[getter]
+    fn caller(&self, py: Python<'_>) -> Option<String> {
+        self.view(py)?.get().caller().map(ToString::to_string)
+    }
+
+    /// The session that the call is part of.
+    #[getter]
+    fn session<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PySession>> {
+        PyToolkitView::session_object(&self.view(py)?)
+    }
+
+    /// The dependencies of the session.
+    #[getter]
+    fn deps(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        self.session(py)?.get().deps(py)
     }
 
     #[allow(clippy::needless_pass_by_value, reason = "the signature that pyo3 asks for")]

@@ -24,6 +24,7 @@ use crate::bindings::imported::{APPROVAL_REQUEST, ASK_APPROVER};
 use crate::bindings::into_response::error_text;
 use crate::bindings::policy::{ToolView, answer_of};
 use crate::bindings::tool::PyTool;
+use crate::bindings::view::PyToolkitView;
 use crate::bindings::{json, log_warning, response};
 use crate::call::{ApprovalRequest, CallInfo, CheckedArguments, Next, PermissionStage, Preview, Reply, Unfit, Waiting};
 use crate::policy::{Answer, Pending};
@@ -201,7 +202,9 @@ impl State {
     ) -> PyResult<()> {
         let permissions = tool.get().permissions.bind(py);
         let (approver, timeout) = (permissions.get().approver(py), permissions.get().approver_timeout());
-        let request = request_to_python(py, request)?;
+        let session = self.viewed(py).and_then(|view| PyToolkitView::session_object(&view));
+        let deps = session.and_then(|session| session.get().deps(py));
+        let request = request_to_python(py, request, deps)?;
         let question = ASK_APPROVER.get(py)?.call1((permissions, approver, request, timeout))?;
         self.awaited.set(await_iter(question)?);
         self.cold().waiting.replace(Some(Box::new(waiting)));
@@ -305,7 +308,11 @@ pub(crate) fn explained_arguments(py: Python<'_>, tool: &PyTool, sent: &Value) -
 }
 
 /// The request that an approver gets.
-fn request_to_python<'py>(py: Python<'py>, request: &ApprovalRequest) -> PyResult<Bound<'py, PyAny>> {
+fn request_to_python<'py>(
+    py: Python<'py>,
+    request: &ApprovalRequest,
+    deps: Option<Py<PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
     let fields = PyDict::new(py);
     fields.set_item(intern!(py, "tool"), &request.tool)?;
     fields.set_item(intern!(py, "arguments"), json::to_python(py, &request.arguments)?)?;
@@ -316,6 +323,7 @@ fn request_to_python<'py>(py: Python<'py>, request: &ApprovalRequest) -> PyResul
     fields.set_item(intern!(py, "description"), request.description.as_deref())?;
     fields.set_item(intern!(py, "call_id"), &request.call_id)?;
     fields.set_item(intern!(py, "session"), request.session.as_deref())?;
+    fields.set_item(intern!(py, "deps"), deps)?;
     APPROVAL_REQUEST.get(py)?.call((), Some(&fields))
 }
 
