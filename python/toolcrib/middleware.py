@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 if TYPE_CHECKING:
-    from toolcrib._core import ToolResponse, ToolStream
+    from toolcrib._core import Session, ToolResponse, ToolStream
 
 __all__ = ["Middleware", "NextHandler", "mark_last", "tap"]
 
