@@ -173,6 +173,11 @@ pub(crate) fn internal_error(what: &str) -> PyErr {
     python::InternalError::new_err(format!("toolcrib failed internally, please report this: {what}"))
 }
 
+/// True for an error that a native tool returned.
+pub(crate) fn is_native(py: Python<'_>, error: &PyErr) -> bool {
+    error.is_instance_of::<python::NativeToolError>(py)
+}
+
 /// The exception for the failure of a native tool.
 pub(crate) fn native(tool: &str, failure: &Failure) -> PyErr {
     match failure {

@@ -78,6 +78,10 @@ objects! {
     RUN = "toolcrib._run", "run";
     COPY = "copy", "copy";
     GET_LOGGER = "logging", "getLogger";
+    FAILURE_LOGGER = "toolcrib._failure", "logger";
+    LOG_FAILURE = "toolcrib._failure", "log";
+    REDACTED_ERROR = "toolcrib._failure", "redacted";
+    FAILED_CALL = "toolcrib._failure", "FailedCall";
 }
 
 static IMPORT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();

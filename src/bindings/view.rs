@@ -75,7 +75,7 @@ impl PyToolkitView {
             return Ok(tool);
         }
         if this.hides(py, tool.get()) {
-            return Err(Reply::NotAvailable { tool: name.to_owned() });
+            return Err(Reply::NotAvailable { tool: name.to_owned(), similar: None });
         }
         Self::meta_tool(slf, tool.get()).map_err(|error| Reply::Failed { message: error.value(py).to_string() })
     }

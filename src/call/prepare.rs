@@ -163,7 +163,9 @@ impl<'r, B: Profile, H: Host> Path<'r, B, H> {
     ///
     /// The reply that says why not.
     pub fn admit(&self, name: &str) -> Result<&'r Tool<B>, Reply> {
-        self.registry.admit(name, self.view).map_err(|denial| Reply::refusing(name, &denial))
+        self.registry
+            .admit(name, self.view)
+            .map_err(|denial| Reply::refusing(name, &denial).suggesting(self.registry.similar(name, self.view)))
     }
 
     /// The state of a tool, which was found before, when an approver has answered.

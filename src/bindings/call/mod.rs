@@ -15,7 +15,9 @@
 mod arguments;
 mod close;
 mod end;
+mod failure;
 mod middleware;
+mod misuse;
 mod observe;
 mod path;
 mod permission;
