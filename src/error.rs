@@ -57,6 +57,14 @@ pub enum Error {
         /// The name that was asked for.
         name: String,
     },
+    /// A group that is to be switched or removed does not exist.
+    #[error("unknown group `{name}`{}", hint(.similar.as_ref()))]
+    NoSuchGroup {
+        /// The name that was asked for.
+        name: String,
+        /// The name that was probably meant.
+        similar: Option<String>,
+    },
     /// The basic group cannot be removed.
     #[error("Cannot remove the default 'basic' tool group.")]
     BasicGroup,
@@ -281,10 +289,12 @@ pub enum Error {
         tool: String,
     },
     /// A pending call belongs to another caller.
-    #[error("the pending call of tool `{tool}` belongs to another caller")]
+    #[error("the pending call of tool `{tool}` belongs to {}", owned(.owner.as_ref()))]
     OtherCaller {
         /// The tool's name.
         tool: String,
+        /// The caller that it belongs to, if there is one.
+        owner: Option<String>,
     },
     /// A pending call belongs to another session.
     #[error("the pending call of tool `{tool}` belongs to another session")]
@@ -425,6 +435,19 @@ fn rule_name(id: &str) -> String {
 
 fn clause(reason: &str) -> String {
     if reason.is_empty() { String::new() } else { format!(": {reason}") }
+}
+
+/// The name that was probably meant, as the end of a message.
+fn hint(similar: Option<&String>) -> String {
+    similar.map_or_else(String::new, |name| format!(": did you mean `{name}`?"))
+}
+
+/// The owner of a pending call, and the way to resume it.
+fn owned(owner: Option<&String>) -> String {
+    owner.map_or_else(
+        || "no caller: resume it with `toolkit.resume(...)`, without a view of a caller".to_owned(),
+        |owner| format!("caller `{owner}`: resume it with `toolkit.view(caller={owner:?}).resume(...)`"),
+    )
 }
 
 fn suffix(reason: &str) -> String {

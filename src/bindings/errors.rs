@@ -105,7 +105,7 @@ impl From<Error> for PyErr {
             Error::InvalidToolName { .. } => python::InvalidToolNameError::new_err(text),
             Error::NoFreeName { .. } => python::NoFreeNameError::new_err(text),
             Error::DuplicateGroup { .. } => python::DuplicateGroupError::new_err(text),
-            Error::UnknownGroup { .. } => python::UnknownGroupError::new_err(text),
+            Error::UnknownGroup { .. } | Error::NoSuchGroup { .. } => python::UnknownGroupError::new_err(text),
             Error::ReservedGroup { .. } => python::ReservedGroupError::new_err(text),
             Error::ReservedGroupStays { .. } => python::ReservedGroupRemovalError::new_err(text),
             Error::InvalidGroup { .. } => python::InvalidGroupError::new_err(text),

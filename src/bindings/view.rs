@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyCFunction, PyDict, PyList, PyString, PyType};
+use pyo3::types::{PyBytes, PyCFunction, PyDict, PyList, PyString, PyTuple, PyType};
 
 use super::call::stream_through;
 use super::dialect::{self, PyDialectTool};
@@ -257,7 +257,9 @@ impl PyToolkitView {
         tags: Option<&Bound<'_, PyAny>>,
         caller: Option<String>,
     ) -> PyResult<Self> {
-        let view = self.view.narrowed(filter(groups, names, exclude, tags)?);
+        let filter = filter(groups, names, exclude, tags)?;
+        self.toolkit.get().warn_of_unknown(py, &filter)?;
+        let view = self.view.narrowed(filter);
         Ok(Self::new(self.toolkit.clone_ref(py), view, caller.or_else(|| self.caller.clone())))
     }
 
@@ -300,15 +302,16 @@ impl PyToolkitView {
     }
 
     /// Call a tool from synchronous code and return its last response; see `Toolkit.run`.
-    #[pyo3(signature = (name, /, **arguments))]
+    #[pyo3(signature = (name, /, *misplaced, **arguments), text_signature = "($self, name, /, **arguments)")]
     fn run<'py>(
         slf: &Bound<'py, Self>,
-        name: &Bound<'py, PyString>,
+        name: &Bound<'py, PyAny>,
+        misplaced: Bound<'py, PyTuple>,
         arguments: Option<Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
         let arguments = arguments.unwrap_or_else(|| PyDict::new(py));
-        RUN.get(py)?.call1((slf, name, arguments))
+        RUN.get(py)?.call1((slf, name, misplaced, arguments))
     }
 
     fn __repr__(&self) -> String {

@@ -44,6 +44,8 @@ pub(crate) struct Description {
     /// `{"$defs"?, "properties", "required"?, "type": "object"}`
     pub(crate) parameters: Node,
     pub(crate) description: Option<String>,
+    /// The parameters that the docstring describes.
+    pub(crate) documented: Vec<String>,
 }
 
 /// A parameter that may go into the schema.
@@ -98,8 +100,14 @@ pub(crate) fn describe(
         Err(ReadError::NeedsPydantic) => pydantic::describe(callable, &shown, wanted.tool)?,
         Err(ReadError::Python(error)) => return Err(error),
     };
-    let description = docstring.and_then(|docstring| docstring.description(wanted.include_long_description));
-    Ok(Description { parameters: Node::Object(parameters), description })
+    let description = docstring.as_ref().and_then(|docstring| docstring.description(wanted.include_long_description));
+    let documented = docstring.into_iter().flat_map(|docstring| docstring.params).map(|param| param.name).collect();
+    Ok(Description { parameters: Node::Object(parameters), description, documented })
+}
+
+/// The description in the docstring of a callable.
+pub(crate) fn description_of(callable: &Bound<'_, PyAny>, is_long: bool) -> PyResult<Option<String>> {
+    Ok(docstring_of(callable)?.and_then(|docstring| docstring.description(is_long)))
 }
 
 fn docstring_of(callable: &Bound<'_, PyAny>) -> PyResult<Option<Docstring>> {

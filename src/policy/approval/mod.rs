@@ -192,7 +192,7 @@ impl<F: Fs> Approvals<F> {
             return Err(Error::OtherPresets { tool: tool() });
         }
         if pending.caller.as_deref() != scope.caller {
-            return Err(Error::OtherCaller { tool: tool() });
+            return Err(Error::OtherCaller { tool: tool(), owner: pending.caller.clone() });
         }
         if pending.session.as_deref() != scope.session {
             return Err(Error::OtherSession { tool: tool() });
