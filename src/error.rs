@@ -57,6 +57,14 @@ pub enum Error {
         /// The name that was asked for.
         name: String,
     },
+    /// A group that is to be switched or removed does not exist.
+    #[error("unknown group `{name}`{}", hint(.similar.as_ref()))]
+    NoSuchGroup {
+        /// The name that was asked for.
+        name: String,
+        /// The name that was probably meant.
+        similar: Option<String>,
+    },
     /// The basic group cannot be removed.
     #[error("Cannot remove the default 'basic' tool group.")]
     BasicGroup,
@@ -451,6 +459,11 @@ fn rule_name(id: &str) -> String {
 
 fn clause(reason: &str) -> String {
     if reason.is_empty() { String::new() } else { format!(": {reason}") }
+}
+
+/// The name that was probably meant, as the end of a message.
+fn hint(similar: Option<&String>) -> String {
+    similar.map_or_else(String::new, |name| format!(": did you mean `{name}`?"))
 }
 
 fn suffix(reason: &str) -> String {

@@ -70,6 +70,7 @@ pub mod call;
 pub mod error;
 pub mod json;
 pub mod native;
+mod near;
 pub mod policy;
 pub mod provider;
 pub mod registry;

@@ -10,6 +10,7 @@ import pickle
 import signal
 import sys
 import threading
+import types
 from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any
 
@@ -45,6 +46,8 @@ class ProcessCall:
         try:
             payload = pickle.dumps((self._func, args, kwargs), pickle.HIGHEST_PROTOCOL)
         except Exception as error:
+            # A function that a decorator registered had no name to be found by at that time.
+            check_importable(self._func, is_defined=True)
             raise TypeError(f"cannot pickle `{_name(self._func)}` and its arguments for a process: {error}") from error
         child = self._begin()
         try:
@@ -147,11 +150,12 @@ def _context_among(*values: Any) -> ToolContext[Any] | None:
     return next((value for value in values if isinstance(value, module.ToolContext)), None)
 
 
-def check_importable(func: Callable[..., Any]) -> None:
+def check_importable(func: Callable[..., Any], *, is_defined: bool = False) -> None:
     """Raise an exception for a function that another process could not import.
 
     Args:
         func: The function that is to run in a child process.
+        is_defined: False if a decorator may be registering the function, which gets its name after that.
 
     Raises:
         ValueError: The function is a lambda, is local to another function, belongs to an object that cannot be
@@ -160,12 +164,12 @@ def check_importable(func: Callable[..., Any]) -> None:
     if os.name != "posix":
         raise ValueError(f"`{_name(func)}` cannot run in a process: this needs a POSIX system")
     remember_program()
-    reason = _obstacle(func)
+    reason = _obstacle(func, is_defined=is_defined)
     if reason is not None:
         raise ValueError(f"`{_name(func)}` cannot run in a process: {reason}")
 
 
-def _obstacle(func: Any) -> str | None:
+def _obstacle(func: Any, *, is_defined: bool) -> str | None:
     while isinstance(func, functools.partial):
         func = func.func
     name = _name(func)
@@ -175,6 +179,8 @@ def _obstacle(func: Any) -> str | None:
         return "it is defined inside another function"
     if getattr(func, "__module__", None) == "__main__" and main_script() is None:
         return "the main module is not a file that a process can load"
+    if not is_defined and _is_being_defined(func):
+        return None
     try:
         pickle.dumps(func)
     except Exception as error:
@@ -182,6 +188,16 @@ def _obstacle(func: Any) -> str | None:
             return f"it is a method of an object that cannot be pickled: {error}"
         return f"it is not found under its qualified name: {error}"
     return None
+
+
+def _is_being_defined(func: Any) -> bool:
+    """Return True while the module of a function is being executed, so that its name may be bound later."""
+    frame = sys._getframe() if isinstance(func, types.FunctionType) else None
+    while frame is not None:
+        if frame.f_globals is func.__globals__ and frame.f_locals is frame.f_globals:
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _unpack(reply: tuple[Any, ...]) -> Any:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from toolcrib import _core
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
 
@@ -13,14 +15,21 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def run(toolkit: Toolkit | ToolkitView, name: str, arguments: Mapping[str, Any]) -> ToolResponse:
+def run(
+    toolkit: Toolkit | ToolkitView, name: str, misplaced: tuple[Any, ...], arguments: Mapping[str, Any]
+) -> ToolResponse:
     """Call a tool and return its last response.
 
     Args:
         toolkit: The toolkit, or a view of one.
         name: The tool's name.
+        misplaced: Arguments that were not passed by keyword.
         arguments: The arguments, as a model would send them.
+
+    Raises:
+        TypeError: If an argument is misplaced, or `name` is not a string.
     """
+    _core._check_call("run", name, misplaced)
     import asyncio
 
     async def last() -> ToolResponse:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias, TypeVar, overload
 
 from toolcrib import _core
 from toolcrib._background import BackgroundTasks
@@ -43,7 +43,7 @@ class Toolkit(BackgroundTasks):
         errors: The treatment of a tool's exceptions: `"respond"` converts them to responses, `"raise"` propagates
             them, `"compat"` does as AgentScope 1.x: exceptions of functions become responses, those of generators
             propagate.
-        run_in: Where synchronous tools run: `"thread"`, or `"inline"` on the event loop.
+        run_in: Where synchronous tools run: `"thread"`, `"inline"` on the event loop, or `"process"`.
         repair: The treatment of arguments that are not valid JSON or do not fit the schema: `"on"` repairs them and
             lists the repairs in the response's metadata, `"explain"` does not run the tool and lists the necessary
             repairs, `"off"` repairs nothing. Nothing is repaired if `arguments` is `"pass"`.
@@ -57,6 +57,10 @@ class Toolkit(BackgroundTasks):
         audit: The audit log, which records every decision before it takes effect: the path of a file that is appended
             durably, a function that is called with a dictionary, or an object whose `write` is called with a line. If
             a decision cannot be recorded, the call does not run.
+        error_formatter: The function that describes a tool's exception to the model. It is called with the exception
+            and a `FailedCall`, and returns the text. Without one, the text is `KeyError: 'k'`. Presets and secrets are
+            masked in either.
+        tools: The callables to register.
     """
 
     # A call starts here. src/bindings/call/path.rs has its path. src/bindings/call/python/methods.rs defines the
@@ -88,6 +92,8 @@ class Toolkit(BackgroundTasks):
         function: None = None,
         /,
         *,
+        name: str | None = ...,
+        description: str | None = ...,
         group_name: str = ...,
         preset_kwargs: dict[str, Any] | None = ...,
         func_name: str | None = ...,
@@ -109,16 +115,98 @@ class Toolkit(BackgroundTasks):
         aliases: Mapping[str, str] | None = ...,
     ) -> Callable[[F], F]: ...
 
-    def tool(self, function: F | None = None, /, **options: Any) -> F | Callable[[F], F]:
+    def tool(
+        self,
+        function: F | None = None,
+        /,
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        group_name: str = "basic",
+        preset_kwargs: dict[str, Any] | None = None,
+        func_name: str | None = None,
+        func_description: str | None = None,
+        json_schema: dict[str, Any] | None = None,
+        include_long_description: bool = True,
+        include_var_positional: bool = False,
+        include_var_keyword: bool = False,
+        postprocess_func: Callable[[Any, ToolResponse], Any] | None = None,
+        namesake_strategy: Literal["raise", "skip", "override", "rename"] = "raise",
+        async_execution: bool = False,
+        run_in: Literal["thread", "inline", "process"] | None = None,
+        timeout: float | None = None,
+        groups: Sequence[str] = (),
+        tags: Sequence[str] = (),
+        kind: _Kind | None = None,
+        permission: Literal["auto", "confirm"] = "auto",
+        secrets: Sequence[str] = (),
+        aliases: Mapping[str, str] | None = None,
+        **unknown: Any,
+    ) -> F | Callable[[F], F]:
         """Register the decorated function and return it unchanged.
 
         Args:
             function: The function, if the decorator is used without arguments.
-            **options: The options of `register_tool_function`.
+            name: The name for the model, instead of the function's own.
+            description: The description for the model, instead of that in the docstring.
+            group_name: The group it belongs to, which must exist.
+            preset_kwargs: Arguments that the developer sets: the model can neither see nor send them.
+            func_name: Another name of `name`, as in AgentScope.
+            func_description: Another name of `description`, as in AgentScope.
+            json_schema: The schema for the model, instead of the one derived from the signature and the docstring.
+            include_long_description: Include the paragraphs after the first one of the docstring.
+            include_var_positional: Let the model send `*args`, as a list under that name.
+            include_var_keyword: Let the model send `**kwargs`, as an object under that name.
+            postprocess_func: Called with the request block and each response; a true result is delivered instead.
+            namesake_strategy: The action if the name is taken: `"raise"`, `"skip"`, `"override"` or `"rename"`.
+            async_execution: Return from a call at once and continue it in the background; see `view_task`.
+            run_in: The place where it runs, instead of the toolkit's default: `"thread"`, `"inline"` or `"process"`.
+            timeout: The seconds after which a call is ended.
+            groups: Further groups that it belongs to, which must exist.
+            tags: Words by which views and rules select it.
+            kind: The kind of effect that it has, such as `"read"` or `"edit"`.
+            permission: `"auto"`, or `"confirm"` if each call needs approval.
+            secrets: The parameters whose values are replaced by `***` in events, logs and approval requests.
+            aliases: Names that a model may use by mistake, each with the name of the parameter.
+            **unknown: Not an option; refused with the option that was probably meant.
+
+        Raises:
+            TypeError: If an option is unknown or has the wrong type.
         """
+        options: dict[str, Any] = {
+            "name": name,
+            "description": description,
+            "group_name": group_name,
+            "preset_kwargs": preset_kwargs,
+            "func_name": func_name,
+            "func_description": func_description,
+            "json_schema": json_schema,
+            "include_long_description": include_long_description,
+            "include_var_positional": include_var_positional,
+            "include_var_keyword": include_var_keyword,
+            "postprocess_func": postprocess_func,
+            "namesake_strategy": namesake_strategy,
+            "async_execution": async_execution,
+            "run_in": run_in,
+            "timeout": timeout,
+            "groups": groups,
+            "tags": tags,
+            "kind": kind,
+            "permission": permission,
+            "secrets": secrets,
+            "aliases": aliases,
+        }
+        for option in unknown:
+            raise TypeError(f"tool() got an unknown option `{option}`{_core._did_you_mean(option, list(options))}")
+        # A subclass may accept fewer options.
+        defaults = Toolkit.tool.__kwdefaults__
+        given = {option: value for option, value in options.items() if value is not defaults[option]}
 
         def register(function: F) -> F:
-            self.register_tool_function(function, **options)
+            if not callable(function):
+                kind = type(function).__qualname__
+                raise TypeError(f"tool() decorates a function, not {kind}: pass options by name")
+            self.register_tool_function(function, **given)
             return function
 
         return register if function is None else register(function)
@@ -269,12 +357,20 @@ class Toolkit(BackgroundTasks):
 
         return modules.loader_for(self)
 
-    def run(self, name: str, /, **arguments: Any) -> ToolResponse:
+    def run(self, name: str, /, *misplaced: NoReturn, **arguments: Any) -> ToolResponse:
         """Call a tool from synchronous code and return its last response.
 
         It also works inside a running event loop: the tool then runs on an event loop in another thread, and the caller
         blocks.
+
+        Args:
+            name: The tool's name.
+            *misplaced: Refused: arguments are passed by keyword.
+            **arguments: What a model would send: presets cannot be overridden here either.
+
+        Raises:
+            TypeError: If the arguments are not passed by keyword, or `name` is not a string.
         """
         from toolcrib import _run
 
-        return _run.run(self, name, arguments)
+        return _run.run(self, name, misplaced, arguments)

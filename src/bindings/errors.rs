@@ -106,7 +106,7 @@ impl From<Error> for PyErr {
             Error::InvalidToolName { .. } => python::InvalidToolNameError::new_err(text),
             Error::NoFreeName { .. } => python::NoFreeNameError::new_err(text),
             Error::DuplicateGroup { .. } => python::DuplicateGroupError::new_err(text),
-            Error::UnknownGroup { .. } => python::UnknownGroupError::new_err(text),
+            Error::UnknownGroup { .. } | Error::NoSuchGroup { .. } => python::UnknownGroupError::new_err(text),
             Error::ReservedGroup { .. } => python::ReservedGroupError::new_err(text),
             Error::ReservedGroupStays { .. } => python::ReservedGroupRemovalError::new_err(text),
             Error::InvalidGroup { .. } => python::InvalidGroupError::new_err(text),
@@ -173,6 +173,11 @@ pub(crate) fn internal(panic: &(dyn Any + Send)) -> PyErr {
 /// The exception for a defect of toolcrib itself.
 pub(crate) fn internal_error(what: &str) -> PyErr {
     python::InternalError::new_err(format!("toolcrib failed internally, please report this: {what}"))
+}
+
+/// True for an error that a native tool returned.
+pub(crate) fn is_native(py: Python<'_>, error: &PyErr) -> bool {
+    error.is_instance_of::<python::NativeToolError>(py)
 }
 
 /// The exception for the failure of a native tool.

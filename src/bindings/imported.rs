@@ -80,6 +80,10 @@ objects! {
     COPY = "copy", "copy";
     GENERIC_ALIAS = "types", "GenericAlias";
     GET_LOGGER = "logging", "getLogger";
+    FAILURE_LOGGER = "toolcrib._failure", "logger";
+    LOG_FAILURE = "toolcrib._failure", "log";
+    REDACTED_ERROR = "toolcrib._failure", "redacted";
+    FAILED_CALL = "toolcrib._failure", "FailedCall";
 }
 
 static IMPORT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();

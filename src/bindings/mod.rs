@@ -50,7 +50,10 @@ mod typed;
 mod view;
 mod worker;
 
+use std::ffi::CString;
+
 use pyo3::PyTypeInfo;
+use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
 
 #[cfg(Py_GIL_DISABLED)]
@@ -98,6 +101,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     add_internal::<worker::AwaitableJob>(module)?;
     // Not by `add_function`, which adds the name to `__all__`.
     module.setattr("_as_response", wrap_pyfunction!(into_response::_as_response, module)?)?;
+    module.setattr("_check_call", wrap_pyfunction!(parameters::_check_call, module)?)?;
+    module.setattr("_did_you_mean", wrap_pyfunction!(parameters::_did_you_mean, module)?)?;
     worker::install(module)?;
     native::init(module)?;
     trace::install(module)?;
@@ -108,6 +113,12 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
 fn add_internal<T: PyTypeInfo>(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let class = module.py().get_type::<T>();
     module.setattr(class.name()?, class)
+}
+
+/// Warns the developer of a probable mistake, by Python's `warnings`.
+pub(crate) fn warn(py: Python<'_>, text: &str) -> PyResult<()> {
+    let text = CString::new(text.replace('\0', " "))?;
+    PyErr::warn(py, &py.get_type::<PyUserWarning>(), &text, 1)
 }
 
 /// Logs a warning in Python's logger `toolcrib`.

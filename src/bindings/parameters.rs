@@ -1,17 +1,78 @@
-//! Arguments of methods that Python users call: lists of names, words of a fixed set, and arguments that may be omitted.
+//! Arguments of methods that Python users call. Each reader names the parameter in its errors, which pyo3's own do not.
 
+use pyo3::PyTypeInfo;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyString};
+use pyo3::types::{PyBytes, PyDict, PyString};
 
-/// Reads a list of names, given as any iterable of strings except a single string. `parameter` is named in errors.
+use crate::near::did_you_mean;
+
+/// The error for an argument of the wrong type. `parameter` is its name, `expected` the types that it may have.
+fn wrong_type(parameter: &str, expected: &str, argument: &Bound<'_, PyAny>) -> PyErr {
+    PyTypeError::new_err(format!("{parameter} must be {expected}, not {}", class_name(argument)))
+}
+
+/// Reads a string.
+pub(crate) fn text(parameter: &str, argument: &Bound<'_, PyAny>) -> PyResult<String> {
+    let text = argument.cast::<PyString>().map_err(|_| wrong_type(parameter, "a string", argument))?;
+    Ok(text.to_str()?.to_owned())
+}
+
+/// Reads a string that may be `None`.
+pub(crate) fn optional_text(parameter: &str, argument: Option<&Bound<'_, PyAny>>) -> PyResult<Option<String>> {
+    argument.map(|argument| text(parameter, argument)).transpose()
+}
+
+/// Reads a switch, which has a default.
+pub(crate) fn flag(parameter: &str, argument: Option<&Bound<'_, PyAny>>, default: bool) -> PyResult<bool> {
+    let Some(argument) = argument else { return Ok(default) };
+    argument.extract().map_err(|_| wrong_type(parameter, "True or False", argument))
+}
+
+/// Reads a number of seconds that may be `None`.
+pub(crate) fn optional_seconds(parameter: &str, argument: Option<&Bound<'_, PyAny>>) -> PyResult<Option<f64>> {
+    let read = |argument: &Bound<'_, PyAny>| {
+        argument.extract().map_err(|_| wrong_type(parameter, "a number of seconds", argument))
+    };
+    argument.map(read).transpose()
+}
+
+/// Reads a dictionary that may be `None`.
+pub(crate) fn optional_dict<'py>(
+    parameter: &str,
+    argument: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Option<Bound<'py, PyDict>>> {
+    let read = |argument: &Bound<'py, PyAny>| {
+        argument.cast::<PyDict>().cloned().map_err(|_| wrong_type(parameter, "a dictionary", argument))
+    };
+    argument.map(read).transpose()
+}
+
+/// Reads an instance of one of toolcrib's classes that may be `None`.
+pub(crate) fn optional_instance<T: PyTypeInfo>(
+    parameter: &str,
+    argument: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Option<Py<T>>> {
+    let read = |argument: &Bound<'_, PyAny>| {
+        argument.cast::<T>().map(|object| object.clone().unbind()).map_err(|_| {
+            let expected =
+                T::type_object(argument.py()).name().map_or_else(|_| "?".to_owned(), |name| name.to_string());
+            wrong_type(parameter, &format!("an object of the class `{expected}`"), argument)
+        })
+    };
+    argument.map(read).transpose()
+}
+
+/// Reads a list of names, given as any iterable of strings. A single string is one name. `parameter` is named in errors.
 pub(crate) fn name_list<C: FromIterator<N>, N: for<'a> From<&'a str>>(
     parameter: &str,
     names: &Bound<'_, PyAny>,
 ) -> PyResult<C> {
-    let refused = || PyTypeError::new_err(format!("{parameter} must be a list of strings, not {}", class_name(names)));
-    // A string is an iterable of strings too, but passing one is a mistake.
-    if names.is_instance_of::<PyString>() || names.is_instance_of::<PyBytes>() {
+    if let Ok(name) = names.cast::<PyString>() {
+        return Ok(std::iter::once(N::from(name.to_str()?)).collect());
+    }
+    let refused = || wrong_type(parameter, "a list of strings", names);
+    if names.is_instance_of::<PyBytes>() {
         return Err(refused());
     }
     let items = names.try_iter().map_err(|_| refused())?;
@@ -53,4 +114,36 @@ impl<'py> FromPyObject<'_, 'py> for Omittable<'py> {
 /// The name of the class of an object, for errors.
 pub(crate) fn class_name(object: &Bound<'_, PyAny>) -> String {
     object.get_type().qualname().map_or_else(|_| "?".to_owned(), |name| name.to_string())
+}
+
+/// The error for the arguments of a method that takes a tool's name, and its arguments by keyword; `None` if they are right.
+pub(crate) fn call_mistake<'py>(
+    method: &str,
+    name: Option<&Bound<'py, PyAny>>,
+    misplaced: &[Bound<'py, PyAny>],
+) -> Option<PyErr> {
+    let usage = match name {
+        Some(name) if !name.is_instance_of::<PyString>() => {
+            format!("the name of a tool must be a string, not {}", class_name(name))
+        }
+        Some(_) if misplaced.is_empty() => return None,
+        Some(_) => match misplaced[0].cast::<PyDict>() {
+            Ok(_) => "arguments are passed by keyword; unpack a dictionary with `**`".to_owned(),
+            Err(_) => "arguments are passed by keyword".to_owned(),
+        },
+        None => "the name of a tool is missing".to_owned(),
+    };
+    Some(PyTypeError::new_err(format!("{method}(name, **arguments): {usage}")))
+}
+
+/// Raise an exception if the arguments of `run` are not a name, and arguments by keyword.
+#[pyfunction]
+pub(crate) fn _check_call(method: &str, name: &Bound<'_, PyAny>, misplaced: Vec<Bound<'_, PyAny>>) -> PyResult<()> {
+    call_mistake(method, Some(name), &misplaced).map_or(Ok(()), Err)
+}
+
+/// Return `: did you mean ...?` for an unknown word, or an empty string.
+#[pyfunction]
+pub(crate) fn _did_you_mean(word: &str, known: Vec<String>) -> String {
+    did_you_mean(word, known.iter().map(String::as_str))
 }

@@ -40,6 +40,10 @@ pub(crate) struct PyToolResponse {
     /// The code of the failure; None if the call succeeded.
     #[pyo3(get, set)]
     code: Option<Py<PyString>>,
+    /// The exception that the tool raised; None if it raised none. It is neither compared nor pickled, and keeps the frames of
+    /// its traceback alive: set it to None to release them.
+    #[pyo3(get, set)]
+    exception: Option<Py<PyAny>>,
     id: ResponseId,
 }
 
@@ -167,6 +171,19 @@ impl PyToolResponse {
         PyTuple::new(py, [slf.get_type().into_any(), PyTuple::new(py, fields)?.into_any(), state.into_any()])
     }
 
+    /// Copies the response, with its exception.
+    fn __copy__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let (class, fields, state): (Bound<'py, PyAny>, Bound<'py, PyTuple>, Bound<'py, PyDict>) =
+            Self::__reduce__(slf)?.extract()?;
+        let copy = class.call1(fields)?;
+        copy.call_method1(intern!(slf.py(), "__setstate__"), (state,))?;
+        let exception = slf.borrow().exception.as_ref().map(|exception| exception.clone_ref(slf.py()));
+        if exception.is_some() {
+            copy.setattr(intern!(slf.py(), "exception"), exception)?;
+        }
+        Ok(copy)
+    }
+
     fn __setstate__(slf: &Bound<'_, Self>, state: &Bound<'_, PyDict>) -> PyResult<()> {
         for (name, value) in entries_of(state) {
             slf.setattr(name.cast::<PyString>()?, value)?;
@@ -178,6 +195,7 @@ impl PyToolResponse {
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.content)?;
         visit.call(&self.metadata)?;
+        visit.call(&self.exception)?;
         if let ResponseId::Given(id) = &self.id {
             visit.call(id)?;
         }
@@ -188,6 +206,7 @@ impl PyToolResponse {
         Python::attach(|py| {
             self.content = py.None();
             self.metadata = None;
+            self.exception = None;
         });
     }
 }
@@ -206,7 +225,7 @@ impl PyToolResponse {
         id: Option<Py<PyAny>>,
     ) -> Self {
         let id = id.map_or_else(ResponseId::new, ResponseId::Given);
-        Self { content, metadata, stream, is_last, is_interrupted, code: None, id }
+        Self { content, metadata, stream, is_last, is_interrupted, code: None, exception: None, id }
     }
 }
 
@@ -257,6 +276,7 @@ fn make<'py>(
         is_last: true,
         is_interrupted: false,
         code,
+        exception: None,
         id: ResponseId::new(),
     };
     Ok(Bound::new(py, response)?.into_any())
@@ -301,6 +321,13 @@ pub(crate) fn from_core(py: Python<'_>, response: ToolResponse) -> PyResult<Boun
 /// One of toolcrib's own responses.
 pub(crate) fn answer<'py>(py: Python<'py>, answer: &Reply) -> PyResult<Bound<'py, PyAny>> {
     answer_with(py, answer, None)
+}
+
+/// The response to an exception of a tool, which it keeps.
+pub(crate) fn failed<'py>(py: Python<'py>, reply: &Reply, exception: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let response = answer(py, reply)?.cast_into::<PyToolResponse>()?;
+    response.borrow_mut().exception = Some(exception.unbind());
+    Ok(response.into_any())
 }
 
 /// One of toolcrib's own responses, with metadata.
@@ -364,6 +391,7 @@ pub(crate) fn interrupted<'py>(
         is_last: true,
         is_interrupted: true,
         code: Some(code(py, Code::Interrupted)),
+        exception: None,
         id: ResponseId::new(),
     };
     Ok(Bound::new(py, response)?.into_any())

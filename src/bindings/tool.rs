@@ -182,7 +182,7 @@ pub(crate) fn effective_run_in(callable: &Callable<'_>, wanted: RunIn, timeout: 
     if timeout.is_some_and(|seconds| !(seconds.is_finite() && seconds > 0.0)) {
         return Err(PyValueError::new_err("timeout must be a positive number of seconds"));
     }
-    let is_async = matches!(callable.kind, CallKind::Coroutine | CallKind::AsyncGenerator);
+    let is_async = callable.kind.is_async();
     match wanted {
         RunIn::Process => {
             process_module(callable.function.py())?.call_method1("check_importable", (&callable.function,))?;

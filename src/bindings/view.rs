@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyCFunction, PyDict, PyList, PyString, PyType};
+use pyo3::types::{PyBytes, PyCFunction, PyDict, PyList, PyString, PyTuple, PyType};
 
 use super::call::stream_through;
 use super::dialect::{self, PyDialectTool};
@@ -100,7 +100,7 @@ impl PyToolkitView {
             return Ok(tool);
         }
         if this.hides(py, tool.get()) {
-            return Err(Reply::NotAvailable { tool: name.to_owned() });
+            return Err(Reply::NotAvailable { tool: name.to_owned(), similar: None });
         }
         Self::meta_tool(slf, tool.get()).map_err(|error| Reply::Failed { message: error.value(py).to_string() })
     }
@@ -297,7 +297,9 @@ impl PyToolkitView {
         caller: Option<String>,
     ) -> PyResult<Self> {
         let this = slf.get();
-        let view = this.view.narrowed(filter(groups, names, exclude, tags)?);
+        let filter = filter(groups, names, exclude, tags)?;
+        this.toolkit.get().warn_of_unknown(slf.py(), &filter)?;
+        let view = this.view.narrowed(filter);
         let caller = caller.map(Into::into).or_else(|| this.caller.clone());
         let owner = Self::session_object(slf).map(Bound::unbind);
         Ok(Self { owner, ..Self::new(this.toolkit.clone_ref(slf.py()), view, caller) })
@@ -343,15 +345,16 @@ impl PyToolkitView {
     }
 
     /// Call a tool from synchronous code and return its last response; see `Toolkit.run`.
-    #[pyo3(signature = (name, /, **arguments))]
+    #[pyo3(signature = (name, /, *misplaced, **arguments), text_signature = "($self, name, /, **arguments)")]
     fn run<'py>(
         slf: &Bound<'py, Self>,
-        name: &Bound<'py, PyString>,
+        name: &Bound<'py, PyAny>,
+        misplaced: Bound<'py, PyTuple>,
         arguments: Option<Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
         let arguments = arguments.unwrap_or_else(|| PyDict::new(py));
-        RUN.get(py)?.call1((slf, name, arguments))
+        RUN.get(py)?.call1((slf, name, misplaced, arguments))
     }
 
     fn __repr__(&self) -> String {

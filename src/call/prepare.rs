@@ -163,7 +163,10 @@ impl<'r, B: Profile, H: Host> Path<'r, B, H> {
     ///
     /// The reply that says why not.
     pub fn admit(&self, name: &str) -> Result<&'r Tool<B>, Reply> {
-        let tool = self.registry.admit(name, self.view).map_err(|denial| Reply::refusing(name, &denial))?;
+        let tool = self
+            .registry
+            .admit(name, self.view)
+            .map_err(|denial| Reply::refusing(name, &denial).suggesting(self.registry.similar(name, self.view)))?;
         match self.view.and_then(View::session).map(|session| session.may_call(name)) {
             Some(Err(limit)) => Err(Reply::LimitExceeded { tool: name.to_owned(), limit }),
             Some(Ok(())) | None => Ok(tool),

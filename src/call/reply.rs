@@ -88,6 +88,8 @@ pub enum Reply {
     UnknownTool {
         /// The name that was asked for.
         name: String,
+        /// A name like it, of a tool that the caller may see.
+        similar: Option<String>,
     },
     /// The tool's group is switched off.
     InactiveGroup {
@@ -100,6 +102,8 @@ pub enum Reply {
     NotAvailable {
         /// The name that was asked for.
         tool: String,
+        /// A name like it, of a tool that the caller may see.
+        similar: Option<String>,
     },
     /// The arguments do not fit; the text lists every problem.
     InvalidArguments {
@@ -110,6 +114,11 @@ pub enum Reply {
     Failed {
         /// The message of the error.
         message: String,
+    },
+    /// The tool raised an exception, and this text describes it.
+    Raised {
+        /// The whole text.
+        text: String,
     },
     /// An MCP server answered with an error.
     McpFailed {
@@ -162,10 +171,32 @@ impl Reply {
     pub fn refusing(tool: &str, denial: &Denial) -> Self {
         let tool = short(tool);
         match denial {
-            Denial::Unknown => Self::UnknownTool { name: tool },
+            Denial::Unknown => Self::UnknownTool { name: tool, similar: None },
             Denial::Inactive(group) => Self::InactiveGroup { tool, group: group.name().to_owned() },
-            Denial::OutOfView => Self::NotAvailable { tool },
+            Denial::OutOfView => Self::NotAvailable { tool, similar: None },
         }
+    }
+
+    /// The reply with the name that was probably meant, if it is about an unknown name.
+    #[must_use]
+    pub fn suggesting(mut self, name: Option<&str>) -> Self {
+        if let Self::UnknownTool { similar, .. } | Self::NotAvailable { similar, .. } = &mut self {
+            *similar = name.map(short);
+        }
+        self
+    }
+
+    /// The reply to an exception of a class with a message: `KeyError: 'k'`.
+    #[must_use]
+    pub fn raised(class: &str, message: &str) -> Self {
+        let text = if message.is_empty() { class.to_owned() } else { format!("{class}: {message}") };
+        Self::Raised { text }
+    }
+
+    /// The reply to a failure that must not be described.
+    #[must_use]
+    pub fn undescribed(tool: &str) -> Self {
+        Self::Raised { text: format!("Error: The tool '{}' failed.", short(tool)) }
     }
 
     /// The reply to an error of a tool, or of what works on its responses.
@@ -186,7 +217,9 @@ impl Reply {
             Self::InactiveGroup { .. } => Code::InactiveGroup,
             Self::NotAvailable { .. } => Code::ToolNotAvailable,
             Self::InvalidArguments { .. } => Code::InvalidArguments,
-            Self::Failed { .. } | Self::McpFailed { .. } | Self::FailedInBackground { .. } => Code::Failed,
+            Self::Failed { .. } | Self::Raised { .. } | Self::McpFailed { .. } | Self::FailedInBackground { .. } => {
+                Code::Failed
+            }
             Self::Interrupted => Code::Interrupted,
             Self::Timeout { .. } => Code::Timeout,
             Self::Denied { .. } => Code::Denied,
@@ -201,15 +234,24 @@ impl Reply {
     pub fn text(&self) -> String {
         match self {
             Self::BadCall { reason } => format!("Error: Invalid tool call: {reason}"),
-            Self::UnknownTool { name } => {
+            Self::UnknownTool { name, similar: None } => {
                 format!("FunctionNotFoundError: Cannot find the function named {}", short(name))
             }
+            Self::UnknownTool { name, similar: Some(similar) } => format!(
+                "FunctionNotFoundError: Cannot find the function named {}. Did you mean '{similar}'?",
+                short(name)
+            ),
             Self::InactiveGroup { tool, group } => format!(
                 "FunctionInactiveError: The function '{tool}' is in the inactive group '{group}'. \
                  Activate the tool group by calling 'reset_equipped_tools' first to use this tool."
             ),
-            Self::NotAvailable { tool } => format!("Error: The tool '{}' is not available.", short(tool)),
-            Self::InvalidArguments { text } => text.clone(),
+            Self::NotAvailable { tool, similar: None } => {
+                format!("Error: The tool '{}' is not available.", short(tool))
+            }
+            Self::NotAvailable { tool, similar: Some(similar) } => {
+                format!("Error: The tool '{}' is not available. Did you mean '{similar}'?", short(tool))
+            }
+            Self::InvalidArguments { text } | Self::Raised { text } => text.clone(),
             Self::Failed { message } => format!("Error: {message}"),
             Self::McpFailed { message } => format!("Error occurred when calling MCP tool: {message}"),
             Self::FailedInBackground { message } => format!("Error during async execution: {message}"),
@@ -276,7 +318,7 @@ mod tests {
 
             assert!(reply.text().chars().count() < 200, "{}", reply.text().len());
         }
-        assert!(Reply::UnknownTool { name }.text().ends_with(&format!("{}…", "é".repeat(100))));
+        assert!(Reply::UnknownTool { name, similar: None }.text().ends_with(&format!("{}…", "é".repeat(100))));
     }
 
     #[test]

@@ -44,6 +44,11 @@ impl<'a> NativeHost<'a> {
     }
 }
 
+/// The reply to a call whose tool is gone.
+fn unknown(call: &CallInfo) -> Reply {
+    Reply::UnknownTool { name: call.tool.clone().unwrap_or_default(), similar: None }
+}
+
 impl Host for NativeHost<'_> {
     type Error = Error;
 
@@ -81,7 +86,7 @@ impl Host for NativeHost<'_> {
     fn check(&self, edited: &Map<String, Value>) -> Result<Result<CheckedArguments, Unfit>> {
         Ok(match self.tool() {
             Some(tool) => tool.check_edited(edited),
-            None => Err(Unfit::Refused(Reply::UnknownTool { name: self.call.tool.clone().unwrap_or_default() })),
+            None => Err(Unfit::Refused(unknown(self.call))),
         })
     }
 
@@ -94,7 +99,7 @@ impl Host for NativeHost<'_> {
 
     fn find_again(&self) -> Standing {
         let Some(asked) = self.tool() else {
-            return Standing::Gone(Reply::UnknownTool { name: self.call.tool.clone().unwrap_or_default() });
+            return Standing::Gone(unknown(self.call));
         };
         match self.admitted(&asked.name) {
             Ok(now) if Arc::ptr_eq(&now.schema, &asked.schema) => Standing::Same,

@@ -38,7 +38,7 @@ pub use decision::{Arguments, CallFacts, Cause, Decision, Quick, Shadowed, Verdi
 pub use engine::{AllowCache, Policy, PolicyStamp, ShadowNote};
 pub use explain::{Explanation, Failure, RuleOutcome, TriedRule};
 pub use file::{Effect, PolicyFile, PolicyProblem, append};
-pub use redact::Redaction;
+pub use redact::{Redaction, mask};
 pub use rule::{MAX_PRIORITY, Origin, Permission, Rule, Tier, ToolKind};
 
 pub use crate::json::{canonical, hash};

@@ -5,7 +5,8 @@
 
 use serde_json::{Map, Value};
 
-use crate::schema::check::{HIDDEN, Problem, ValuePath, is_near};
+use crate::near::is_near;
+use crate::schema::check::{HIDDEN, Problem, ValuePath};
 
 /// The secrets of a tool, and the parameters that may be shown.
 ///
@@ -110,6 +111,14 @@ impl<'a> Redaction<'a> {
             && !self.secrets.iter().any(|secret| path.keys().is_none_or(|keys| touches(secret, keys)))
     }
 
+    /// The texts of the secrets in arguments that the tool ran with: those that [`mask`] hides.
+    #[must_use]
+    pub fn secret_texts(&self, arguments: &Value) -> Vec<String> {
+        let mut texts = Vec::new();
+        collect_hidden(arguments, &self.arguments(arguments), &mut texts);
+        texts
+    }
+
     fn is_parameter(&self, name: &str) -> bool {
         self.parameters.is_some_and(|parameters| parameters.contains_key(name))
     }
@@ -136,6 +145,87 @@ impl<'a> Redaction<'a> {
             _ => {}
         }
     }
+}
+
+/// Collects the texts of the values that are hidden in the redacted form.
+fn collect_hidden(value: &Value, shown: &Value, texts: &mut Vec<String>) {
+    match (value, shown) {
+        (value, shown) if value == shown => {}
+        (Value::Object(entries), Value::Object(shown)) => {
+            for (name, entry) in entries {
+                collect_hidden(entry, shown.get(name).unwrap_or(&Value::Null), texts);
+            }
+        }
+        (Value::Array(items), Value::Array(shown)) => {
+            items.iter().zip(shown).for_each(|(item, shown)| collect_hidden(item, shown, texts));
+        }
+        (value, _) => collect_texts(value, texts),
+    }
+}
+
+/// Collects the texts and numbers in a value.
+fn collect_texts(value: &Value, texts: &mut Vec<String>) {
+    match value {
+        Value::String(text) => texts.push(text.clone()),
+        Value::Number(number) => texts.push(number.to_string()),
+        Value::Array(items) => items.iter().for_each(|item| collect_texts(item, texts)),
+        Value::Object(entries) => entries.values().for_each(|entry| collect_texts(entry, texts)),
+        Value::Null | Value::Bool(_) => {}
+    }
+}
+
+/// The shortest secret, in characters, that is hidden inside of words too.
+const DISTINCTIVE: usize = 4;
+
+/// Hides secrets in a text, also where it quotes them with escapes. A short secret is hidden only as a word of its own:
+/// the digit of a preset `1` is part of many numbers.
+///
+/// ```
+/// use toolcrib::policy::mask;
+///
+/// let secrets = ["hunter2".to_owned(), "7".to_owned()];
+/// assert_eq!(mask("no user with 'hunter2' in room 7 of 77", &secrets), "no user with '***' in room *** of 77");
+/// ```
+#[must_use]
+pub fn mask(text: &str, secrets: &[String]) -> String {
+    let mut forms: Vec<String> = secrets.iter().flat_map(|secret| quoted_forms(secret)).collect();
+    // A secret may be part of another one.
+    forms.sort_by(|one, other| other.len().cmp(&one.len()).then_with(|| one.cmp(other)));
+    forms.dedup();
+    forms.iter().filter(|form| !form.is_empty()).fold(text.to_owned(), |text, form| {
+        if !text.contains(form.as_str()) {
+            text
+        } else if form.chars().count() >= DISTINCTIVE {
+            text.replace(form.as_str(), HIDDEN)
+        } else {
+            mask_words(&text, form)
+        }
+    })
+}
+
+/// A secret as it is, as a JSON string has it, and as Python's `repr` has it.
+fn quoted_forms(secret: &str) -> [String; 3] {
+    let json = Value::from(secret).to_string();
+    let json = json.trim_start_matches('"').strip_suffix('"').unwrap_or_default().to_owned();
+    let python = secret.replace('\\', "\\\\").replace('\'', "\\'").replace('\n', "\\n");
+    [secret.to_owned(), json, python]
+}
+
+/// Hides a secret where no letter or digit is next to it.
+fn mask_words(text: &str, secret: &str) -> String {
+    let is_word = |character: Option<char>| character.is_some_and(|character| character.is_alphanumeric());
+    let mut masked = String::with_capacity(text.len());
+    let mut rest = 0;
+    for (at, found) in text.match_indices(secret) {
+        if is_word(text[..at].chars().next_back()) || is_word(text[at + found.len()..].chars().next()) {
+            continue;
+        }
+        masked.push_str(&text[rest..at]);
+        masked.push_str(HIDDEN);
+        rest = at + found.len();
+    }
+    masked.push_str(&text[rest..]);
+    masked
 }
 
 /// True if the path of a secret leads to the value at the keys, into it, or through it.
@@ -231,6 +321,29 @@ mod tests {
             json!({"user": 1, "login": "***", "more": "***"})
         );
         assert_eq!(redaction.unchecked(json!("text")), json!("***"));
+    }
+
+    #[test]
+    fn a_text_is_masked_in_every_form_of_a_secret() {
+        let secrets =
+            ["hunter2".to_owned(), "hunter".to_owned(), "it's\n\"x\"".to_owned(), "7".to_owned(), String::new()];
+
+        assert_eq!(mask("hunter2 hunters", &secrets), "*** ***s");
+        assert_eq!(mask(r#"KeyError: 'it\'s\n"x"'"#, &secrets), "KeyError: '***'");
+        assert_eq!(mask(r#"{"a": "it's\n\"x\""}"#, &secrets), r#"{"a": "***"}"#);
+        assert_eq!(mask("7 of 77: x7", &secrets), "*** of 77: x7");
+        assert_eq!(mask("nothing here", &secrets), "nothing here");
+    }
+
+    #[test]
+    fn the_secrets_of_arguments_are_all_texts_that_are_hidden() {
+        let secrets = names(&["token", "login.password"]);
+        let arguments =
+            json!({"token": ["a", {"b": 12}, true, null], "to": "ann", "login": {"password": "x", "name": "bob"}});
+
+        let texts = Redaction::new(&secrets, &json!({})).secret_texts(&arguments);
+
+        assert_eq!(texts, ["a", "12", "x"]);
     }
 
     #[test]

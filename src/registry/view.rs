@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::membership::GroupEntry;
 use super::session::Activity;
 use super::{Group, Registry, RoleAccess, Session, Tool, notes_of};
+use crate::near::nearest;
 
 /// A live selection of the tools of a registry.
 ///
@@ -344,6 +345,15 @@ impl<B> Registry<B> {
             (None, None) => Err(Denial::Unknown),
             (Some(tool), Some(view)) => view.admit(tool).map(|()| tool),
             (None, Some(_)) => Err(Denial::OutOfView),
+        }
+    }
+
+    /// The name that was probably meant by an unknown one, among the tools that may be called, at all or through a view.
+    #[must_use]
+    pub fn similar(&self, name: &str, view: Option<&View>) -> Option<&str> {
+        match view {
+            None => nearest(name, self.listed().map(|tool| &*tool.name)),
+            Some(view) => nearest(name, view.listed(self).into_iter().map(|tool| &*tool.name)),
         }
     }
 }

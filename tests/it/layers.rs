@@ -6,7 +6,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The modules of the core; each may use those before it.
-const LAYERS: [&str; 15] = [
+const LAYERS: [&str; 16] = [
+    "near",
     "string_enum",
     "sync",
     "error",

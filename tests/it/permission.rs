@@ -448,7 +448,7 @@ fn a_tool_that_was_replaced_or_left_meanwhile_does_not_run() {
 
     *world.standing.borrow_mut() = Standing::Replaced;
     let replaced = world.answer(waiting.clone(), Choice::Once.into());
-    *world.standing.borrow_mut() = Standing::Gone(Reply::UnknownTool { name: "pay".to_owned() });
+    *world.standing.borrow_mut() = Standing::Gone(Reply::UnknownTool { name: "pay".to_owned(), similar: None });
     let gone = world.answer(waiting, Choice::Once.into());
 
     assert!(denial(&replaced).contains("the tool was replaced"));

@@ -14,7 +14,7 @@ fn an_answer_has_a_code_and_a_fixed_text() {
             "Error: Invalid tool call: it has no `name`",
         ),
         (
-            Reply::UnknownTool { name: name() },
+            Reply::UnknownTool { name: name(), similar: None },
             "unknown_tool",
             "FunctionNotFoundError: Cannot find the function named look",
         ),
@@ -24,7 +24,24 @@ fn an_answer_has_a_code_and_a_fixed_text() {
             "FunctionInactiveError: The function 'look' is in the inactive group 'web'. \
              Activate the tool group by calling 'reset_equipped_tools' first to use this tool.",
         ),
-        (Reply::NotAvailable { tool: name() }, "tool_not_available", "Error: The tool 'look' is not available."),
+        (
+            Reply::NotAvailable { tool: name(), similar: None },
+            "tool_not_available",
+            "Error: The tool 'look' is not available.",
+        ),
+        (
+            Reply::UnknownTool { name: name(), similar: None }.suggesting(Some("look_up")),
+            "unknown_tool",
+            "FunctionNotFoundError: Cannot find the function named look. Did you mean 'look_up'?",
+        ),
+        (
+            Reply::NotAvailable { tool: name(), similar: None }.suggesting(Some("look_up")),
+            "tool_not_available",
+            "Error: The tool 'look' is not available. Did you mean 'look_up'?",
+        ),
+        (Reply::raised("KeyError", "'k'"), "failed", "KeyError: 'k'"),
+        (Reply::raised("ValueError", ""), "failed", "ValueError"),
+        (Reply::undescribed("look"), "failed", "Error: The tool 'look' failed."),
         (Reply::InvalidArguments { text: "the whole text".to_owned() }, "invalid_arguments", "the whole text"),
         (Reply::Failed { message: "'k'".to_owned() }, "failed", "Error: 'k'"),
         (Reply::Failed { message: String::new() }, "failed", "Error: "),

@@ -9,7 +9,6 @@ use pyo3::types::PyNone;
 
 use super::python::attached;
 use super::python::drive::{Sent, await_iter, send};
-use super::respond::reply_to;
 use super::state::{Ending, Phase, State, Step};
 use super::task;
 use crate::bindings::registration::CallKind;
@@ -39,16 +38,16 @@ impl State {
             ErrorMode::Raise => false,
             ErrorMode::Compat => in_background || (!is_postprocess && !is_generator),
         };
-        if !responds || !is_answerable(py, &error, tool.get().errors) {
+        let is_answerable = is_answerable(py, &error, tool.get().errors);
+        if !responds || !is_answerable {
+            if is_answerable {
+                self.log_raised(py, tool.get(), &error);
+            }
             return self.finalise_then_end(py, Ending::Raise, None, Some(wrap_stop_iteration(py, error)));
         }
-        let answer = match reply_to(py, &error) {
-            Reply::Failed { message } if in_background && (is_postprocess || is_generator) => {
-                Reply::FailedInBackground { message }
-            }
-            answer => answer,
-        };
-        let raised = self.span().map(|span| (span, error.clone_ref(py)));
+        let is_streaming = is_postprocess || is_generator;
+        let (answered, shown) = self.failed(py, tool.get(), &error, in_background && is_streaming);
+        let raised = self.span().map(|span| (span, shown.unwrap_or_else(|| error.clone_ref(py))));
         let cancellation = match self.cancellation_behind(py, error) {
             Ok(cancellation) => cancellation,
             Err(error) => return self.raise(py, error),
@@ -56,7 +55,7 @@ impl State {
         if let Some((span, raised)) = raised {
             span.get(py).note(py, cancellation.as_ref().unwrap_or(&raised));
         }
-        match (response::answer(py, &answer), cancellation) {
+        match (answered, cancellation) {
             (Ok(response), Some(error)) if !self.single => {
                 self.finalise_then_end(py, Ending::Interrupt, Some(response), Some(error))
             }

@@ -118,6 +118,18 @@ impl State {
         }
     }
 
+    /// The permissions of the toolkit that this layer of a call belongs to; `None` if the stream is not a layer.
+    pub(super) fn permissions_of_layer<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyPermissions>> {
+        let next = self.cold.get()?.next.get(py)?.cast_into::<NextHandler>().ok()?;
+        match &next.get().core {
+            Core::Named(origin) => match Origin::of(origin.bind(py)).ok()? {
+                Origin::Toolkit(toolkit) => Some(toolkit.get().permissions(py).clone()),
+                Origin::View(view) => Some(view.get().toolkit(py).get().permissions(py).clone()),
+            },
+            Core::Tool(tool) | Core::ViewTool(_, tool) => Some(tool.get().permissions.bind(py).clone()),
+        }
+    }
+
     /// Closes, one after the other, the streams that the middleware left open; the future to wait for, if there is one.
     pub(super) fn close_opened<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
         let next = self.cold.get()?.next.get(py)?.cast_into::<NextHandler>().ok()?;

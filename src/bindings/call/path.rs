@@ -53,7 +53,7 @@ impl State {
         match (self.view.get(py), self.toolkit.get(py)) {
             (Some(view), _) => PyToolkitView::admit(&view, name),
             (None, Some(toolkit)) => toolkit.get().admit(py, name),
-            (None, None) => Err(Reply::UnknownTool { name: name.to_owned() }),
+            (None, None) => Err(Reply::UnknownTool { name: name.to_owned(), similar: None }),
         }
     }
 

@@ -9,8 +9,7 @@ use super::python::drive::{Sent, await_iter, is_awaitable, send};
 use super::run::{Runnable, runnable};
 use super::state::{Cold, Early, Ending, Phase, State, Step};
 use crate::bindings::imported::COPY;
-use crate::bindings::imported::loaded_module;
-use crate::bindings::into_response::{error_text, into_response};
+use crate::bindings::into_response::into_response;
 use crate::bindings::response::{self, PyToolResponse};
 use crate::bindings::tool::PyTool;
 use crate::bindings::tool_call::repairs_to_python;
@@ -240,19 +239,4 @@ fn with_repairs<'py>(response: &Bound<'py, PyAny>, repairs: &Bound<'py, PyAny>) 
     metadata.set_item(intern!(py, "repairs"), repairs)?;
     copy.setattr(intern!(py, "metadata"), metadata)?;
     Ok(copy)
-}
-
-/// The reply to an exception of a tool.
-pub(super) fn reply_to(py: Python<'_>, error: &PyErr) -> Reply {
-    let message = error_text(py, error);
-    if is_mcp_error(py, error) { Reply::McpFailed { message } } else { Reply::Failed { message } }
-}
-
-/// True for the error of the MCP SDK, if the program uses that, which says that a server answered with an error.
-fn is_mcp_error(py: Python<'_>, error: &PyErr) -> bool {
-    let is_one = || {
-        let Some(exceptions) = loaded_module(py, intern!(py, "mcp.shared.exceptions"))? else { return Ok(false) };
-        error.value(py).is_instance(&exceptions.getattr(intern!(py, "McpError"))?)
-    };
-    is_one().unwrap_or(false)
 }

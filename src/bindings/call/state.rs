@@ -11,8 +11,8 @@ use pyo3::ffi::PyObject;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyNone, PyString, PyTuple};
 
-use super::limits::Attempt;
 use super::context::Held;
+use super::limits::Attempt;
 use super::middleware::NextHandler;
 use super::observe::span::SharedSpan;
 use super::python::slot::{OnceSlot, Slot};
@@ -170,6 +170,8 @@ pub(crate) struct State {
     pub(super) resume: Cell<Phase>,
     /// A step was asked for and is not finished.
     pub(super) requested: Cell<bool>,
+    /// `await` was used on the stream.
+    pub(super) awaiting: Cell<bool>,
     /// The tool's own code is on the stack.
     pub(super) running: Cell<bool>,
     /// Awaiting gives the last response instead of a stream.
@@ -280,6 +282,7 @@ impl State {
             phase: Cell::new(if single { Phase::Ready } else { Phase::Fresh }),
             resume: Cell::new(Phase::Done),
             requested: Cell::new(single),
+            awaiting: Cell::new(false),
             running: Cell::new(false),
             single,
             hooked: Cell::new(false),

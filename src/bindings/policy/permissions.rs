@@ -1,4 +1,5 @@
-//! `_Permissions`: the policy, approver, approvals and audit that a toolkit shares with its tools, and its listeners.
+//! `_Permissions`: the policy, approver, approvals, audit and error formatter that a toolkit shares with its tools, and its
+//! listeners.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -8,12 +9,13 @@ use pyo3::prelude::*;
 
 use super::{AuditSink, PyApprovals, PyPolicy};
 use crate::bindings::events::Listeners;
+use crate::bindings::parameters::class_name;
 use crate::bindings::tool::PyTool;
 use crate::call::{Permissions, Preview, ToolFacts};
 use crate::policy::{CallFacts, Permission, Policy, Redaction, ToolKind};
 use crate::sync::lock;
 
-/// The policy, approver, approvals and audit that a toolkit shares with its tools, and its listeners.
+/// The policy, approver, approvals, audit and error formatter that a toolkit shares with its tools, and its listeners.
 #[pyclass(name = "_Permissions", module = "toolcrib._core", frozen, weakref)]
 #[derive(Default)]
 pub(crate) struct PyPermissions {
@@ -31,6 +33,8 @@ struct PermissionSettings {
     approver_timeout: Option<f64>,
     approvals: Option<Py<PyApprovals>>,
     audit: Option<AuditSink>,
+    /// The function that describes exceptions of tools to the model.
+    error_formatter: Option<Py<PyAny>>,
 }
 
 impl PyPermissions {
@@ -137,6 +141,19 @@ impl PyPermissions {
         self.set(|settings| std::mem::replace(&mut settings.approvals, approvals));
     }
 
+    pub(crate) fn error_formatter<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
+        self.settings().error_formatter.as_ref().map(|formatter| formatter.bind(py).clone())
+    }
+
+    pub(crate) fn set_error_formatter(&self, formatter: Option<Bound<'_, PyAny>>) -> PyResult<()> {
+        if let Some(other) = formatter.as_ref().filter(|formatter| !formatter.is_callable()) {
+            let class = class_name(other);
+            return Err(PyTypeError::new_err(format!("error_formatter must be callable, not {class}")));
+        }
+        self.set(|settings| std::mem::replace(&mut settings.error_formatter, formatter.map(Bound::unbind)));
+        Ok(())
+    }
+
     pub(crate) fn audit(&self, py: Python<'_>) -> Option<AuditSink> {
         self.settings().audit.as_ref().map(|sink| sink.clone_ref(py))
     }
@@ -161,6 +178,7 @@ impl PyPermissions {
         visit.call(&settings.policy)?;
         visit.call(&settings.approver)?;
         visit.call(&settings.approvals)?;
+        visit.call(&settings.error_formatter)?;
         settings.audit.as_ref().map_or(Ok(()), |sink| sink.traverse(&visit))
     }
 

@@ -65,7 +65,7 @@ impl PyPolicy {
 
     /// Read rules from TOML files.
     ///
-    /// Errors in a file are listed in `problems`; an invalid rule never allows a call.
+    /// Errors in the content of a file are listed in `problems`; an invalid rule never allows a call.
     ///
     /// Args:
     ///     default: The file of the program's own rules.
@@ -76,6 +76,8 @@ impl PyPolicy {
     ///     optional: True if files may be missing.
     ///
     /// Raises:
+    ///     MissingFileError: If a file does not exist and is not optional.
+    ///     FileAccessError: If the operating system does not let a file be read.
     ///     ValueError: If `otherwise` is not a decision.
     #[staticmethod]
     #[pyo3(
@@ -96,7 +98,11 @@ impl PyPolicy {
         let sources: Vec<PolicyFile> =
             sources.map(|source| if optional { source.optional() } else { source }).collect();
         let otherwise = decision_of(otherwise)?;
-        let (core, problems) = py.detach(|| Policy::from_files(sources, otherwise));
+        let loaded = py.detach(|| {
+            sources.iter().try_for_each(PolicyFile::check_readable)?;
+            Ok::<_, crate::Error>(Policy::from_files(sources, otherwise))
+        });
+        let (core, problems) = loaded?;
         Ok(Self { core: Arc::new(core), problems: Mutex::new(problems) })
     }
 

@@ -25,6 +25,13 @@ pub(crate) enum CallKind {
     Generator,
 }
 
+impl CallKind {
+    /// True if a call returns something that only an event loop can run.
+    pub(crate) fn is_async(self) -> bool {
+        matches!(self, Self::Coroutine | Self::AsyncGenerator)
+    }
+}
+
 /// A callable without the partials around it.
 pub(crate) struct Callable<'py> {
     /// The function that is called.

@@ -10,13 +10,14 @@ use pyo3::types::{PyCFunction, PyDict, PyString};
 
 use super::callable::{Callable, SelfDescribing};
 use super::meta::with_any_switch;
+use super::mistakes;
 use super::options::{Behaviour, Tags, ToolOptions, ToolTraits};
 use crate::bindings::call::{Handling, Plan};
 use crate::bindings::dialect::DialectCache;
 use crate::bindings::json::{self, entries_of};
 use crate::bindings::native::PyNativeTool;
 use crate::bindings::policy::PyPermissions;
-use crate::bindings::schema::{DescribeOptions, converters_of, describe};
+use crate::bindings::schema::{DescribeOptions, converters_of, describe, description_of};
 use crate::bindings::tool::{PyTool, effective_run_in};
 use crate::bindings::typed::Converters;
 use crate::call::{ArgumentMode, ID_LETTERS, RunIn};
@@ -47,7 +48,7 @@ impl<'py> ToolDraft<'py> {
         let py = tool.py();
         let supplied = match &options.schema {
             // An empty schema is derived like a missing one.
-            Some(schema) if schema.is_truthy()? => Some(function_part(schema)?),
+            Some(schema) if schema.is_truthy()? => Some(function_part(schema, options.is_lenient)?),
             _ => None,
         };
         let mut callable = Callable::read(tool)?;
@@ -57,6 +58,7 @@ impl<'py> ToolDraft<'py> {
         }
         // A partial around a native tool has no description of its own.
         let described = SelfDescribing::read(native.map_or(tool, |native| native.as_any()))?;
+        let is_described = described.is_some();
         let (supplied, server) = match described {
             Some(SelfDescribing { name, schema, server, permission }) => {
                 callable.name = name;
@@ -64,7 +66,7 @@ impl<'py> ToolDraft<'py> {
                 if permission.is_some() && options.given.permission.as_deref().is_none_or(|word| word == "auto") {
                     options.given.permission = permission;
                 }
-                (Some(supplied.map_or_else(|| function_part(&schema), Ok)?), server)
+                (Some(supplied.map_or_else(|| function_part(&schema, true), Ok)?), server)
             }
             None => (supplied, None),
         };
@@ -76,10 +78,20 @@ impl<'py> ToolDraft<'py> {
         options.name = options.name.filter(|name| !name.is_empty());
         let name = options.name.as_deref().unwrap_or(&callable.name);
         check_name(name)?;
+        if !options.is_lenient {
+            // A callable that describes itself, as the tools of MCP servers do, has the name that others chose.
+            mistakes::check(py, name, &callable, &options, !is_described)?;
+        }
         let is_supplied = supplied.is_some();
         let (mut function, converters) = match supplied {
             Some(mut function) => {
                 hide_presets(&mut function, name, &presets)?;
+                let is_bare = matches!(function.get("name"), Some(Node::Null));
+                if is_bare
+                    && let Some(description) = description_of(&callable.function, options.include_long_description)?
+                {
+                    function.push("description", description.into());
+                }
                 (function, converters_of(py, &callable.function, &callable.signature)?)
             }
             None => derive_function(py, &callable, name, &options, &presets)?,
@@ -141,7 +153,12 @@ impl<'py> ToolDraft<'py> {
         )?;
         // The built-in meta tool is quick and needs no thread; one that a subclass overrides may block.
         let is_quick = is_meta && options.timeout.is_none() && callable.function.is_instance_of::<PyCFunction>();
-        let default = if is_quick { RunIn::Inline } else { behaviour.run_in };
+        // A meta tool changes its toolkit, which is in this process.
+        let default = match behaviour.run_in {
+            _ if is_quick => RunIn::Inline,
+            RunIn::Process if is_meta || callable.kind.is_async() => RunIn::Thread,
+            place => place,
+        };
         let run_in = effective_run_in(&callable, options.run_in.unwrap_or(default), options.timeout)?;
         let allow_cache = AllowCache::new(seat.group().revision().clone());
         Ok(PyTool {
@@ -227,6 +244,9 @@ fn derive_function(
             hidden: &hidden,
         },
     )?;
+    if !options.is_lenient {
+        mistakes::warn_of_documented(py, name, callable, &described.documented)?;
+    }
     let mut function = Entries::with_capacity(3);
     // A placeholder: the tool may get another name.
     function.push("name", Node::Null);
@@ -237,8 +257,9 @@ fn derive_function(
     Ok((function, described.converters))
 }
 
-/// A copy of the `function` part of a supplied schema.
-fn function_part(schema: &Bound<'_, PyAny>) -> PyResult<Entries> {
+/// A copy of the `function` part of a supplied schema, which may be the schema of the parameters alone unless it has to be one
+/// that AgentScope accepts.
+fn function_part(schema: &Bound<'_, PyAny>, is_lenient: bool) -> PyResult<Entries> {
     let invalid = |reason: &str| Error::InvalidSchema { reason: reason.to_owned() };
     if !schema.is_instance_of::<PyDict>() {
         return Err(invalid("").into());
@@ -247,10 +268,21 @@ fn function_part(schema: &Bound<'_, PyAny>) -> PyResult<Entries> {
         if error.is_instance_of::<PyRecursionError>(schema.py()) { error } else { invalid(&error.to_string()).into() }
     })?;
     let Node::Object(mut schema) = value else { return Err(invalid("").into()) };
-    let is_function = schema.get("type").and_then(Node::as_str) == Some("function");
+    let kind = schema.get("type").and_then(Node::as_str);
+    let is_function = kind == Some("function");
+    if !is_lenient && kind == Some("object") && !schema.contains_key("function") {
+        let mut function = Entries::with_capacity(3);
+        function.push("name", Node::Null);
+        function.push("parameters", Node::Object(schema));
+        return Ok(function);
+    }
     match schema.remove("function") {
         Some(Node::Object(function)) if is_function => Ok(function),
-        _ => Err(invalid("").into()),
+        _ if is_lenient => Err(invalid("").into()),
+        _ => Err(invalid(
+            "Expected {\"type\": \"function\", \"function\": {...}}, or the schema of the parameters, {\"type\": \"object\", ...}",
+        )
+        .into()),
     }
 }
 

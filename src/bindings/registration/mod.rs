@@ -2,7 +2,8 @@
 //!
 //! - `options` parses the options of a registration;
 //! - `callable` reads the callable: partials, signature, kind of result, a description of its own;
-//! - `draft` puts both together, derives the schema and makes the [`PyTool`](super::tool::PyTool);
+//! - `mistakes` refuses or warns of registrations that are probably not meant;
+//! - `draft` puts all together, derives the schema and makes the [`PyTool`](super::tool::PyTool);
 //! - `extension` rebuilds a tool with the fields of a pydantic model;
 //! - `meta` keeps the schema of the tool that switches groups up to date.
 
@@ -10,6 +11,7 @@ mod callable;
 mod draft;
 mod extension;
 mod meta;
+mod mistakes;
 mod options;
 
 pub(crate) use callable::{CallKind, Callable, Parameter, ParameterKind, Signature};

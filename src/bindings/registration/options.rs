@@ -10,6 +10,7 @@ use pyo3::types::PyDict;
 use super::callable::{ParameterKind, Signature};
 use crate::call::repair::RepairMode;
 use crate::call::{ArgumentMode, ErrorMode, RunIn};
+use crate::near::did_you_mean;
 use crate::policy::{Permission, ToolKind};
 use crate::schema::Node;
 
@@ -38,6 +39,8 @@ pub(crate) struct ToolOptions<'py> {
     pub(crate) timeout: Option<f64>,
     pub(crate) async_execution: bool,
     pub(crate) given: GivenOptions,
+    /// True if probable mistakes are neither refused nor warned of, as in AgentScope.
+    pub(crate) is_lenient: bool,
 }
 
 /// The options that are words or names, before they are parsed for a tool.
@@ -114,7 +117,9 @@ impl ToolTraits {
         let first = |path: &str| path.split('.').next().unwrap_or_default().to_owned();
         let is_known = |path: &str| [path, &first(path)].iter().any(|name| is_shown(name) || is_declared(name));
         if let Some(name) = self.secrets.iter().find(|path| !is_open && !is_known(path)) {
-            return Err(PyValueError::new_err(format!("tool `{tool}`: unknown parameter `{name}` in secrets")));
+            let known: Vec<String> = signature.parameters.iter().map(|parameter| parameter.name.to_string()).collect();
+            let hint = did_you_mean(name, known.iter().map(String::as_str));
+            return Err(PyValueError::new_err(format!("tool `{tool}`: unknown parameter `{name}` in secrets{hint}")));
         }
         for (other, name) in &self.aliases {
             if !is_shown(name) && !is_open {

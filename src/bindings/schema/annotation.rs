@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyNameError, PyValueError};
 use pyo3::ffi::PyObject;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -281,6 +281,9 @@ impl<'py> AnnotationReader<'py> {
         let resolved = match self.resolve_forward_ref(annotation) {
             Ok(Some(resolved)) => resolved,
             Ok(None) => return Ok(Type::Any),
+            Err(error) if error.is_instance_of::<PyNameError>(self.py) => {
+                return Ok(Type::Unsupported(undefined(annotation, &error.value(self.py).to_string())));
+            }
             Err(error) => return Ok(invalid_type(annotation, &error.value(self.py).to_string())),
         };
         if resolved.cast::<PyType>().is_ok() {
@@ -500,6 +503,15 @@ pub(super) fn refusal(annotation: &Bound<'_, PyAny>, why: &str, mistake: bool) -
         Err(_) => Ok(format!("{}[…]", outermost(annotation))),
     };
     Refusal { annotation: shown.unwrap_or_else(|_| "?".to_owned()), reason: format!("{why}; {ADVICE}"), mistake }
+}
+
+/// The ways to fix an annotation with a name that is not defined.
+const DEFINE: &str = "define or import it in the module of the function, not only under `TYPE_CHECKING`, before the tool is \
+                      registered";
+
+/// The reason for which an annotation with an undefined name has no schema, with advice.
+fn undefined(annotation: &Bound<'_, PyAny>, why: &str) -> Refusal {
+    Refusal { reason: format!("{why}; {DEFINE}"), ..refusal(annotation, why, true) }
 }
 
 /// The name of the outermost type of an annotation.

@@ -50,6 +50,8 @@ pub(crate) struct Description {
     pub(crate) description: Option<String>,
     /// The converters of the parameters that are more than JSON values.
     pub(crate) converters: Converters,
+    /// The parameters that the docstring describes.
+    pub(crate) documented: Vec<String>,
 }
 
 /// A parameter that may go into the schema.
@@ -137,8 +139,14 @@ pub(crate) fn describe(
         }
         Err(ReadError::Python(error)) => return Err(error),
     };
-    let description = docstring.and_then(|docstring| docstring.description(wanted.include_long_description));
-    Ok(Description { parameters: Node::Object(parameters), description, converters })
+    let description = docstring.as_ref().and_then(|docstring| docstring.description(wanted.include_long_description));
+    let documented = docstring.into_iter().flat_map(|docstring| docstring.params).map(|param| param.name).collect();
+    Ok(Description { parameters: Node::Object(parameters), description, documented, converters })
+}
+
+/// The description in the docstring of a callable.
+pub(crate) fn description_of(callable: &Bound<'_, PyAny>, is_long: bool) -> PyResult<Option<String>> {
+    Ok(docstring_of(callable)?.and_then(|docstring| docstring.description(is_long)))
 }
 
 /// The converters of a callable whose schema is supplied.

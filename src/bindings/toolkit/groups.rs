@@ -9,14 +9,17 @@ use serde_json::{Map, Value};
 
 use super::PyToolkit;
 use crate::Error;
-use crate::bindings::log_warning;
-use crate::bindings::parameters::{class_name, name_list};
+use crate::bindings::parameters::{
+    class_name, flag, name_list, optional_instance, optional_name_list, optional_text, text,
+};
 use crate::bindings::registration::{ToolDraft, ToolOptions, is_meta_tool_of};
 use crate::bindings::role::{PyRole, PyRoles};
 use crate::bindings::tool::PyTool;
 use crate::bindings::view::{PyToolkitView, filter};
+use crate::bindings::{log_warning, warn};
 use crate::call::Reply;
-use crate::registry::{BASIC, Filter, Group, GroupState, Member, Registry, Switch, View};
+use crate::near::{did_you_mean, nearest};
+use crate::registry::{BASIC, Filter, Group, GroupState, Member, ROOT, Registry, Switch, View};
 
 #[pymethods]
 impl PyToolkit {
@@ -24,38 +27,58 @@ impl PyToolkit {
     ///
     /// Raises:
     ///     DuplicateGroupError: If the name is taken, as `basic` always is.
-    #[pyo3(signature = (group_name, description, active=false, notes=None))]
+    #[pyo3(
+        signature = (group_name, description, active=None, notes=None),
+        text_signature = "($self, group_name, description, active=False, notes=None)"
+    )]
     fn create_tool_group(
         &self,
-        group_name: &str,
-        description: &str,
-        active: bool,
-        notes: Option<String>,
+        group_name: &Bound<'_, PyAny>,
+        description: &Bound<'_, PyAny>,
+        active: Option<&Bound<'_, PyAny>>,
+        notes: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
-        Ok(self.registry().create_group(group_name, description, active, notes)?)
+        let (name, description) = (text("group_name", group_name)?, text("description", description)?);
+        let (active, notes) = (flag("active", active, false)?, optional_text("notes", notes)?);
+        Ok(self.registry().create_group(&name, &description, active, notes)?)
     }
 
     /// Switch groups on or off.
     ///
-    /// Unknown names are ignored. `basic` is always active: naming it logs a warning in `toolcrib`.
+    /// `basic` is always active: naming it logs a warning in `toolcrib`.
+    ///
+    /// Args:
+    ///     group_names: The names of the groups, or one name.
+    ///     active: True to switch them on.
     ///
     /// Raises:
+    ///     UnknownGroupError: If a group is unknown. Then nothing is switched.
     ///     TypeError: If `group_names` is not a list of strings.
-    fn update_tool_groups(&self, py: Python<'_>, group_names: Vec<String>, active: bool) -> PyResult<()> {
-        if group_names.iter().any(|name| name == BASIC) {
+    fn update_tool_groups(
+        &self,
+        py: Python<'_>,
+        group_names: &Bound<'_, PyAny>,
+        active: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        let names: Vec<String> = name_list("group_names", group_names)?;
+        let active = flag("active", Some(active), false)?;
+        self.check_groups(&names)?;
+        if names.iter().any(|name| name == BASIC) {
             log_warning(py, "the 'basic' tool group is always active")?;
         }
-        self.registry().set_active(group_names.iter().map(String::as_str), active);
+        self.registry().set_active(names.iter().map(String::as_str), active);
         Ok(())
     }
 
     /// Remove groups together with their tools.
     ///
-    /// Unknown names are ignored.
+    /// Args:
+    ///     group_names: The names of the groups, or one name.
     ///
     /// Raises:
     ///     TypeError: If `group_names` is neither a string nor a list of strings.
     ///     BasicGroupError: If `basic` is among them. Then nothing is removed.
+    ///     UnknownGroupError: If a group is unknown. Then nothing is removed.
     fn remove_tool_groups(&self, group_names: &Bound<'_, PyAny>) -> PyResult<()> {
         let names: Vec<String> = if let Ok(name) = group_names.cast::<PyString>() {
             vec![name.extract()?]
@@ -68,6 +91,9 @@ impl PyToolkit {
                 ))
             })?
         };
+        if !names.iter().any(|name| name == BASIC) {
+            self.check_groups(&names)?;
+        }
         // Bound to a name, so that the tools are dropped after the lock is released.
         let removed = self.registry().remove_groups(&names)?;
         drop(removed);
@@ -84,13 +110,29 @@ impl PyToolkit {
     /// Raises:
     ///     UnknownGroupError: If a group is unknown.
     #[pyo3(signature = (group_names=None))]
-    fn get_tool_group_notes(&self, group_names: Option<Vec<String>>) -> PyResult<String> {
+    fn get_tool_group_notes(&self, group_names: Option<&Bound<'_, PyAny>>) -> PyResult<String> {
+        let names: Option<Vec<String>> = optional_name_list("group_names", group_names)?;
         let registry = self.registry();
-        Ok(group_names.map_or_else(|| Ok(registry.activated_notes()), |names| registry.notes_of(&names))?)
+        Ok(names.map_or_else(|| Ok(registry.activated_notes()), |names| registry.notes_of(&names))?)
     }
 }
 
 impl PyToolkit {
+    /// Checks that groups of these names exist. AgentScope ignores the others.
+    fn check_groups(&self, names: &[String]) -> crate::Result<()> {
+        if self.is_compatible() {
+            return Ok(());
+        }
+        let registry = self.registry();
+        match names.iter().find(|name| registry.group(name).is_err()) {
+            None => Ok(()),
+            Some(name) => {
+                let similar = nearest(name, registry.group_ids()).map(str::to_owned);
+                Err(Error::NoSuchGroup { name: name.clone(), similar })
+            }
+        }
+    }
+
     /// Reads the members of a new group: names of tools, and callables that become tools.
     fn read_members<'py>(
         &self,
@@ -122,7 +164,10 @@ impl PyToolkit {
         py: Python<'py>,
         function: &Bound<'py, PyAny>,
     ) -> PyResult<crate::registry::Tool<Py<PyTool>>> {
-        let draft = ToolDraft::new(function, ToolOptions { include_long_description: true, ..ToolOptions::default() })?;
+        let draft = ToolDraft::new(
+            function,
+            ToolOptions { include_long_description: true, is_lenient: self.is_compatible(), ..ToolOptions::default() },
+        )?;
         let is_meta = is_meta_tool_of(self, draft.function())?;
         let name: Arc<str> = draft.name().into();
         // The registry adds it to the new group.
@@ -155,23 +200,26 @@ impl PyToolkit {
     ///     DuplicateToolError: If a callable has the name of a tool in another group.
     ///     ToolcribError: If a callable cannot be registered; see `register_tool_function`.
     #[pyo3(
-        signature = (id, description="", tools=None, *, reserved=false, active=true, notes=None),
+        signature = (id, description=None, tools=None, *, reserved=None, active=None, notes=None),
         text_signature = "($self, id, description='', tools=(), *, reserved=False, active=True, notes=None)"
     )]
     #[allow(clippy::too_many_arguments, reason = "each is a parameter of its own")]
     fn register_group<'py>(
         &self,
         py: Python<'py>,
-        id: &str,
-        description: &str,
+        id: &Bound<'py, PyAny>,
+        description: Option<&Bound<'py, PyAny>>,
         tools: Option<&Bound<'py, PyAny>>,
-        reserved: bool,
-        active: bool,
-        notes: Option<String>,
+        reserved: Option<&Bound<'py, PyAny>>,
+        active: Option<&Bound<'py, PyAny>>,
+        notes: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<()> {
+        let (id, notes) = (&*text("id", id)?, optional_text("notes", notes)?);
+        let description = optional_text("description", description)?.unwrap_or_default();
+        let (reserved, active) = (flag("reserved", reserved, false)?, flag("active", active, true)?);
         self.registry().may_register(id)?;
         let mut members = tools.map_or_else(|| Ok(Vec::new()), |tools| self.read_members(py, id, tools))?;
-        let state = GroupState { name: id.to_owned(), description: description.to_owned(), notes, active };
+        let state = GroupState { name: id.to_owned(), description, notes, active };
         let registered = {
             let mut registry = self.registry();
             let registered = registry.register_group(state, &mut members)?;
@@ -249,12 +297,33 @@ impl PyToolkit {
 }
 
 impl PyToolkit {
+    /// Warns of names in a selection that are unknown so far: a later registration may make them known.
+    pub(crate) fn warn_of_unknown(&self, py: Python<'_>, filter: &Filter) -> PyResult<()> {
+        let unknown = {
+            let registry = self.registry();
+            let tools = || registry.tools().map(|tool| &*tool.name);
+            let tags = || registry.tools().flat_map(|tool| tool.tags.iter().map(AsRef::as_ref));
+            let groups = filter.groups.iter().flatten().filter(|name| registry.group(name).is_err());
+            let groups = groups.map(|name| unknown_name("group", name, registry.group_ids()));
+            let named = filter.names.iter().flatten().chain(&filter.exclude);
+            let named = named.filter(|name| registry.find(name).is_none());
+            let named = named.map(|name| unknown_name("tool", name, tools()));
+            let tagged = filter.tags.iter().flatten().filter(|name| !tags().any(|tag| tag == &***name));
+            let tagged = tagged.map(|name| unknown_name("tag", name, tags()));
+            let mut unknown: Vec<String> = groups.chain(named).chain(tagged).collect();
+            unknown.sort();
+            unknown
+        };
+        unknown.iter().try_for_each(|text| warn(py, text))
+    }
+
     /// Finds the tool of a call through a view.
     pub(crate) fn admit_in<'py>(&self, py: Python<'py>, name: &str, view: &View) -> Result<Bound<'py, PyTool>, Reply> {
-        match self.registry().admit(name, Some(view)) {
-            Ok(tool) => Ok(tool.body.bind(py).clone()),
-            Err(denial) => Err(Reply::refusing(name, &denial)),
-        }
+        let denial = match self.registry().admit(name, Some(view)) {
+            Ok(tool) => return Ok(tool.body.bind(py).clone()),
+            Err(denial) => denial,
+        };
+        Err(self.refusal(name, &denial, Some(view)))
     }
 
     /// The tools that a view lists, with the revision of the toolkit.
@@ -291,12 +360,38 @@ impl PyToolkit {
     }
 }
 
+/// The words for an unknown name.
+fn unknown_name<'a>(noun: &str, name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+    format!("unknown {noun} `{name}` in a view{}", did_you_mean(name, known))
+}
+
+/// Warns of a role that is unknown, or that there are no roles to look it up in.
+fn warn_of_unknown_role(py: Python<'_>, name: &str, roles: Option<&Bound<'_, PyRoles>>) -> PyResult<()> {
+    if name == ROOT {
+        return Ok(());
+    }
+    let text = match roles {
+        None => format!("role `{name}` cannot be looked up, the view shows nothing: pass `roles=`"),
+        Some(roles) => {
+            let roles = roles.get().lock();
+            if roles.get(name).is_some() {
+                return Ok(());
+            }
+            format!(
+                "unknown role `{name}`, the view shows nothing{}",
+                did_you_mean(name, roles.all().map(|role| role.name.as_str()))
+            )
+        }
+    };
+    warn(py, &text)
+}
+
 #[pymethods]
 impl PyToolkit {
     /// Select a part of the toolkit: exactly the tools that the view lists can be called through it.
     ///
     /// A view is live and cheap: it holds no tools, only the selection. A tool is selected if it matches all arguments. An
-    /// empty list selects nothing, and an unknown name selects nothing until it is registered.
+    /// empty list selects nothing. An unknown name selects nothing until it is registered, and gives a `UserWarning`.
     ///
     /// Args:
     ///     groups: The groups whose tools are visible while they are active. `basic` is visible only if it is named.
@@ -317,17 +412,19 @@ impl PyToolkit {
         names: Option<&Bound<'_, PyAny>>,
         exclude: Option<&Bound<'_, PyAny>>,
         tags: Option<&Bound<'_, PyAny>>,
-        caller: Option<String>,
+        caller: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<PyToolkitView> {
-        let view = View::default().narrowed(filter(groups, names, exclude, tags)?);
+        let (filter, caller) = (filter(groups, names, exclude, tags)?, optional_text("caller", caller)?);
+        slf.get().warn_of_unknown(slf.py(), &filter)?;
+        let view = View::default().narrowed(filter);
         Ok(PyToolkitView::new(slf.clone().unbind(), view, caller.map(Into::into)))
     }
 
     /// Select the tools that a role may use: those of its groups, or of the default ones if it names none.
     ///
     /// The view of a name follows the role: a change by `Roles.update` takes effect at once, and after its removal the view
-    /// shows nothing. The view of an unknown name and of None shows nothing either. The role `root` has exactly the group
-    /// `org_management`.
+    /// shows nothing. The view of an unknown name, which gives a `UserWarning`, and of None shows nothing either. The role
+    /// `root` has exactly the group `org_management`.
     ///
     /// Args:
     ///     role: The name of a role, or a role.
@@ -340,10 +437,12 @@ impl PyToolkit {
     fn view_for(
         slf: &Bound<'_, Self>,
         role: &Bound<'_, PyAny>,
-        roles: Option<&Bound<'_, PyRoles>>,
-        caller: Option<String>,
+        roles: Option<&Bound<'_, PyAny>>,
+        caller: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<PyToolkitView> {
-        let (view, name) = role_view(role, roles)?;
+        let (py, caller) = (slf.py(), optional_text("caller", caller)?);
+        let roles = optional_instance::<PyRoles>("roles", roles)?;
+        let (view, name) = role_view(role, roles.as_ref().map(|roles| roles.bind(py)))?;
         Ok(PyToolkitView::new(slf.clone().unbind(), view, caller.or(name).map(Into::into)))
     }
 }
@@ -365,6 +464,7 @@ pub(crate) fn role_view(
     } else if let Ok(name) = role.cast::<PyString>() {
         // A string that is not valid Unicode is not a name.
         let name = name.to_string_lossy();
+        warn_of_unknown_role(role.py(), &name, roles)?;
         let view = match roles {
             Some(roles) => roles.get().lock().view(&name),
             None => crate::registry::Roles::default().view(&name),

@@ -27,13 +27,13 @@ pub(crate) use groups::role_view;
 
 use super::background::PyTaskBoard;
 use super::group::{PyToolGroup, groups_by_name};
-use super::parameters::choice;
-use super::policy::{AuditSink, PyApprovals, PyPermissions, PyPolicy};
+use super::parameters::{choice, class_name, flag, optional_instance, optional_seconds, optional_text};
+use super::policy::{AuditSink, PyPermissions};
 use super::registration::Behaviour;
 use super::tool::PyTool;
 use crate::call::repair::RepairMode;
 use crate::call::{ArgumentMode, ErrorMode, Reply, RunIn};
-use crate::registry::{BASIC, Group, Registry, View};
+use crate::registry::{BASIC, Denial, Group, Registry, View};
 use crate::skill::Skills;
 use crate::sync::lock;
 
@@ -95,10 +95,24 @@ impl PyToolkit {
     /// Finds the tool of a call, if one of its groups is active.
     #[inline]
     pub(crate) fn admit<'py>(&self, py: Python<'py>, name: &str) -> Result<Bound<'py, PyTool>, Reply> {
-        match self.registry().admit(name, None) {
-            Ok(tool) => Ok(tool.body.bind(py).clone()),
-            Err(denial) => Err(Reply::refusing(name, &denial)),
-        }
+        let denial = match self.registry().admit(name, None) {
+            Ok(tool) => return Ok(tool.body.bind(py).clone()),
+            Err(denial) => denial,
+        };
+        Err(self.refusal(name, &denial, None))
+    }
+
+    /// The reply to a call that is not admitted, with the name that was probably meant. AgentScope's texts are kept to the
+    /// letter.
+    #[cold]
+    fn refusal(&self, name: &str, denial: &Denial, view: Option<&View>) -> Reply {
+        let reply = Reply::refusing(name, denial);
+        if self.is_compatible() { reply } else { reply.suggesting(self.registry().similar(name, view)) }
+    }
+
+    /// True if the toolkit behaves as AgentScope's, which is silent about most mistakes.
+    pub(crate) fn is_compatible(&self) -> bool {
+        self.behaviour().errors == ErrorMode::Compat
     }
 }
 
@@ -109,7 +123,8 @@ impl PyToolkit {
         signature = (*arguments, **_options),
         text_signature = "(agent_skill_instruction=None, agent_skill_template=None, *, arguments='coerce', \
                           errors='respond', run_in='thread', repair='on', policy=None, approver=None, \
-                          approver_timeout=None, headless=False, approvals=None, audit=None, asker=None)"
+                          approver_timeout=None, headless=False, approvals=None, audit=None, asker=None, \
+                          error_formatter=None, tools=())"
     )]
     fn new(arguments: &Bound<'_, PyTuple>, _options: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
         Ok(Self {
@@ -132,44 +147,50 @@ impl PyToolkit {
     }
 
     #[pyo3(signature = (
-        agent_skill_instruction=None, agent_skill_template=None, *, arguments="coerce", errors="respond",
-        run_in="thread", repair="on", policy=None, approver=None, approver_timeout=None, headless=false,
-        approvals=None, audit=None, asker=None
+        agent_skill_instruction=None, agent_skill_template=None, *, arguments=None, errors=None, run_in=None, repair=None,
+        policy=None, approver=None, approver_timeout=None, headless=None, approvals=None, audit=None, asker=None,
+        error_formatter=None, tools=None
     ))]
     #[allow(clippy::too_many_arguments, reason = "the switches of a toolkit")]
     fn __init__(
-        &self,
-        agent_skill_instruction: Option<&str>,
-        agent_skill_template: Option<&str>,
-        arguments: &str,
-        errors: &str,
-        run_in: &str,
-        repair: &str,
-        policy: Option<Py<PyPolicy>>,
+        slf: &Bound<'_, Self>,
+        agent_skill_instruction: Option<&Bound<'_, PyAny>>,
+        agent_skill_template: Option<&Bound<'_, PyAny>>,
+        arguments: Option<&Bound<'_, PyAny>>,
+        errors: Option<&Bound<'_, PyAny>>,
+        run_in: Option<&Bound<'_, PyAny>>,
+        repair: Option<&Bound<'_, PyAny>>,
+        policy: Option<&Bound<'_, PyAny>>,
         approver: Option<Bound<'_, PyAny>>,
-        approver_timeout: Option<f64>,
-        headless: bool,
-        approvals: Option<Py<PyApprovals>>,
+        approver_timeout: Option<&Bound<'_, PyAny>>,
+        headless: Option<&Bound<'_, PyAny>>,
+        approvals: Option<&Bound<'_, PyAny>>,
         audit: Option<Bound<'_, PyAny>>,
         asker: Option<Bound<'_, PyAny>>,
+        error_formatter: Option<Bound<'_, PyAny>>,
+        tools: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
-        let run_in_mode = RunIn::parse(run_in).filter(|mode| *mode != RunIn::Process);
+        let this = slf.get();
+        let instruction = skill_text("agent_skill_instruction", agent_skill_instruction)?;
+        let template = optional_text("agent_skill_template", agent_skill_template)?;
         let behaviour = Behaviour {
-            arguments: choice("arguments", arguments, ArgumentMode::parse(arguments), "'coerce', 'check' or 'pass'")?,
-            repair: choice("repair", repair, RepairMode::parse(repair), "'on', 'explain' or 'off'")?,
-            errors: choice("errors", errors, ErrorMode::parse(errors), "'respond', 'raise' or 'compat'")?,
-            run_in: choice("run_in", run_in, run_in_mode, "'thread' or 'inline'")?,
+            arguments: mode("arguments", arguments, ArgumentMode::parse, "'coerce', 'check' or 'pass'")?,
+            repair: mode("repair", repair, RepairMode::parse, "'on', 'explain' or 'off'")?,
+            errors: mode("errors", errors, ErrorMode::parse, "'respond', 'raise' or 'compat'")?,
+            run_in: mode("run_in", run_in, RunIn::parse, "'thread', 'inline' or 'process'")?,
         };
-        self.skills().describe_with(agent_skill_instruction, agent_skill_template)?;
-        *self.behaviour.lock().unwrap_or_else(PoisonError::into_inner) = behaviour;
-        let permissions = self.permissions.get();
-        permissions.set_policy(policy);
+        this.skills().describe_with(instruction.as_deref(), template.as_deref())?;
+        *this.behaviour.lock().unwrap_or_else(PoisonError::into_inner) = behaviour;
+        let permissions = this.permissions.get();
+        permissions.set_policy(optional_instance("policy", policy)?);
         permissions.set_approver(approver)?;
-        permissions.set_approver_timeout(approver_timeout)?;
-        permissions.core().set_headless(headless);
-        permissions.set_approvals(approvals);
+        permissions.set_approver_timeout(optional_seconds("approver_timeout", approver_timeout)?)?;
+        permissions.core().set_headless(flag("headless", headless, false)?);
+        permissions.set_approvals(optional_instance("approvals", approvals)?);
         permissions.set_audit(audit.map(|audit| AuditSink::of(&audit)).transpose()?);
-        self.set_asker(asker)
+        this.set_asker(asker)?;
+        permissions.set_error_formatter(error_formatter)?;
+        tools.map_or(Ok(()), |tools| register_all(slf, tools))
     }
 
     /// The function that answers the questions of tools; None if they cannot ask.
@@ -210,6 +231,41 @@ impl PyToolkit {
     fn __clear__(&self) {
         self.clear();
     }
+}
+
+/// Reads one of the words of an option; the default if it is not given.
+fn mode<T: Default>(
+    option: &str,
+    argument: Option<&Bound<'_, PyAny>>,
+    parse: impl FnOnce(&str) -> Option<T>,
+    choices: &str,
+) -> PyResult<T> {
+    let Some(word) = optional_text(option, argument)? else { return Ok(T::default()) };
+    choice(option, &word, parse(&word), choices)
+}
+
+/// Reads the first positional argument, in whose place tools are passed by mistake.
+fn skill_text(parameter: &str, argument: Option<&Bound<'_, PyAny>>) -> PyResult<Option<String>> {
+    match argument {
+        Some(other) if !other.is_instance_of::<PyString>() => Err(PyTypeError::new_err(format!(
+            "{parameter} must be a string, not {}: pass tools as `tools=`",
+            class_name(other)
+        ))),
+        argument => optional_text(parameter, argument),
+    }
+}
+
+/// Registers the callables of a list.
+fn register_all(toolkit: &Bound<'_, PyToolkit>, tools: &Bound<'_, PyAny>) -> PyResult<()> {
+    let is_list = !tools.is_callable() && !tools.is_instance_of::<PyString>() && !tools.is_instance_of::<PyDict>();
+    let items =
+        tools.try_iter().ok().filter(|_| is_list).ok_or_else(|| {
+            PyTypeError::new_err(format!("tools must be a list of callables, not {}", class_name(tools)))
+        })?;
+    for tool in items {
+        toolkit.call_method1("register_tool_function", (tool?,))?;
+    }
+    Ok(())
 }
 
 #[pymethods]

@@ -3,19 +3,23 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::PyToolkit;
 use crate::Error;
+use crate::bindings::json::entries_of;
 use crate::bindings::log_warning;
-use crate::bindings::parameters::choice;
+use crate::bindings::parameters::{
+    choice, flag, optional_dict, optional_name_list, optional_seconds, optional_text, text,
+};
 use crate::bindings::registration::{
     GivenOptions, ToolDraft, ToolOptions, is_meta_tool_of, parse_namesake, random_suffix,
 };
 use crate::bindings::tool::PyTool;
 use crate::call::RunIn;
-use crate::registry::{Group, Memberships, Registry};
+use crate::registry::{BASIC, Group, Memberships, Registry};
 
 /// The name of a new tool, or `None` if the existing one stays. The strategy is parsed only if the name is taken.
 fn name_for(registry: &Registry<Py<PyTool>>, wanted: &str, strategy: &str) -> PyResult<Option<Arc<str>>> {
@@ -25,9 +29,26 @@ fn name_for(registry: &Registry<Py<PyTool>>, wanted: &str, strategy: &str) -> Py
     Ok(registry.name_for(wanted, parse_namesake(strategy)?, random_suffix)?.map(Into::into))
 }
 
-/// The permission, unless it is the default.
-fn explicit_permission(permission: &str) -> Option<String> {
-    (permission != "auto").then(|| permission.to_owned())
+/// An argument as it was passed, if it was.
+type Passed<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
+
+/// Reads an option that has two names: toolcrib's, and the longer one of AgentScope.
+fn one_of_two(
+    (name, short): (&str, Passed<'_, '_>),
+    (other, long): (&str, Passed<'_, '_>),
+) -> PyResult<Option<String>> {
+    if short.is_some() && long.is_some() {
+        return Err(PyTypeError::new_err(format!("pass either `{name}` or `{other}`, which are the same option")));
+    }
+    Ok(optional_text(name, short)?.or(optional_text(other, long)?))
+}
+
+/// Reads the alternative names of parameters.
+fn read_aliases(aliases: &Bound<'_, PyDict>) -> PyResult<HashMap<String, String>> {
+    let entry = |(other, name): &(Bound<'_, PyAny>, Bound<'_, PyAny>)| {
+        Ok((text("a name in aliases", other)?, text("the parameter of an alias", name)?))
+    };
+    entries_of(aliases).iter().map(entry).collect()
 }
 
 impl PyToolkit {
@@ -55,15 +76,18 @@ impl PyToolkit {
     ///     tool_func: Any callable. The arguments that a partial has bound become presets.
     ///     group_name: The group it belongs to, which must exist.
     ///     preset_kwargs: Arguments that the developer sets: the model can neither see nor send them.
-    ///     func_name: The name for the model, instead of the callable's own.
-    ///     func_description: The description for the model, instead of that in the docstring.
-    ///     json_schema: The schema for the model, instead of the one derived from the signature and the docstring.
+    ///     func_name: Another name of `name`, as in AgentScope.
+    ///     func_description: Another name of `description`, as in AgentScope.
+    ///     json_schema: The schema for the model, instead of the one derived from the signature and the docstring:
+    ///         `{"type": "function", "function": {...}}`, or the schema of the parameters alone, `{"type": "object", ...}`.
     ///     include_long_description: Include the paragraphs after the first one of the docstring.
     ///     include_var_positional: Let the model send `*args`, as a list under that name.
     ///     include_var_keyword: Let the model send `**kwargs`, as an object under that name.
     ///     postprocess_func: Called with the request block and each response; a true result is delivered instead.
     ///     namesake_strategy: The action if the name is taken: `"raise"`, `"skip"`, `"override"` or `"rename"`.
     ///     async_execution: Return from a call at once and continue it in the background; see `view_task`.
+    ///     name: The name for the model, instead of the callable's own.
+    ///     description: The description for the model, instead of that in the docstring.
     ///     run_in: The place where it runs, instead of the toolkit's default: `"thread"`, `"inline"` or `"process"`.
     ///     timeout: The seconds after which a call is ended.
     ///     groups: Further groups that it belongs to, which must exist.
@@ -79,67 +103,74 @@ impl PyToolkit {
     ///     ValueError: If an option has a value that is not listed here.
     ///     ToolcribError: If the group, the name, the schema or an annotation is wrong; see `toolcrib.errors`.
     #[pyo3(signature = (
-        tool_func, group_name="basic", preset_kwargs=None, func_name=None, func_description=None, json_schema=None,
-        include_long_description=true, include_var_positional=false, include_var_keyword=false,
-        postprocess_func=None, namesake_strategy="raise", async_execution=false, *, run_in=None, timeout=None,
-        groups=Vec::new(), tags=Vec::new(), kind=None, permission="auto", secrets=Vec::new(), aliases=None
+        tool_func, group_name=None, preset_kwargs=None, func_name=None, func_description=None, json_schema=None,
+        include_long_description=None, include_var_positional=None, include_var_keyword=None, postprocess_func=None,
+        namesake_strategy=None, async_execution=None, *, name=None, description=None, run_in=None, timeout=None,
+        groups=None, tags=None, kind=None, permission=None, secrets=None, aliases=None
     ),
     text_signature = "($self, tool_func, group_name='basic', preset_kwargs=None, func_name=None, func_description=None, \
                       json_schema=None, include_long_description=True, include_var_positional=False, \
                       include_var_keyword=False, postprocess_func=None, namesake_strategy='raise', \
-                      async_execution=False, *, run_in=None, timeout=None, groups=(), tags=(), kind=None, \
-                      permission='auto', secrets=(), aliases=None)")]
-    #[allow(
-        clippy::too_many_arguments,
-        clippy::fn_params_excessive_bools,
-        reason = "the parameters that AgentScope fixed"
-    )]
+                      async_execution=False, *, name=None, description=None, run_in=None, timeout=None, groups=(), \
+                      tags=(), kind=None, permission='auto', secrets=(), aliases=None)")]
+    #[allow(clippy::too_many_arguments, reason = "the parameters that AgentScope fixed, and toolcrib's own")]
     fn register_tool_function<'py>(
         &self,
         py: Python<'py>,
         tool_func: &Bound<'py, PyAny>,
-        group_name: &str,
-        preset_kwargs: Option<Bound<'py, PyDict>>,
-        func_name: Option<String>,
-        func_description: Option<String>,
+        group_name: Passed<'_, 'py>,
+        preset_kwargs: Passed<'_, 'py>,
+        func_name: Passed<'_, 'py>,
+        func_description: Passed<'_, 'py>,
         json_schema: Option<Bound<'py, PyAny>>,
-        include_long_description: bool,
-        include_var_positional: bool,
-        include_var_keyword: bool,
+        include_long_description: Passed<'_, 'py>,
+        include_var_positional: Passed<'_, 'py>,
+        include_var_keyword: Passed<'_, 'py>,
         postprocess_func: Option<Py<PyAny>>,
-        namesake_strategy: &str,
-        async_execution: bool,
-        run_in: Option<&str>,
-        timeout: Option<f64>,
-        groups: Vec<String>,
-        tags: Vec<String>,
-        kind: Option<String>,
-        permission: &str,
-        secrets: Vec<String>,
-        aliases: Option<HashMap<String, String>>,
+        namesake_strategy: Passed<'_, 'py>,
+        async_execution: Passed<'_, 'py>,
+        name: Passed<'_, 'py>,
+        description: Passed<'_, 'py>,
+        run_in: Passed<'_, 'py>,
+        timeout: Passed<'_, 'py>,
+        groups: Passed<'_, 'py>,
+        tags: Passed<'_, 'py>,
+        kind: Passed<'_, 'py>,
+        permission: Passed<'_, 'py>,
+        secrets: Passed<'_, 'py>,
+        aliases: Passed<'_, 'py>,
     ) -> PyResult<()> {
-        let group = self.registry().group(group_name)?;
-        let more = self.other_groups(groups, &group)?;
-        let run_in = run_in
-            .map(|word| choice("run_in", word, RunIn::parse(word), "'thread', 'inline' or 'process'"))
-            .transpose()?;
-        let draft = ToolDraft::new(
-            tool_func,
-            ToolOptions {
-                presets: preset_kwargs,
-                name: func_name,
-                description: func_description,
-                schema: json_schema,
-                include_long_description,
-                include_var_positional,
-                include_var_keyword,
-                postprocess: postprocess_func,
-                run_in,
-                timeout,
-                async_execution,
-                given: GivenOptions { tags, kind, permission: explicit_permission(permission), secrets, aliases },
+        let group_name = optional_text("group_name", group_name)?;
+        let namesake_strategy = optional_text("namesake_strategy", namesake_strategy)?;
+        let namesake_strategy = namesake_strategy.as_deref().unwrap_or("raise");
+        let groups: Vec<String> = optional_name_list("groups", groups)?.unwrap_or_default();
+        let run_in = optional_text("run_in", run_in)?;
+        let options = ToolOptions {
+            presets: optional_dict("preset_kwargs", preset_kwargs)?,
+            name: one_of_two(("name", name), ("func_name", func_name))?,
+            description: one_of_two(("description", description), ("func_description", func_description))?,
+            schema: json_schema,
+            include_long_description: flag("include_long_description", include_long_description, true)?,
+            include_var_positional: flag("include_var_positional", include_var_positional, false)?,
+            include_var_keyword: flag("include_var_keyword", include_var_keyword, false)?,
+            postprocess: postprocess_func,
+            run_in: run_in
+                .map(|word| choice("run_in", &word, RunIn::parse(&word), "'thread', 'inline' or 'process'"))
+                .transpose()?,
+            timeout: optional_seconds("timeout", timeout)?,
+            async_execution: flag("async_execution", async_execution, false)?,
+            given: GivenOptions {
+                tags: optional_name_list("tags", tags)?.unwrap_or_default(),
+                kind: optional_text("kind", kind)?,
+                permission: optional_text("permission", permission)?.filter(|permission| permission != "auto"),
+                secrets: optional_name_list("secrets", secrets)?.unwrap_or_default(),
+                aliases: optional_dict("aliases", aliases)?.map(|aliases| read_aliases(&aliases)).transpose()?,
             },
-        )?;
+            is_lenient: self.is_compatible(),
+        };
+        let group = self.registry().group(group_name.as_deref().unwrap_or(BASIC))?;
+        let more = self.other_groups(groups, &group)?;
+        let draft = ToolDraft::new(tool_func, options)?;
         let is_meta = is_meta_tool_of(self, draft.function())?;
         let skipped =
             |wanted: &str| log_warning(py, &format!("tool '{wanted}' is already registered, the new one is skipped"));
@@ -180,11 +211,19 @@ impl PyToolkit {
     ///
     /// Raises:
     ///     UnknownToolError: If there is no such tool and `allow_not_exist` is false.
-    #[pyo3(signature = (tool_name, allow_not_exist=true))]
-    fn remove_tool_function(&self, tool_name: &str, allow_not_exist: bool) -> PyResult<()> {
-        let removed = self.registry().remove(tool_name);
+    #[pyo3(
+        signature = (tool_name, allow_not_exist=None),
+        text_signature = "($self, tool_name, allow_not_exist=True)"
+    )]
+    fn remove_tool_function(
+        &self,
+        tool_name: &Bound<'_, PyAny>,
+        allow_not_exist: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let (name, allow_not_exist) = (text("tool_name", tool_name)?, flag("allow_not_exist", allow_not_exist, true)?);
+        let removed = self.registry().remove(&name);
         if removed.is_none() && !allow_not_exist {
-            return Err(Error::UnknownTool { name: tool_name.to_owned() }.into());
+            return Err(Error::UnknownTool { name }.into());
         }
         Ok(())
     }

@@ -31,8 +31,12 @@ use crate::{Error, Result};
 /// The largest policy file, in bytes.
 const LIMIT: usize = 1 << 20;
 
-/// The reason for the model where a rule is invalid; the details are for those who can fix it.
-const INVALID_RULE: &str = "a rule of the policy is invalid, and until it is fixed this is denied";
+/// The reason for the model where a rule is invalid. It names the place for those who can fix it, without the path of the file.
+fn invalid_rule(origin: &Origin) -> String {
+    let name =
+        Path::new(&*origin.file).file_name().map_or_else(|| origin.file.to_string(), |name| name.display().to_string());
+    format!("line {} of the policy file `{name}` is invalid, and until it is fixed this is denied", origin.line)
+}
 
 const NOT_TABLES: &str = "`rule` is not a list of tables";
 
@@ -51,6 +55,19 @@ impl PolicyFile {
     /// Names a file that has to exist.
     pub fn new(tier: Tier, path: impl Into<PathBuf>) -> Self {
         Self { tier, path: path.into(), is_optional: false }
+    }
+
+    /// Checks that the operating system lets the file be read; its content may still be invalid.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::MissingFile`] unless it may be missing, and [`Error::FileAccess`].
+    pub fn check_readable(&self) -> Result<()> {
+        match text(&Disk, &self.path) {
+            Err(Error::MissingFile { .. }) if self.is_optional => Ok(()),
+            Err(error @ (Error::MissingFile { .. } | Error::FileAccess { .. })) => Err(error),
+            Ok(_) | Err(_) => Ok(()),
+        }
     }
 
     /// The same file, which may be missing.
@@ -305,13 +322,14 @@ fn denying(mut partial: PartialRule, fields: &Map<String, Value>, id: String, or
     let priority = partial.priority.unwrap_or(MAX_PRIORITY);
     kept.insert("decision".to_owned(), Decision::Deny.as_str().into());
     kept.insert("priority".to_owned(), priority.into());
-    kept.insert("reason".to_owned(), INVALID_RULE.into());
+    let reason = invalid_rule(&origin);
+    kept.insert("reason".to_owned(), reason.clone().into());
     Rule {
         id: Arc::from(id),
         tier: partial.tier,
         priority,
         decision: Decision::Deny,
-        reason: Some(INVALID_RULE.into()),
+        reason: Some(reason.into()),
         is_shadow: false,
         answers: None,
         facts: partial.facts,

@@ -7,6 +7,7 @@ use super::path::At;
 use super::problem::{Expected, Found, Problem, UnknownName, clean, quoted};
 use super::validator::{Budget, SchemaValidator};
 use super::value::{JsonLike, ValueKind};
+use crate::near::is_near;
 use crate::schema::view;
 
 /// The most problems that are collected. Far more than are listed, and few enough to keep.
@@ -391,35 +392,6 @@ pub(in crate::schema) fn unknown_name(noun: &'static str, key: &str, known: &[&s
     let names = known.iter().take(KNOWN).map(shown).collect();
     let more = known.len().saturating_sub(KNOWN);
     Expected::Name(Box::new(UnknownName { noun, near, known: names, more }))
-}
-
-/// True if two names differ by a typing error: case, separators, or up to two letters of a longer name.
-pub(crate) fn is_near(one: &str, other: &str) -> bool {
-    let fold = |name: &str| -> Vec<char> {
-        name.chars().filter(|character| character.is_alphanumeric()).flat_map(char::to_lowercase).take(65).collect()
-    };
-    let (one, other) = (fold(one), fold(other));
-    if one.len() > 64 || other.len() > 64 || one.is_empty() || other.is_empty() {
-        return false;
-    }
-    let allowed = match one.len().min(other.len()) {
-        0..=2 => 0,
-        3..=5 => 1,
-        _ => 2,
-    };
-    distance(&one, &other) <= allowed
-}
-
-fn distance(one: &[char], other: &[char]) -> usize {
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (above, left) in one.iter().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], above + 1);
-        for (index, right) in other.iter().enumerate() {
-            let next = (diagonal + usize::from(left != right)).min(row[index] + 1).min(row[index + 1] + 1);
-            diagonal = std::mem::replace(&mut row[index + 1], next);
-        }
-    }
-    row[other.len()]
 }
 
 #[cfg(test)]

@@ -32,7 +32,6 @@ pub use validator::not_json;
 pub use value::{Integer, JsonLike, ValueKind};
 
 pub(crate) use coerce::coerce;
-pub(crate) use explain::is_near;
 pub(crate) use fast::KindSet;
 pub(crate) use path::At;
 pub(crate) use validator::SchemaValidator;

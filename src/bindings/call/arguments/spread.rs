@@ -91,7 +91,8 @@ impl Spread {
         // Positional arguments reach `*args` only if every parameter before it is passed by position too.
         let must_be_positional = !more.is_empty();
         for parameter in &self.named {
-            let sent = if parameter.is_shown || parameter.is_context { take(py, &rest, Some(&parameter.name))? } else { None };
+            let sent =
+                if parameter.is_shown || parameter.is_context { take(py, &rest, Some(&parameter.name))? } else { None };
             let preset = parameter.preset.as_ref().map(|value| value.bind(py).clone());
             let value = preset.or(sent);
             let is_positional = parameter.kind == ParameterKind::PositionalOnly

@@ -16,6 +16,7 @@ use super::super::request::{NO_CALL, is_readable};
 use super::super::state::{Origin, State};
 use super::{attached, object};
 use crate::bindings::dialect::DialectName;
+use crate::bindings::parameters::call_mistake;
 use crate::bindings::response::{FIELDS, PyToolResponse};
 use crate::bindings::session::PySession;
 use crate::bindings::toolkit::PyToolkit;
@@ -163,15 +164,21 @@ fn single<'py>(
         Ok(name) if arguments.len() == 1 => name.cast_into::<PyString>().ok(),
         _ => None,
     };
-    let Some(name) = name else {
-        return Err(PyTypeError::new_err("call() takes the tool's name, a string, and its arguments by keyword"));
-    };
+    let Some(name) = name else { return Err(misused(arguments)) };
     let keywords = match keywords {
         Some(keywords) if is_shared => keywords.copy()?,
         Some(keywords) => keywords,
         None => PyDict::new(py),
     };
     Ok(State::single(origin, name, keywords))
+}
+
+/// The error for arguments of `call` that are not a name and keywords.
+#[cold]
+fn misused(arguments: &Bound<'_, PyTuple>) -> PyErr {
+    let given: Vec<_> = arguments.iter().collect();
+    let mistake = call_mistake("call", given.first(), given.get(1..).unwrap_or_default());
+    mistake.unwrap_or_else(|| PyTypeError::new_err("call(name, **arguments): invalid arguments"))
 }
 
 /// Puts the methods into a class.

@@ -187,9 +187,10 @@ unsafe extern "C" fn dealloc(object: *mut PyObject) {
         ffi::PyObject_GC_UnTrack(object.cast());
         guarded((), |py| {
             let place = &raw mut (*object.cast::<Object>()).state;
-            if (*place).cold.get().is_some() {
+            if (*place).cold.get().is_some() || (*place).is_unawaited() {
                 attached(py, |py| {
                     (*place).abandon(py);
+                    (*place).warn_if_dropped(py);
                     ptr::drop_in_place(place);
                 });
             } else {
@@ -226,7 +227,11 @@ unsafe extern "C" fn traverse(object: *mut PyObject, visit: ffi::visitproc, arg:
 /// Called by the collector before it takes a cycle apart, so that what a span needs is still whole.
 unsafe extern "C" fn finalize(object: *mut PyObject) {
     // SAFETY: called by the interpreter with a live stream.
-    guarded((), |py| unsafe { state(object) }.abandon(py));
+    guarded((), |py| {
+        let state = unsafe { state(object) };
+        state.abandon(py);
+        attached(py, |py| state.warn_if_dropped(py));
+    });
 }
 
 unsafe extern "C" fn clear(object: *mut PyObject) -> c_int {
@@ -271,19 +276,29 @@ unsafe fn step(object: *mut PyObject, value: *mut PyObject) -> (PySendResult, *m
     })
 }
 
+/// The iterator of `await`, which is the stream itself.
+unsafe extern "C" fn await_itself(object: *mut PyObject) -> *mut PyObject {
+    // SAFETY: called by the interpreter with a live stream, which the new reference is to.
+    unsafe {
+        state(object).awaiting.set(true);
+        ffi::Py_NewRef(object)
+    }
+}
+
 unsafe extern "C" fn next(object: *mut PyObject) -> *mut PyObject {
     // SAFETY: called by the interpreter with a live stream; `None` is a live value.
-    unsafe { method_send(object, ffi::Py_None()) }
+    unsafe { if state(object).is_driven() { method_send(object, ffi::Py_None()) } else { iter_slot(object) } }
 }
 
 unsafe extern "C" fn anext(object: *mut PyObject) -> *mut PyObject {
     // SAFETY: called by the interpreter with a live stream.
-    unsafe {
+    let single = unsafe {
         if state(object).request_step() {
             return ffi::Py_NewRef(object);
         }
-    }
-    guarded(ptr::null_mut(), |py| attached(py, |py| given(py, close::busy(py))))
+        state(object).single
+    };
+    guarded(ptr::null_mut(), |py| attached(py, |py| given(py, close::busy(py, single))))
 }
 
 unsafe extern "C" fn method_send(object: *mut PyObject, value: *mut PyObject) -> *mut PyObject {
@@ -320,59 +335,75 @@ fn exception(py: Python<'_>, arguments: Option<Bound<'_, PyAny>>) -> PyResult<Py
     close::exception_of(py, arguments.cast::<PyTuple>()?)
 }
 
-unsafe extern "C" fn method_throw(object: *mut PyObject, arguments: *mut PyObject) -> *mut PyObject {
-    // SAFETY: called by the interpreter with a live stream and a tuple.
-    unsafe {
-        method_body(object, arguments, |state, me, arguments| {
-            let py = me.py();
-            let resumed = match exception(py, arguments) {
-                Ok(error) => state.throw(py, error),
-                Err(error) => Resumed::Raise(error.into()),
-            };
-            returned(py, out(py, resumed))
-        })
-    }
+/// Defines a method or getter that takes no part in the hot path.
+macro_rules! method_slot {
+    ($name:ident, $argument:ty, $body:expr) => {
+        unsafe extern "C" fn $name(object: *mut PyObject, argument: $argument) -> *mut PyObject {
+            // SAFETY: called by the interpreter with a live stream, and with a live object or null.
+            unsafe { method_body(object, argument.cast(), $body) }
+        }
+    };
 }
 
-unsafe extern "C" fn method_close(object: *mut PyObject, _: *mut PyObject) -> *mut PyObject {
+method_slot!(method_throw, *mut PyObject, |state, me, arguments| {
+    let py = me.py();
+    let resumed = match exception(py, arguments) {
+        Ok(error) => state.throw(py, error),
+        Err(error) => Resumed::Raise(error.into()),
+    };
+    returned(py, out(py, resumed))
+});
+
+method_slot!(method_close, *mut PyObject, |state, me, _| {
+    let py = me.py();
+    given(py, state.close(py).map(|()| py.None().into_bound(py)))
+});
+
+method_slot!(method_aclose, *mut PyObject, |state, me, _| given(me.py(), state.aclose(me.py(), me)));
+
+method_slot!(method_asend, *mut PyObject, |state, me, value| {
+    given(me.py(), state.request_step_with(me.py(), value, None).map(|()| me.clone()))
+});
+
+method_slot!(method_athrow, *mut PyObject, |state, me, arguments| {
+    let py = me.py();
+    let error = exception(py, arguments);
+    given(py, error.and_then(|error| state.request_step_with(py, None, Some(error))).map(|()| me.clone()))
+});
+
+// The tool's name, which asyncio shows for the task that runs the call.
+method_slot!(get_name, *mut c_void, |state, me, _| state.name(me.py()).into_ptr());
+
+// The error for an attribute that is missing: those of a response are asked for by code that forgot to wait for one.
+method_slot!(missing_attribute, *mut PyObject, |state, me, name| {
+    let py = me.py();
+    match (PyErr::take(py), name) {
+        (Some(error), Some(name)) => state.missing_attribute(&name, error).restore(py),
+        (Some(error), None) => error.restore(py),
+        (None, _) => {}
+    }
+    ptr::null_mut()
+});
+
+// The iterator of a `for` loop. There is none, except for code that awaits the stream step by step.
+method_slot!(iter, *mut c_void, |state, me, _| {
+    given(me.py(), if state.is_driven() { Ok(me.clone()) } else { Err(state.not_iterable()) })
+});
+
+unsafe extern "C" fn iter_slot(object: *mut PyObject) -> *mut PyObject {
     // SAFETY: called by the interpreter with a live stream.
+    unsafe { iter(object, ptr::null_mut()) }
+}
+
+unsafe extern "C" fn get_attribute(object: *mut PyObject, name: *mut PyObject) -> *mut PyObject {
+    // SAFETY: called by the interpreter with a live stream and a string; a missing attribute leaves its exception set.
     unsafe {
-        method_body(object, ptr::null_mut(), |state, me, _| {
-            let py = me.py();
-            given(py, state.close(py).map(|()| py.None().into_bound(py)))
-        })
+        let found = ffi::PyObject_GenericGetAttr(object, name);
+        if !found.is_null() || ffi::PyErr_ExceptionMatches(ffi::PyExc_AttributeError) == 0 {
+            return found;
+        }
+        missing_attribute(object, name)
     }
-}
-
-unsafe extern "C" fn method_aclose(object: *mut PyObject, _: *mut PyObject) -> *mut PyObject {
-    // SAFETY: called by the interpreter with a live stream.
-    unsafe { method_body(object, ptr::null_mut(), |state, me, _| given(me.py(), state.aclose(me.py(), me))) }
-}
-
-unsafe extern "C" fn method_asend(object: *mut PyObject, value: *mut PyObject) -> *mut PyObject {
-    // SAFETY: called by the interpreter with a live stream and a live value.
-    unsafe {
-        method_body(object, value, |state, me, value| {
-            given(me.py(), state.request_step_with(me.py(), value, None).map(|()| me.clone()))
-        })
-    }
-}
-
-unsafe extern "C" fn method_athrow(object: *mut PyObject, arguments: *mut PyObject) -> *mut PyObject {
-    // SAFETY: called by the interpreter with a live stream and a tuple.
-    unsafe {
-        method_body(object, arguments, |state, me, arguments| {
-            let py = me.py();
-            let error = exception(py, arguments);
-            given(py, error.and_then(|error| state.request_step_with(py, None, Some(error))).map(|()| me.clone()))
-        })
-    }
-}
-
-/// The tool's name, which asyncio shows for the task that runs the call.
-unsafe extern "C" fn get_name(object: *mut PyObject, _: *mut c_void) -> *mut PyObject {
-    // SAFETY: called by the interpreter with a live stream.
-    unsafe { method_body(object, ptr::null_mut(), |state, me, _| state.name(me.py()).into_ptr()) }
 }
 
 fn method(name: &'static CStr, function: ffi::PyCFunction, flags: c_int, doc: &'static CStr) -> ffi::PyMethodDef {
@@ -416,9 +447,10 @@ pub(crate) fn init(py: Python<'_>) -> PyResult<Bound<'_, PyType>> {
         slot(ffi::Py_tp_traverse, traverse as *mut c_void),
         slot(ffi::Py_tp_clear, clear as *mut c_void),
         slot(ffi::Py_tp_finalize, finalize as *mut c_void),
-        slot(ffi::Py_tp_iter, itself as *mut c_void),
+        slot(ffi::Py_tp_iter, iter_slot as *mut c_void),
         slot(ffi::Py_tp_iternext, next as *mut c_void),
-        slot(ffi::Py_am_await, itself as *mut c_void),
+        slot(ffi::Py_tp_getattro, get_attribute as *mut c_void),
+        slot(ffi::Py_am_await, await_itself as *mut c_void),
         slot(ffi::Py_am_aiter, itself as *mut c_void),
         slot(ffi::Py_am_anext, anext as *mut c_void),
         slot(ffi::Py_am_send, send as *mut c_void),

@@ -1,0 +1,200 @@
+//! Exceptions of a tool: the record in the log, and the response that describes them to the model.
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyFrozenSet, PyInt, PyList, PySet, PyString, PyTuple};
+use serde_json::Value;
+
+use super::request::Peeked;
+use super::state::State;
+use crate::bindings::imported::{FAILED_CALL, FAILURE_LOGGER, LOG_FAILURE, REDACTED_ERROR, loaded_module};
+use crate::bindings::into_response::{error_text, unicode};
+use crate::bindings::parameters::class_name;
+use crate::bindings::tool::PyTool;
+use crate::bindings::{errors, json, response};
+use crate::call::{ErrorMode, Reply};
+use crate::policy::mask;
+
+/// The level of the records, `logging.WARNING`.
+const WARNING: u8 = 30;
+
+/// The depth to which presets are searched for texts.
+const DEEPEST_PRESET: usize = 8;
+
+impl State {
+    /// Logs an exception of the tool, and makes the response that describes it. The second part is a stand-in for the
+    /// exception, for reports, if its text has secrets.
+    pub(super) fn failed<'py>(
+        &self,
+        py: Python<'py>,
+        tool: &PyTool,
+        error: &PyErr,
+        is_late: bool,
+    ) -> (PyResult<Bound<'py, PyAny>>, Option<PyErr>) {
+        let message = error_text(py, error);
+        let secrets = self.secret_texts(py, tool);
+        let exception = error.clone_ref(py).into_value(py).into_bound(py).into_any();
+        let stand_in = redacted(&exception, &message, &secrets);
+        self.log(py, tool, stand_in.as_ref().unwrap_or(&exception), self.source());
+        let reply = match self.formatted(py, tool, &exception, &secrets) {
+            Some(reply) => reply,
+            None => reply_to(py, tool.errors, error, masked(message, &secrets), is_late),
+        };
+        (response::failed(py, &reply, exception), stand_in.map(PyErr::from_value))
+    }
+
+    /// Logs an exception of the tool that is raised to the consumer of the stream.
+    #[cold]
+    pub(super) fn log_raised(&self, py: Python<'_>, tool: &PyTool, error: &PyErr) {
+        let exception = error.clone_ref(py).into_value(py).into_bound(py).into_any();
+        let mark = intern!(py, "__toolcrib_logged__");
+        // The layers around a tool raise its exception once more.
+        if self.is_layer() && exception.hasattr(mark).unwrap_or(false) {
+            return;
+        }
+        let stand_in = redacted(&exception, &error_text(py, error), &self.secret_texts(py, tool));
+        self.log(py, tool, stand_in.as_ref().unwrap_or(&exception), self.source());
+        // An exception that takes no attributes is logged by every layer.
+        let _ = exception.setattr(mark, true);
+    }
+
+    /// Writes the record. Python's logging formats the traceback, and only if a handler wants it.
+    fn log(&self, py: Python<'_>, tool: &PyTool, exception: &Bound<'_, PyAny>, source: &str) {
+        let write = || {
+            let logger = FAILURE_LOGGER.get(py)?;
+            if !logger.call_method1(intern!(py, "isEnabledFor"), (WARNING,))?.is_truthy()? {
+                return Ok(());
+            }
+            let (name, id) = self.identity(py, tool);
+            LOG_FAILURE.get(py)?.call1((exception, source, name, id)).map(drop)
+        };
+        if let Err(error) = write() {
+            error.write_unraisable(py, None);
+        }
+    }
+
+    /// The words for the code that raises exceptions here.
+    fn source(&self) -> &'static str {
+        if self.is_layer() { "a middleware of tool" } else { "tool" }
+    }
+
+    /// The name of the tool that is called, also in a layer around it, and the id of the call.
+    fn identity(&self, py: Python<'_>, tool: &PyTool) -> (String, String) {
+        let info = self.info(py);
+        let named = info.tool.as_deref().filter(|_| self.is_layer()).unwrap_or(&tool.name);
+        (named.to_owned(), info.id.clone())
+    }
+
+    /// The reply of the toolkit's error formatter, if there is one.
+    fn formatted(
+        &self,
+        py: Python<'_>,
+        tool: &PyTool,
+        exception: &Bound<'_, PyAny>,
+        secrets: &[String],
+    ) -> Option<Reply> {
+        let permissions = self.permissions_of_layer(py);
+        let permissions = permissions.as_ref().map_or(&tool.permissions, |permissions| permissions.as_unbound());
+        let formatter = permissions.get().error_formatter(py)?;
+        let (name, id) = self.identity(py, tool);
+        let format = || {
+            let call = FAILED_CALL.get(py)?.call1((&name, id, self.caller(py).as_deref()))?;
+            let text = formatter.call1((exception, call))?;
+            let text = text.cast::<PyString>().map_err(|_| {
+                PyTypeError::new_err(format!("error_formatter must return a string, not {}", class_name(&text)))
+            })?;
+            Ok::<_, PyErr>(unicode(text).into_owned())
+        };
+        Some(match format() {
+            Ok(text) => Reply::Raised { text: masked(text, secrets) },
+            Err(error) => {
+                self.log(py, tool, error.into_value(py).bind(py).as_any(), "the error_formatter of tool");
+                Reply::undescribed(&name)
+            }
+        })
+    }
+
+    /// The texts that the description of an exception must not have: presets, and secret arguments. AgentScope shows presets.
+    fn secret_texts(&self, py: Python<'_>, tool: &PyTool) -> Vec<String> {
+        let secrets = &tool.traits.secrets;
+        let mut texts = Vec::new();
+        if let Some(presets) = &tool.presets {
+            for (name, value) in json::entries_of(presets.bind(py)) {
+                let is_secret = || secrets.iter().any(|secret| name.eq(&**secret).unwrap_or(false));
+                if tool.errors != ErrorMode::Compat || is_secret() {
+                    collect_texts(&value, &mut texts, DEEPEST_PRESET);
+                }
+            }
+        }
+        if !secrets.is_empty()
+            && let Some(sent) = Peeked::arguments(py, self)
+            && let Ok(sent) = json::from_python(&sent).map(Value::from)
+        {
+            let sent = sent.as_str().and_then(|text| serde_json::from_str(text).ok()).unwrap_or(sent);
+            texts.extend(tool.plan.redaction().secret_texts(&sent));
+        }
+        texts
+    }
+}
+
+/// The reply to an exception with this message. AgentScope's answers are kept to the letter.
+fn reply_to(py: Python<'_>, mode: ErrorMode, error: &PyErr, message: String, is_late: bool) -> Reply {
+    if is_mcp_error(py, error) {
+        Reply::McpFailed { message }
+    } else if mode == ErrorMode::Compat && is_late {
+        Reply::FailedInBackground { message }
+    } else if mode == ErrorMode::Compat || errors::is_native(py, error) {
+        Reply::Failed { message }
+    } else {
+        let class = error.get_type(py).name().map_or_else(|_| "Exception".to_owned(), |name| name.to_string());
+        Reply::raised(&class, &message)
+    }
+}
+
+fn masked(text: String, secrets: &[String]) -> String {
+    if secrets.is_empty() { text } else { mask(&text, secrets) }
+}
+
+/// An exception of the same class name whose message has no secrets; `None` if the message of this one has none.
+fn redacted<'py>(exception: &Bound<'py, PyAny>, message: &str, secrets: &[String]) -> Option<Bound<'py, PyAny>> {
+    if secrets.is_empty() {
+        return None;
+    }
+    let shown = mask(message, secrets);
+    if shown == message {
+        return None;
+    }
+    let stand_in = REDACTED_ERROR.get(exception.py()).and_then(|redacted| redacted.call1((exception, shown)));
+    stand_in.map_err(|error| error.write_unraisable(exception.py(), None)).ok()
+}
+
+/// Collects the texts and numbers in a preset.
+fn collect_texts(value: &Bound<'_, PyAny>, texts: &mut Vec<String>, depth: usize) {
+    if depth == 0 || value.is_instance_of::<PyBool>() {
+    } else if let Ok(text) = value.cast::<PyString>() {
+        texts.push(unicode(text).into_owned());
+    } else if let Ok(bytes) = value.cast::<PyBytes>() {
+        texts.push(String::from_utf8_lossy(bytes.as_bytes()).into_owned());
+    } else if value.is_exact_instance_of::<PyInt>() || value.is_exact_instance_of::<PyFloat>() {
+        texts.extend(value.str().ok().map(|text| text.to_string_lossy().into_owned()));
+    } else if let Ok(dict) = value.cast::<PyDict>() {
+        json::entries_of(dict).iter().for_each(|(_, value)| collect_texts(value, texts, depth - 1));
+    } else if value.is_exact_instance_of::<PyList>()
+        || value.is_exact_instance_of::<PyTuple>()
+        || value.is_exact_instance_of::<PySet>()
+        || value.is_exact_instance_of::<PyFrozenSet>()
+    {
+        let items = value.try_iter().into_iter().flatten().flatten();
+        items.for_each(|item| collect_texts(&item, texts, depth - 1));
+    }
+}
+
+/// True for the error of the MCP SDK, if the program uses that, which says that a server answered with an error.
+fn is_mcp_error(py: Python<'_>, error: &PyErr) -> bool {
+    let is_one = || {
+        let Some(exceptions) = loaded_module(py, intern!(py, "mcp.shared.exceptions"))? else { return Ok(false) };
+        error.value(py).is_instance(&exceptions.getattr(intern!(py, "McpError"))?)
+    };
+    is_one().unwrap_or(false)
+}
