@@ -11,6 +11,7 @@ discards the child: the answer belongs to another call, or was written by other 
     request                                                    answers
     ("call", surroundings, pickle of (function, args, kwargs)) ("value", result), ("stream",), ("raise", ...)
     ("next",), after ("stream",)                               ("chunk", item), ("end",), ("raise", ...)
+    ("close",), after ("stream",)                              ("end",), ("raise", ...)
 
 `("raise", pickled exception or None, name of its type, text, traceback)` carries any exception of a tool. The
 surroundings are `None` if they have not changed since the call before; the worker restores them before every call.
@@ -243,6 +244,13 @@ class Stream:
         except (StopIteration, StopAsyncIteration):
             return ("end",)
 
+    def close(self) -> None:
+        """Run the `finally` blocks of the generator."""
+        if self.loop is None:
+            self.source.close()
+        elif hasattr(self.source, "aclose"):
+            self.loop.run_until_complete(self.source.aclose())
+
 
 class Server:
     """Serves one host, one call at a time."""
@@ -299,6 +307,10 @@ class Server:
         if request[0] == "call":
             return self.call(*request[1:])
         if self.stream is None:
+            return ("end",)
+        if request[0] == "close":
+            stream, self.stream = self.stream, None
+            stream.close()
             return ("end",)
         reply = self.stream.step()
         if reply[0] == "end":

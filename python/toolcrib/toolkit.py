@@ -107,6 +107,7 @@ class Toolkit(BackgroundTasks):
         permission: Literal["auto", "confirm"] = ...,
         secrets: Sequence[str] = ...,
         aliases: Mapping[str, str] | None = ...,
+        chunks: Literal["add", "replace"] | None = ...,
     ) -> Callable[[F], F]: ...
 
     def tool(self, function: F | None = None, /, **options: Any) -> F | Callable[[F], F]:

@@ -30,7 +30,7 @@ use super::policy::{AuditSink, PyApprovals, PyPermissions, PyPolicy};
 use super::registration::Behaviour;
 use super::tool::PyTool;
 use crate::call::repair::RepairMode;
-use crate::call::{ArgumentMode, ErrorMode, Reply, RunIn};
+use crate::call::{ArgumentMode, ChunkRule, ErrorMode, Reply, RunIn};
 use crate::registry::{BASIC, Group, Registry};
 use crate::skill::Skills;
 
@@ -147,6 +147,7 @@ impl PyToolkit {
             repair: choice("repair", repair, RepairMode::parse(repair), "'on', 'explain' or 'off'")?,
             errors: choice("errors", errors, ErrorMode::parse(errors), "'respond', 'raise' or 'compat'")?,
             run_in: choice("run_in", run_in, run_in_mode, "'thread' or 'inline'")?,
+            chunks: ChunkRule::default(),
         };
         self.skills().describe_with(agent_skill_instruction, agent_skill_template)?;
         *self.behaviour.lock().unwrap_or_else(PoisonError::into_inner) = behaviour;
@@ -158,6 +159,11 @@ impl PyToolkit {
         permissions.set_approvals(approvals);
         permissions.set_audit(audit.map(|audit| AuditSink::of(&audit)).transpose()?);
         Ok(())
+    }
+
+    /// Deliver the chunks of tools that are registered from now on as the tools give them.
+    fn _deliver_as_given(&self) {
+        self.behaviour.lock().unwrap_or_else(PoisonError::into_inner).chunks = ChunkRule::AsGiven;
     }
 
     /// Remove all tools and all groups except `basic`; skills and middlewares stay.

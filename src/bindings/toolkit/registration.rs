@@ -14,7 +14,7 @@ use crate::bindings::registration::{
     GivenOptions, ToolDraft, ToolOptions, is_meta_tool_of, parse_namesake, random_suffix,
 };
 use crate::bindings::tool::PyTool;
-use crate::call::RunIn;
+use crate::call::{ChunkRule, RunIn};
 use crate::registry::{Group, Memberships, Registry};
 
 /// The name of a new tool, or `None` if the existing one stays. The strategy is parsed only if the name is taken.
@@ -73,6 +73,8 @@ impl PyToolkit {
     ///     permission: `"auto"`, or `"confirm"` if each call needs approval.
     ///     secrets: The parameters whose values are replaced by `***` in events, logs and approval requests.
     ///     aliases: Names that a model may use by mistake, each with the name of the parameter.
+    ///     chunks: The meaning of plain values that a generator yields: `"add"`, the default, appends each to the result,
+    ///         `"replace"` makes each the result so far.
     ///
     /// Raises:
     ///     TypeError: If `tool_func` is not callable, or an option has the wrong type.
@@ -82,13 +84,14 @@ impl PyToolkit {
         tool_func, group_name="basic", preset_kwargs=None, func_name=None, func_description=None, json_schema=None,
         include_long_description=true, include_var_positional=false, include_var_keyword=false,
         postprocess_func=None, namesake_strategy="raise", async_execution=false, *, run_in=None, timeout=None,
-        groups=Vec::new(), tags=Vec::new(), kind=None, permission="auto", secrets=Vec::new(), aliases=None
+        groups=Vec::new(), tags=Vec::new(), kind=None, permission="auto", secrets=Vec::new(), aliases=None,
+        chunks=None
     ),
     text_signature = "($self, tool_func, group_name='basic', preset_kwargs=None, func_name=None, func_description=None, \
                       json_schema=None, include_long_description=True, include_var_positional=False, \
                       include_var_keyword=False, postprocess_func=None, namesake_strategy='raise', \
                       async_execution=False, *, run_in=None, timeout=None, groups=(), tags=(), kind=None, \
-                      permission='auto', secrets=(), aliases=None)")]
+                      permission='auto', secrets=(), aliases=None, chunks=None)")]
     #[allow(
         clippy::too_many_arguments,
         clippy::fn_params_excessive_bools,
@@ -117,12 +120,15 @@ impl PyToolkit {
         permission: &str,
         secrets: Vec<String>,
         aliases: Option<HashMap<String, String>>,
+        chunks: Option<&str>,
     ) -> PyResult<()> {
         let group = self.registry().group(group_name)?;
         let more = self.other_groups(groups, &group)?;
         let run_in = run_in
             .map(|word| choice("run_in", word, RunIn::parse(word), "'thread', 'inline' or 'process'"))
             .transpose()?;
+        let chunks =
+            chunks.map(|word| choice("chunks", word, ChunkRule::parse(word), "'add' or 'replace'")).transpose()?;
         let draft = ToolDraft::new(
             tool_func,
             ToolOptions {
@@ -137,6 +143,7 @@ impl PyToolkit {
                 run_in,
                 timeout,
                 async_execution,
+                chunks,
                 given: GivenOptions { tags, kind, permission: explicit_permission(permission), secrets, aliases },
             },
         )?;
