@@ -11,6 +11,7 @@ discards the child: the answer belongs to another call, or was written by other 
     request                                                    answers
     ("call", surroundings, pickle of (function, args, kwargs)) ("value", result), ("stream",), ("raise", ...)
     ("next",), after ("stream",)                               ("chunk", item), ("end",), ("raise", ...)
+    ("close",), after ("stream",)                              ("end",), ("raise", ...)
 
 Before it answers, the worker may make inquiries for the tool's context: ("inquiry", kind, content). Each is answered by a
 request ("reply", True, value) or ("reply", False, exception), which the final answer, or the next inquiry, then answers.
@@ -252,6 +253,13 @@ class Stream:
         except (StopIteration, StopAsyncIteration):
             return ("end",)
 
+    def close(self) -> None:
+        """Run the `finally` blocks of the generator."""
+        if self.loop is None:
+            self.source.close()
+        elif hasattr(self.source, "aclose"):
+            self.loop.run_until_complete(self.source.aclose())
+
 
 class Server:
     """Serves one host, one call at a time."""
@@ -324,6 +332,10 @@ class Server:
         if request[0] == "call":
             return self.call(*request[1:])
         if self.stream is None:
+            return ("end",)
+        if request[0] == "close":
+            stream, self.stream = self.stream, None
+            stream.close()
             return ("end",)
         reply = self.stream.step()
         if reply[0] == "end":

@@ -85,6 +85,11 @@ class Child:
         self._number += 1
         return self._ask("reply", is_answered, value)
 
+    def close(self) -> tuple[Any, ...]:
+        """Close a generator, and wait until it has ended."""
+        self._number += 1
+        return self._ask("close")
+
     def _ask(self, *request: Any) -> tuple[Any, ...]:
         try:
             send(self.wire, self._number, pickle.dumps(request, pickle.HIGHEST_PROTOCOL))

@@ -159,6 +159,7 @@ class Toolkit:
         permission: Literal["auto", "confirm"] = "auto",
         secrets: Sequence[str] = (),
         aliases: Mapping[str, str] | None = None,
+        chunks: Literal["add", "replace"] | None = None,
     ) -> None:
         """Register a callable as a tool.
 
@@ -196,6 +197,8 @@ class Toolkit:
             permission: `"auto"`, or `"confirm"` if each call that no rule allows needs approval.
             secrets: The parameters whose values are redacted (`***`) in approval requests, events and the audit log.
             aliases: Alternative names of parameters that a model may use by mistake, each with the correct name.
+            chunks: The meaning of plain values that a generator yields: `"add"`, the default, appends each to the
+                result, `"replace"` makes each the result so far.
 
         Raises:
             TypeError: If `tool_func` is not callable, or an option has the wrong type.
@@ -497,6 +500,12 @@ class Toolkit:
 
         Example:
             toolkit.set_finish_function("finish", Report)
+        """
+
+    def _deliver_as_given(self) -> None:
+        """Deliver the chunks of tools that are registered from now on as the tools give them.
+
+        There is no response for the whole result, as in AgentScope 1.x, unless a tool is registered with `chunks`.
         """
 
     def _defer_conflicts(self) -> None:
@@ -1234,13 +1243,13 @@ class ToolGroup:
 class ToolResponse:
     """One chunk of the result of a tool call.
 
-    Two responses are equal if their first six fields are equal, also if one of them is AgentScope's.
+    Two responses are equal if their first six fields and their modes are equal; AgentScope's has no mode.
 
     Args:
         content: The blocks for the model, in order.
         metadata: Data for the program, which the model does not see. `"value"` holds a tool's value that is not text,
             `"repairs"` lists the repairs of the arguments.
-        stream: True if more responses follow.
+        stream: True if the response is part of a stream of several.
         is_last: True for the last response of a call.
         is_interrupted: True if the call was cancelled.
         id: A unique text; by default the time and six random digits.
@@ -1248,6 +1257,8 @@ class ToolResponse:
             `"tool_not_available"`, `"failed"`, `"interrupted"`, `"timeout"`, `"denied"`, `"pending"` or
             `"cancelled"`, and for background tasks `"unknown_task"`, `"task_running"` or `"task_finished"`; None if the
             call succeeded.
+        mode: The relation to the result of the call: `"progress"` is a notice for people and not part of the result,
+            `"addition"` is appended to the result, `"result"` is the result so far and replaces everything before it.
 
     Example:
         ToolResponse([TextBlock(type="text", text="done")])
@@ -1259,7 +1270,7 @@ class ToolResponse:
     metadata: dict[str, Any] | None
     """Data for the program, which the model does not see."""
     stream: bool
-    """True if further chunks follow."""
+    """True if the response is part of a stream of several."""
     is_last: bool
     """True for the last response of a call."""
     is_interrupted: bool
@@ -1268,6 +1279,8 @@ class ToolResponse:
     """A unique id."""
     code: str | None
     """The code of the failure; None if the call succeeded."""
+    mode: Literal["progress", "addition", "result"]
+    """The relation to the result of the call: `"progress"`, `"addition"` or `"result"`."""
 
     def __new__(
         cls,
@@ -1279,6 +1292,7 @@ class ToolResponse:
         id: str | None = None,
         *,
         code: str | None = None,
+        mode: Literal["progress", "addition", "result"] = "result",
     ) -> ToolResponse: ...
     @property
     def text(self) -> str:
@@ -1878,6 +1892,12 @@ class Explanation:
     @property
     def tried(self) -> list[dict[str, Any]]:
         """Every rule in the order of evaluation, with its outcome."""
+
+@final
+class _Completion:
+    """The last item of a finish function: makes the last response out of the whole result."""
+
+    def __new__(cls, function: Callable[[ToolResponse], object]) -> _Completion: ...
 
 @final
 class _AwaitableJob(Awaitable[Any]):

@@ -6,10 +6,11 @@ import copy
 import inspect
 import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator
+from functools import partial
 from types import GeneratorType
 from typing import Any, Protocol
 
-from toolcrib._core import ToolResponse, _as_response
+from toolcrib._core import ToolResponse, _as_response, _Completion
 
 REFUSAL = "Arguments Validation Error: "
 
@@ -35,44 +36,56 @@ class Finish:
         self._fields = fields
         self._passed = passed
 
-    def around_function(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Wrap a function with any result, also an awaitable or a generator."""
+    def around_function(self, function: Callable[..., Any], collected: bool) -> Callable[..., Any]:
+        """Wrap a function with any result, also an awaitable or a generator.
+
+        Args:
+            function: The function.
+            collected: True if the stream collects the chunks of a generator to a whole result, to which the data is
+                then added; otherwise it is added to the last chunk.
+        """
 
         def finish(*args: Any, **kwargs: Any) -> Any:
             data = self._validated(kwargs)
-            return data if isinstance(data, ToolResponse) else _completed(function(*args, **kwargs), data)
+            return data if isinstance(data, ToolResponse) else _completed(function(*args, **kwargs), data, collected)
 
         return finish
 
-    def around_coroutine(self, function: Callable[..., Awaitable[Any]]) -> Callable[..., Any]:
-        """Wrap a coroutine function."""
+    def around_coroutine(self, function: Callable[..., Awaitable[Any]], collected: bool) -> Callable[..., Any]:
+        """Wrap a coroutine function; see `around_function`."""
 
         async def finish(*args: Any, **kwargs: Any) -> Any:
             data = self._validated(kwargs)
-            return data if isinstance(data, ToolResponse) else _completed(await function(*args, **kwargs), data)
+            if isinstance(data, ToolResponse):
+                return data
+            return _completed(await function(*args, **kwargs), data, collected)
 
         return finish
 
-    def around_generator(self, function: Callable[..., Generator[Any, Any, Any]]) -> Callable[..., Any]:
-        """Wrap a generator function."""
+    def around_generator(
+        self, function: Callable[..., Generator[Any, Any, Any]], collected: bool
+    ) -> Callable[..., Any]:
+        """Wrap a generator function; see `around_function`."""
 
-        def finish(*args: Any, **kwargs: Any) -> Generator[ToolResponse, None, None]:
+        def finish(*args: Any, **kwargs: Any) -> Generator[Any, None, None]:
             data = self._validated(kwargs)
             if isinstance(data, ToolResponse):
-                yield data
+                yield _Completion(partial(_replaced, data)) if collected else data
             else:
-                yield from _complete_last(function(*args, **kwargs), data)
+                yield from _stream(function(*args, **kwargs), data, collected)
 
         return finish
 
-    def around_async_generator(self, function: Callable[..., AsyncGenerator[Any, Any]]) -> Callable[..., Any]:
-        """Wrap an async generator function."""
+    def around_async_generator(
+        self, function: Callable[..., AsyncGenerator[Any, Any]], collected: bool
+    ) -> Callable[..., Any]:
+        """Wrap an async generator function; see `around_function`."""
 
-        def finish(*args: Any, **kwargs: Any) -> AsyncGenerator[ToolResponse, None]:
+        def finish(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, None]:
             data = self._validated(kwargs)
             if isinstance(data, ToolResponse):
-                return _single(data)
-            return _complete_last_async(function(*args, **kwargs), data)
+                return _single(_Completion(partial(_replaced, data)) if collected else data)
+            return _async_stream(function(*args, **kwargs), data, collected)
 
         return finish
 
@@ -90,25 +103,55 @@ class Finish:
         return data
 
 
-def _completed(result: Any, data: dict[str, Any]) -> Any:
+def _completed(result: Any, data: dict[str, Any], collected: bool) -> Any:
     """Add the data to the result of a function, or to that of the awaitable or generator that it returned."""
     if isinstance(result, ToolResponse):
         return _with_data(result, data)
     if inspect.isawaitable(result):
-        return _completed_later(result, data)
+        return _completed_later(result, data, collected)
     if hasattr(type(result), "__anext__"):
-        return _complete_last_async(result, data)
+        return _async_stream(result, data, collected)
     if isinstance(result, GeneratorType):
-        return _complete_last(result, data)
+        return _stream(result, data, collected)
     return _with_data(_as_response(result), data)
 
 
-async def _completed_later(pending: Awaitable[Any], data: dict[str, Any]) -> Any:
-    return _completed(await pending, data)
+async def _completed_later(pending: Awaitable[Any], data: dict[str, Any], collected: bool) -> Any:
+    return _completed(await pending, data, collected)
 
 
-async def _single(response: ToolResponse) -> AsyncGenerator[ToolResponse, None]:
-    yield response
+async def _single(item: Any) -> AsyncGenerator[Any, None]:
+    yield item
+
+
+def _replaced(response: ToolResponse, _whole: ToolResponse) -> ToolResponse:
+    return response
+
+
+def _stream(chunks: Generator[Any, Any, Any], data: dict[str, Any], collected: bool) -> Generator[Any, None, None]:
+    return _complete_whole(chunks, data) if collected else _complete_last(chunks, data)
+
+
+def _async_stream(chunks: AsyncIterator[Any], data: dict[str, Any], collected: bool) -> AsyncGenerator[Any, None]:
+    return _complete_whole_async(chunks, data) if collected else _complete_last_async(chunks, data)
+
+
+def _complete_whole(chunks: Generator[Any, Any, Any], data: dict[str, Any]) -> Generator[Any, None, None]:
+    """Pass the chunks on, and let the stream add the data to the whole result."""
+    yield from chunks
+    yield _Completion(partial(_with_data, data=data))
+
+
+async def _complete_whole_async(chunks: AsyncIterator[Any], data: dict[str, Any]) -> AsyncGenerator[Any, None]:
+    """Pass the chunks of an async iterator on, as `_complete_whole` does."""
+    try:
+        async for chunk in chunks:
+            yield chunk
+    finally:
+        close = getattr(chunks, "aclose", None)
+        if close is not None:
+            await close()
+    yield _Completion(partial(_with_data, data=data))
 
 
 def _complete_last(chunks: Generator[Any, Any, Any], data: dict[str, Any]) -> Generator[ToolResponse, None, None]:

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from toolcrib.context import ToolContext
 
 
+CLOSING = 5.0
+"""Seconds that a generator has to end after it was closed, `finally` blocks included, before its process is killed."""
+
+
 class RemoteTraceback(Exception):
     """The traceback of an exception in the child process, as the cause of the exception in this process."""
 
@@ -31,7 +35,7 @@ class RemoteTraceback(Exception):
 
 
 class ProcessCall:
-    """One call of a function in a child process: called in a worker thread, killed from any other."""
+    """One call of a function in a child process: called in a worker thread, ended from any other."""
 
     def __init__(self, func: Callable[..., Any]) -> None:
         self._func = func
@@ -39,6 +43,7 @@ class ProcessCall:
         self._child: Child | None = None
         self._killed = False
         self._context: ToolContext[Any] | None = None
+        self._timer: threading.Timer | None = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the function and return its result, or a generator of its items."""
@@ -61,6 +66,20 @@ class ProcessCall:
             return chunks
         self._finish(child, usable=True)
         return _unpack(reply)
+
+    def end(self, closing: bool) -> None:
+        """End the call.
+
+        Args:
+            closing: True if a generator is about to be closed, for which it has a limited time; otherwise the process
+                is killed at once.
+        """
+        if not closing:
+            self.kill()
+            return
+        self._timer = threading.Timer(CLOSING, self.kill)
+        self._timer.daemon = True
+        self._timer.start()
 
     def kill(self) -> None:
         """End the call and its process at once; a call that was not made yet never starts a process."""
@@ -85,6 +104,8 @@ class ProcessCall:
         with self._lock:
             self._child = None
             killed = self._killed
+        if self._timer is not None:
+            self._timer.cancel()
         if usable and not killed:
             children.put_back(child)
             return 0
@@ -136,6 +157,12 @@ class ProcessCall:
                     usable = True
                     break
                 yield reply[1]
+        except GeneratorExit:
+            # The generator runs its `finally` blocks, unless the call was abandoned.
+            if self._killed:
+                raise
+            reply = self._ask(child, child.close)
+            usable = True
         finally:
             self._finish(child, usable=usable)
         if reply[0] == "raise":

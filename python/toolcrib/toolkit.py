@@ -113,6 +113,7 @@ class Toolkit(BackgroundTasks):
         permission: Literal["auto", "confirm"] = ...,
         secrets: Sequence[str] = ...,
         aliases: Mapping[str, str] | None = ...,
+        chunks: Literal["add", "replace"] | None = ...,
     ) -> Callable[[F], F]: ...
 
     def tool(

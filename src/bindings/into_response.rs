@@ -15,36 +15,59 @@ use super::response::{self, PyToolResponse};
 /// The maximum depth of JSON text; deeper values are written as by `str`, so that no value can exhaust the stack.
 const MAX_TEXT_DEPTH: usize = 64;
 
+/// A value as it goes into a response.
+pub(crate) enum Content<'py> {
+    /// It is a response, or was converted to one by its own class.
+    Response(Bound<'py, PyToolResponse>),
+    /// It is this text.
+    Text(Bound<'py, PyString>),
+    /// It is not text; with its JSON text.
+    Value(Bound<'py, PyString>, Bound<'py, PyAny>),
+}
+
+impl<'py> Content<'py> {
+    /// Reads any value.
+    pub(crate) fn of(value: Bound<'py, PyAny>) -> PyResult<Self> {
+        let py = value.py();
+        let value = match value.cast_into::<PyToolResponse>() {
+            Ok(response) => return Ok(Self::Response(response)),
+            Err(other) => other.into_inner(),
+        };
+        if let Ok(text) = value.cast::<PyString>() {
+            // A plain `str` without lone surrogates, so that a provider can encode it.
+            let is_plain = text.is_exact_instance_of::<PyString>() && text.to_str().is_ok();
+            return Ok(Self::Text(if is_plain { text.clone() } else { PyString::new(py, &unicode(text)) }));
+        }
+        if is_plain(&value) {
+            return Ok(Self::Value(PyString::new(py, &json_text(&value)), value));
+        }
+        if let Some(method) = value.get_type().getattr_opt(intern!(py, "__tool_response__"))? {
+            return method.call1((&value,))?.cast_into::<PyToolResponse>().map(Self::Response).map_err(|other| {
+                let classes = (type_name(&value), type_name(&other.into_inner()));
+                let message = format!("{}.__tool_response__ must return a ToolResponse, not {}", classes.0, classes.1);
+                PyTypeError::new_err(message)
+            });
+        }
+        if let Some(adopted) = response::adopt(&value)? {
+            return Ok(Self::Response(adopted));
+        }
+        Ok(Self::Value(PyString::new(py, &json_text(&value)), value))
+    }
+
+    /// Makes a response of it.
+    pub(crate) fn into_response(self, py: Python<'py>) -> PyResult<Bound<'py, PyToolResponse>> {
+        match self {
+            Self::Response(response) => Ok(response),
+            Self::Text(text) => response::of_text(py, text, None),
+            Self::Value(text, value) => response::of_text(py, text, Some(value)),
+        }
+    }
+}
+
 /// Converts any value to a response.
 pub(crate) fn into_response(value: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyAny>> {
     let py = value.py();
-    if value.is_instance_of::<PyToolResponse>() {
-        return Ok(value);
-    }
-    if let Ok(text) = value.cast::<PyString>() {
-        // A plain `str` without lone surrogates, so that a provider can encode it.
-        let is_plain = text.is_exact_instance_of::<PyString>() && text.to_str().is_ok();
-        let text = if is_plain { text.clone() } else { PyString::new(py, &unicode(text)) };
-        return response::text(py, text, None);
-    }
-    if is_plain(&value) {
-        let text = PyString::new(py, &json_text(&value));
-        return response::text(py, text, Some(value));
-    }
-    if let Some(method) = value.get_type().getattr_opt(intern!(py, "__tool_response__"))? {
-        let response = method.call1((&value,))?;
-        if response.is_instance_of::<PyToolResponse>() {
-            return Ok(response);
-        }
-        let classes = (type_name(&value), type_name(&response));
-        let message = format!("{}.__tool_response__ must return a ToolResponse, not {}", classes.0, classes.1);
-        return Err(PyTypeError::new_err(message));
-    }
-    if let Some(adopted) = response::adopt(&value)? {
-        return Ok(adopted);
-    }
-    let text = PyString::new(py, &json_text(&value));
-    response::text(py, text, Some(value))
+    Content::of(value)?.into_response(py).map(Bound::into_any)
 }
 
 /// Convert the result of a tool to a response, as a stream does; without an argument the response is empty.

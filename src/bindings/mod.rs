@@ -9,7 +9,8 @@
 //! 3. [`tool_call`], [`text`], `artifactflow` and [`argument_reader`] read what a model sends;
 //! 4. [`call`] runs a tool: requests, arguments, which [`typed`] converts, [`policy`], middlewares, the stream. Synchronous functions run in [`worker`],
 //!    Rust tools in [`native`], and [`background`] keeps calls that continue after their response;
-//! 5. [`response`] is a chunk of the result, made by [`into_response`]; [`events`] and [`trace`] report what happens.
+//! 5. [`response`] is a chunk of the result, made by [`into_response`], and written for providers by [`result_message`];
+//!    [`events`] and [`trace`] report what happens.
 //!
 //! Beside the path: [`roster`] is the base of a compatibility package, [`json`] converts JSON, [`rule_value`] shows defaults to
 //! policy rules, [`parameters`] reads arguments of methods, [`imported`] finds Python objects, [`errors`] maps errors to
@@ -36,6 +37,7 @@ mod parameters;
 mod policy;
 mod registration;
 mod response;
+mod result_message;
 mod role;
 mod roster;
 mod rule_value;
@@ -99,6 +101,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     add_internal::<background::PyTaskBoard>(module)?;
     add_internal::<events::PyEventQueue>(module)?;
     add_internal::<worker::AwaitableJob>(module)?;
+    add_internal::<call::Completion>(module)?;
     // Not by `add_function`, which adds the name to `__all__`.
     module.setattr("_as_response", wrap_pyfunction!(into_response::_as_response, module)?)?;
     module.setattr("_check_call", wrap_pyfunction!(parameters::_check_call, module)?)?;

@@ -1,8 +1,7 @@
-//! `ToolResponse`: one chunk of the result of a call, and its conversion to the message formats of providers.
+//! `ToolResponse`: one chunk of the result of a call.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::ffi::PyTypeObject;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
@@ -11,15 +10,14 @@ use pyo3::{IntoPyObjectExt, PyTypeInfo, intern};
 use serde_json::Value;
 
 use super::imported::{COPY, FORMAT_TIME, LOCAL_TIME};
-use super::into_response::{display_text, unicode};
+use super::into_response::unicode;
 use super::json::{self, entries_of};
-use super::tool_call::{PyToolCall, read_object};
-use crate::call::{Code, Notice, Reply, ToolResponse};
-use crate::provider::{self, ToolResult};
+use super::parameters::choice;
+use crate::call::{ChunkMode, Code, Notice, Reply, ToolResponse};
 
 /// One chunk of the result of a tool call.
 ///
-/// Two responses are equal if their first six fields are, also if one of them is AgentScope's.
+/// Two responses are equal if their first six fields and their modes are; AgentScope's has no mode.
 #[pyclass(name = "ToolResponse", module = "toolcrib", subclass, weakref)]
 pub(crate) struct PyToolResponse {
     /// The blocks for the model, in order.
@@ -28,7 +26,7 @@ pub(crate) struct PyToolResponse {
     /// Data for the program, which the model does not see.
     #[pyo3(get, set)]
     metadata: Option<Py<PyAny>>,
-    /// True if further chunks follow.
+    /// True if the response is part of a stream of several.
     #[pyo3(get, set)]
     stream: bool,
     /// True for the last response of a call.
@@ -44,6 +42,7 @@ pub(crate) struct PyToolResponse {
     /// its traceback alive: set it to None to release them.
     #[pyo3(get, set)]
     exception: Option<Py<PyAny>>,
+    mode: ChunkMode,
     id: ResponseId,
 }
 
@@ -78,7 +77,7 @@ fn salt() -> u32 {
 #[pymethods]
 impl PyToolResponse {
     #[new]
-    #[pyo3(signature = (content, metadata=None, stream=false, is_last=true, is_interrupted=false, id=None, *, code=None))]
+    #[pyo3(signature = (content, metadata=None, stream=false, is_last=true, is_interrupted=false, id=None, *, code=None, mode="result"))]
     #[allow(clippy::too_many_arguments, reason = "the fields of a response, in the order that AgentScope fixed")]
     fn new(
         content: Py<PyAny>,
@@ -88,8 +87,27 @@ impl PyToolResponse {
         is_interrupted: bool,
         id: Option<Py<PyAny>>,
         code: Option<Py<PyString>>,
-    ) -> Self {
-        Self { code, ..Self::with(content, metadata, stream, is_last, is_interrupted, id) }
+        mode: &str,
+    ) -> PyResult<Self> {
+        let mode = parse_mode(mode)?;
+        Ok(Self { code, mode, ..Self::with(content, metadata, stream, is_last, is_interrupted, id) })
+    }
+
+    /// The relation to the result of the call: `"progress"`, `"addition"` or `"result"`.
+    #[getter]
+    fn mode<'py>(&self, py: Python<'py>) -> Bound<'py, PyString> {
+        let word = match self.mode {
+            ChunkMode::Progress => intern!(py, ChunkMode::Progress.as_str()),
+            ChunkMode::Addition => intern!(py, ChunkMode::Addition.as_str()),
+            ChunkMode::Result => intern!(py, ChunkMode::Result.as_str()),
+        };
+        word.clone()
+    }
+
+    #[setter]
+    fn set_mode(&mut self, mode: &str) -> PyResult<()> {
+        self.mode = parse_mode(mode)?;
+        Ok(())
     }
 
     /// A unique id.
@@ -138,9 +156,15 @@ impl PyToolResponse {
         self.code.is_none() && !self.is_interrupted
     }
 
-    /// Compares the six fields of AgentScope's class, so that the two can be compared with each other.
+    /// Compares the six fields of AgentScope's class, so that the two can be compared with each other, and the mode, which
+    /// that class does not have.
     fn __eq__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
         let py = slf.py();
+        if let Ok(other) = other.cast::<Self>()
+            && other.borrow().mode != slf.borrow().mode
+        {
+            return false.into_py_any(py);
+        }
         for field in FIELDS {
             let Some(theirs) = other.getattr_opt(field)? else { return Ok(py.NotImplemented()) };
             if !slf.getattr(field)?.eq(theirs)? {
@@ -156,7 +180,11 @@ impl PyToolResponse {
             .map(|field| Ok(format!("{field}={}", slf.getattr(*field)?.repr()?)))
             .collect::<PyResult<Vec<_>>>()?;
         let code = slf.borrow().code.as_ref().map_or_else(String::new, |code| format!(", code='{code}'"));
-        Ok(format!("{}({}{code})", slf.get_type().name()?, fields.join(", ")))
+        let mode = match slf.borrow().mode {
+            ChunkMode::Result => String::new(),
+            mode => format!(", mode='{}'", mode.as_str()),
+        };
+        Ok(format!("{}({}{code}{mode})", slf.get_type().name()?, fields.join(", ")))
     }
 
     /// Copying and pickling, with the attributes that a subclass may add.
@@ -168,6 +196,7 @@ impl PyToolResponse {
             None => PyDict::new(py),
         };
         state.set_item(intern!(py, "code"), &slf.borrow().code)?;
+        state.set_item(intern!(py, "mode"), slf.borrow().mode(py))?;
         PyTuple::new(py, [slf.get_type().into_any(), PyTuple::new(py, fields)?.into_any(), state.into_any()])
     }
 
@@ -225,8 +254,30 @@ impl PyToolResponse {
         id: Option<Py<PyAny>>,
     ) -> Self {
         let id = id.map_or_else(ResponseId::new, ResponseId::Given);
-        Self { content, metadata, stream, is_last, is_interrupted, code: None, exception: None, id }
+        Self { content, metadata, stream, is_last, is_interrupted, code: None, exception: None, mode: ChunkMode::Result, id }
     }
+
+    /// A copy with the same objects in it.
+    fn clone_ref(&self, py: Python<'_>) -> Self {
+        Self {
+            content: self.content.clone_ref(py),
+            metadata: self.metadata.as_ref().map(|metadata| metadata.clone_ref(py)),
+            stream: self.stream,
+            is_last: self.is_last,
+            is_interrupted: self.is_interrupted,
+            code: self.code.as_ref().map(|code| code.clone_ref(py)),
+            exception: self.exception.as_ref().map(|exception| exception.clone_ref(py)),
+            mode: self.mode,
+            id: match &self.id {
+                ResponseId::Given(id) => ResponseId::Given(id.clone_ref(py)),
+                ResponseId::Made { at, salt } => ResponseId::Made { at: *at, salt: *salt },
+            },
+        }
+    }
+}
+
+fn parse_mode(word: &str) -> PyResult<ChunkMode> {
+    choice("mode", word, ChunkMode::parse(word), "'progress', 'addition' or 'result'")
 }
 
 /// The type object, for comparing pointers.
@@ -235,7 +286,8 @@ pub(crate) fn exact_type(py: Python<'_>) -> *mut PyTypeObject {
     PyToolResponse::type_object_raw(py)
 }
 
-fn text_block<'py>(py: Python<'py>, text: Bound<'py, PyString>) -> PyResult<Bound<'py, PyDict>> {
+/// A block of text.
+pub(crate) fn text_block<'py>(py: Python<'py>, text: Bound<'py, PyString>) -> PyResult<Bound<'py, PyDict>> {
     let block = PyDict::new(py);
     block.set_item(intern!(py, "type"), intern!(py, "text"))?;
     block.set_item(intern!(py, "text"), text)?;
@@ -268,7 +320,7 @@ fn make<'py>(
     content: Bound<'py, PyAny>,
     metadata: Option<Py<PyAny>>,
     code: Option<Py<PyString>>,
-) -> PyResult<Bound<'py, PyAny>> {
+) -> PyResult<Bound<'py, PyToolResponse>> {
     let response = PyToolResponse {
         content: content.unbind(),
         metadata,
@@ -277,17 +329,84 @@ fn make<'py>(
         is_interrupted: false,
         code,
         exception: None,
+        mode: ChunkMode::Result,
         id: ResponseId::new(),
     };
-    Ok(Bound::new(py, response)?.into_any())
+    Bound::new(py, response)
+}
+
+/// The response for a result that was collected.
+pub(crate) fn collected<'py>(
+    content: Bound<'py, PyAny>,
+    metadata: Option<Bound<'py, PyAny>>,
+    code: Option<Py<PyString>>,
+) -> PyResult<Bound<'py, PyToolResponse>> {
+    make(content.py(), content, metadata.map(Bound::unbind), code)
+}
+
+/// The fields of a response that are part of a result.
+pub(crate) struct ResultFields<'py> {
+    pub(crate) content: Bound<'py, PyAny>,
+    pub(crate) metadata: Option<Bound<'py, PyAny>>,
+    pub(crate) code: Option<Py<PyString>>,
+}
+
+/// The fields of a response that are part of a result.
+pub(crate) fn result_fields<'py>(response: &Bound<'py, PyToolResponse>) -> ResultFields<'py> {
+    let py = response.py();
+    let fields = response.borrow();
+    ResultFields {
+        content: fields.content.bind(py).clone(),
+        metadata: fields.metadata.as_ref().map(|metadata| metadata.bind(py).clone()),
+        code: fields.code.as_ref().map(|code| code.clone_ref(py)),
+    }
+}
+
+/// The mode of a response.
+pub(crate) fn mode(response: &Bound<'_, PyToolResponse>) -> ChunkMode {
+    response.borrow().mode
+}
+
+/// The response as a part of a stream. If it lacks a mark, it is marked in place if only the caller refers to it, and
+/// otherwise copied: it may be the tool's to use again.
+pub(crate) fn streamed<'py>(
+    response: &Bound<'py, PyToolResponse>,
+    is_last: bool,
+    mode: ChunkMode,
+) -> PyResult<Bound<'py, PyToolResponse>> {
+    let py = response.py();
+    let is_marked = {
+        let fields = response.borrow();
+        fields.stream && fields.is_last == is_last && fields.mode == mode
+    };
+    #[allow(deprecated, reason = "the form that is not deprecated is unsafe")]
+    let is_shared = response.get_refcnt() > 1;
+    let streamed = if is_marked || !is_shared {
+        response.clone()
+    } else if response.get_type_ptr() == exact_type(py) {
+        let copy = response.borrow().clone_ref(py);
+        Bound::new(py, copy)?
+    } else {
+        COPY.get(py)?.call1((response,))?.cast_into::<PyToolResponse>()?
+    };
+    if !is_marked {
+        let mut fields = streamed.borrow_mut();
+        (fields.stream, fields.is_last, fields.mode) = (true, is_last, mode);
+    }
+    Ok(streamed)
+}
+
+/// A response with one text block.
+pub(crate) fn text<'py>(py: Python<'py>, text: Bound<'py, PyString>) -> PyResult<Bound<'py, PyAny>> {
+    of_text(py, text, None).map(Bound::into_any)
 }
 
 /// A response with one text block, and the value in the metadata.
-pub(crate) fn text<'py>(
+pub(crate) fn of_text<'py>(
     py: Python<'py>,
     text: Bound<'py, PyString>,
     value: Option<Bound<'py, PyAny>>,
-) -> PyResult<Bound<'py, PyAny>> {
+) -> PyResult<Bound<'py, PyToolResponse>> {
     let metadata = match value {
         None => None,
         Some(value) => {
@@ -302,17 +421,18 @@ pub(crate) fn text<'py>(
 
 /// A response without content, for a generator that yielded nothing.
 pub(crate) fn empty(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
-    make(py, PyList::empty(py).into_any(), None, None)
+    make(py, PyList::empty(py).into_any(), None, None).map(Bound::into_any)
 }
 
 /// Converts a response of the core.
 pub(crate) fn from_core(py: Python<'_>, response: ToolResponse) -> PyResult<Bound<'_, PyAny>> {
-    let ToolResponse { content, metadata, stream, is_last, is_interrupted, code: word, id } = response;
+    let ToolResponse { content, metadata, stream, is_last, is_interrupted, code: word, mode, id } = response;
     let content = json::to_python(py, &Value::Array(content))?.unbind();
     let metadata = metadata.map(|metadata| json::to_python(py, &metadata).map(Bound::unbind)).transpose()?;
     let id = id.map(|id| id.into_py_any(py)).transpose()?;
     let response = PyToolResponse {
         code: word.map(|word| code(py, word)),
+        mode,
         ..PyToolResponse::with(content, metadata, stream, is_last, is_interrupted, id)
     };
     Ok(Bound::new(py, response)?.into_any())
@@ -338,7 +458,7 @@ pub(crate) fn answer_with<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let text = PyString::new(py, &answer.text());
     let content = PyList::new(py, [text_block(py, text)?])?.into_any();
-    make(py, content, metadata.map(Bound::unbind), Some(code(py, answer.code())))
+    make(py, content, metadata.map(Bound::unbind), Some(code(py, answer.code()))).map(Bound::into_any)
 }
 
 /// A copy of a response with another text block at the end.
@@ -361,10 +481,11 @@ pub(crate) fn notice<'py>(py: Python<'py>, notice: &Notice, id: &str) -> PyResul
     let content = PyList::new(py, [text_block(py, PyString::new(py, &notice.text(id)))?])?.into_any();
     let metadata = PyDict::new(py);
     metadata.set_item(intern!(py, "task_id"), id)?;
-    make(py, content, Some(metadata.into_any().unbind()), notice.code().map(|word| code(py, word)))
+    let code = notice.code().map(|word| code(py, word));
+    make(py, content, Some(metadata.into_any().unbind()), code).map(Bound::into_any)
 }
 
-/// The response of a cancelled call: the last chunk with a note. The chunk itself belongs to the consumer and is not modified.
+/// The response of a cancelled call: its result so far with a note. That belongs to the consumer and is not modified.
 pub(crate) fn interrupted<'py>(
     py: Python<'py>,
     last: Option<Bound<'py, PyAny>>,
@@ -392,6 +513,7 @@ pub(crate) fn interrupted<'py>(
         is_interrupted: true,
         code: Some(code(py, Code::Interrupted)),
         exception: None,
+        mode: ChunkMode::Result,
         id: ResponseId::new(),
     };
     Ok(Bound::new(py, response)?.into_any())
@@ -403,7 +525,7 @@ pub(crate) fn is_interrupted(response: &Bound<'_, PyAny>) -> bool {
 }
 
 /// Converts a response of another library that has the same fields.
-pub(crate) fn adopt<'py>(foreign: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+pub(crate) fn adopt<'py>(foreign: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyToolResponse>>> {
     let py = foreign.py();
     let mut fields = Vec::with_capacity(FIELDS.len());
     for field in FIELDS {
@@ -413,171 +535,5 @@ pub(crate) fn adopt<'py>(foreign: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'
         }
     }
     let class = PyToolResponse::type_object(py);
-    Ok(Some(class.call1(PyTuple::new(py, fields)?)?))
-}
-
-/// A response as JSON, with the id and the name of its call.
-struct CallResult {
-    content: Value,
-    value: Option<Value>,
-    is_error: bool,
-    id: Option<String>,
-    is_custom: bool,
-    name: Option<String>,
-}
-
-impl CallResult {
-    fn new(response: &Bound<'_, PyToolResponse>, call: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
-        let py = response.py();
-        let content = content_to_json(&response.getattr(intern!(py, "content"))?)?;
-        let metadata = response.getattr(intern!(py, "metadata"))?;
-        let value = match metadata.cast::<PyDict>() {
-            // A value without a JSON form is represented by the text alone.
-            Ok(metadata) => metadata.get_item(intern!(py, "value"))?.and_then(|value| json::from_object(&value).ok()),
-            Err(_) => None,
-        };
-        let is_error = !response.getattr(intern!(py, "ok"))?.is_truthy()?;
-        let mut result = Self { content, value, is_error, id: None, is_custom: false, name: None };
-        if let Some(call) = call {
-            result.set_call(call)?;
-        }
-        Ok(result)
-    }
-
-    /// Sets the id and the name from a call in any format, or from its id.
-    fn set_call(&mut self, call: &Bound<'_, PyAny>) -> PyResult<()> {
-        if let Ok(id) = call.cast::<PyString>() {
-            self.id = Some(id.to_string());
-            return Ok(());
-        }
-        let read;
-        let call = if let Ok(call) = call.cast::<PyToolCall>() {
-            &call.get().call
-        } else if json::may_be_call(call) {
-            read = read_object(call, None)?;
-            &read
-        } else {
-            let class = call.get_type().name()?;
-            return Err(PyTypeError::new_err(format!("call must be a tool call or its id, not {class}")));
-        };
-        self.id.clone_from(&call.id);
-        self.is_custom = call.format.ends_with("_custom");
-        self.name = Some(call.name.clone()).filter(|name| !name.is_empty());
-        Ok(())
-    }
-
-    /// Checks that there is an id, without which a provider refuses the message.
-    fn with_id(self, method: &str, is_call_given: bool) -> PyResult<Self> {
-        if self.id.is_some() {
-            return Ok(self);
-        }
-        if is_call_given {
-            return Err(PyValueError::new_err(format!(
-                "missing id: {method} needs the id of the call, and `call` has none; pass the id itself"
-            )));
-        }
-        Err(PyTypeError::new_err(format!(
-            "missing argument: {method} needs `call`, the call of this response or its id"
-        )))
-    }
-
-    fn write<'py>(&self, py: Python<'py>, write: fn(ToolResult<'_>) -> Value) -> PyResult<Bound<'py, PyAny>> {
-        let written = write(ToolResult {
-            content: &self.content,
-            value: self.value.as_ref(),
-            is_error: self.is_error,
-            id: self.id.as_deref(),
-            is_custom: self.is_custom,
-            name: self.name.as_deref(),
-        });
-        json::to_python(py, &written)
-    }
-}
-
-/// The content as JSON; a block without a JSON form is written as by `str`.
-fn content_to_json(content: &Bound<'_, PyAny>) -> PyResult<Value> {
-    if content.is_instance_of::<PyString>() {
-        return json::from_object(content);
-    }
-    let mut blocks = Vec::new();
-    for block in content.try_iter()? {
-        let block = block?;
-        blocks.push(json::from_object(&block).unwrap_or_else(|_| Value::from(display_text(&block))));
-    }
-    Ok(Value::Array(blocks))
-}
-
-#[pymethods]
-impl PyToolResponse {
-    /// Return the message with the role `tool` of OpenAI's chat completions, which holds text only.
-    ///
-    /// Args:
-    ///     call: The call of this response, in any format, or its id.
-    ///
-    /// Raises:
-    ///     TypeError: If `call` is missing or not a call.
-    ///     ValueError: If `call` has no id.
-    #[pyo3(signature = (call=None))]
-    fn to_openai<'py>(slf: &Bound<'py, Self>, call: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
-        CallResult::new(slf, call)?.with_id("to_openai", call.is_some())?.write(slf.py(), provider::to_openai)
-    }
-
-    /// Return the item that answers a call in OpenAI's responses API.
-    ///
-    /// Args:
-    ///     call: The call of this response, in any format, or its id.
-    ///
-    /// Raises:
-    ///     TypeError: If `call` is missing or not a call.
-    ///     ValueError: If `call` has no id.
-    #[pyo3(signature = (call=None))]
-    fn to_openai_responses<'py>(
-        slf: &Bound<'py, Self>,
-        call: Option<&Bound<'py, PyAny>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let result = CallResult::new(slf, call)?.with_id("to_openai_responses", call.is_some())?;
-        result.write(slf.py(), provider::to_openai_responses)
-    }
-
-    /// Return Anthropic's `tool_result` block.
-    ///
-    /// Args:
-    ///     call: The call of this response, in any format, or its id.
-    ///
-    /// Raises:
-    ///     TypeError: If `call` is missing or not a call.
-    ///     ValueError: If `call` has no id.
-    #[pyo3(signature = (call=None))]
-    fn to_anthropic<'py>(slf: &Bound<'py, Self>, call: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
-        CallResult::new(slf, call)?.with_id("to_anthropic", call.is_some())?.write(slf.py(), provider::to_anthropic)
-    }
-
-    /// Return Gemini's `functionResponse` part.
-    ///
-    /// Args:
-    ///     call: The call of this response, in any format, or its id.
-    ///     name: The tool's name, if `call` does not have it.
-    ///
-    /// Raises:
-    ///     TypeError: If neither has the name of the tool, or `call` is not a call.
-    #[pyo3(signature = (call=None, *, name=None))]
-    fn to_gemini<'py>(
-        slf: &Bound<'py, Self>,
-        call: Option<&Bound<'py, PyAny>>,
-        name: Option<String>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let mut result = CallResult::new(slf, call)?;
-        result.name = name.or(result.name);
-        if result.name.is_none() {
-            return Err(PyTypeError::new_err(
-                "missing argument: to_gemini needs `name`, the name of the tool, or a `call` that has it",
-            ));
-        }
-        result.write(slf.py(), provider::to_gemini)
-    }
-
-    /// Return MCP's `CallToolResult`.
-    fn to_mcp<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        CallResult::new(slf, None)?.write(slf.py(), provider::to_mcp)
-    }
+    Ok(Some(class.call1(PyTuple::new(py, fields)?)?.cast_into()?))
 }

@@ -15,7 +15,7 @@ use super::imported::{TAP, import_module};
 use super::json::{self, DictTemplate};
 use super::policy::{PyPermissions, presets_hash};
 use super::registration::{CallKind, Callable, Extension, MetaTool, ToolTraits, no_presets};
-use crate::call::{ErrorMode, RunIn};
+use crate::call::{ChunkRule, ErrorMode, RunIn};
 use crate::policy::{AllowCache, hash};
 use crate::registry::{Memberships, Tool};
 use crate::schema::FunctionSchema;
@@ -52,6 +52,7 @@ pub(crate) struct PyTool {
     /// True if a call returns at once and continues in the background.
     pub(crate) async_execution: bool,
     pub(crate) errors: ErrorMode,
+    pub(crate) chunks: ChunkRule,
     pub(crate) plan: Plan,
     /// The schema as Python objects, made when it is first listed.
     pub(crate) template: PyOnceLock<Box<DictTemplate>>,
@@ -142,6 +143,7 @@ impl PyTool {
             run_in: self.run_in,
             timeout: self.timeout,
             errors: self.errors,
+            chunks: self.chunks,
             async_execution: self.async_execution,
             plan,
             template: PyOnceLock::new(),
@@ -151,7 +153,7 @@ impl PyTool {
         }
     }
 
-    /// The function that a worker thread calls, and the function that aborts it.
+    /// The function that a worker thread calls, and the function that ends it; see [`Job`](super::worker::Job).
     pub(crate) fn worker_callable<'py>(
         &self,
         py: Python<'py>,
@@ -160,10 +162,10 @@ impl PyTool {
             return Ok((self.function.bind(py).clone(), None));
         }
         let call = process_module(py)?.call_method1(intern!(py, "ProcessCall"), (self.registered(),))?;
-        let kill = call.getattr(intern!(py, "kill"))?;
+        let end = call.getattr(intern!(py, "end"))?;
         let finish = self.extension.as_ref().and_then(|extension| extension.finish.as_ref());
-        let call = finish.map_or(Ok(call.clone()), |finish| finish.wrap(&call, CallKind::Function))?;
-        Ok((call, Some(kill)))
+        let call = finish.map_or(Ok(call.clone()), |finish| finish.wrap(&call, CallKind::Function, self.chunks))?;
+        Ok((call, Some(end)))
     }
 }
 

@@ -314,7 +314,7 @@ impl PyToolkitView {
     ) -> PyResult<Bound<'py, PyAny>> {
         let outcome = self.toolkit.get().equip_in(&self.view, &group_switches(kwargs)?);
         match outcome {
-            Ok(text) => response::text(py, PyString::new(py, &text), None),
+            Ok(text) => response::text(py, PyString::new(py, &text)),
             Err(text) => response::answer(py, &Reply::InvalidArguments { text }),
         }
     }

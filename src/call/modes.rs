@@ -1,5 +1,7 @@
 //! The switches where the systems that toolcrib unites behave differently.
 
+use super::ChunkRule;
+
 /// Treatment of the arguments before the tool runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ArgumentMode {
@@ -144,6 +146,8 @@ pub struct Behaviour {
     pub errors: ErrorMode,
     /// Place where synchronous bodies run.
     pub run_in: RunIn,
+    /// Treatment of the chunks of generators.
+    pub chunks: ChunkRule,
 }
 
 impl Behaviour {

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Code, Reply};
+use super::{ChunkMode, Code, Reply};
 
 /// One chunk of what a tool call gives.
 ///
@@ -30,6 +30,8 @@ pub struct ToolResponse {
     pub is_interrupted: bool,
     /// The reason why the call did not go well; none if it did.
     pub code: Option<Code>,
+    /// The relation to the result of the call.
+    pub mode: ChunkMode,
     /// The id of the response; none until it is given one.
     pub id: Option<String>,
 }
@@ -44,6 +46,7 @@ impl Default for ToolResponse {
             is_last: true,
             is_interrupted: false,
             code: None,
+            mode: ChunkMode::Result,
             id: None,
         }
     }
@@ -62,13 +65,14 @@ impl ToolResponse {
         Self { code: Some(reply.code()), ..Self::of_text(reply.text()) }
     }
 
-    /// The response to a cancelled call: the content of the last chunk, with a note.
+    /// The response to a cancelled call: the result so far, with a note.
     #[must_use]
-    pub fn interrupted(last: Option<&Self>) -> Self {
-        let mut response = Self { stream: last.is_none_or(|last| last.stream), ..Self::replying(&Reply::Interrupted) };
-        if let Some(last) = last {
-            response.content.splice(..0, last.content.iter().cloned());
-            response.metadata.clone_from(&last.metadata);
+    pub fn interrupted(result: Option<Self>) -> Self {
+        let is_stream = result.as_ref().is_none_or(|result| result.stream);
+        let mut response = Self { stream: is_stream, ..Self::replying(&Reply::Interrupted) };
+        if let Some(result) = result {
+            response.content.splice(..0, result.content);
+            response.metadata = result.metadata;
         }
         response.is_interrupted = true;
         response
@@ -108,7 +112,8 @@ impl ToolResponse {
     }
 }
 
-fn text_block(text: impl Into<String>) -> Value {
+/// A block of text.
+pub(super) fn text_block(text: impl Into<String>) -> Value {
     json!({"type": "text", "text": text.into()})
 }
 
@@ -159,10 +164,10 @@ mod tests {
     }
 
     #[test]
-    fn an_interrupted_call_keeps_what_came_last() {
-        let last = ToolResponse { stream: true, ..ToolResponse::from("half") };
+    fn an_interrupted_call_keeps_its_result_so_far() {
+        let half = ToolResponse { stream: true, ..ToolResponse::from("half") };
 
-        let response = ToolResponse::interrupted(Some(&last));
+        let response = ToolResponse::interrupted(Some(half));
 
         assert!(response.text().starts_with("half\n<system-info>"));
         assert!(response.is_interrupted && response.stream && !response.is_ok());

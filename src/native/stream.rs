@@ -21,13 +21,16 @@ use super::{NativeTool, ToolContext, Toolkit};
 use crate::Result;
 use crate::call::{
     ApprovalRequest, CallInfo, CheckedArguments, Code, EventKind, Next, Path, PermissionStage, Prepared, Repair, Reply,
-    Resumption, ToolCall, ToolResponse, Waiting, failed_too_often,
+    Resumption, ToolCall, ToolResponse, Waiting, WholeResult, failed_too_often,
 };
 use crate::policy::{Answer, Choice};
 use crate::registry::{LimitReached, Registry, Tool};
 use crate::trace::{Outcome, RustSpan, ToolSpan, is_watched};
 
 /// The stream of the responses to a call, at least one.
+///
+/// The last response is the whole result, and only it has [`is_last`](ToolResponse::is_last). The responses of a tool that
+/// streams come before it, each with its [`mode`](ToolResponse::mode).
 ///
 /// Dropping it ends the call: the tool's future is dropped with it. A call that is ended by its
 /// [`cancellation`](Self::cancellation) has a last response with the code `interrupted`.
@@ -214,20 +217,27 @@ impl Call {
 /// The response stage: a tool that runs, or a call that ended before.
 struct Responding {
     source: ResponseSource,
-    last: Option<ToolResponse>,
+    /// The result so far of a tool that streams, once there was a response.
+    whole: Option<WholeResult>,
     repairs: Vec<Repair>,
     report: CallReport,
 }
 
 enum ResponseSource {
     Early(Option<Early>),
-    Running { run: Run, tool: Arc<str>, cancellation: CancellationToken, deadline: Option<(Instant, Duration)> },
+    Running {
+        run: Run,
+        tool: Arc<str>,
+        is_streaming: bool,
+        cancellation: CancellationToken,
+        deadline: Option<(Instant, Duration)>,
+    },
     Over,
 }
 
 impl Responding {
     fn early(response: ToolResponse, report: CallReport) -> Self {
-        Self { source: ResponseSource::Early(Some(Box::new(response))), last: None, repairs: Vec::new(), report }
+        Self { source: ResponseSource::Early(Some(Box::new(response))), whole: None, repairs: Vec::new(), report }
     }
 
     fn running(
@@ -250,10 +260,11 @@ impl Responding {
         let source = ResponseSource::Running {
             run,
             tool: tool.name().into(),
+            is_streaming: tool.is_streaming(),
             cancellation: call.cancellation.clone(),
             deadline,
         };
-        Self { source, last: None, repairs, report }
+        Self { source, whole: None, repairs, report }
     }
 
     /// The next response, and the next state.
@@ -261,13 +272,22 @@ impl Responding {
         let (response, is_over) = match &mut self.source {
             ResponseSource::Over => return None,
             ResponseSource::Early(response) => (response.take().map(|response| *response), true),
-            ResponseSource::Running { run, tool, cancellation, deadline } => {
+            ResponseSource::Running { run, tool, is_streaming, cancellation, deadline } => {
                 match step(run, cancellation, deadline.map(|(at, _)| at)).await {
-                    Stepped::Item(Some(Ok(response))) => (Some(response), false),
+                    Stepped::Item(Some(Ok(response))) if *is_streaming => {
+                        self.whole.get_or_insert_default().add(&response);
+                        (Some(ToolResponse { stream: true, is_last: false, ..response }), false)
+                    }
+                    Stepped::Item(Some(Ok(response))) => (Some(response), true),
                     Stepped::Item(Some(Err(failure))) => (Some(ToolResponse::replying(&failure.reply(tool))), true),
                     // A stream has at least one response.
-                    Stepped::Item(None) => (self.last.is_none().then(ToolResponse::default), true),
-                    Stepped::Cancelled => (Some(ToolResponse::interrupted(self.last.as_ref())), true),
+                    Stepped::Item(None) => {
+                        (Some(self.whole.take().map_or_else(ToolResponse::default, WholeResult::into_response)), true)
+                    }
+                    Stepped::Cancelled => {
+                        let result = self.whole.take().map(WholeResult::into_response);
+                        (Some(ToolResponse::interrupted(result)), true)
+                    }
                     Stepped::TimedOut => {
                         let seconds = deadline.map_or(0.0, |(_, limit)| limit.as_secs_f64());
                         (Some(ToolResponse::replying(&Reply::Timeout { tool: tool.to_string(), seconds })), true)
@@ -281,9 +301,10 @@ impl Responding {
         } else {
             response
         };
-        let response = with_repairs(response?, &std::mem::take(&mut self.repairs));
+        let mut response = with_repairs(response?, &std::mem::take(&mut self.repairs));
+        // An error in mid-stream is a part of the stream as well.
+        response.stream |= self.whole.is_some();
         self.report.chunk(&response);
-        self.last = Some(response.clone());
         Some((response, self))
     }
 }
@@ -295,7 +316,7 @@ impl Responding {
         let Some(session) = report.toolkit.current_session().filter(|session| session.counts_failures()) else {
             return response;
         };
-        let code = response.as_ref().or(self.last.as_ref()).and_then(|last| last.code).map(Code::as_str);
+        let code = response.as_ref().and_then(|last| last.code).map(Code::as_str);
         let limit = Code::is_failure(code).and_then(|failed| session.count_result(&report.tool, failed));
         match (response, limit) {
             (Some(response), Some(LimitReached::Retries(failures))) => {
@@ -389,7 +410,14 @@ impl CallReport {
         self.code = response.code.map(Code::as_str);
         self.is_cancelled = response.is_interrupted;
         self.emit(EventKind::Chunk, || {
-            json!({"text": response.text(), "code": self.code, "is_last": response.is_last, "stream": response.stream})
+            let ToolResponse { mode, is_last, stream, .. } = response;
+            json!({
+                "text": response.text(),
+                "code": self.code,
+                "mode": mode.as_str(),
+                "is_last": is_last,
+                "stream": stream,
+            })
         });
     }
 

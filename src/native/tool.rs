@@ -1,5 +1,6 @@
 //! A tool that is a Rust function, and the context in which it is called.
 
+use std::any::TypeId;
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::run::{Failure, Responses, Run, ToolError};
 use super::schema;
-use crate::call::{Reply, ToolResponse};
+use crate::call::{ChunkMode, ChunkRule, Reply, ToolResponse};
 use crate::policy::{Permission, ToolKind};
 use crate::schema::check::Checker;
 use crate::schema::{Entries, FunctionSchema, Node};
@@ -47,7 +48,10 @@ pub struct NativeTool {
     schema: Arc<FunctionSchema>,
     checker: Arc<Checker>,
     body: Arc<dyn Fn(ToolContext, Value) -> Result<Responses, Failure> + Send + Sync>,
+    /// True if the items of its stream are not responses themselves.
+    has_plain_items: bool,
     is_streaming: bool,
+    chunks: ChunkRule,
     kind: ToolKind,
     permission: Permission,
     timeout: Option<Duration>,
@@ -74,17 +78,21 @@ impl NativeTool {
     }
 
     /// Makes a tool with a response for each item of a stream. It ends with the stream or with the first error.
+    ///
+    /// Each item is appended to the result; see [`with_chunks`](Self::with_chunks). An item that is a [`ToolResponse`] says
+    /// by its [`mode`](ToolResponse::mode) what it is. A toolkit delivers the whole result as the last response.
     pub fn streaming<P, R, F, S>(name: &str, description: &str, function: F) -> Self
     where
         P: JsonSchema + DeserializeOwned,
-        R: Into<ToolResponse>,
+        R: Into<ToolResponse> + 'static,
         F: Fn(ToolContext, P) -> S + Send + Sync + 'static,
         S: Stream<Item = Result<R, ToolError>> + Send + 'static,
     {
-        Self::with::<P>(name, description, true, move |context, arguments| {
+        let tool = Self::with::<P>(name, description, true, move |context, arguments| {
             let results = function(context, read(arguments)?);
             Ok(Box::pin(results.map(|result| result.map(Into::into))))
-        })
+        });
+        Self { has_plain_items: TypeId::of::<R>() != TypeId::of::<ToolResponse>(), ..tool }
     }
 
     fn with<P: JsonSchema>(
@@ -107,7 +115,9 @@ impl NativeTool {
             schema,
             checker,
             body: Arc::new(body),
+            has_plain_items: false,
             is_streaming,
+            chunks: ChunkRule::default(),
             kind: ToolKind::default(),
             permission: Permission::default(),
             timeout: None,
@@ -131,6 +141,13 @@ impl NativeTool {
     #[must_use]
     pub fn with_timeout(self, timeout: Duration) -> Self {
         Self { timeout: Some(timeout), ..self }
+    }
+
+    /// Sets the meaning of the items of its stream that are not responses themselves: with [`ChunkRule::Add`], the default,
+    /// each is appended to the result, otherwise each is the result so far.
+    #[must_use]
+    pub fn with_chunks(self, chunks: ChunkRule) -> Self {
+        Self { chunks, ..self }
     }
 
     /// Sets the tags, which views can select and rules can match.
@@ -193,7 +210,19 @@ impl NativeTool {
     /// polled inside a tokio runtime if the tool needs one; the tool does not start before.
     pub fn run(&self, context: ToolContext, arguments: Value) -> Run {
         let (token, body) = (context.cancellation.clone(), self.body.clone());
-        Run::new(token, move || body(context, arguments))
+        if !self.has_plain_items || self.chunks.plain_mode() == ChunkMode::Result {
+            return Run::new(token, move || body(context, arguments));
+        }
+        let mode = self.chunks.plain_mode();
+        let marked = move |response: ToolResponse| match response.mode {
+            ChunkMode::Result => ToolResponse { mode, ..response },
+            // Its conversion has decided.
+            ChunkMode::Progress | ChunkMode::Addition => response,
+        };
+        Run::new(token, move || {
+            let responses = body(context, arguments)?;
+            Ok(Box::pin(responses.map(move |response| response.map(marked))))
+        })
     }
 }
 

@@ -37,8 +37,9 @@ class Toolkit(toolcrib.Toolkit, StateModule):
     """A toolkit that behaves as the one of AgentScope 1.x.
 
     Arguments are not validated, exceptions of functions become responses and those of generators propagate, synchronous
-    tools run on the event loop, and a conflicting extended model raises when the schemas are read. The texts about
-    skills and the meta tool are those of the installed AgentScope.
+    tools run on the event loop, chunks are delivered as the tool yields them without a response for the whole result,
+    and a conflicting extended model raises when the schemas are read. The texts about skills and the meta tool are
+    those of the installed AgentScope.
 
     Args:
         agent_skill_instruction: The introduction of the skills in the prompt.
@@ -56,6 +57,7 @@ class Toolkit(toolcrib.Toolkit, StateModule):
             run_in="inline",
         )
         self._defer_conflicts()
+        self._deliver_as_given()
 
     def reset_equipped_tools(self, **kwargs: bool) -> ToolResponse:  # noqa: D102 its docstring is set below
         return super().reset_equipped_tools(**kwargs)

@@ -181,6 +181,9 @@ impl State {
         if self.phase.get() == Phase::Job {
             return self.job().map_or(Ok(None), |job| job.close(py));
         }
+        if let Some(job) = self.job() {
+            return job.closed(py); // a cancelled step has not waited for the thread
+        }
         let Some(inner) = self.inner.get(py) else { return Ok(None) };
         match self.phase.get() {
             Phase::AsyncGenerator => inner.getattr_opt(intern!(py, "aclose"))?.map(|aclose| aclose.call0()).transpose(),

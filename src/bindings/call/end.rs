@@ -100,7 +100,7 @@ impl State {
                 return self.finalise_then_end(py, Ending::Raise, None, Some(error));
             }
             let is_function = matches!(self.phase.get(), Phase::Coroutine | Phase::Job | Phase::Approval);
-            response::interrupted(py, last, is_function)
+            self.result_so_far(py).and_then(|result| response::interrupted(py, result, is_function))
         };
         match answered {
             // A chunk that cannot even be repeated must not come in the way of a cancellation.
@@ -192,7 +192,7 @@ impl State {
             return Step::Suspend(future);
         }
         let cold = self.cold();
-        let response = cold.response.take(py);
+        let response = cold.response.take(py).map(|response| self.as_last(py, response));
         self.finish(py);
         match (cold.ending.get(), response) {
             (Ending::Respond, Some(response)) => Step::Chunk(response),

@@ -19,7 +19,7 @@ use crate::bindings::registration::{Behaviour, ToolDraft, ToolOptions};
 use crate::bindings::session::PySession;
 use crate::bindings::tool::PyTool;
 use crate::bindings::view::PyToolkitView;
-use crate::call::{CallInfo, ErrorMode};
+use crate::call::{CallInfo, ChunkRule, ErrorMode};
 use crate::registry::Registry;
 
 impl State {
@@ -137,6 +137,11 @@ impl State {
             let stream = stream.into_bound(py);
             if let Some(cancellation) = object::take_cancellation(&stream) {
                 self.pass_on(py, cancellation);
+                // It is over but for the tool's thread, for which a cancellation does not wait.
+                if let Err(error) = object::aclose(&stream) {
+                    self.note_closing_error(py, error);
+                }
+                continue;
             }
             let iterator = match object::aclose(&stream).and_then(await_iter) {
                 Ok(iterator) => iterator,
@@ -416,7 +421,7 @@ fn keywords(request: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyDict>> {
     Ok(keywords)
 }
 
-/// The tool that stands for a middleware: nothing is postprocessed and nothing timed; an exception is answered or raised.
+/// The tool that stands for a middleware: nothing is postprocessed, collected or timed; an exception is answered or raised.
 fn stub_tool(py: Python<'_>, errors: ErrorMode) -> PyResult<Py<PyTool>> {
     static ANSWERING: PyOnceLock<Py<PyTool>> = PyOnceLock::new();
     static RAISING: PyOnceLock<Py<PyTool>> = PyOnceLock::new();
@@ -430,7 +435,7 @@ fn stub_tool(py: Python<'_>, errors: ErrorMode) -> PyResult<Py<PyTool>> {
             ToolDraft::new(&function, ToolOptions { name: Some("middleware".to_owned()), ..ToolOptions::default() })?;
         let group = Registry::<()>::default().group("basic")?;
         let permissions = Py::new(py, PyPermissions::default())?;
-        let behaviour = Behaviour { errors, ..Behaviour::default() };
+        let behaviour = Behaviour { errors, chunks: ChunkRule::AsGiven, ..Behaviour::default() };
         Py::new(py, draft.finish(py, "middleware", group, behaviour, permissions, false)?)
     })?;
     Ok(made.clone_ref(py))

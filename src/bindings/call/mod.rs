@@ -2,7 +2,8 @@
 //!
 //! Read it in this order. [`path`] is the path of a call on one screen, and the stages that it names follow:
 //! [`request`] reads the request, [`arguments`] binds and checks, [`permission`] decides whether it may
-//! run, [`limits`] counts it in its session, [`run`] runs it, [`respond`] makes responses of what it gives.
+//! run, [`limits`] counts it in its session, [`run`] runs it, [`respond`] makes responses of what it gives, [`chunk`] those of a
+//! generator; [`context`] is what a tool knows of its call and reports while it runs.
 //! [`state`] is one call and its step, [`end`] and [`close`] are for calls that end otherwise, [`middleware`] puts layers
 //! around a call, [`observe`] reports it to tracers and listeners. `Toolkit.call_tool_function` itself is in
 //! [`python::methods`]; [`python`] is the one place where the crate talks to CPython directly.
@@ -13,6 +14,7 @@
 )]
 
 mod arguments;
+mod chunk;
 mod close;
 mod context;
 mod end;
@@ -35,6 +37,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyType;
 
 pub(crate) use arguments::{Handling, Plan};
+pub(crate) use chunk::Completion;
 pub(crate) use middleware::{stream_of, stream_through};
 pub(crate) use observe::gate::{LISTENERS, ask_who_traces};
 pub(crate) use permission::{check, explained_arguments, resumed};

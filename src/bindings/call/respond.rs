@@ -35,6 +35,9 @@ impl State {
     /// One item of a generator.
     #[inline(always)]
     pub(super) fn respond_item<'py>(&self, py: Python<'py>, item: Bound<'py, PyAny>) -> Step<'py> {
+        if self.collects(py) {
+            return self.respond_chunk(py, item);
+        }
         let phase = self.phase.get();
         self.delivered.set(true);
         if item.get_type_ptr() == response::exact_type(py) {
@@ -42,13 +45,17 @@ impl State {
         }
         match attached(py, |_| into_response(item)) {
             Ok(response) => self.deliver(py, response, phase),
-            Err(error) => {
-                // The generator is not to blame and still open: it is finalised as after an error of postprocessing.
-                self.resume.set(phase);
-                self.phase.set(Phase::Postprocess);
-                self.fail(py, error)
-            }
+            Err(error) => self.fail_on_item(py, phase, error),
         }
+    }
+
+    /// An item of a generator cannot be converted. The generator is not to blame and still open: it is finalised as after an
+    /// error of postprocessing.
+    #[cold]
+    pub(super) fn fail_on_item<'py>(&self, py: Python<'py>, phase: Phase, error: PyErr) -> Step<'py> {
+        self.resume.set(phase);
+        self.phase.set(Phase::Postprocess);
+        self.fail(py, error)
     }
 
     /// Hands a response to the consumer, through the postprocess function if there is one; the call goes on in `phase`.
@@ -64,11 +71,13 @@ impl State {
     fn hand_over<'py>(&self, py: Python<'py>, response: Bound<'py, PyAny>, phase: Phase) -> Step<'py> {
         match phase {
             Phase::Done => {
+                let response = self.as_last(py, response);
                 if self.is_layer() {
                     // Streams that the middleware left open are closed before its last response is handed over.
                     return attached(py, |py| self.finalise_then_end(py, Ending::Respond, Some(response), None));
                 }
                 self.finish(py);
+                return Step::Chunk(response);
             }
             // Nothing can interrupt a generator that runs inline, so that the last response need not be kept.
             Phase::Generator => self.phase.set(phase),
@@ -120,19 +129,26 @@ impl State {
         attached(py, |py| {
             self.awaited.clear(py);
             let original = self.cold().response.take(py);
+            let phase = self.resume.get();
             let response = replacement.is_truthy().and_then(|is_given| match original {
                 Some(original) if !is_given => Ok(original),
+                Some(original) if phase != Phase::Done => {
+                    into_response(replacement.clone()).map(|response| self.as_chunk(py, response, &original))
+                }
                 _ => into_response(replacement.clone()),
             });
             match response {
-                Ok(response) => self.hand_over(py, response, self.resume.get()),
+                Ok(response) => self.hand_over(py, response, phase),
                 Err(error) => self.fail(py, error),
             }
         })
     }
 
-    /// A generator has come to its end: a stream has at least one response.
+    /// A generator has come to its end: the whole result follows, or an empty response if there was none at all.
     pub(super) fn end_of_stream<'py>(&self, py: Python<'py>) -> Step<'py> {
+        if !self.whole.is_empty() {
+            return self.respond_whole(py);
+        }
         if self.delivered.get() && !self.is_layer() {
             self.finish(py);
             return Step::End;

@@ -165,6 +165,8 @@ pub(crate) struct State {
     pub(super) awaited: Slot,
     /// The response delivered last by a generator.
     pub(super) last: Slot,
+    /// The result so far of a generator whose chunks are collected.
+    pub(super) whole: Slot,
     pub(super) phase: Cell<Phase>,
     /// The phase after `Postprocess`.
     pub(super) resume: Cell<Phase>,
@@ -279,6 +281,7 @@ impl State {
             inner: Slot::empty(),
             awaited: Slot::empty(),
             last: Slot::empty(),
+            whole: Slot::empty(),
             phase: Cell::new(if single { Phase::Ready } else { Phase::Fresh }),
             resume: Cell::new(Phase::Done),
             requested: Cell::new(single),
@@ -498,6 +501,7 @@ impl State {
         self.inner.clear(py);
         self.request.clear(py);
         self.arguments.clear(py);
+        self.whole.clear(py);
         if !self.single {
             self.last.clear(py);
         }
@@ -519,7 +523,8 @@ impl State {
 
     /// The objects held, for the collector, but for those of the job.
     pub(crate) fn objects(&self, py: Python<'_>) -> impl Iterator<Item = *mut PyObject> + use<> {
-        let slots = [&self.request, &self.arguments, &self.inner, &self.awaited, &self.last].map(Slot::visited);
+        let slots = [&self.request, &self.arguments, &self.inner, &self.awaited, &self.last, &self.whole];
+        let slots = slots.map(Slot::visited);
         let typed = [self.toolkit.visited(), self.view.visited(), self.tool.visited()];
         let cold = self.cold.get().map(|cold| cold.objects(py));
         slots.into_iter().chain(typed).chain(cold.into_iter().flatten()).filter(|object| !object.is_null())

@@ -180,6 +180,7 @@ impl<'py> ToolDraft<'py> {
             timeout: options.timeout,
             async_execution: options.async_execution,
             errors: behaviour.errors,
+            chunks: options.chunks.unwrap_or(behaviour.chunks),
             plan,
             template: PyOnceLock::new(),
             dialects: DialectCache::default(),

@@ -18,7 +18,7 @@ use crate::bindings::json::schema_from_python;
 use crate::bindings::schema::converters_of;
 use crate::bindings::tool::PyTool;
 use crate::bindings::typed::Converters;
-use crate::call::ArgumentMode;
+use crate::call::{ArgumentMode, ChunkRule};
 use crate::schema::extend::{added, extend, loosen};
 use crate::schema::{Document, FunctionSchema, Node};
 use crate::{Error, Result};
@@ -52,7 +52,12 @@ pub(crate) enum ModelUse {
 
 impl Finish {
     /// Wraps a callable; the kind stays the same.
-    pub(crate) fn wrap<'py>(&self, callable: &Bound<'py, PyAny>, kind: CallKind) -> PyResult<Bound<'py, PyAny>> {
+    pub(crate) fn wrap<'py>(
+        &self,
+        callable: &Bound<'py, PyAny>,
+        kind: CallKind,
+        chunks: ChunkRule,
+    ) -> PyResult<Bound<'py, PyAny>> {
         let py = callable.py();
         let method = match kind {
             CallKind::Function => intern!(py, "around_function"),
@@ -60,7 +65,7 @@ impl Finish {
             CallKind::Generator => intern!(py, "around_generator"),
             CallKind::AsyncGenerator => intern!(py, "around_async_generator"),
         };
-        self.checker.bind(py).call_method1(method, (callable,))
+        self.checker.bind(py).call_method1(method, (callable, chunks != ChunkRule::AsGiven))
     }
 }
 
@@ -121,7 +126,7 @@ impl PyTool {
             let names = PyFrozenSet::new(py, &fields)?;
             let checker = FINISH.get(py)?.call1((model, names, passed))?.unbind();
             let wrapper = Finish { checker, function: function.clone_ref(py) };
-            function = wrapper.wrap(function.bind(py), self.kind)?.unbind();
+            function = wrapper.wrap(function.bind(py), self.kind, self.chunks)?.unbind();
             finish = Some(wrapper);
         }
         let plan = self.plan_for(py, &signature, accepted)?;

@@ -9,7 +9,7 @@ use pyo3::types::PyDict;
 
 use super::callable::{ParameterKind, Signature};
 use crate::call::repair::RepairMode;
-use crate::call::{ArgumentMode, ErrorMode, RunIn};
+use crate::call::{ArgumentMode, ChunkRule, ErrorMode, RunIn};
 use crate::near::did_you_mean;
 use crate::policy::{Permission, ToolKind};
 use crate::schema::Node;
@@ -21,6 +21,7 @@ pub(crate) struct Behaviour {
     pub(crate) repair: RepairMode,
     pub(crate) errors: ErrorMode,
     pub(crate) run_in: RunIn,
+    pub(crate) chunks: ChunkRule,
 }
 
 /// The options with which a tool is registered.
@@ -38,6 +39,7 @@ pub(crate) struct ToolOptions<'py> {
     pub(crate) run_in: Option<RunIn>,
     pub(crate) timeout: Option<f64>,
     pub(crate) async_execution: bool,
+    pub(crate) chunks: Option<ChunkRule>,
     pub(crate) given: GivenOptions,
     /// True if probable mistakes are neither refused nor warned of, as in AgentScope.
     pub(crate) is_lenient: bool,

@@ -172,7 +172,7 @@ impl PyToolkit {
         let switches = group_switches(kwargs)?;
         let outcome = self.registry().equip(&switches);
         match outcome {
-            Ok(text) => response::text(py, PyString::new(py, &text), None),
+            Ok(text) => response::text(py, PyString::new(py, &text)),
             Err(text) => response::answer(py, &Reply::InvalidArguments { text }),
         }
     }

@@ -32,7 +32,7 @@ use super::policy::{AuditSink, PyPermissions};
 use super::registration::Behaviour;
 use super::tool::PyTool;
 use crate::call::repair::RepairMode;
-use crate::call::{ArgumentMode, ErrorMode, Reply, RunIn};
+use crate::call::{ArgumentMode, ChunkRule, ErrorMode, Reply, RunIn};
 use crate::registry::{BASIC, Denial, Group, Registry, View};
 use crate::skill::Skills;
 use crate::sync::lock;
@@ -178,6 +178,7 @@ impl PyToolkit {
             repair: mode("repair", repair, RepairMode::parse, "'on', 'explain' or 'off'")?,
             errors: mode("errors", errors, ErrorMode::parse, "'respond', 'raise' or 'compat'")?,
             run_in: mode("run_in", run_in, RunIn::parse, "'thread', 'inline' or 'process'")?,
+            chunks: ChunkRule::default(),
         };
         this.skills().describe_with(instruction.as_deref(), template.as_deref())?;
         *this.behaviour.lock().unwrap_or_else(PoisonError::into_inner) = behaviour;
@@ -208,6 +209,11 @@ impl PyToolkit {
         let old = std::mem::replace(&mut *lock(&self.asker), asker.map(Bound::unbind));
         drop(old);
         Ok(())
+    }
+
+    /// Deliver the chunks of tools that are registered from now on as the tools give them.
+    fn _deliver_as_given(&self) {
+        self.behaviour.lock().unwrap_or_else(PoisonError::into_inner).chunks = ChunkRule::AsGiven;
     }
 
     /// Remove all tools and all groups except `basic`; skills and middlewares stay.

@@ -18,7 +18,7 @@ use crate::bindings::registration::{
     GivenOptions, ToolDraft, ToolOptions, is_meta_tool_of, parse_namesake, random_suffix,
 };
 use crate::bindings::tool::PyTool;
-use crate::call::RunIn;
+use crate::call::{ChunkRule, RunIn};
 use crate::registry::{BASIC, Group, Memberships, Registry};
 
 /// The name of a new tool, or `None` if the existing one stays. The strategy is parsed only if the name is taken.
@@ -97,6 +97,8 @@ impl PyToolkit {
     ///     permission: `"auto"`, or `"confirm"` if each call needs approval.
     ///     secrets: The parameters whose values are replaced by `***` in events, logs and approval requests.
     ///     aliases: Names that a model may use by mistake, each with the name of the parameter.
+    ///     chunks: The meaning of plain values that a generator yields: `"add"`, the default, appends each to the result,
+    ///         `"replace"` makes each the result so far.
     ///
     /// Raises:
     ///     TypeError: If `tool_func` is not callable, or an option has the wrong type.
@@ -106,13 +108,13 @@ impl PyToolkit {
         tool_func, group_name=None, preset_kwargs=None, func_name=None, func_description=None, json_schema=None,
         include_long_description=None, include_var_positional=None, include_var_keyword=None, postprocess_func=None,
         namesake_strategy=None, async_execution=None, *, name=None, description=None, run_in=None, timeout=None,
-        groups=None, tags=None, kind=None, permission=None, secrets=None, aliases=None
+        groups=None, tags=None, kind=None, permission=None, secrets=None, aliases=None, chunks=None
     ),
     text_signature = "($self, tool_func, group_name='basic', preset_kwargs=None, func_name=None, func_description=None, \
                       json_schema=None, include_long_description=True, include_var_positional=False, \
                       include_var_keyword=False, postprocess_func=None, namesake_strategy='raise', \
                       async_execution=False, *, name=None, description=None, run_in=None, timeout=None, groups=(), \
-                      tags=(), kind=None, permission='auto', secrets=(), aliases=None)")]
+                      tags=(), kind=None, permission='auto', secrets=(), aliases=None, chunks=None)")]
     #[allow(clippy::too_many_arguments, reason = "the parameters that AgentScope fixed, and toolcrib's own")]
     fn register_tool_function<'py>(
         &self,
@@ -139,6 +141,7 @@ impl PyToolkit {
         permission: Passed<'_, 'py>,
         secrets: Passed<'_, 'py>,
         aliases: Passed<'_, 'py>,
+        chunks: Passed<'_, 'py>,
     ) -> PyResult<()> {
         let group_name = optional_text("group_name", group_name)?;
         let namesake_strategy = optional_text("namesake_strategy", namesake_strategy)?;
@@ -159,6 +162,9 @@ impl PyToolkit {
                 .transpose()?,
             timeout: optional_seconds("timeout", timeout)?,
             async_execution: flag("async_execution", async_execution, false)?,
+            chunks: optional_text("chunks", chunks)?
+                .map(|word| choice("chunks", &word, ChunkRule::parse(&word), "'add' or 'replace'"))
+                .transpose()?,
             given: GivenOptions {
                 tags: optional_name_list("tags", tags)?.unwrap_or_default(),
                 kind: optional_text("kind", kind)?,

@@ -1,4 +1,5 @@
-//! Awaitables of jobs: [`AwaitableJob`] for its result, [`JobEnd`] for the end of a generator that is being closed.
+//! Awaitables of jobs: [`AwaitableJob`] for its result, [`JobEnd`] for the end of a generator that is being closed,
+//! [`AbandonedEnd`] for the end of one that was abandoned.
 
 use std::sync::Arc;
 
@@ -94,6 +95,26 @@ impl JobEnd {
 impl Drop for JobEnd {
     fn drop(&mut self) {
         Python::try_attach(|py| self.close(py));
+    }
+}
+
+/// The end of a generator that was abandoned before, to be awaited once. Errors of its end are reported elsewhere.
+#[pyclass(name = "_AbandonedEnd", module = "toolcrib._core", frozen)]
+pub(super) struct AbandonedEnd(pub(super) Arc<JobCore>);
+
+await_itself!(AbandonedEnd);
+
+#[pymethods]
+impl AbandonedEnd {
+    fn __next__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        match self.0.poll_closed(py)? {
+            Some(waiter) => Ok(waiter),
+            None => Err(PyStopIteration::new_err(())),
+        }
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.0.traverse(&visit)
     }
 }
 

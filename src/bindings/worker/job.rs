@@ -17,7 +17,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use super::Workers;
-use super::awaitable::JobEnd;
+use super::awaitable::{AbandonedEnd, JobEnd};
 use super::pool::{SubmitError, Work};
 use super::waiter::Waiter;
 use super::wakeup::LoopInbox;
@@ -105,7 +105,8 @@ impl Job {
     /// Starts `callable(*args, **kwargs)` in a worker thread, in a copy of the caller's context.
     ///
     /// If the result is a generator, the same thread iterates it, at most `limit` chunks ahead of its reader.
-    /// `on_abandon()` is called when the job is abandoned before it has ended.
+    /// `on_abandon(False)` is called when the job is abandoned before it has ended, and `on_abandon(True)` when a generator
+    /// is to be closed.
     pub(crate) fn start(
         py: Python<'_>,
         callable: Bound<'_, PyAny>,
@@ -155,6 +156,15 @@ impl Job {
     pub(crate) fn close<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         if self.0.workers.is_current() && self.0.leave(py, ReaderState::Closing) == ReaderState::Closing {
             return Ok(Some(Bound::new(py, JobEnd(self.0.clone()))?.into_any()));
+        }
+        Ok(None)
+    }
+
+    /// Returns an awaitable that is done when the generator of an abandoned job has been closed in its thread; `None` if it
+    /// is closed, or if there is no generator.
+    pub(crate) fn closed<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        if self.0.workers.is_current() && self.0.is_iterating(py) {
+            return Ok(Some(Bound::new(py, AbandonedEnd(self.0.clone()))?.into_any()));
         }
         Ok(None)
     }
@@ -265,6 +275,24 @@ impl JobCore {
         }
     }
 
+    /// A waiter until the worker has closed the generator of an abandoned job; `None` if it has.
+    pub(super) fn poll_closed(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        if !self.workers.is_current() || !self.is_iterating(py) {
+            return Ok(None);
+        }
+        let waiter = self.pending_waiter(py)?;
+        // A worker that ran while the waiter was made had none to wake.
+        let (old, is_iterating) = self.state.with(py, |state| {
+            (state.waiter.replace(waiter.clone().unbind()), state.is_iterating)
+        });
+        drop(old);
+        if !is_iterating {
+            return Ok(None);
+        }
+        waiter.get().mark_awaited();
+        Ok(Some(waiter.into_any().unbind()))
+    }
+
     /// The waiter that is handed out already, or a new one.
     fn pending_waiter<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, Waiter>> {
         if let Some(waiter) = self.state.with(py, |state| state.waiter.as_ref().map(|waiter| waiter.clone_ref(py)))
@@ -286,14 +314,19 @@ impl JobCore {
                 self.backpressure.release();
             }
             let results = (std::mem::take(&mut state.chunks), state.outcome.take(), state.waiter.take());
-            Some((state.reader, (state.call.take(), results), state.on_abandon.take()))
+            let on_abandon = if state.reader == ReaderState::Closing {
+                state.on_abandon.as_ref().map(|it| it.clone_ref(py)) // the reader may give up waiting for the end
+            } else {
+                state.on_abandon.take()
+            };
+            Some((state.reader, (state.call.take(), results), on_abandon))
         });
         let Some((reader, leftovers, on_abandon)) = leftovers else { return ReaderState::Gone };
         // This may run in a destructor, while an exception of other code is set.
         let pending = Pending::set_aside(py);
         drop(leftovers);
         if let Some(on_abandon) = on_abandon
-            && let Err(error) = on_abandon.call0(py)
+            && let Err(error) = on_abandon.call1(py, (reader == ReaderState::Closing,))
         {
             error.write_unraisable(py, Some(on_abandon.bind(py)));
         }
@@ -313,6 +346,10 @@ impl JobCore {
             return Ok(());
         }
         self.state.visit(visit, |state| state.visit(&mut |object| visit.call(object))).unwrap_or(Ok(()))
+    }
+
+    fn is_iterating(&self, py: Python<'_>) -> bool {
+        self.state.with(py, |state| state.is_iterating)
     }
 
     fn is_closing(&self, py: Python<'_>) -> bool {
