@@ -15,7 +15,7 @@ from typing import Any, Literal, Optional
 import pytest
 
 from support import context_tools
-from toolcrib import Question, Toolkit, ToolContext, ToolResponse
+from toolcrib import Question, ToolContext, Toolkit, ToolResponse
 from toolcrib.errors import NoAskerError, WrongAnswerError
 
 
@@ -320,7 +320,7 @@ class TestProgress:
         chunks = asyncio.run(chunks_of(toolkit.call_tool_function(block("load"))))
 
         assert [chunk.mode for chunk in chunks] == ["progress", "result"]
-        assert chunks[-1].code == "error"
+        assert chunks[-1].code == "failed"
 
     def test_a_report_after_the_end_is_dropped(self) -> None:
         toolkit = Toolkit()
@@ -516,7 +516,7 @@ class TestAsk:
 
         response = toolkit.run("book")
 
-        assert response.code == "error"
+        assert response.code == "failed"
         assert isinstance(response.exception, NoAskerError)
 
     @pytest.mark.parametrize("run_in", ["thread", "process"])
@@ -576,7 +576,7 @@ class TestProcess:
 
         response = toolkit.session(deps=threading.Lock()).run("facts")
 
-        assert response.code == "error"
+        assert response.code == "failed"
         assert "cannot pickle" in response.text
 
 

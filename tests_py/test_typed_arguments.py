@@ -1,4 +1,4 @@
-"""Typed arguments: a tool gets what its annotations name, and a value that cannot be built is answered with its path."""
+"""Typed arguments: a tool gets what its annotations name, and a wrong value is answered with its path."""
 
 # Annotations stay objects here; `test_annotations_may_be_strings` has the other form.
 
@@ -235,7 +235,11 @@ BUILT: list[tuple[Any, Any, Any]] = [
     (collections.OrderedDict[str, int], {"b": 1, "a": 2}, collections.OrderedDict([("b", 1), ("a", 2)])),
     (collections.Counter[str], {"a": 2}, collections.Counter({"a": 2})),
     (Item, {"name": "a", "price": 3}, Item("a", 3.0)),
-    (Item, {"name": "a", "price": 3, "tags": ["x"], "parent": {"name": "b", "price": 1}}, Item("a", 3, {"x"}, Item("b", 1))),
+    (
+        Item,
+        {"name": "a", "price": 3, "tags": ["x"], "parent": {"name": "b", "price": 1}},
+        Item("a", 3, {"x"}, Item("b", 1)),
+    ),
     (Box[date], {"content": "2026-01-31", "size": 2}, Box(content=date(2026, 1, 31), size=2)),
     (list[Item], [{"name": "a", "price": 3}], [Item("a", 3.0)]),
     (Point, [1], Point(1.0, 2.0)),
@@ -264,7 +268,11 @@ def test_a_tool_gets_what_its_annotation_names(annotation: Any, sent: Any, expec
     assert type(got) is type(expected)
 
 
-@pytest.mark.parametrize(("annotation", "sent", "expected"), BUILT, ids=lambda value: str(value)[:40])
+@pytest.mark.parametrize(
+    ("annotation", "sent", "expected"),
+    [case for case in BUILT if case[2] != 2],  # a validator that adds 1 does so to any integer
+    ids=lambda value: str(value)[:40],
+)
 def test_own_code_may_pass_the_object_itself(annotation: Any, sent: Any, expected: Any) -> None:
     got = received(one(annotation), x=expected)
 
@@ -381,7 +389,11 @@ def test_the_other_modes_pass_json_values(mode: Literal["check", "pass"]) -> Non
         (dict[int, str], {"one": "a"}, "x.one: expected an integer as key"),
         (Item, {"name": "a", "price": -1}, "x: expected a valid Item (price must not be negative)"),
         (Item, {"name": "a", "price": 1, "colour": "red"}, "x.colour: unknown field"),
-        (list[Item], [{"name": "a", "price": 1, "parent": {"name": "b", "price": -1}}], "x[0].parent: expected a valid Item"),
+        (
+            list[Item],
+            [{"name": "a", "price": 1, "parent": {"name": "b", "price": -1}}],
+            "x[0].parent: expected a valid Item",
+        ),
         (Order, {"id": 0, "when": "2026-01-31"}, "x.id: expected "),
         (Order, {"id": 1, "when": "2001-01-31"}, "x.when: expected a valid value (too long ago)"),
         (list[Order], [{"id": 1, "when": "2001-01-31"}], "x[0].when: expected a valid value (too long ago)"),
@@ -402,9 +414,7 @@ def test_every_problem_is_listed() -> None:
 
     problems = refused(tool, days=["x", "2026-01-31", "y"], order={"id": 1, "when": "2001-01-31"})
 
-    assert [problem.split(":")[0] for problem in problems][:2] == ["days[0]", "days[1]"] or [
-        problem.split(":")[0] for problem in problems
-    ][:2] == ["days[0]", "days[2]"]
+    assert [problem.split(":")[0] for problem in problems] == ["days[0]", "days[2]", "order.when"]
 
 
 def test_a_secret_stays_out_of_the_problem() -> None:
@@ -535,7 +545,7 @@ def test_a_rule_sees_a_default_inside_of_a_record() -> None:
     def send(mail: Aliased) -> str:
         return "sent"
 
-    assert toolkit.run("send", mail={"to": "ann"}).code == "permission_denied"
+    assert toolkit.run("send", mail={"to": "ann"}).code == "denied"
     assert toolkit.run("send", mail={"to": "ann", "copies": 2}).ok
 
 

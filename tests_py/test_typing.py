@@ -17,7 +17,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from toolcrib import TextBlock, Toolkit, ToolResponse
+from dataclasses import dataclass
+
+from toolcrib import TextBlock, Toolkit, ToolContext, ToolResponse
 
 if TYPE_CHECKING:
     from typing_extensions import reveal_type
@@ -35,6 +37,21 @@ async def greet(name: str) -> str:
     return name
 
 
+@dataclass
+class Deps:
+    user: str
+
+
+@toolkit.tool
+async def order(context: ToolContext[Deps], part: str) -> str:
+    reveal_type(context.deps)  # Deps
+    reveal_type(context.caller)  # str | None
+    reveal_type(context.call_id)  # str
+    context.progress(1, 2, "half")
+    return context.deps.user
+
+
+reveal_type(toolkit.session(deps=Deps("Ann")).deps)  # Deps
 reveal_type(add)  # def (a: int, b: int) -> int
 reveal_type(greet)  # def (name: str) -> Coroutine[Any, Any, str]
 reveal_type(toolkit.tools)  # Mapping[str, RegisteredToolFunction]
@@ -63,7 +80,7 @@ async def main() -> None:
 """
 
 MISTAKES = """
-from toolcrib import Toolkit, ToolGroup, ToolResponse
+from toolcrib import Toolkit, ToolContext, ToolGroup, ToolResponse
 
 toolkit = Toolkit(arguments="corce")  # arg-type
 toolkit.register_tool_function(3)  # arg-type
@@ -76,6 +93,10 @@ toolkit.tools["add"] = toolkit.tools["add"]  # index
 toolkit.tools["add"].name = "plus"  # misc
 ToolGroup("web", "The web.")  # call-arg, arg-type
 ToolResponse(content=[{"type": "txt"}])  # list-item
+
+
+async def order(context: ToolContext[int]) -> str:
+    return context.deps.user  # attr-defined
 """
 
 

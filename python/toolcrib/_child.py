@@ -13,8 +13,8 @@ discards the child: the answer belongs to another call, or was written by other 
     ("next",), after ("stream",)                               ("chunk", item), ("end",), ("raise", ...)
     ("close",), after ("stream",)                              ("end",), ("raise", ...)
 
-Before it answers, the worker may make inquiries for the tool's context: ("inquiry", kind, content). Each is answered by a
-request ("reply", True, value) or ("reply", False, exception), which the final answer, or the next inquiry, then answers.
+Before it answers, the worker may make inquiries for the tool's context: ("inquiry", kind, content). Each is answered by
+a request ("reply", True, value) or ("reply", False, exception), which the next inquiry or the final answer follows.
 
 `("raise", pickled exception or None, name of its type, text, traceback)` carries any exception of a tool. The
 surroundings are `None` if they have not changed since the call before; the worker restores them before every call.

@@ -64,8 +64,8 @@ class Answer(Generic[T]):
 class ToolContext(Generic[Deps]):
     """The context of one call, for a tool that has a parameter of this type.
 
-    The parameter is hidden from the model and filled at each call. `ToolContext[Deps]` names the type of the dependencies,
-    which come from `Toolkit.session(deps=...)`.
+    The parameter is hidden from the model and filled at each call. `ToolContext[Deps]` names the type of the
+    dependencies, which come from `Toolkit.session(deps=...)`.
 
     Attributes:
         tool_name: The name of the tool.
@@ -184,9 +184,7 @@ class ToolContext(Generic[Deps]):
         if self._asker is None:
             raise errors.NoAskerError(f"tool `{self.tool_name}` asks a question: pass `asker=` to the toolkit")
         shape = _AnswerShape(schema)
-        question = Question(
-            text, shape.schema, self.tool_name, self.call_id, self.caller, self.session_id, self.deps
-        )
+        question = Question(text, shape.schema, self.tool_name, self.call_id, self.caller, self.session_id, self.deps)
         return await shape.read(await _called(self._asker, question))
 
     def _run(self, answer: Coroutine[Any, Any, T]) -> T:
@@ -305,7 +303,7 @@ class _AnswerShape:
 
 async def _called(asker: Callable[[Question], Any], question: Question) -> Any:
     """Call an asker: a synchronous one may block, so that it gets a thread."""
-    if inspect.iscoroutinefunction(asker) or inspect.iscoroutinefunction(getattr(asker, "__call__", None)):
+    if inspect.iscoroutinefunction(asker) or inspect.iscoroutinefunction(type(asker).__call__):
         answer: Any = asker(question)
     else:
         answer = await asyncio.to_thread(asker, question)

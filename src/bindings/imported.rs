@@ -34,7 +34,8 @@ impl Imported {
     /// The object, if its module has been imported.
     pub(crate) fn if_imported<'py>(&self, py: Python<'py>) -> Option<&Bound<'py, PyAny>> {
         if self.object.get(py).is_none() {
-            MODULES.get(py).ok()?.get_item(self.module).ok()?;
+            // Of the dict itself, which raises no exception for a module that is not there.
+            MODULES.get(py).ok()?.cast::<PyDict>().ok()?.get_item(self.module).ok()??;
         }
         self.get(py).ok()
     }

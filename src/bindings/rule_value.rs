@@ -70,9 +70,9 @@ fn converted(value: &Bound<'_, PyAny>, depth: usize, left: &mut usize) -> Option
         return Some(Value::Array(value.try_iter().ok()?.flatten().map(|item| part(&item)).collect()));
     }
     if let Some(fields) = field_names(value) {
-        let entry = |name: String| {
+        let entry = |(shown, name): (String, String)| {
             let value = value.getattr(name.as_str()).ok()?;
-            Some((name, part(&value)))
+            Some((shown, part(&value)))
         };
         return Some(Value::Object(fields.into_iter().filter_map(entry).collect()));
     }
@@ -112,17 +112,27 @@ fn is_enumeration(value: &Bound<'_, PyAny>) -> bool {
     has(intern!(py, "__members__")) && has(intern!(py, "_member_map_"))
 }
 
-/// The names of the fields of a dataclass, a pydantic model or an attrs class.
-fn field_names(value: &Bound<'_, PyAny>) -> Option<Vec<String>> {
+/// The fields of a dataclass, a pydantic model, an attrs class or a msgspec struct: their names in JSON, and those of the attributes.
+fn field_names(value: &Bound<'_, PyAny>) -> Option<Vec<(String, String)>> {
     let (py, class) = (value.py(), value.get_type());
     for fields in [intern!(py, "__dataclass_fields__"), intern!(py, "__pydantic_fields__")] {
         if let Ok(Some(fields)) = class.getattr_opt(fields)
             && let Ok(fields) = fields.cast_into::<PyDict>()
         {
-            return Some(fields.keys().iter().filter_map(|name| name.extract().ok()).collect());
+            let name = |name: Bound<'_, PyAny>| Some((name.extract().ok()?, name.extract().ok()?));
+            return Some(fields.keys().iter().filter_map(name).collect());
         }
     }
+    if let (Ok(Some(shown)), Ok(Some(names))) = (
+        class.getattr_opt(intern!(py, "__struct_encode_fields__")),
+        class.getattr_opt(intern!(py, "__struct_fields__")),
+    ) {
+        return Some(shown.extract::<Vec<String>>().ok()?.into_iter().zip(names.extract::<Vec<String>>().ok()?).collect());
+    }
     let attributes = class.getattr_opt(intern!(py, "__attrs_attrs__")).ok()??;
-    let name = |attribute: PyResult<Bound<'_, PyAny>>| attribute.ok()?.getattr("name").ok()?.extract().ok();
+    let name = |attribute: PyResult<Bound<'_, PyAny>>| {
+        let attribute = attribute.ok()?;
+        Some((attribute.getattr("alias").ok()?.extract().ok()?, attribute.getattr("name").ok()?.extract().ok()?))
+    };
     Some(attributes.try_iter().ok()?.filter_map(name).collect())
 }

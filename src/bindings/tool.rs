@@ -47,6 +47,8 @@ pub(crate) struct PyTool {
     /// The function that is called: the registered one without partials, wrapped if it is a finish function.
     pub(crate) function: Py<PyAny>,
     pub(crate) kind: CallKind,
+    /// True for a tool that is written in Rust.
+    pub(crate) is_native: bool,
     pub(crate) run_in: RunIn,
     pub(crate) timeout: Option<f64>,
     /// True if a call returns at once and continues in the background.
@@ -140,6 +142,7 @@ impl PyTool {
             postprocess: self.postprocess.as_ref().map(|function| function.clone_ref(py)),
             function,
             kind: self.kind,
+            is_native: self.is_native,
             run_in: self.run_in,
             timeout: self.timeout,
             errors: self.errors,

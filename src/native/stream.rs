@@ -252,6 +252,7 @@ impl Responding {
             tool: tool.name().into(),
             call_id: call.request.id.as_deref().map(Arc::from),
             caller: call.info.caller.clone(),
+            session: call.info.session_id().cloned(),
             deadline: deadline.map(|(at, _)| at.into_std()),
             // The tool ends with the call, but the call does not end with the tool.
             cancellation: call.cancellation.child_token(),

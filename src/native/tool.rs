@@ -251,6 +251,8 @@ pub struct ToolContext {
     pub call_id: Option<Arc<str>>,
     /// The caller, if one is named.
     pub caller: Option<Arc<str>>,
+    /// The id of the session that the call is part of.
+    pub session: Option<Arc<str>>,
     /// The moment at which the call times out.
     pub deadline: Option<Instant>,
     /// Cancelled with the call: the consumer is gone or has cancelled it, or the deadline has passed.

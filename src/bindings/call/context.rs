@@ -8,6 +8,7 @@ use std::cell::Cell;
 use std::collections::VecDeque;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
@@ -18,6 +19,7 @@ use super::run::Given;
 use super::state::{Cold, Phase, State, Step};
 use super::task;
 use crate::bindings::imported::TOOL_CONTEXT;
+use crate::native::ToolContext;
 use crate::sync::lock;
 
 /// The most reports that wait for the reader; the oldest are dropped.
@@ -197,6 +199,20 @@ impl State {
         cold.context.set(context.clone());
         cold.port.set(port.into_any());
         Ok(context)
+    }
+
+    /// The same for a tool that is written in Rust.
+    #[cold]
+    pub(super) fn native_context(&self, py: Python<'_>) -> ToolContext {
+        let (info, tool) = (self.info(py), self.tool(py));
+        let timeout = tool.get().timeout.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+        ToolContext {
+            call_id: Some(info.id.as_str().into()),
+            caller: info.caller.clone(),
+            session: info.session_id().cloned(),
+            deadline: timeout.and_then(|timeout| Instant::now().checked_add(timeout)),
+            ..ToolContext::of(tool.get().name.clone())
+        }
     }
 
     /// Delivers a report before the step of the tool that came after it.

@@ -12,7 +12,7 @@ use super::python::drive::{self, Sent, await_iter, send};
 use super::python::{attached, object};
 use super::state::{Early, Phase, State, Step};
 use crate::bindings::background;
-use crate::bindings::native::PyNativeResponses;
+use crate::bindings::native::{self, PyNativeResponses};
 use crate::bindings::registration::CallKind;
 use crate::bindings::tool::PyTool;
 use crate::bindings::worker::{self, Job};
@@ -71,6 +71,9 @@ impl State {
     /// The function was called: runs what it returned.
     #[inline(always)]
     fn begin<'py>(&self, py: Python<'py>, kind: CallKind, result: Bound<'py, PyAny>) -> Given<'py> {
+        if self.tool(py).get().is_native {
+            attached(py, |py| native::identify(&result, self.native_context(py)));
+        }
         let (phase, inner) = match kind {
             CallKind::Function => return Given::Result(result),
             CallKind::Coroutine => match await_iter(result) {

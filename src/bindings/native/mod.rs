@@ -10,7 +10,7 @@ mod tool;
 
 use pyo3::prelude::*;
 
-pub(crate) use run::PyNativeResponses;
+pub(crate) use run::{PyNativeResponses, identify};
 pub(crate) use tool::PyNativeTool;
 
 /// Adds the classes, and the functions that stop the runtime before the interpreter ends and reset it in a forked child.

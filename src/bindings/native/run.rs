@@ -127,6 +127,24 @@ impl NativeCall {
             *state = NativeCallState::Over;
         }
     }
+
+    /// Tells a call that has not started the facts of the toolkit's call that it is part of.
+    fn identify(&self, context: ToolContext) {
+        if let Ok(mut state) = self.0.try_lock()
+            && let NativeCallState::Fresh(call) = &mut *state
+        {
+            call.1 = context;
+        }
+    }
+}
+
+/// Tells the result of calling a native tool the facts of the call.
+pub(crate) fn identify(result: &Bound<'_, PyAny>, context: ToolContext) {
+    if let Ok(step) = result.cast_exact::<PyNativeStep>() {
+        step.get().call.identify(context);
+    } else if let Ok(responses) = result.cast_exact::<PyNativeResponses>() {
+        responses.get().0.identify(context);
+    }
 }
 
 /// The responses of a native tool that streams.

@@ -151,6 +151,7 @@ impl<'py> ToolDraft<'py> {
                 secrets: shared_list(&traits.secrets),
             },
         )?;
+        let is_native = callable.function.is_instance_of::<PyNativeTool>();
         // The built-in meta tool is quick and needs no thread; one that a subclass overrides may block.
         let is_quick = is_meta && options.timeout.is_none() && callable.function.is_instance_of::<PyCFunction>();
         // A meta tool changes its toolkit, which is in this process.
@@ -176,6 +177,7 @@ impl<'py> ToolDraft<'py> {
             presets: (!presets.is_empty()).then(|| presets.unbind()),
             postprocess: options.postprocess,
             kind: callable.kind,
+            is_native,
             run_in,
             timeout: options.timeout,
             async_execution: options.async_execution,

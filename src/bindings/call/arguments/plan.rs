@@ -316,7 +316,7 @@ impl Plan {
         notes: &impl ArgumentNotes,
         values: &mut CallArguments<'py>,
     ) -> PyResult<bool> {
-        if self.spread.is_some() {
+        if self.spread.is_some() || (check && self.converters.is_some() && notes.is_built(input)) {
             return Ok(false);
         }
         let py = input.py();
@@ -534,13 +534,12 @@ impl Plan {
             if !has_objects(&value, 0) {
                 continue;
             }
-            if let Some(json) = value_to_json(&value) {
-                if shown.is(input) {
-                    shown = input.copy()?;
-                }
-                shown.set_item(&parameter.name, json::to_python(py, &json.into())?)?;
-                objects.set_item(&parameter.name, value)?;
+            let json = value_to_json(&value).map_or_else(|| rule_value(&value, None), Value::from);
+            if shown.is(input) {
+                shown = input.copy()?;
             }
+            shown.set_item(&parameter.name, json::to_python(py, &json)?)?;
+            objects.set_item(&parameter.name, value)?;
         }
         Ok((shown, objects))
     }
@@ -630,7 +629,8 @@ impl Plan {
         for parameter in &converters.parameters {
             let name = parameter.name.bind(py).to_str()?;
             if let (Some(sent), Some(object)) = (sent.get_mut(name), built.get_item(&parameter.name)?) {
-                complete_from(sent, rule_value(&object, None));
+                let whole = value_to_json(&object).map_or_else(|| rule_value(&object, None), Value::from);
+                complete_from(sent, whole);
             }
         }
         Ok(())
@@ -717,7 +717,9 @@ fn has_objects(value: &Bound<'_, PyAny>, depth: usize) -> bool {
     match value.kind() {
         ValueKind::Other => true,
         ValueKind::Array if depth < MAX_DEPTH => !value.every_item(|item| !has_objects(item, depth + 1)),
-        ValueKind::Object if depth < MAX_DEPTH => !value.every_entry(|_, entry| !has_objects(entry, depth + 1)),
+        ValueKind::Object if depth < MAX_DEPTH => {
+            !value.every_entry(|key, entry| key.is_some() && !has_objects(entry, depth + 1))
+        }
         _ => false,
     }
 }
