@@ -20,8 +20,8 @@ use super::run::Run;
 use super::{NativeTool, ToolContext, Toolkit};
 use crate::Result;
 use crate::call::{
-    ApprovalRequest, CallInfo, CheckedArguments, Code, EventKind, Next, Path, PermissionStage, Prepared,
-    Repair, Reply, Resumption, ToolCall, ToolResponse, Waiting, WholeResult,
+    ApprovalRequest, CallInfo, CheckedArguments, Code, EventKind, Next, Path, PermissionStage, Prepared, Repair, Reply,
+    Resumption, ToolCall, ToolResponse, Waiting, WholeResult,
 };
 use crate::policy::{Answer, Choice};
 use crate::registry::{Registry, Tool};
