@@ -32,6 +32,7 @@ fn backup() -> NativeTool {
             }
         })
     })
+    .with_chunks(ChunkRule::Replace) // each report is the result so far
     .with_kind(ToolKind::Edit)
     .with_permission(Permission::Confirm)
     .with_timeout(Duration::from_secs(60))
@@ -66,8 +67,9 @@ pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
         println!("response: {}", response.text());
         texts.push(response.text());
     }
-    assert_eq!(texts.len(), 3);
-    assert_eq!(texts[2], "3 of 3 files of notes are safe");
+    // The last response is the whole result.
+    assert_eq!(texts.len(), 4);
+    assert_eq!(texts[3], "3 of 3 files of notes are safe");
 
     // The approver denies this call, and the tool does not run.
     let mut refused = asked.clone();

@@ -64,7 +64,7 @@ async def drill(holes: int, depth_mm: float = 10.0) -> AsyncIterator[str]:
     """
     try:
         for hole in range(1, holes + 1):
-            yield f"hole {hole} of {holes}, {depth_mm:g} mm deep"
+            yield f"hole {hole} of {holes}, {depth_mm:g} mm deep\n"
             await asyncio.sleep(PAUSE)
     finally:
         print("    (the drill stops turning)", flush=True)
@@ -99,7 +99,7 @@ def equip(toolkit: Toolkit) -> None:
     """Register the tools: some are always active, the machines are in a group that is off."""
     toolkit.register_tool_function(convert)
     toolkit.register_tool_function(price)
-    toolkit.register_tool_function(stock)
+    toolkit.register_tool_function(stock, chunks="replace")  # each report is the result so far
     toolkit.register_tool_function(order)
     toolkit.register_tool_function(glue, async_execution=True)
     toolkit.register_task_tools()
@@ -290,8 +290,9 @@ class Screen:
 
     def response(self, response: ToolResponse) -> None:
         """Print a response; errors are red."""
-        lines = response.text.splitlines()
-        # An interrupted response repeats the last chunk and adds a note: print only the note.
+        # The last response of a stream is the whole result, which is on the screen already, or ends with a note.
+        is_whole = response.stream and response.is_last and response.ok
+        lines = [] if is_whole else response.text.splitlines()
         for line in lines[-1:] if response.is_interrupted else lines:
             self.line(f"    {line}", colour="0" if response.ok else "31")
 

@@ -34,7 +34,7 @@ async def coroutine(number: int) -> str:
 
 def generator(number: int) -> Iterator[str]:
     yield "first"
-    yield f"first {number}"
+    yield f" {number}"
 
 
 async def async_generator(number: int) -> AsyncIterator[ToolResponse]:
@@ -216,7 +216,7 @@ async def test_postprocess_sees_every_chunk_of_a_background_call() -> None:
 
     await kit.wait_task(await start(kit, "async_generator", number=2))
 
-    assert seen == [("async_generator", "first"), ("async_generator", "first 2")]
+    assert seen == [("async_generator", text) for text in ("first", "first 2", "first 2")]
 
 
 async def test_the_task_has_the_callers_context() -> None:

@@ -34,10 +34,15 @@ async def test_a_call_emits_events_from_its_start_to_its_end() -> None:
 
     await read(kit.call_tool_function(block("numbers")))
 
-    assert event_types(events) == ["call_start", "chunk", "chunk", "chunk", "call_end"]
+    assert event_types(events) == ["call_start", *["chunk"] * 4, "call_end"]
     assert {(event.call_id, event.tool, event.caller) for event in events} == {("call-1", "numbers", None)}
-    assert [event.data["response"].text for event in events[1:4]] == ["0", "1", "2"]
-    assert (events[-1].data["outcome"], events[-1].data["code"], events[-1].data["chunks"]) == ("completed", None, 3)
+    assert [(event.data["response"].text, event.data["response"].mode) for event in events[1:5]] == [
+        ("0", "addition"),
+        ("1", "addition"),
+        ("2", "addition"),
+        ("012", "result"),
+    ]
+    assert (events[-1].data["outcome"], events[-1].data["code"], events[-1].data["chunks"]) == ("completed", None, 4)
     assert all(earlier.time <= later.time for earlier, later in itertools.pairwise(events))
 
 
@@ -226,7 +231,7 @@ async def test_the_oldest_events_make_room_and_are_counted() -> None:
 
     await read(kit.call_tool_function(block("numbers")))
 
-    assert events.dropped == 3
+    assert events.dropped == 4
     assert event_types(await taken(events, 2)) == ["chunk", "call_end"]
 
 

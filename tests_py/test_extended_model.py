@@ -322,7 +322,7 @@ async def test_a_call_that_is_running_goes_on_with_the_tool_it_began_with() -> N
     toolkit.set_extended_model("count", Verdict)
 
     texts += [response.text async for response in stream]
-    assert texts == ["0", "1", "2"]
+    assert texts == ["0", "1", "2", "012"]
 
 
 def test_models_set_from_many_threads_leave_a_whole_tool() -> None:

@@ -96,15 +96,18 @@ async def async_generator() -> AsyncIterator[str]:
         yield word
 
 
-@pytest.mark.parametrize("tool", [coroutine, function, generator, async_generator])
-async def test_call_gives_the_last_response(tool: Callable[..., Any]) -> None:
+@pytest.mark.parametrize(
+    ("tool", "text"),
+    [(coroutine, "last"), (function, "last"), (generator, "firstlast"), (async_generator, "firstlast")],
+)
+async def test_call_gives_the_whole_result(tool: Callable[..., Any], text: str) -> None:
     toolkit = Toolkit()
     toolkit.register_tool_function(tool)
 
     response = await toolkit.call(tool.__name__)
 
     assert type(response) is ToolResponse
-    assert response.text == "last"
+    assert response.text == text
 
 
 async def test_call_runs_nothing_before_it_is_awaited() -> None:
@@ -238,7 +241,7 @@ def test_help_shows_the_parameters() -> None:
     shown = str(inspect.signature(Toolkit.register_tool_function))
 
     assert shown.startswith("(self, /, tool_func, group_name='basic', preset_kwargs=None, func_name=None,")
-    assert shown.endswith("groups=(), tags=(), kind=None, permission='auto', secrets=(), aliases=None)")
+    assert shown.endswith("groups=(), tags=(), kind=None, permission='auto', secrets=(), aliases=None, chunks=None)")
     assert str(inspect.signature(Toolkit)) == (
         "(agent_skill_instruction=None, agent_skill_template=None, "
         "*, arguments='coerce', errors='respond', run_in='thread', repair='on', policy=None, approver=None, "

@@ -87,7 +87,7 @@ async def test_a_call_that_runs_is_not_stopped_by_what_changes(
     go_on.set()
 
     assert first.text == "one"
-    assert await answers(stream) == [(None, "two")]
+    assert await answers(stream) == [(None, "two"), (None, "onetwo")]
     assert (await toolkit.call("look")).code == code
 
 

@@ -42,7 +42,7 @@ CASES = {
             kit.register_tool_function(own)
             stream = kit.call_tool_function(call("own", {}))
             return [r.text async for r in stream]
-        assert run(main()) == ["one", "two"]
+        assert run(main()) == ["one", "two", "onetwo"]
         assert len(errors) == 7, errors
     """,
     "a function that comes back to its own stream": """
@@ -109,7 +109,7 @@ CASES = {
             box[0].register_tool_function(own)
             streams = [box[0].call_tool_function(call("own", {}))]
             return [r.text async for r in streams[0]]
-        assert run(main()) == ["one", "two"]
+        assert run(main()) == ["one", "two", "onetwo"]
     """,
     "a collection at every allocation": """
         gc.set_threshold(1)

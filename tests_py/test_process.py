@@ -39,7 +39,8 @@ def test_a_coroutine_function_runs_there() -> None:
 @pytest.mark.parametrize("tool", [process_tools.count, process_tools.count_later])
 def test_a_generator_sends_its_chunks(tool: Callable[..., Any]) -> None:
     assert asyncio.run(texts(process_toolkit(tool).call_tool_function(block(tool.__name__, limit=100)))) == [
-        str(number) for number in range(100)
+        *(str(number) for number in range(100)),
+        "".join(str(number) for number in range(100)),
     ]
 
 
@@ -109,6 +110,58 @@ def test_calls_at_the_same_time_get_their_own_answers() -> None:
         return [response.text for response in responses]
 
     assert asyncio.run(main()) == [f"{number}b" for number in range(12)]
+
+
+# Closing
+
+
+@pytest.mark.parametrize("tool", [process_tools.write_at_the_end, process_tools.write_at_the_end_later])
+def test_the_finally_block_has_run_in_the_process_when_aclose_returns(tool: Callable[..., Any], tmp_path: Path) -> None:
+    async def main() -> None:
+        toolkit = process_toolkit(tool, process_tools.whereabouts)
+        before = (await toolkit.call("whereabouts")).text
+        for number in range(3):
+            file = tmp_path / str(number)
+            stream = toolkit.call_tool_function(block(tool.__name__, file=str(file)))
+            await anext(stream)
+
+            await stream.aclose()
+
+            assert file.read_text() == "closed"
+        assert (await toolkit.call("whereabouts")).text == before  # the process is used again
+
+    asyncio.run(main())
+
+
+def test_the_error_of_a_finally_block_in_the_process_is_raised_by_aclose() -> None:
+    async def main() -> None:
+        stream = process_toolkit(process_tools.fail_at_the_end).call_tool_function(
+            block("fail_at_the_end", file="no such file")
+        )
+        await anext(stream)
+
+        with pytest.raises(LookupError, match="no such file"):
+            await stream.aclose()
+
+    asyncio.run(main())
+
+
+def test_a_process_that_does_not_close_in_time_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "pids"
+    monkeypatch.setattr("toolcrib._process.CLOSING", 0.05)
+
+    async def main() -> None:
+        stream = process_toolkit(process_tools.stay_in_generator).call_tool_function(
+            block("stay_in_generator", file=str(file))
+        )
+        await anext(stream)
+        left = await pids(file)
+
+        await asyncio.wait_for(stream.aclose(), UNBOUNDED_HANG)
+
+        await until(lambda: not any(map(is_running, left)))
+
+    asyncio.run(main())
 
 
 # Killing

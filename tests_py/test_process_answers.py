@@ -67,7 +67,7 @@ def test_an_exit_raises_an_ordinary_error_where_errors_are_raised() -> None:
         (process_tools.fork_and_return, ["parent"]),
         (process_tools.fork_and_raise, ["parent"]),
         (process_tools.fork_in_coroutine, ["parent"]),
-        (process_tools.fork_in_generator, ["parent", "parent again"]),
+        (process_tools.fork_in_generator, ["parent", "parent again", "parentparent again"]),
     ],
     ids=lambda value: getattr(value, "__name__", None),
 )
@@ -81,7 +81,7 @@ def test_a_process_that_a_tool_forks_never_answers(tool: Callable[..., Any], ans
             got.append(await texts(toolkit.call_tool_function(block("count", limit=3))))
         return got
 
-    assert asyncio.run(main()) == [answers, ["ab"], ["0", "1", "2"]] * ROUNDS
+    assert asyncio.run(main()) == [answers, ["ab"], ["0", "1", "2", "012"]] * ROUNDS
 
 
 def test_a_process_that_a_tool_forks_may_exit_with_a_code() -> None:
@@ -134,5 +134,6 @@ def test_an_answer_that_comes_late_never_reaches_another_call(delay: float) -> N
             got.add(" ".join(await texts(toolkit.call_tool_function(block("count", limit=20)))))
         return got
 
-    chunks = " ".join(map(str, range(20)))
+    numbers = [str(number) for number in range(20)]
+    chunks = " ".join([*numbers, "".join(numbers)])
     assert all(text in ("ab", "failed", chunks) or "another call" in text for text in asyncio.run(main()))

@@ -238,8 +238,8 @@ def test_postprocess_is_called_with_the_request_and_each_response() -> None:
 
     toolkit.register_tool_function(count, postprocess_func=shout)
 
-    assert toolkit.run("count").text == "TWO"
-    assert seen == [("count", "one"), ("count", "two")]
+    assert toolkit.run("count").text == "ONETWO"
+    assert seen == [("count", "one"), ("count", "two"), ("count", "onetwo")]
 
 
 def test_preset_names_are_text() -> None:

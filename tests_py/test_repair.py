@@ -236,15 +236,15 @@ async def test_the_first_response_of_a_stream_reports_repairs_and_the_tools_own_
         for _ in range(n):
             yield given
 
-    first, second = await read(toolkit(twice).call_tool_function(call({"n": "2"}, "twice")))
+    first, second, whole = await read(toolkit(twice).call_tool_function(call({"n": "2"}, "twice")))
 
     assert first.metadata == {
         "mine": 1,
         "repairs": [{"what": "coerced", "at": "n", "text": '"2" (a string) was read as 2 (an integer)'}],
     }
-    assert second is given
-    assert given.metadata == {"mine": 1}
-    assert (first.id, first.content) == (given.id, given.content)
+    assert second.metadata == whole.metadata == given.metadata == {"mine": 1}
+    assert (first.id, first.content) == (second.id, second.content) == (given.id, given.content)
+    assert (given.stream, given.is_last) == (False, True)
 
 
 async def test_a_call_that_returns_its_last_response_reports_repairs_there() -> None:
@@ -254,7 +254,7 @@ async def test_a_call_that_returns_its_last_response_reports_repairs_there() -> 
 
     response = await toolkit(count).call("count", n="2")
 
-    assert response.text == "1"
+    assert response.text == "01"
     assert repairs(response) == ["coerced"]
 
 

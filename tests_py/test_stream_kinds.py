@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from support.loops import LoopFactory
-from support.streams import block, texts, toolkit
+from support.streams import block, read, texts, toolkit
 
 
 def function(a: int, b: int = 2) -> int:
@@ -137,7 +137,7 @@ class Pair:
 
 
 ONE = ["3"]
-TWO = ["1", "3"]
+TWO = ["1", "3", "[1, 3]"]
 KINDS: dict[str, tuple[Callable[..., Any], list[str]]] = {
     "function": (function, ONE),
     "coroutine": (coroutine, ONE),
@@ -222,7 +222,7 @@ async def test_synchronous_code_runs_where_run_in_says(run_in: str) -> None:
         *await texts(kit.call_tool_function(block("whereabouts_of_chunks"))),
     ]
 
-    assert got == (["true", "true"] if run_in == "inline" else ["false", "false"])
+    assert got == (["true", "true", "[true]"] if run_in == "inline" else ["false", "false", "[false]"])
 
 
 async def test_a_tool_in_a_thread_leaves_the_loop_free() -> None:
@@ -252,4 +252,6 @@ async def test_a_tool_may_return_the_stream_of_another_call(is_awaited: bool) ->
         stream: Any = inner.call_tool_function(block("numbers"))
         return await stream if is_awaited else stream
 
-    assert await texts(toolkit(outer).call_tool_function(block("outer"))) == ["0", "1"]
+    responses = await read(toolkit(outer).call_tool_function(block("outer")))
+
+    assert [(response.text, response.is_last) for response in responses] == [("0", False), ("1", False), ("01", True)]

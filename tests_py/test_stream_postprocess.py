@@ -68,11 +68,11 @@ async def test_it_sees_every_chunk(shouter: str, run_in: str, loop_factory: Loop
 
     assert got == {
         "hello": ["HELLO"],
-        "two": ["ONE", "TWO"],
-        "two_async": ["ONE", "TWO"],
+        "two": ["ONE", "TWO", "ONETWO"],
+        "two_async": ["ONE", "TWO", "ONETWO"],
         "fail": ["ERROR: NO"],
     }
-    assert last.text == "TWO"
+    assert last.text == "ONETWO"
 
 
 async def test_it_is_given_the_call_and_the_response() -> None:
@@ -105,7 +105,7 @@ async def test_a_false_answer_keeps_the_response(answer: Any) -> None:
     kit = toolkit(hello, two, postprocess_func=lambda *_: answer)
 
     assert await texts(kit.call_tool_function(block("hello"))) == ["hello"]
-    assert await texts(kit.call_tool_function(block("two"))) == ["one", "two"]
+    assert await texts(kit.call_tool_function(block("two"))) == ["one", "two", "onetwo"]
 
 
 @pytest.mark.parametrize(("answer", "expected"), [("words", "words"), ({"k": 1}, '{"k": 1}'), (7, "7")])

@@ -15,7 +15,7 @@ import pytest
 
 from support.loops import LoopFactory
 from support.streams import block, read, texts, toolkit
-from toolcrib import ToolResponse
+from toolcrib import Toolkit, ToolResponse
 
 
 @dataclasses.dataclass
@@ -93,6 +93,14 @@ def give(value: Any, kind: str) -> Callable[[], Any]:
     return tools[kind]
 
 
+async def given(kit: Toolkit, kind: str) -> ToolResponse:
+    """The one response of a tool, or the one chunk of a generator, which the whole result follows."""
+    responses = await read(kit.call_tool_function(block("tool")))
+    is_stream = kind.endswith("generator")
+    assert [response.is_last for response in responses] == ([False, True] if is_stream else [True])
+    return responses[0]
+
+
 EVERY_KIND = pytest.mark.parametrize("kind", ["function", "coroutine", "generator", "async_generator"])
 
 JSON_VALUES = {
@@ -125,12 +133,12 @@ async def test_a_value_becomes_json_text_and_is_kept(name: str, kind: str) -> No
     value, text = JSON_VALUES[name]
     kit = toolkit(give(value, kind), func_name="tool")
 
-    [response] = await read(kit.call_tool_function(block("tool")))
+    response = await given(kit, kind)
 
     assert response.content == [{"type": "text", "text": text}]
     assert response.metadata is not None
     assert response.metadata["value"] is value
-    assert (response.ok, response.is_last, response.code) == (True, True, None)
+    assert (response.ok, response.code) == (True, None)
 
 
 @EVERY_KIND
@@ -138,13 +146,13 @@ async def test_a_value_becomes_json_text_and_is_kept(name: str, kind: str) -> No
 async def test_text_stays_text(kind: str, run_in: str, loop_factory: LoopFactory) -> None:
     kit = toolkit(give('say "hi"', kind), func_name="tool", run_in=run_in)
 
-    [response] = await read(kit.call_tool_function(block("tool")))
+    response = await given(kit, kind)
 
     assert response.content == [{"type": "text", "text": 'say "hi"'}]
     assert response.metadata is None
 
 
-@EVERY_KIND
+@pytest.mark.parametrize("kind", ["function", "coroutine"])
 async def test_a_response_is_passed_on_as_it_is(kind: str) -> None:
     for original in (ToolResponse([]), Special([{"type": "text", "text": "x"}], stream=True, is_last=False)):
         kit = toolkit(give(original, kind), func_name="tool")
@@ -154,7 +162,19 @@ async def test_a_response_is_passed_on_as_it_is(kind: str) -> None:
         assert response is original
 
 
-@EVERY_KIND
+@pytest.mark.parametrize("kind", ["generator", "async_generator"])
+async def test_a_response_that_is_yielded_is_not_changed(kind: str) -> None:
+    for original in (ToolResponse([]), Special([{"type": "text", "text": "x"}], code="failed")):
+        kit = toolkit(give(original, kind), func_name="tool")
+
+        response = await given(kit, kind)
+
+        assert type(response) is type(original)
+        assert (response.content, response.id, response.code) == (original.content, original.id, original.code)
+        assert (original.stream, original.is_last) == (False, True)
+
+
+@pytest.mark.parametrize("kind", ["function", "coroutine"])
 async def test_the_response_of_another_library_is_converted(kind: str) -> None:
     foreign = ForeignResponse([{"type": "text", "text": "theirs"}], {"k": 1}, stream=True, is_last=False)
     kit = toolkit(give(foreign, kind), func_name="tool")
@@ -165,6 +185,18 @@ async def test_the_response_of_another_library_is_converted(kind: str) -> None:
     assert response == foreign
     assert response.code is None
     assert foreign.content == [{"type": "text", "text": "theirs"}]
+
+
+@pytest.mark.parametrize("kind", ["generator", "async_generator"])
+async def test_the_response_of_another_library_is_a_chunk(kind: str) -> None:
+    foreign = ForeignResponse([{"type": "text", "text": "theirs"}], {"k": 1})
+    kit = toolkit(give(foreign, kind), func_name="tool")
+
+    response = await given(kit, kind)
+
+    assert type(response) is ToolResponse
+    assert (response.content, response.metadata, response.mode) == (foreign.content, {"k": 1}, "result")
+    assert foreign.is_last
 
 
 AWKWARD = {
@@ -193,7 +225,7 @@ async def test_no_value_is_too_awkward_for_a_response(name: str, kind: str) -> N
     value = AWKWARD[name]
     kit = toolkit(give(value, kind), func_name="tool")
 
-    [response] = await read(kit.call_tool_function(block("tool")))
+    response = await given(kit, kind)
 
     assert type(response) is ToolResponse
     assert isinstance(response.text, str)
@@ -239,7 +271,15 @@ async def test_a_generator_may_yield_values_of_many_kinds() -> None:
     responses = await read(toolkit(generator).call_tool_function(block("generator")))
 
     assert all(type(response) is ToolResponse for response in responses)
-    assert [response.text for response in responses] == ["text", "1", "null", "", "", '{"x": 1, "y": 2}']
+    assert [response.text for response in responses] == [
+        "text",
+        "1",
+        "null",
+        "",
+        "",
+        '{"x": 1, "y": 2}',
+        '{"x": 1, "y": 2}',
+    ]
 
 
 async def test_the_value_that_a_generator_returns_is_not_a_chunk() -> None:
@@ -247,7 +287,7 @@ async def test_the_value_that_a_generator_returns_is_not_a_chunk() -> None:
         yield "chunk"
         return "result"
 
-    assert await texts(toolkit(generator).call_tool_function(block("generator"))) == ["chunk"]
+    assert await texts(toolkit(generator).call_tool_function(block("generator"))) == ["chunk", "chunk"]
 
 
 async def test_a_chunk_that_cannot_be_read_is_an_error_and_ends_the_generator() -> None:
@@ -294,7 +334,7 @@ async def test_the_text_of_a_response_can_be_encoded(name: str, kind: str) -> No
     value, text = UNENCODABLE[name]
     kit = toolkit(give(value, kind), func_name="tool")
 
-    [response] = await read(kit.call_tool_function(block("tool")))
+    response = await given(kit, kind)
 
     assert response.content == [{"type": "text", "text": text}]
     assert response.text == text

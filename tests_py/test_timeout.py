@@ -91,7 +91,7 @@ async def test_a_tool_within_its_time_is_left_alone(loop_factory: LoopFactory) -
     kit = toolkit(quick, quick_generator, quick_thread, run_in="thread", timeout=30)
 
     assert await texts(kit.call_tool_function(block("quick"))) == ["in time"]
-    assert await texts(kit.call_tool_function(block("quick_generator"))) == ["in", "time"]
+    assert await texts(kit.call_tool_function(block("quick_generator"))) == ["in", "time", "intime"]
     assert await texts(kit.call_tool_function(block("quick_thread"))) == ["in time"]
 
 
@@ -115,7 +115,7 @@ async def test_the_time_of_a_slow_consumer_does_not_count(run_in: str, loop_fact
         got.append(response.text)
         await asyncio.sleep(0.25)
 
-    assert got == ["0", "1", "2", "3"]
+    assert got == ["0", "1", "2", "3", "0123"]
 
 
 async def test_a_stream_that_several_tasks_read_is_stopped_too() -> None:

@@ -68,7 +68,7 @@ async def test_each_response_is_shown_as_it_passes() -> None:
     got = await texts(tool.call(arguments={}, stream_print=lambda response: shown.append(response.text)))
     got += await texts(await tool.call(arguments={}, stream_print=show_later))
 
-    assert got == ["0", "1", "2"] * 2
+    assert got == ["0", "1", "2", "012"] * 2
     assert shown == got
 
 

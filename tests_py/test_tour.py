@@ -95,7 +95,7 @@ Summary:
    1 failed
    1 invalid_arguments
    1 interrupted
-  The logbook says that the drill spoke most: 6 times
+  The logbook says that the drill spoke most: 7 times
 """
 
 

@@ -8,7 +8,7 @@ from opentelemetry.trace import StatusCode
 from support.streams import block, texts
 from support.tracing import Traces, attributes, tools_with_spans
 from toolcrib import ToolResponse
-from toolcrib.middleware import NextHandler, mark_last
+from toolcrib.middleware import NextHandler, tap
 
 
 async def test_middlewares_are_inside_the_one_span_of_their_call(traces: Traces) -> None:
@@ -20,7 +20,7 @@ async def test_middlewares_are_inside_the_one_span_of_their_call(traces: Traces)
                 yield response
 
     kit.register_middleware(layer)
-    kit.register_middleware(mark_last)
+    kit.register_middleware(tap(bool))
 
     assert await texts(kit.call_tool_function(block("coroutine", word="hello"))) == ["hello"]
     assert traces.path("inside") == ["inside", "layer", "execute_tool coroutine"]
@@ -29,7 +29,7 @@ async def test_middlewares_are_inside_the_one_span_of_their_call(traces: Traces)
 
 async def test_a_layered_call_that_is_left_ends_its_span(traces: Traces) -> None:
     kit = tools_with_spans(traces)
-    kit.register_middleware(mark_last)
+    kit.register_middleware(tap(bool))
 
     stream = kit.call_tool_function(block("async_generator", word="hello"))
     await anext(stream)
@@ -41,7 +41,7 @@ async def test_a_layered_call_that_is_left_ends_its_span(traces: Traces) -> None
 
 async def test_a_failure_inside_a_layer_is_traced_by_its_code(traces: Traces) -> None:
     kit = tools_with_spans(traces)
-    kit.register_middleware(mark_last)
+    kit.register_middleware(tap(bool))
 
     await texts(kit.call_tool_function(block("nothing")))
 

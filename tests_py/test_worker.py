@@ -90,7 +90,7 @@ def test_context_variables_are_seen_by_every_step_of_a_generator() -> None:
         user.set("ada")
         return [response.text async for response in kit(who).call_tool_function(block("who"))]
 
-    assert set(asyncio.run(main())) == {"ada"}
+    assert asyncio.run(main()) == ["ada", "ada", "ada", "adaadaada"]
 
 
 def test_an_exception_comes_back_as_a_response() -> None:
@@ -175,7 +175,8 @@ def test_chunks_arrive_in_order() -> None:
     async def main() -> list[str]:
         return [response.text async for response in kit(count).call_tool_function(block("count"))]
 
-    assert asyncio.run(main()) == [str(number) for number in range(500)]
+    numbers = [str(number) for number in range(500)]
+    assert asyncio.run(main()) == [*numbers, "".join(numbers)]
 
 
 def test_a_generator_is_never_far_ahead_of_its_reader() -> None:

@@ -1,6 +1,7 @@
 """`aclose()` of a stream whose generator runs in a thread is done when the generator's `finally` has run there."""
 
 import asyncio
+import contextlib
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -189,6 +190,85 @@ def test_what_a_finally_block_raises_is_raised_by_aclose(run_in: str) -> None:
             await stream.aclose()
 
     asyncio.run(main())
+
+
+async def test_aclose_waits_for_a_generator_whose_step_was_cancelled(slow: SlowEnd) -> None:
+    asked = threading.Event()
+
+    def busy() -> Iterator[str]:
+        yield "first"
+        try:
+            asked.set()
+            slow.release.wait(UNBOUNDED_HANG)
+            yield "second"
+        finally:
+            slow.ended.set()
+
+    stream = stream_of(busy)
+    await stream.__anext__()
+    step = asyncio.ensure_future(stream.__anext__())
+    await until(asked.is_set)
+    step.cancel()
+    interrupted = await step
+
+    closing = asyncio.ensure_future(stream.aclose())
+    await turns()
+
+    assert interrupted.is_interrupted
+    assert not closing.done()
+    slow.release.set()
+    await closing
+    assert slow.ended.is_set()
+
+
+async def test_aclosing_under_a_cancellation_waits_for_the_generator() -> None:
+    ended, reading = threading.Event(), asyncio.Event()
+
+    def forever() -> Iterator[str]:
+        try:
+            while True:
+                yield "more"
+        finally:
+            ended.set()
+
+    async def consume() -> bool:
+        try:
+            async with contextlib.aclosing(stream_of(forever)) as stream:
+                async for _ in stream:
+                    reading.set()
+                    await asyncio.sleep(UNBOUNDED_HANG)
+        finally:
+            has_ended.append(ended.is_set())
+        return True
+
+    has_ended: list[bool] = []
+    task = asyncio.create_task(consume())
+    await reading.wait()
+    task.cancel()
+    await asyncio.wait([task])
+
+    assert task.cancelled()
+    assert has_ended == [True]
+
+
+async def test_aclose_does_not_wait_for_a_function() -> None:
+    started, release = threading.Event(), threading.Event()
+
+    def blocks() -> str:
+        started.set()
+        release.wait(UNBOUNDED_HANG)
+        return "late"
+
+    stream = stream_of(blocks)
+    step = asyncio.ensure_future(stream.__anext__())
+    await until(started.is_set)
+    step.cancel()
+    await step
+
+    await stream.aclose()
+
+    assert not release.is_set()
+    release.set()
 
 
 async def test_a_task_that_waits_in_aclose_can_be_cancelled(slow: SlowEnd) -> None:

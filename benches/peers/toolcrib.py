@@ -22,13 +22,15 @@ class Toolcrib(Scoped):
 
 
 class AgentScopesAnswers(Toolcrib):
-    """Runs sync tools inline and checks no arguments, as AgentScope does."""
+    """Runs sync tools inline, checks no arguments and delivers chunks as they are given, as AgentScope does."""
 
     label = '**toolcrib**, `arguments="pass"`, `run_in="inline"`'
     threads = False
 
     def kit(self) -> Any:
-        return Toolkit(arguments="pass", errors="compat", run_in="inline")
+        kit = Toolkit(arguments="pass", errors="compat", run_in="inline")
+        kit._deliver_as_given()
+        return kit
 
 
 PEERS = (Toolcrib, AgentScopesAnswers)

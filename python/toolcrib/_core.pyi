@@ -840,6 +840,10 @@ class RegisteredToolFunction:
         """The parameters whose values are redacted."""
 
     @property
+    def chunks(self) -> Literal["add", "replace"] | None:
+        """The meaning of plain values that it yields: `"add"` or `"replace"`; None if they are delivered as they are given."""
+
+    @property
     def aliases(self) -> dict[str, str]:
         """A copy of the alternative names of parameters, each with the parameter."""
 

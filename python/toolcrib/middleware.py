@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 if TYPE_CHECKING:
     from toolcrib._core import Session, ToolResponse, ToolStream
 
-__all__ = ["Middleware", "NextHandler", "mark_last", "tap"]
+__all__ = ["Middleware", "NextHandler", "tap"]
 
 
 class NextHandler(Protocol):
@@ -45,43 +44,6 @@ Middleware: TypeAlias = Callable[
 ]
 """A function of `{"tool_call": block}` and the next handler: an async generator function, or any callable that returns
 a stream or a response, directly or when awaited."""
-
-
-async def mark_last(kwargs: dict[str, Any], next_handler: NextHandler) -> AsyncIterator[ToolResponse]:
-    """Set `is_last` on the last response of a call and clear it on all others.
-
-    Each response is delayed until the next one arrives. A response with a wrong flag is delivered as a copy.
-
-    Args:
-        kwargs: The call.
-        next_handler: The handler of the next layer.
-
-    Yields:
-        The responses of the call.
-    """
-    held: ToolResponse | None = None
-    try:
-        async for response in next_handler(**kwargs):
-            if held is not None:
-                yield _marked(held, is_last=False)
-            held = response
-            if held.is_interrupted:
-                # It cannot be delayed: the cancellation follows.
-                held = None
-                yield _marked(response, is_last=True)
-    except Exception:
-        if held is not None:
-            yield _marked(held, is_last=False)
-        raise
-    if held is not None:
-        yield _marked(held, is_last=True)
-
-
-def _marked(response: ToolResponse, *, is_last: bool) -> ToolResponse:
-    if response.is_last != is_last:
-        response = copy.copy(response)
-        response.is_last = is_last
-    return response
 
 
 def tap(function: Callable[[ToolResponse], Any]) -> Middleware:

@@ -359,7 +359,7 @@ class Toolkit(BackgroundTasks):
         return modules.loader_for(self)
 
     def run(self, name: str, /, *misplaced: NoReturn, **arguments: Any) -> ToolResponse:
-        """Call a tool from synchronous code and return its last response.
+        """Call a tool from synchronous code and return its last response, the whole result.
 
         It also works inside a running event loop: the tool then runs on an event loop in another thread, and the caller
         blocks.

@@ -383,11 +383,24 @@ pub(crate) fn streamed<'py>(
     let is_shared = response.get_refcnt() > 1;
     let streamed = if is_marked || !is_shared {
         response.clone()
-    } else if response.get_type_ptr() == exact_type(py) {
-        let copy = response.borrow().clone_ref(py);
-        Bound::new(py, copy)?
     } else {
-        COPY.get(py)?.call1((response,))?.cast_into::<PyToolResponse>()?
+        let copy = if response.get_type_ptr() == exact_type(py) {
+            let copy = response.borrow().clone_ref(py);
+            Bound::new(py, copy)?
+        } else {
+            COPY.get(py)?.call1((response,))?.cast_into::<PyToolResponse>()?
+        };
+        // The tool may write on in the blocks of its own.
+        let content = copy.borrow().content.clone_ref(py).into_bound(py);
+        if let Ok(blocks) = content.cast_exact::<PyList>() {
+            let blocks = blocks.iter().map(|block| match block.cast_exact::<PyDict>() {
+                Ok(entries) => entries.copy().map(Bound::into_any),
+                Err(_) => Ok(block),
+            });
+            let blocks = PyList::new(py, blocks.collect::<PyResult<Vec<_>>>()?)?;
+            copy.borrow_mut().content = blocks.into_any().unbind();
+        }
+        copy
     };
     if !is_marked {
         let mut fields = streamed.borrow_mut();

@@ -331,6 +331,16 @@ impl PyTool {
         PyTuple::new(py, self.traits.secrets.iter().map(AsRef::as_ref))
     }
 
+    /// The meaning of plain values that it yields: `"add"` or `"replace"`; None if they are delivered as they are given.
+    #[getter]
+    fn chunks(&self) -> Option<&'static str> {
+        match self.chunks {
+            ChunkRule::Add => Some("add"),
+            ChunkRule::Replace => Some("replace"),
+            ChunkRule::AsGiven => None,
+        }
+    }
+
     /// A copy of the alternative names of parameters, each with the parameter.
     #[getter]
     fn aliases<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {

@@ -50,27 +50,24 @@ impl Runtime {
     /// `ahead` responses are delivered and not yet dropped.
     ///
     /// `deliver` is called in a thread of this runtime and must not block. It is dropped when the tool has ended for any
-    /// reason; if no [`Delivery::End`] was delivered, the tool was aborted.
+    /// reason and its future is dropped; if no [`Delivery::End`] was delivered, the tool was aborted.
     ///
     /// # Errors
     ///
     /// [`ShutDown`] after [`shut_down`](Self::shut_down).
-    pub fn spawn(
-        &self,
-        mut run: Run,
-        ahead: usize,
-        deliver: impl Fn(Delivery) + Send + 'static,
-    ) -> Result<Task, ShutDown> {
+    pub fn spawn(&self, run: Run, ahead: usize, deliver: impl Fn(Delivery) + Send + 'static) -> Result<Task, ShutDown> {
         if lock(&self.inner).is_none() {
             return Err(ShutDown);
         }
         let slots = Arc::new(Semaphore::new(ahead.max(1)));
+        let mut delivering = Delivering { run, deliver };
         let task = self.handle.spawn(async move {
-            while let Some(item) = run.next().await {
+            while let Some(item) = delivering.run.next().await {
                 // The semaphore is never closed.
                 let Ok(slot) = slots.clone().acquire_owned().await else { return };
-                deliver(Delivery::Item(item, QueueSlot(slot)));
+                (delivering.deliver)(Delivery::Item(item, QueueSlot(slot)));
             }
+            let Delivering { run, deliver } = delivering;
             drop(run);
             deliver(Delivery::End);
         });
@@ -98,6 +95,12 @@ impl fmt::Debug for Runtime {
     }
 }
 
+/// A run and the function that delivers its responses, dropped in this order also if the task is aborted.
+struct Delivering<F> {
+    run: Run,
+    deliver: F,
+}
+
 /// A message of a tool to its host.
 #[derive(Debug)]
 pub enum Delivery {
@@ -115,8 +118,15 @@ pub struct QueueSlot(#[allow(dead_code, reason = "only dropped")] OwnedSemaphore
 #[derive(Debug)]
 pub struct Task(AbortHandle);
 
+impl Task {
+    /// Aborts the tool: its future is dropped in a thread of the runtime.
+    pub fn abort(&self) {
+        self.0.abort();
+    }
+}
+
 impl Drop for Task {
     fn drop(&mut self) {
-        self.0.abort();
+        self.abort();
     }
 }

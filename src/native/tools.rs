@@ -8,7 +8,7 @@ use serde::Deserialize;
 use tokio::time::{Instant, sleep_until};
 
 use super::{NativeTool, ToolContext, ToolError};
-use crate::call::ToolResponse;
+use crate::call::{ChunkMode, ToolResponse};
 use crate::policy::ToolKind;
 
 /// The longest wait, in seconds.
@@ -83,5 +83,5 @@ async fn step(
     }
     waiting.reports += 1;
     let report = ToolResponse::of_text(format!("Waited {at} of {} seconds.", waiting.seconds));
-    Some((Ok(ToolResponse { stream: true, is_last: false, ..report }), Some(Ok(waiting))))
+    Some((Ok(ToolResponse { mode: ChunkMode::Progress, stream: true, is_last: false, ..report }), Some(Ok(waiting))))
 }

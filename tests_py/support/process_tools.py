@@ -94,6 +94,34 @@ def stay_in_generator(file: str) -> Iterator[str]:
     yield stay(file)
 
 
+def write_at_the_end(file: str) -> Iterator[str]:
+    """Yield without end, and leave a text when closed."""
+    try:
+        while True:
+            yield "more"
+    finally:
+        time.sleep(0.05)
+        Path(file).write_text("closed")
+
+
+async def write_at_the_end_later(file: str) -> AsyncIterator[str]:
+    try:
+        while True:
+            await asyncio.sleep(0)
+            yield "more"
+    finally:
+        await asyncio.sleep(0.05)
+        Path(file).write_text("closed")
+
+
+def fail_at_the_end(file: str) -> Iterator[str]:
+    try:
+        while True:
+            yield "more"
+    finally:
+        raise LookupError(file)
+
+
 class Counter:
     def __init__(self, start: int) -> None:
         self.start = start

@@ -4,7 +4,7 @@
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyString};
+use pyo3::types::{PyDict, PyList, PyNone, PyString};
 
 use super::python::interpreter::GilCell;
 use super::python::{attached, object};
@@ -41,7 +41,7 @@ impl State {
             }
             Ok(Chunk::Last(response)) => self.deliver(py, response, Phase::Done),
             Ok(Chunk::Completion) => {
-                let given = self.resume_tool(py, pyo3::types::PyNone::get(py).as_any());
+                let given = self.resume_tool(py, PyNone::get(py).as_any());
                 self.advance(py, given)
             }
             Err(error) => self.fail_on_item(py, phase, error),
@@ -64,6 +64,7 @@ impl State {
             }
             // The call that the tool passes on was cancelled: this is the last response, and the cancellation follows.
             if response::is_interrupted(response.as_any()) {
+                self.whole(py)?.get().replace(response);
                 return Ok(Chunk::Part(response.clone().into_any()));
             }
         }

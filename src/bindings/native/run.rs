@@ -61,14 +61,33 @@ impl NativeJob {
             Ok(response) => Ok(JobStep::Chunk(response::from_core(py, response)?.unbind())),
             // The model's mistake, so the reply is a response in every error mode.
             Err(failure @ Failure::Arguments(_)) => {
+                self.abandon();
                 let reply = failure.reply(self.tool.name());
-                Ok(JobStep::Chunk(response::answer(py, &reply)?.unbind()))
+                Ok(JobStep::Done(Some(response::answer(py, &reply)?.unbind())))
             }
             Err(failure) => {
                 self.abandon();
                 Ok(JobStep::Raised(errors::native(self.tool.name(), &failure)))
             }
         }
+    }
+
+    /// Aborts the tool; returns a waiter until its future is dropped, or `None` if it is.
+    fn close(&mut self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        if self.generation == runtime::generation()
+            && let Some((task, results)) = &self.running
+        {
+            task.abort();
+            loop {
+                match results.poll(py)? {
+                    Polled::Wait(waiter) => return Ok(Some(waiter)),
+                    Polled::Value(unread) => drop(unread),
+                    Polled::Ended => break,
+                }
+            }
+        }
+        self.abandon();
+        Ok(None)
     }
 
     /// Abandons the run: the tool's future is dropped in its thread, and its responses are dropped here.
@@ -122,6 +141,20 @@ impl NativeCall {
         }
     }
 
+    /// Ends the tool; returns a waiter until it has ended.
+    fn close(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        let Ok(mut state) = self.0.try_lock() else {
+            return Err(PyRuntimeError::new_err("the native tool is already awaited"));
+        };
+        if let NativeCallState::Running(job) = &mut *state
+            && let Some(waiter) = job.close(py)?
+        {
+            return Ok(Some(waiter));
+        }
+        *state = NativeCallState::Over;
+        Ok(None)
+    }
+
     fn abandon(&self) {
         if let Ok(mut state) = self.0.try_lock() {
             *state = NativeCallState::Over;
@@ -173,7 +206,7 @@ impl PyNativeResponses {
         PyNativeStep { call: self.0.clone(), awaited: Awaited::Chunk }
     }
 
-    /// End the tool.
+    /// End the tool, and wait until its code is dropped.
     fn aclose(&self) -> PyNativeStep {
         PyNativeStep { call: self.0.clone(), awaited: Awaited::End }
     }
@@ -205,8 +238,10 @@ impl PyNativeStep {
     /// A waiter for the event loop, or the outcome as an exception, by which an iterator returns.
     fn step(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         if let Awaited::End = self.awaited {
-            self.call.abandon();
-            return Err(PyStopIteration::new_err(()));
+            return match self.call.close(py)? {
+                Some(waiter) => Ok(waiter),
+                None => Err(PyStopIteration::new_err(())),
+            };
         }
         match (self.call.poll(py)?, self.awaited) {
             (JobStep::Wait(waiter), _) => Ok(waiter),
@@ -217,10 +252,12 @@ impl PyNativeStep {
                 Err(PyStopIteration::new_err((response,)))
             }
             (JobStep::Raised(error), _) => Err(error),
-            (JobStep::Done(_), Awaited::Result) => {
+            // The answer to invalid arguments.
+            (JobStep::Done(Some(response)), _) => Err(PyStopIteration::new_err((response,))),
+            (JobStep::Done(None), Awaited::Result) => {
                 Err(PyRuntimeError::new_err("cannot reuse the call of a native tool that was awaited already"))
             }
-            (JobStep::Done(_), Awaited::Chunk | Awaited::End) => Err(PyStopAsyncIteration::new_err(())),
+            (JobStep::Done(None), Awaited::Chunk | Awaited::End) => Err(PyStopAsyncIteration::new_err(())),
         }
     }
 }

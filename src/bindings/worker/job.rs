@@ -282,9 +282,8 @@ impl JobCore {
         }
         let waiter = self.pending_waiter(py)?;
         // A worker that ran while the waiter was made had none to wake.
-        let (old, is_iterating) = self.state.with(py, |state| {
-            (state.waiter.replace(waiter.clone().unbind()), state.is_iterating)
-        });
+        let (old, is_iterating) =
+            self.state.with(py, |state| (state.waiter.replace(waiter.clone().unbind()), state.is_iterating));
         drop(old);
         if !is_iterating {
             return Ok(None);

@@ -108,6 +108,19 @@ fn dropping_the_task_ends_the_tool() {
 }
 
 #[test]
+fn an_aborted_tool_is_dropped_before_its_deliveries_end() {
+    let runtime = Runtime::start().unwrap();
+    let (tool, began, ended) = endless();
+    let (task, deliveries) = spawn(&runtime, &tool, 4).unwrap();
+    began.recv_timeout(LONG).expect("the tool runs");
+
+    task.abort();
+    while deliveries.recv_timeout(LONG).is_ok() {}
+
+    ended.try_recv().expect("the tool's future is dropped");
+}
+
+#[test]
 fn shutting_down_ends_every_tool_and_refuses_new_ones() {
     let runtime = Runtime::start().unwrap();
     let (tool, began, ended) = endless();

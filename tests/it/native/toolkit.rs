@@ -9,7 +9,7 @@ use std::time::Duration;
 use futures_util::{FutureExt, StreamExt, stream};
 use serde_json::{Value, json};
 use toolcrib::Error;
-use toolcrib::call::{ApprovalRequest, Code, EventKind, Kinds, ToolCall, ToolResponse};
+use toolcrib::call::{ApprovalRequest, ChunkMode, ChunkRule, Code, EventKind, Kinds, ToolCall, ToolResponse};
 use toolcrib::native::{NativeTool, ToolContext, ToolError, ToolStream, Toolkit, tools};
 use toolcrib::policy::{Answer, AuditRecord, Choice, Decision, Pending, Permission, Policy};
 use toolcrib::provider;
@@ -54,9 +54,69 @@ async fn a_call_streams_its_responses() {
 
     assert_eq!(
         read(toolkit.call(call("count", json!({"to": 3})))).await,
-        (vec!["1".into(), "2".into(), "3".into()], None)
+        (vec!["1".into(), "2".into(), "3".into(), "123".into()], None)
     );
     assert_eq!(ran.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn the_last_response_is_the_whole_result_and_only_it_is_last() {
+    let (toolkit, _) = counting(Permission::Auto);
+
+    let responses = all(toolkit.call(call("count", json!({"to": 2})))).await;
+
+    let marks: Vec<_> = responses.iter().map(|response| (response.mode, response.stream, response.is_last)).collect();
+    let chunk = (ChunkMode::Addition, true, false);
+    assert_eq!(marks, [chunk, chunk, (ChunkMode::Result, true, true)]);
+}
+
+#[tokio::test]
+async fn items_replace_the_result_if_the_tool_says_so() {
+    let toolkit = Toolkit::new();
+    toolkit.register(count(&Arc::default()).with_chunks(ChunkRule::Replace)).unwrap();
+
+    assert_eq!(
+        read(toolkit.call(call("count", json!({"to": 2})))).await.0,
+        ["1".to_owned(), "2".to_owned(), "2".to_owned()]
+    );
+}
+
+#[tokio::test]
+async fn a_response_says_itself_what_it_is() {
+    let toolkit = Toolkit::new();
+    let tool = NativeTool::streaming("mixed", "", |_: ToolContext, _: Value| {
+        let of = |mode, text: &str| Ok::<_, ToolError>(ToolResponse { mode, ..ToolResponse::from(text) });
+        stream::iter([
+            of(ChunkMode::Result, "draft"),
+            of(ChunkMode::Progress, "50 %"),
+            of(ChunkMode::Result, "a"),
+            of(ChunkMode::Addition, "b"),
+        ])
+    });
+    toolkit.register(tool).unwrap();
+
+    let responses = all(toolkit.call(call("mixed", json!({})))).await;
+
+    assert_eq!(responses.last().map(ToolResponse::text), Some("ab".to_owned()));
+}
+
+#[tokio::test]
+async fn an_interrupted_stream_repeats_its_result_so_far() {
+    let toolkit = Toolkit::new();
+    let tool = NativeTool::streaming("slow", "", |_: ToolContext, _: Value| {
+        stream::iter(["a", "b"]).map(Ok::<_, ToolError>).chain(stream::pending())
+    });
+    toolkit.register(tool).unwrap();
+    let mut stream = toolkit.call(call("slow", json!({})));
+    stream.next().await.unwrap();
+    stream.next().await.unwrap();
+
+    stream.cancellation().cancel();
+    let responses = all(stream).await;
+
+    assert_eq!(responses.len(), 1);
+    assert!(responses[0].text().starts_with("ab\n<system-info>"), "{}", responses[0].text());
+    assert!(responses[0].is_last && responses[0].stream);
 }
 
 #[tokio::test]
@@ -105,7 +165,7 @@ async fn arguments_are_coerced_and_repaired_and_the_response_says_so() {
 
     let responses = all(toolkit.call(provider::read(&request, None).unwrap())).await;
 
-    assert_eq!(responses.iter().map(ToolResponse::text).collect::<Vec<_>>(), ["1", "2"]);
+    assert_eq!(responses.iter().map(ToolResponse::text).collect::<Vec<_>>(), ["1", "2", "12"]);
     let repairs = responses[0].metadata.as_ref().unwrap()["repairs"].as_array().unwrap();
     assert!(repairs.iter().any(|repair| repair["what"] == "coerced" && repair["at"] == "to"), "{repairs:?}");
     assert_eq!(responses[1].metadata, None);
@@ -177,7 +237,7 @@ async fn an_approval_for_the_run_is_asked_for_once() {
 #[tokio::test]
 async fn an_approver_may_change_the_arguments_which_are_checked_again() {
     let edited = |to: Value| Answer { edited: json!({"to": to}).as_object().cloned(), ..Choice::Once.into() };
-    for (answer, texts, code) in [(edited(json!(1)), 1, None), (edited(json!("many")), 1, Some(Code::Denied))] {
+    for (answer, texts, code) in [(edited(json!(1)), 2, None), (edited(json!("many")), 1, Some(Code::Denied))] {
         let (toolkit, _) = counting(Permission::Confirm);
         let toolkit = toolkit.with_approver(move |_| {
             let answer = answer.clone();
@@ -257,7 +317,7 @@ async fn without_an_approver_a_call_is_pending_and_can_be_resumed_once() {
     let altered = Pending { arguments: json!({"to": 3}), ..pending };
     let forged = read(toolkit.resume(altered, Choice::Once)).await;
 
-    assert_eq!(resumed, (vec!["1".into(), "2".into()], None));
+    assert_eq!(resumed, (vec!["1".into(), "2".into(), "12".into()], None));
     assert_eq!((again.1, forged.1), (Some(Code::Denied), Some(Code::Denied)));
     assert_eq!(ran.load(Ordering::SeqCst), 1);
 }
@@ -400,7 +460,8 @@ async fn listeners_receive_the_events_of_a_call_from_its_start_to_its_end() {
         received.push((event.kind, event.call.to_string()));
     }
     let kinds: Vec<EventKind> = received.iter().map(|(kind, _)| *kind).collect();
-    assert_eq!(kinds, [EventKind::CallStart, EventKind::Chunk, EventKind::Chunk, EventKind::CallEnd]);
+    let chunks = [EventKind::Chunk; 3];
+    assert_eq!(kinds, [&[EventKind::CallStart], &chunks[..], &[EventKind::CallEnd]].concat());
     assert!(received.iter().all(|(_, call)| call == "call-1"));
 }
 
@@ -413,7 +474,7 @@ async fn calls_run_side_by_side_on_any_thread() {
     });
 
     for (number, call) in calls.enumerate() {
-        assert_eq!(call.await.unwrap(), (number % 5).max(1));
+        assert_eq!(call.await.unwrap(), number % 5 + 1);
     }
     assert_eq!(ran.load(Ordering::SeqCst), 200);
 }
