@@ -24,6 +24,7 @@ from toolcrib.toolkit import Toolkit
 
 if TYPE_CHECKING:
     from toolcrib import tracing
+    from toolcrib._failure import FailedCall
     from toolcrib.blocks import (
         AudioBlock,
         Base64Source,
@@ -41,6 +42,7 @@ else:
     # Modules that many programs never use are imported when one of their names is first accessed.
     _LAZY = {
         "tracing": (),
+        "_failure": ("FailedCall",),
         "blocks": (
             "AudioBlock",
             "Base64Source",
@@ -80,6 +82,7 @@ __all__ = [
     "Base64Source",
     "DialectSchemas",
     "DialectToolkit",
+    "FailedCall",
     "ImageBlock",
     "Loss",
     "NativeTool",

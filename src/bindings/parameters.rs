@@ -1,7 +1,7 @@
 //! Arguments of methods that Python users call. Each reader names the parameter in its errors, which pyo3's own do not.
 
-use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::PyTypeInfo;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString};
 
@@ -55,7 +55,8 @@ pub(crate) fn optional_instance<T: PyTypeInfo>(
 ) -> PyResult<Option<Py<T>>> {
     let read = |argument: &Bound<'_, PyAny>| {
         argument.cast::<T>().map(|object| object.clone().unbind()).map_err(|_| {
-            let expected = T::type_object(argument.py()).name().map_or_else(|_| "?".to_owned(), |name| name.to_string());
+            let expected =
+                T::type_object(argument.py()).name().map_or_else(|_| "?".to_owned(), |name| name.to_string());
             wrong_type(parameter, &format!("an object of the class `{expected}`"), argument)
         })
     };

@@ -40,8 +40,10 @@ pub(crate) struct PyToolResponse {
     /// The code of the failure; None if the call succeeded.
     #[pyo3(get, set)]
     code: Option<Py<PyString>>,
-    /// The exception that the tool raised; None if it raised none. It is neither compared nor pickled, and keeps the frames of
-    /// its traceback alive: set it to None to release them.
+    /// The exception that the tool raised; None if it raised none.
+    ///
+    /// It is neither compared nor pickled. It keeps the frames of its traceback alive, with their variables: set it to None to
+    /// release them.
     #[pyo3(get, set)]
     exception: Option<Py<PyAny>>,
     id: ResponseId,
@@ -171,7 +173,7 @@ impl PyToolResponse {
         PyTuple::new(py, [slf.get_type().into_any(), PyTuple::new(py, fields)?.into_any(), state.into_any()])
     }
 
-    /// Copies the response, with its exception.
+    /// Copy the response, with its exception.
     fn __copy__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let (class, fields, state): (Bound<'py, PyAny>, Bound<'py, PyTuple>, Bound<'py, PyDict>) =
             Self::__reduce__(slf)?.extract()?;
@@ -323,11 +325,7 @@ pub(crate) fn answer<'py>(py: Python<'py>, answer: &Reply) -> PyResult<Bound<'py
 }
 
 /// The response to an exception of a tool, which it keeps.
-pub(crate) fn failed<'py>(
-    py: Python<'py>,
-    reply: &Reply,
-    exception: Bound<'py, PyAny>,
-) -> PyResult<Bound<'py, PyAny>> {
+pub(crate) fn failed<'py>(py: Python<'py>, reply: &Reply, exception: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let response = answer(py, reply)?.cast_into::<PyToolResponse>()?;
     response.borrow_mut().exception = Some(exception.unbind());
     Ok(response.into_any())

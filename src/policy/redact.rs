@@ -325,7 +325,8 @@ mod tests {
 
     #[test]
     fn a_text_is_masked_in_every_form_of_a_secret() {
-        let secrets = ["hunter2".to_owned(), "hunter".to_owned(), "it's\n\"x\"".to_owned(), "7".to_owned(), String::new()];
+        let secrets =
+            ["hunter2".to_owned(), "hunter".to_owned(), "it's\n\"x\"".to_owned(), "7".to_owned(), String::new()];
 
         assert_eq!(mask("hunter2 hunters", &secrets), "*** ***s");
         assert_eq!(mask(r#"KeyError: 'it\'s\n"x"'"#, &secrets), "KeyError: '***'");

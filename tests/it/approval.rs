@@ -133,7 +133,10 @@ fn each_other_fact_is_a_refusal_of_its_own_that_uses_nothing_up() {
         ),
         (ApprovalScope { schema_hash: [5; 32], ..FACTS }, Error::OtherSchema { tool: tool() }),
         (ApprovalScope { presets_hash: [5; 32], ..FACTS }, Error::OtherPresets { tool: tool() }),
-        (ApprovalScope { caller: Some("eve"), ..FACTS }, Error::OtherCaller { tool: tool(), owner: Some("ann".to_owned()) }),
+        (
+            ApprovalScope { caller: Some("eve"), ..FACTS },
+            Error::OtherCaller { tool: tool(), owner: Some("ann".to_owned()) },
+        ),
         (ApprovalScope { caller: None, ..FACTS }, Error::OtherCaller { tool: tool(), owner: Some("ann".to_owned()) }),
         (ApprovalScope { session: Some("run 2"), ..FACTS }, Error::OtherSession { tool: tool() }),
         (ApprovalScope { session: None, ..FACTS }, Error::OtherSession { tool: tool() }),

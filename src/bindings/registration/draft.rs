@@ -84,7 +84,8 @@ impl<'py> ToolDraft<'py> {
             Some(mut function) => {
                 hide_presets(&mut function, name, &presets)?;
                 let is_bare = matches!(function.get("name"), Some(Node::Null));
-                if is_bare && let Some(description) = description_of(&callable.function, options.include_long_description)?
+                if is_bare
+                    && let Some(description) = description_of(&callable.function, options.include_long_description)?
                 {
                     function.push("description", description.into());
                 }

@@ -46,7 +46,8 @@ pub(super) fn warn_of_documented(
 ) -> PyResult<()> {
     let names = Names::of(callable);
     // The docstring of a class describes its attributes too.
-    let is_function = callable.function.hasattr(intern!(py, "__code__"))? || callable.function.hasattr(intern!(py, "__func__"))?;
+    let is_function =
+        callable.function.hasattr(intern!(py, "__code__"))? || callable.function.hasattr(intern!(py, "__func__"))?;
     if documented.is_empty() || names.is_open || !is_function {
         return Ok(());
     }

@@ -166,11 +166,7 @@ impl PyToolkit {
     ) -> PyResult<crate::registry::Tool<Py<PyTool>>> {
         let draft = ToolDraft::new(
             function,
-            ToolOptions {
-                include_long_description: true,
-                is_lenient: self.is_compatible(),
-                ..ToolOptions::default()
-            },
+            ToolOptions { include_long_description: true, is_lenient: self.is_compatible(), ..ToolOptions::default() },
         )?;
         let is_meta = is_meta_tool_of(self, draft.function())?;
         let name: Arc<str> = draft.name().into();
@@ -381,7 +377,10 @@ fn warn_of_unknown_role(py: Python<'_>, name: &str, roles: Option<&Bound<'_, PyR
             if roles.get(name).is_some() {
                 return Ok(());
             }
-            format!("unknown role `{name}`, the view shows nothing{}", did_you_mean(name, roles.all().map(|role| role.name.as_str())))
+            format!(
+                "unknown role `{name}`, the view shows nothing{}",
+                did_you_mean(name, roles.all().map(|role| role.name.as_str()))
+            )
         }
     };
     warn(py, &text)

@@ -228,9 +228,10 @@ fn skill_text(parameter: &str, argument: Option<&Bound<'_, PyAny>>) -> PyResult<
 /// Registers the callables of a list.
 fn register_all(toolkit: &Bound<'_, PyToolkit>, tools: &Bound<'_, PyAny>) -> PyResult<()> {
     let is_list = !tools.is_callable() && !tools.is_instance_of::<PyString>() && !tools.is_instance_of::<PyDict>();
-    let items = tools.try_iter().ok().filter(|_| is_list).ok_or_else(|| {
-        PyTypeError::new_err(format!("tools must be a list of callables, not {}", class_name(tools)))
-    })?;
+    let items =
+        tools.try_iter().ok().filter(|_| is_list).ok_or_else(|| {
+            PyTypeError::new_err(format!("tools must be a list of callables, not {}", class_name(tools)))
+        })?;
     for tool in items {
         toolkit.call_method1("register_tool_function", (tool?,))?;
     }

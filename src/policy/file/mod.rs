@@ -33,7 +33,8 @@ const LIMIT: usize = 1 << 20;
 
 /// The reason for the model where a rule is invalid. It names the place for those who can fix it, without the path of the file.
 fn invalid_rule(origin: &Origin) -> String {
-    let name = Path::new(&*origin.file).file_name().map_or_else(|| origin.file.to_string(), |name| name.display().to_string());
+    let name =
+        Path::new(&*origin.file).file_name().map_or_else(|| origin.file.to_string(), |name| name.display().to_string());
     format!("line {} of the policy file `{name}` is invalid, and until it is fixed this is denied", origin.line)
 }
 
