@@ -381,8 +381,8 @@ class Toolkit:
         """Select the tools that a role may use: those of its groups, or of the default ones if it names none.
 
         The view of a name follows the role: changes by `Roles.update` take effect at once. The view of a removed or
-        unknown role, or of None, shows nothing; an unknown one gives a `UserWarning`. The role `root` has exactly the
-        group `org_management`.
+        unknown role, or of None, shows nothing. A name without `roles` gives a `UserWarning`. The role `root` has
+        exactly the group `org_management`.
 
         Args:
             role: The name of a role, or a role.
