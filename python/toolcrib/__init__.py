@@ -27,6 +27,7 @@ from toolcrib.toolkit import Toolkit
 
 if TYPE_CHECKING:
     from toolcrib import context, tracing
+    from toolcrib._failure import FailedCall
     from toolcrib.blocks import (
         AudioBlock,
         Base64Source,
@@ -45,6 +46,7 @@ else:
     # Modules that many programs never use are imported when one of their names is first accessed.
     _LAZY = {
         "tracing": (),
+        "_failure": ("FailedCall",),
         "blocks": (
             "AudioBlock",
             "Base64Source",
@@ -85,6 +87,7 @@ __all__ = [
     "Base64Source",
     "DialectSchemas",
     "DialectToolkit",
+    "FailedCall",
     "ImageBlock",
     "Limits",
     "Loss",

@@ -25,6 +25,7 @@ from typing import Any, Literal, TypeAlias, final, overload
 from _typeshed import SupportsWrite
 from typing_extensions import Never, disjoint_base
 
+from toolcrib._failure import FailedCall
 from toolcrib._provider import Dumped
 from toolcrib.blocks import AudioBlock, ImageBlock, TextBlock, ToolUseBlock, VideoBlock
 from toolcrib.dialects import DialectSchemas
@@ -78,7 +79,7 @@ class Toolkit:
         errors: The treatment of a tool's exceptions: `"respond"` converts them to responses, `"raise"` propagates
             them, `"compat"` does as AgentScope 1.x: exceptions of functions become responses, those of generators
             propagate.
-        run_in: Where synchronous tools run: `"thread"`, or `"inline"` on the event loop.
+        run_in: Where synchronous tools run: `"thread"`, `"inline"` on the event loop, or `"process"`.
         repair: The treatment of arguments that are not valid JSON or do not fit the schema: `"on"` repairs them and
             lists the repairs in the response's metadata, `"explain"` does not run the tool and lists the necessary
             repairs, `"off"` repairs nothing. Nothing is repaired if `arguments` is `"pass"`.
@@ -92,8 +93,13 @@ class Toolkit:
         audit: The audit log, which records every decision before it takes effect: the path of a file that is appended
             durably, a function that is called with a dictionary, or an object whose `write` is called with a line. If
             a decision cannot be recorded, the call does not run.
+        error_formatter: The function that describes a tool's exception to the model. It is called with the exception
+            and a `FailedCall`, and returns the text. Without one, the text is `KeyError: 'k'`. Presets and secrets are
+            masked in either.
+        tools: The callables to register.
 
     Raises:
+        TypeError: If an option has the wrong type.
         ValueError: If an option has an invalid value.
         SkillTemplateError: If the template has an unknown placeholder, or a single brace.
 
@@ -127,7 +133,7 @@ class Toolkit:
         *,
         arguments: Literal["coerce", "check", "pass"] = "coerce",
         errors: Literal["respond", "raise", "compat"] = "respond",
-        run_in: Literal["thread", "inline"] = "thread",
+        run_in: Literal["thread", "inline", "process"] = "thread",
         repair: Literal["on", "explain", "off"] = "on",
         policy: Policy | None = None,
         approver: _Approver | None = None,
@@ -135,6 +141,8 @@ class Toolkit:
         headless: bool = False,
         approvals: Approvals | None = None,
         audit: _AuditSink | None = None,
+        error_formatter: Callable[[BaseException, FailedCall], str] | None = None,
+        tools: Iterable[Callable[..., Any]] = (),
     ) -> None: ...
     def register_tool_function(
         self,
@@ -151,6 +159,8 @@ class Toolkit:
         namesake_strategy: Literal["raise", "skip", "override", "rename"] = "raise",
         async_execution: bool = False,
         *,
+        name: str | None = None,
+        description: str | None = None,
         run_in: Literal["thread", "inline", "process"] | None = None,
         timeout: float | None = None,
         groups: Sequence[str] = (),
@@ -172,11 +182,12 @@ class Toolkit:
             group_name: The group of the tool, which must exist.
             preset_kwargs: Arguments that the model can neither see nor override. They take precedence over the bound
                 arguments of a partial.
-            func_name: The tool's name, instead of the callable's.
-            func_description: The description, instead of the docstring's; ignored if it is empty.
+            func_name: Another name of `name`, as in AgentScope.
+            func_description: Another name of `description`, as in AgentScope.
             json_schema: The schema, instead of the one that is generated from the signature and the docstring:
-                `{"type": "function", "function": {"name": ..., "parameters": {...}}}`. The name in it is replaced by
-                the tool's name. An empty dictionary is ignored.
+                `{"type": "function", "function": {"name": ..., "parameters": {...}}}`, or the schema of the parameters
+                alone, `{"type": "object", ...}`. The name in it is replaced by the tool's name. An empty dictionary is
+                ignored.
             include_long_description: If true, the paragraphs after the docstring's first one are part of the
                 description.
             include_var_positional: If true, the model may send `*args`, as a list under that name.
@@ -187,6 +198,8 @@ class Toolkit:
                 `"override"` the old tool, or `"rename"` the new one by five random characters.
             async_execution: If true, a call returns a task id at once and runs in the background, in a task of the
                 caller's event loop; see `view_task`.
+            name: The tool's name, instead of the callable's.
+            description: The description, instead of the docstring's; ignored if it is empty.
             run_in: Where a synchronous tool runs, instead of the toolkit's setting: `"thread"`, `"inline"`, or
                 `"process"` for an importable function, in a child process that can be killed.
             timeout: Seconds after which a call is ended. A synchronous tool that runs inline cannot have one.
@@ -201,8 +214,10 @@ class Toolkit:
                 result, `"replace"` makes each the result so far.
 
         Raises:
-            TypeError: If `tool_func` is not callable, or an option has the wrong type.
-            ValueError: If an option has an invalid value, or the callable has no signature.
+            TypeError: If `tool_func` is not callable or is a method without its object, an option has the wrong type,
+                or both names of an option are given.
+            ValueError: If an option has an invalid value, a preset or secret is not a parameter, or the callable has no
+                signature.
             UnknownGroupError: If a group does not exist.
             InvalidToolNameError: If the name is empty, or contains a control character or a line break.
             DuplicateToolError: If the name is taken and the strategy is `"raise"`.
@@ -210,6 +225,9 @@ class Toolkit:
             InvalidSchemaError: If `json_schema` does not describe a function.
             IncompleteSchemaError: If `json_schema` has no `parameters`, or no `properties` to remove presets from.
             UnsupportedTypeError: If a parameter's annotation has no JSON Schema, or one that is too large.
+
+        Warns:
+            UserWarning: If model providers refuse the name, or the docstring describes a parameter that does not exist.
 
         Example:
             toolkit.register_tool_function(search, preset_kwargs={"api_key": key}, timeout=10)
@@ -245,23 +263,22 @@ class Toolkit:
             DuplicateGroupError: If the name is taken.
         """
 
-    def update_tool_groups(self, group_names: list[str], active: bool) -> None:
+    def update_tool_groups(self, group_names: str | Iterable[str], active: bool) -> None:
         """Switch groups on or off.
 
-        Unknown names are ignored. `basic` is always active; naming it logs a warning on the logger `toolcrib`.
+        `basic` is always active; naming it logs a warning on the logger `toolcrib`.
 
         Args:
-            group_names: The groups to switch; all others stay unchanged.
+            group_names: The groups to switch, or one; all others stay unchanged.
             active: True to switch them on.
 
         Raises:
+            UnknownGroupError: If a group is unknown; then nothing is switched.
             TypeError: If `group_names` is not a list of strings.
         """
 
     def remove_tool_groups(self, group_names: str | list[str]) -> None:
         """Remove groups together with their tools.
-
-        Unknown names are ignored.
 
         Args:
             group_names: One name or several.
@@ -269,6 +286,7 @@ class Toolkit:
         Raises:
             TypeError: If `group_names` is neither a string nor a list of strings.
             BasicGroupError: If `basic` is among them; then nothing is removed.
+            UnknownGroupError: If a group is unknown; then nothing is removed.
         """
 
     def register_group(
@@ -346,7 +364,8 @@ class Toolkit:
         """Select a part of the toolkit: exactly the tools that the view lists can be called through it.
 
         A view is live and cheap: it stores the conditions, not the tools. A tool is visible if all conditions hold.
-        None sets no condition, and an empty list selects nothing. Tools and groups may be named before they exist.
+        None sets no condition, and an empty list selects nothing. Tools and groups may be named before they exist, with
+        a `UserWarning`.
 
         Args:
             groups: The groups whose tools are visible while they are active; `basic` must be named, too.
@@ -365,7 +384,8 @@ class Toolkit:
         """Select the tools that a role may use: those of its groups, or of the default ones if it names none.
 
         The view of a name follows the role: changes by `Roles.update` take effect at once. The view of a removed or
-        unknown role, or of None, shows nothing. The role `root` has exactly the group `org_management`.
+        unknown role, or of None, shows nothing. A name without `roles` gives a `UserWarning`. The role `root` has
+        exactly the group `org_management`.
 
         Args:
             role: The name of a role, or a role.
@@ -434,7 +454,7 @@ class Toolkit:
     def get_activated_notes(self) -> str:
         """Join the notes of the active groups, each under the heading `## About Tool Group '<name>'`."""
 
-    def get_tool_group_notes(self, group_names: list[str] | None = None) -> str:
+    def get_tool_group_notes(self, group_names: str | Iterable[str] | None = None) -> str:
         """Join the notes of the active groups, or of the named ones, even if they are inactive.
 
         Args:
@@ -1285,6 +1305,12 @@ class ToolResponse:
     """The code of the failure; None if the call succeeded."""
     mode: Literal["progress", "addition", "result"]
     """The relation to the result of the call: `"progress"`, `"addition"` or `"result"`."""
+    exception: BaseException | None
+    """The exception that the tool raised; None if it raised none.
+
+    It is neither compared nor pickled. It keeps the frames of its traceback alive, with their variables: set it to None
+    to release them.
+    """
 
     def __new__(
         cls,
@@ -1298,6 +1324,9 @@ class ToolResponse:
         code: str | None = None,
         mode: Literal["progress", "addition", "result"] = "result",
     ) -> ToolResponse: ...
+    def __copy__(self) -> ToolResponse:
+        """Copy the response, with its exception."""
+
     @property
     def text(self) -> str:
         """The text of all text blocks, joined by line breaks."""
@@ -1650,6 +1679,12 @@ def _frame_instructions(format: str, documents: list[str]) -> str:
 def _write_call(format: str, name: str, arguments: dict[str, Any]) -> str:
     """Write a call in a format."""
 
+def _check_call(method: str, name: object, misplaced: Sequence[object]) -> None:
+    """Raise an exception if the arguments of `run` are not a name, and arguments by keyword."""
+
+def _did_you_mean(word: str, known: list[str]) -> str:
+    """Return `: did you mean ...?` for an unknown word, or an empty string."""
+
 def _as_response(*value: object) -> ToolResponse:
     """Convert the result of a tool to a response, as a stream does; without an argument the response is empty."""
 
@@ -1809,7 +1844,7 @@ class Policy:
     ) -> Policy:
         """Read rules from TOML files.
 
-        `problems` lists the errors. An invalid file never allows more than a valid one.
+        `problems` lists the errors in their content. An invalid file never allows more than a valid one.
 
         Args:
             default: The rules of the program.
@@ -1820,6 +1855,8 @@ class Policy:
             optional: If true, files may be missing.
 
         Raises:
+            MissingFileError: If a file does not exist and is not optional.
+            FileAccessError: If the operating system does not let a file be read.
             ValueError: If `otherwise` is not a decision.
         """
 
@@ -1914,7 +1951,7 @@ class _AwaitableJob(Awaitable[Any]):
 
 @final
 class _Permissions:
-    """The policy, approver, approvals and audit that a toolkit shares with its tools, and its listeners."""
+    """The policy, approver, approvals, audit and error formatter that a toolkit shares with its tools, and its listeners."""
 
     def __new__(cls) -> _Permissions: ...
     def listen(self, types: Sequence[str] | None, size: int) -> _EventQueue:
@@ -1988,8 +2025,8 @@ class _EventQueue:
 class ToolStream(AsyncGenerator[ToolResponse, Any], Awaitable["ToolStream"]):
     """The responses of one tool call, as they come.
 
-    Awaiting it returns the stream itself and runs nothing; iterating it runs the call. It has the interface of an async
-    generator. A consumer that stops early closes it with `aclose` or by dropping it, and the tool's generator is
+    Awaiting it returns the stream itself and runs nothing; iterating it with `async for` runs the call. It has the
+    interface of an async generator. A consumer that stops early closes it with `aclose` or by dropping it, and the tool's generator is
     finalised at once.
     """
 
@@ -2006,8 +2043,6 @@ class ToolStream(AsyncGenerator[ToolResponse, Any], Awaitable["ToolStream"]):
 
     def __aiter__(self) -> ToolStream: ...
     def __anext__(self) -> Coroutine[Any, Any, ToolResponse]: ...
-    def __iter__(self) -> Iterator[Any]: ...
-    def __next__(self) -> Any: ...
     def asend(self, value: Any, /) -> Coroutine[Any, Any, ToolResponse]:
         """Send a value into the tool's generator and get the next response."""
 

@@ -204,9 +204,6 @@ class Toolkit(BackgroundTasks):
         given = {option: value for option, value in options.items() if value is not defaults[option]}
 
         def register(function: F) -> F:
-            if not callable(function):
-                kind = type(function).__qualname__
-                raise TypeError(f"tool() decorates a function, not {kind}: pass options by name")
             self.register_tool_function(function, **given)
             return function
 

@@ -38,8 +38,10 @@ pub(crate) struct PyToolResponse {
     /// The code of the failure; None if the call succeeded.
     #[pyo3(get, set)]
     code: Option<Py<PyString>>,
-    /// The exception that the tool raised; None if it raised none. It is neither compared nor pickled, and keeps the frames of
-    /// its traceback alive: set it to None to release them.
+    /// The exception that the tool raised; None if it raised none.
+    ///
+    /// It is neither compared nor pickled. It keeps the frames of its traceback alive, with their variables: set it to None to
+    /// release them.
     #[pyo3(get, set)]
     exception: Option<Py<PyAny>>,
     mode: ChunkMode,
@@ -200,7 +202,7 @@ impl PyToolResponse {
         PyTuple::new(py, [slf.get_type().into_any(), PyTuple::new(py, fields)?.into_any(), state.into_any()])
     }
 
-    /// Copies the response, with its exception.
+    /// Copy the response, with its exception.
     fn __copy__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let (class, fields, state): (Bound<'py, PyAny>, Bound<'py, PyTuple>, Bound<'py, PyDict>) =
             Self::__reduce__(slf)?.extract()?;

@@ -4,11 +4,11 @@ use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyIterator, PyList, PyString, PyType};
+use pyo3::types::{PyIterator, PyList, PyString, PyType};
 use serde_json::{Map, Value};
 
 use super::json;
-use super::parameters::{Omittable, name_list, optional_name_list};
+use super::parameters::{Omittable, name_list, optional_dict, optional_name_list, optional_text, text};
 use crate::Result;
 use crate::bytes::random_bytes;
 use crate::registry::{RecordStamp, Role, Roles, RolesFile};
@@ -35,19 +35,24 @@ impl PyRole {
 #[pymethods]
 impl PyRole {
     #[new]
-    #[pyo3(signature = (name, prompt="", tool_groups=None, details=None))]
+    #[pyo3(
+        signature = (name, prompt=None, tool_groups=None, details=None),
+        text_signature = "(name, prompt='', tool_groups=None, details=None)"
+    )]
     fn new(
-        name: &str,
-        prompt: &str,
+        name: &Bound<'_, PyAny>,
+        prompt: Option<&Bound<'_, PyAny>>,
         tool_groups: Option<&Bound<'_, PyAny>>,
-        details: Option<&Bound<'_, PyDict>>,
+        details: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
+        let (name, prompt) = (text("name", name)?, optional_text("prompt", prompt)?.unwrap_or_default());
+        let details = optional_dict("details", details)?;
         let tool_groups = optional_name_list("tool_groups", tool_groups)?;
-        let details = match details.map(|details| json::from_python(details)).transpose()?.map(Value::from) {
+        let details = match details.map(|details| json::from_python(details.as_any())).transpose()?.map(Value::from) {
             Some(Value::Object(details)) => details,
             _ => Map::new(),
         };
-        Ok(Self(Role { details, ..Role::new(name, prompt, tool_groups) }))
+        Ok(Self(Role { details, ..Role::new(&name, &prompt, tool_groups) }))
     }
 
     /// The name, unique among the roles.
@@ -164,7 +169,13 @@ impl PyRoles {
         text_signature = "($self, name, *, prompt=None, tool_groups=...)"
     )]
     #[allow(clippy::needless_pass_by_value, reason = "pyo3 hands over what it has converted")]
-    fn update(&self, name: &str, prompt: Option<String>, tool_groups: Omittable<'_>) -> PyResult<PyRole> {
+    fn update(
+        &self,
+        name: &Bound<'_, PyAny>,
+        prompt: Option<&Bound<'_, PyAny>>,
+        tool_groups: Omittable<'_>,
+    ) -> PyResult<PyRole> {
+        let (name, prompt) = (&*text("name", name)?, optional_text("prompt", prompt)?);
         let tool_groups = match tool_groups.0 {
             None => None,
             Some(groups) if groups.is_none() => Some(None),
@@ -190,8 +201,8 @@ impl PyRoles {
     /// Raises:
     ///     UnknownRoleError: If there is no such role.
     ///     SystemRoleError: If the name is `root`.
-    fn remove(&self, name: &str) -> PyResult<PyRole> {
-        Ok(self.lock().remove(name)?.into())
+    fn remove(&self, name: &Bound<'_, PyAny>) -> PyResult<PyRole> {
+        Ok(self.lock().remove(&text("name", name)?)?.into())
     }
 
     /// Save the roles to a JSON file.

@@ -12,7 +12,7 @@ use super::call::stream_through;
 use super::dialect::{self, PyDialectTool};
 use super::group::{PyToolGroup, groups_by_name};
 use super::imported::{LIVE_MAPPING, RUN, TAP};
-use super::parameters::optional_name_list;
+use super::parameters::{optional_name_list, optional_text, text};
 use super::registration::{META_TOOL, with_switches};
 use super::response;
 use super::session::PySession;
@@ -191,8 +191,8 @@ impl PyToolkitView {
     ///
     /// Raises:
     ///     UnknownDialectError: If there is no such dialect.
-    fn schemas<'py>(&self, py: Python<'py>, dialect: &str) -> PyResult<Bound<'py, PyAny>> {
-        let dialect = dialect::parse(dialect)?;
+    fn schemas<'py>(&self, py: Python<'py>, dialect: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let dialect = dialect::parse(&text("dialect", dialect)?)?;
         let (_, tools) = self.listed(py);
         let declared = tools.iter().map(|tool| {
             let tool = tool.get();
@@ -243,9 +243,9 @@ impl PyToolkitView {
     ///
     /// Raises:
     ///     ValueError: If there is no such format.
-    #[pyo3(signature = (format="xml"))]
-    fn instructions(&self, py: Python<'_>, format: &str) -> PyResult<String> {
-        let format = parse_format(format)?;
+    #[pyo3(signature = (format=None), text_signature = "($self, format='xml')")]
+    fn instructions(&self, py: Python<'_>, format: Option<&Bound<'_, PyAny>>) -> PyResult<String> {
+        let format = parse_format(optional_text("format", format)?.as_deref().unwrap_or("xml"))?;
         let (_, tools) = self.listed(py);
         let schemas = tools.iter().map(|tool| Ok((tool.get().name.clone(), self.schema_of(tool.get())?)));
         Ok(write_instructions(format, &schemas.collect::<PyResult<Vec<_>>>()?))
@@ -294,9 +294,10 @@ impl PyToolkitView {
         names: Option<&Bound<'_, PyAny>>,
         exclude: Option<&Bound<'_, PyAny>>,
         tags: Option<&Bound<'_, PyAny>>,
-        caller: Option<String>,
+        caller: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let this = slf.get();
+        let caller = optional_text("caller", caller)?;
         let filter = filter(groups, names, exclude, tags)?;
         this.toolkit.get().warn_of_unknown(slf.py(), &filter)?;
         let view = this.view.narrowed(filter);

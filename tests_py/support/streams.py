@@ -6,6 +6,7 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import AsyncIterable, AsyncIterator, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -105,3 +106,10 @@ class Numbers:
 async def echo(text: str) -> str:
     await asyncio.sleep(0)
     return text
+
+
+def run_file(path: Path) -> str:
+    """The output of a program in a file."""
+    done = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, timeout=50, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 
 use super::PyToolkit;
 use crate::bindings::dialect::{self, listing};
+use crate::bindings::parameters::{optional_name_list, optional_text, text};
 use crate::bindings::registration::with_switches;
 use crate::bindings::text::{parse_format, write_instructions};
 use crate::bindings::tool::PyTool;
@@ -28,7 +29,12 @@ impl PyToolkit {
     /// Raises:
     ///     UnknownGroupError: If a group is unknown.
     #[pyo3(signature = (group_names=None))]
-    fn get_json_schemas<'py>(&self, py: Python<'py>, group_names: Option<Vec<String>>) -> PyResult<Bound<'py, PyList>> {
+    fn get_json_schemas<'py>(
+        &self,
+        py: Python<'py>,
+        group_names: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let group_names: Option<Vec<String>> = optional_name_list("group_names", group_names)?;
         let tools = self.listed(py, group_names.as_deref())?;
         let schemas = tools.iter().map(|tool| {
             let tool = tool.get();
@@ -115,10 +121,11 @@ impl PyToolkit {
     fn schemas<'py>(
         &self,
         py: Python<'py>,
-        dialect: &str,
-        group_names: Option<Vec<String>>,
+        dialect: &Bound<'py, PyAny>,
+        group_names: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let dialect = dialect::parse(dialect)?;
+        let dialect = dialect::parse(&text("dialect", dialect)?)?;
+        let group_names: Option<Vec<String>> = optional_name_list("group_names", group_names)?;
         let tools = self.listed(py, group_names.as_deref())?;
         let declared = tools.iter().map(|tool| {
             tool.get().check_extension()?;
@@ -139,9 +146,9 @@ impl PyToolkit {
     ///
     /// Raises:
     ///     ValueError: If there is no such format.
-    #[pyo3(signature = (format="xml"))]
-    fn instructions(&self, format: &str) -> PyResult<String> {
-        let format = parse_format(format)?;
+    #[pyo3(signature = (format=None), text_signature = "($self, format='xml')")]
+    fn instructions(&self, format: Option<&Bound<'_, PyAny>>) -> PyResult<String> {
+        let format = parse_format(optional_text("format", format)?.as_deref().unwrap_or("xml"))?;
         let mut tools: Vec<(Arc<str>, Arc<FunctionSchema>)> = Vec::new();
         {
             let registry = self.registry();

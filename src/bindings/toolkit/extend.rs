@@ -10,7 +10,7 @@ use pyo3::types::{PyBool, PyDict, PyList, PyString};
 use super::PyToolkit;
 use crate::Error;
 use crate::bindings::json::entries_of;
-use crate::bindings::parameters::Omittable;
+use crate::bindings::parameters::{Omittable, text};
 use crate::bindings::registration::{ModelUse, check_model};
 use crate::bindings::response;
 use crate::bindings::tool::PyTool;
@@ -63,7 +63,7 @@ type TwoNames<'py> = (Omittable<'py>, Omittable<'py>);
 fn extended_model_arguments<'py>(names: TwoNames<'py>, models: TwoNames<'py>) -> PyResult<(String, Bound<'py, PyAny>)> {
     let name = either(names.0, names.1, ("func_name", "finish_function_name"))?;
     let model = either(models.0, models.1, ("model", "structured_model"))?;
-    Ok((name.cast::<PyString>()?.to_str()?.to_owned(), model))
+    Ok((text("func_name", &name)?, model))
 }
 
 #[pymethods]
@@ -122,7 +122,8 @@ impl PyToolkit {
     ///     TypeError: If `model` is not a child class of `pydantic.BaseModel`.
     ///     UnknownToolError: If the tool is unknown.
     ///     ExtendedModelError: If the model does not fit the tool. Then nothing has changed.
-    fn set_finish_function(&self, py: Python<'_>, name: &str, model: &Bound<'_, PyAny>) -> PyResult<()> {
+    fn set_finish_function(&self, py: Python<'_>, name: &Bound<'_, PyAny>, model: &Bound<'_, PyAny>) -> PyResult<()> {
+        let name = &*text("name", name)?;
         self.extend(py, name, model, ModelUse::Finish)
     }
 }

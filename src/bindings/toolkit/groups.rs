@@ -365,25 +365,12 @@ fn unknown_name<'a>(noun: &str, name: &str, known: impl IntoIterator<Item = &'a 
     format!("unknown {noun} `{name}` in a view{}", did_you_mean(name, known))
 }
 
-/// Warns of a role that is unknown, or that there are no roles to look it up in.
-fn warn_of_unknown_role(py: Python<'_>, name: &str, roles: Option<&Bound<'_, PyRoles>>) -> PyResult<()> {
-    if name == ROOT {
+/// Warns of the name of a role without roles to look it up in. A name that is not among given roles may come from data.
+fn warn_of_missing_roles(py: Python<'_>, name: &str, roles: Option<&Bound<'_, PyRoles>>) -> PyResult<()> {
+    if roles.is_some() || name == ROOT {
         return Ok(());
     }
-    let text = match roles {
-        None => format!("role `{name}` cannot be looked up, the view shows nothing: pass `roles=`"),
-        Some(roles) => {
-            let roles = roles.get().lock();
-            if roles.get(name).is_some() {
-                return Ok(());
-            }
-            format!(
-                "unknown role `{name}`, the view shows nothing{}",
-                did_you_mean(name, roles.all().map(|role| role.name.as_str()))
-            )
-        }
-    };
-    warn(py, &text)
+    warn(py, &format!("role `{name}` cannot be looked up, the view shows nothing: pass `roles=`"))
 }
 
 #[pymethods]
@@ -423,8 +410,8 @@ impl PyToolkit {
     /// Select the tools that a role may use: those of its groups, or of the default ones if it names none.
     ///
     /// The view of a name follows the role: a change by `Roles.update` takes effect at once, and after its removal the view
-    /// shows nothing. The view of an unknown name, which gives a `UserWarning`, and of None shows nothing either. The role
-    /// `root` has exactly the group `org_management`.
+    /// shows nothing. The view of an unknown name and of None shows nothing either. A name without `roles` gives a
+    /// `UserWarning`. The role `root` has exactly the group `org_management`.
     ///
     /// Args:
     ///     role: The name of a role, or a role.
@@ -464,7 +451,7 @@ pub(crate) fn role_view(
     } else if let Ok(name) = role.cast::<PyString>() {
         // A string that is not valid Unicode is not a name.
         let name = name.to_string_lossy();
-        warn_of_unknown_role(role.py(), &name, roles)?;
+        warn_of_missing_roles(role.py(), &name, roles)?;
         let view = match roles {
             Some(roles) => roles.get().lock().view(&name),
             None => crate::registry::Roles::default().view(&name),

@@ -6,6 +6,7 @@ use pyo3::types::PyDict;
 
 use super::PyToolkit;
 use crate::bindings::call::{check, resumed};
+use crate::bindings::parameters::{flag, optional_instance, optional_seconds};
 use crate::bindings::policy::{AuditSink, PyApprovals, PyPolicy};
 use crate::bindings::view::PyToolkitView;
 
@@ -18,8 +19,9 @@ impl PyToolkit {
     }
 
     #[setter]
-    fn set_policy(&self, policy: Option<Py<PyPolicy>>) {
-        self.permissions.get().set_policy(policy);
+    fn set_policy(&self, policy: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+        self.permissions.get().set_policy(optional_instance("policy", policy)?);
+        Ok(())
     }
 
     /// The function that approves calls; None if a call that needs approval ends with a pending value.
@@ -40,8 +42,8 @@ impl PyToolkit {
     }
 
     #[setter]
-    fn set_approver_timeout(&self, seconds: Option<f64>) -> PyResult<()> {
-        self.permissions.get().set_approver_timeout(seconds)
+    fn set_approver_timeout(&self, seconds: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+        self.permissions.get().set_approver_timeout(optional_seconds("approver_timeout", seconds)?)
     }
 
     /// True if calls that need approval are denied at once.
@@ -51,8 +53,9 @@ impl PyToolkit {
     }
 
     #[setter]
-    fn set_headless(&self, headless: bool) {
-        self.permissions.get().core().set_headless(headless);
+    fn set_headless(&self, headless: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.permissions.get().core().set_headless(flag("headless", Some(headless), false)?);
+        Ok(())
     }
 
     /// The store of pending calls, each of which can be answered once; in memory unless it was set.
@@ -62,8 +65,9 @@ impl PyToolkit {
     }
 
     #[setter]
-    fn set_approvals(&self, approvals: Option<Py<PyApprovals>>) {
-        self.permissions.get().set_approvals(approvals);
+    fn set_approvals(&self, approvals: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+        self.permissions.get().set_approvals(optional_instance("approvals", approvals)?);
+        Ok(())
     }
 
     /// The sink to which every decision is written before it takes effect; None if there is none.

@@ -417,8 +417,8 @@ fn method(name: &'static CStr, function: ffi::PyCFunction, flags: c_int, doc: &'
 
 const DOC: &CStr = c"The responses of one tool call, as they come.
 
-Awaiting it gives the stream itself and runs nothing; iterating it runs the call. It has the interface of an async
-generator.";
+Awaiting it gives the stream itself and runs nothing; iterating it with `async for` runs the call. It has the interface
+of an async generator.";
 
 /// Makes the type.
 pub(crate) fn init(py: Python<'_>) -> PyResult<Bound<'_, PyType>> {
