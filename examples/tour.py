@@ -10,18 +10,36 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
+from datetime import date
+from enum import Enum
 from functools import partial
 from typing import Any, Literal, TypeAlias
 
-from toolcrib import Toolkit, ToolResponse, ToolUseBlock
+from toolcrib import Session, Toolkit, ToolContext, ToolResponse, ToolUseBlock
 from toolcrib.middleware import NextHandler
 
 PAUSE = 0.05  # seconds between the chunks of the streaming tools, so that they are visible on the screen
 
 # ---------------------------------------------------------------------------------------------------------------------
-# The tools: plain Python functions without references to toolcrib.
+# The tools: plain Python functions. Two of them take a context, which the model does not see.
 
-PRICES = {"hinge": 2.5, "screw": 0.05}
+
+class Part(Enum):
+    """A part that the workshop can buy."""
+
+    HINGE = "hinge"
+    SCREW = "screw"
+
+
+@dataclass
+class Workshop:
+    """What the tools of one person work with: the dependencies of a session."""
+
+    owner: str
+    order_book: dict[date, Part] = field(default_factory=dict)
+
+
+PRICES = {Part.HINGE: 2.5, Part.SCREW: 0.05}
 SHELVES = {"A": 120, "B": 80, "C": 40}
 
 
@@ -35,15 +53,15 @@ def convert(value: float, unit: Literal["mm", "inch"]) -> str:
     return f"{value / 25.4:.2f} inch" if unit == "mm" else f"{value * 25.4:.1f} mm"
 
 
-async def price(part: str, pieces: int = 1) -> dict[str, Any]:
+async def price(part: Part, pieces: int = 1) -> dict[str, Any]:
     """Look up what a part costs.
 
     Args:
-        part: The name of the part.
+        part: The part.
         pieces: How many of them.
     """
     await asyncio.sleep(0)  # a real tool would wait for a database here
-    return {"part": part, "total": PRICES[part] * pieces}
+    return {"part": part.value, "total": PRICES[part] * pieces}
 
 
 def stock() -> Iterator[str]:
@@ -55,7 +73,7 @@ def stock() -> Iterator[str]:
         yield f"shelf {shelf}: {total} so far"
 
 
-async def drill(holes: int, depth_mm: float = 10.0) -> AsyncIterator[str]:
+async def drill(context: ToolContext[Workshop], holes: int, depth_mm: float = 10.0) -> str:
     """Drill holes, one after the other.
 
     Args:
@@ -64,10 +82,11 @@ async def drill(holes: int, depth_mm: float = 10.0) -> AsyncIterator[str]:
     """
     try:
         for hole in range(1, holes + 1):
-            yield f"hole {hole} of {holes}, {depth_mm:g} mm deep\n"
+            context.progress(hole, holes, f"hole {hole} of {holes}, {depth_mm:g} mm deep")
             await asyncio.sleep(PAUSE)
     finally:
         print("    (the drill stops turning)", flush=True)
+    return f"drilled {holes} holes for {context.deps.owner}"
 
 
 def saw(blade: str, length_mm: float) -> str:
@@ -90,9 +109,17 @@ async def glue(boards: int) -> str:
     return f"{boards} boards, and the glue has set"
 
 
-def order(part: str) -> str:
-    """Order a part from the supplier."""
-    raise ConnectionError(f"the supplier does not answer, no {part} today")
+def order(context: ToolContext[Workshop], part: Part, day: date) -> str:
+    """Order a part from the supplier.
+
+    Args:
+        part: The part.
+        day: The day of delivery.
+    """
+    if day.weekday() > 4:
+        raise ConnectionError(f"the supplier does not answer on a {day:%A}, no {part.value} then")
+    context.deps.order_book[day] = part
+    return f"a {part.value} comes on {day:%A}"
 
 
 def equip(toolkit: Toolkit) -> None:
@@ -135,23 +162,23 @@ class Turn:
     calls: list[ToolUseBlock] = field(default_factory=list)
 
 
-async def agent(toolkit: Toolkit, model: "ScriptedModel", screen: "Screen") -> None:
-    """Run the loop."""
+async def agent(session: Session[Workshop], model: "ScriptedModel", screen: "Screen") -> None:
+    """Run the loop, in a session: what the model switches on here is on for this conversation only."""
     results: list[str] = []
     while True:
-        turn = model.reply(toolkit.get_json_schemas(), results)
+        turn = model.reply(session.get_json_schemas(), results)
         screen.title(f"model: {turn.text}")
         if not turn.calls:
             return
-        results = [await act(toolkit, call, screen) for call in turn.calls]
+        results = [await act(session, call, screen) for call in turn.calls]
 
 
-async def act(toolkit: Toolkit, call: ToolUseBlock, screen: "Screen") -> str:
+async def act(session: Session[Workshop], call: ToolUseBlock, screen: "Screen") -> str:
     """Run one call, print its responses as they arrive, and return the text of the last one."""
     screen.call(call)
     response = None
     try:
-        async for response in toolkit.call_tool_function(call):
+        async for response in session.call_tool_function(call):
             screen.response(response)
     finally:  # also runs if the task is cancelled, after the interrupted response
         screen.outcome(response)
@@ -207,10 +234,15 @@ SCRIPT: Script = [
         "Now I have {tools} tools. Goggles on.",
         [("drill", {"holes": 2}), ("saw", {"length_mm": 50.8})],
     ),
-    ("fine blade", "One more hinge is needed.", [("order", {"part": "hinge"})]),
+    ("fine blade", "One more hinge is needed.", [("order", {"part": "hinge", "day": "2026-11-15"})]),
     (
-        "the supplier does not answer",
-        "Then without it. Let me shorten the board.",
+        "does not answer on a Sunday",
+        "Then on Monday.",
+        [("order", {"part": "hinge", "day": "Monday"}), ("order", {"part": "hinge", "day": "2026-11-16"})],
+    ),
+    (
+        "a hinge comes on Monday",
+        "Good. Let me shorten the board.",
         [("saw", {"length_mm": "a bit", "blade": "coarse"})],
     ),
     ("length_mm", "A number, of course, and the blade is not mine to choose.", [("saw", {"length_mm": 49})]),
@@ -238,9 +270,10 @@ async def tour() -> None:
     for schema in toolkit.get_json_schemas():
         screen.line(f"  {describe(schema['function'])}")
 
-    await agent(toolkit, ScriptedModel(SCRIPT), screen)
+    session = toolkit.session(caller="ada", deps=Workshop("Ada"))
+    await agent(session, ScriptedModel(SCRIPT), screen)
 
-    job = asyncio.create_task(agent(toolkit, ScriptedModel(LONG_JOB), screen))
+    job = asyncio.create_task(agent(session, ScriptedModel(LONG_JOB), screen))
     await screen.shows("hole 2 of 100")
     job.cancel()
     try:
@@ -250,6 +283,9 @@ async def tour() -> None:
 
     screen.title("Summary:")
     screen.line(f"  {len(toolkit.tools)} tools, {screen.outcomes.total()} calls")
+    other = toolkit.session(caller="bob", deps=Workshop("Bob"))
+    screen.line(f"  Ada's session has {len(session.tools)} tools switched on, Bob's has {len(other.tools)}")
+    screen.line(f"  Ada's order book: {[f'{part.value} on {day}' for day, part in session.deps.order_book.items()]}")
     for outcome, count in screen.outcomes.most_common():
         screen.line(f"  {count:>2} {outcome}")
     tool, responses = logbook.entries.most_common(1)[0]

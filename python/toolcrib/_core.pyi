@@ -28,6 +28,7 @@ from typing_extensions import Never, disjoint_base
 from toolcrib._failure import FailedCall
 from toolcrib._provider import Dumped
 from toolcrib.blocks import AudioBlock, ImageBlock, TextBlock, ToolUseBlock, VideoBlock
+from toolcrib.context import Question
 from toolcrib.dialects import DialectSchemas
 from toolcrib.middleware import Middleware
 from toolcrib.policy import Approval, ApprovalRequest, Rule
@@ -74,8 +75,8 @@ class Toolkit:
         agent_skill_template: The text for each skill, with the placeholders `{name}`, `{description}` and `{dir}`;
             `{{` and `}}` are literal braces. A default text if it is empty.
         arguments: The treatment of the model's arguments before a tool runs: `"coerce"` coerces them to the declared
-            types and validates them, `"check"` only validates them, `"pass"` passes them on unchecked. An argument
-            that is not in the schema is always refused.
+            types, validates them and builds the objects that the annotations name, `"check"` only validates them,
+            `"pass"` passes them on unchecked. An argument that is not in the schema is always refused.
         errors: The treatment of a tool's exceptions: `"respond"` converts them to responses, `"raise"` propagates
             them, `"compat"` does as AgentScope 1.x: exceptions of functions become responses, those of generators
             propagate.
@@ -93,6 +94,8 @@ class Toolkit:
         audit: The audit log, which records every decision before it takes effect: the path of a file that is appended
             durably, a function that is called with a dictionary, or an object whose `write` is called with a line. If
             a decision cannot be recorded, the call does not run.
+        asker: The function that answers the questions of tools, see `ToolContext.ask`. It is called with a `Question`,
+            in a worker thread unless it is a coroutine function, and returns the answer.
         error_formatter: The function that describes a tool's exception to the model. It is called with the exception
             and a `FailedCall`, and returns the text. Without one, the text is `KeyError: 'k'`. Presets and secrets are
             masked in either.
@@ -119,6 +122,8 @@ class Toolkit:
     """True if calls that need approval are denied at once."""
     audit: _AuditSink | None
     """The sink to which every decision is written before it takes effect; None if there is none."""
+    asker: Callable[[Question], Any] | None
+    """The function that answers the questions of tools; None if they cannot ask."""
 
     @property
     def approvals(self) -> Approvals:
@@ -141,6 +146,7 @@ class Toolkit:
         headless: bool = False,
         approvals: Approvals | None = None,
         audit: _AuditSink | None = None,
+        asker: Callable[[Question], Any] | None = None,
         error_formatter: Callable[[BaseException, FailedCall], str] | None = None,
         tools: Iterable[Callable[..., Any]] = (),
     ) -> None: ...

@@ -38,8 +38,8 @@ class Toolkit(BackgroundTasks):
         agent_skill_template: The text for each skill, with the placeholders `{name}`, `{description}` and `{dir}`;
             `{{` and `}}` are literal braces. A default text if it is empty.
         arguments: The treatment of the model's arguments before a tool runs: `"coerce"` coerces them to the declared
-            types and validates them, `"check"` only validates them, `"pass"` passes them on unchecked. An argument
-            that is not in the schema is always refused.
+            types, validates them and builds the objects that the annotations name, `"check"` only validates them,
+            `"pass"` passes them on unchecked. An argument that is not in the schema is always refused.
         errors: The treatment of a tool's exceptions: `"respond"` converts them to responses, `"raise"` propagates
             them, `"compat"` does as AgentScope 1.x: exceptions of functions become responses, those of generators
             propagate.
@@ -57,6 +57,8 @@ class Toolkit(BackgroundTasks):
         audit: The audit log, which records every decision before it takes effect: the path of a file that is appended
             durably, a function that is called with a dictionary, or an object whose `write` is called with a line. If
             a decision cannot be recorded, the call does not run.
+        asker: The function that answers the questions of tools, see `ToolContext.ask`. It is called with a `Question`,
+            in a worker thread unless it is a coroutine function, and returns the answer.
         error_formatter: The function that describes a tool's exception to the model. It is called with the exception
             and a `FailedCall`, and returns the text. Without one, the text is `KeyError: 'k'`. Presets and secrets are
             masked in either.

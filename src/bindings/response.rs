@@ -256,7 +256,17 @@ impl PyToolResponse {
         id: Option<Py<PyAny>>,
     ) -> Self {
         let id = id.map_or_else(ResponseId::new, ResponseId::Given);
-        Self { content, metadata, stream, is_last, is_interrupted, code: None, exception: None, mode: ChunkMode::Result, id }
+        Self {
+            content,
+            metadata,
+            stream,
+            is_last,
+            is_interrupted,
+            code: None,
+            exception: None,
+            mode: ChunkMode::Result,
+            id,
+        }
     }
 
     /// A copy with the same objects in it.

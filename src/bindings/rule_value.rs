@@ -127,7 +127,9 @@ fn field_names(value: &Bound<'_, PyAny>) -> Option<Vec<(String, String)>> {
         class.getattr_opt(intern!(py, "__struct_encode_fields__")),
         class.getattr_opt(intern!(py, "__struct_fields__")),
     ) {
-        return Some(shown.extract::<Vec<String>>().ok()?.into_iter().zip(names.extract::<Vec<String>>().ok()?).collect());
+        return Some(
+            shown.extract::<Vec<String>>().ok()?.into_iter().zip(names.extract::<Vec<String>>().ok()?).collect(),
+        );
     }
     let attributes = class.getattr_opt(intern!(py, "__attrs_attrs__")).ok()??;
     let name = |attribute: PyResult<Bound<'_, PyAny>>| {

@@ -1,6 +1,8 @@
 //! Exceptions thrown into a call, and the ways to give it up: `throw`, `close`, `aclose`, `asend`, `athrow`.
 
-use pyo3::exceptions::{PyRuntimeError, PyStopIteration, PyTypeError, PyValueError};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use pyo3::exceptions::{PyGeneratorExit, PyStopAsyncIteration, PyRuntimeError, PyStopIteration, PyTypeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -33,7 +35,7 @@ impl State {
     }
 
     /// The object that waits on the call's behalf.
-    fn waiting<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
+    pub(super) fn waiting<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
         match self.phase.get() {
             Phase::Coroutine | Phase::Generator => self.inner.get(py),
             Phase::AsyncGenerator | Phase::Approval | Phase::Postprocess | Phase::Closing => self.awaited.get(py),
@@ -184,6 +186,9 @@ impl State {
         if let Some(job) = self.job() {
             return job.closed(py); // a cancelled step has not waited for the thread
         }
+        if let Some(waiting) = self.waiting_behind_report(py) {
+            return Ok(Some(Bound::new(py, Unwinding::new(waiting))?.into_any()));
+        }
         let Some(inner) = self.inner.get(py) else { return Ok(None) };
         match self.phase.get() {
             Phase::AsyncGenerator => inner.getattr_opt(intern!(py, "aclose"))?.map(|aclose| aclose.call0()).transpose(),
@@ -285,6 +290,69 @@ impl Closed {
     #[allow(clippy::unused_self, reason = "a method of Python's")]
     fn __await__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         Ok(PyTuple::empty(py).as_any().try_iter()?.into_any().unbind())
+    }
+}
+
+/// An awaitable that ends a coroutine or the step of an async generator where it waits, as `aclose` ends a generator: by
+/// `GeneratorExit`, and with what its `finally` blocks await.
+#[pyclass(frozen, module = "toolcrib")]
+struct Unwinding {
+    waiting: Py<PyAny>,
+    has_begun: AtomicBool,
+}
+
+impl Unwinding {
+    fn new(waiting: Bound<'_, PyAny>) -> Self {
+        Self { waiting: waiting.unbind(), has_begun: AtomicBool::new(false) }
+    }
+
+    /// The outcome of a step: the end of what was unwound is the end of the awaitable.
+    fn outcome(py: Python<'_>, step: PyResult<Bound<'_, PyAny>>) -> PyResult<Py<PyAny>> {
+        step.map(Bound::unbind).map_err(|error| {
+            let is_end = error.is_instance_of::<PyGeneratorExit>(py)
+                || error.is_instance_of::<PyStopIteration>(py)
+                || error.is_instance_of::<PyStopAsyncIteration>(py);
+            if is_end { PyStopIteration::new_err(()) } else { error }
+        })
+    }
+}
+
+#[pymethods]
+impl Unwinding {
+    fn __await__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __iter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __next__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let waiting = self.waiting.bind(py);
+        Self::outcome(py, match self.has_begun.swap(true, Ordering::Relaxed) {
+            false => waiting.call_method1(intern!(py, "throw"), (PyGeneratorExit::new_err(()).into_value(py),)),
+            true => waiting.call_method1(intern!(py, "send"), (py.None(),)),
+        })
+    }
+
+    /// Resume; the value is ignored.
+    fn send(&self, py: Python<'_>, _value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        self.__next__(py)
+    }
+
+    #[pyo3(signature = (*arguments))]
+    fn throw(&self, py: Python<'_>, arguments: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
+        self.has_begun.store(true, Ordering::Relaxed);
+        Self::outcome(py, self.waiting.bind(py).call_method1(intern!(py, "throw"), arguments))
+    }
+
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        self.waiting.bind(py).call_method0(intern!(py, "close")).map(drop)
+    }
+
+    #[allow(clippy::needless_pass_by_value, reason = "the signature that pyo3 asks for")]
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.waiting)
     }
 }
 

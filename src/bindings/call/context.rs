@@ -257,6 +257,13 @@ impl State {
         Some(self.advance(py, given))
     }
 
+    /// The coroutine, or the step of an async generator, that waits for a future while the stream has delivered a report.
+    pub(super) fn waiting_behind_report<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
+        let is_waiting = self.cold.get()?.held.kind.get() == HeldKind::Future;
+        let can_unwind = matches!(self.phase.get(), Phase::Coroutine | Phase::AsyncGenerator);
+        self.waiting(py).filter(|_| is_waiting && can_unwind)
+    }
+
     /// Cancels the future that the tool waits for, as the task would do that waited for it itself; `None` if there is none, or
     /// it cannot be cancelled.
     pub(super) fn cancel_held<'py>(&self, py: Python<'py>, error: &PyErr) -> Option<Step<'py>> {
