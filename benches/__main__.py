@@ -28,6 +28,7 @@ THEMES = (
     "text",
     "lookup",
     "roles",
+    "sessions",
     "policy",
     "failures",
     "responses",

@@ -47,7 +47,7 @@ async def test_without_an_approver_the_call_ends_with_what_it_takes_to_go_on() -
     assert response.metadata is not None
     assert response.metadata["pending"]["tool"] == "remove"
     assert response.metadata["pending"]["arguments"] == {"path": "a"}
-    assert response.metadata["pending"]["id"] == "call-1"
+    assert response.metadata["pending"]["call_id"] == "call-1"
 
 
 async def test_a_pending_call_goes_on_as_a_stream(loop_factory: Any) -> None:
@@ -127,7 +127,7 @@ async def test_a_second_call_that_needs_approval_is_pending_anew() -> None:
     second = await pending(shop)
     await read(shop.kit.resume(second, "once"))
 
-    assert first["nonce"] != second["nonce"]
+    assert first["id"] != second["id"]
     assert len(shop.ran) == 2
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import functools
 import math
 import pathlib
 import threading
@@ -111,6 +112,28 @@ async def test_an_object_that_cannot_be_written_is_the_same_only_while_it_lives(
     pending = await ask(connection, tmp_path)
 
     assert await resume(start(connection, tmp_path), pending) == "paid 1"
+
+
+@pytest.mark.parametrize("other", ["bob", b"alice", Connection("alice")], ids=["text", "bytes", "object"])
+async def test_what_a_partial_binds_is_a_preset(other: Any, tmp_path: Path) -> None:
+    def pay(*accounts: Any, amount: int) -> str:
+        return f"paid {amount} from {accounts[0]}"
+
+    def move(account: Any, /, amount: int) -> str:
+        return f"moved {amount} from {account}"
+
+    def kit(account: Any) -> Toolkit:
+        made = Toolkit(run_in="inline", approvals=Approvals(tmp_path / "approvals"))
+        for function in (pay, move):
+            made.register_tool_function(functools.partial(function, account), permission="confirm")
+        return made
+
+    for tool in ("pay", "move"):
+        metadata = (await kit("alice").call(tool, amount=1)).metadata
+        assert metadata is not None
+        with pytest.raises(MisplacedPendingError, match="presets"):
+            await resume(kit(other), metadata["pending"])
+        assert (await resume(kit("alice"), metadata["pending"])).endswith("from alice")
 
 
 async def test_arguments_too_deep_to_be_kept_are_answered() -> None:

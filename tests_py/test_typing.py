@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from dataclasses import dataclass
 
-from toolcrib import TextBlock, Toolkit, ToolContext, ToolResponse
+from toolcrib import Limits, TextBlock, Toolkit, ToolContext, ToolResponse
 
 if TYPE_CHECKING:
     from typing_extensions import reveal_type
@@ -64,6 +64,23 @@ reveal_type(toolkit.run("add", a=1, b=2))  # ToolResponse
 reveal_type(ToolResponse([TextBlock(type="text", text="hello")]).metadata)  # dict[str, Any] | None
 
 
+
+class Database:
+    name = "db"
+
+
+session = toolkit.session(deps=Database(), limits=Limits(calls=3))
+reveal_type(session)  # Session[Database]
+reveal_type(session.deps.name)  # str
+reveal_type(session.state)  # dict[str, Any]
+reveal_type(session.usage.failures)  # dict[str, int]
+reveal_type(session.view(groups=["web"]))  # ToolkitView
+reveal_type(session.run("add", a=1, b=2))  # ToolResponse
+reveal_type(toolkit.session())  # Session[None]
+reveal_type(toolkit.load_session("s.json", deps=Database()).deps)  # Database
+reveal_type(toolkit.view(caller="ann").session().id)  # str
+
+
 async def main() -> None:
     block = {"type": "tool_use", "id": "1", "name": "add", "input": {"a": 1, "b": 2}}
     async for response in await toolkit.call_tool_function(block):
@@ -92,6 +109,8 @@ toolkit.call_tool_function(3)  # arg-type
 toolkit.tools["add"] = toolkit.tools["add"]  # index
 toolkit.tools["add"].name = "plus"  # misc
 ToolGroup("web", "The web.")  # call-arg, arg-type
+toolkit.session(limits=3)  # call-overload
+toolkit.session().id = "other"  # misc
 ToolResponse(content=[{"type": "txt"}])  # list-item
 
 

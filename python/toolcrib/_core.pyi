@@ -19,8 +19,8 @@ from collections.abc import (
 )
 from os import PathLike
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Literal, TypeAlias, final, overload
+from types import GenericAlias, TracebackType
+from typing import Any, Generic, Literal, TypeAlias, TypeVar, final, overload
 
 from _typeshed import SupportsWrite
 from typing_extensions import Never, disjoint_base
@@ -31,7 +31,7 @@ from toolcrib.blocks import AudioBlock, ImageBlock, TextBlock, ToolUseBlock, Vid
 from toolcrib.context import Question
 from toolcrib.dialects import DialectSchemas
 from toolcrib.middleware import Middleware
-from toolcrib.policy import Approval, ApprovalRequest, Rule
+from toolcrib.policy import Approval, ApprovalRequest, ApprovalStore, Rule
 from toolcrib.skill import AgentSkill
 
 __all__ = [
@@ -39,11 +39,13 @@ __all__ = [
     "ArgumentReader",
     "Event",
     "Explanation",
+    "Limits",
     "NativeTool",
     "Policy",
     "RegisteredToolFunction",
     "Role",
     "Roles",
+    "Session",
     "TextParser",
     "ToolCall",
     "ToolGroup",
@@ -51,10 +53,12 @@ __all__ = [
     "ToolStream",
     "Toolkit",
     "ToolkitView",
+    "Usage",
     "format_tool_result",
     "parse_tool_calls",
 ]
 
+_Deps = TypeVar("_Deps")
 _Dialect: TypeAlias = Literal[
     "openai", "openai_strict", "openai_responses", "openai_responses_strict", "anthropic", "gemini", "mcp"
 ]
@@ -400,6 +404,101 @@ class Toolkit:
 
         Raises:
             TypeError: If `role` has another type.
+        """
+
+    @overload
+    def session(
+        self,
+        *,
+        id: str | None = None,
+        caller: str | None = None,
+        role: Role | str | None = ...,
+        roles: Roles | None = None,
+        groups: Iterable[str] | None = None,
+        names: Iterable[str] | None = None,
+        exclude: Iterable[str] = (),
+        tags: Iterable[str] | None = None,
+        deps: None = None,
+        limits: Limits | None = None,
+    ) -> Session[None]: ...
+    @overload
+    def session(
+        self,
+        *,
+        id: str | None = None,
+        caller: str | None = None,
+        role: Role | str | None = ...,
+        roles: Roles | None = None,
+        groups: Iterable[str] | None = None,
+        names: Iterable[str] | None = None,
+        exclude: Iterable[str] = (),
+        tags: Iterable[str] | None = None,
+        deps: _Deps,
+        limits: Limits | None = None,
+    ) -> Session[_Deps]:
+        """Begin a session: one conversation, with group switches, approvals, limits and state of its own.
+
+        Args:
+            id: Its id, which it must have again to resume pending calls; random if it is None.
+            caller: The caller, for policies and the audit log; that of the view or role if it is None.
+            role: The name of a role, or a role, that limits the tools, as in `Toolkit.view_for`. None shows nothing.
+            roles: The roles to find the name in, and their default groups.
+            groups: The groups whose tools are visible while they are active, as in `Toolkit.view`.
+            names: The visible tools.
+            exclude: The hidden tools.
+            tags: Tags of which a tool must have one.
+            deps: The dependencies of its tools: any object.
+            limits: The limits of each run.
+
+        Raises:
+            TypeError: If one of the lists is not a list of strings, or `role` is not a role.
+            ValueError: If the id is empty.
+
+        Example:
+            session = toolkit.session(id="chat-7", caller="ann", limits=Limits(calls=20))
+            response = await session.call("add", a=1, b=2)
+        """
+
+    @overload
+    def load_session(
+        self,
+        path: str | PathLike[str],
+        *,
+        role: Role | str | None = ...,
+        roles: Roles | None = None,
+        groups: Iterable[str] | None = None,
+        names: Iterable[str] | None = None,
+        exclude: Iterable[str] = (),
+        tags: Iterable[str] | None = None,
+        deps: None = None,
+        limits: Limits | None = None,
+    ) -> Session[None]: ...
+    @overload
+    def load_session(
+        self,
+        path: str | PathLike[str],
+        *,
+        role: Role | str | None = ...,
+        roles: Roles | None = None,
+        groups: Iterable[str] | None = None,
+        names: Iterable[str] | None = None,
+        exclude: Iterable[str] = (),
+        tags: Iterable[str] | None = None,
+        deps: _Deps,
+        limits: Limits | None = None,
+    ) -> Session[_Deps]:
+        """Continue a session that `Session.save` wrote to a file: its id, caller, switches, counters and state.
+
+        The selection of tools, the dependencies and the limits are not in the file: pass them again, as to `session`.
+
+        Raises:
+            MissingFileError: If the file does not exist.
+            FileAccessError: If the operating system refuses, with the fields of an `OSError`.
+            ForeignFileError: If it was not written by `Session.save`.
+            DamagedFileError: If it was modified or truncated.
+            NewerFileError: If a newer version of toolcrib wrote it.
+            FileTooLargeError: If it is larger than 16 MiB.
+            InvalidStateError: If the view has a caller and the file is that of another.
         """
 
     def get_json_schemas(self, group_names: list[str] | None = None) -> list[dict[str, Any]]:
@@ -895,7 +994,7 @@ class RegisteredToolFunction:
                 print(response.text)
         """
 
-@final
+@disjoint_base
 class ToolkitView:
     """A part of a toolkit: exactly the tools that it lists can be called through it.
 
@@ -974,6 +1073,74 @@ class ToolkitView:
             TypeError: If one of the lists is not a list of strings.
         """
 
+    @overload
+    def session(
+        self,
+        *,
+        id: str | None = None,
+        caller: str | None = None,
+        role: Role | str | None = ...,
+        roles: Roles | None = None,
+        groups: Iterable[str] | None = None,
+        names: Iterable[str] | None = None,
+        exclude: Iterable[str] = (),
+        tags: Iterable[str] | None = None,
+        deps: None = None,
+        limits: Limits | None = None,
+    ) -> Session[None]: ...
+    @overload
+    def session(
+        self,
+        *,
+        id: str | None = None,
+        caller: str | None = None,
+        role: Role | str | None = ...,
+        roles: Roles | None = None,
+        groups: Iterable[str] | None = None,
+        names: Iterable[str] | None = None,
+        exclude: Iterable[str] = (),
+        tags: Iterable[str] | None = None,
+        deps: _Deps,
+        limits: Limits | None = None,
+    ) -> Session[_Deps]:
+        """Begin a session: one conversation, with group switches, approvals, limits and state of its own.
+
+        Its tools are among those of the view. See `Toolkit.session`.
+        """
+
+    @overload
+    def load_session(
+        self,
+        path: str | PathLike[str],
+        *,
+        role: Role | str | None = ...,
+        roles: Roles | None = None,
+        groups: Iterable[str] | None = None,
+        names: Iterable[str] | None = None,
+        exclude: Iterable[str] = (),
+        tags: Iterable[str] | None = None,
+        deps: None = None,
+        limits: Limits | None = None,
+    ) -> Session[None]: ...
+    @overload
+    def load_session(
+        self,
+        path: str | PathLike[str],
+        *,
+        role: Role | str | None = ...,
+        roles: Roles | None = None,
+        groups: Iterable[str] | None = None,
+        names: Iterable[str] | None = None,
+        exclude: Iterable[str] = (),
+        tags: Iterable[str] | None = None,
+        deps: _Deps,
+        limits: Limits | None = None,
+    ) -> Session[_Deps]:
+        """Continue a session that `Session.save` wrote to a file: its id, caller, switches, counters and state.
+
+        Its tools are among those of the view. See `Toolkit.load_session`.
+        """
+
     def reset_equipped_tools(self, **kwargs: bool) -> ToolResponse:
         """Choose the tool groups to work with from now on, among those of the view; see `Toolkit`."""
 
@@ -1018,6 +1185,150 @@ class ToolkitView:
     def _find_group(self, name: str) -> ToolGroup | None: ...
     def _all_tools(self) -> dict[str, RegisteredToolFunction]: ...
     def _all_groups(self) -> dict[str, ToolGroup]: ...
+
+@final
+class Session(ToolkitView, Generic[_Deps]):
+    """One conversation over a shared toolkit: a view with its own group switches, approvals, limits and state.
+
+    `Toolkit.session` and `ToolkitView.session` make sessions, and `load_session` continues a saved one. What is
+    switched, approved or counted in one session does not affect another. `session.view(...)` narrows it and stays in
+    the session.
+    """
+
+    deps: _Deps
+    """The dependencies of its tools: any object. They are not saved."""
+
+    @property
+    def id(self) -> str:
+        """The id, which is part of approvals, events, audit records and spans."""
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """Your own values, which are saved with the session: a dict of JSON values."""
+
+    @property
+    def limits(self) -> Limits:
+        """The limits of each run; setting them keeps the counters."""
+
+    @limits.setter
+    def limits(self, limits: Limits | None) -> None: ...
+    @property
+    def usage(self) -> Usage:
+        """The counters of calls, tokens and failures, as they are now."""
+
+    def add_tokens(self, count: int) -> None:
+        """Count tokens that were used for this session, for the limit `tokens`.
+
+        Raises:
+            TypeError: If `count` is not an integer.
+            ValueError: If it is negative.
+        """
+
+    def end_run(self) -> None:
+        """End the run: revoke its approvals, and let the counters of the limits begin again.
+
+        Group switches, `state` and the totals of `usage` stay.
+        """
+
+    def update_tool_groups(self, group_names: Iterable[str], active: bool) -> None:
+        """Switch groups on or off, for this session only.
+
+        Groups that the session does not show are ignored, like unknown names. `basic` is always active: naming it logs
+        a warning in `toolcrib`.
+
+        Raises:
+            TypeError: If `group_names` is not a list of strings.
+        """
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state of the session as JSON values: `id`, `caller`, `groups`, `usage` and `state`.
+
+        The selection of tools, `limits`, `deps` and approvals are not part of it.
+
+        Raises:
+            InvalidStateError: If `state` has a value that JSON cannot represent.
+        """
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Restore what `state_dict` returned; approvals of the run are revoked.
+
+        Raises:
+            InvalidStateError: If it is not a valid state, or that of another session or caller. Then nothing changes.
+        """
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Save the session to a file, which is replaced atomically; see `Toolkit.load_session`.
+
+        Raises:
+            InvalidStateError: If `state` has a value that JSON cannot represent.
+            FileAccessError: If the operating system refuses, with the fields of an `OSError`.
+            FileTooLargeError: If the state is larger than 16 MiB.
+        """
+
+    def __class_getitem__(cls, item: Any, /) -> GenericAlias:
+        """Support `Session[Deps]` in annotations."""
+
+@final
+class Limits:
+    """Limit the calls, retries and tokens of each run of a session.
+
+    A run lasts until `Session.end_run`. A call over a limit is answered with the code `"limit_exceeded"`, and the tool
+    does not run.
+
+    Args:
+        calls: The number of calls that are admitted and permitted, whether they succeed or not.
+        retries: The number of times that a tool may be called again after a failure, until it succeeds.
+        tokens: The number of tokens that are reported with `Session.add_tokens`.
+
+    Raises:
+        TypeError: If a limit is not an integer.
+        ValueError: If it is negative.
+    """
+
+    def __new__(cls, *, calls: int | None = None, retries: int | None = None, tokens: int | None = None) -> Limits: ...
+    @property
+    def calls(self) -> int | None:
+        """The number of calls that may run; None for no limit."""
+
+    @property
+    def retries(self) -> int | None:
+        """The number of times that a tool may be called again after a failure, until it succeeds; None for no limit."""
+
+    @property
+    def tokens(self) -> int | None:
+        """The number of tokens that may be reported with `Session.add_tokens`; None for no limit."""
+
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    def __lt__(self, other: Any, /) -> bool: ...
+    def __le__(self, other: Any, /) -> bool: ...
+    def __gt__(self, other: Any, /) -> bool: ...
+    def __ge__(self, other: Any, /) -> bool: ...
+    def __hash__(self) -> int: ...
+
+@final
+class Usage:
+    """The counters of a session at one moment."""
+
+    @property
+    def calls(self) -> int:
+        """The calls of this run that were admitted and permitted, whether they succeeded or not."""
+
+    @property
+    def tokens(self) -> int:
+        """The tokens of this run."""
+
+    @property
+    def total_calls(self) -> int:
+        """The calls of all runs."""
+
+    @property
+    def total_tokens(self) -> int:
+        """The tokens of all runs."""
+
+    @property
+    def failures(self) -> dict[str, int]:
+        """The failures in a row of each tool whose last call failed; counted only while `retries` are limited."""
 
 @final
 class Role:
@@ -1242,8 +1553,8 @@ class _ToolRoster:
 class ToolGroup:
     """A named set of tools that is on or off.
 
-    The groups in `Toolkit.groups` are live: setting an attribute changes the toolkit. A group that you create yourself
-    belongs to no toolkit.
+    The groups in `Toolkit.groups` are live: setting an attribute changes the toolkit, and setting `active` of a group
+    in `Session.groups` changes that session only. A group that you create yourself belongs to no toolkit.
 
     Args:
         name: The name, unique in its toolkit.
@@ -1284,9 +1595,9 @@ class ToolResponse:
         is_interrupted: True if the call was cancelled.
         id: A unique text; by default the time and six random digits.
         code: The error code: `"bad_call"`, `"unknown_tool"`, `"inactive_group"`, `"invalid_arguments"`,
-            `"tool_not_available"`, `"failed"`, `"interrupted"`, `"timeout"`, `"denied"`, `"pending"` or
-            `"cancelled"`, and for background tasks `"unknown_task"`, `"task_running"` or `"task_finished"`; None if the
-            call succeeded.
+            `"tool_not_available"`, `"failed"`, `"interrupted"`, `"timeout"`, `"denied"`, `"pending"`,
+            `"cancelled"` or `"limit_exceeded"`, and for background tasks `"unknown_task"`, `"task_running"` or
+            `"task_finished"`; None if the call succeeded.
         mode: The relation to the result of the call: `"progress"` is a notice for people and not part of the result,
             `"addition"` is appended to the result, `"result"` is the result so far and replaces everything before it.
 
@@ -1788,14 +2099,26 @@ class Approvals:
         path: The folder of the signing key and the answers, so that pending calls survive a restart. It is created if
             its parent exists. None keeps everything in memory, for this process only.
         ttl: Seconds after which a pending call expires.
+        store: A database in place of the folder, for processes that share no file system: any object with a method
+            `claim(key, expires)`, which returns True for the first claim of a key by any process and False for all
+            others. The key may be forgotten at `expires`, in seconds since 1970.
+        key: With a store, the secret that signs pending calls: at least 32 bytes, the same in all processes.
 
     Raises:
-        ValueError: If `ttl` is not positive.
+        TypeError: If `store` has no method `claim`, or `path`, `store` and `key` do not go together.
+        ValueError: If `ttl` is not positive, or `key` is too short.
         FileAccessError: If the operating system refuses.
         DamagedFileError: If the key in the folder is invalid.
     """
 
-    def __new__(cls, path: str | PathLike[str] | None = None, ttl: float = 3600) -> Approvals: ...
+    def __new__(
+        cls,
+        path: str | PathLike[str] | None = None,
+        ttl: float = 3600,
+        *,
+        store: ApprovalStore | None = None,
+        key: bytes | None = None,
+    ) -> Approvals: ...
     @property
     def path(self) -> Path | None:
         """The folder that keeps pending calls across restarts; None if they are kept in memory."""
@@ -1803,6 +2126,10 @@ class Approvals:
     @property
     def ttl(self) -> float:
         """The number of seconds for which a pending call can be answered."""
+
+    @property
+    def store(self) -> ApprovalStore | None:
+        """The store that records the answered calls; None if they are recorded in memory or in a folder."""
 
 @disjoint_base
 class Policy:
@@ -1988,6 +2315,10 @@ class Event:
     @property
     def caller(self) -> str | None:
         """The caller of the view that was called."""
+
+    @property
+    def session(self) -> str | None:
+        """The id of the session that was called."""
 
     @property
     def time(self) -> float:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from toolcrib._core import Approvals, Explanation, Policy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["Approval", "ApprovalRequest", "Approvals", "Explanation", "Policy", "Rule"]
+__all__ = ["Approval", "ApprovalRequest", "ApprovalStore", "Approvals", "Explanation", "Policy", "Rule"]
 
 
 @dataclass(frozen=True)
@@ -103,3 +103,18 @@ class Approval:
     arguments: Mapping[str, Any] | None = None
     by: str | None = None
     reason: str | None = None
+
+
+class ApprovalStore(Protocol):
+    """A store of answered calls for `Approvals`, which several processes share, such as a database."""
+
+    def claim(self, key: str, expires: float, /) -> bool:
+        """Record a key, atomically and durably.
+
+        Args:
+            key: The id of the pending call.
+            expires: The time in seconds since 1970 from which the key may be forgotten.
+
+        Returns:
+            True for the first claim of this key by any process, False for all others.
+        """

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use super::imported::GENERIC_ALIAS;
 use super::into_response::error_text;
-use super::parameters::{Omittable, class_name};
+use super::parameters::{Omittable, class_name, name_list};
 use super::role::PyRoles;
 use super::toolkit::{PyToolkit, role_view};
 use super::view::{PyToolkitView, filter};
@@ -337,8 +337,8 @@ impl PySession {
     ///
     /// Raises:
     ///     TypeError: If `group_names` is not a list of strings.
-    fn update_tool_groups(slf: &Bound<'_, Self>, group_names: Vec<String>, active: bool) -> PyResult<()> {
-        let py = slf.py();
+    fn update_tool_groups(slf: &Bound<'_, Self>, group_names: &Bound<'_, PyAny>, active: bool) -> PyResult<()> {
+        let (py, group_names) = (slf.py(), name_list::<Vec<String>, _>("group_names", group_names)?);
         if group_names.iter().any(|name| name == BASIC) {
             log_warning(py, "the 'basic' tool group is always active")?;
         }

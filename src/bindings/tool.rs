@@ -107,7 +107,7 @@ impl PyTool {
 
     /// The hash of the presets.
     pub(crate) fn presets_hash(&self, py: Python<'_>) -> [u8; 32] {
-        presets_hash(self.presets(py))
+        presets_hash(self.presets(py), self.registered().bind(py))
     }
 
     /// The registered function, without the wrapper of a finish function.

@@ -24,7 +24,7 @@ fn an_event_is_told_in_one_form() {
     assert_eq!(
         event(EventKind::CallStart, 1).to_value(),
         json!({
-            "type": "call_start", "call_id": "call_1", "tool": "send", "caller": null,
+            "type": "call_start", "call_id": "call_1", "tool": "send", "caller": null, "session": null,
             "time": "1970-01-01T00:00:00.000Z", "data": 1,
         })
     );

@@ -23,6 +23,7 @@ mod reply;
 mod roles;
 mod roster;
 mod schema;
+mod session;
 mod skill;
 mod state;
 mod store;

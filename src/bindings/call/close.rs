@@ -31,6 +31,10 @@ impl State {
                 None => self.throw_into(py, error),
             }
         };
+        let step = match self.cold.get() {
+            Some(cold) => self.count_result(py, cold, step),
+            None => step,
+        };
         self.conclude(py, step)
     }
 

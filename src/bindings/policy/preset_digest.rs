@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyFloat, PyFrozenSet, PyList, PySet, PyTuple, PyWeakrefReference};
 use serde_json::{Value, json};
 
+use crate::bindings::imported::PARTIAL;
 use crate::bindings::json::{MAX_DEPTH, from_python};
 use crate::bytes::{hex, random_bytes};
 use crate::policy::{canonical, hash};
@@ -15,8 +16,22 @@ use crate::sync::lock;
 
 /// The hash of presets. Equal values have equal hashes in every process; an object that cannot be serialised has a hash of
 /// its own, which is valid in this process only.
-pub(crate) fn presets_hash(presets: &Bound<'_, PyDict>) -> [u8; 32] {
-    hash(&dict(presets, 0))
+///
+/// A partial that binds a part of `*args` is called itself; its positional arguments have no names and are not among the
+/// presets, but are presets all the same.
+pub(crate) fn presets_hash(presets: &Bound<'_, PyDict>, function: &Bound<'_, PyAny>) -> [u8; 32] {
+    let named = dict(presets, 0);
+    match positional(function) {
+        Some(values) => hash(&json!([named, tagged(&values, 0)])),
+        None => hash(&named),
+    }
+}
+
+/// The positional arguments of a partial.
+fn positional<'py>(function: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
+    let py = function.py();
+    let is_partial = function.is_instance(PARTIAL.get(py).ok()?).unwrap_or(false);
+    if is_partial { function.getattr(intern!(py, "args")).ok() } else { None }
 }
 
 /// A value with its type, so that two different values never have the same form.

@@ -217,7 +217,9 @@ impl<'a> PendingFields<'a> {
 
     fn time(&self, name: &str) -> Result<Timestamp> {
         self.read(name, "a time such as `2026-01-31T09:30:00.000Z`", |found| {
-            found.as_str()?.parse().ok().map(to_millisecond)
+            // Each time has one spelling, like every other field.
+            let text = found.as_str()?;
+            text.parse().ok().map(to_millisecond).filter(|time| rfc3339(*time) == text)
         })
     }
 

@@ -13,7 +13,7 @@ use toolcrib::call::{ApprovalRequest, ChunkMode, ChunkRule, Code, EventKind, Kin
 use toolcrib::native::{NativeTool, ToolContext, ToolError, ToolStream, Toolkit, tools};
 use toolcrib::policy::{Answer, AuditRecord, Choice, Decision, Pending, Permission, Policy};
 use toolcrib::provider;
-use toolcrib::registry::Filter;
+use toolcrib::registry::{Filter, Session, SessionLimits};
 
 use super::Count;
 
@@ -303,6 +303,79 @@ async fn cancelling_one_question_cancels_all_that_wait() {
 
     assert_eq!((first, second), (Some(Code::Cancelled), Some(Code::Cancelled)));
     assert_eq!(ran.load(Ordering::SeqCst), 0);
+}
+
+fn in_session(toolkit: &Toolkit, id: &str, limits: SessionLimits) -> (Toolkit, Arc<Session>) {
+    let session = Arc::new(Session::new(id, limits));
+    (toolkit.session(session.clone(), None), session)
+}
+
+#[tokio::test]
+async fn a_session_limits_its_calls_and_no_others() {
+    let (toolkit, ran) = counting(Permission::Auto);
+    let limits = SessionLimits { calls: Some(2), ..SessionLimits::default() };
+    let (limited, session) = in_session(&toolkit, "s1", limits);
+
+    let mut codes = Vec::new();
+    for kit in [&limited, &limited, &limited, &toolkit] {
+        codes.push(read(kit.call(call("count", json!({"to": 1})))).await.1);
+    }
+
+    assert_eq!(codes, [None, None, Some(Code::LimitExceeded), None]);
+    assert_eq!((ran.load(Ordering::SeqCst), session.usage().calls), (3, 2));
+}
+
+#[tokio::test]
+async fn a_tool_that_fails_too_often_in_a_session_says_so() {
+    let toolkit = Toolkit::new();
+    let fail = |_: ToolContext, _: Count| async { Err::<String, _>(ToolError::new("no")) };
+    toolkit.register(NativeTool::new("fail", "Fails.", fail)).unwrap();
+    let limits = SessionLimits { retries: Some(0), ..SessionLimits::default() };
+    let (limited, _) = in_session(&toolkit, "s1", limits);
+
+    let first = read(limited.call(call("fail", json!({"to": 1})))).await;
+    let second = read(limited.call(call("fail", json!({"to": 1})))).await;
+
+    assert_eq!((first.1, second.1), (Some(Code::Failed), Some(Code::LimitExceeded)));
+    assert!(first.0[0].contains("failed once and may not be called again"), "{first:?}");
+}
+
+#[tokio::test]
+async fn an_answer_for_the_run_or_to_cancel_all_is_for_its_session() {
+    let (toolkit, ran) = counting(Permission::Confirm);
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let seen = asked.clone();
+    let toolkit = toolkit.with_approver(move |request: ApprovalRequest| {
+        seen.lock().unwrap().push(request.session.as_deref().map(str::to_owned));
+        async move { if request.arguments["to"] == 9 { Choice::Cancel } else { Choice::Run } }
+    });
+    let (ann, _) = in_session(&toolkit, "ann", SessionLimits::default());
+    let (bob, session) = in_session(&toolkit, "bob", SessionLimits::default());
+
+    for kit in [&ann, &ann, &bob] {
+        assert_eq!(read(kit.call(call("count", json!({"to": 1})))).await.1, None);
+    }
+    session.end_run();
+    assert_eq!(read(bob.call(call("count", json!({"to": 9})))).await.1, Some(Code::Cancelled));
+
+    assert_eq!(*asked.lock().unwrap(), ["ann", "bob", "bob"].map(|id| Some(id.to_owned())));
+    assert_eq!(ran.load(Ordering::SeqCst), 3);
+}
+
+#[tokio::test]
+async fn a_pending_call_is_resumed_in_its_session_only() {
+    let (toolkit, ran) = counting(Permission::Confirm);
+    let (ann, _) = in_session(&toolkit, "ann", SessionLimits::default());
+    let response = all(ann.call(call("count", json!({"to": 1})))).await.remove(0);
+    let pending = Pending::from_value(&response.metadata.unwrap()["pending"]).unwrap();
+
+    let (texts, code) = read(toolkit.resume(pending.clone(), Choice::Once)).await;
+    let (again, _) = in_session(&toolkit, "ann", SessionLimits::default());
+    let resumed = read(again.resume(pending, Choice::Once)).await;
+
+    assert_eq!(code, Some(Code::Denied));
+    assert!(texts[0].contains("belongs to session `ann`"), "{texts:?}");
+    assert_eq!((resumed.1, ran.load(Ordering::SeqCst)), (None, 1));
 }
 
 #[tokio::test]
