@@ -33,6 +33,8 @@ pub(crate) struct ToolOptions<'py> {
     pub(crate) include_long_description: bool,
     pub(crate) include_var_positional: bool,
     pub(crate) include_var_keyword: bool,
+    /// True if the docstring is read exactly as AgentScope does.
+    pub(crate) exact_docstring: bool,
     pub(crate) postprocess: Option<Py<PyAny>>,
     pub(crate) run_in: Option<RunIn>,
     pub(crate) timeout: Option<f64>,

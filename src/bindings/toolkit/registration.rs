@@ -14,7 +14,7 @@ use crate::bindings::registration::{
     GivenOptions, ToolDraft, ToolOptions, is_meta_tool_of, parse_namesake, random_suffix,
 };
 use crate::bindings::tool::PyTool;
-use crate::call::RunIn;
+use crate::call::{ErrorMode, RunIn};
 use crate::registry::{Group, Memberships, Registry};
 
 /// The name of a new tool, or `None` if the existing one stays. The strategy is parsed only if the name is taken.
@@ -133,6 +133,7 @@ impl PyToolkit {
                 include_long_description,
                 include_var_positional,
                 include_var_keyword,
+                exact_docstring: self.behaviour().errors == ErrorMode::Compat,
                 postprocess: postprocess_func,
                 run_in,
                 timeout,
