@@ -127,7 +127,9 @@ TABLE = [
     ({"const": True}, "true", True, REFUSED),
     ({"anyOf": [INTEGER, STRING]}, "42", "42", "42"),
     ({"anyOf": [INTEGER, STRING]}, True, "true", REFUSED),
-    ({"type": "string", "format": "email"}, "no address", "no address", "no address"),
+    ({"type": "string", "format": "email"}, "no address", REFUSED, REFUSED),
+    ({"type": "string", "format": "email"}, "ann@example.com", "ann@example.com", "ann@example.com"),
+    ({"type": "string", "format": "unknown"}, "anything", "anything", "anything"),
     ({}, object, object, object),
 ]
 

@@ -102,6 +102,25 @@ def test_text_of_no_style_is_read_like_the_reference(docstring: str) -> None:
     assert described(docstring) == read_by_the_reference(docstring)
 
 
+def test_a_wrapped_line_at_the_indent_of_the_parameters_belongs_to_the_one_above() -> None:
+    docstring = "S.\n\nArgs:\n    a (str): The first\n    of three.\n    b: B\n    limit: How many.\n"
+
+    own, compat = described_by(Toolkit(), docstring), described(docstring)
+
+    assert own == ("S.", {"a": "The first\nof three.", "b": "B", "limit": "How many."})
+    assert compat == ("S.\nArgs:\n    a (str): The first\n    of three.\n    b: B\n    limit: How many.", {})
+
+
+@settings(max_examples=300)
+@given(st.lists(st.sampled_from(LINES), max_size=14))
+def test_a_docstring_that_the_reference_reads_is_read_the_same(lines: list[str]) -> None:
+    docstring = "\n".join(lines)
+    expected = read_by_the_reference(docstring)
+    own = described_by(Toolkit(), docstring)
+
+    assert own == expected or not expected[1]
+
+
 def tool(docstring: str | None) -> Callable[[str, str, str], None]:
     def search(a: str, b: str, limit: str) -> None:
         pass
@@ -111,8 +130,15 @@ def tool(docstring: str | None) -> Callable[[str, str, str], None]:
 
 
 def described(docstring: str | None) -> tuple[str | None, dict[str, str]]:
-    """Register a function with this docstring and return the descriptions in its schema: its own, its parameters'."""
-    toolkit = Toolkit()
+    """Register a function with this docstring and return the descriptions in its schema: its own, its parameters'.
+
+    The toolkit is one with AgentScope's behaviour, which reads docstrings exactly as the reference does.
+    """
+    return described_by(Toolkit(errors="compat"), docstring)
+
+
+def described_by(toolkit: Toolkit, docstring: str | None) -> tuple[str | None, dict[str, str]]:
+    """Register a function with this docstring and return the descriptions in its schema."""
     toolkit.register_tool_function(tool(docstring))
     function = toolkit.get_json_schemas()[0]["function"]
     properties = function["parameters"]["properties"]

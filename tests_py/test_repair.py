@@ -394,3 +394,38 @@ async def test_a_view_reads_as_its_toolkit_does() -> None:
     [response] = await read(view.call_tool_function(call("{'query': 'a'}")))
 
     assert (response.text, repairs(response)) == ('["a", 5, null]', ["quotes"])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"query": "a"} "max_results": 2}',
+        '{"query": "a"} max_results: 2',
+        '{"query": "a"}, 2',
+        '{"query": "a"} ["b"]',
+        '{"query": "a", "tags": ["b": "c"]}',
+        '{"query": ""a"}',
+        '{"query": "a "b", "max_results": 2}',
+        '{"query": "a, "max_results": 2}',
+    ],
+)
+async def test_a_call_never_runs_with_a_part_of_its_arguments(text: str) -> None:
+    response = await run(text)
+
+    assert response.code == "bad_call"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected", "listed"),
+    [
+        ('{"query": "a"}, "max_results": 2}', ["a", 2, None], ["bracket"]),
+        ('{"query": "say "hi" now", "max_results": 2}', ['say "hi" now', 2, None], ["quotes"]),
+        ('{"query": "{a, b"} is a set", "max_results": 2}', ['{a, b"} is a set', 2, None], ["quotes"]),
+        ('{"query": "a", "tags": ["b"}, "max_results": 2}', ["a", 2, ["b"]], ["bracket"]),
+    ],
+)
+async def test_a_slip_with_one_reading_is_repaired(text: str, expected: list[Any], listed: list[str]) -> None:
+    response = await run(text)
+
+    assert json.loads(response.text) == expected
+    assert repairs(response) == listed

@@ -1875,7 +1875,7 @@ class ArgumentReader:
 
     @property
     def is_complete(self) -> bool:
-        """True if the object is complete."""
+        """True if the text is one complete object. Text behind it may be more of the arguments."""
 
     def finish(self) -> ToolCall:
         """Parse the whole text, with repairs if it is not valid JSON.

@@ -59,7 +59,7 @@ impl PyArgumentReader {
         self.stream().text().to_owned()
     }
 
-    /// True if the object is complete.
+    /// True if the text is one complete object. Text behind it may be more of the arguments.
     #[getter]
     fn is_complete(&self) -> bool {
         self.stream().is_complete()

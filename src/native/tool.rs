@@ -18,7 +18,7 @@ use super::run::{Failure, Responses, Run, ToolError};
 use super::schema;
 use crate::call::{ChunkMode, ChunkRule, Reply, ToolResponse};
 use crate::policy::{Permission, ToolKind};
-use crate::schema::check::Checker;
+use crate::schema::check::{Checker, FormatRules};
 use crate::schema::{Entries, FunctionSchema, Node};
 
 /// A tool that is a Rust function: its code, its schema, and its options.
@@ -109,7 +109,7 @@ impl NativeTool {
             function.insert("description", Node::from(description.to_owned()));
         }
         let schema = Arc::new(FunctionSchema::new(&function, name));
-        let checker = Arc::new(Checker::with_document(&parameters, schema.parameters().clone()));
+        let checker = Arc::new(Checker::with_document(&parameters, schema.parameters().clone(), FormatRules::Standard));
         Self {
             name: name.into(),
             schema,

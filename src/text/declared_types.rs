@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use crate::schema::Document;
-use crate::schema::check::{SchemaValidator, coerce};
+use crate::schema::check::{FormatRules, SchemaValidator, coerce};
 
 /// A lookup of the parameters of a tool by its name.
 pub type FindParameters<'a> = dyn Fn(&str) -> Option<Arc<Document>> + 'a;
@@ -32,6 +32,8 @@ impl Types {
     const SCALAR: Self = Self(2);
     pub(super) const ARRAY: Self = Self(4);
     pub(super) const OBJECT: Self = Self(8);
+    /// `null`, which is a scalar as well.
+    pub(super) const NULL: Self = Self(32);
     /// No type is declared.
     pub(super) const ANY: Self = Self(16);
 
@@ -48,6 +50,7 @@ impl Types {
             "string" => Self::STRING,
             "array" => Self::ARRAY,
             "object" => Self::OBJECT,
+            "null" => Self::NULL.with(Self::SCALAR),
             _ => Self::SCALAR,
         }
     }
@@ -57,7 +60,8 @@ impl Types {
             Value::String(_) => Self::STRING,
             Value::Array(_) => Self::ARRAY,
             Value::Object(_) => Self::OBJECT,
-            Value::Null | Value::Bool(_) | Value::Number(_) => Self::SCALAR,
+            Value::Null => Self::NULL.with(Self::SCALAR),
+            Value::Bool(_) | Value::Number(_) => Self::SCALAR,
         }
     }
 
@@ -186,5 +190,5 @@ impl<'s> DeclaredType<'s> {
 /// Coerces arguments that were written as text to their declared types. Values that do not fit are left to validation.
 pub(super) fn converted(arguments: Map<String, Value>, document: &Arc<Document>) -> Value {
     let value = Value::Object(arguments);
-    coerce(&SchemaValidator::new(Arc::clone(document)), &value).unwrap_or(value)
+    coerce(&SchemaValidator::new(Arc::clone(document), FormatRules::Python), &value).unwrap_or(value)
 }

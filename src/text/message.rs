@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{FindParameters, TextFormat, parse};
+use super::{FindParameters, TextFormat, format, parse};
 use crate::call::repair::{self, MAX_BYTES, ParsedArguments};
 use crate::call::{CallError, ToolCall};
 use crate::json::parse;
@@ -72,7 +72,10 @@ pub fn read_text(
     find: Option<&FindParameters<'_>>,
 ) -> Result<ToolCall, CallError> {
     match parse_source(text, format, find)? {
-        Source::Json(value, parsed) => read_value(&value, format, find).map(|call| with_outer_repairs(call, *parsed)),
+        Source::Json(value, parsed) => match refused(&value) {
+            Some(call) => Ok(call),
+            None => read_value(&value, format, find).map(|call| with_outer_repairs(call, *parsed)),
+        },
         Source::Calls(calls) => provider::only_call(calls)?.ok_or_else(|| no_call(text, format)),
         Source::Prose => Err(no_call(text, format)),
     }
@@ -89,7 +92,13 @@ pub fn read_all_text(
 ) -> Result<Vec<ToolCall>, CallError> {
     match parse_source(text, format, find)? {
         Source::Json(value, parsed) => {
-            let calls = read_all_value(&value, None, find)?;
+            let calls = match &value {
+                Value::Array(items) if items.iter().any(|item| refused(item).is_some()) => items
+                    .iter()
+                    .map(|item| refused(item).map_or_else(|| read_value(item, None, find), Ok))
+                    .collect::<Result<_, _>>()?,
+                _ => refused(&value).map_or_else(|| read_all_value(&value, None, find), |call| Ok(vec![call]))?,
+            };
             Ok(calls.into_iter().map(|call| with_outer_repairs(call, (*parsed).clone())).collect())
         }
         Source::Calls(calls) => Ok(calls),
@@ -151,6 +160,12 @@ fn no_call(text: &str, format: Option<CallFormat>) -> CallError {
         _ => "not a tool call: there is none in the text".to_owned(),
     };
     CallError::new(what, SUPPORTED)
+}
+
+/// A call that a model wrote with a part of its arguments beside the others, which never runs.
+fn refused(value: &Value) -> Option<ToolCall> {
+    let (name, key) = format::key_beside_arguments(value)?;
+    Some(ToolCall::unreadable(name, CallError::new(format::beside_arguments(key), SUPPORTED)))
 }
 
 /// The call with the repairs of the text around it.

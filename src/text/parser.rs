@@ -128,7 +128,7 @@ impl Parser {
         while let Some(open) = self.block.take() {
             match open.end_finder.second_best().filter(|_| !open.is_skipped) {
                 Some(length) => self.read_block(&open, length, true, find, &mut pieces),
-                None => self.cut_off(&open, &mut pieces),
+                None => self.cut_off(&open, find, &mut pieces),
             }
             pieces.extend(self.advance(find, true));
         }
@@ -351,13 +351,13 @@ impl Parser {
     }
 
     /// Handles a block in which the text ends.
-    fn cut_off(&mut self, open: &OpenBlock, pieces: &mut Vec<TextPiece>) {
+    fn cut_off(&mut self, open: &OpenBlock, find: Option<&FindParameters<'_>>, pieces: &mut Vec<TextPiece>) {
         let length = self.held.len() - self.at;
         if open.is_skipped {
             self.consume(self.held.len());
             return;
         }
-        let reading = open.syntax.cut_off(&self.block_of(length, false));
+        let reading = open.syntax.cut_off(&self.block_of(length, false), find);
         self.accept(open, reading, length, pieces);
     }
 

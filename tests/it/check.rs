@@ -344,3 +344,82 @@ fn equal_numbers_are_the_same_item_however_they_are_written() {
         }
     }
 }
+
+fn problems_of(schema: &Value, value: &Value) -> Vec<String> {
+    match checker(&json!({"type": "object", "properties": {"v": schema}})).check(&json!({"v": value}), Mode::Check, &[])
+    {
+        Ok(_) => Vec::new(),
+        Err(problems) => problems.iter().map(ToString::to_string).collect(),
+    }
+}
+
+#[test]
+fn a_text_of_another_format_is_named_with_its_path() {
+    for (schema, text, problem) in [
+        (
+            json!({"type": "string", "format": "date"}),
+            "tomorrow",
+            "v: expected a date (YYYY-MM-DD), got \"tomorrow\" (a string)",
+        ),
+        (
+            json!({"type": "string", "format": "uri"}),
+            "not a url",
+            "v: expected a URI (https://example.com/path), got \"not a url\" (a string)",
+        ),
+        (json!({"format": "ipv4"}), "1.2.3", "v: expected an IPv4 address, got \"1.2.3\" (a string)"),
+        (
+            json!({"anyOf": [{"type": "string", "format": "uuid"}, {"type": "null"}]}),
+            "x",
+            "v: expected a UUID or null, got \"x\" (a string)",
+        ),
+        (json!({"type": "string", "format": "hostname"}), "-a", "v: expected a host name, got \"-a\" (a string)"),
+        (
+            json!({"type": ["string", "integer"], "format": "email"}),
+            "x",
+            "v: expected an email address or an integer, got \"x\" (a string)",
+        ),
+    ] {
+        assert_eq!(problems_of(&schema, &json!(text)), [problem], "{schema}");
+    }
+}
+
+#[test]
+fn a_format_applies_to_strings_and_only_if_it_is_known() {
+    for (schema, value) in [
+        (json!({"format": "date"}), json!(7)),
+        (json!({"type": ["string", "integer"], "format": "email"}), json!(7)),
+        (json!({"type": "string", "format": "date"}), json!("2026-11-17")),
+        (json!({"type": "string", "format": "duration", "minLength": 3}), json!("P1D")),
+        (json!({"type": "string", "format": "path"}), json!("anything")),
+        (json!({"type": "string", "format": "my-own"}), json!("anything")),
+        (json!({"type": "string", "format": "json-pointer"}), json!("/a/b")),
+    ] {
+        assert!(problems_of(&schema, &value).is_empty(), "{schema}");
+    }
+}
+
+#[test]
+fn formats_of_an_older_draft_are_asserted() {
+    let schema = json!({
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "properties": {"id": {"type": "string", "format": "uuid"}, "for": {"type": "string", "format": "duration"}},
+    });
+
+    let problems = checker(&schema).check(&json!({"id": "x", "for": "y"}), Mode::Check, &[]).expect_err("two problems");
+
+    assert_eq!(problems.len(), 2);
+}
+
+#[test]
+fn objects_are_equal_whatever_the_order_of_their_keys() {
+    let other = json!({"b": [{"y": 2, "x": 1}], "a": 1});
+    for schema in [
+        json!({"const": {"a": 1, "b": [{"x": 1, "y": 2}]}}),
+        json!({"enum": [0, {"a": 1, "b": [{"x": 1, "y": 2}]}]}),
+        json!({"enum": [{"a": 1, "b": [{"x": 1, "y": 2}]}]}),
+    ] {
+        assert!(problems_of(&schema, &other).is_empty(), "{schema}");
+    }
+    let unique = json!({"type": "array", "uniqueItems": true});
+    assert_eq!(problems_of(&unique, &json!([{"a": 1, "b": 2}, {"b": 2, "a": 1}])).len(), 1);
+}

@@ -300,3 +300,64 @@ fn an_ordinary_tool_has_the_same_parameters_everywhere() {
         assert_eq!(encoded.report, []);
     }
 }
+
+#[test]
+fn an_open_object_without_properties_takes_any_entry() {
+    let parameters = json!({
+        "type": "object",
+        "properties": {"inputs": {"type": "object", "properties": {}}},
+        "required": ["inputs"],
+    });
+    for dialect in [Dialect::OpenAiStrict, Dialect::Gemini] {
+        let encoded = encode(dialect, &parameters);
+
+        assert_eq!(encoded.schema["properties"]["inputs"]["type"], "string", "{dialect:?}");
+        assert_eq!(encoded.schema["properties"]["inputs"].get("enum"), None, "{dialect:?}");
+        let sent = json!({"inputs": "{\"version\": \"1.2\", \"dry\": true}"});
+        let expected = json!({"inputs": {"version": "1.2", "dry": true}});
+        assert_eq!(encoded.codec.decode(sent).unwrap(), expected, "{dialect:?}");
+    }
+}
+
+#[test]
+fn keywords_of_older_drafts_are_written_in_those_of_2020() {
+    let parameters = json!({
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "type": "object",
+        "properties": {
+            "point": {"type": "array", "items": [{"type": "number"}, {"type": "number"}], "minItems": 2, "maxItems": 2},
+            "closed": {"type": "array", "items": [{"type": "string"}], "additionalItems": false},
+            "open": {"type": "array", "items": [{"type": "string"}], "additionalItems": {"type": "integer"}},
+        },
+        "dependencies": {"point": ["open"], "open": {"required": ["closed"]}},
+    });
+    for dialect in [Dialect::OpenAi, Dialect::OpenAiResponses, Dialect::Anthropic, Dialect::Mcp] {
+        let schema = encode(dialect, &parameters).schema;
+
+        let properties = &schema["properties"];
+        assert_eq!(schema.get("$schema"), None, "{dialect:?}");
+        assert_eq!(properties["point"]["prefixItems"], json!([{"type": "number"}, {"type": "number"}]), "{dialect:?}");
+        assert_eq!(properties["point"]["items"], json!(false), "{dialect:?}");
+        assert_eq!(properties["closed"]["items"], json!(false), "{dialect:?}");
+        assert_eq!(properties["closed"].get("additionalItems"), None, "{dialect:?}");
+        assert_eq!(properties["open"]["items"], json!({"type": "integer"}), "{dialect:?}");
+        assert_eq!(schema["dependentRequired"], json!({"point": ["open"]}), "{dialect:?}");
+        assert_eq!(schema["dependentSchemas"], json!({"open": {"required": ["closed"]}}), "{dialect:?}");
+    }
+}
+
+#[test]
+fn dependencies_of_older_drafts_are_reported() {
+    let parameters = json!({
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "type": "object",
+        "properties": {"card": {"type": "string"}, "address": {"type": "string"}},
+        "dependencies": {"card": ["address"]},
+    });
+    for dialect in [Dialect::OpenAiStrict, Dialect::Gemini] {
+        let encoded = encode(dialect, &parameters);
+
+        assert!(encoded.report.iter().any(|loss| loss.what == "dependencies"), "{dialect:?}: {:?}", encoded.report);
+        assert!(encoded.schema.to_string().contains("`dependencies`"), "{dialect:?}: {}", encoded.schema);
+    }
+}

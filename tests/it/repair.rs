@@ -6,6 +6,7 @@ mod delta;
 mod fuzz;
 mod names;
 mod property;
+mod whole;
 
 use serde_json::{Value, json};
 use toolcrib::call::RepairKind::{self, *};
@@ -91,6 +92,7 @@ fn what_is_cut_off_is_known_to_be() {
         "{\"a\": [1, 2}",
         "{\"a\": \"b, \"c\": 1}",
         "{\"a\": \"b}",
+        "{\"a\": \"b, \"c\": \"d\"}",
     ];
     for text in texts {
         match read(text) {

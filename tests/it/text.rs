@@ -84,7 +84,7 @@ fn what_loses_arguments_in_artifactflow_is_an_error_or_read_in_full() {
         ("empty_name", None),
         ("params_text_only", None),
         ("param_outside_params", None),
-        ("unclosed_call", None),
+        ("unclosed_call", Some(json!({"x": 1}))),
         ("mixed_content", None),
         ("nested_dict_lost", Some(json!({"opts": {"depth": 2, "mode": "fast"}}))),
         ("nested_two_levels", Some(json!({"rows": [{"a": 1, "b": 2}, {"a": 3}]}))),

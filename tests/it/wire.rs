@@ -261,3 +261,16 @@ fn keys_that_come_twice_are_listed_in_every_kind_of_text() {
         assert!(call.has_duplicate_keys || text.contains("<params>"), "{text}: {call:?}");
     }
 }
+
+#[test]
+fn a_text_with_a_key_beside_the_arguments_is_not_run_with_the_others_alone() {
+    let text = r#"{"name": "send", "arguments": {"to": "ann"}, "draft": true}"#;
+
+    let (call, calls) =
+        (read_text(text, None, None).unwrap(), read_all_text(&format!("[{text}]"), None, None).unwrap());
+
+    for call in [&call, &calls[0]] {
+        assert_eq!(call.name, "send");
+        assert!(call.error.as_ref().is_some_and(|error| error.what.contains("`draft`")), "{call:?}");
+    }
+}

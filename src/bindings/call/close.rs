@@ -2,7 +2,9 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use pyo3::exceptions::{PyGeneratorExit, PyStopAsyncIteration, PyRuntimeError, PyStopIteration, PyTypeError, PyValueError};
+use pyo3::exceptions::{
+    PyGeneratorExit, PyRuntimeError, PyStopAsyncIteration, PyStopIteration, PyTypeError, PyValueError,
+};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -333,10 +335,13 @@ impl Unwinding {
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let waiting = self.waiting.bind(py);
-        Self::outcome(py, match self.has_begun.swap(true, Ordering::Relaxed) {
-            false => waiting.call_method1(intern!(py, "throw"), (PyGeneratorExit::new_err(()).into_value(py),)),
-            true => waiting.call_method1(intern!(py, "send"), (py.None(),)),
-        })
+        Self::outcome(
+            py,
+            match self.has_begun.swap(true, Ordering::Relaxed) {
+                false => waiting.call_method1(intern!(py, "throw"), (PyGeneratorExit::new_err(()).into_value(py),)),
+                true => waiting.call_method1(intern!(py, "send"), (py.None(),)),
+            },
+        )
     }
 
     /// Resume; the value is ignored.

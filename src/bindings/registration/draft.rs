@@ -244,6 +244,7 @@ fn derive_function(
             include_long_description: options.include_long_description,
             include_var_positional: options.include_var_positional,
             include_var_keyword: options.include_var_keyword,
+            exact_docstring: options.is_lenient,
             hidden: &hidden,
         },
     )?;

@@ -41,7 +41,7 @@ pub(crate) struct ToolOptions<'py> {
     pub(crate) async_execution: bool,
     pub(crate) chunks: Option<ChunkRule>,
     pub(crate) given: GivenOptions,
-    /// True if probable mistakes are neither refused nor warned of, as in AgentScope.
+    /// True if probable mistakes are neither refused nor warned of, and docstrings are read exactly, as in AgentScope.
     pub(crate) is_lenient: bool,
 }
 

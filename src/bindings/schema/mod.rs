@@ -34,11 +34,14 @@ use crate::schema::docstring::{self, Docstring};
 use crate::schema::{ArrayKind, Entries, Field, Node, Presence, Refusal, Type};
 
 /// The options of [`describe`].
+#[allow(clippy::struct_excessive_bools, reason = "each is a parameter of its own")]
 pub(crate) struct DescribeOptions<'a> {
     pub(crate) tool: &'a str,
     pub(crate) include_long_description: bool,
     pub(crate) include_var_positional: bool,
     pub(crate) include_var_keyword: bool,
+    /// True if the docstring is read exactly as `docstring_parser` does.
+    pub(crate) exact_docstring: bool,
     /// True for a parameter that the model does not send.
     pub(crate) hidden: &'a dyn Fn(&str) -> bool,
 }
@@ -124,7 +127,7 @@ pub(crate) fn describe(
     signature: &Signature,
     wanted: &DescribeOptions<'_>,
 ) -> PyResult<Description> {
-    let docstring = docstring_of(callable)?;
+    let docstring = docstring_of(callable, wanted.exact_docstring)?;
     let shown = shown(py, signature, wanted, docstring.as_ref())?;
     let (parameters, converters) = match read(callable, &shown, PydanticMode::WholeSignature) {
         Ok((parameters, definitions)) => {
@@ -146,7 +149,7 @@ pub(crate) fn describe(
 
 /// The description in the docstring of a callable.
 pub(crate) fn description_of(callable: &Bound<'_, PyAny>, is_long: bool) -> PyResult<Option<String>> {
-    Ok(docstring_of(callable)?.and_then(|docstring| docstring.description(is_long)))
+    Ok(docstring_of(callable, false)?.and_then(|docstring| docstring.description(is_long)))
 }
 
 /// The converters of a callable whose schema is supplied.
@@ -158,6 +161,7 @@ pub(crate) fn converters_of(
     let wanted = DescribeOptions {
         tool: "",
         include_long_description: false,
+        exact_docstring: false,
         include_var_positional: true,
         include_var_keyword: true,
         hidden: &|_| false,
@@ -188,12 +192,15 @@ fn read_converters<'a, 'py: 'a>(
     reader.finish()
 }
 
-fn docstring_of(callable: &Bound<'_, PyAny>) -> PyResult<Option<Docstring>> {
+fn docstring_of(callable: &Bound<'_, PyAny>, is_exact: bool) -> PyResult<Option<Docstring>> {
     let Some(doc) = callable.getattr_opt(intern!(callable.py(), "__doc__"))? else {
         return Ok(None);
     };
     match doc.cast::<PyString>() {
-        Ok(doc) => Ok(Some(docstring::parse(&doc.to_string_lossy()))),
+        Ok(doc) => {
+            let parse = if is_exact { docstring::parse } else { docstring::parse_wrapped };
+            Ok(Some(parse(&doc.to_string_lossy())))
+        }
         Err(_) => Ok(None),
     }
 }

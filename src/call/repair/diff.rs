@@ -4,27 +4,31 @@
 //! through its tokens: whatever the broken text has in place of a token shows what was wrong there.
 
 use super::RepairList;
-use super::prepare::end_of_comment;
+use super::extract::end_of_comment;
 use crate::call::{Change, RepairKind};
 use crate::schema::check::{PathStep, ValuePath};
 
 /// Compares a text with its repaired form and lists the differences. True if a bracket, a closing quote or a value is missing,
-/// so that the text may be truncated.
-pub(super) fn compare(broken: &str, repaired: &str, list: &mut RepairList) -> bool {
-    let mut comparison =
-        Comparison { broken: Cursor(broken), repaired: Cursor(repaired), list, path: Vec::new(), is_partial: false };
-    if comparison.run().is_none() {
-        let (before, after) = ("the text from here on".to_owned(), shortened(comparison.repaired.0.trim()));
-        comparison.list.push(RepairKind::Syntax, comparison.place(), Change::ReadAs { before, after });
-        comparison.is_partial |= !is_balanced(broken);
-    }
-    comparison.is_partial
+/// so that the text may be truncated; `None` if a difference cannot be explained.
+pub(super) fn compare(broken: &str, repaired: &str, list: &mut RepairList) -> Option<bool> {
+    let mut comparison = Comparison {
+        broken: Cursor(broken),
+        repaired: Cursor(repaired),
+        list,
+        path: Vec::new(),
+        is_partial: false,
+        is_bare_key: false,
+    };
+    comparison.run()?;
+    Some(comparison.is_partial)
 }
 
 /// The opening quote of a string in the broken text.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum OpeningQuote {
     Plain,
+    /// Single or curly quotes, in which a double quote is text.
+    Other,
     /// With a backslash before the quote.
     Escaped,
     Missing,
@@ -42,6 +46,8 @@ struct Comparison<'a, 'l> {
     list: &'l mut RepairList,
     path: Vec<OpenStep>,
     is_partial: bool,
+    /// True if the last key has no quotes.
+    is_bare_key: bool,
 }
 
 impl Comparison<'_, '_> {
@@ -61,7 +67,7 @@ impl Comparison<'_, '_> {
                 }
                 '}' | ']' => self.closing(next)?,
                 ',' => self.comma(),
-                ':' => self.colon(),
+                ':' => self.colon()?,
                 '"' => self.string()?,
                 _ => self.scalar()?,
             }
@@ -139,14 +145,19 @@ impl Comparison<'_, '_> {
         self.broken.take_if(",")
     }
 
-    fn colon(&mut self) {
+    fn colon(&mut self) -> Option<()> {
         self.repaired.next();
         if self.broken.take_if(":") {
-            return;
+            return Some(());
         }
         self.is_partial |= self.broken.0.is_empty();
-        let _ = self.broken.take_if("=>") || self.broken.take_if("=");
+        let is_written = self.broken.take_if("=>") || self.broken.take_if("=");
+        // A word without quotes and colon may as well be a part of the text before it.
+        if self.is_bare_key && !is_written {
+            return None;
+        }
         self.note(RepairKind::Colon, "a missing colon was put in");
+        Some(())
     }
 
     fn string(&mut self) -> Option<()> {
@@ -162,9 +173,10 @@ impl Comparison<'_, '_> {
             if is_key {
                 text.push(wanted);
             }
-            self.character(wanted)?;
+            self.character(wanted, quote)?;
         }
         self.closing_quote(quote);
+        self.is_bare_key = is_key && quote == OpeningQuote::Missing;
         if is_key && let Some(OpenStep::Key(key)) = self.path.last_mut() {
             *key = text;
         }
@@ -182,7 +194,7 @@ impl Comparison<'_, '_> {
             }
             '\'' | '`' | '\u{2018}' | '\u{2019}' | '\u{201c}' | '\u{201d}' | '\u{b4}' => {
                 self.note(RepairKind::Quotes, "other quotes were exchanged for those of JSON");
-                OpeningQuote::Plain
+                OpeningQuote::Other
             }
             '/' | '{' | '[' | '}' | ']' | ',' | ':' => return None,
             _ => {
@@ -195,11 +207,13 @@ impl Comparison<'_, '_> {
     }
 
     /// Reads one character of the broken text, in any notation.
-    fn character(&mut self, wanted: char) -> Option<()> {
+    fn character(&mut self, wanted: char, quote: OpeningQuote) -> Option<()> {
         let before = self.broken;
         let found = self.broken.next()?;
         if found == wanted && found != '\\' {
             match found {
+                // Those with one reading were escaped before.
+                '"' if quote != OpeningQuote::Other => return None,
                 '"' => self.note(RepairKind::Quotes, "a quote inside a string was escaped"),
                 _ if found < ' ' => self.note(RepairKind::Newline, "a line break or tab inside a string was escaped"),
                 _ => {}
@@ -277,9 +291,8 @@ impl Comparison<'_, '_> {
             self.skip_ignored();
             match self.broken.next() {
                 None => return Some(()),
-                Some('}' | ']') => self.note(RepairKind::Bracket, "a bracket that closes nothing was left out"),
                 Some(',') => self.note(RepairKind::Comma, "a comma after the last value was left out"),
-                Some(';' | '`' | '"' | '\'') => self.note(RepairKind::Syntax, "what follows the object was left out"),
+                Some(';' | '`' | '\'') => self.note(RepairKind::Syntax, "what follows the object was left out"),
                 Some(_) => return None,
             }
         }
@@ -305,22 +318,6 @@ impl Comparison<'_, '_> {
             self.list.push(what, place, change);
         }
     }
-}
-
-/// True if every bracket outside of strings is closed.
-fn is_balanced(text: &str) -> bool {
-    let (mut depth, mut in_string, mut escaped) = (0i64, false, false);
-    for byte in text.bytes() {
-        match byte {
-            _ if escaped => escaped = false,
-            b'\\' => escaped = true,
-            b'"' => in_string = !in_string,
-            b'{' | b'[' if !in_string => depth += 1,
-            b'}' | b']' if !in_string => depth -= 1,
-            _ => {}
-        }
-    }
-    depth <= 0 && !in_string
 }
 
 fn shortened(text: &str) -> String {

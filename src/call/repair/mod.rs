@@ -1,12 +1,14 @@
 //! Repair of arguments: parsed strictly where possible, repaired where not, with every change listed.
 //!
-//! Read this file first: [`read`] parses JSON, and valid JSON is never changed. Otherwise `prepare` takes the object out of the
-//! text around it and repairs what the crate `jsonrepair_rs` would get wrong, that crate repairs the rest, and `diff` finds out what it
-//! changed. `arguments` has the repairs that need the tool's schema, and `stream` reads arguments that arrive in pieces.
+//! Read this file first: [`read`] parses JSON, and valid JSON is never changed. Otherwise `extract` takes the object out of the
+//! text around it, `slips` corrects quotes and brackets that have one reading, `prepare` repairs what else the crate `jsonrepair_rs` would
+//! get wrong, that crate repairs the rest, and `diff` finds out what it changed. `arguments` has the repairs that need the tool's schema, and `stream` reads arguments that arrive in pieces.
 
 mod arguments;
 mod diff;
+mod extract;
 mod prepare;
+mod slips;
 mod stream;
 
 use std::fmt::Write as _;
@@ -15,8 +17,10 @@ use serde_json::{Map, Value};
 
 pub use super::modes::RepairMode;
 pub use arguments::{ParameterNames, coercions, repair_names};
+pub(crate) use extract::is_prose;
 pub use stream::ArgumentStream;
 
+use self::slips::Slips;
 use super::{CallError, Change, Place, Repair, RepairKind};
 use crate::json::parse;
 use crate::schema::check::ValuePath;
@@ -127,35 +131,48 @@ fn read_nested(text: &str, encodings: usize) -> Result<ParsedArguments, CallErro
 
 /// Repairs a text that is not valid JSON; `None` if that fails.
 fn repair(text: &str) -> Option<Result<ParsedArguments, CallError>> {
+    let found = extract::extract(text)?;
     let mut list = RepairList::default();
-    let found = prepare::extract(text)?;
-    if found.has_another {
-        let what = "there is more than one object in the arguments";
-        return Some(Err(CallError::new(what, "Send one JSON object; make a call of its own for each.")));
-    }
     if found.had_fence {
         list.add(RepairKind::Fence, "", "the code fence around the object was left out");
-    }
-    if found.had_prose {
-        list.add(RepairKind::Prose, "", "the words around the object were left out");
     }
     if found.was_quoted {
         list.add(RepairKind::Encoding, "", "JSON text in quotes was read as what it says");
     }
-    let mut is_truncated = false;
-    let parsed = parse::parse(found.object).or_else(|_| {
-        let prepared = prepare::prepare(found.object, &mut list);
-        parse::parse(&prepared).or_else(|error| {
-            let Ok(repaired) = jsonrepair_rs::jsonrepair(&prepared) else { return Err(error) };
-            is_truncated = diff::compare(&prepared, &repaired, &mut list);
-            parse::parse(&repaired)
-        })
-    });
-    let Ok((Value::Object(arguments), has_duplicate_keys)) = parsed else { return None };
+    if found.lacks_start {
+        return Some(Err(found.ambiguity()));
+    }
+    let is_whole = !found.has_more && parse::parse(found.object).is_ok();
+    let slips = if is_whole { Slips::None } else { slips::correct(found.whole, found.has_more, &mut list) };
+    let (object, had_tail) = match &slips {
+        Slips::Corrected { object, had_prose } => (object.as_str(), *had_prose),
+        Slips::None if !found.has_more && !found.has_another => (found.object, found.had_tail),
+        Slips::None | Slips::Ambiguous => return Some(Err(found.ambiguity())),
+    };
+    if found.had_words || had_tail {
+        list.add(RepairKind::Prose, "", "the words around the object were left out");
+    }
+    let (arguments, has_duplicate_keys, is_truncated) = parse_repaired(object, &mut list)?;
     if list.is_empty() {
         list.add(RepairKind::Syntax, "", "the text was read as the JSON that it is close to");
     }
     Some(Ok(ParsedArguments { arguments, repairs: list.into_repairs(), is_truncated, has_duplicate_keys }))
+}
+
+/// Parses an object and repairs its syntax; also true if it has a duplicate key, and if it may be truncated. `None` if there is a
+/// change that cannot be listed, so that something may have been lost or made up.
+fn parse_repaired(object: &str, list: &mut RepairList) -> Option<(Map<String, Value>, bool, bool)> {
+    let mut is_truncated = false;
+    let parsed = parse::parse(object).ok().or_else(|| {
+        let prepared = prepare::prepare(object, list);
+        parse::parse(&prepared).ok().or_else(|| {
+            let repaired = jsonrepair_rs::jsonrepair(&prepared).ok()?;
+            is_truncated = diff::compare(&prepared, &repaired, list)?;
+            parse::parse(&repaired).ok()
+        })
+    });
+    let Some((Value::Object(arguments), has_duplicate_keys)) = parsed else { return None };
+    Some((arguments, has_duplicate_keys, is_truncated))
 }
 
 fn not_an_object(value: &Value) -> CallError {

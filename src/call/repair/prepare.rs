@@ -1,110 +1,9 @@
-//! The repairs that come before the crate `jsonrepair_rs`, which would get them wrong: the text around the object, invalid
-//! escapes, triple-quoted strings and doubled commas.
+//! The repairs that come before the crate `jsonrepair_rs`, which would get them wrong: invalid escapes, triple-quoted strings
+//! and doubled commas.
 
 use super::RepairList;
+use super::extract::{end_of_comment, end_of_string};
 use crate::call::RepairKind;
-
-/// The object in a text, and the kinds of text around it.
-#[derive(Debug, PartialEq, Eq)]
-#[allow(clippy::struct_excessive_bools, reason = "each is independent of the others")]
-pub(super) struct Extraction<'a> {
-    /// The text from the first brace to the one that closes it, or to the end.
-    pub(super) object: &'a str,
-    pub(super) had_fence: bool,
-    pub(super) had_prose: bool,
-    /// The object is in quotes, as JSON text in a JSON string is.
-    pub(super) was_quoted: bool,
-    /// There is another object after it.
-    pub(super) has_another: bool,
-}
-
-/// Finds the object in a text; `None` if there is none.
-pub(super) fn extract(text: &str) -> Option<Extraction<'_>> {
-    let start = text.find('{')?;
-    let end = start + end_of_object(&text[start..]);
-    let (before, object, after) = (&text[..start], &text[start..end], &text[end..]);
-    let had_fence = before.contains("```");
-    let before = without_fence(before.trim_start_matches('\u{feff}'));
-    let after = after.trim().trim_start_matches(['}', ']', ';', ',']).trim();
-    let after = if had_fence { after.replacen("```", "", 1) } else { after.to_owned() };
-    let is_quote = |text: &str| matches!(text, "\"" | "'" | "`");
-    let was_quoted = is_quote(before.trim());
-    let had_prose = !was_quoted && !before.trim().is_empty() || !after.trim().is_empty() && !is_quote(after.trim());
-    // Surplus brackets are repaired with the object, if nothing else follows it.
-    let object = if after.trim().is_empty() && !was_quoted && !had_fence { &text[start..] } else { object };
-    Some(Extraction { object, had_fence, had_prose, was_quoted, has_another: after.contains('{') })
-}
-
-/// The text before an object, without the opening of a code fence.
-fn without_fence(before: &str) -> String {
-    let Some(fence) = before.rfind("```") else { return before.to_owned() };
-    let rest = before[fence..].trim_start_matches('`');
-    let word = rest.trim_start_matches(|letter: char| letter.is_alphanumeric() || matches!(letter, '_' | '-' | '.'));
-    format!("{}{word}", &before[..fence])
-}
-
-/// The end of the object at the start of a text: after the brace that closes it, or the end of the text.
-fn end_of_object(text: &str) -> usize {
-    let bytes = text.as_bytes();
-    let (mut depth, mut at) = (0usize, 0);
-    // True where a value or a key can begin. Elsewhere a single quote is an apostrophe.
-    let mut may_begin = true;
-    while let Some(byte) = bytes.get(at) {
-        match byte {
-            b'"' => {
-                at = end_of_string(bytes, at);
-                may_begin = false;
-                continue;
-            }
-            b'\'' if may_begin => {
-                at = end_of_string(bytes, at);
-                may_begin = false;
-                continue;
-            }
-            b'/' if matches!(bytes.get(at + 1), Some(b'/' | b'*')) => {
-                at = end_of_comment(bytes, at);
-                continue;
-            }
-            b'{' | b'[' => depth += 1,
-            b'}' | b']' => {
-                depth = depth.saturating_sub(1);
-                if depth == 0 {
-                    return at + 1;
-                }
-            }
-            _ => {}
-        }
-        may_begin = matches!(byte, b'{' | b'[' | b',' | b':') || may_begin && byte.is_ascii_whitespace();
-        at += 1;
-    }
-    text.len()
-}
-
-/// The end of a string: after its closing quote, or the end of the text.
-fn end_of_string(bytes: &[u8], start: usize) -> usize {
-    let quote = bytes[start];
-    let mut at = start + 1;
-    while let Some(byte) = bytes.get(at) {
-        match byte {
-            b'\\' => at += 2,
-            byte if *byte == quote => return at + 1,
-            _ => at += 1,
-        }
-    }
-    bytes.len()
-}
-
-/// The end of a comment that begins with two characters.
-pub(super) fn end_of_comment(bytes: &[u8], start: usize) -> usize {
-    let rest = &bytes[(start + 2).min(bytes.len())..];
-    let is_line = bytes.get(start + 1) != Some(&b'*');
-    let length = if is_line {
-        rest.iter().position(|byte| *byte == b'\n')
-    } else {
-        rest.windows(2).position(|pair| pair == b"*/").map(|end| end + 2)
-    };
-    length.map_or(bytes.len(), |length| start + 2 + length)
-}
 
 /// Repairs invalid escapes, triple-quoted strings and doubled commas.
 pub(super) fn prepare(text: &str, list: &mut RepairList) -> String {
@@ -301,34 +200,5 @@ mod tests {
     #[test]
     fn lists_are_left_alone() {
         assert_eq!(with_single_commas(r#"{"a": [1,,2]}"#), r#"{"a": [1,,2]}"#);
-    }
-
-    fn object(text: &str) -> Option<&str> {
-        extract(text).map(|found| found.object)
-    }
-
-    #[test]
-    fn words_and_fences_are_cut_off() {
-        assert_eq!(object("Sure, here it is:\n{\"a\": \"}\"} Done."), Some("{\"a\": \"}\"}"));
-        assert_eq!(object("```json\n{\"a\": 1}\n```"), Some("{\"a\": 1}"));
-        assert_eq!(object("{'a': 'it\\'s }', 'b': 1} that's it"), Some("{'a': 'it\\'s }', 'b': 1}"));
-        assert_eq!(object("nothing"), None);
-    }
-
-    #[test]
-    fn what_was_cut_off_is_known() {
-        let fenced = extract("```json\n{\"a\": 1}\n```");
-        let introduced = extract("Here: {\"a\": 1}");
-        let quoted = extract("\"{\\\"a\\\": 1}");
-
-        assert!(fenced.is_some_and(|found| found.had_fence && !found.had_prose));
-        assert!(introduced.is_some_and(|found| found.had_prose && !found.had_fence));
-        assert!(quoted.is_some_and(|found| found.was_quoted && !found.had_prose));
-        assert!(extract("{\"a\": 1} {\"a\": 2}").is_some_and(|found| found.has_another));
-    }
-
-    #[test]
-    fn an_object_without_an_end_goes_to_the_end() {
-        assert_eq!(object("x {\"a\": [1, 2"), Some("{\"a\": [1, 2"));
     }
 }

@@ -99,7 +99,7 @@ impl ArgumentStream {
         }
     }
 
-    /// True if the object is complete.
+    /// True if the text is one complete object. Text behind it may be more of the arguments.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.state == JsonState::End
@@ -131,8 +131,7 @@ impl ArgumentStream {
                 self.open(b'}', JsonState::KeyOrEnd);
             }
             (JsonState::String { is_key, escape }, byte) => self.in_string(is_key, escape, byte),
-            (JsonState::Start | JsonState::End | JsonState::Broken | JsonState::Scalar, _)
-            | (_, b' ' | b'\n' | b'\r' | b'\t') => {}
+            (JsonState::Start | JsonState::Broken | JsonState::Scalar, _) | (_, b' ' | b'\n' | b'\r' | b'\t') => {}
             (JsonState::Value | JsonState::ValueOrEnd, b'{') => self.open(b'}', JsonState::KeyOrEnd),
             (JsonState::Value | JsonState::ValueOrEnd, b'[') => self.open(b']', JsonState::ValueOrEnd),
             (JsonState::Value | JsonState::ValueOrEnd, b'"') => {
@@ -156,6 +155,7 @@ impl ArgumentStream {
                 self.shown = Some(at + 1);
                 self.state = if self.open.is_empty() { JsonState::End } else { JsonState::CommaOrEnd };
             }
+            // Also text behind the object, which may be more of the arguments.
             _ => self.state = JsonState::Broken,
         }
     }

@@ -5,6 +5,7 @@ use std::sync::{Arc, Weak};
 
 use super::bounds::Bounds;
 use super::fast::{FastArray, FastCheck, FastField, FastLimits, FastObject, KindSet, Scalar, SizeRange};
+use super::format::{FormatRules, TextFormat};
 use super::value::{Integer, float_of, integer_of};
 use crate::json::number::is_integer_text;
 use crate::json::{Entries, Node};
@@ -20,6 +21,7 @@ pub(super) struct Compiler<'s> {
     shared: HashMap<&'s str, CompiledDefinition>,
     /// True if `items` does not apply to the items of `prefixItems`, as in the draft of 2020.
     modern: bool,
+    formats: FormatRules,
     depth: usize,
 }
 
@@ -31,10 +33,10 @@ enum CompiledDefinition {
 }
 
 impl<'s> Compiler<'s> {
-    pub(super) fn new(root: &'s Node) -> Self {
+    pub(super) fn new(root: &'s Node, formats: FormatRules) -> Self {
         let dialect = root.get("$schema").and_then(Node::as_str);
         let modern = dialect.is_none_or(|dialect| dialect.contains("2020-12"));
-        Compiler { root, shared: HashMap::new(), modern, depth: 0 }
+        Compiler { root, shared: HashMap::new(), modern, formats, depth: 0 }
     }
 
     /// The definitions that compiled schemas refer to. They must be kept together with the [`FastCheck`].
@@ -93,6 +95,16 @@ impl<'s> Compiler<'s> {
         }
         let kinds = keywords.kinds.unwrap_or(KindSet::ALL);
         let mut parts = Vec::with_capacity(1);
+        if let Some(format) = keywords.format.and_then(|name| TextFormat::named(name, self.formats)) {
+            let text = FastCheck::Formatted(format, self.formats);
+            let is_combined = keywords.listed || schema.contains_key("$ref") || schema.contains_key("anyOf");
+            if kinds == KindSet::STRING && !keywords.structured && !is_combined {
+                return Some(text);
+            }
+            // A format only applies to strings.
+            let others = FastCheck::Kinds(KindSet::ALL.without(KindSet::STRING));
+            parts.push(FastCheck::AnyOf([text, others].into()));
+        }
         if keywords.structured {
             self.structure(schema, kinds, &mut parts)?;
         } else if keywords.kinds.is_some() && !keywords.listed {
@@ -287,24 +299,26 @@ const UNCOMPILED: [&str; 30] = [
 ];
 
 /// A summary of the keywords of a schema, made in one pass.
-struct Keywords {
+struct Keywords<'s> {
     kinds: Option<KindSet>,
     /// True if only `type` asserts anything.
     plain: bool,
     /// True if an `enum` or a `const` lists the allowed values.
     listed: bool,
+    format: Option<&'s str>,
     /// True if there are limits on parts or sizes.
     structured: bool,
 }
 
-impl Keywords {
+impl<'s> Keywords<'s> {
     /// Reads the keywords; `None` if one of them is left to the validator.
-    fn read(schema: &Entries, is_root: bool) -> Option<Keywords> {
-        let mut keywords = Keywords { kinds: None, plain: true, listed: false, structured: false };
+    fn read(schema: &'s Entries, is_root: bool) -> Option<Self> {
+        let mut keywords = Keywords { kinds: None, plain: true, listed: false, format: None, structured: false };
         for (keyword, value) in schema.iter() {
             match keyword {
                 "type" => keywords.kinds = Some(kinds(value)?),
-                "description" | "title" | "default" | "examples" | "format" | "$defs" | "definitions" => {}
+                "description" | "title" | "default" | "examples" | "$defs" | "definitions" => {}
+                "format" => (keywords.plain, keywords.format) = (false, value.as_str()),
                 "$ref" | "anyOf" => keywords.plain = false,
                 "enum" | "const" => (keywords.plain, keywords.listed) = (false, true),
                 "properties"

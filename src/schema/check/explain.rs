@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::fast::KindSet;
+use super::format;
 use super::path::At;
 use super::problem::{Expected, Found, Problem, UnknownName, clean, quoted};
 use super::validator::{Budget, SchemaValidator};
@@ -264,7 +265,7 @@ fn untyped(root: &Value, schema: &Map<String, Value>, depth: usize) -> String {
         typed(root, schema, "object", depth)
     } else if has_any(&["items", "prefixItems", "minItems", "maxItems", "uniqueItems"]) {
         typed(root, schema, "array", depth)
-    } else if has_any(&["pattern", "minLength", "maxLength"]) {
+    } else if has_any(&["pattern", "minLength", "maxLength", "format"]) {
         typed(root, schema, "string", depth)
     } else if has_any(&["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"]) {
         typed(root, schema, "number", depth)
@@ -296,9 +297,11 @@ fn typed(root: &Value, schema: &Map<String, Value>, name: &str, depth: usize) ->
             }
         }
         "string" => {
+            let format = schema.get("format").and_then(Value::as_str).and_then(format::phrase);
+            let noun = format.unwrap_or("a string");
             let text = match (schema.get("minLength").and_then(Value::as_u64), schema.get("maxLength")) {
-                (Some(1), None) => "a non-empty string".to_owned(),
-                _ => sized(schema, "a string", "minLength", "maxLength", "characters", "character"),
+                (Some(1), None) => format.unwrap_or("a non-empty string").to_owned(),
+                _ => sized(schema, noun, "minLength", "maxLength", "characters", "character"),
             };
             match schema.get("pattern").and_then(Value::as_str) {
                 Some(pattern) => format!("{text} matching {}", quoted(pattern, 80)),

@@ -5,6 +5,7 @@
 use std::sync::{Arc, Weak};
 
 use super::bounds::Bounds;
+use super::format::{FormatRules, TextFormat};
 use super::unique::are_unique_scalars;
 use super::value::{Integer, JsonLike, ValueKind};
 
@@ -35,6 +36,8 @@ pub(crate) enum FastCheck {
     Boolean,
     /// Accepts values of these kinds.
     Kinds(KindSet),
+    /// Accepts strings of a format.
+    Formatted(TextFormat, FormatRules),
     /// Accepts the listed strings.
     Strings(Box<[Box<str>]>),
     /// Accepts the listed scalars.
@@ -156,6 +159,9 @@ impl FastCheck {
             FastCheck::Strings(strings) => {
                 value.kind() == ValueKind::String
                     && value.text().is_some_and(|text| strings.iter().any(|string| **string == *text))
+            }
+            FastCheck::Formatted(format, rules) => {
+                value.kind() == ValueKind::String && value.text().is_some_and(|text| format.accepts(text, *rules))
             }
             FastCheck::Scalars(scalars) => {
                 let kind = value.kind();

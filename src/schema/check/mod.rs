@@ -6,6 +6,7 @@
 //! - `value`: the view of a JSON-like value, so that Python objects are checked in place;
 //! - `fast`, with `compile`, `bounds` and `unique`: the accept-only check;
 //! - `coerce`: conversion by declared type;
+//! - `format`: the formats of strings;
 //! - `validator`: `jsonschema`, and limits on work;
 //! - `explain`: the problems of a value; `problem` and `path`: a problem as data and as text.
 
@@ -14,6 +15,7 @@ mod coerce;
 mod compile;
 mod explain;
 mod fast;
+mod format;
 mod path;
 mod problem;
 mod unique;
@@ -26,6 +28,7 @@ use jsonschema::{Validator, json::Json};
 use serde_json::{Value, json};
 
 pub use coerce::Rebuild;
+pub use format::FormatRules;
 pub use path::{PathStep, ValuePath};
 pub use problem::{Expected, Found, HIDDEN, Problem, UnknownName, render};
 pub use validator::not_json;
@@ -72,6 +75,7 @@ pub enum Mode {
 /// ```
 pub struct Checker<F: Json = jsonschema::json::SerdeJson> {
     root: Arc<Document>,
+    formats: FormatRules,
     fast: FastCheck,
     _shared: Vec<Arc<FastCheck>>,
     /// Compiled for the first value that the fast check does not accept: most tools never get one.
@@ -109,21 +113,22 @@ impl<F: Json> Checker<F> {
     /// Compiles the fast check of a schema that is known to be valid; the rest is compiled on first use.
     #[must_use]
     pub fn of(parameters: &Node) -> Self {
-        Checker::with_document(parameters, Arc::new(Document::new(parameters)))
+        Checker::with_document(parameters, Arc::new(Document::new(parameters)), FormatRules::Standard)
     }
 
-    /// The same for a schema that has already been written as a document.
+    /// The same for a schema that has already been written as a document, with the rules for its formats.
     #[must_use]
-    pub fn with_document(parameters: &Node, document: Arc<Document>) -> Self {
-        let mut compiler = Compiler::new(parameters);
+    pub fn with_document(parameters: &Node, document: Arc<Document>, formats: FormatRules) -> Self {
+        let mut compiler = Compiler::new(parameters, formats);
         let fast = compiler.compile_root();
         let shared = compiler.into_shared();
-        Checker { root: document, fast, _shared: shared, slow: OnceLock::new() }
+        Checker { root: document, formats, fast, _shared: shared, slow: OnceLock::new() }
     }
 
     fn slow(&self) -> &SlowPath<F> {
         self.slow.get_or_init(|| {
-            Box::new(SlowPath { validator: SchemaValidator::new(Arc::clone(&self.root)), patterns: OnceLock::new() })
+            let validator = SchemaValidator::new(Arc::clone(&self.root), self.formats);
+            Box::new(SlowPath { validator, patterns: OnceLock::new() })
         })
     }
 
@@ -229,7 +234,7 @@ impl<F: Json> Checker<F> {
         };
         let compile = || {
             let patterns: Vec<Value> = patterns.keys().map(|pattern| json!({"pattern": pattern})).collect();
-            options().build(&json!({"anyOf": patterns})).ok()
+            options(self.formats).build(&json!({"anyOf": patterns})).ok()
         };
         let validator = self.slow().patterns.get_or_init(compile).as_ref();
         validator.is_some_and(|validator| validator.is_valid(&Value::from(name)))

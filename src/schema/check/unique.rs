@@ -1,6 +1,6 @@
-//! `uniqueItems` in linear time, whatever the items are.
+//! Equality of values: `uniqueItems` in linear time, whatever the items are, and `const` and `enum`.
 //!
-//! Every item is written in one canonical form, so that items are equal exactly if their forms are: numbers by value (`1`, `1.0` and `1e0` are
+//! Every value is written in one canonical form, so that items are equal exactly if their forms are: numbers by value (`1`, `1.0` and `1e0` are
 //! one number, `-0.0` is `0`, and integers of any length keep all their digits), objects without regard to the order of their keys. Sets
 //! of these forms need no comparison of items with one another. `jsonschema` hashes numbers by their `f64`, which integers beyond 64 bits share.
 
@@ -8,7 +8,7 @@ use std::collections::HashSet;
 
 use jsonschema::{
     JsonType, Keyword, ValidationError,
-    json::{Array as _, Json, JsonNumber as _, Node, Object as _},
+    json::{Array as _, Json, JsonNumber as _, Node, Object as _, SerdeJson},
 };
 use serde_json::{Map, Value};
 
@@ -54,6 +54,45 @@ impl<'i, F: Json> Keyword<'i, F> for UniqueItems {
         let Some(items) = instance.as_array().filter(|_| self.is_asked) else { return true };
         let mut seen = HashSet::with_capacity(items.len());
         items.elements().all(|item| form::<F>(&item).is_some_and(|form| seen.insert(form)))
+    }
+}
+
+/// The keywords `const` and `enum` for one schema.
+pub(super) struct ListedValues {
+    forms: HashSet<Box<[u8]>>,
+}
+
+impl ListedValues {
+    /// Creates the keyword `const`.
+    #[allow(clippy::unnecessary_wraps, reason = "the signature is that of a factory, which may fail")]
+    pub(super) fn make_const<'a, F: Json>(
+        _: &'a Map<String, Value>,
+        value: &'a Value,
+        _: jsonschema::paths::Location,
+    ) -> Result<Box<dyn for<'i> Keyword<'i, F>>, ValidationError<'a>> {
+        Ok(Box::new(Self { forms: form::<SerdeJson>(&value).into_iter().collect() }))
+    }
+
+    /// Creates the keyword `enum`.
+    #[allow(clippy::unnecessary_wraps, reason = "the signature is that of a factory, which may fail")]
+    pub(super) fn make_enum<'a, F: Json>(
+        _: &'a Map<String, Value>,
+        values: &'a Value,
+        _: jsonschema::paths::Location,
+    ) -> Result<Box<dyn for<'i> Keyword<'i, F>>, ValidationError<'a>> {
+        let values = values.as_array().map(Vec::as_slice).unwrap_or_default();
+        Ok(Box::new(Self { forms: values.iter().filter_map(|value| form::<SerdeJson>(&value)).collect() }))
+    }
+}
+
+impl<'i, F: Json> Keyword<'i, F> for ListedValues {
+    fn validate(&self, instance: F::Node<'i>) -> Result<(), ValidationError<'i>> {
+        let is_valid = Keyword::<F>::is_valid(self, instance);
+        if is_valid { Ok(()) } else { Err(ValidationError::custom("the value is not listed")) }
+    }
+
+    fn is_valid(&self, instance: F::Node<'i>) -> bool {
+        form::<F>(&instance).is_some_and(|form| self.forms.contains(&form))
     }
 }
 

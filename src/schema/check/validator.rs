@@ -15,9 +15,10 @@ use serde_json::{Value, json};
 use super::coerce::DIGITS;
 use super::compile::Compiler;
 use super::fast::FastCheck;
+use super::format::{FormatRules, with_formats};
 use super::path::{At, ValuePath};
 use super::problem::{Expected, Found, Problem};
-use super::unique::UniqueItems;
+use super::unique::{ListedValues, UniqueItems};
 use super::value::{Integer, JsonLike, ValueKind};
 use crate::json::{Document, Node};
 use crate::schema::view;
@@ -34,6 +35,7 @@ pub(crate) struct SchemaValidator<F: Json> {
     whole: OnceLock<Option<Validator<F>>>,
     parts: Mutex<HashMap<String, Arc<Part<F>>>>,
     has_ids: OnceLock<bool>,
+    formats: FormatRules,
 }
 
 struct Part<F: Json> {
@@ -44,13 +46,14 @@ struct Part<F: Json> {
 
 impl<F: Json> SchemaValidator<F> {
     /// A validator that is compiled on first use.
-    pub(crate) fn new(document: Arc<Document>) -> Self {
+    pub(crate) fn new(document: Arc<Document>, formats: FormatRules) -> Self {
         SchemaValidator {
             document,
             tree: OnceLock::new(),
             whole: OnceLock::new(),
             parts: Mutex::default(),
             has_ids: OnceLock::new(),
+            formats,
         }
     }
 
@@ -70,7 +73,7 @@ impl<F: Json> SchemaValidator<F> {
                     "It refers to its own parts too often: expanded, it would have millions of parts.".to_owned();
                 return Err(Error::InvalidSchema { reason });
             }
-            let validator = options::<F>().build(self.root()).map_err(|error| invalid(&error))?;
+            let validator = options::<F>(self.formats).build(self.root()).map_err(|error| invalid(&error))?;
             let _ = self.whole.set(Some(validator));
         }
         Ok(())
@@ -78,7 +81,7 @@ impl<F: Json> SchemaValidator<F> {
 
     /// True if the value fits the schema as a whole.
     pub(super) fn is_valid<S: JsonLike<Form = F>>(&self, value: &S) -> bool {
-        let validator = self.whole.get_or_init(|| options::<F>().build(self.root()).ok());
+        let validator = self.whole.get_or_init(|| options::<F>(self.formats).build(self.root()).ok());
         validator.as_ref().is_some_and(|validator| validator.is_valid(value.node()))
     }
 
@@ -97,7 +100,7 @@ impl<F: Json> SchemaValidator<F> {
             return Arc::clone(part);
         }
         let root = self.tree.get_or_init(|| Node::from(self.root().clone()));
-        let mut compiler = Compiler::new(root);
+        let mut compiler = Compiler::new(root, self.formats);
         let fast = match root.pointer(pointer) {
             Some(schema) if !self.has_ids() => compiler.compile(schema),
             _ => FastCheck::Undecided,
@@ -108,7 +111,7 @@ impl<F: Json> SchemaValidator<F> {
 
     fn validator_at(&self, pointer: &str) -> Option<Validator<F>> {
         if pointer.is_empty() {
-            return options::<F>().build(self.root()).ok();
+            return options::<F>(self.formats).build(self.root()).ok();
         }
         let mut reference = format!("{DOCUMENT}#");
         for byte in pointer.bytes() {
@@ -118,7 +121,7 @@ impl<F: Json> SchemaValidator<F> {
                 let _ = write!(reference, "%{byte:02X}");
             }
         }
-        build_within(self.root(), &json!({"$ref": reference}))
+        build_within(self.root(), &json!({"$ref": reference}), self.formats)
     }
 
     /// True if a part of the document has an `$id` of its own, against which its references are resolved.
@@ -144,20 +147,25 @@ fn has_id(value: &Value) -> bool {
 /// The backtracking limit of a pattern with lookaround; all others take linear time.
 const BACKTRACKING: usize = 100_000;
 
-/// The options of every validator: nothing is fetched, formats are annotations, patterns and `uniqueItems` take bounded time.
-pub(super) fn options<'i, F: Json>() -> ValidationOptions<'i, Arc<dyn jsonschema::Retrieve>, F> {
-    jsonschema::options_for::<F>()
-        .offline()
-        .should_validate_formats(false)
+/// The options of every validator: nothing is fetched, formats are asserted, patterns take bounded time, and values are equal
+/// whatever the order of their keys.
+pub(super) fn options<'i, F: Json>(formats: FormatRules) -> ValidationOptions<'i, Arc<dyn jsonschema::Retrieve>, F> {
+    with_formats(jsonschema::options_for::<F>().offline(), formats)
         .with_keyword("uniqueItems", UniqueItems::make::<F>)
+        .with_keyword("const", ListedValues::make_const::<F>)
+        .with_keyword("enum", ListedValues::make_enum::<F>)
         .with_pattern_options(PatternOptions::fancy_regex().backtrack_limit(BACKTRACKING))
 }
 
 /// Compiles a schema that refers to a document as [`DOCUMENT`].
-pub(in crate::schema) fn build_within<F: Json>(document: &Value, schema: &Value) -> Option<Validator<F>> {
+pub(in crate::schema) fn build_within<F: Json>(
+    document: &Value,
+    schema: &Value,
+    formats: FormatRules,
+) -> Option<Validator<F>> {
     let draft = Draft::default().detect(document);
     let registry = Registry::new().draft(draft).add(DOCUMENT, document).ok()?.prepare().ok()?;
-    options::<F>().with_draft(draft).with_registry(&registry).build(schema).ok()
+    options::<F>(formats).with_draft(draft).with_registry(&registry).build(schema).ok()
 }
 
 fn invalid(error: &jsonschema::ValidationError<'_>) -> Error {

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::resolve::{every_schema, rename_references};
 use super::union::Shape;
 use crate::json::Document;
-use crate::schema::check::{DOCUMENT, JsonLike, KindSet, build_within};
+use crate::schema::check::{DOCUMENT, FormatRules, JsonLike, KindSet, build_within};
 
 /// The key of an entry, where a map is a list of entries.
 pub(super) const KEY: &str = "key";
@@ -301,7 +301,7 @@ fn compile(schema: &Value, document: &Value, closed: bool) -> Option<Validator> 
         close(&mut document);
     }
     rename_references(&mut schema, &|reference| reference.starts_with('#').then(|| format!("{DOCUMENT}{reference}")));
-    build_within(&document, &schema)
+    build_within(&document, &schema, FormatRules::Python)
 }
 
 /// Forbids entries that the schema does not mention, as a dialect does in which they cannot be encoded.

@@ -24,6 +24,7 @@ fn limits(kind: &str) -> &'static [&'static str] {
             "propertyNames",
             "dependentRequired",
             "dependentSchemas",
+            "dependencies",
             "unevaluatedProperties",
         ],
         _ => &[],

@@ -52,6 +52,7 @@ pub(crate) fn encode(parameters: &Arc<Document>, light: &LightRules) -> Encoded 
         op = Op::Inside(ARGUMENTS, Box::new(op));
     }
     let mut schema = Value::Object(root);
+    every_schema(&mut schema, &mut modernize);
     if light.fills_arrays {
         every_schema(&mut schema, &mut |map| {
             let is_array = match map.get("type") {
@@ -65,6 +66,29 @@ pub(crate) fn encode(parameters: &Arc<Document>, light: &LightRules) -> Encoded 
         });
     }
     Encoded { schema, codec: Codec::new(op, Vec::new(), parameters.clone()), report }
+}
+
+/// Rewrites the keywords of older drafts in those of 2020-12, by which providers read a schema: tuples and dependencies. The declaration of
+/// the draft goes.
+fn modernize(map: &mut Map<String, Value>) {
+    map.shift_remove("$schema");
+    if map.get("items").is_some_and(Value::is_array) {
+        let places = map.shift_remove("items").unwrap_or_default();
+        let count = places.as_array().map(|places| places.len() as u64);
+        let is_full = map.get("maxItems").and_then(Value::as_u64).is_some_and(|most| Some(most) <= count);
+        let rest = map.shift_remove("additionalItems").or_else(|| is_full.then_some(Value::Bool(false)));
+        map.insert("prefixItems".to_owned(), places);
+        map.extend(rest.map(|rest| ("items".to_owned(), rest)));
+    }
+    if let Some(Value::Object(dependencies)) = map.shift_remove("dependencies") {
+        for (name, dependency) in dependencies {
+            let keyword = if dependency.is_array() { "dependentRequired" } else { "dependentSchemas" };
+            let known = map.entry(keyword).or_insert_with(|| Value::Object(Map::new()));
+            if let Value::Object(known) = known {
+                known.insert(name, dependency);
+            }
+        }
+    }
 }
 
 /// Replaces a root that only refers to a definition by that definition.

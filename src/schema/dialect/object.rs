@@ -33,7 +33,8 @@ impl Encoder<'_> {
         if properties.is_empty() && required.is_empty() {
             return match others {
                 OtherEntries::None => self.empty_object(map, at),
-                OtherEntries::Unstated if map.contains_key("properties") => self.empty_object(map, at),
+                // Without named properties the arguments are none. An object inside of them is open to any entry.
+                OtherEntries::Unstated if depth == 0 && map.contains_key("properties") => self.empty_object(map, at),
                 OtherEntries::Unstated if depth == 0 => {
                     self.report_loss(at, "entries", "nothing: the schema names none, so that none can be sent");
                     self.empty_object(map, at)

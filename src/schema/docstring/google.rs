@@ -34,15 +34,32 @@ pub(super) fn title(line: &str) -> Option<(&str, SectionKind)> {
 
 /// Parses the sections of a text whose first title is at `start`. Fails if a section has no entries or an entry has no colon.
 pub(super) fn read(text: &str, start: usize) -> Option<Candidate> {
+    read_with(text, start, |_| true)
+}
+
+/// The same for a text that [`read`] fails on: a line at the indent of the entries that does not begin like one continues the entry above it.
+pub(super) fn read_wrapped(text: &str, start: usize) -> Option<Candidate> {
+    read_with(text, start, begins_entry)
+}
+
+fn read_with(text: &str, start: usize, begins: fn(&str) -> bool) -> Option<Candidate> {
     let mut candidate = Candidate::new(start);
     for section in sections(&text[start..]) {
         if section.kind == SectionKind::Whole {
             candidate.count();
         } else {
-            read_entries(&section, &mut candidate)?;
+            read_entries(&section, begins, &mut candidate)?;
         }
     }
     Some(candidate)
+}
+
+/// True for a line with a name, perhaps a type in parentheses, and a colon.
+fn begins_entry(line: &str) -> bool {
+    let Some((before, _)) = cut(line, b':') else { return false };
+    let name = find(before, b'(').map_or(before, |at| &before[..at]);
+    let name = trim_end(name).trim_start_matches('*');
+    !name.is_empty() && name.chars().all(|letter| letter.is_alphanumeric() || matches!(letter, '_' | '.'))
 }
 
 /// Finds the sections. A body ends at the first line that is not indented; text between there and the next title
@@ -71,8 +88,8 @@ fn sections(text: &str) -> Vec<Section<'_>> {
     sections
 }
 
-/// Splits a body into entries at the lines indented exactly like the first one, and parses them.
-fn read_entries(section: &Section<'_>, candidate: &mut Candidate) -> Option<()> {
+/// Splits a body into entries at the lines indented exactly like the first one that may begin an entry, and parses them.
+fn read_entries(section: &Section<'_>, begins: fn(&str) -> bool, candidate: &mut Candidate) -> Option<()> {
     let body = section.body;
     // Blank lines may precede the first entry; then they are part of the prefix that every entry must have.
     let indent = &body[..body.len() - trim_start(body).len()];
@@ -88,6 +105,7 @@ fn read_entries(section: &Section<'_>, candidate: &mut Candidate) -> Option<()> 
             && entry_at >= blank_since
             && starts_line(body, entry_at)
             && body.as_bytes()[entry_at..content_at] == *indent.as_bytes()
+            && (open.is_none() || begins(content))
             && let Some(previous) = open.replace(content_at)
         {
             read_entry(section.kind, &body[previous..entry_at], candidate)?;
@@ -149,7 +167,7 @@ fn closes_on_its_line(inside: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::parse;
+    use super::super::{parse, parse_wrapped};
     use super::*;
 
     #[test]
@@ -184,6 +202,17 @@ mod tests {
 
         let names: Vec<_> = doc.params.iter().map(|param| param.name.as_str()).collect();
         assert_eq!(names, ["d", "c"]);
+    }
+
+    #[test]
+    fn a_wrapped_line_at_the_indent_of_the_entries_continues_one() {
+        let text = "S.\n\nArgs:\n    a (int): The first\n    of all.\n    b: B\n\nReturns:\n    Text\n";
+
+        let (wrapped, plain) = (parse_wrapped(text), parse(text));
+
+        assert_eq!(wrapped.param("a"), Some("The first\nof all."));
+        assert_eq!(wrapped.param("b"), Some("B"));
+        assert_eq!((wrapped.long, plain.params.len()), (None, 0));
     }
 
     #[test]

@@ -60,13 +60,23 @@ pub enum Style {
 /// ```
 #[must_use]
 pub fn parse(text: &str) -> Docstring {
-    let text = clean(text);
-    let marks = StyleMarks::of(&text);
+    read(&clean(text), false)
+}
+
+/// The same as [`parse`], and reads a Google section in which a wrapped line is not indented, where `docstring_parser`, and therefore
+/// [`parse`], finds no parameters at all.
+#[must_use]
+pub fn parse_wrapped(text: &str) -> Docstring {
+    read(&clean(text), true)
+}
+
+fn read(text: &str, may_wrap: bool) -> Docstring {
+    let marks = StyleMarks::of(text);
     let candidates = [
-        (Style::Rest, marks.rest.map(|at| fields::read_rest(&text, at))),
-        (Style::Google, marks.google.map(|at| google::read(&text, at))),
-        (Style::Numpy, marks.numpy.then(|| Some(numpy::read(&text)))),
-        (Style::Epydoc, marks.epydoc.map(|at| fields::read_epydoc(&text, at))),
+        (Style::Rest, marks.rest.map(|at| fields::read_rest(text, at))),
+        (Style::Google, marks.google.map(|at| google::read(text, at))),
+        (Style::Numpy, marks.numpy.then(|| Some(numpy::read(text)))),
+        (Style::Epydoc, marks.epydoc.map(|at| fields::read_epydoc(text, at))),
     ];
 
     let mut best: Option<(Style, Candidate)> = None;
@@ -77,6 +87,12 @@ pub fn parse(text: &str) -> Docstring {
         {
             best = Some((style, candidate));
         }
+    }
+    if may_wrap
+        && best.as_ref().is_none_or(|(_, best)| best.entries == 0)
+        && let Some(wrapped) = marks.google.and_then(|at| google::read_wrapped(text, at))
+    {
+        best = Some((Style::Google, wrapped));
     }
     let (style, candidate) = best.unwrap_or((Style::Rest, Candidate::new(text.len())));
 

@@ -5,8 +5,9 @@ use memchr::memchr;
 use super::super::LOOKAHEAD;
 use super::super::declared_types::FindParameters;
 use super::super::tag::{After, text_after};
-use super::json::{calls, first_name, name_of_call};
+use super::json::{calls, first_name, is_complete, name_of_call};
 use super::{BlockEnd, BlockReading, CallBlock, CallSyntax, EndFinder, Opening, Start, StartKind, boundary};
+use crate::call::{Repair, RepairKind};
 
 /// The info strings of a fence that is a call, whatever it contains.
 const WORDS: [&str; 6] = ["tool_call", "tool-call", "tool_code", "tool_use", "function_call", "tool"];
@@ -100,13 +101,20 @@ impl CallSyntax for Fenced {
         BlockReading::Calls(calls(self, block, start, body))
     }
 
-    fn cut_off(&self, block: &CallBlock<'_>) -> BlockReading {
-        let is_call = FenceOpening::of(block.text)
-            .is_some_and(|fence| fence.is_call() || !block.is_guess && looks_like_call(fence.body));
-        if !is_call {
+    fn cut_off(&self, block: &CallBlock<'_>, _: Option<&FindParameters<'_>>) -> BlockReading {
+        let Some(fence) = FenceOpening::of(block.text) else { return BlockReading::Prose };
+        if !fence.is_call() && (block.is_guess || !looks_like_call(fence.body)) {
             return BlockReading::Prose;
         }
-        BlockReading::Calls(vec![block.truncated(self)])
+        let body = fence.body.trim_end().trim_end_matches(char::from(fence.byte));
+        if !is_complete(body) {
+            return BlockReading::Calls(vec![block.truncated(self)]);
+        }
+        let mut calls = calls(self, block, block.text.len() - fence.body.len(), body);
+        for call in calls.iter_mut().filter(|call| call.error.is_none()) {
+            call.repairs.push(Repair::new(RepairKind::Fence, "the end of the code fence was missing"));
+        }
+        BlockReading::Calls(calls)
     }
 
     fn name_in<'t>(&self, block: &'t str) -> &'t str {

@@ -58,6 +58,14 @@ impl CallSyntax for Hermes {
         BlockReading::Calls(note_missing_closing_tag(calls(self, block, start, inner), block, OUTER))
     }
 
+    fn cut_off(&self, block: &CallBlock<'_>, find: Option<&FindParameters<'_>>) -> BlockReading {
+        let block = CallBlock { text: without_partial_tag(block.text, OUTER), ..*block };
+        if is_complete(&block.text[outer_tag(block.text)..]) {
+            return self.read(&block, find);
+        }
+        BlockReading::Calls(vec![block.truncated(self)])
+    }
+
     fn name_in<'t>(&self, block: &'t str) -> &'t str {
         first_name(&block[outer_tag(block)..])
     }
@@ -70,6 +78,20 @@ impl CallSyntax for Hermes {
 /// The length of the opening tag.
 fn outer_tag(block: &str) -> usize {
     if let TagMatch::Yes(length) = opening_tag(block, OUTER) { length } else { 0 }
+}
+
+/// True if a text is one complete JSON object or list, so that only a closing tag can be missing behind it.
+pub(super) fn is_complete(text: &str) -> bool {
+    let text = text.trim();
+    text.ends_with(['}', ']']) && parse::parse(text).is_ok()
+}
+
+/// The text without the start of a closing tag at its end.
+pub(super) fn without_partial_tag<'t>(text: &'t str, name: &str) -> &'t str {
+    match text.rfind('<') {
+        Some(at) if format!("</{name}>").starts_with(&text[at..]) => &text[..at],
+        _ => text,
+    }
 }
 
 const INCOMPLETE: &str = "it was not run, because the JSON is not complete";
@@ -156,6 +178,9 @@ fn read_call(
     if let Some(call) = name_without_arguments(value) {
         return block.unreadable(syntax, call, "the arguments do not stand in \"arguments\"", start);
     }
+    if let Some((call, stray)) = key_beside_arguments(value) {
+        return block.unreadable(syntax, call, beside_arguments(stray), start);
+    }
     match provider::read(value, None) {
         Ok(call) if call.is_truncated => {
             ToolCall { is_truncated: true, ..block.unreadable(syntax, &call.name, INCOMPLETE, start) }
@@ -178,6 +203,27 @@ fn name_without_arguments(value: &Value) -> Option<&str> {
     let name = entries.get("name")?.as_str()?;
     let has_others = entries.keys().any(|key| !OTHER_KEYS.contains(&key.as_str()));
     (has_others && !has_arguments(entries)).then_some(name)
+}
+
+/// The name of a call and a key beside its arguments, which may have been meant as one of them. The items of providers have keys of
+/// their own.
+pub(in crate::text) fn key_beside_arguments(value: &Value) -> Option<(&str, &str)> {
+    const ITEMS: [&str; 4] = ["function_call", "tool_use", "server_tool_use", "mcp_tool_use"];
+    let entries = value.as_object()?;
+    if let Some(inner) = ["function", "function_call", "functionCall"].iter().find_map(|key| entries.get(*key)) {
+        return key_beside_arguments(inner);
+    }
+    let name = entries.get("name")?.as_str().filter(|_| has_arguments(entries))?;
+    if entries.get("type").and_then(Value::as_str).is_some_and(|kind| ITEMS.contains(&kind)) {
+        return None;
+    }
+    let is_known = |key: &&String| OTHER_KEYS.contains(&key.as_str()) || ARGUMENT_KEYS.contains(&key.as_str());
+    entries.keys().find(|key| !is_known(key)).map(|key| (name, key.as_str()))
+}
+
+/// The problem of a key beside the arguments.
+pub(in crate::text) fn beside_arguments(key: &str) -> String {
+    format!("`{key}` stands beside the arguments and not among them")
 }
 
 fn has_arguments(entries: &Map<String, Value>) -> bool {

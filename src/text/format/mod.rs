@@ -19,6 +19,8 @@ mod xml;
 
 use std::fmt;
 
+pub(super) use json::{beside_arguments, key_beside_arguments};
+
 use super::declared_types::FindParameters;
 use super::{TextFormat, boundary, place_after, place_within};
 use crate::call::{CallError, Place, ToolCall};
@@ -184,8 +186,8 @@ pub(super) trait CallSyntax: fmt::Debug + Sync {
     /// Parses a complete call.
     fn read(&self, block: &CallBlock<'_>, find: Option<&FindParameters<'_>>) -> BlockReading;
 
-    /// Decides about a block in which the text ends.
-    fn cut_off(&self, block: &CallBlock<'_>) -> BlockReading {
+    /// Decides about a block in which the text ends: a call of which only the closing tag is missing is complete.
+    fn cut_off(&self, block: &CallBlock<'_>, _find: Option<&FindParameters<'_>>) -> BlockReading {
         BlockReading::Calls(vec![block.truncated(self.as_dyn())])
     }
 

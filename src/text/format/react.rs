@@ -7,7 +7,7 @@ use super::super::LOOKAHEAD;
 use super::super::declared_types::{DeclaredType, FindParameters, converted};
 use super::values::typed;
 use super::{BlockEnd, BlockReading, CallBlock, CallSyntax, EndFinder, Opening, Start, StartKind, boundary, json};
-use crate::call::{Repair, RepairKind, ToolCall};
+use crate::call::{Repair, RepairKind, ToolCall, repair};
 
 const ACTION: &str = "Action:";
 const INPUT: &str = "Action Input:";
@@ -154,8 +154,10 @@ enum InputKind {
         is_in_string: bool,
         in_fence: bool,
     },
-    /// The closing mark of a fence.
-    AfterObject,
+    /// The rest of an object's last line: the closing mark of a fence, prose, or more of the input.
+    AfterObject {
+        in_fence: bool,
+    },
 }
 
 /// The search for the end of an input.
@@ -231,10 +233,38 @@ impl InputEnd {
             }
             self.at += 1;
             if depth == 0 {
-                self.kind = InputKind::AfterObject;
+                self.kind = InputKind::AfterObject { in_fence };
+                self.line = self.at;
                 return true;
             }
         }
+    }
+
+    /// Decides about the text behind an object. What may be more of the arguments belongs to the input, which is refused then.
+    fn after_object(&mut self, block: &str, in_fence: bool, is_last: bool) -> BlockEnd {
+        let rest = &block[self.at..];
+        let trimmed = rest.trim_start();
+        if in_fence && trimmed.starts_with("```") {
+            return BlockEnd::After { length: block.len() - trimmed.len() + "```".len(), is_closed: true };
+        }
+        let is_short = rest.len() < LOOKAHEAD && !is_last;
+        if is_short && (trimmed.is_empty() || in_fence && "```".starts_with(trimmed)) {
+            return BlockEnd::Pending;
+        }
+        let newline = memchr(b'\n', &block.as_bytes()[self.line..]).map(|length| self.line + length);
+        if newline.is_none() && !is_last && !trimmed.is_empty() {
+            self.line = block.len();
+            return BlockEnd::Pending;
+        }
+        let same_line = &block[self.at..newline.unwrap_or(block.len())];
+        let is_prose = same_line.trim().is_empty() || repair::is_prose(same_line);
+        if is_prose && !trimmed.starts_with([',', '"', '}', ']', ':']) {
+            return BlockEnd::After { length: self.at, is_closed: true };
+        }
+        self.kind = InputKind::Text;
+        self.line = self.at;
+        self.is_inside = true;
+        self.text(block, is_last)
     }
 
     /// Searches text, line by line.
@@ -282,23 +312,9 @@ impl EndFinder for InputEnd {
                 if !self.object(block, depth, is_in_string, in_fence) {
                     return BlockEnd::Pending;
                 }
-                if in_fence {
-                    self.advance(block, is_last)
-                } else {
-                    BlockEnd::After { length: self.at, is_closed: true }
-                }
+                self.after_object(block, in_fence, is_last)
             }
-            InputKind::AfterObject => {
-                let rest = &block[self.at..];
-                let trimmed = rest.trim_start();
-                if trimmed.starts_with("```") {
-                    return BlockEnd::After { length: block.len() - trimmed.len() + "```".len(), is_closed: true };
-                }
-                if "```".starts_with(trimmed) && rest.len() < LOOKAHEAD && !is_last {
-                    return BlockEnd::Pending;
-                }
-                BlockEnd::After { length: self.at, is_closed: true }
-            }
+            InputKind::AfterObject { in_fence } => self.after_object(block, in_fence, is_last),
         }
     }
 

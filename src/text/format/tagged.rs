@@ -96,6 +96,15 @@ impl CallSyntax for Tagged {
         BlockReading::Calls(json::note_missing_closing_tag(vec![call], block, self.name))
     }
 
+    fn cut_off(&self, block: &CallBlock<'_>, find: Option<&FindParameters<'_>>) -> BlockReading {
+        let block = CallBlock { text: json::without_partial_tag(block.text, self.name), ..*block };
+        match tag_starting_with(block.text, self.call) {
+            // The brackets show that nothing is missing but the closing tag.
+            TagMatch::Yes(start) if json::is_complete(&block.text[start..]) => self.read(&block, find),
+            _ => BlockReading::Calls(vec![block.truncated(self)]),
+        }
+    }
+
     fn name_in<'t>(&self, block: &'t str) -> &'t str {
         let TagMatch::Yes(length) = tag_starting_with(block, self.call) else { return "" };
         named(&block[..length]).unwrap_or_default()
@@ -218,9 +227,10 @@ impl ParameterReader<'_, '_> {
     }
 }
 
-/// The text without one line break at each end, which only separates it from the tags.
+/// The text without one line break at each end, which only separates it from the tags. A value that begins behind its tag ends before
+/// the closing one, and a line break at its end is a part of it.
 fn unwrapped(text: &str) -> &str {
-    let inner = text.strip_prefix("\r\n").or_else(|| text.strip_prefix('\n')).unwrap_or(text);
+    let Some(inner) = text.strip_prefix("\r\n").or_else(|| text.strip_prefix('\n')) else { return text };
     inner.strip_suffix("\r\n").or_else(|| inner.strip_suffix('\n')).unwrap_or(inner)
 }
 

@@ -175,6 +175,8 @@ pub(super) fn typed(text: &str, declared: Option<DeclaredType<'_>>) -> Value {
     }
     match declared {
         None => guess(stripped),
+        // The word is the only way to write no value for a text that may be absent.
+        Some(_) if stripped == "null" && types.has(Types::NULL) => Value::Null,
         Some(declared) if takes_any_text(declared, types) => Value::from(text),
         Some(_) => Value::from(stripped),
     }

@@ -9,9 +9,11 @@ use super::super::tag::{After, TagMatch, closing_tag, opening_tag, opens_element
 use super::elements::{
     CDATA, CDATA_END, Flaw, TagHints, Token, TokenKind, Tree, UnclosedData, attribute, closing_tags, tokens,
 };
+use super::json::without_partial_tag;
 use super::values::Values;
 use super::{BlockEnd, BlockReading, CallBlock, CallSyntax, EndFinder, Opening, Start, StartKind};
 use crate::call::{Repair, RepairKind, ToolCall};
+use crate::json::parse;
 
 const OUTER: &str = "tool_call";
 const NAME: &str = "name";
@@ -69,6 +71,18 @@ impl CallSyntax for Xml {
         BlockReading::Calls(vec![finished(call, block.is_closed)])
     }
 
+    fn cut_off(&self, block: &CallBlock<'_>, find: Option<&FindParameters<'_>>) -> BlockReading {
+        let block = CallBlock { text: without_partial_tag(block.text, OUTER), ..*block };
+        let is_ended = block.text.trim_end().ends_with("</params>");
+        match self.read(&block, find) {
+            // Nothing is missing but the closing tag, which is the one repair.
+            BlockReading::Calls(calls) if is_ended && calls.iter().all(|call| is_intact(call)) => {
+                BlockReading::Calls(calls)
+            }
+            _ => BlockReading::Calls(vec![block.truncated(self)]),
+        }
+    }
+
     fn name_in<'t>(&self, block: &'t str) -> &'t str {
         let start = outer_tag(block);
         let written = block[start..].trim_start().strip_prefix("<name>").and_then(|rest| rest.split_once("</name>"));
@@ -85,6 +99,11 @@ impl CallSyntax for Xml {
 /// The length of the opening tag.
 fn outer_tag(block: &str) -> usize {
     if let TagMatch::Yes(length) = opening_tag(block, OUTER) { length } else { 0 }
+}
+
+/// True for a call with no repair of its tags but the last.
+fn is_intact(call: &ToolCall) -> bool {
+    call.error.is_none() && call.repairs.iter().filter(|repair| repair.what == RepairKind::Tag).count() <= 1
 }
 
 fn finished(mut call: ToolCall, is_closed: bool) -> ToolCall {
@@ -315,8 +334,9 @@ fn bare_params(values: &mut Values<'_, '_>, element: usize) -> Result<Map<String
     let held = values.tree.text_of(element);
     match held.stripped() {
         "" => Ok(Map::new()),
-        text => match serde_json::from_str(text) {
-            Ok(Value::Object(arguments)) => {
+        text => match parse::parse(text) {
+            Ok((Value::Object(arguments), has_duplicates)) => {
+                values.has_duplicates |= has_duplicates;
                 values.note_repair(RepairKind::Tag, "the parameters were written as JSON");
                 Ok(arguments)
             }

@@ -32,7 +32,7 @@ fn any_key() -> impl Strategy<Value = String> {
     "[a-zA-Z_][a-zA-Z0-9_]{0,10}"
 }
 
-fn any_object() -> impl Strategy<Value = Map<String, Value>> {
+pub(super) fn any_object() -> impl Strategy<Value = Map<String, Value>> {
     prop::collection::btree_map(any_key(), any_value(), 1..6).prop_map(|entries| entries.into_iter().collect())
 }
 
@@ -47,10 +47,9 @@ enum Mangling {
     Prose,
     Encoded,
     BareKeys,
-    ExtraBracket,
 }
 
-const MANGLINGS: [Mangling; 10] = [
+const MANGLINGS: [Mangling; 9] = [
     Mangling::TrailingCommas,
     Mangling::SingleQuotes,
     Mangling::PythonLiterals,
@@ -60,7 +59,6 @@ const MANGLINGS: [Mangling; 10] = [
     Mangling::Prose,
     Mangling::Encoded,
     Mangling::BareKeys,
-    Mangling::ExtraBracket,
 ];
 
 fn mangled(object: &Map<String, Value>, mangling: Mangling) -> String {
@@ -70,7 +68,6 @@ fn mangled(object: &Map<String, Value>, mangling: Mangling) -> String {
         Mangling::Fence => format!("```json\n{text}\n```"),
         Mangling::Prose => format!("I will call it with these arguments:\n{text}\nThat should do."),
         Mangling::Encoded => serde_json::to_string(&text).unwrap(),
-        Mangling::ExtraBracket => format!("{text}}}"),
         _ => text,
     }
 }

@@ -179,12 +179,32 @@ fn what_cannot_be_read_is_an_error_with_its_place() {
             "<invoke name=\"t\"><parameter name=\"city\">Oslo</parameter>",
             "it was not run, because the text ends inside of the call",
         ),
-        ("hermes", "<tool_call>{\"name\": \"t\"}", "it was not run, because the text ends inside of the call"),
-        ("fenced", "```tool_call\n{\"name\": \"t\"}\n", "it was not run, because the text ends inside of the call"),
+        ("hermes", "<tool_call>{\"name\": \"t\"", "it was not run, because the text ends inside of the call"),
+        ("fenced", "```tool_call\n{\"name\": \"t\"\n", "it was not run, because the text ends inside of the call"),
         (
             "fenced",
-            "```json\n{\"name\": \"t\", \"arguments\": {}}\n",
+            "```json\n{\"name\": \"t\", \"arguments\": {}\n",
             "it was not run, because the text ends inside of the call",
+        ),
+        (
+            "hermes",
+            "<tool_call>{\"name\": \"t\", \"arguments\": {\"city\": \"Oslo\"}, \"draft\": true}</tool_call>",
+            "`draft` stands beside the arguments and not among them",
+        ),
+        (
+            "react",
+            "Action: t\nAction Input: {\"city\": \"Oslo\"} \"draft\": true}\n",
+            "there is text beside the JSON object of the arguments that may be a part of them",
+        ),
+        (
+            "react",
+            "Action: t\nAction Input: {\"city\": \"Oslo\"}\n \"draft\": true\n}\n",
+            "there is text beside the JSON object of the arguments that may be a part of them",
+        ),
+        (
+            "function",
+            "<function=t>{\"city\": \"Oslo\"} \"draft\": true}</function>",
+            "there is text beside the JSON object of the arguments that may be a part of them",
         ),
     ] {
         let call = only(&format!("So.\n\n{text}"), word);
@@ -321,4 +341,73 @@ fn a_call_that_is_cut_off_keeps_the_name_that_was_read() {
     }
     let unreadable = only("<tool_call>{\"name\": \"t\", \"arguments\": {\"city\": ]]}</tool_call>", "hermes");
     assert_eq!(unreadable.name, "t");
+}
+
+#[test]
+fn a_complete_call_without_its_last_closing_tag_is_read() {
+    for (word, text) in [
+        ("hermes", "<tool_call>\n{\"name\": \"t\", \"arguments\": {\"city\": \"Oslo\", \"days\": 3}}"),
+        ("hermes", "<tool_call>\n{\"name\": \"t\", \"arguments\": {\"city\": \"Oslo\", \"days\": 3}}\n</tool_c"),
+        ("function", "<function=t>{\"city\": \"Oslo\", \"days\": 3}\n"),
+        ("xml", "<tool_call><name>t</name><params><city>Oslo</city><days>3</days></params>\n"),
+        ("fenced", "```tool_call\n{\"name\": \"t\", \"arguments\": {\"city\": \"Oslo\", \"days\": 3}}"),
+        ("fenced", "```tool_call\n{\"name\": \"t\", \"arguments\": {\"city\": \"Oslo\", \"days\": 3}}\n``"),
+    ] {
+        let call = only(text, word);
+
+        assert_eq!(call.error, None, "{text}");
+        assert_eq!(call.arguments, json!({"city": "Oslo", "days": 3}), "{text}");
+        assert!(!call.is_truncated && call.repairs.len() == 1, "{text}: {:?}", call.repairs);
+    }
+}
+
+#[test]
+fn an_incomplete_call_without_its_last_closing_tag_is_not_run() {
+    for (word, text) in [
+        ("hermes", "<tool_call>\n{\"name\": \"t\", \"arguments\": {\"city\": \"Oslo\"}"),
+        ("xml", "<tool_call><name>t</name><params><city>Oslo</city>"),
+        ("xml", "<tool_call><name>t</name><params><city>to </params>"),
+        ("xml", "<tool_call><name>t</name><params><city><![CDATA[</params>"),
+    ] {
+        let call = only(text, word);
+
+        assert!(call.is_truncated && call.error.is_some(), "{text}: {call:?}");
+    }
+}
+
+#[test]
+fn a_value_keeps_the_line_break_at_its_end_unless_one_is_at_its_start() {
+    let find = tool(&json!({"text": {"type": "string"}}));
+    for (written, value) in [
+        ("    x = 1\n", "    x = 1\n"),
+        ("\n    x = 1\n", "    x = 1"),
+        ("\n    x = 1\n\n", "    x = 1\n"),
+        ("\r\nx\r\n", "x"),
+        ("\n", ""),
+        ("x", "x"),
+    ] {
+        let text = format!("<invoke name=\"t\"><parameter name=\"text\">{written}</parameter></invoke>");
+
+        let calls = parse(&text, TextFormat::AUTO, Some(&find));
+
+        assert_eq!(calls[0].arguments, json!({"text": value}), "{written:?}");
+    }
+}
+
+#[test]
+fn null_is_no_value_where_there_may_be_none() {
+    let find = tool(&json!({"maybe": {"type": ["string", "null"]}, "text": {"type": "string"}}));
+    let text = "<function=t><parameter=maybe>null</parameter><parameter=text>null</parameter></function>";
+
+    let calls = parse(text, TextFormat::AUTO, Some(&find));
+
+    assert_eq!(calls[0].arguments, json!({"maybe": null, "text": "null"}));
+}
+
+#[test]
+fn a_key_that_comes_twice_in_the_json_of_parameters_is_known() {
+    let call =
+        only("<tool_call><name>t</name><params>{\"city\": \"Oslo\", \"city\": \"Bern\"}</params></tool_call>", "xml");
+
+    assert!(call.has_duplicate_keys, "{call:?}");
 }

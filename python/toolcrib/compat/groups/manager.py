@@ -148,7 +148,8 @@ class ToolGroupManager:
 
 
 def _placeholder(name: str) -> dict[str, Any]:
-    return {"type": "function", "function": {"name": name, "description": ""}}
+    parameters = {"type": "object", "properties": {}}
+    return {"type": "function", "function": {"name": name, "description": "", "parameters": parameters}}
 
 
 def name_of(definition: Any) -> str | None:

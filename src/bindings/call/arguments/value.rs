@@ -17,7 +17,7 @@ use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple, PyT
 use serde_json::{Map, Number, Value};
 
 use crate::bindings::json::entries_of;
-use crate::schema::check::{Checker, Integer, JsonLike, Mode, Problem, Rebuild, ValueKind};
+use crate::schema::check::{Checker, FormatRules, Integer, JsonLike, Mode, Problem, Rebuild, ValueKind};
 use crate::schema::{Document, Node};
 
 /// The compiled check of one tool's arguments.
@@ -27,11 +27,12 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    /// Compiles the parameters of a tool, which `document` holds too. `eager` also compiles what is only needed for unusual values, to learn whether a schema that
-    /// was supplied is one.
-    pub(crate) fn compile(parameters: &Node, document: Arc<Document>, eager: bool) -> crate::Result<Arguments> {
-        let checker = Checker::with_document(parameters, document);
-        if eager {
+    /// Compiles the parameters of a tool, which `document` holds too. A schema that was supplied, and not made from annotations, is compiled
+    /// as a whole to learn whether it is valid, and its formats are those of JSON Schema.
+    pub(crate) fn compile(parameters: &Node, document: Arc<Document>, is_supplied: bool) -> crate::Result<Arguments> {
+        let formats = if is_supplied { FormatRules::Standard } else { FormatRules::Python };
+        let checker = Checker::with_document(parameters, document, formats);
+        if is_supplied {
             checker.prepare()?;
         }
         Ok(Arguments { checker })
