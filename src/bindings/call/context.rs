@@ -14,9 +14,10 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
 
+use super::cold::Cold;
 use super::python::slot::Slot;
 use super::run::Given;
-use super::state::{Cold, Phase, State, Step};
+use super::state::{Phase, State, Step};
 use super::task;
 use crate::bindings::imported::TOOL_CONTEXT;
 use crate::native::ToolContext;

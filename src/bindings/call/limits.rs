@@ -7,8 +7,9 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
+use super::cold::Cold;
 use super::python::attached;
-use super::state::{Cold, Early, Phase, State, Step};
+use super::state::{Early, Phase, State, Step};
 use super::task;
 use crate::bindings::response;
 use crate::bindings::tool::PyTool;

@@ -4,7 +4,7 @@
 //! [`request`] reads the request, [`arguments`] binds and checks, [`permission`] decides whether it may
 //! run, [`limits`] counts it in its session, [`run`] runs it, [`respond`] makes responses of what it gives, [`chunk`] those of a
 //! generator; [`context`] is what a tool knows of its call and reports while it runs.
-//! [`state`] is one call and its step, [`end`] and [`close`] are for calls that end otherwise, [`middleware`] puts layers
+//! [`state`] is one call and its step, [`cold`] the part of it that few calls use, [`end`] and [`close`] are for calls that end otherwise, [`middleware`] puts layers
 //! around a call, [`observe`] reports it to tracers and listeners. `Toolkit.call_tool_function` itself is in
 //! [`python::methods`]; [`python`] is the one place where the crate talks to CPython directly.
 
@@ -16,6 +16,7 @@
 mod arguments;
 mod chunk;
 mod close;
+mod cold;
 mod context;
 mod end;
 mod failure;

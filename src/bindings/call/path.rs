@@ -6,10 +6,11 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyNone};
 
+use super::cold::Cold;
 use super::observe::gate;
 use super::python::attached;
 use super::run::Given;
-use super::state::{Cold, Early, Phase, State, Step};
+use super::state::{Early, Phase, State, Step};
 use crate::bindings::response;
 use crate::bindings::tool::PyTool;
 use crate::bindings::view::PyToolkitView;

@@ -11,8 +11,9 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMapping, PyString};
 
+use super::cold::Repaired;
 use super::python::attached;
-use super::state::{Early, Repaired, State};
+use super::state::{Early, State};
 use crate::bindings::tool_call::{self, PyToolCall};
 use crate::bindings::{dialect, into_response, json};
 use crate::call::repair::{RepairMode, read, read_strictly};

@@ -4,10 +4,11 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyNone};
 
+use super::cold::Cold;
 use super::python::attached;
 use super::python::drive::{Sent, await_iter, is_awaitable, send};
 use super::run::{Runnable, runnable};
-use super::state::{Cold, Early, Ending, Phase, State, Step};
+use super::state::{Early, Ending, Phase, State, Step};
 use crate::bindings::imported::COPY;
 use crate::bindings::into_response::into_response;
 use crate::bindings::response::{self, PyToolResponse};

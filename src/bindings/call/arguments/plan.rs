@@ -8,48 +8,45 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::spread::Spread;
 use super::value::Arguments;
 use crate::bindings::call::python::attached;
 use crate::bindings::call::python::drive::{CallArguments, MOST_ARGUMENTS};
 use crate::bindings::call::state::State;
-use crate::bindings::json;
-use crate::bindings::json::{MAX_DEPTH, entries_of};
+use crate::bindings::json::entries_of;
 use crate::bindings::registration::{Parameter, ParameterKind, Signature};
-use crate::bindings::rule_value::rule_value;
-use crate::bindings::schema::{Fallback, fallback_of, value_to_json};
+use crate::bindings::schema::{Fallback, fallback_of};
 use crate::bindings::typed::Converters;
 use crate::call::repair::RepairMode;
-use crate::call::{ArgumentMode, ArgumentRules, Behaviour, CheckedArguments, Repair, Reply};
-use crate::policy::Redaction;
-use crate::schema::check::{JsonLike, Problem, ValueKind, render};
+use crate::call::{ArgumentMode, Repair, Reply};
+use crate::schema::check::render;
 use crate::schema::{Document, Node};
 
 /// The call plan of one tool, made at registration.
 pub(crate) struct Plan {
-    tool: Box<str>,
-    places: Box<[Place]>,
+    pub(super) tool: Box<str>,
+    pub(super) places: Box<[Place]>,
     /// The number of places that are filled by position; the rest by the names in `keywords`.
-    by_position: usize,
-    keywords: Option<Py<PyTuple>>,
+    pub(super) by_position: usize,
+    pub(super) keywords: Option<Py<PyTuple>>,
     /// The general way, for functions that the short one does not fit.
-    spread: Option<Box<Spread>>,
+    pub(super) spread: Option<Box<Spread>>,
     /// Parameters whose default is made anew for each call.
-    factories: Box<[(Py<PyString>, Py<PyAny>)]>,
-    arguments: Arguments,
+    pub(super) factories: Box<[(Py<PyString>, Py<PyAny>)]>,
+    pub(super) arguments: Arguments,
     /// The converters of typed arguments, if there are any.
-    converters: Option<Box<Converters>>,
-    handling: Handling,
+    pub(super) converters: Option<Box<Converters>>,
+    pub(super) handling: Handling,
     /// The schema that the model was shown.
-    parameters: Arc<Document>,
+    pub(super) parameters: Arc<Document>,
     /// True if the model may send other names too.
-    is_open: bool,
+    pub(super) is_open: bool,
     /// Names that the model may not use in any case: presets and parameters that it was not shown.
-    hidden: Box<[Box<str>]>,
+    pub(super) hidden: Box<[Box<str>]>,
     /// True if the function takes names that it does not declare: `**kwargs`.
-    takes_any_name: bool,
+    pub(super) takes_any_name: bool,
 }
 
 /// The handling of the arguments of a request before the call.
@@ -64,18 +61,18 @@ pub(crate) struct Handling {
 }
 
 /// One parameter, ready to be filled.
-struct Place {
-    name: Py<PyString>,
+pub(super) struct Place {
+    pub(super) name: Py<PyString>,
     /// True if the model may send it.
-    is_shown: bool,
+    pub(super) is_shown: bool,
     /// True if it is filled with the context of the call.
-    is_context: bool,
+    pub(super) is_context: bool,
     /// The position of its converter, if it is more than a JSON value.
-    converter: Option<u16>,
+    pub(super) converter: Option<u16>,
     /// The position of its compiled check.
-    check: Option<usize>,
+    pub(super) check: Option<usize>,
     /// The value to pass when the model sends none: a preset or a default.
-    fallback: Option<Py<PyAny>>,
+    pub(super) fallback: Option<Py<PyAny>>,
 }
 
 /// The outcome of calling.
@@ -160,17 +157,6 @@ impl ArgumentNotes for State {
         self.cold.get().and_then(|cold| cold.built.get(arguments.py())).is_some_and(|built| built.is(arguments))
     }
 }
-
-/// Arguments that fit the schema and could be built.
-pub(in crate::bindings::call) struct AcceptedArguments<'py> {
-    /// The JSON values.
-    pub(in crate::bindings::call) json: Bound<'py, PyDict>,
-    /// The same with the objects that the annotations name; `None` if they name none.
-    pub(in crate::bindings::call) built: Option<Bound<'py, PyDict>>,
-}
-
-/// Arguments that fit, with their repairs, or all their problems.
-type Settled<'py> = Result<(AcceptedArguments<'py>, Vec<Repair>), Vec<Problem>>;
 
 /// The outcome of binding.
 pub(in crate::bindings::call) enum Bind<'py> {
@@ -426,59 +412,6 @@ impl Plan {
         Ok(Bind::Ready(PyTuple::new(py, &values[..self.by_position])?, Some(keywords)))
     }
 
-    /// The arguments to use, or the reply that lists their problems; `notes` records their repairs.
-    pub(in crate::bindings::call) fn accepted<'py>(
-        &self,
-        input: &Bound<'py, PyDict>,
-        notes: &impl ArgumentNotes,
-    ) -> PyResult<Result<AcceptedArguments<'py>, Reply>> {
-        let accepted = self.settled(input)?;
-        Ok(match self.rules().settle(accepted, |accepted| json::from_object(accepted.json.as_any()).ok()) {
-            Ok((accepted, repairs)) => {
-                notes.record(repairs);
-                Ok(accepted)
-            }
-            Err((reply, repairs)) => {
-                notes.record(repairs);
-                Err(reply)
-            }
-        })
-    }
-
-    /// The rules by which arguments are accepted.
-    fn rules(&self) -> ArgumentRules<'_> {
-        let Handling { arguments, repair, aliases, secrets } = &self.handling;
-        ArgumentRules {
-            tool: &self.tool,
-            parameters: self.parameters.value(),
-            behaviour: Behaviour { arguments: *arguments, repair: *repair, ..Behaviour::default() },
-            aliases,
-            hidden: &self.hidden,
-            secrets,
-            is_read_only: false,
-        }
-    }
-
-    /// The redaction of what is said about arguments.
-    pub(crate) fn redaction(&self) -> Redaction<'_> {
-        Redaction::new(&self.handling.secrets, self.parameters.value())
-    }
-
-    /// Repairs without what could be a secret.
-    pub(in crate::bindings::call) fn redacted(&self, repairs: Vec<Repair>) -> Vec<Repair> {
-        self.rules().redacted(repairs)
-    }
-
-    /// The text about arguments that were repaired when they were read, and the repairs that are needed besides.
-    pub(in crate::bindings::call) fn explained(
-        &self,
-        input: &Bound<'_, PyDict>,
-        repairs: Vec<Repair>,
-    ) -> PyResult<(String, Vec<Repair>)> {
-        let (rules, accepted) = (self.rules(), self.settled(input)?);
-        Ok(rules.explain(rules.redacted(repairs), accepted, |it| json::from_object(it.json.as_any()).ok()))
-    }
-
     fn with_made_defaults<'py>(
         &self,
         py: Python<'py>,
@@ -495,170 +428,6 @@ impl Plan {
             }
         }
         Ok(input)
-    }
-
-    /// The arguments to use with their repairs, or their problems.
-    fn settled<'py>(&self, input: &Bound<'py, PyDict>) -> PyResult<Settled<'py>> {
-        let plain = |json| AcceptedArguments { json, built: None };
-        if self.handling.arguments == ArgumentMode::Pass {
-            return Ok(self.names_checked(&with_plain_names(input)?).map(|input| (plain(input), Vec::new())));
-        }
-        let Some(converters) = &self.converters else {
-            return Ok(self.checked(input)?.map(|(json, repairs)| (plain(json), repairs)));
-        };
-        let (input, objects) = self.with_json_forms(converters, input)?;
-        let (json, repairs) = match self.checked(&input)? {
-            Ok(checked) => checked,
-            Err(problems) => return Ok(Err(problems)),
-        };
-        for (name, _) in entries_of(&objects) {
-            let (before, now) = (input.get_item(&name)?, json.get_item(&name)?);
-            if !before.zip(now).is_some_and(|(before, now)| now.is(&before)) {
-                objects.del_item(name)?; // the JSON form was repaired, so the object is not what runs
-            }
-        }
-        let built = converters.convert_all(&json, &objects)?;
-        Ok(built.map(|built| (AcceptedArguments { json, built: Some(built) }, repairs)))
-    }
-
-    /// Arguments in which objects that a program passed in place of JSON values have their JSON form, and these objects by name.
-    fn with_json_forms<'py>(
-        &self,
-        converters: &Converters,
-        input: &Bound<'py, PyDict>,
-    ) -> PyResult<(Bound<'py, PyDict>, Bound<'py, PyDict>)> {
-        let py = input.py();
-        let (mut shown, objects) = (input.clone(), PyDict::new(py));
-        for parameter in &converters.parameters {
-            let Some(value) = input.get_item(&parameter.name)? else { continue };
-            if !has_objects(&value, 0) {
-                continue;
-            }
-            let json = value_to_json(&value).map_or_else(|| rule_value(&value, None), Value::from);
-            if shown.is(input) {
-                shown = input.copy()?;
-            }
-            shown.set_item(&parameter.name, json::to_python(py, &json)?)?;
-            objects.set_item(&parameter.name, value)?;
-        }
-        Ok((shown, objects))
-    }
-
-    /// The JSON values to use with their repairs, or their problems.
-    #[allow(clippy::type_complexity, reason = "accepted arguments, as the core has them")]
-    fn checked<'py>(
-        &self,
-        input: &Bound<'py, PyDict>,
-    ) -> PyResult<Result<(Bound<'py, PyDict>, Vec<Repair>), Vec<Problem>>> {
-        let hidden: Vec<&str> = self.hidden.iter().map(AsRef::as_ref).collect();
-        let hidden = if self.is_open { &hidden[..] } else { &[] };
-        let check = |input: &Bound<'py, PyAny>, mode| -> PyResult<_> {
-            Ok(self.arguments.settle(input.cast::<PyDict>()?, mode, hidden)?.map(Bound::into_any))
-        };
-        let to_value = |input: &Bound<'py, PyAny>| json::from_object(input).ok();
-        let accepted = self.rules().accept(input.as_any(), check, to_value, |it| json::to_python(input.py(), &it))?;
-        accepted
-            .map(|(accepted, repairs)| Ok((accepted.cast_into::<PyDict>()?, repairs)))
-            .map_or_else(|problems| Ok(Err(problems)), |accepted: PyResult<_>| accepted.map(Ok))
-    }
-
-    /// Arguments that were accepted, with the defaults of those that were not sent: what rules and approvers see.
-    pub(in crate::bindings::call) fn completed(
-        &self,
-        py: Python<'_>,
-        sent: Value,
-        built: Option<&Bound<'_, PyDict>>,
-        notes: &impl ArgumentNotes,
-    ) -> PyResult<CheckedArguments> {
-        let mut whole = sent.clone();
-        if let (Some(converters), Value::Object(entries)) = (&self.converters, &mut whole) {
-            self.add_inner_defaults(py, converters, entries, built)?;
-        }
-        let properties = self.parameters.value().get("properties").and_then(Value::as_object);
-        let Value::Object(entries) = &mut whole else { return Ok(CheckedArguments { sent, whole }) };
-        let mut add = |name: &Py<PyString>, default: Bound<'_, PyAny>| -> PyResult<()> {
-            let name = name.bind(py).to_str()?;
-            if !entries.contains_key(name) {
-                let shown = properties.and_then(|properties| properties.get(name)?.get("default"));
-                entries.insert(name.to_owned(), rule_value(&default, shown));
-            }
-            Ok(())
-        };
-        match &self.spread {
-            None => {
-                for place in self.places.iter().filter(|place| place.is_shown) {
-                    if let Some(default) = &place.fallback {
-                        add(&place.name, default.bind(py).clone())?;
-                    }
-                }
-            }
-            Some(spread) => {
-                for (name, default) in spread.shown_defaults() {
-                    if let Some(default) = default {
-                        add(name, default.bind(py).clone())?;
-                    }
-                }
-            }
-        }
-        for (name, factory) in &self.factories {
-            let text = name.bind(py).to_str()?;
-            let is_shown = properties.is_some_and(|properties| properties.contains_key(text));
-            if is_shown && sent.get(text).is_none() {
-                add(name, made_default(&notes.made_defaults(py), name, factory)?)?;
-            }
-        }
-        Ok(CheckedArguments { sent, whole })
-    }
-
-    /// Adds the defaults inside of typed arguments: the fields of records that were not sent.
-    fn add_inner_defaults(
-        &self,
-        py: Python<'_>,
-        converters: &Converters,
-        sent: &mut Map<String, Value>,
-        built: Option<&Bound<'_, PyDict>>,
-    ) -> PyResult<()> {
-        let fresh = match built {
-            Some(built) => Some(built.clone()),
-            None => {
-                let input = json::to_python(py, &Value::Object(sent.clone()))?.cast_into::<PyDict>()?;
-                converters.convert_all(&input, &PyDict::new(py))?.ok()
-            }
-        };
-        let Some(built) = fresh else { return Ok(()) };
-        for parameter in &converters.parameters {
-            let name = parameter.name.bind(py).to_str()?;
-            if let (Some(sent), Some(object)) = (sent.get_mut(name), built.get_item(&parameter.name)?) {
-                let whole = value_to_json(&object).map_or_else(|| rule_value(&object, None), Value::from);
-                complete_from(sent, whole);
-            }
-        }
-        Ok(())
-    }
-
-    /// The check that is always made: names that the model was not shown. One that the function itself refuses
-    /// is left to Python, which says so in its own words.
-    fn names_checked<'py>(&self, input: &Bound<'py, PyDict>) -> Result<Bound<'py, PyDict>, Vec<Problem>> {
-        let properties = self.parameters.value().get("properties").and_then(Value::as_object);
-        let shown: Vec<&str> = properties.into_iter().flatten().map(|(name, _)| name.as_str()).collect();
-        let mut problems = Vec::new();
-        for (name, value) in entries_of(input) {
-            let text = name.cast::<PyString>().ok().and_then(|name| name.to_str().ok().map(str::to_owned));
-            let Some(name) = text else { continue };
-            let is_hidden = self.hidden.iter().any(|hidden| **hidden == *name);
-            let is_shown = shown.contains(&name.as_str());
-            // Python's own words may hint at a name that is alike, which the model must not learn if it is hidden.
-            let is_ours = self.takes_any_name || !self.hidden.is_empty();
-            if is_hidden || (!is_shown && !self.is_open && is_ours) {
-                let kind = value.get_type().name().map_or_else(|_| "value".to_owned(), |kind| kind.to_string());
-                problems.push(Problem {
-                    path: name.into(),
-                    expected: format!("no such argument (known: {})", shown.join(", ")).into(),
-                    found: format!("a value of type {kind}").into(),
-                });
-            }
-        }
-        if problems.is_empty() { Ok(input.clone()) } else { Err(problems) }
     }
 
     /// Everything by name, presets included.
@@ -712,38 +481,8 @@ impl Plan {
     }
 }
 
-/// True if a value is, or contains, an object that is not JSON.
-fn has_objects(value: &Bound<'_, PyAny>, depth: usize) -> bool {
-    match value.kind() {
-        ValueKind::Other => true,
-        ValueKind::Array if depth < MAX_DEPTH => !value.every_item(|item| !has_objects(item, depth + 1)),
-        ValueKind::Object if depth < MAX_DEPTH => {
-            !value.every_entry(|key, entry| key.is_some() && !has_objects(entry, depth + 1))
-        }
-        _ => false,
-    }
-}
-
-/// Adds the entries of a JSON value that another one lacks, at any depth. Nothing that was sent changes.
-fn complete_from(sent: &mut Value, whole: Value) {
-    match (sent, whole) {
-        (Value::Object(sent), Value::Object(whole)) => {
-            for (name, value) in whole {
-                match sent.get_mut(&name) {
-                    Some(inner) => complete_from(inner, value),
-                    None => _ = sent.insert(name, value),
-                }
-            }
-        }
-        (Value::Array(sent), Value::Array(whole)) if sent.len() == whole.len() => {
-            sent.iter_mut().zip(whole).for_each(|(sent, whole)| complete_from(sent, whole));
-        }
-        _ => {}
-    }
-}
-
 /// A default that is made once for each call.
-fn made_default<'py>(
+pub(super) fn made_default<'py>(
     made: &Bound<'py, PyDict>,
     name: &Py<PyString>,
     factory: &Py<PyAny>,
@@ -754,19 +493,4 @@ fn made_default<'py>(
     let value = factory.bind(made.py()).call0()?;
     made.set_item(name, &value)?;
     Ok(value)
-}
-
-/// The same arguments under names that are `str` itself, which Python compares without running anybody's code.
-fn with_plain_names<'py>(input: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyDict>> {
-    if input.keys().iter().all(|name| name.is_exact_instance_of::<PyString>()) {
-        return Ok(input.clone());
-    }
-    let plain = PyDict::new(input.py());
-    for (name, value) in entries_of(input) {
-        match name.cast::<PyString>() {
-            Ok(text) => plain.set_item(PyString::new(input.py(), text.to_str()?), value)?,
-            Err(_) => plain.set_item(name, value)?,
-        }
-    }
-    Ok(plain)
 }

@@ -1,0 +1,291 @@
+//! The acceptance of arguments: JSON values that fit the schema, the objects that are built from them, or the reply that lists
+//! their problems; and the whole of them, with every default, that rules and approvers see.
+
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString};
+use serde_json::{Map, Value};
+
+use super::plan::{ArgumentNotes, Handling, Plan, made_default};
+use crate::bindings::json;
+use crate::bindings::json::{MAX_DEPTH, entries_of};
+use crate::bindings::rule_value::rule_value;
+use crate::bindings::schema::value_to_json;
+use crate::bindings::typed::Converters;
+use crate::call::{ArgumentMode, ArgumentRules, Behaviour, CheckedArguments, Repair, Reply};
+use crate::policy::Redaction;
+use crate::schema::check::{JsonLike, Problem, ValueKind};
+
+/// Arguments that fit the schema and could be built.
+pub(in crate::bindings::call) struct AcceptedArguments<'py> {
+    /// The JSON values.
+    pub(in crate::bindings::call) json: Bound<'py, PyDict>,
+    /// The same with the objects that the annotations name; `None` if they name none.
+    pub(in crate::bindings::call) built: Option<Bound<'py, PyDict>>,
+}
+
+/// Arguments that fit, with their repairs, or all their problems.
+type Settled<'py> = Result<(AcceptedArguments<'py>, Vec<Repair>), Vec<Problem>>;
+
+impl Plan {
+    /// The arguments to use, or the reply that lists their problems; `notes` records their repairs.
+    pub(in crate::bindings::call) fn accepted<'py>(
+        &self,
+        input: &Bound<'py, PyDict>,
+        notes: &impl ArgumentNotes,
+    ) -> PyResult<Result<AcceptedArguments<'py>, Reply>> {
+        let accepted = self.settled(input)?;
+        Ok(match self.rules().settle(accepted, |accepted| json::from_object(accepted.json.as_any()).ok()) {
+            Ok((accepted, repairs)) => {
+                notes.record(repairs);
+                Ok(accepted)
+            }
+            Err((reply, repairs)) => {
+                notes.record(repairs);
+                Err(reply)
+            }
+        })
+    }
+
+    /// The rules by which arguments are accepted.
+    fn rules(&self) -> ArgumentRules<'_> {
+        let Handling { arguments, repair, aliases, secrets } = &self.handling;
+        ArgumentRules {
+            tool: &self.tool,
+            parameters: self.parameters.value(),
+            behaviour: Behaviour { arguments: *arguments, repair: *repair, ..Behaviour::default() },
+            aliases,
+            hidden: &self.hidden,
+            secrets,
+            is_read_only: false,
+        }
+    }
+
+    /// The redaction of what is said about arguments.
+    pub(crate) fn redaction(&self) -> Redaction<'_> {
+        Redaction::new(&self.handling.secrets, self.parameters.value())
+    }
+
+    /// Repairs without what could be a secret.
+    pub(in crate::bindings::call) fn redacted(&self, repairs: Vec<Repair>) -> Vec<Repair> {
+        self.rules().redacted(repairs)
+    }
+
+    /// The text about arguments that were repaired when they were read, and the repairs that are needed besides.
+    pub(in crate::bindings::call) fn explained(
+        &self,
+        input: &Bound<'_, PyDict>,
+        repairs: Vec<Repair>,
+    ) -> PyResult<(String, Vec<Repair>)> {
+        let (rules, accepted) = (self.rules(), self.settled(input)?);
+        Ok(rules.explain(rules.redacted(repairs), accepted, |it| json::from_object(it.json.as_any()).ok()))
+    }
+
+    /// The arguments to use with their repairs, or their problems.
+    fn settled<'py>(&self, input: &Bound<'py, PyDict>) -> PyResult<Settled<'py>> {
+        let plain = |json| AcceptedArguments { json, built: None };
+        if self.handling.arguments == ArgumentMode::Pass {
+            return Ok(self.names_checked(&with_plain_names(input)?).map(|input| (plain(input), Vec::new())));
+        }
+        let Some(converters) = &self.converters else {
+            return Ok(self.checked(input)?.map(|(json, repairs)| (plain(json), repairs)));
+        };
+        let (input, objects) = self.with_json_forms(converters, input)?;
+        let (json, repairs) = match self.checked(&input)? {
+            Ok(checked) => checked,
+            Err(problems) => return Ok(Err(problems)),
+        };
+        for (name, _) in entries_of(&objects) {
+            let (before, now) = (input.get_item(&name)?, json.get_item(&name)?);
+            if !before.zip(now).is_some_and(|(before, now)| now.is(&before)) {
+                objects.del_item(name)?; // the JSON form was repaired, so the object is not what runs
+            }
+        }
+        let built = converters.convert_all(&json, &objects)?;
+        Ok(built.map(|built| (AcceptedArguments { json, built: Some(built) }, repairs)))
+    }
+
+    /// Arguments in which objects that a program passed in place of JSON values have their JSON form, and these objects by name.
+    fn with_json_forms<'py>(
+        &self,
+        converters: &Converters,
+        input: &Bound<'py, PyDict>,
+    ) -> PyResult<(Bound<'py, PyDict>, Bound<'py, PyDict>)> {
+        let py = input.py();
+        let (mut shown, objects) = (input.clone(), PyDict::new(py));
+        for parameter in &converters.parameters {
+            let Some(value) = input.get_item(&parameter.name)? else { continue };
+            if !has_objects(&value, 0) {
+                continue;
+            }
+            let json = value_to_json(&value).map_or_else(|| rule_value(&value, None), Value::from);
+            if shown.is(input) {
+                shown = input.copy()?;
+            }
+            shown.set_item(&parameter.name, json::to_python(py, &json)?)?;
+            objects.set_item(&parameter.name, value)?;
+        }
+        Ok((shown, objects))
+    }
+
+    /// The JSON values to use with their repairs, or their problems.
+    #[allow(clippy::type_complexity, reason = "accepted arguments, as the core has them")]
+    fn checked<'py>(
+        &self,
+        input: &Bound<'py, PyDict>,
+    ) -> PyResult<Result<(Bound<'py, PyDict>, Vec<Repair>), Vec<Problem>>> {
+        let hidden: Vec<&str> = self.hidden.iter().map(AsRef::as_ref).collect();
+        let hidden = if self.is_open { &hidden[..] } else { &[] };
+        let check = |input: &Bound<'py, PyAny>, mode| -> PyResult<_> {
+            Ok(self.arguments.settle(input.cast::<PyDict>()?, mode, hidden)?.map(Bound::into_any))
+        };
+        let to_value = |input: &Bound<'py, PyAny>| json::from_object(input).ok();
+        let accepted = self.rules().accept(input.as_any(), check, to_value, |it| json::to_python(input.py(), &it))?;
+        accepted
+            .map(|(accepted, repairs)| Ok((accepted.cast_into::<PyDict>()?, repairs)))
+            .map_or_else(|problems| Ok(Err(problems)), |accepted: PyResult<_>| accepted.map(Ok))
+    }
+
+    /// Arguments that were accepted, with the defaults of those that were not sent: what rules and approvers see.
+    pub(in crate::bindings::call) fn completed(
+        &self,
+        py: Python<'_>,
+        sent: Value,
+        built: Option<&Bound<'_, PyDict>>,
+        notes: &impl ArgumentNotes,
+    ) -> PyResult<CheckedArguments> {
+        let mut whole = sent.clone();
+        if let (Some(converters), Value::Object(entries)) = (&self.converters, &mut whole) {
+            self.add_inner_defaults(py, converters, entries, built)?;
+        }
+        let properties = self.parameters.value().get("properties").and_then(Value::as_object);
+        let Value::Object(entries) = &mut whole else { return Ok(CheckedArguments { sent, whole }) };
+        let mut add = |name: &Py<PyString>, default: Bound<'_, PyAny>| -> PyResult<()> {
+            let name = name.bind(py).to_str()?;
+            if !entries.contains_key(name) {
+                let shown = properties.and_then(|properties| properties.get(name)?.get("default"));
+                entries.insert(name.to_owned(), rule_value(&default, shown));
+            }
+            Ok(())
+        };
+        match &self.spread {
+            None => {
+                for place in self.places.iter().filter(|place| place.is_shown) {
+                    if let Some(default) = &place.fallback {
+                        add(&place.name, default.bind(py).clone())?;
+                    }
+                }
+            }
+            Some(spread) => {
+                for (name, default) in spread.shown_defaults() {
+                    if let Some(default) = default {
+                        add(name, default.bind(py).clone())?;
+                    }
+                }
+            }
+        }
+        for (name, factory) in &self.factories {
+            let text = name.bind(py).to_str()?;
+            let is_shown = properties.is_some_and(|properties| properties.contains_key(text));
+            if is_shown && sent.get(text).is_none() {
+                add(name, made_default(&notes.made_defaults(py), name, factory)?)?;
+            }
+        }
+        Ok(CheckedArguments { sent, whole })
+    }
+
+    /// Adds the defaults inside of typed arguments: the fields of records that were not sent.
+    fn add_inner_defaults(
+        &self,
+        py: Python<'_>,
+        converters: &Converters,
+        sent: &mut Map<String, Value>,
+        built: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<()> {
+        let fresh = match built {
+            Some(built) => Some(built.clone()),
+            None => {
+                let input = json::to_python(py, &Value::Object(sent.clone()))?.cast_into::<PyDict>()?;
+                converters.convert_all(&input, &PyDict::new(py))?.ok()
+            }
+        };
+        let Some(built) = fresh else { return Ok(()) };
+        for parameter in &converters.parameters {
+            let name = parameter.name.bind(py).to_str()?;
+            if let (Some(sent), Some(object)) = (sent.get_mut(name), built.get_item(&parameter.name)?) {
+                let whole = value_to_json(&object).map_or_else(|| rule_value(&object, None), Value::from);
+                complete_from(sent, whole);
+            }
+        }
+        Ok(())
+    }
+
+    /// The check that is always made: names that the model was not shown. One that the function itself refuses
+    /// is left to Python, which says so in its own words.
+    fn names_checked<'py>(&self, input: &Bound<'py, PyDict>) -> Result<Bound<'py, PyDict>, Vec<Problem>> {
+        let properties = self.parameters.value().get("properties").and_then(Value::as_object);
+        let shown: Vec<&str> = properties.into_iter().flatten().map(|(name, _)| name.as_str()).collect();
+        let mut problems = Vec::new();
+        for (name, value) in entries_of(input) {
+            let text = name.cast::<PyString>().ok().and_then(|name| name.to_str().ok().map(str::to_owned));
+            let Some(name) = text else { continue };
+            let is_hidden = self.hidden.iter().any(|hidden| **hidden == *name);
+            let is_shown = shown.contains(&name.as_str());
+            // Python's own words may hint at a name that is alike, which the model must not learn if it is hidden.
+            let is_ours = self.takes_any_name || !self.hidden.is_empty();
+            if is_hidden || (!is_shown && !self.is_open && is_ours) {
+                let kind = value.get_type().name().map_or_else(|_| "value".to_owned(), |kind| kind.to_string());
+                problems.push(Problem {
+                    path: name.into(),
+                    expected: format!("no such argument (known: {})", shown.join(", ")).into(),
+                    found: format!("a value of type {kind}").into(),
+                });
+            }
+        }
+        if problems.is_empty() { Ok(input.clone()) } else { Err(problems) }
+    }
+}
+
+/// True if a value is, or contains, an object that is not JSON.
+fn has_objects(value: &Bound<'_, PyAny>, depth: usize) -> bool {
+    match value.kind() {
+        ValueKind::Other => true,
+        ValueKind::Array if depth < MAX_DEPTH => !value.every_item(|item| !has_objects(item, depth + 1)),
+        ValueKind::Object if depth < MAX_DEPTH => {
+            !value.every_entry(|key, entry| key.is_some() && !has_objects(entry, depth + 1))
+        }
+        _ => false,
+    }
+}
+
+/// Adds the entries of a JSON value that another one lacks, at any depth. Nothing that was sent changes.
+fn complete_from(sent: &mut Value, whole: Value) {
+    match (sent, whole) {
+        (Value::Object(sent), Value::Object(whole)) => {
+            for (name, value) in whole {
+                match sent.get_mut(&name) {
+                    Some(inner) => complete_from(inner, value),
+                    None => _ = sent.insert(name, value),
+                }
+            }
+        }
+        (Value::Array(sent), Value::Array(whole)) if sent.len() == whole.len() => {
+            sent.iter_mut().zip(whole).for_each(|(sent, whole)| complete_from(sent, whole));
+        }
+        _ => {}
+    }
+}
+
+/// The same arguments under names that are `str` itself, which Python compares without running anybody's code.
+fn with_plain_names<'py>(input: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyDict>> {
+    if input.keys().iter().all(|name| name.is_exact_instance_of::<PyString>()) {
+        return Ok(input.clone());
+    }
+    let plain = PyDict::new(input.py());
+    for (name, value) in entries_of(input) {
+        match name.cast::<PyString>() {
+            Ok(text) => plain.set_item(PyString::new(input.py(), text.to_str()?), value)?,
+            Err(_) => plain.set_item(name, value)?,
+        }
+    }
+    Ok(plain)
+}
