@@ -15,7 +15,6 @@ from toolcrib._child import StrayAnswer
 from toolcrib._children import Child, children
 from toolcrib._host import main_script, remember_program
 
-
 CLOSING = 5.0
 """Seconds that a generator has to end after it was closed, `finally` blocks included, before its process is killed."""
 
