@@ -166,7 +166,10 @@ async def test_the_code_of_a_chunk_is_the_code_of_the_result() -> None:
 async def test_plain_values_replace_if_the_tool_says_so() -> None:
     got = await responses(yielding("1 of 2", {"of": 2}), chunks="replace")
 
-    assert [(response.text, response.mode) for response in got] == [("1 of 2", "result"), *[('{"of": 2}', "result")] * 2]
+    assert [(response.text, response.mode) for response in got] == [
+        ("1 of 2", "result"),
+        *[('{"of": 2}', "result")] * 2,
+    ]
     assert got[-1].metadata == {"value": {"of": 2}}
 
 

@@ -966,7 +966,7 @@ class RegisteredToolFunction:
 
     @property
     def chunks(self) -> Literal["add", "replace"] | None:
-        """The meaning of plain values that it yields: `"add"` or `"replace"`; None if they are delivered as they are given."""
+        """The meaning of plain values that it yields: `"add"` or `"replace"`; None if chunks are delivered as given."""
 
     @property
     def aliases(self) -> dict[str, str]:

@@ -21,7 +21,6 @@ from toolcrib._host import main_script, remember_program
 if TYPE_CHECKING:
     from toolcrib.context import ToolContext
 
-
 CLOSING = 5.0
 """Seconds that a generator has to end after it was closed, `finally` blocks included, before its process is killed."""
 

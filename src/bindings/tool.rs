@@ -331,7 +331,7 @@ impl PyTool {
         PyTuple::new(py, self.traits.secrets.iter().map(AsRef::as_ref))
     }
 
-    /// The meaning of plain values that it yields: `"add"` or `"replace"`; None if they are delivered as they are given.
+    /// The meaning of plain values that it yields: `"add"` or `"replace"`; None if chunks are delivered as given.
     #[getter]
     fn chunks(&self) -> Option<&'static str> {
         match self.chunks {
