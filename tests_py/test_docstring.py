@@ -112,7 +112,7 @@ def tool(docstring: str | None) -> Callable[[str, str, str], None]:
 
 def described(docstring: str | None) -> tuple[str | None, dict[str, str]]:
     """Register a function with this docstring and return the descriptions in its schema: its own, its parameters'."""
-    toolkit = Toolkit()
+    toolkit = Toolkit(errors="compat")  # other parameters may be described, too
     toolkit.register_tool_function(tool(docstring))
     function = toolkit.get_json_schemas()[0]["function"]
     properties = function["parameters"]["properties"]
