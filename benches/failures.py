@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 from benches.figures import Row, at_least
 from benches.measure import Bench
 from benches.peers.agentscope import AgentScope
@@ -12,12 +14,15 @@ from benches.tools import PAIR, tools
 async def rows(bench: Bench) -> list[Row]:
     """Measure a failing coroutine tool against AgentScope's answer and a bare `try`.
 
+    AgentScope logs nothing. So the records with the traceback, which handlers would format, are switched off.
+
     Args:
         bench: Runs the measurement.
 
     Returns:
         One row.
     """
+    logging.getLogger("toolcrib").setLevel(logging.ERROR)
     peer, own = AgentScope(), Toolcrib()
     fail = tools(own.answer).fail
     here, there = await own.filled([fail]), await peer.filled([tools(peer.answer).fail])

@@ -9,6 +9,7 @@ import asyncio
 import gc
 import inspect
 import json
+import logging
 import subprocess
 import sys
 from pathlib import Path
@@ -50,6 +51,7 @@ async def rows(bench: Bench) -> list[Row]:
 
 
 async def _kinds() -> dict[str, Loop]:
+    logging.getLogger("toolcrib").setLevel(logging.ERROR)
     threaded, inline = Toolcrib(), AgentScopesAnswers()
     made = tools(threaded.answer)
     thread, here = await threaded.filled(made), await inline.filled(made)

@@ -47,7 +47,8 @@ async def test_a_failure_is_the_result(tool: Any, mode: Any) -> None:
 
     result = await kit.wait_task(await start(kit, tool.__name__))
 
-    expected = "Error: no" if tool in FUNCTIONS else "Error during async execution: no"
+    compat = "Error: no" if tool in FUNCTIONS else "Error during async execution: no"
+    expected = compat if mode == "compat" else "ValueError: no"
     assert (result.text, result.code) == (expected, "failed")
 
 
@@ -73,7 +74,7 @@ async def test_a_failing_postprocess_function_is_the_result() -> None:
 
     result = await kit.wait_task(await start(kit, "tool"))
 
-    assert (result.text, result.code) == ("Error during async execution: not nice", "failed")
+    assert (result.text, result.code) == ("ValueError: not nice", "failed")
 
 
 async def test_a_tool_that_cancels_itself_is_reported_as_interrupted() -> None:

@@ -73,7 +73,7 @@ def test_a_decorator_that_fails_leaves_nothing_behind() -> None:
         decorate(group_name="nowhere")(print)
     with pytest.raises(TypeError, match="a tool must be callable, not str"):
         decorate("add")
-    with pytest.raises(TypeError, match="unexpected keyword argument 'groupname'"):
+    with pytest.raises(TypeError, match="unknown option `groupname`: did you mean `group_name`?"):
         decorate(groupname="basic")(len)
 
     assert dict(toolkit.tools) == {}
@@ -245,5 +245,5 @@ def test_help_shows_the_parameters() -> None:
     assert str(inspect.signature(Toolkit)) == (
         "(agent_skill_instruction=None, agent_skill_template=None, "
         "*, arguments='coerce', errors='respond', run_in='thread', repair='on', policy=None, approver=None, "
-        "approver_timeout=None, headless=False, approvals=None, audit=None)"
+        "approver_timeout=None, headless=False, approvals=None, audit=None, error_formatter=None, tools=())"
     )

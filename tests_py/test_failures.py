@@ -239,6 +239,14 @@ class Big:
     pass
 
 
+@pytest.fixture
+def unlogged(caplog: Log) -> Iterator[None]:
+    """A log that keeps no exceptions."""
+    with caplog.at_level(logging.ERROR, "toolcrib"):
+        yield
+
+
+@pytest.mark.usefixtures("unlogged")
 async def test_the_exception_of_a_response_is_collected_with_it() -> None:
     toolkit, alive = Toolkit(run_in="inline"), []
 
@@ -257,6 +265,7 @@ async def test_the_exception_of_a_response_is_collected_with_it() -> None:
     assert alive[0]() is None
 
 
+@pytest.mark.usefixtures("unlogged")
 async def test_setting_the_exception_to_none_releases_its_frames() -> None:
     toolkit, alive = Toolkit(run_in="inline"), []
 

@@ -97,11 +97,13 @@ async def test_a_call_that_runs_is_not_stopped_by_what_changes(
 async def test_a_tool_is_found_by_its_exact_name_only(name: str) -> None:
     toolkit = web(active=True)
 
-    found = await answers(toolkit.call_tool_function(block(name)))
+    [(code, text)] = await answers(toolkit.call_tool_function(block(name)))
 
-    assert found == [("unknown_tool", f"FunctionNotFoundError: Cannot find the function named {name}")]
+    assert code == "unknown_tool"
+    assert text.removesuffix(". Did you mean 'look'?") == f"FunctionNotFoundError: Cannot find the function named {name}"
 
 
+@pytest.mark.filterwarnings("ignore:model providers refuse")
 async def test_two_names_that_look_alike_are_two_tools() -> None:
     toolkit = Toolkit()
     toolkit.create_tool_group("off", "Switched off.")
@@ -159,15 +161,15 @@ async def test_after_any_history_a_tool_is_callable_exactly_when_it_is_listed(se
             case "create" if group != "basic" and group not in groups:
                 groups[group] = chance.random() < 0.5
                 toolkit.create_tool_group(group, "", active=groups[group])
-            case "switch":
+            case "switch" if group == "basic" or group in groups:
                 active = chance.random() < 0.5
-                toolkit.update_tool_groups([group, "nowhere"], active)
+                toolkit.update_tool_groups([group], active)
                 groups.update({group: active} if group in groups else {})
             case "object" if group in groups:
                 groups[group] = toolkit.groups[group].active = not groups[group]
-            case "drop" if group != "basic":
+            case "drop" if group in groups:
                 toolkit.remove_tool_groups([group])
-                groups.pop(group, None)
+                groups.pop(group)
                 tools = {tool: home for tool, home in tools.items() if home != group}
             case "register" if group == "basic" or group in groups:
                 toolkit.register_tool_function(look, group, func_name=name, namesake_strategy="override")

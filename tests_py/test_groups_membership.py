@@ -216,7 +216,7 @@ def test_any_text_is_an_id_and_no_two_texts_are_the_same(group: str) -> None:
     assert toolkit.tool_groups_of("look") == ["basic", "desk"]
 
 
-@pytest.mark.parametrize("ids", ["desk", b"desk", 3, None, [3]])
+@pytest.mark.parametrize("ids", [b"desk", 3, None, [3]])
 def test_ids_are_a_list_of_strings(ids: Any) -> None:
     with pytest.raises(TypeError, match="ids must be a list of strings"):
         workshop().is_tool_in_groups("look", ids)
@@ -285,6 +285,7 @@ def test_a_group_lets_go_of_what_it_held() -> None:
     assert held() is None
 
 
+@pytest.mark.filterwarnings("ignore:unknown group")
 def test_groups_come_and_go_in_threads_while_others_look() -> None:
     toolkit = workshop()
     mistakes: list[object] = []

@@ -312,4 +312,4 @@ def test_groups_that_do_not_exist_cannot_be_listed() -> None:
     with pytest.raises(UnknownGroupError):
         toolkit.get_tool_group_notes(["ghost"])
     with pytest.raises(TypeError):
-        toolkit.get_json_schemas("machines")  # type: ignore[arg-type]
+        toolkit.get_json_schemas(3)  # type: ignore[arg-type]

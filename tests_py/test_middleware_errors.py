@@ -60,7 +60,7 @@ def failing_when_called(kwargs: dict[str, Any], next_handler: NextHandler) -> To
 async def test_an_exception_of_a_middleware_is_an_answer(middleware: Any) -> None:
     got = await read(ask(layered(echo, passing, middleware)))
 
-    assert (got[-1].code, got[-1].text) == ("failed", "Error: the layer broke")
+    assert (got[-1].code, got[-1].text) == ("failed", "ValueError: the layer broke")
 
 
 @pytest.mark.parametrize("errors", ["raise", "compat"])

@@ -68,7 +68,7 @@ async def test_a_plain_for_over_a_call_says_await(toolkit: Toolkit) -> None:
 async def test_an_async_for_over_a_call_says_await(toolkit: Toolkit) -> None:
     pending = anything(toolkit.call("double", number=1))
 
-    with pytest.raises(TypeError, match="gives one response and cannot be iterated"):
+    with pytest.raises(TypeError, match=r"a tool call is not iterable: use `await toolkit.call\(...\)`"):
         async for _ in pending:
             pass
 
@@ -665,7 +665,7 @@ def test_a_policy_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
         with pytest.raises(errors.FileAccessError) as raised:
             Policy.from_files(project=tmp_path, optional=optional)
 
-        assert raised.value.filename == str(tmp_path)
+        assert str(tmp_path) in str(raised.value)
 
 
 async def test_the_denial_names_the_policy_file(tmp_path: Path) -> None:

@@ -134,6 +134,7 @@ def test_a_removed_name_is_free_again(toolkit: Toolkit) -> None:
     assert toolkit.run("greet").text == "new"
 
 
+@pytest.mark.filterwarnings("ignore:model providers refuse")
 def test_names_that_only_look_alike_are_different_names(toolkit: Toolkit) -> None:
     for name in ("Greet", "greet ", "greеt", "gre\u0301et", "gréet"):
         toolkit.register_tool_function(other_greet, func_name=name)

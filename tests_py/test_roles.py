@@ -155,9 +155,9 @@ def test_invalid_changes_of_roles_raise() -> None:
             change()
         assert refused.value.code == "role_not_found"
     with pytest.raises(TypeError, match="tool_groups must be a list of strings"):
-        kept.update("reader", tool_groups="web")
+        kept.update("reader", tool_groups=b"web")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="tool_groups must be a list of strings"):
-        Role("a", "", "web")
+        Role("a", "", 3)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="default must be a list of strings"):
         Roles("web")
     role = kept.get("reader")

@@ -151,7 +151,7 @@ async def test_athrow_reaches_the_generator(kind: str) -> None:
 
     response = await stream.athrow(ValueError("from outside"))
 
-    assert response.text == "Error: from outside"
+    assert response.text == "ValueError: from outside"
     assert tool.log == ["finalised"]
 
 

@@ -70,7 +70,7 @@ async def test_it_sees_every_chunk(shouter: str, run_in: str, loop_factory: Loop
         "hello": ["HELLO"],
         "two": ["ONE", "TWO", "ONETWO"],
         "two_async": ["ONE", "TWO", "ONETWO"],
-        "fail": ["ERROR: NO"],
+        "fail": ["VALUEERROR: NO"],
     }
     assert last.text == "ONETWO"
 
@@ -141,7 +141,7 @@ async def test_its_error_is_answered_and_ends_the_call(function: Any, name: str,
     responses = await read(kit.call_tool_function(block(name)))
 
     assert [response.code for response in responses] == ["failed"]
-    assert responses[0].text.startswith("Error: ")
+    assert responses[0].text.startswith(f"{type(responses[0].exception).__name__}: ")
 
 
 @pytest.mark.parametrize("errors", ["raise", "compat"])

@@ -127,7 +127,7 @@ def test_an_empty_one_means_that_it_is_derived() -> None:
 def test_one_that_does_not_describe_a_function_is_refused(malformed: Any) -> None:
     toolkit = Toolkit()
 
-    with pytest.raises(errors.InvalidSchemaError, match=r"^Invalid JSON schema for the tool function\.$") as caught:
+    with pytest.raises(errors.InvalidSchemaError, match=r"^Invalid JSON schema for the tool function\.") as caught:
         toolkit.register_tool_function(search, json_schema=malformed)
 
     assert isinstance(caught.value, AssertionError)

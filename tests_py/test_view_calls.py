@@ -40,6 +40,7 @@ async def test_what_a_view_does_not_show_looks_like_what_does_not_exist() -> Non
     assert shop.ran == []
 
 
+@pytest.mark.filterwarnings("ignore:unknown tag")
 async def test_a_view_that_shows_nothing_lets_nothing_through() -> None:
     shop = Shop()
 
@@ -60,6 +61,7 @@ async def test_whether_a_tool_is_shown_is_decided_when_the_call_starts() -> None
     assert (await last(stream)).code == "tool_not_available"
 
 
+@pytest.mark.filterwarnings("ignore:model providers refuse")
 async def test_names_that_look_alike_are_not_shown() -> None:
     shop = Shop()
     view = shop.kit.view(names=["look"])

@@ -81,7 +81,7 @@ objects! {
     COPY = "copy", "copy";
     GENERIC_ALIAS = "types", "GenericAlias";
     GET_LOGGER = "logging", "getLogger";
-    FAILURE_LOGGER = "toolcrib._failure", "logger";
+    LOGS_AT = "toolcrib._failure", "is_enabled_for";
     LOG_FAILURE = "toolcrib._failure", "log";
     REDACTED_ERROR = "toolcrib._failure", "redacted";
     FAILED_CALL = "toolcrib._failure", "FailedCall";

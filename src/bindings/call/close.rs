@@ -263,27 +263,19 @@ fn already_running() -> PyErr {
 
 /// The result of `__anext__` while another step is under way. An error must not be raised before that is awaited:
 /// `anext(stream, default)` takes what `am_anext` gives for granted, up to Python 3.13, and crashes on null.
-pub(super) fn busy(py: Python<'_>, is_single: bool) -> PyResult<Bound<'_, PyAny>> {
-    Ok(Bound::new(py, Busy { is_single })?.into_any())
+pub(super) fn busy(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+    Ok(Bound::new(py, Busy)?.into_any())
 }
 
-/// An awaitable that raises: the next response is awaited elsewhere, or there is only one.
+/// An awaitable that raises: the next response is awaited elsewhere.
 #[pyclass(frozen, module = "toolcrib")]
-struct Busy {
-    is_single: bool,
-}
+struct Busy;
 
 #[pymethods]
 impl Busy {
+    #[allow(clippy::unused_self, reason = "a method of Python's")]
     fn __await__(&self) -> PyResult<Py<PyAny>> {
-        Err(if self.is_single {
-            PyTypeError::new_err(
-                "`call` gives one response and cannot be iterated: use `await toolkit.call(...)`, \
-                 or iterate `toolkit.call_tool_function(...)`",
-            )
-        } else {
-            already_running()
-        })
+        Err(already_running())
     }
 }
 

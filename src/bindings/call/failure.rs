@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::request::Peeked;
 use super::state::State;
-use crate::bindings::imported::{FAILED_CALL, FAILURE_LOGGER, LOG_FAILURE, REDACTED_ERROR, loaded_module};
+use crate::bindings::imported::{FAILED_CALL, LOG_FAILURE, LOGS_AT, REDACTED_ERROR, loaded_module};
 use crate::bindings::into_response::{error_text, unicode};
 use crate::bindings::parameters::class_name;
 use crate::bindings::tool::PyTool;
@@ -62,8 +62,7 @@ impl State {
     /// Writes the record. Python's logging formats the traceback, and only if a handler wants it.
     fn log(&self, py: Python<'_>, tool: &PyTool, exception: &Bound<'_, PyAny>, source: &str) {
         let write = || {
-            let logger = FAILURE_LOGGER.get(py)?;
-            if !logger.call_method1(intern!(py, "isEnabledFor"), (WARNING,))?.is_truthy()? {
+            if !LOGS_AT.get(py)?.call1((WARNING,))?.is_truthy()? {
                 return Ok(());
             }
             let (name, id) = self.identity(py, tool);
@@ -148,7 +147,8 @@ fn reply_to(py: Python<'_>, mode: ErrorMode, error: &PyErr, message: String, is_
         Reply::Failed { message }
     } else {
         let class = error.get_type(py).name().map_or_else(|_| "Exception".to_owned(), |name| name.to_string());
-        Reply::raised(&class, &message)
+        // The message of an exception that cannot be written is the name of its class.
+        Reply::raised(&class, if message == class { "" } else { &message })
     }
 }
 

@@ -12,7 +12,7 @@ use crate::Error;
 use crate::bindings::json::entries_of;
 use crate::bindings::log_warning;
 use crate::bindings::parameters::{
-    choice, flag, optional_dict, optional_name_list, optional_seconds, optional_text, text,
+    Omittable, choice, flag, optional_dict, optional_name_list, optional_seconds, optional_text, text,
 };
 use crate::bindings::registration::{
     GivenOptions, ToolDraft, ToolOptions, is_meta_tool_of, parse_namesake, random_suffix,
@@ -105,9 +105,9 @@ impl PyToolkit {
     ///     ValueError: If an option has a value that is not listed here.
     ///     ToolcribError: If the group, the name, the schema or an annotation is wrong; see `toolcrib.errors`.
     #[pyo3(signature = (
-        tool_func, group_name=None, preset_kwargs=None, func_name=None, func_description=None, json_schema=None,
+        tool_func, group_name=Omittable(None), preset_kwargs=None, func_name=None, func_description=None, json_schema=None,
         include_long_description=None, include_var_positional=None, include_var_keyword=None, postprocess_func=None,
-        namesake_strategy=None, async_execution=None, *, name=None, description=None, run_in=None, timeout=None,
+        namesake_strategy=Omittable(None), async_execution=None, *, name=None, description=None, run_in=None, timeout=None,
         groups=None, tags=None, kind=None, permission=None, secrets=None, aliases=None, chunks=None
     ),
     text_signature = "($self, tool_func, group_name='basic', preset_kwargs=None, func_name=None, func_description=None, \
@@ -120,7 +120,7 @@ impl PyToolkit {
         &self,
         py: Python<'py>,
         tool_func: &Bound<'py, PyAny>,
-        group_name: Passed<'_, 'py>,
+        group_name: Omittable<'py>,
         preset_kwargs: Passed<'_, 'py>,
         func_name: Passed<'_, 'py>,
         func_description: Passed<'_, 'py>,
@@ -129,7 +129,7 @@ impl PyToolkit {
         include_var_positional: Passed<'_, 'py>,
         include_var_keyword: Passed<'_, 'py>,
         postprocess_func: Option<Py<PyAny>>,
-        namesake_strategy: Passed<'_, 'py>,
+        namesake_strategy: Omittable<'py>,
         async_execution: Passed<'_, 'py>,
         name: Passed<'_, 'py>,
         description: Passed<'_, 'py>,
@@ -143,8 +143,8 @@ impl PyToolkit {
         aliases: Passed<'_, 'py>,
         chunks: Passed<'_, 'py>,
     ) -> PyResult<()> {
-        let group_name = optional_text("group_name", group_name)?;
-        let namesake_strategy = optional_text("namesake_strategy", namesake_strategy)?;
+        let group_name = optional_text("group_name", group_name.0.as_ref())?;
+        let namesake_strategy = optional_text("namesake_strategy", namesake_strategy.0.as_ref())?;
         let namesake_strategy = namesake_strategy.as_deref().unwrap_or("raise");
         let groups: Vec<String> = optional_name_list("groups", groups)?.unwrap_or_default();
         let run_in = optional_text("run_in", run_in)?;

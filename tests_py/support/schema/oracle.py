@@ -40,8 +40,8 @@ def expected(parameters: dict[str, tuple[Any, Any]]) -> dict[str, Any]:
 
 
 def described(function: Any, **options: Any) -> dict[str, Any]:
-    """Return the parameters that toolcrib derives for a function."""
-    toolkit = Toolkit()
+    """Return the parameters that toolcrib derives for a function, also for one that it would refuse to call."""
+    toolkit = Toolkit(errors="compat")
     toolkit.register_tool_function(function, func_name="target", **options)
     (schema,) = toolkit.get_json_schemas()
     parameters: dict[str, Any] = schema["function"]["parameters"]

@@ -240,9 +240,10 @@ unsafe extern "C" fn clear(object: *mut PyObject) -> c_int {
     0
 }
 
-unsafe extern "C" fn itself(object: *mut PyObject) -> *mut PyObject {
+/// The iterator of `async for`: the stream itself, unless it is a call with one response.
+unsafe extern "C" fn aiter(object: *mut PyObject) -> *mut PyObject {
     // SAFETY: called by the interpreter with a live stream.
-    unsafe { ffi::Py_NewRef(object) }
+    unsafe { if state(object).single { iter_slot(object) } else { ffi::Py_NewRef(object) } }
 }
 
 unsafe extern "C" fn send(object: *mut PyObject, value: *mut PyObject, result: *mut *mut PyObject) -> PySendResult {
@@ -292,13 +293,12 @@ unsafe extern "C" fn next(object: *mut PyObject) -> *mut PyObject {
 
 unsafe extern "C" fn anext(object: *mut PyObject) -> *mut PyObject {
     // SAFETY: called by the interpreter with a live stream.
-    let single = unsafe {
+    unsafe {
         if state(object).request_step() {
             return ffi::Py_NewRef(object);
         }
-        state(object).single
-    };
-    guarded(ptr::null_mut(), |py| attached(py, |py| given(py, close::busy(py, single))))
+    }
+    guarded(ptr::null_mut(), |py| attached(py, |py| given(py, close::busy(py))))
 }
 
 unsafe extern "C" fn method_send(object: *mut PyObject, value: *mut PyObject) -> *mut PyObject {
@@ -451,7 +451,7 @@ pub(crate) fn init(py: Python<'_>) -> PyResult<Bound<'_, PyType>> {
         slot(ffi::Py_tp_iternext, next as *mut c_void),
         slot(ffi::Py_tp_getattro, get_attribute as *mut c_void),
         slot(ffi::Py_am_await, await_itself as *mut c_void),
-        slot(ffi::Py_am_aiter, itself as *mut c_void),
+        slot(ffi::Py_am_aiter, aiter as *mut c_void),
         slot(ffi::Py_am_anext, anext as *mut c_void),
         slot(ffi::Py_am_send, send as *mut c_void),
         slot(ffi::Py_tp_methods, methods.as_mut_ptr().cast()),
