@@ -2,7 +2,7 @@
 //!
 //! Read it in this order. [`path`] is the path of a call on one screen, and the stages that it names follow:
 //! [`request`] reads the request, [`arguments`] binds and checks, [`permission`] decides whether it may
-//! run, [`limits`] counts it in its session, [`run`] runs it, [`respond`] makes responses of what it gives.
+//! run, [`session`] counts it in its session, [`run`] runs it, [`respond`] makes responses of what it gives.
 //! [`state`] is one call and its step, [`end`] and [`close`] are for calls that end otherwise, [`middleware`] puts layers
 //! around a call, [`observe`] reports it to tracers and listeners. `Toolkit.call_tool_function` itself is in
 //! [`python::methods`]; [`python`] is the one place where the crate talks to CPython directly.
@@ -15,7 +15,6 @@
 mod arguments;
 mod close;
 mod end;
-mod limits;
 mod middleware;
 mod observe;
 mod path;
@@ -24,6 +23,7 @@ pub(super) mod python;
 mod request;
 mod respond;
 mod run;
+mod session;
 mod state;
 mod task;
 
