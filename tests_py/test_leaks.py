@@ -13,7 +13,7 @@ from support.middleware import break_out, passing
 from support.middleware import waiting as waiting_layer
 from support.processes import resident
 from support.streams import block, read, toolkit
-from toolcrib import ToolResponse
+from toolcrib import Limits, ToolResponse
 
 CALLS = int(os.environ.get("TOOLCRIB_LEAK_CALLS", "20000"))
 MIB = 1024 * 1024
@@ -111,6 +111,15 @@ async def cancel_in_background(number: int) -> None:
     await KIT.cancel_task(answer.metadata["task_id"])
 
 
+async def converse(number: int) -> None:
+    session = KIT.session(caller="ann", deps=[number], limits=Limits(calls=2, retries=0))
+    session.state["self"] = session
+    session.update_tool_groups(["nowhere"], active=True)
+    for name in ("coroutine", "failing", "failing"):
+        await session.call(name, number=number)
+    await session.view(names=["coroutine"]).call("coroutine", number=number)
+
+
 SCENARIOS: dict[str, tuple[Callable[[int], Awaitable[Any]], int]] = {
     "coroutine": (stream("coroutine"), CALLS),
     "waiting": (stream("waiting"), CALLS),
@@ -135,6 +144,7 @@ SCENARIOS: dict[str, tuple[Callable[[int], Awaitable[Any]], int]] = {
     "cancelled": (cancel, CALLS // 4),
     "in the background": (in_background, CALLS // 4),
     "cancelled in the background": (cancel_in_background, CALLS // 4),
+    "a session": (converse, CALLS // 4),
 }
 
 

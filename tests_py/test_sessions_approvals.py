@@ -1,4 +1,4 @@
-"""Approvals in sessions: a pending call belongs to its session, a run ends with its session, a store lets it be used once."""
+"""Approvals in sessions: a pending call belongs to its session, and so does an answer for the run; stores of uses."""
 
 from __future__ import annotations
 

@@ -286,3 +286,12 @@ async def test_an_exception_that_cannot_say_what_it_is_does_no_harm(traces: Trac
 
     assert response.code == "failed"
     assert attributes(traces.call())["error.type"] == "Hostile"
+
+
+async def test_a_span_has_the_caller_and_the_session(traces: Traces, kit: Toolkit) -> None:
+    session = kit.session(id="s1", caller="ann")
+
+    await read(session.call_tool_function(block("coroutine", word="hello")))
+
+    shown = attributes(traces.call())
+    assert (shown["toolcrib.caller"], shown["toolcrib.session.id"]) == ("ann", "s1")

@@ -70,14 +70,14 @@ class Database:
 
 
 session = toolkit.session(deps=Database(), limits=Limits(calls=3))
-reveal_type(session)  # Session[Database]
+reveal_type(session)  # Session[types_of.Database]
 reveal_type(session.deps.name)  # str
 reveal_type(session.state)  # dict[str, Any]
 reveal_type(session.usage.failures)  # dict[str, int]
 reveal_type(session.view(groups=["web"]))  # ToolkitView
 reveal_type(session.run("add", a=1, b=2))  # ToolResponse
 reveal_type(toolkit.session())  # Session[None]
-reveal_type(toolkit.load_session("s.json", deps=Database()).deps)  # Database
+reveal_type(toolkit.load_session("s.json", deps=Database()).deps)  # types_of.Database
 reveal_type(toolkit.view(caller="ann").session().id)  # str
 
 

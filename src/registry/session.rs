@@ -40,7 +40,7 @@ pub struct Session {
     grants: Grants,
 }
 
-/// SessionLimits of one run; `None` is no limit.
+/// Limits of one run; `None` is no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub struct SessionLimits {
     /// The number of calls that are admitted and permitted, whether they succeed or not.
@@ -311,7 +311,7 @@ const UNLIMITED: u64 = u64::MAX;
 /// The highest value of a limit or counter, which stays below the value for no limit.
 const MOST: u64 = u64::MAX - 1;
 
-/// SessionLimits that can be changed while calls run.
+/// Limits that can be changed while calls run.
 struct AtomicLimits {
     calls: AtomicU64,
     retries: AtomicU64,
@@ -332,7 +332,9 @@ impl AtomicLimits {
     fn set(&self, limits: SessionLimits) {
         let Self { calls, retries, tokens } = Self::new(limits);
         let pairs = [(&self.calls, calls), (&self.retries, retries), (&self.tokens, tokens)];
-        pairs.into_iter().for_each(|(limit, new)| limit.store(new.into_inner(), Ordering::Relaxed));
+        for (limit, new) in pairs {
+            limit.store(new.into_inner(), Ordering::Relaxed);
+        }
     }
 }
 

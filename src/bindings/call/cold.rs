@@ -8,10 +8,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use super::context::Held;
-use super::limits::Attempt;
 use super::middleware::NextHandler;
 use super::observe::span::SharedSpan;
 use super::python::slot::Slot;
+use super::session::Attempt;
 use super::state::Ending;
 use super::task::Deadline;
 use crate::bindings::worker::Job;

@@ -2,9 +2,10 @@
 //!
 //! Read it in this order. [`path`] is the path of a call on one screen, and the stages that it names follow:
 //! [`request`] reads the request, [`arguments`] binds and checks, [`permission`] decides whether it may
-//! run, [`limits`] counts it in its session, [`run`] runs it, [`respond`] makes responses of what it gives, [`chunk`] those of a
+//! run, [`session`] counts it in its session, [`run`] runs it, [`respond`] makes responses of what it gives, [`chunk`] those of a
 //! generator; [`context`] is what a tool knows of its call and reports while it runs.
-//! [`state`] is one call and its step, [`cold`] the part of it that few calls use, [`end`] and [`close`] are for calls that end otherwise, [`middleware`] puts layers
+//! [`state`] is one call and its step, [`cold`] the part of it that few calls use, [`end`] and [`close`] are for calls that end
+//! otherwise, [`middleware`] puts layers
 //! around a call, [`observe`] reports it to tracers and listeners. `Toolkit.call_tool_function` itself is in
 //! [`python::methods`]; [`python`] is the one place where the crate talks to CPython directly.
 
@@ -20,7 +21,6 @@ mod cold;
 mod context;
 mod end;
 mod failure;
-mod limits;
 mod middleware;
 mod misuse;
 mod observe;
@@ -30,6 +30,7 @@ pub(super) mod python;
 mod request;
 mod respond;
 mod run;
+mod session;
 mod state;
 mod task;
 

@@ -19,7 +19,6 @@ use crate::bindings::toolkit::PyToolkit;
 use crate::bindings::view::PyToolkitView;
 use crate::bindings::worker::Job;
 use crate::call::Reply;
-use crate::registry::Session;
 
 /// The stage that a call has reached.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -281,24 +280,6 @@ impl State {
             Some(view) => Some(view.to_owned().into_any()),
             None => self.toolkit.get(py).map(|toolkit| toolkit.to_owned().into_any()),
         }
-    }
-
-    /// The view that the call comes through, also before the call has reached it.
-    pub(super) fn viewed<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyToolkitView>> {
-        if self.toolkit.get(py).is_none() {
-            return self.view_of_handler(py);
-        }
-        self.view.get(py).map(|view| view.to_owned())
-    }
-
-    /// The identity of the caller, if the call comes through a view.
-    pub(super) fn caller(&self, py: Python<'_>) -> Option<Arc<str>> {
-        self.viewed(py)?.get().caller().cloned()
-    }
-
-    /// The session that the call is part of.
-    pub(super) fn session(&self, py: Python<'_>) -> Option<Arc<Session>> {
-        self.viewed(py)?.get().session().cloned()
     }
 
     /// The tool, in a phase that is entered only when it is known.

@@ -9,7 +9,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyMapping, PyString};
+use pyo3::types::{PyBool, PyBoolMethods, PyDict, PyMapping, PyString};
 use serde_json::Value;
 
 use crate::Error;
@@ -54,7 +54,7 @@ impl ApprovalStore for PyStore {
             // Anything else than a plain yes, such as the coroutine of an asynchronous method, must not let the call run.
             claimed
                 .cast::<PyBool>()
-                .map(|claimed| claimed.is_true())
+                .map(PyBoolMethods::is_true)
                 .map_err(|_| format!("`claim` must return True or False, not {}", class_name(&claimed)))
         })
     }

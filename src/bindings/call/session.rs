@@ -1,4 +1,5 @@
-//! The limits of a session: calls that run are counted, and so are the failures in a row of each tool.
+//! The caller and the session of a call. Calls that run are counted in their session, and so are the failures in a row of each
+//! tool.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use super::state::{Early, Phase, State, Step};
 use super::task;
 use crate::bindings::response;
 use crate::bindings::tool::PyTool;
+use crate::bindings::view::PyToolkitView;
 use crate::call::{Code, Reply, failed_too_often};
 use crate::registry::{LimitReached, Session};
 
@@ -25,6 +27,24 @@ pub(super) struct Attempt {
 }
 
 impl State {
+    /// The view that the call comes through, also before the call has reached it.
+    pub(super) fn viewed<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyToolkitView>> {
+        if self.toolkit.get(py).is_none() {
+            return self.view_of_handler(py);
+        }
+        self.view.get(py).map(Borrowed::to_owned)
+    }
+
+    /// The identity of the caller, if the call comes through a view.
+    pub(super) fn caller(&self, py: Python<'_>) -> Option<Arc<str>> {
+        self.viewed(py)?.get().caller().cloned()
+    }
+
+    /// The session that the call is part of.
+    pub(super) fn session(&self, py: Python<'_>) -> Option<Arc<Session>> {
+        self.viewed(py)?.get().session().cloned()
+    }
+
     /// Counts a call that is about to run, unless a limit of its session is reached.
     #[inline(always)]
     pub(super) fn count_call<'py>(&self, py: Python<'py>, tool: &PyTool) -> Result<(), Early<'py>> {
