@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
 import pytest
@@ -249,6 +249,27 @@ async def test_aclosing_under_a_cancellation_waits_for_the_generator() -> None:
 
     assert task.cancelled()
     assert has_ended == [True]
+
+
+async def test_aclose_finalises_an_async_generator_that_a_thread_has_made() -> None:
+    log: list[str] = []
+
+    async def chunks() -> AsyncIterator[str]:
+        try:
+            yield "first"
+            yield "second"
+        finally:
+            log.append("finalised")
+
+    def make() -> Any:
+        return chunks()
+
+    stream = stream_of(make)
+    await stream.__anext__()
+
+    await stream.aclose()
+
+    assert log == ["finalised"]
 
 
 async def test_aclose_does_not_wait_for_a_function() -> None:

@@ -432,6 +432,29 @@ pub(crate) fn of_text<'py>(
     text: Bound<'py, PyString>,
     value: Option<Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyToolResponse>> {
+    let (content, metadata) = text_and_value(py, text, value)?;
+    make(py, content, metadata, None)
+}
+
+/// The same as a chunk of a stream.
+pub(crate) fn chunk_of_text<'py>(
+    py: Python<'py>,
+    text: Bound<'py, PyString>,
+    value: Option<Bound<'py, PyAny>>,
+    mode: ChunkMode,
+) -> PyResult<Bound<'py, PyToolResponse>> {
+    let (content, metadata) = text_and_value(py, text, value)?;
+    let response =
+        PyToolResponse { mode, ..PyToolResponse::with(content.unbind(), metadata, true, false, false, None) };
+    Bound::new(py, response)
+}
+
+/// The content and the metadata for a text, and the value that it stands for.
+fn text_and_value<'py>(
+    py: Python<'py>,
+    text: Bound<'py, PyString>,
+    value: Option<Bound<'py, PyAny>>,
+) -> PyResult<(Bound<'py, PyAny>, Option<Py<PyAny>>)> {
     let metadata = match value {
         None => None,
         Some(value) => {
@@ -440,8 +463,7 @@ pub(crate) fn of_text<'py>(
             Some(metadata.into_any().unbind())
         }
     };
-    let content = PyList::new(py, [text_block(py, text)?])?.into_any();
-    make(py, content, metadata, None)
+    Ok((PyList::new(py, [text_block(py, text)?])?.into_any(), metadata))
 }
 
 /// A response without content, for a generator that yielded nothing.

@@ -69,31 +69,31 @@ impl State {
             }
         }
         let whole = self.whole(py)?;
+        let whole = whole.get();
         let plain_mode = tool.get().chunks.plain_mode();
         let (response, mode) = match content {
             Content::Response(response) => {
                 let mode = response::mode(&response);
                 if mode == ChunkMode::Addition {
-                    whole.get().append(&response)?;
+                    whole.append(&response)?;
                 }
-                (response, mode)
+                (response::streamed(&response, false, mode)?, mode)
             }
             Content::Text(text) => {
                 if plain_mode == ChunkMode::Addition {
-                    whole.get().push(py, Part::Text(text.clone().unbind()));
+                    whole.push(py, Part::Text(text.clone().unbind()));
                 }
-                (response::of_text(py, text, None)?, plain_mode)
+                (response::chunk_of_text(py, text, None, plain_mode)?, plain_mode)
             }
             Content::Value(text, value) => {
                 if plain_mode == ChunkMode::Addition {
-                    whole.get().push(py, Part::Value(text.clone().unbind(), value.clone().unbind()));
+                    whole.push(py, Part::Value(text.clone().unbind(), value.clone().unbind()));
                 }
-                (response::of_text(py, text, Some(value))?, plain_mode)
+                (response::chunk_of_text(py, text, Some(value), plain_mode)?, plain_mode)
             }
         };
-        let response = response::streamed(&response, false, mode)?;
         if mode == ChunkMode::Result {
-            whole.get().replace(&response);
+            whole.replace(&response);
         }
         Ok(Chunk::Part(response.into_any()))
     }

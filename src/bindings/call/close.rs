@@ -189,8 +189,10 @@ impl State {
         if self.phase.get() == Phase::Job {
             return self.job().map_or(Ok(None), |job| job.close(py));
         }
-        if let Some(job) = self.job() {
-            return job.closed(py); // a cancelled step has not waited for the thread
+        if let Some(job) = self.job()
+            && let Some(closed) = job.closed(py)?
+        {
+            return Ok(Some(closed)); // a cancelled step has not waited for the thread
         }
         if let Some(waiting) = self.waiting_behind_report(py) {
             return Ok(Some(Bound::new(py, Unwinding::new(waiting))?.into_any()));
