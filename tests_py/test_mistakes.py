@@ -376,9 +376,7 @@ class Store:
 
 
 def test_a_method_without_its_object_is_refused() -> None:
-    with pytest.raises(
-        TypeError, match=r"`Store\.get` is a method without its object: register the method of an object"
-    ):
+    with pytest.raises(TypeError, match=r"`Store\.get` is a method without its object: register the method"):
         Toolkit().register_tool_function(Store.get)
 
 
