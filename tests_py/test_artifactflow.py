@@ -369,4 +369,4 @@ def test_a_result_that_says_something_else_is_an_error() -> None:
     response = toolkit.run("wrong")
 
     assert response.code == "failed"
-    assert response.text == "Error: Wrong.__tool_response__ must return a ToolResponse, not str"
+    assert response.text == "TypeError: Wrong.__tool_response__ must return a ToolResponse, not str"

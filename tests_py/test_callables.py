@@ -207,7 +207,7 @@ def test_positional_only_parameters_can_be_sent_by_name() -> None:
 def test_a_method_that_was_never_bound_can_be_given_its_receiver_as_a_preset() -> None:
     toolkit = Toolkit()
 
-    with pytest.raises(TypeError, match="`Shop.price` is a method without its object"):
+    with pytest.raises(TypeError, match=r"`Shop\.price` is a method without its object"):
         toolkit.register_tool_function(Shop.price)
     toolkit.register_tool_function(Shop.price, func_name="priced", preset_kwargs={"self": Shop("Bonn")})
 

@@ -288,7 +288,7 @@ def test_a_function_that_does_not_take_a_field_says_so() -> None:
     response = toolkit.run("search", query="words", verdict="yes")
 
     assert response.code == "failed"
-    assert response.text == "Error: search() got an unexpected keyword argument 'verdict'"
+    assert response.text == "TypeError: search() got an unexpected keyword argument 'verdict'"
 
 
 def test_fields_are_held_to_what_the_schema_says() -> None:

@@ -73,7 +73,7 @@ def test_a_decorator_that_fails_leaves_nothing_behind() -> None:
         decorate(group_name="nowhere")(print)
     with pytest.raises(TypeError, match="a tool must be callable, not str"):
         decorate("add")
-    with pytest.raises(TypeError, match="unknown option `groupname`: did you mean `group_name`?"):
+    with pytest.raises(TypeError, match=r"unknown option `groupname`: did you mean `group_name`\?"):
         decorate(groupname="basic")(len)
 
     assert dict(toolkit.tools) == {}

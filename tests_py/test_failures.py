@@ -10,9 +10,9 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
 import pytest
+
 from support import process_tools
 from support.streams import block, read
-
 from toolcrib import FailedCall, Toolkit, ToolResponse, errors, tools
 from toolcrib.compat.agentscope import Toolkit as AgentScopeToolkit
 
@@ -138,7 +138,9 @@ async def test_an_exception_that_is_raised_is_logged_once(tool: Callable[..., An
     with pytest.raises(KeyError):
         await read(toolkit.call_tool_function(block(tool.__name__)))
 
-    assert [record.getMessage().split(" (")[0] for record in caplog.records] == [f"tool '{tool.__name__}' raised KeyError"]
+    assert [record.getMessage().split(" (")[0] for record in caplog.records] == [
+        f"tool '{tool.__name__}' raised KeyError"
+    ]
 
 
 async def test_the_exception_of_a_middleware_is_logged_as_such(caplog: Log) -> None:
@@ -350,7 +352,7 @@ async def test_presets_and_secrets_are_masked_everywhere(caplog: Log) -> None:
 
     response = await toolkit.call("login", user="ann", password="it's me")
 
-    assert response.text == "ValueError: no user ann with \"***\" at ***"
+    assert response.text == 'ValueError: no user ann with "***" at ***'
     assert "sk-12345" not in caplog.text
     assert "it's me" not in caplog.text
     assert "in login" in caplog.text

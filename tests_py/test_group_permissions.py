@@ -100,7 +100,9 @@ async def test_a_tool_is_found_by_its_exact_name_only(name: str) -> None:
     [(code, text)] = await answers(toolkit.call_tool_function(block(name)))
 
     assert code == "unknown_tool"
-    assert text.removesuffix(". Did you mean 'look'?") == f"FunctionNotFoundError: Cannot find the function named {name}"
+    assert (
+        text.removesuffix(". Did you mean 'look'?") == f"FunctionNotFoundError: Cannot find the function named {name}"
+    )
 
 
 @pytest.mark.filterwarnings("ignore:model providers refuse")

@@ -105,7 +105,7 @@ async def test_a_middleware_that_stops_early_leaves_nothing_open(middleware: Any
 
     opened = {opening_many: 25, plain_generator: 0}.get(middleware, 1)
     assert source.tasks == [asyncio.current_task()] * opened
-    assert got[-1].text == ("Error: enough" if middleware is raising else "0")
+    assert got[-1].text == ("ValueError: enough" if middleware is raising else "0")
 
 
 async def test_a_stream_that_another_task_reads_is_left_to_it() -> None:

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.streams import block, read, run_file
 
+from support.streams import block, read, run_file
 from toolcrib import Policy, Roles, Toolkit, errors
 from toolcrib.compat.agentscope import Toolkit as AgentScopeToolkit
 
@@ -104,7 +104,9 @@ async def test_awaitables_may_delegate_to_a_stream(toolkit: Toolkit) -> None:
 async def test_the_attributes_of_a_response_say_how_to_get_one(name: str, toolkit: Toolkit) -> None:
     stream, pending = toolkit.call_tool_function(block("double", number=1)), toolkit.call("double", number=1)
 
-    with pytest.raises(AttributeError, match=f"has no attribute '{name}', its responses have: iterate it with `async for`"):
+    with pytest.raises(
+        AttributeError, match=f"has no attribute '{name}', its responses have: iterate it with `async for`"
+    ):
         getattr(stream, name)
     with pytest.raises(AttributeError, match=rf"use `\(await toolkit.call\(...\)\).{name}`"):
         getattr(pending, name)
@@ -116,7 +118,7 @@ async def test_the_attributes_of_a_response_say_how_to_get_one(name: str, toolki
 def test_other_attributes_are_missing_as_ever(toolkit: Toolkit) -> None:
     stream = anything(toolkit.call_tool_function(block("double", number=1)))
 
-    with pytest.raises(AttributeError, match="'toolcrib.ToolStream' object has no attribute 'nothing'"):
+    with pytest.raises(AttributeError, match=r"'toolcrib\.ToolStream' object has no attribute 'nothing'"):
         _ = stream.nothing
 
 
@@ -223,7 +225,9 @@ async def test_the_wrong_caller_is_told_how_to_resume() -> None:
     pending = await pending_value(toolkit.view(caller="ann"))  # type: ignore[arg-type]
     unowned = await pending_value(toolkit)
 
-    with pytest.raises(errors.MisplacedPendingError, match=r"caller `ann`: resume it with `toolkit.view\(caller=\"ann\"\)"):
+    with pytest.raises(
+        errors.MisplacedPendingError, match=r"caller `ann`: resume it with `toolkit.view\(caller=\"ann\"\)"
+    ):
         await read(toolkit.resume(pending, True))
     with pytest.raises(errors.MisplacedPendingError, match=r"no caller: resume it with `toolkit.resume\(...\)`"):
         await read(toolkit.view(caller="ann").resume(unowned, True))
@@ -281,7 +285,9 @@ async def test_agentscopes_answer_to_an_unknown_tool_is_kept() -> None:
 def test_a_preset_that_is_no_parameter_is_refused() -> None:
     toolkit = Toolkit()
 
-    with pytest.raises(ValueError, match="tool `double`: unknown parameter `numbr` in preset_kwargs: did you mean `number`?"):
+    with pytest.raises(
+        ValueError, match=r"tool `double`: unknown parameter `numbr` in preset_kwargs: did you mean `number`\?"
+    ):
         toolkit.register_tool_function(double, preset_kwargs={"numbr": 1})
 
     assert dict(toolkit.tools) == {}
@@ -302,7 +308,7 @@ def test_agentscope_accepts_any_preset() -> None:
 
 
 def test_a_misspelt_secret_has_a_suggestion() -> None:
-    with pytest.raises(ValueError, match="unknown parameter `numbr` in secrets: did you mean `number`?"):
+    with pytest.raises(ValueError, match=r"unknown parameter `numbr` in secrets: did you mean `number`\?"):
         Toolkit().register_tool_function(double, secrets=["numbr"])
 
 
@@ -370,7 +376,7 @@ class Store:
 
 
 def test_a_method_without_its_object_is_refused() -> None:
-    with pytest.raises(TypeError, match="`Store.get` is a method without its object: register the method of an object"):
+    with pytest.raises(TypeError, match=r"`Store\.get` is a method without its object: register the method"):
         Toolkit().register_tool_function(Store.get)
 
 
@@ -463,7 +469,7 @@ def test_the_schema_of_the_parameters_alone_is_accepted() -> None:
 
 
 def test_a_schema_without_its_wrapper_says_what_is_expected() -> None:
-    with pytest.raises(errors.InvalidSchemaError, match='Expected {"type": "function", "function": {...}}'):
+    with pytest.raises(errors.InvalidSchemaError, match=r'Expected \{"type": "function"'):
         Toolkit().register_tool_function(double, json_schema={"properties": {}})
     with pytest.raises(errors.InvalidSchemaError, match=r"^Invalid JSON schema for the tool function.$"):
         AgentScopeToolkit().register_tool_function(double, json_schema=PARAMETERS)
@@ -480,7 +486,10 @@ def test_a_schema_without_its_wrapper_says_what_is_expected() -> None:
         (lambda kit: kit.register_tool_function(double, kind=5), "kind must be a string, not int"),
         (lambda kit: kit.register_tool_function(double, 5), "group_name must be a string, not int"),
         (lambda kit: kit.register_tool_function(double, name=5), "name must be a string, not int"),
-        (lambda kit: kit.register_tool_function(double, preset_kwargs=[1]), "preset_kwargs must be a dictionary, not list"),
+        (
+            lambda kit: kit.register_tool_function(double, preset_kwargs=[1]),
+            "preset_kwargs must be a dictionary, not list",
+        ),
         (lambda kit: kit.register_tool_function(double, aliases=["a"]), "aliases must be a dictionary, not list"),
         (lambda kit: kit.register_tool_function(double, timeout="3"), "timeout must be a number of seconds, not str"),
         (lambda kit: kit.register_tool_function(double, async_execution="y"), "async_execution must be True or False"),
@@ -522,12 +531,14 @@ def test_one_name_may_stand_for_a_list_of_names() -> None:
 # Groups and views
 
 
-@pytest.mark.parametrize("act", [lambda kit: kit.update_tool_groups(["wbe"], True), lambda kit: kit.remove_tool_groups("wbe")])
+@pytest.mark.parametrize(
+    "act", [lambda kit: kit.update_tool_groups(["wbe"], True), lambda kit: kit.remove_tool_groups("wbe")]
+)
 def test_an_unknown_group_is_refused(act: Callable[[Toolkit], None]) -> None:
     toolkit = Toolkit()
     toolkit.create_tool_group("web", "The web.")
 
-    with pytest.raises(errors.UnknownGroupError, match="unknown group `wbe`: did you mean `web`?"):
+    with pytest.raises(errors.UnknownGroupError, match=r"unknown group `wbe`: did you mean `web`\?"):
         act(toolkit)
 
     assert list(toolkit.groups) == ["web"]

@@ -116,7 +116,7 @@ def test_a_tool_that_raises_is_answered_or_lets_its_exception_through(
     for toolkit in (answering, raising):
         toolkit.register_tool_function(fail)
 
-    assert place(lambda: answering.run("fail")).text == "Error: lost"
+    assert place(lambda: answering.run("fail")).text == "LookupError: lost"
     with pytest.raises(LookupError, match="lost"):
         place(lambda: raising.run("fail"))
 

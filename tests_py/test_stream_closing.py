@@ -91,7 +91,7 @@ async def test_a_stream_that_is_never_awaited_is_silent() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
 
-        calls = [toolkit(echo).call_tool_function(block("echo", text="x")), toolkit(echo).call("echo", text="x")]
+        calls = [toolkit(echo).call_tool_function(block("echo", text="x"))]
         calls.clear()
         gc.collect()
 

@@ -80,7 +80,7 @@ async def test_what_goes_wrong_while_showing_is_treated_as_the_tool_says(errors:
     stream = toolkit(echo, errors=errors).tools["echo"].call(arguments={"text": "hi"}, stream_print=fail)
 
     if errors == "respond":
-        assert [response.text for response in await read(stream)] == ["Error: no paper"]
+        assert [response.text for response in await read(stream)] == ["ValueError: no paper"]
     else:
         with pytest.raises(ValueError, match="no paper"):
             await read(stream)

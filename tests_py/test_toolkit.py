@@ -22,7 +22,7 @@ def everything(toolkit: Toolkit) -> tuple[Any, ...]:
 
 
 @pytest.mark.parametrize("option", ["arguments", "errors", "run_in"])
-@pytest.mark.parametrize("word", ["", "Coerce", "process", "respond ", "none"])
+@pytest.mark.parametrize("word", ["", "Coerce", "processes", "respond ", "none"])
 def test_an_option_has_one_of_its_words(option: str, word: str) -> None:
     options: dict[str, Any] = {option: word}
 
@@ -140,7 +140,7 @@ FAILURES: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
     ("register_tool_function", (3,), {}),
     ("register_tool_function", (min,), {}),
     ("register_tool_function", (add,), {"func_name": "plus", "group_name": "nowhere"}),
-    ("register_tool_function", (add,), {"func_name": "plus", "json_schema": {"type": "object"}}),
+    ("register_tool_function", (add,), {"func_name": "plus", "json_schema": {"type": "array"}}),
     ("register_tool_function", (add,), {"func_name": "plus", "json_schema": {"type": "function", "function": {}}}),
     ("register_tool_function", (add,), {"func_name": "plus", "run_in": "rocket"}),
     ("register_tool_function", (add,), {"func_name": "plus", "timeout": -1}),

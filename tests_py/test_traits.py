@@ -94,10 +94,11 @@ def test_what_makes_no_sense_is_refused_and_nothing_is_registered(options: dict[
     assert len(toolkit.tools) == 0
 
 
-@pytest.mark.parametrize("option", ["groups", "tags", "secrets"])
-def test_a_string_is_not_accepted_as_a_list_of_strings(option: str) -> None:
+def test_a_string_is_one_name() -> None:
     toolkit = Toolkit()
-    options: dict[str, Any] = {option: "token"}
+    toolkit.create_tool_group("desk", "Paper.")
 
-    with pytest.raises(TypeError):
-        toolkit.register_tool_function(send, **options)
+    toolkit.register_tool_function(send, groups="desk", tags="paper", secrets="token")
+
+    tool = toolkit.tools["send"]
+    assert (tool.groups, tool.tags, tool.secrets) == (["basic", "desk"], ["paper"], ("token",))

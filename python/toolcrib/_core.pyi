@@ -2284,7 +2284,7 @@ class _AwaitableJob(Awaitable[Any]):
 
 @final
 class _Permissions:
-    """The policy, approver, approvals, audit and error formatter that a toolkit shares with its tools, and its listeners."""
+    """The settings of permissions that a toolkit shares with its tools, its error formatter, and its listeners."""
 
     def __new__(cls) -> _Permissions: ...
     def listen(self, types: Sequence[str] | None, size: int) -> _EventQueue:
@@ -2363,8 +2363,8 @@ class ToolStream(AsyncGenerator[ToolResponse, Any], Awaitable["ToolStream"]):
     """The responses of one tool call, as they come.
 
     Awaiting it returns the stream itself and runs nothing; iterating it with `async for` runs the call. It has the
-    interface of an async generator. A consumer that stops early closes it with `aclose` or by dropping it, and the tool's generator is
-    finalised at once.
+    interface of an async generator. A consumer that stops early closes it with `aclose` or by dropping it, and the
+    tool's generator is finalised at once.
     """
 
     @property

@@ -24,8 +24,8 @@ pub(crate) fn optional_text(parameter: &str, argument: Option<&Bound<'_, PyAny>>
 }
 
 /// Reads a switch, which has a default.
-pub(crate) fn flag(parameter: &str, argument: Option<&Bound<'_, PyAny>>, default: bool) -> PyResult<bool> {
-    let Some(argument) = argument else { return Ok(default) };
+pub(crate) fn flag(parameter: &str, argument: &Omittable<'_>, default: bool) -> PyResult<bool> {
+    let Some(argument) = &argument.0 else { return Ok(default) };
     argument.extract().map_err(|_| wrong_type(parameter, "True or False", argument))
 }
 
@@ -101,6 +101,7 @@ pub(crate) fn choice<T>(option: &str, word: &str, parsed: Option<T>, choices: &s
 }
 
 /// An argument that may be omitted, where `None` is a value like any other.
+#[derive(Default)]
 pub(crate) struct Omittable<'py>(pub(crate) Option<Bound<'py, PyAny>>);
 
 impl<'py> FromPyObject<'_, 'py> for Omittable<'py> {

@@ -15,7 +15,7 @@ use crate::call::{Permissions, Preview, ToolFacts};
 use crate::policy::{CallFacts, Permission, Policy, Redaction, ToolKind};
 use crate::sync::lock;
 
-/// The policy, approver, approvals, audit and error formatter that a toolkit shares with its tools, and its listeners.
+/// The settings of permissions that a toolkit shares with its tools, its error formatter, and its listeners.
 #[pyclass(name = "_Permissions", module = "toolcrib._core", frozen, weakref)]
 #[derive(Default)]
 pub(crate) struct PyPermissions {

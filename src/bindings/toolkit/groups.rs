@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use super::PyToolkit;
 use crate::Error;
 use crate::bindings::parameters::{
-    class_name, flag, name_list, optional_instance, optional_name_list, optional_text, text,
+    Omittable, class_name, flag, name_list, optional_instance, optional_name_list, optional_text, text,
 };
 use crate::bindings::registration::{ToolDraft, ToolOptions, is_meta_tool_of};
 use crate::bindings::role::{PyRole, PyRoles};
@@ -28,18 +28,18 @@ impl PyToolkit {
     /// Raises:
     ///     DuplicateGroupError: If the name is taken, as `basic` always is.
     #[pyo3(
-        signature = (group_name, description, active=None, notes=None),
+        signature = (group_name, description, active=Omittable(None), notes=None),
         text_signature = "($self, group_name, description, active=False, notes=None)"
     )]
     fn create_tool_group(
         &self,
         group_name: &Bound<'_, PyAny>,
         description: &Bound<'_, PyAny>,
-        active: Option<&Bound<'_, PyAny>>,
+        active: Omittable<'_>,
         notes: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
         let (name, description) = (text("group_name", group_name)?, text("description", description)?);
-        let (active, notes) = (flag("active", active, false)?, optional_text("notes", notes)?);
+        let (active, notes) = (flag("active", &active, false)?, optional_text("notes", notes)?);
         Ok(self.registry().create_group(&name, &description, active, notes)?)
     }
 
@@ -58,10 +58,10 @@ impl PyToolkit {
         &self,
         py: Python<'_>,
         group_names: &Bound<'_, PyAny>,
-        active: &Bound<'_, PyAny>,
+        active: Omittable<'_>,
     ) -> PyResult<()> {
         let names: Vec<String> = name_list("group_names", group_names)?;
-        let active = flag("active", Some(active), false)?;
+        let active = flag("active", &active, false)?;
         self.check_groups(&names)?;
         if names.iter().any(|name| name == BASIC) {
             log_warning(py, "the 'basic' tool group is always active")?;
@@ -200,7 +200,7 @@ impl PyToolkit {
     ///     DuplicateToolError: If a callable has the name of a tool in another group.
     ///     ToolcribError: If a callable cannot be registered; see `register_tool_function`.
     #[pyo3(
-        signature = (id, description=None, tools=None, *, reserved=None, active=None, notes=None),
+        signature = (id, description=Omittable(None), tools=None, *, reserved=Omittable(None), active=Omittable(None), notes=None),
         text_signature = "($self, id, description='', tools=(), *, reserved=False, active=True, notes=None)"
     )]
     #[allow(clippy::too_many_arguments, reason = "each is a parameter of its own")]
@@ -208,15 +208,15 @@ impl PyToolkit {
         &self,
         py: Python<'py>,
         id: &Bound<'py, PyAny>,
-        description: Option<&Bound<'py, PyAny>>,
+        description: Omittable<'py>,
         tools: Option<&Bound<'py, PyAny>>,
-        reserved: Option<&Bound<'py, PyAny>>,
-        active: Option<&Bound<'py, PyAny>>,
+        reserved: Omittable<'py>,
+        active: Omittable<'py>,
         notes: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<()> {
         let (id, notes) = (&*text("id", id)?, optional_text("notes", notes)?);
-        let description = optional_text("description", description)?.unwrap_or_default();
-        let (reserved, active) = (flag("reserved", reserved, false)?, flag("active", active, true)?);
+        let description = optional_text("description", description.0.as_ref())?.unwrap_or_default();
+        let (reserved, active) = (flag("reserved", &reserved, false)?, flag("active", &active, true)?);
         self.registry().may_register(id)?;
         let mut members = tools.map_or_else(|| Ok(Vec::new()), |tools| self.read_members(py, id, tools))?;
         let state = GroupState { name: id.to_owned(), description, notes, active };

@@ -27,7 +27,7 @@ pub(crate) use groups::role_view;
 
 use super::background::PyTaskBoard;
 use super::group::{PyToolGroup, groups_by_name};
-use super::parameters::{choice, class_name, flag, optional_instance, optional_seconds, optional_text};
+use super::parameters::{Omittable, choice, class_name, flag, optional_instance, optional_seconds, optional_text};
 use super::policy::{AuditSink, PyPermissions};
 use super::registration::Behaviour;
 use super::tool::PyTool;
@@ -147,8 +147,9 @@ impl PyToolkit {
     }
 
     #[pyo3(signature = (
-        agent_skill_instruction=None, agent_skill_template=None, *, arguments=None, errors=None, run_in=None, repair=None,
-        policy=None, approver=None, approver_timeout=None, headless=None, approvals=None, audit=None, asker=None,
+        agent_skill_instruction=None, agent_skill_template=None, *, arguments=Omittable(None), errors=Omittable(None),
+        run_in=Omittable(None), repair=Omittable(None), policy=None, approver=None, approver_timeout=None,
+        headless=Omittable(None), approvals=None, audit=None, asker=None,
         error_formatter=None, tools=None
     ))]
     #[allow(clippy::too_many_arguments, reason = "the switches of a toolkit")]
@@ -156,14 +157,14 @@ impl PyToolkit {
         slf: &Bound<'_, Self>,
         agent_skill_instruction: Option<&Bound<'_, PyAny>>,
         agent_skill_template: Option<&Bound<'_, PyAny>>,
-        arguments: Option<&Bound<'_, PyAny>>,
-        errors: Option<&Bound<'_, PyAny>>,
-        run_in: Option<&Bound<'_, PyAny>>,
-        repair: Option<&Bound<'_, PyAny>>,
+        arguments: Omittable<'_>,
+        errors: Omittable<'_>,
+        run_in: Omittable<'_>,
+        repair: Omittable<'_>,
         policy: Option<&Bound<'_, PyAny>>,
         approver: Option<Bound<'_, PyAny>>,
         approver_timeout: Option<&Bound<'_, PyAny>>,
-        headless: Option<&Bound<'_, PyAny>>,
+        headless: Omittable<'_>,
         approvals: Option<&Bound<'_, PyAny>>,
         audit: Option<Bound<'_, PyAny>>,
         asker: Option<Bound<'_, PyAny>>,
@@ -174,10 +175,10 @@ impl PyToolkit {
         let instruction = skill_text("agent_skill_instruction", agent_skill_instruction)?;
         let template = optional_text("agent_skill_template", agent_skill_template)?;
         let behaviour = Behaviour {
-            arguments: mode("arguments", arguments, ArgumentMode::parse, "'coerce', 'check' or 'pass'")?,
-            repair: mode("repair", repair, RepairMode::parse, "'on', 'explain' or 'off'")?,
-            errors: mode("errors", errors, ErrorMode::parse, "'respond', 'raise' or 'compat'")?,
-            run_in: mode("run_in", run_in, RunIn::parse, "'thread', 'inline' or 'process'")?,
+            arguments: mode("arguments", &arguments, ArgumentMode::parse, "'coerce', 'check' or 'pass'")?,
+            repair: mode("repair", &repair, RepairMode::parse, "'on', 'explain' or 'off'")?,
+            errors: mode("errors", &errors, ErrorMode::parse, "'respond', 'raise' or 'compat'")?,
+            run_in: mode("run_in", &run_in, RunIn::parse, "'thread', 'inline' or 'process'")?,
             chunks: ChunkRule::default(),
         };
         this.skills().describe_with(instruction.as_deref(), template.as_deref())?;
@@ -186,7 +187,7 @@ impl PyToolkit {
         permissions.set_policy(optional_instance("policy", policy)?);
         permissions.set_approver(approver)?;
         permissions.set_approver_timeout(optional_seconds("approver_timeout", approver_timeout)?)?;
-        permissions.core().set_headless(flag("headless", headless, false)?);
+        permissions.core().set_headless(flag("headless", &headless, false)?);
         permissions.set_approvals(optional_instance("approvals", approvals)?);
         permissions.set_audit(audit.map(|audit| AuditSink::of(&audit)).transpose()?);
         this.set_asker(asker)?;
@@ -242,11 +243,11 @@ impl PyToolkit {
 /// Reads one of the words of an option; the default if it is not given.
 fn mode<T: Default>(
     option: &str,
-    argument: Option<&Bound<'_, PyAny>>,
+    argument: &Omittable<'_>,
     parse: impl FnOnce(&str) -> Option<T>,
     choices: &str,
 ) -> PyResult<T> {
-    let Some(word) = optional_text(option, argument)? else { return Ok(T::default()) };
+    let Some(word) = optional_text(option, argument.0.as_ref())? else { return Ok(T::default()) };
     choice(option, &word, parse(&word), choices)
 }
 

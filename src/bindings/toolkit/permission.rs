@@ -6,7 +6,7 @@ use pyo3::types::PyDict;
 
 use super::PyToolkit;
 use crate::bindings::call::{check, resumed};
-use crate::bindings::parameters::{flag, optional_instance, optional_seconds};
+use crate::bindings::parameters::{Omittable, flag, optional_instance, optional_seconds};
 use crate::bindings::policy::{AuditSink, PyApprovals, PyPolicy};
 use crate::bindings::view::PyToolkitView;
 
@@ -53,8 +53,8 @@ impl PyToolkit {
     }
 
     #[setter]
-    fn set_headless(&self, headless: &Bound<'_, PyAny>) -> PyResult<()> {
-        self.permissions.get().core().set_headless(flag("headless", Some(headless), false)?);
+    fn set_headless(&self, headless: Omittable<'_>) -> PyResult<()> {
+        self.permissions.get().core().set_headless(flag("headless", &headless, false)?);
         Ok(())
     }
 

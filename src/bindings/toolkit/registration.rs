@@ -106,9 +106,10 @@ impl PyToolkit {
     ///     ToolcribError: If the group, the name, the schema or an annotation is wrong; see `toolcrib.errors`.
     #[pyo3(signature = (
         tool_func, group_name=Omittable(None), preset_kwargs=None, func_name=None, func_description=None, json_schema=None,
-        include_long_description=None, include_var_positional=None, include_var_keyword=None, postprocess_func=None,
-        namesake_strategy=Omittable(None), async_execution=None, *, name=None, description=None, run_in=None, timeout=None,
-        groups=None, tags=None, kind=None, permission=None, secrets=None, aliases=None, chunks=None
+        include_long_description=Omittable(None), include_var_positional=Omittable(None),
+        include_var_keyword=Omittable(None), postprocess_func=None, namesake_strategy=Omittable(None),
+        async_execution=Omittable(None), *, name=None, description=None, run_in=None, timeout=None, groups=None, tags=None,
+        kind=None, permission=Omittable(None), secrets=None, aliases=None, chunks=None
     ),
     text_signature = "($self, tool_func, group_name='basic', preset_kwargs=None, func_name=None, func_description=None, \
                       json_schema=None, include_long_description=True, include_var_positional=False, \
@@ -125,12 +126,12 @@ impl PyToolkit {
         func_name: Passed<'_, 'py>,
         func_description: Passed<'_, 'py>,
         json_schema: Option<Bound<'py, PyAny>>,
-        include_long_description: Passed<'_, 'py>,
-        include_var_positional: Passed<'_, 'py>,
-        include_var_keyword: Passed<'_, 'py>,
+        include_long_description: Omittable<'py>,
+        include_var_positional: Omittable<'py>,
+        include_var_keyword: Omittable<'py>,
         postprocess_func: Option<Py<PyAny>>,
         namesake_strategy: Omittable<'py>,
-        async_execution: Passed<'_, 'py>,
+        async_execution: Omittable<'py>,
         name: Passed<'_, 'py>,
         description: Passed<'_, 'py>,
         run_in: Passed<'_, 'py>,
@@ -138,7 +139,7 @@ impl PyToolkit {
         groups: Passed<'_, 'py>,
         tags: Passed<'_, 'py>,
         kind: Passed<'_, 'py>,
-        permission: Passed<'_, 'py>,
+        permission: Omittable<'py>,
         secrets: Passed<'_, 'py>,
         aliases: Passed<'_, 'py>,
         chunks: Passed<'_, 'py>,
@@ -153,22 +154,23 @@ impl PyToolkit {
             name: one_of_two(("name", name), ("func_name", func_name))?,
             description: one_of_two(("description", description), ("func_description", func_description))?,
             schema: json_schema,
-            include_long_description: flag("include_long_description", include_long_description, true)?,
-            include_var_positional: flag("include_var_positional", include_var_positional, false)?,
-            include_var_keyword: flag("include_var_keyword", include_var_keyword, false)?,
+            include_long_description: flag("include_long_description", &include_long_description, true)?,
+            include_var_positional: flag("include_var_positional", &include_var_positional, false)?,
+            include_var_keyword: flag("include_var_keyword", &include_var_keyword, false)?,
             postprocess: postprocess_func,
             run_in: run_in
                 .map(|word| choice("run_in", &word, RunIn::parse(&word), "'thread', 'inline' or 'process'"))
                 .transpose()?,
             timeout: optional_seconds("timeout", timeout)?,
-            async_execution: flag("async_execution", async_execution, false)?,
+            async_execution: flag("async_execution", &async_execution, false)?,
             chunks: optional_text("chunks", chunks)?
                 .map(|word| choice("chunks", &word, ChunkRule::parse(&word), "'add' or 'replace'"))
                 .transpose()?,
             given: GivenOptions {
                 tags: optional_name_list("tags", tags)?.unwrap_or_default(),
                 kind: optional_text("kind", kind)?,
-                permission: optional_text("permission", permission)?.filter(|permission| permission != "auto"),
+                permission: optional_text("permission", permission.0.as_ref())?
+                    .filter(|permission| permission != "auto"),
                 secrets: optional_name_list("secrets", secrets)?.unwrap_or_default(),
                 aliases: optional_dict("aliases", aliases)?.map(|aliases| read_aliases(&aliases)).transpose()?,
             },
@@ -218,15 +220,11 @@ impl PyToolkit {
     /// Raises:
     ///     UnknownToolError: If there is no such tool and `allow_not_exist` is false.
     #[pyo3(
-        signature = (tool_name, allow_not_exist=None),
+        signature = (tool_name, allow_not_exist=Omittable(None)),
         text_signature = "($self, tool_name, allow_not_exist=True)"
     )]
-    fn remove_tool_function(
-        &self,
-        tool_name: &Bound<'_, PyAny>,
-        allow_not_exist: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<()> {
-        let (name, allow_not_exist) = (text("tool_name", tool_name)?, flag("allow_not_exist", allow_not_exist, true)?);
+    fn remove_tool_function(&self, tool_name: &Bound<'_, PyAny>, allow_not_exist: Omittable<'_>) -> PyResult<()> {
+        let (name, allow_not_exist) = (text("tool_name", tool_name)?, flag("allow_not_exist", &allow_not_exist, true)?);
         let removed = self.registry().remove(&name);
         if removed.is_none() && !allow_not_exist {
             return Err(Error::UnknownTool { name }.into());
