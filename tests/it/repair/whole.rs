@@ -32,7 +32,7 @@ fn text_behind_the_object_that_may_be_more_of_it_is_refused() {
         "```json\n{\"to\": \"ann\"}\n```\n```json\n{\"draft\": true}\n```",
         r#"Here: {"to": "ann"}: {"draft": true}"#,
         r#""to": "ann", "options": {"draft": true}}"#,
-        r#"[{'to': 'ann'}, {'to': 'bob'}]"#,
+        "[{'to': 'ann'}, {'to': 'bob'}]",
         r#"{"a": {"b": 1}, "d": 4}}, "c": 2}"#,
         r#"{"a": {"b": {}}, "c": 2}}"#,
         r#"{"a": {"b": {}}, "c": 2}} Done."#,
@@ -59,7 +59,7 @@ fn words_behind_the_object_are_left_out() {
 fn a_slip_with_one_reading_is_repaired_and_listed() {
     let cases: Vec<(&str, Value, &[RepairKind])> = vec![
         (r#"{"to": "ann"}, "draft": true}"#, json!({"to": "ann", "draft": true}), &[Bracket]),
-        (r#"{'to': 'ann'}, 'draft': True}"#, json!({"to": "ann", "draft": true}), &[Bracket, Quotes, Literal]),
+        ("{'to': 'ann'}, 'draft': True}", json!({"to": "ann", "draft": true}), &[Bracket, Quotes, Literal]),
         (r#"{"to": "ann"}, draft: true}"#, json!({"to": "ann", "draft": true}), &[Bracket, Quotes]),
         (r#"{"a": {"b": 1}}, "c": {"d": 2}}"#, json!({"a": {"b": 1}, "c": {"d": 2}}), &[Bracket]),
         (r#"{"a": {"b": 1}}}"#, json!({"a": {"b": 1}}), &[Bracket]),
