@@ -22,6 +22,8 @@ pub(super) struct Extraction<'a> {
     pub(super) was_quoted: bool,
     /// There is another object after it.
     pub(super) has_another: bool,
+    /// There is a closing bracket right behind the object.
+    pub(super) has_surplus: bool,
     /// The text before the object may be a part of the arguments.
     pub(super) lacks_start: bool,
     /// The text behind the object may be a part of the arguments.
@@ -50,6 +52,7 @@ pub(super) fn extract(text: &str) -> Option<Extraction<'_>> {
         had_tail: !is_plain,
         was_quoted,
         has_another: surplus.starts_with('{'),
+        has_surplus: after.trim_start().starts_with(['}', ']']),
         lacks_start: had_words && !is_introduction(&before),
         has_more: !is_plain && !is_prose(after),
     })

@@ -142,11 +142,11 @@ fn repair(text: &str) -> Option<Result<ParsedArguments, CallError>> {
     if found.lacks_start {
         return Some(Err(found.ambiguity()));
     }
-    let is_whole = !found.has_more && parse::parse(found.object).is_ok();
+    let is_whole = !found.has_more && !found.has_surplus && parse::parse(found.object).is_ok();
     let slips = if is_whole { Slips::None } else { slips::correct(found.whole, found.has_more, &mut list) };
     let (object, had_tail) = match &slips {
         Slips::Corrected { object, had_prose } => (object.as_str(), *had_prose),
-        Slips::None if !found.has_more && !found.has_another => (found.object, found.had_tail),
+        Slips::None if !found.has_more && !found.has_another && !found.has_surplus => (found.object, found.had_tail),
         Slips::None | Slips::Ambiguous => return Some(Err(found.ambiguity())),
     };
     if found.had_words || had_tail {

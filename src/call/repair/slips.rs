@@ -75,10 +75,11 @@ fn without_surplus_bracket(text: &str) -> Option<(String, bool)> {
         // Tokens that the bracket separates stay apart.
         let shorter = format!("{} {}", &text[..at], &text[at + 1..]);
         let mut scanner = Scanner::new(&shorter);
-        let end = scanner.object().filter(|end| *end > at && scanner.slips.is_empty())?;
+        let end = scanner.object().filter(|_| scanner.slips.is_empty())?;
         let after = shorter[end..].trim();
-        let is_end = after.chars().all(is_closing) || !after.starts_with(is_closing) && is_prose(after);
-        is_end.then(|| (shorter[..end].to_owned(), !after.chars().all(is_closing)))
+        let is_blank = after.chars().all(is_closing);
+        let is_end = is_blank || end > at && !after.starts_with(is_closing) && is_prose(after);
+        is_end.then(|| (shorter[..end].to_owned(), !is_blank))
     });
     match (readings.next(), readings.next()) {
         (Some(only), None) => Some(only),
@@ -303,7 +304,7 @@ impl<'t> Scanner<'t> {
                 (is_inch || is_bracket) && bytes[only + 1..end].iter().any(u8::is_ascii_alphanumeric)
             }
             _ => {
-                quotes.len() % 2 == 0
+                quotes.len().is_multiple_of(2)
                     && quotes.chunks_exact(2).all(|pair| {
                         let opens = is_opener(before(pair[0])) || is_word(after(pair[0]));
                         let closes = !is_opener(before(pair[1])) || !is_word(after(pair[1]));

@@ -76,9 +76,7 @@ impl CallSyntax for Xml {
         let is_ended = block.text.trim_end().ends_with("</params>");
         match self.read(&block, find) {
             // Nothing is missing but the closing tag, which is the one repair.
-            BlockReading::Calls(calls) if is_ended && calls.iter().all(|call| is_intact(call)) => {
-                BlockReading::Calls(calls)
-            }
+            BlockReading::Calls(calls) if is_ended && calls.iter().all(is_intact) => BlockReading::Calls(calls),
             _ => BlockReading::Calls(vec![block.truncated(self)]),
         }
     }
