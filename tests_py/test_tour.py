@@ -17,7 +17,7 @@ The tools, as the model sees them:
   convert(value, unit): Convert a length to the other unit.
   price(part, pieces?): Look up what a part costs.
   stock(): Count the screws, shelf by shelf.
-  order(part): Order a part from the supplier.
+  order(part, day): Order a part from the supplier.
   glue(boards): Glue boards together and let the glue set.
   view_task(task_id): Fetch the result of a background task, if it has finished; a result can be fetched once.
   wait_task(task_id, timeout?): Wait until a background task has finished, and fetch its result.
@@ -52,14 +52,22 @@ model: Now I have 11 tools. Goggles on.
     hole 1 of 2, 10 mm deep
     hole 2 of 2, 10 mm deep
     (the drill stops turning)
+    drilled 2 holes for Ada
   saw(length_mm=50.8)
     cut at 50.8 mm with the fine blade
 
 model: One more hinge is needed.
-  order(part='hinge')
-    Error: the supplier does not answer, no hinge today
+  order(part='hinge', day='2026-11-15')
+    ConnectionError: the supplier does not answer on a Sunday, no hinge then
 
-model: Then without it. Let me shorten the board.
+model: Then on Monday.
+  order(part='hinge', day='Monday')
+    Error: Invalid arguments for tool 'order':
+    - day: expected a date (YYYY-MM-DD), got "Monday" (a string)
+  order(part='hinge', day='2026-11-16')
+    a hinge comes on Monday
+
+model: Good. Let me shorten the board.
   saw(length_mm='a bit', blade='coarse')
     Error: Invalid arguments for tool 'saw':
     - blade: unknown argument (expected one of: length_mm)
@@ -89,11 +97,13 @@ model: And now a hundred holes, just because I can.
   The agent's task is cancelled; the drill was stopped first.
 
 Summary:
-  11 tools, 13 calls
-   9 ok
+  11 tools, 15 calls
+  Ada's session has 11 tools switched on, Bob's has 9
+  Ada's order book: ['hinge on 2026-11-16']
+  10 ok
+   2 invalid_arguments
    1 inactive_group
    1 failed
-   1 invalid_arguments
    1 interrupted
   The logbook says that the drill spoke most: 7 times
 """
@@ -117,7 +127,7 @@ def test_the_tour_is_coloured_in_a_terminal_and_ends_there_too() -> None:
     os.close(screen)
 
     assert tour.returncode == 0
-    assert b"\x1b[31m    Error: the supplier does not answer" in shown
+    assert b"\x1b[31m    ConnectionError: the supplier does not answer" in shown
 
 
 def read(screen: int) -> bytes:

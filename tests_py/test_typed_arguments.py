@@ -410,11 +410,12 @@ def test_a_value_that_cannot_be_built_is_answered_with_its_path(annotation: Any,
 
 
 def test_every_problem_is_listed() -> None:
-    def tool(days: list[date], order: Order) -> None: ...
+    def tool(items: list[Item], order: Order) -> None: ...
 
-    problems = refused(tool, days=["x", "2026-01-31", "y"], order={"id": 1, "when": "2001-01-31"})
+    wrong, right = {"name": "a", "price": -1}, {"name": "a", "price": 1}
+    problems = refused(tool, items=[wrong, right, wrong], order={"id": 1, "when": "2001-01-31"})
 
-    assert [problem.split(":")[0] for problem in problems] == ["days[0]", "days[2]", "order.when"]
+    assert [problem.split(":")[0] for problem in problems] == ["items[0]", "items[2]", "order.when"]
 
 
 def test_a_secret_stays_out_of_the_problem() -> None:

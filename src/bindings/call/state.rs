@@ -4,7 +4,6 @@
 //! may come back to the same stream while it runs.
 
 use std::cell::{Cell, OnceCell};
-use std::sync::Arc;
 
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::ffi::PyObject;
