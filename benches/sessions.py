@@ -17,7 +17,7 @@ from benches.peers.toolcrib import Toolcrib
 from benches.tools import PAIR, searches, tools
 from toolcrib import Limits, Toolkit
 
-TOOLS, GROUPS, SESSIONS = 1000, 20, 10_000
+TOOLS, GROUPS, SESSIONS, WARM = 1000, 20, 10_000, 10_000
 
 
 async def rows(bench: Bench) -> list[Row]:
@@ -79,14 +79,15 @@ def _grow() -> float:
         toolkit.register_group(f"group_{number}", "Tools.", functions[number::GROUPS])
     names, limits = [f"group_{number}" for number in range(GROUPS)], Limits(calls=10, retries=1)
     toolkit.get_json_schemas_bytes()
-    before = _resident()
-    sessions = []
-    for number in range(SESSIONS):
+    sessions, before = [], 0
+    for number in range(WARM + SESSIONS):
+        if number == WARM:
+            before = _resident()  # what the registration has freed is used up by now
         session = toolkit.session(id=f"conversation-{number}", caller=f"user-{number}", limits=limits)
         session.update_tool_groups(names, active=False)
         session.get_json_schemas_bytes()
         sessions.append(session)
-    return (_resident() - before) / len(sessions) / 1024
+    return (_resident() - before) / SESSIONS / 1024
 
 
 def _resident() -> int:

@@ -261,7 +261,7 @@ async def test_a_store_that_fails_lets_nothing_run(result: Any, reason: str) -> 
 
 def test_a_store_and_its_key_go_together(tmp_path: Path) -> None:
     wrong: Any = Approvals
-    for options, kind, text in [
+    cases: list[tuple[dict[str, Any], type[Exception], str]] = [
         ({"store": Store()}, TypeError, "needs a `key`"),
         ({"key": KEY}, TypeError, "only together with a `store`"),
         ({"store": Store(), "key": b"short"}, ValueError, "key must have at least 32 bytes, not 5"),
@@ -271,7 +271,8 @@ def test_a_store_and_its_key_go_together(tmp_path: Path) -> None:
             TypeError,
             r"must have a method `claim\(key, expires\)`, and object has none",
         ),
-    ]:
+    ]
+    for options, kind, text in cases:
         with pytest.raises(kind, match=text):
             wrong(**options)
 

@@ -1265,7 +1265,7 @@ class Session(ToolkitView, Generic[_Deps]):
             FileTooLargeError: If the state is larger than 16 MiB.
         """
 
-    def __class_getitem__(cls, item: Any, /) -> GenericAlias:
+    def __class_getitem__(cls, item: Any) -> GenericAlias:
         """Support `Session[Deps]` in annotations."""
 
 @final
