@@ -391,7 +391,7 @@ pub(crate) fn streamed<'py>(
         let fields = response.borrow();
         fields.stream && fields.is_last == is_last && fields.mode == mode
     };
-    #[allow(deprecated, reason = "the form that is not deprecated is unsafe")]
+    #[allow(deprecated, reason = "its replacement belongs to the raw interface, which one folder uses")]
     let is_shared = response.get_refcnt() > 1;
     let streamed = if is_marked || !is_shared {
         response.clone()
