@@ -184,7 +184,8 @@ async def test_a_broken_log_does_not_stop_the_call(monkeypatch: pytest.MonkeyPat
     def broken(record: logging.LogRecord) -> bool:
         raise OSError("full")
 
-    toolkit, reported = Toolkit(tools=[coroutine]), []
+    toolkit = Toolkit(tools=[coroutine])
+    reported: list[Any] = []
     monkeypatch.setattr("sys.unraisablehook", reported.append)
     logger = logging.getLogger("toolcrib")
     logger.addFilter(broken)

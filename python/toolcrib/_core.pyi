@@ -2380,6 +2380,9 @@ class ToolStream(AsyncGenerator[ToolResponse, Any], Awaitable["ToolStream"]):
 
     def __aiter__(self) -> ToolStream: ...
     def __anext__(self) -> Coroutine[Any, Any, ToolResponse]: ...
+    # A plain `for` and `next` raise a TypeError. The slots exist for `await`, and no object has the type `Never`.
+    def __iter__(self: Never) -> Never: ...  # type: ignore[misc]
+    def __next__(self: Never) -> Never: ...  # type: ignore[misc]
     def asend(self, value: Any, /) -> Coroutine[Any, Any, ToolResponse]:
         """Send a value into the tool's generator and get the next response."""
 

@@ -52,5 +52,5 @@ def redacted(error: BaseException, message: str) -> Exception:
         message: The message without them.
     """
     kind = type(error)
-    stand_in = type(kind.__name__, (Exception,), {"__module__": kind.__module__})(message)
+    stand_in: Exception = type(kind.__name__, (Exception,), {"__module__": kind.__module__})(message)
     return stand_in.with_traceback(error.__traceback__)

@@ -202,7 +202,7 @@ class Toolkit(BackgroundTasks):
         for option in unknown:
             raise TypeError(f"tool() got an unknown option `{option}`{_core._did_you_mean(option, list(options))}")
         # A subclass may accept fewer options.
-        defaults = Toolkit.tool.__kwdefaults__
+        defaults = Toolkit.tool.__kwdefaults__ or {}
         given = {option: value for option, value in options.items() if value is not defaults[option]}
 
         def register(function: F) -> F:
