@@ -139,6 +139,20 @@ class TestFacts:
 
         assert session.view(names=["who"]).run("who").text == "Ann"
 
+    def test_the_session_of_a_sub_agent_knows_its_parent(self) -> None:
+        toolkit = Toolkit()
+
+        @toolkit.tool
+        async def inner(context: ToolContext[None]) -> str:
+            assert context.parent is not None
+            return f"{context.tool_name} of {context.parent.tool_name}"
+
+        @toolkit.tool
+        async def outer(context: ToolContext[None]) -> str:
+            return (await toolkit.session(parent=context).call("inner")).text
+
+        assert toolkit.run("outer").text == "inner of outer"
+
     def test_outside_of_a_session_there_are_none(self) -> None:
         toolkit = Toolkit()
 

@@ -28,7 +28,7 @@ from typing_extensions import Never, disjoint_base
 from toolcrib._failure import FailedCall
 from toolcrib._provider import Dumped
 from toolcrib.blocks import AudioBlock, ImageBlock, TextBlock, ToolUseBlock, VideoBlock
-from toolcrib.context import Question
+from toolcrib.context import Question, ToolContext
 from toolcrib.dialects import DialectSchemas
 from toolcrib.middleware import Middleware
 from toolcrib.policy import Approval, ApprovalRequest, ApprovalStore, Rule
@@ -419,6 +419,7 @@ class Toolkit:
         exclude: Iterable[str] = (),
         tags: Iterable[str] | None = None,
         deps: None = None,
+        parent: ToolContext[Any] | None = None,
         limits: Limits | None = None,
     ) -> Session[None]: ...
     @overload
@@ -434,6 +435,7 @@ class Toolkit:
         exclude: Iterable[str] = (),
         tags: Iterable[str] | None = None,
         deps: _Deps,
+        parent: ToolContext[Any] | None = None,
         limits: Limits | None = None,
     ) -> Session[_Deps]:
         """Begin a session: one conversation, with group switches, approvals, limits and state of its own.
@@ -448,6 +450,7 @@ class Toolkit:
             exclude: The hidden tools.
             tags: Tags of which a tool must have one.
             deps: The dependencies of its tools: any object.
+            parent: The context of the call that it belongs to, for the session of a sub-agent.
             limits: The limits of each run.
 
         Raises:
@@ -1086,6 +1089,7 @@ class ToolkitView:
         exclude: Iterable[str] = (),
         tags: Iterable[str] | None = None,
         deps: None = None,
+        parent: ToolContext[Any] | None = None,
         limits: Limits | None = None,
     ) -> Session[None]: ...
     @overload
@@ -1101,6 +1105,7 @@ class ToolkitView:
         exclude: Iterable[str] = (),
         tags: Iterable[str] | None = None,
         deps: _Deps,
+        parent: ToolContext[Any] | None = None,
         limits: Limits | None = None,
     ) -> Session[_Deps]:
         """Begin a session: one conversation, with group switches, approvals, limits and state of its own.
@@ -1201,6 +1206,10 @@ class Session(ToolkitView, Generic[_Deps]):
     @property
     def id(self) -> str:
         """The id, which is part of approvals, events, audit records and spans."""
+
+    @property
+    def parent(self) -> ToolContext[Any] | None:
+        """The context of the call that the session belongs to, if a sub-agent works in it."""
 
     @property
     def state(self) -> dict[str, Any]:

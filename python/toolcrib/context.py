@@ -119,7 +119,7 @@ class ToolContext(Generic[Deps]):
         self.session = session
         self.session_id = None if session is None else session.id
         self.deps = None if session is None else session.deps  # type: ignore[assignment]
-        self.parent = None
+        self.parent = None if session is None else session.parent
         self.deadline = None if timeout is None else time.monotonic() + timeout
         try:
             self._loop: asyncio.AbstractEventLoop | None = asyncio.get_running_loop()

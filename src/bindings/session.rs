@@ -128,6 +128,8 @@ impl PyUsage {
 pub(crate) struct PySession {
     core: Arc<Session>,
     deps: Mutex<Option<Py<PyAny>>>,
+    /// The context of the call that it belongs to.
+    parent: Option<Py<PyAny>>,
     /// The values of the program, in a dict that is made on first use.
     state: OnceLock<Py<PyDict>>,
 }
@@ -138,6 +140,7 @@ struct SessionOptions<'a, 'py> {
     roles: Option<&'a Bound<'py, PyRoles>>,
     filter: Filter,
     deps: Option<Bound<'py, PyAny>>,
+    parent: Option<Bound<'py, PyAny>>,
     limits: Option<PyLimits>,
 }
 
@@ -185,7 +188,8 @@ impl SessionBase {
         let view = view.narrowed(options.filter).in_session(core.clone());
         let base = PyToolkitView::new(self.toolkit, view, caller);
         let deps = Mutex::new(options.deps.map(Bound::unbind));
-        let session = PySession { core, deps, state: OnceLock::new() };
+        let parent = options.parent.map(Bound::unbind);
+        let session = PySession { core, deps, parent, state: OnceLock::new() };
         Bound::new(py, PyClassInitializer::from(base).add_subclass(session))
     }
 
@@ -277,6 +281,12 @@ impl PySession {
     #[getter]
     pub(crate) fn deps(&self, py: Python<'_>) -> Option<Py<PyAny>> {
         lock(&self.deps).as_ref().map(|deps| deps.clone_ref(py))
+    }
+
+    /// The context of the call that the session belongs to, if a sub-agent works in it.
+    #[getter]
+    fn parent(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        self.parent.as_ref().map(|parent| parent.clone_ref(py))
     }
 
     #[setter]
@@ -399,6 +409,7 @@ impl PySession {
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(self.state.get())?;
         // A thread that holds the lock uses the session, which is then not garbage.
+        visit.call(&self.parent)?;
         self.deps.try_lock().map_or(Ok(()), |deps| visit.call(&*deps))
     }
 
@@ -424,6 +435,7 @@ macro_rules! session_methods {
             ///     exclude: The tools that are hidden.
             ///     tags: Tags of which a tool must have one.
             ///     deps: The dependencies of its tools: any object.
+            ///     parent: The context of the call that it belongs to, for the session of a sub-agent.
             ///     limits: The limits of each run.
             ///
             /// Raises:
@@ -433,10 +445,10 @@ macro_rules! session_methods {
                 name = "session",
                 signature = (
                     *, id=None, caller=None, role=Omittable(None), roles=None, groups=None, names=None, exclude=None,
-                    tags=None, deps=None, limits=None
+                    tags=None, deps=None, parent=None, limits=None
                 ),
                 text_signature = "($self, *, id=None, caller=None, role=..., roles=None, groups=None, names=None, \
-                                  exclude=(), tags=None, deps=None, limits=None)"
+                                  exclude=(), tags=None, deps=None, parent=None, limits=None)"
             )]
             #[allow(clippy::too_many_arguments, reason = "each is a parameter of its own")]
             fn begin_session<'py>(
@@ -450,10 +462,11 @@ macro_rules! session_methods {
                 exclude: Option<&Bound<'py, PyAny>>,
                 tags: Option<&Bound<'py, PyAny>>,
                 deps: Option<Bound<'py, PyAny>>,
+                parent: Option<Bound<'py, PyAny>>,
                 limits: Option<PyLimits>,
             ) -> PyResult<Bound<'py, PySession>> {
                 let filter = filter(groups, names, exclude, tags)?;
-                let options = SessionOptions { role, roles, filter, deps, limits };
+                let options = SessionOptions { role, roles, filter, deps, parent, limits };
                 SessionBase::from(slf).open(slf.py(), id, caller, options)
             }
 
@@ -501,7 +514,7 @@ macro_rules! session_methods {
                 limits: Option<PyLimits>,
             ) -> PyResult<Bound<'py, PySession>> {
                 let filter = filter(groups, names, exclude, tags)?;
-                let options = SessionOptions { role, roles, filter, deps, limits };
+                let options = SessionOptions { role, roles, filter, deps, parent: None, limits };
                 SessionBase::from(slf).load(slf.py(), path, options)
             }
         }
