@@ -16,7 +16,7 @@ from enum import Enum
 from functools import partial
 from typing import Any, Literal, TypeAlias
 
-from toolcrib import Session, Toolkit, ToolContext, ToolResponse, ToolUseBlock
+from toolcrib import Session, ToolContext, Toolkit, ToolResponse, ToolUseBlock
 from toolcrib.middleware import NextHandler
 
 PAUSE = 0.05  # seconds between the chunks of the streaming tools, so that they are visible on the screen
@@ -78,6 +78,7 @@ async def drill(context: ToolContext[Workshop], holes: int, depth_mm: float = 10
     """Drill holes, one after the other.
 
     Args:
+        context: The context of the call.
         holes: How many.
         depth_mm: How deep.
     """
@@ -114,6 +115,7 @@ def order(context: ToolContext[Workshop], part: Part, day: date) -> str:
     """Order a part from the supplier.
 
     Args:
+        context: The context of the call.
         part: The part.
         day: The day of delivery.
     """

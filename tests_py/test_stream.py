@@ -62,6 +62,8 @@ async def test_awaiting_twice_is_refused() -> None:
 async def test_the_await_can_be_a_task_and_be_gathered() -> None:
     kit = toolkit(echo)
 
+    one: ToolStream
+    two: ToolStream
     one, two = await asyncio.gather(
         kit.call_tool_function(block("echo", text="1")),
         asyncio.ensure_future(kit.call_tool_function(block("echo", text="2"))),

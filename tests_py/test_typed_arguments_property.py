@@ -81,10 +81,12 @@ def records(draw: st.DrawFn, inner: st.SearchStrategy[Typed]) -> Typed:
         made: Any = dataclasses.make_dataclass(name, types)
         return made, parts.map(lambda fields: made(**fields))
     if kind == "model":
-        model = pydantic.create_model(name, **{field: (annotation, ...) for field, annotation in types})
+        fields: dict[str, Any] = {field: (annotation, ...) for field, annotation in types}
+        model = pydantic.create_model(name, **fields)
         return model, parts.map(lambda fields: model(**fields))
     if kind == "typed dict":
-        return TypedDict(name, dict(types)), parts
+        typed_dict: Any = TypedDict
+        return typed_dict(name, dict(types)), parts
     row: Any = NamedTuple(name, types)
     return row, parts.map(lambda fields: row(**fields))
 

@@ -14,11 +14,17 @@ from toolcrib import errors
 from toolcrib._core import ToolResponse
 
 if TYPE_CHECKING:
+    import typing_extensions
+
     from toolcrib._core import Session
+
+    # `ToolContext` alone is `ToolContext[Any]`; the module itself does without a package for that.
+    Deps = typing_extensions.TypeVar("Deps", default=Any)
+else:
+    Deps = TypeVar("Deps")
 
 __all__ = ["Answer", "Question", "ToolContext"]
 
-Deps = TypeVar("Deps")
 T = TypeVar("T")
 
 
