@@ -4,6 +4,7 @@ Run it with `make demo`. Read it from the top: the tools, the agent loop, the sc
 """
 
 import asyncio
+import logging
 import re
 import sys
 import time
@@ -306,4 +307,6 @@ class Screen:
 
 
 if __name__ == "__main__":
+    # The tracebacks of failing tools go to this logger; the tour shows what the model reads.
+    logging.getLogger("toolcrib").addHandler(logging.NullHandler())
     asyncio.run(tour())

@@ -57,7 +57,7 @@ model: Now I have 11 tools. Goggles on.
 
 model: One more hinge is needed.
   order(part='hinge')
-    Error: the supplier does not answer, no hinge today
+    ConnectionError: the supplier does not answer, no hinge today
 
 model: Then without it. Let me shorten the board.
   saw(length_mm='a bit', blade='coarse')
@@ -117,7 +117,7 @@ def test_the_tour_is_coloured_in_a_terminal_and_ends_there_too() -> None:
     os.close(screen)
 
     assert tour.returncode == 0
-    assert b"\x1b[31m    Error: the supplier does not answer" in shown
+    assert b"\x1b[31m    ConnectionError: the supplier does not answer" in shown
 
 
 def read(screen: int) -> bytes:
