@@ -348,4 +348,6 @@ class Screen:
 
 
 if __name__ == "__main__":
+    # The tracebacks of failing tools go to this logger; the tour shows what the model reads.
+    logging.getLogger("toolcrib").addHandler(logging.NullHandler())
     asyncio.run(tour())

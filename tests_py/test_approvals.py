@@ -195,6 +195,7 @@ async def test_always_makes_a_policy_where_there_is_none() -> None:
     assert shop.kit.policy.rules[0]["tool"] == "remove"
 
 
+@pytest.mark.filterwarnings("ignore:model providers refuse")
 async def test_always_is_about_that_name_and_that_caller_alone() -> None:
     approve, asked = answering("always")
     kit = Toolkit(run_in="inline", approver=approve)

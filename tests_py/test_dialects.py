@@ -212,6 +212,7 @@ class TestCalls:
         assert response.text == "noted"
         assert seen == [{"labels": {"a": 1}, "at": ["Road", 7], "limit": 5, "tag": "none"}]
 
+    @pytest.mark.filterwarnings("ignore:model providers refuse")
     async def test_a_view_lists_and_accepts_only_its_tools(self) -> None:
         toolkit = Toolkit()
         seen = seen_by(toolkit)
@@ -263,6 +264,7 @@ class TestCalls:
         assert unknown.code == "unknown_tool"
         assert inactive.code == "inactive_group"
 
+    @pytest.mark.filterwarnings("ignore:model providers refuse")
     @pytest.mark.parametrize("dialect", ["openai", "openai_strict", "anthropic", "gemini"])
     async def test_a_name_that_the_provider_refuses_finds_its_tool(self, dialect: Any) -> None:
         toolkit = Toolkit()

@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import logging
 import weakref
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
@@ -102,7 +103,10 @@ async def test_a_stream_that_waits_in_a_cycle_is_collected() -> None:
 
 @pytest.mark.parametrize("run_in", ["inline", "thread"])
 @pytest.mark.parametrize("name", ["failing", "yielding"])
-async def test_an_error_does_not_keep_the_frame_of_the_tool(name: str, run_in: str) -> None:
+async def test_only_the_exception_of_a_response_keeps_the_frame_of_the_tool(
+    name: str, run_in: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.ERROR, "toolcrib")  # a record would keep it, too
     references: list[weakref.ref[Any]] = []
 
     def failing() -> str:
@@ -119,12 +123,17 @@ async def test_an_error_does_not_keep_the_frame_of_the_tool(name: str, run_in: s
     stream = toolkit(failing, yielding, run_in=run_in).call_tool_function(block(name))
 
     responses = await read(stream)
+    kept = references[0]()
+    responses[-1].exception = None
+    is_kept, kept = kept is not None, None
     for _ in range(1000):
+        gc.collect()
         if references[0]() is None:
             break
         await asyncio.sleep(0.005)
 
     assert responses[-1].code == "failed"
+    assert is_kept
     assert references[0]() is None
 
 

@@ -46,7 +46,7 @@ PROGRAM = """
                 async for response in kit.call_tool_function(block):
                     assert response.text == str(number + 1), response
             response = await kit.call("fail")
-            assert (response.code, response.text) == ("failed", "Error: no"), response
+            assert (response.code, response.text) == ("failed", "ValueError: no"), response
 
     asyncio.run(main())
 """
