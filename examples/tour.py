@@ -263,8 +263,6 @@ LONG_JOB: Script = [("", "And now a hundred holes, just because I can.", [("dril
 
 async def tour() -> None:
     """Describe the tools to the model, run the agent, interrupt it, and print a summary."""
-    # toolcrib logs the traceback of a tool's exception; the tour shows what the model reads.
-    logging.getLogger("toolcrib").setLevel(logging.CRITICAL)
     toolkit = Toolkit()
     equip(toolkit)
     logbook = Logbook()
