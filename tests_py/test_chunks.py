@@ -15,7 +15,7 @@ from support.streams import NOTE, Numbers, block, read, toolkit
 from toolcrib import Toolkit, ToolResponse
 from toolcrib.compat.agentscope import Toolkit as CompatToolkit
 
-IMAGE = {"type": "image", "source": {"type": "url", "url": "https://example.com/a.png"}}
+IMAGE: Any = {"type": "image", "source": {"type": "url", "url": "https://example.com/a.png"}}
 
 
 def text(words: str, mode: Any = "result", **fields: Any) -> ToolResponse:
@@ -101,7 +101,7 @@ def test_call_and_run_give_the_whole_result(kind: str) -> None:
     kit = toolkit(yielding("to", "ol", kind=kind), func_name="tool")
 
     assert kit.run("tool").text == "tool"
-    assert asyncio.run(kit.call("tool")).is_last  # type: ignore[arg-type]
+    assert asyncio.run(kit.call("tool")).is_last
 
 
 async def test_a_function_has_one_response_as_before() -> None:
@@ -295,7 +295,7 @@ async def test_an_interrupted_call_repeats_the_result_so_far() -> None:
     await asyncio.wait([task])
 
     assert task.cancelled()
-    assert [part["text"] for part in got[-1].content] == ["1 m\n2 m\n", NOTE]
+    assert [dict(part)["text"] for part in got[-1].content] == ["1 m\n2 m\n", NOTE]
     assert (got[-1].is_last, got[-1].stream, got[-1].mode) == (True, True, "result")
 
 
