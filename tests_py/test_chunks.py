@@ -295,7 +295,7 @@ async def test_an_interrupted_call_repeats_the_result_so_far() -> None:
     await asyncio.wait([task])
 
     assert task.cancelled()
-    assert [part["text"] for part in got[-1].content] == ["1 m\n2 m\n", NOTE]  # type: ignore[typeddict-item]
+    assert [dict(part)["text"] for part in got[-1].content] == ["1 m\n2 m\n", NOTE]
     assert (got[-1].is_last, got[-1].stream, got[-1].mode) == (True, True, "result")
 
 
