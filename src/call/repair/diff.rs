@@ -18,6 +18,7 @@ pub(super) fn compare(broken: &str, repaired: &str, list: &mut RepairList) -> Op
         path: Vec::new(),
         is_partial: false,
         is_bare_key: false,
+        is_after_string: false,
     };
     comparison.run()?;
     Some(comparison.is_partial)
@@ -48,6 +49,8 @@ struct Comparison<'a, 'l> {
     is_partial: bool,
     /// True if the last key has no quotes.
     is_bare_key: bool,
+    /// True if the last token is a string in double quotes.
+    is_after_string: bool,
 }
 
 impl Comparison<'_, '_> {
@@ -66,7 +69,7 @@ impl Comparison<'_, '_> {
                     self.path.push(if next == '{' { OpenStep::Key(String::new()) } else { OpenStep::Index(0) });
                 }
                 '}' | ']' => self.closing(next)?,
-                ',' => self.comma(),
+                ',' => self.comma()?,
                 ':' => self.colon()?,
                 '"' => self.string()?,
                 _ => self.scalar()?,
@@ -99,6 +102,7 @@ impl Comparison<'_, '_> {
     }
 
     fn closing(&mut self, bracket: char) -> Option<()> {
+        self.is_after_string = false;
         self.path.pop();
         while self.broken.take_if(",") {
             self.note(RepairKind::Comma, "a comma after the last value was left out");
@@ -122,11 +126,15 @@ impl Comparison<'_, '_> {
         Some(())
     }
 
-    fn comma(&mut self) {
+    fn comma(&mut self) -> Option<()> {
         self.repaired.next();
         if !self.broken.take_if(",") {
             if !self.broken.take_if(";") {
                 self.is_partial |= self.broken.0.is_empty();
+                // Words behind a string may be a part of its text.
+                if self.is_after_string && !matches!(self.broken.peek(), None | Some('"' | '{' | '[')) {
+                    return None;
+                }
             }
             self.note(RepairKind::Comma, "a missing comma was put in");
         }
@@ -138,6 +146,7 @@ impl Comparison<'_, '_> {
             Some(OpenStep::Key(key)) => key.clear(),
             None => {}
         }
+        Some(())
     }
 
     fn skipped_comma(&mut self) -> bool {
@@ -177,6 +186,7 @@ impl Comparison<'_, '_> {
         }
         self.closing_quote(quote);
         self.is_bare_key = is_key && quote == OpeningQuote::Missing;
+        self.is_after_string = quote == OpeningQuote::Plain;
         if is_key && let Some(OpenStep::Key(key)) = self.path.last_mut() {
             *key = text;
         }
@@ -254,6 +264,7 @@ impl Comparison<'_, '_> {
     }
 
     fn scalar(&mut self) -> Option<()> {
+        self.is_after_string = false;
         let wanted = self.repaired.token();
         if wanted.is_empty() {
             return None;

@@ -98,7 +98,8 @@ fn is_introduction(before: &str) -> bool {
     let before = before.trim_end();
     let is_key = |text: &str| text.trim_end().ends_with(['"', '\'', '`']);
     let ends_in_key = before.strip_suffix([':', '=']).is_some_and(|text| is_key(text) || text.trim().is_empty());
-    !before.contains(['[', ']', '}']) && !ends_in_key && !before.ends_with(',') && !has_key(before)
+    let is_balanced = before.matches('"').count().is_multiple_of(2);
+    is_balanced && !before.contains(['[', ']', '}']) && !ends_in_key && !before.ends_with(',') && !has_key(before)
 }
 
 /// True if the text after a complete object is prose, which cannot be a part of the arguments.
@@ -291,7 +292,9 @@ mod tests {
             let is_key = text.contains('\'');
             assert_eq!(extract(text).is_some_and(|found| found.lacks_start), is_key, "{text}");
         }
-        for text in ["ann\", \"options\": {\"a\": 1}}", "[1, {\"a\": 1}]", "\"a\": {\"b\": 1}}", "}, {\"b\": 1}"] {
+        for text in
+            [":\"a{b}\"}", "ann\", \"options\": {\"a\": 1}}", "[1, {\"a\": 1}]", "\"a\": {\"b\": 1}}", "}, {\"b\": 1}"]
+        {
             assert!(extract(text).is_some_and(|found| found.lacks_start), "{text}");
         }
     }

@@ -306,7 +306,8 @@ impl<'t> Scanner<'t> {
             _ => {
                 quotes.len().is_multiple_of(2)
                     && quotes.chunks_exact(2).all(|pair| {
-                        let opens = is_opener(before(pair[0])) || is_word(after(pair[0]));
+                        let is_boundary = b",:]}".contains(&after(pair[0]));
+                        let opens = !is_boundary && (is_opener(before(pair[0])) || is_word(after(pair[0])));
                         let closes = !is_opener(before(pair[1])) || !is_word(after(pair[1]));
                         opens && closes
                     })

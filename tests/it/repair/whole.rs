@@ -118,6 +118,8 @@ fn a_slip_with_two_readings_is_refused() {
         r#"{"cc": ["bob": "x@y"]}"#,
         r#"{"a": 05e}"#,
         r#"{"a": 00.}"#,
+        r#"{"a": ["x" `y z`, 1]}"#,
+        r#"{"a": [" ",fals]e,""]}"#,
         r#"{"a": ".",c"d", "b": true}"#,
     ] {
         assert_eq!(accepted(text), None, "{text}: {:?}", read(text));
