@@ -213,7 +213,7 @@ fn quoted_forms(secret: &str) -> [String; 3] {
 
 /// Hides a secret where no letter or digit is next to it.
 fn mask_words(text: &str, secret: &str) -> String {
-    let is_word = |character: Option<char>| character.is_some_and(|character| character.is_alphanumeric());
+    let is_word = |character: Option<char>| character.is_some_and(char::is_alphanumeric);
     let mut masked = String::with_capacity(text.len());
     let mut rest = 0;
     for (at, found) in text.match_indices(secret) {

@@ -179,7 +179,9 @@ fn collect_texts(value: &Bound<'_, PyAny>, texts: &mut Vec<String>, depth: usize
     } else if value.is_exact_instance_of::<PyInt>() || value.is_exact_instance_of::<PyFloat>() {
         texts.extend(value.str().ok().map(|text| text.to_string_lossy().into_owned()));
     } else if let Ok(dict) = value.cast::<PyDict>() {
-        json::entries_of(dict).iter().for_each(|(_, value)| collect_texts(value, texts, depth - 1));
+        for (_, value) in json::entries_of(dict) {
+            collect_texts(&value, texts, depth - 1);
+        }
     } else if value.is_exact_instance_of::<PyList>()
         || value.is_exact_instance_of::<PyTuple>()
         || value.is_exact_instance_of::<PySet>()

@@ -63,7 +63,7 @@ pub(super) fn warn_of_documented(
 
 /// The names of the parameters of a callable.
 struct Names {
-    names: Vec<String>,
+    known: Vec<String>,
     /// True if it accepts any keyword.
     is_open: bool,
     /// The first parameter of a method that was registered without its object, `self` or `cls`.
@@ -74,18 +74,18 @@ impl Names {
     fn of(callable: &Callable<'_>) -> Self {
         let parameters = &callable.signature.parameters;
         Self {
-            names: parameters.iter().map(|parameter| parameter.name.to_string()).collect(),
+            known: parameters.iter().map(|parameter| parameter.name.to_string()).collect(),
             is_open: parameters.iter().any(|parameter| parameter.kind == ParameterKind::VarKeyword),
             receiver: callable.signature.lacks_receiver,
         }
     }
 
     fn has(&self, name: &str) -> bool {
-        self.names.iter().any(|known| known == name) || (self.receiver && is_receiver(name))
+        self.known.iter().any(|it| it == name) || (self.receiver && is_receiver(name))
     }
 
     fn all(&self) -> impl Iterator<Item = &str> {
-        self.names.iter().map(String::as_str)
+        self.known.iter().map(String::as_str)
     }
 }
 

@@ -47,13 +47,14 @@ pub(crate) struct DescribeOptions<'a> {
 }
 
 /// The schema of a callable.
+#[allow(clippy::struct_field_names, reason = "the description is the field of that name in the schema")]
 pub(crate) struct Description {
     /// `{"$defs"?, "properties", "required"?, "type": "object"}`
     pub(crate) parameters: Node,
     pub(crate) description: Option<String>,
     /// The converters of the parameters that are more than JSON values.
     pub(crate) converters: Converters,
-    /// The parameters that the docstring describes.
+    /// The parameters that the docstring names.
     pub(crate) documented: Vec<String>,
 }
 
