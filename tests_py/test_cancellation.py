@@ -125,7 +125,7 @@ async def test_an_error_in_the_cleanup_does_not_undo_a_cancellation(tool: Any, p
         task.cancel()
     await asyncio.wait([stream, short])
 
-    assert (got[-1].code, got[-1].text) == ("failed", "Error: the cleanup failed")
+    assert (got[-1].code, got[-1].text) == ("failed", "ValueError: the cleanup failed")
     assert stream.cancelled()
     assert short.cancelled()
 

@@ -168,7 +168,7 @@ class TestCalls:
         response = await last(toolkit.call_tool_function({"name": "note", "input": sent}, dialect=dialect))
 
         assert response.text == "noted"
-        assert seen == [{**arguments, "tag": "none"}]
+        assert seen == [{**arguments, "at": ("Road", 7), "tag": "none"}]
 
     async def test_a_null_for_a_missing_value_is_distinguished_from_a_real_null(self) -> None:
         toolkit = Toolkit()
@@ -210,7 +210,7 @@ class TestCalls:
         response = await last(toolkit.call_tool_function(wrap(json.dumps(sent)), dialect=dialect))
 
         assert response.text == "noted"
-        assert seen == [{"labels": {"a": 1}, "at": ["Road", 7], "limit": 5, "tag": "none"}]
+        assert seen == [{"labels": {"a": 1}, "at": ("Road", 7), "limit": 5, "tag": "none"}]
 
     @pytest.mark.filterwarnings("ignore:model providers refuse")
     async def test_a_view_lists_and_accepts_only_its_tools(self) -> None:
@@ -308,7 +308,7 @@ class TestCalls:
         seen = seen_by(toolkit)
         await last(stream)
 
-        assert seen[0]["at"] == ["Road", 7]
+        assert seen[0]["at"] == ("Road", 7)
 
     def test_the_keyword_is_checked_at_once(self) -> None:
         toolkit = Toolkit()

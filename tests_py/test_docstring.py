@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import docstring_parser
+import pytest
 from hypothesis import example, given, reject, settings
 from hypothesis import strategies as st
 
@@ -111,6 +112,7 @@ def test_a_wrapped_line_at_the_indent_of_the_parameters_belongs_to_the_one_above
     assert compat == ("S.\nArgs:\n    a (str): The first\n    of three.\n    b: B\n    limit: How many.", {})
 
 
+@pytest.mark.filterwarnings("ignore:.*the docstring describes")
 @settings(max_examples=300)
 @given(st.lists(st.sampled_from(LINES), max_size=14))
 def test_a_docstring_that_the_reference_reads_is_read_the_same(lines: list[str]) -> None:

@@ -70,7 +70,10 @@ def make_tool(chance: random.Random) -> Tool:
         parts.append("*")
     parts += written[either:] + (["**more"] if takes_more else [])
     tool = Tool(f"def tool({', '.join(parts)}): seen.append(locals())", named, names[:only], takes_rest, takes_more)
-    tool.presets = {name: Sentinel(name) for name in some(chance, names, 0.3) + some(chance, ["extra", "more"], 0.1)}
+    tool.presets = {
+        name: Sentinel(name)
+        for name in some(chance, names, 0.3) + (some(chance, ["extra", "more"], 0.1) if takes_more else [])
+    }
     if chance.random() < 0.5:
         tool.shows_rest = takes_rest and chance.random() < 0.7
         tool.shows_more = takes_more and "more" not in tool.presets and chance.random() < 0.7

@@ -17,6 +17,7 @@ from support.sessions import listed, service
 from support.streams import block, last
 from support.toolkits import named_tool
 from toolcrib import Limits, Role, Roles, Session, Toolkit, ToolkitView, ToolResponse
+from toolcrib.errors import UnknownGroupError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -87,7 +88,7 @@ def test_groups_are_switched_through_methods_and_attributes() -> None:
     toolkit = service()
     session, other = toolkit.session(), toolkit.session()
 
-    session.update_tool_groups(["web", "nowhere"], True)
+    session.update_tool_groups(["web"], True)
     session.groups["data"].active = True
 
     assert [session.groups[name].active for name in ("web", "data")] == [True, True]
@@ -95,8 +96,10 @@ def test_groups_are_switched_through_methods_and_attributes() -> None:
     assert not toolkit.groups["web"].active
     session.update_tool_groups(["web"], False)
     assert listed(session) == ["look", "query", "reset_equipped_tools"]
-    with pytest.raises(TypeError, match="group_names must be a list of strings, not str"):
-        session.update_tool_groups("web", True)
+    session.update_tool_groups("data", False)
+    assert not session.groups["data"].active
+    with pytest.raises(UnknownGroupError, match="did you mean `web`"):
+        session.update_tool_groups(["wbe"], True)
 
 
 def test_basic_is_always_active(caplog: pytest.LogCaptureFixture) -> None:

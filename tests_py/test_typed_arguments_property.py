@@ -58,7 +58,7 @@ LEAVES: list[Typed] = [
     (datetime.timedelta, st.timedeltas(datetime.timedelta(-10_000), datetime.timedelta(10_000))),
     (decimal.Decimal, st.decimals(allow_nan=False, allow_infinity=False, places=3)),
     (uuid.UUID, st.uuids()),
-    (pathlib.PurePosixPath, st.text("ab/.", max_size=6).map(pathlib.PurePosixPath)),
+    (pathlib.Path, st.text("ab/.", max_size=6).map(pathlib.Path)),
     (bytes, st.text(max_size=4).map(str.encode)),
     (ipaddress.IPv4Address, st.ip_addresses(v=4)),
     (Color, st.sampled_from(Color)),

@@ -44,14 +44,14 @@ class Deps:
 
 @toolkit.tool
 async def order(context: ToolContext[Deps], part: str) -> str:
-    reveal_type(context.deps)  # Deps
+    reveal_type(context.deps)  # types_of.Deps
     reveal_type(context.caller)  # str | None
     reveal_type(context.call_id)  # str
     context.progress(1, 2, "half")
     return context.deps.user
 
 
-reveal_type(toolkit.session(deps=Deps("Ann")).deps)  # Deps
+reveal_type(toolkit.session(deps=Deps("Ann")).deps)  # types_of.Deps
 reveal_type(add)  # def (a: int, b: int) -> int
 reveal_type(greet)  # def (name: str) -> Coroutine[Any, Any, str]
 reveal_type(toolkit.tools)  # Mapping[str, RegisteredToolFunction]
@@ -104,7 +104,7 @@ toolkit.register_tool_function(3)  # arg-type
 toolkit.register_tool_function(print, namesake_strategy="replace")  # arg-type
 toolkit.register_tool_function(print, run_in="rocket")  # arg-type
 toolkit.tool(groupname="basic")  # call-overload
-toolkit.update_tool_groups("web", True)  # arg-type
+toolkit.update_tool_groups(3, True)  # arg-type
 toolkit.call_tool_function(3)  # arg-type
 toolkit.tools["add"] = toolkit.tools["add"]  # index
 toolkit.tools["add"].name = "plus"  # misc
@@ -114,8 +114,8 @@ toolkit.session().id = "other"  # misc
 ToolResponse(content=[{"type": "txt"}])  # list-item
 
 
-async def order(context: ToolContext[int]) -> str:
-    return context.deps.user  # attr-defined
+async def order(context: ToolContext[int]) -> None:
+    context.deps.user  # attr-defined
 """
 
 

@@ -1239,14 +1239,19 @@ class Session(ToolkitView, Generic[_Deps]):
         Group switches, `state` and the totals of `usage` stay.
         """
 
-    def update_tool_groups(self, group_names: Iterable[str], active: bool) -> None:
+    def update_tool_groups(self, group_names: str | Iterable[str], active: bool) -> None:
         """Switch groups on or off, for this session only.
 
-        Groups that the session does not show are ignored, like unknown names. `basic` is always active: naming it logs
-        a warning in `toolcrib`.
+        Groups that the session does not show are ignored. `basic` is always active: naming it logs a warning in
+        `toolcrib`.
+
+        Args:
+            group_names: The names of the groups, or one name.
+            active: True to switch them on.
 
         Raises:
-            TypeError: If `group_names` is not a list of strings.
+            TypeError: If `group_names` is neither a string nor a list of strings.
+            UnknownGroupError: If a group is unknown. Then nothing changes.
         """
 
     def state_dict(self) -> dict[str, Any]:

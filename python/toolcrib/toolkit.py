@@ -144,6 +144,7 @@ class Toolkit(BackgroundTasks):
         permission: Literal["auto", "confirm"] = "auto",
         secrets: Sequence[str] = (),
         aliases: Mapping[str, str] | None = None,
+        chunks: Literal["add", "replace"] | None = None,
         **unknown: Any,
     ) -> F | Callable[[F], F]:
         """Register the decorated function and return it unchanged.
@@ -171,6 +172,8 @@ class Toolkit(BackgroundTasks):
             permission: `"auto"`, or `"confirm"` if each call needs approval.
             secrets: The parameters whose values are replaced by `***` in events, logs and approval requests.
             aliases: Names that a model may use by mistake, each with the name of the parameter.
+            chunks: The meaning of plain values that a generator yields: `"add"`, the default, appends each to the
+                result, `"replace"` makes each the result so far.
             **unknown: Not an option; refused with the option that was probably meant.
 
         Raises:
@@ -198,6 +201,7 @@ class Toolkit(BackgroundTasks):
             "permission": permission,
             "secrets": secrets,
             "aliases": aliases,
+            "chunks": chunks,
         }
         for option in unknown:
             raise TypeError(f"tool() got an unknown option `{option}`{_core._did_you_mean(option, list(options))}")

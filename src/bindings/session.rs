@@ -342,13 +342,14 @@ impl PySession {
 
     /// Switch groups on or off, for this session only.
     ///
-    /// Groups that the session does not show are ignored, like unknown names. `basic` is always active: naming it logs a
-    /// warning in `toolcrib`.
+    /// Groups that the session does not show are ignored. `basic` is always active: naming it logs a warning in `toolcrib`.
     ///
     /// Raises:
-    ///     TypeError: If `group_names` is not a list of strings.
+    ///     TypeError: If `group_names` is neither a string nor a list of strings.
+    ///     UnknownGroupError: If a group is unknown. Then nothing changes.
     fn update_tool_groups(slf: &Bound<'_, Self>, group_names: &Bound<'_, PyAny>, active: bool) -> PyResult<()> {
         let (py, group_names) = (slf.py(), name_list::<Vec<String>, _>("group_names", group_names)?);
+        slf.as_super().get().toolkit(py).get().check_groups(&group_names)?;
         if group_names.iter().any(|name| name == BASIC) {
             log_warning(py, "the 'basic' tool group is always active")?;
         }

@@ -261,10 +261,10 @@ def sockets_in_fork() -> int:
 def own_number() -> int:
     """Find the number of the request that is being served."""
     frame = sys._getframe()
-    while "number" not in frame.f_locals or "request" not in frame.f_locals:
+    while not hasattr(frame.f_locals.get("self"), "number") or "request" not in frame.f_locals:
         assert frame.f_back is not None
         frame = frame.f_back
-    return int(frame.f_locals["number"])
+    return int(frame.f_locals["self"].number)
 
 
 def forge(kind: str) -> str:

@@ -331,9 +331,10 @@ impl Unwinding {
         let waiting = self.waiting.bind(py);
         Self::outcome(
             py,
-            match self.has_begun.swap(true, Ordering::Relaxed) {
-                false => waiting.call_method1(intern!(py, "throw"), (PyGeneratorExit::new_err(()).into_value(py),)),
-                true => waiting.call_method1(intern!(py, "send"), (py.None(),)),
+            if self.has_begun.swap(true, Ordering::Relaxed) {
+                waiting.call_method1(intern!(py, "send"), (py.None(),))
+            } else {
+                waiting.call_method1(intern!(py, "throw"), (PyGeneratorExit::new_err(()).into_value(py),))
             },
         )
     }

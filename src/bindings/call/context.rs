@@ -220,27 +220,8 @@ impl State {
     #[inline(always)]
     pub(super) fn report_first<'py>(&self, py: Python<'py>, given: Given<'py>) -> Result<Step<'py>, Given<'py>> {
         match self.cold.get() {
-            Some(cold) if !cold.port.is_empty() => self.report_or_watch(py, cold, given),
+            Some(cold) if !cold.port.is_empty() => report_or_watch(py, cold, given),
             _ => Err(given),
-        }
-    }
-
-    #[cold]
-    fn report_or_watch<'py>(&self, py: Python<'py>, cold: &Cold, given: Given<'py>) -> Result<Step<'py>, Given<'py>> {
-        let Some(port) = port(py, cold) else { return Err(given) };
-        if let Some(report) = port.get().take_report(py) {
-            cold.held.hold(py, given);
-            return Ok(Step::Chunk(report));
-        }
-        let Given::Wait(future) = given else { return Err(given) };
-        match watch(port.get(), cold, &future) {
-            Ok(Some(waiter)) => {
-                cold.held.hold(py, Given::Wait(future));
-                Ok(Step::Suspend(waiter))
-            }
-            // Not a future, but a turn that is given to the event loop.
-            Ok(None) => Err(Given::Wait(future)),
-            Err(error) => Err(Given::error(error)),
         }
     }
 
@@ -276,6 +257,26 @@ impl State {
         }
         let is_cancelled = future.call_method0(intern!(py, "cancel")).and_then(|cancelled| cancelled.is_truthy());
         is_cancelled.unwrap_or(false).then(|| self.advance(py, given))
+    }
+}
+
+/// Delivers a report, or wakes the reader for one while the tool waits.
+#[cold]
+fn report_or_watch<'py>(py: Python<'py>, cold: &Cold, given: Given<'py>) -> Result<Step<'py>, Given<'py>> {
+    let Some(port) = port(py, cold) else { return Err(given) };
+    if let Some(report) = port.get().take_report(py) {
+        cold.held.hold(py, given);
+        return Ok(Step::Chunk(report));
+    }
+    let Given::Wait(future) = given else { return Err(given) };
+    match watch(port.get(), cold, &future) {
+        Ok(Some(waiter)) => {
+            cold.held.hold(py, Given::Wait(future));
+            Ok(Step::Suspend(waiter))
+        }
+        // Not a future, but a turn that is given to the event loop.
+        Ok(None) => Err(Given::Wait(future)),
+        Err(error) => Err(Given::error(error)),
     }
 }
 

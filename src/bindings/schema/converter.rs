@@ -361,10 +361,8 @@ impl<'py> ConverterReader<'py> {
             ("builtins", "float") => Converter::Float,
             ("builtins", "bytes") => Converter::Bytes,
             ("builtins", "complex") => return construct("complex", "a complex number such as 1+2j", true),
-            ("builtins", "list") | ("collections.abc", "Sequence" | "MutableSequence") => {
-                return items(argument(self, 0)?, ItemsClass::List);
-            }
-            ("collections.abc", "Iterable" | "Generator" | "Collection") => {
+            ("builtins", "list")
+            | ("collections.abc", "Sequence" | "MutableSequence" | "Iterable" | "Generator" | "Collection") => {
                 return items(argument(self, 0)?, ItemsClass::List);
             }
             ("builtins", "set") | ("collections.abc", "Set" | "MutableSet") => {

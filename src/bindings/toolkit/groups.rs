@@ -119,7 +119,7 @@ impl PyToolkit {
 
 impl PyToolkit {
     /// Checks that groups of these names exist. AgentScope ignores the others.
-    fn check_groups(&self, names: &[String]) -> crate::Result<()> {
+    pub(crate) fn check_groups(&self, names: &[String]) -> crate::Result<()> {
         if self.is_compatible() {
             return Ok(());
         }

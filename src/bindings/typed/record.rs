@@ -126,12 +126,12 @@ impl Record {
             let Some(converter) = &field.converter else { continue };
             let name = field.name.bind(py);
             let Some(value) = dict.get_item(name)? else { continue };
-            let Some(converted) = converter.convert(run, &place.key(name.to_str()?), &value) else { continue };
-            if !converted.is(&value) {
+            let Some(built) = converter.convert(run, &place.key(name.to_str()?), &value) else { continue };
+            if !built.is(&value) {
                 if output.is(dict) {
                     output = dict.copy()?;
                 }
-                output.set_item(name, converted)?;
+                output.set_item(name, built)?;
             }
         }
         Ok(output)

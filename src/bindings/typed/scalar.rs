@@ -190,9 +190,9 @@ impl Moment {
     fn phrase(self) -> &'static str {
         match self {
             Self::Date => "a date (YYYY-MM-DD)",
-            Self::Time => "a time (HH:MM:SS)",
-            Self::DateTime => "a date and time (YYYY-MM-DDTHH:MM:SS)",
-            Self::Duration => "a duration (such as PT1H30M)",
+            Self::Time => "a time (hh:mm:ssZ)",
+            Self::DateTime => "a date and time (YYYY-MM-DDThh:mm:ssZ)",
+            Self::Duration => "a duration (P1DT2H30M)",
         }
     }
 

@@ -89,7 +89,7 @@ impl Plan {
         let Some(converters) = &self.converters else {
             return Ok(self.checked(input)?.map(|(json, repairs)| (plain(json), repairs)));
         };
-        let (input, objects) = self.with_json_forms(converters, input)?;
+        let (input, objects) = with_json_forms(converters, input)?;
         let (json, repairs) = match self.checked(&input)? {
             Ok(checked) => checked,
             Err(problems) => return Ok(Err(problems)),
@@ -102,29 +102,6 @@ impl Plan {
         }
         let built = converters.convert_all(&json, &objects)?;
         Ok(built.map(|built| (AcceptedArguments { json, built: Some(built) }, repairs)))
-    }
-
-    /// Arguments in which objects that a program passed in place of JSON values have their JSON form, and these objects by name.
-    fn with_json_forms<'py>(
-        &self,
-        converters: &Converters,
-        input: &Bound<'py, PyDict>,
-    ) -> PyResult<(Bound<'py, PyDict>, Bound<'py, PyDict>)> {
-        let py = input.py();
-        let (mut shown, objects) = (input.clone(), PyDict::new(py));
-        for parameter in &converters.parameters {
-            let Some(value) = input.get_item(&parameter.name)? else { continue };
-            if !has_objects(&value, 0) {
-                continue;
-            }
-            let json = value_to_json(&value).map_or_else(|| rule_value(&value, None), Value::from);
-            if shown.is(input) {
-                shown = input.copy()?;
-            }
-            shown.set_item(&parameter.name, json::to_python(py, &json)?)?;
-            objects.set_item(&parameter.name, value)?;
-        }
-        Ok((shown, objects))
     }
 
     /// The JSON values to use with their repairs, or their problems.
@@ -155,7 +132,7 @@ impl Plan {
     ) -> PyResult<CheckedArguments> {
         let mut whole = sent.clone();
         if let (Some(converters), Value::Object(entries)) = (&self.converters, &mut whole) {
-            self.add_inner_defaults(py, converters, entries, built)?;
+            add_inner_defaults(py, converters, entries, built)?;
         }
         let properties = self.parameters.value().get("properties").and_then(Value::as_object);
         let Value::Object(entries) = &mut whole else { return Ok(CheckedArguments { sent, whole }) };
@@ -191,32 +168,6 @@ impl Plan {
             }
         }
         Ok(CheckedArguments { sent, whole })
-    }
-
-    /// Adds the defaults inside of typed arguments: the fields of records that were not sent.
-    fn add_inner_defaults(
-        &self,
-        py: Python<'_>,
-        converters: &Converters,
-        sent: &mut Map<String, Value>,
-        built: Option<&Bound<'_, PyDict>>,
-    ) -> PyResult<()> {
-        let fresh = match built {
-            Some(built) => Some(built.clone()),
-            None => {
-                let input = json::to_python(py, &Value::Object(sent.clone()))?.cast_into::<PyDict>()?;
-                converters.convert_all(&input, &PyDict::new(py))?.ok()
-            }
-        };
-        let Some(built) = fresh else { return Ok(()) };
-        for parameter in &converters.parameters {
-            let name = parameter.name.bind(py).to_str()?;
-            if let (Some(sent), Some(object)) = (sent.get_mut(name), built.get_item(&parameter.name)?) {
-                let whole = value_to_json(&object).map_or_else(|| rule_value(&object, None), Value::from);
-                complete_from(sent, whole);
-            }
-        }
-        Ok(())
     }
 
     /// The check that is always made: names that the model was not shown. One that the function itself refuses
@@ -288,4 +239,50 @@ fn with_plain_names<'py>(input: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyDi
         }
     }
     Ok(plain)
+}
+
+/// Arguments in which objects that a program passed in place of JSON values have their JSON form, and these objects by name.
+fn with_json_forms<'py>(
+    converters: &Converters,
+    input: &Bound<'py, PyDict>,
+) -> PyResult<(Bound<'py, PyDict>, Bound<'py, PyDict>)> {
+    let py = input.py();
+    let (mut shown, objects) = (input.clone(), PyDict::new(py));
+    for parameter in &converters.parameters {
+        let Some(value) = input.get_item(&parameter.name)? else { continue };
+        if !has_objects(&value, 0) {
+            continue;
+        }
+        let json = value_to_json(&value).map_or_else(|| rule_value(&value, None), Value::from);
+        if shown.is(input) {
+            shown = input.copy()?;
+        }
+        shown.set_item(&parameter.name, json::to_python(py, &json)?)?;
+        objects.set_item(&parameter.name, value)?;
+    }
+    Ok((shown, objects))
+}
+
+/// Adds the defaults inside of typed arguments: the fields of records that were not sent.
+fn add_inner_defaults(
+    py: Python<'_>,
+    converters: &Converters,
+    sent: &mut Map<String, Value>,
+    built: Option<&Bound<'_, PyDict>>,
+) -> PyResult<()> {
+    let fresh = if let Some(built) = built {
+        Some(built.clone())
+    } else {
+        let input = json::to_python(py, &Value::Object(sent.clone()))?.cast_into::<PyDict>()?;
+        converters.convert_all(&input, &PyDict::new(py))?.ok()
+    };
+    let Some(built) = fresh else { return Ok(()) };
+    for parameter in &converters.parameters {
+        let name = parameter.name.bind(py).to_str()?;
+        if let (Some(sent), Some(object)) = (sent.get_mut(name), built.get_item(&parameter.name)?) {
+            let whole = value_to_json(&object).map_or_else(|| rule_value(&object, None), Value::from);
+            complete_from(sent, whole);
+        }
+    }
+    Ok(())
 }

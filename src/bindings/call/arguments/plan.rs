@@ -392,7 +392,7 @@ impl Plan {
         };
         let input = self.with_made_defaults(py, input, notes)?;
         if let Some(spread) = &self.spread {
-            let input = self.with_context(input, spread, notes)?;
+            let input = with_context(input, spread, notes)?;
             return Ok(match spread.bind(py, &input)? {
                 Ok((arguments, keywords)) => Bind::Ready(arguments, Some(keywords)),
                 Err(problems) => Bind::Refused(Reply::InvalidArguments { text: render(&self.tool, &problems) }),
@@ -448,24 +448,6 @@ impl Plan {
         Ok(keywords)
     }
 
-    /// The arguments with the context of the call, for functions that are called by name.
-    fn with_context<'py>(
-        &self,
-        input: Bound<'py, PyDict>,
-        spread: &Spread,
-        notes: &impl ArgumentNotes,
-    ) -> PyResult<Bound<'py, PyDict>> {
-        let mut names = spread.contexts().peekable();
-        if names.peek().is_none() {
-            return Ok(input);
-        }
-        let (input, context) = (input.copy()?, notes.context(input.py())?);
-        for name in names {
-            input.set_item(name, &context)?;
-        }
-        Ok(input)
-    }
-
     /// The objects that a plan keeps alive.
     pub(crate) fn traverse(&self, visit: &pyo3::gc::PyVisit<'_>) -> Result<(), pyo3::gc::PyTraverseError> {
         for place in &self.places {
@@ -493,4 +475,21 @@ pub(super) fn made_default<'py>(
     let value = factory.bind(made.py()).call0()?;
     made.set_item(name, &value)?;
     Ok(value)
+}
+
+/// The arguments with the context of the call, for functions that are called by name.
+fn with_context<'py>(
+    input: Bound<'py, PyDict>,
+    spread: &Spread,
+    notes: &impl ArgumentNotes,
+) -> PyResult<Bound<'py, PyDict>> {
+    let mut names = spread.contexts().peekable();
+    if names.peek().is_none() {
+        return Ok(input);
+    }
+    let (input, context) = (input.copy()?, notes.context(input.py())?);
+    for name in names {
+        input.set_item(name, &context)?;
+    }
+    Ok(input)
 }
