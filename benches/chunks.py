@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from typing import Any
 
 from benches.figures import Row, at_most
 from benches.measure import AsyncLoop, Bench
 from benches.peers.agentscope import AgentScope
-from benches.peers.toolcrib import AgentScopesAnswers
+from benches.peers.toolcrib import AgentScopesAnswers, Toolcrib
 from benches.tools import CHUNKS, block, tools
 
 
@@ -18,7 +19,7 @@ async def rows(bench: Bench) -> list[Row]:
         bench: Runs the measurement.
 
     Returns:
-        Two rows.
+        Three rows.
     """
     peer, own = AgentScope(), AgentScopesAnswers()
     made = tools(own.answer)
@@ -39,9 +40,25 @@ async def rows(bench: Bench) -> list[Row]:
                 chunks += 1
             assert chunks == CHUNKS
 
+    async def words(n: int) -> AsyncIterator[str]:
+        """Yield a word several times."""
+        for _ in range(n):
+            yield "word "
+
+    async def bare_words(times: int) -> None:
+        for _ in range(times):
+            whole = []
+            async for word in words(**length):
+                whole.append(word)
+            assert len("".join(whole)) == 5 * CHUNKS
+
+    native = Toolcrib().kit()
+    native.register_tool_function(words)
     timings = await bench.interleave(
         f"stream of {CHUNKS} chunks",
         {
+            "bare words": bare_words,
+            "words": _reads_whole(native, "words"),
             "bare async for": bare,
             "async generator": _reads(here, "count"),
             "async generator, AgentScope": _reads(there, "count"),
@@ -59,7 +76,23 @@ async def rows(bench: Bench) -> list[Row]:
             "one chunk of a sync generator, inline",
             (at_most(timings.ratio("sync generator, inline", "bare for"), 1.8, 1.6, "{}× bare `for`"),),
         ),
+        Row(
+            "one text of an async generator, with the whole result at the end",
+            (at_most(timings.ratio("words", "bare words"), 8, 4, "{}× bare `async for` and `join`"),),
+        ),
     ]
+
+
+def _reads_whole(kit: Any, name: str) -> AsyncLoop:
+    call, asked = kit.call_tool_function, block(name, {"n": CHUNKS})
+
+    async def run(times: int) -> None:
+        for _ in range(times):
+            async for chunk in call(asked):
+                last = chunk
+            assert len(last.text) == 5 * CHUNKS
+
+    return run
 
 
 def _reads(kit: Any, name: str) -> AsyncLoop:

@@ -138,7 +138,7 @@ def shape_of(value: Any) -> Any:
     if isinstance(value, pydantic.BaseModel):
         return type(value), {name: shape_of(part) for name, part in value}
     if isinstance(value, dict):
-        return type(value), [(shape_of(key), shape_of(part)) for key, part in value.items()]
+        return type(value), {shape_of(key): shape_of(part) for key, part in value.items()}
     if isinstance(value, (list, tuple, collections.deque)):
         return type(value), [shape_of(part) for part in value]
     if isinstance(value, (set, frozenset)):
