@@ -22,7 +22,7 @@ pub(super) fn check(
     options: &ToolOptions<'_>,
     is_named_here: bool,
 ) -> PyResult<()> {
-    let names = Names::of(callable);
+    let names = Names { py, callable };
     check_presets(tool, &names, options)?;
     check_receiver(tool, callable, options)?;
     if is_named_here && !is_portable(tool) {
@@ -44,16 +44,20 @@ pub(super) fn warn_of_documented(
     callable: &Callable<'_>,
     documented: &[String],
 ) -> PyResult<()> {
-    let names = Names::of(callable);
-    // The docstring of a class describes its attributes too.
-    let is_function =
-        callable.function.hasattr(intern!(py, "__code__"))? || callable.function.hasattr(intern!(py, "__func__"))?;
-    if documented.is_empty() || names.is_open || !is_function {
+    let names = Names { py, callable };
+    let is_name = |name: &str| name.chars().all(|letter| letter.is_alphanumeric() || letter == '_');
+    let mut unknown =
+        documented.iter().map(|name| name.trim_start_matches('*')).filter(|name| !names.has(name)).peekable();
+    if unknown.peek().is_none() || names.is_open() {
         return Ok(());
     }
-    let is_name = |name: &str| name.chars().all(|letter| letter.is_alphanumeric() || letter == '_');
-    for name in documented.iter().map(|name| name.trim_start_matches('*')) {
-        if is_name(name) && !names.has(name) {
+    // The docstring of a class describes its attributes too.
+    let function = &callable.function;
+    if !function.hasattr(intern!(py, "__code__"))? && !function.hasattr(intern!(py, "__func__"))? {
+        return Ok(());
+    }
+    for name in unknown {
+        if is_name(name) {
             let hint = did_you_mean(name, names.all());
             warn(py, &format!("tool `{tool}`: the docstring describes `{name}`, which is not a parameter{hint}"))?;
         }
@@ -62,30 +66,24 @@ pub(super) fn warn_of_documented(
 }
 
 /// The names of the parameters of a callable.
-struct Names {
-    known: Vec<String>,
-    /// True if it accepts any keyword.
-    is_open: bool,
-    /// The first parameter of a method that was registered without its object, `self` or `cls`.
-    receiver: bool,
+struct Names<'a, 'py> {
+    py: Python<'py>,
+    callable: &'a Callable<'py>,
 }
 
-impl Names {
-    fn of(callable: &Callable<'_>) -> Self {
-        let parameters = &callable.signature.parameters;
-        Self {
-            known: parameters.iter().map(|parameter| parameter.name.to_string()).collect(),
-            is_open: parameters.iter().any(|parameter| parameter.kind == ParameterKind::VarKeyword),
-            receiver: callable.signature.lacks_receiver,
-        }
+impl Names<'_, '_> {
+    /// True if it accepts any keyword.
+    fn is_open(&self) -> bool {
+        self.callable.signature.parameters.iter().any(|parameter| parameter.kind == ParameterKind::VarKeyword)
     }
 
+    /// True for a parameter, and for the receiver of a method that was registered without its object.
     fn has(&self, name: &str) -> bool {
-        self.known.iter().any(|it| it == name) || (self.receiver && is_receiver(name))
+        self.all().any(|known| known == name) || (self.callable.signature.lacks_receiver && is_receiver(name))
     }
 
     fn all(&self) -> impl Iterator<Item = &str> {
-        self.known.iter().map(String::as_str)
+        self.callable.signature.parameters.iter().filter_map(|parameter| parameter.name.bind(self.py).to_str().ok())
     }
 }
 
@@ -94,8 +92,10 @@ fn is_receiver(name: &str) -> bool {
 }
 
 /// Refuses a preset that no parameter takes: the parameter that was meant would be left to the model.
-fn check_presets(tool: &str, names: &Names, options: &ToolOptions<'_>) -> PyResult<()> {
-    let Some(presets) = options.presets.as_ref().filter(|_| !names.is_open) else { return Ok(()) };
+fn check_presets(tool: &str, names: &Names<'_, '_>, options: &ToolOptions<'_>) -> PyResult<()> {
+    let Some(presets) = options.presets.as_ref().filter(|presets| !presets.is_empty() && !names.is_open()) else {
+        return Ok(());
+    };
     for (name, _) in entries_of(presets) {
         let Ok(name) = name.cast::<PyString>().map(|name| name.to_string_lossy().into_owned()) else { continue };
         if !names.has(&name) {
@@ -109,11 +109,14 @@ fn check_presets(tool: &str, names: &Names, options: &ToolOptions<'_>) -> PyResu
 
 /// Refuses a method without its object, which no call could pass.
 fn check_receiver(tool: &str, callable: &Callable<'_>, options: &ToolOptions<'_>) -> PyResult<()> {
+    if !callable.signature.lacks_receiver {
+        return Ok(());
+    }
     let is_receiver_preset = |(name, _): &(Bound<'_, PyAny>, Bound<'_, PyAny>)| {
         name.cast::<PyString>().is_ok_and(|name| is_receiver(&name.to_string_lossy()))
     };
     let presets = options.presets.iter().flat_map(entries_of).chain(entries_of(&callable.bound));
-    if !callable.signature.lacks_receiver || presets.into_iter().any(|preset| is_receiver_preset(&preset)) {
+    if presets.into_iter().any(|preset| is_receiver_preset(&preset)) {
         return Ok(());
     }
     let function = &callable.function;

@@ -424,6 +424,25 @@ fn read_literal(annotation: &Bound<'_, PyAny>) -> PyResult<Converter> {
     Ok(Converter::Json(JsonShape::Literal(values.unbind())))
 }
 
+/// True for `Literal[…]` of JSON values, which stay as they are.
+pub(super) fn is_plain_literal(annotation: &Bound<'_, PyAny>) -> bool {
+    if annotation.is_instance_of::<PyType>() || annotation.is_instance_of::<PyString>() {
+        return false;
+    }
+    let is_literal = origin_of(annotation)
+        .is_ok_and(|origin| origin.is_some_and(|origin| form_name(&origin).as_deref() == Some("Literal")));
+    is_literal && arguments_of(annotation).is_ok_and(|values| values.iter().all(is_json_scalar))
+}
+
+/// True for a value that JSON has as it is.
+fn is_json_scalar(value: &Bound<'_, PyAny>) -> bool {
+    value.is_none()
+        || value.is_exact_instance_of::<PyString>()
+        || value.is_exact_instance_of::<PyInt>()
+        || value.is_exact_instance_of::<PyBool>()
+        || value.is_exact_instance_of::<PyFloat>()
+}
+
 /// The converter of a type that pydantic validates.
 fn pydantic(py: Python<'_>, annotation: &Bound<'_, PyAny>) -> PyResult<Converter> {
     let adapter = import_module(py, "pydantic")?.call_method1(intern!(py, "TypeAdapter"), (annotation,))?;
@@ -446,16 +465,9 @@ fn msgspec(py: Python<'_>, annotation: &Bound<'_, PyAny>) -> PyResult<Converter>
 /// True if accepted JSON values of this type stay as they are.
 fn is_plain(converter: &Converter) -> bool {
     match converter {
-        Converter::Json(JsonShape::Literal(values)) => Python::attach(|py| {
-            let is_json = |value: &Bound<'_, PyAny>| {
-                value.is_none()
-                    || value.is_exact_instance_of::<PyString>()
-                    || value.is_exact_instance_of::<PyInt>()
-                    || value.is_exact_instance_of::<PyBool>()
-                    || value.is_exact_instance_of::<PyFloat>()
-            };
-            values.bind(py).iter().all(|value| is_json(&value))
-        }),
+        Converter::Json(JsonShape::Literal(values)) => {
+            Python::attach(|py| values.bind(py).iter().all(|value| is_json_scalar(&value)))
+        }
         Converter::Json(_) | Converter::Integer => true,
         Converter::Items(item, ItemsClass::List) => is_plain(item),
         Converter::Map(entry, MapClass::Dict) => {

@@ -24,7 +24,7 @@ use pyo3::types::{PyDict, PyList, PyString, PyType};
 pub(crate) use self::value::value_to_json;
 
 use self::annotation::{AnnotationReader, PydanticMode, ReadError, ReadResult, is_forward_ref};
-use self::converter::ConverterReader;
+use self::converter::{ConverterReader, is_plain_literal};
 use self::field::is_field_info;
 use self::typing::{TypingObjects, arguments_of, form_name, origin_of};
 use crate::bindings::registration::{ParameterKind, Signature};
@@ -132,7 +132,9 @@ pub(crate) fn describe(
     let shown = shown(py, signature, wanted, docstring.as_ref())?;
     let (parameters, converters) = match read(callable, &shown, PydanticMode::WholeSignature) {
         Ok((parameters, definitions)) => {
-            let is_typed = |index: &usize| !parameters[*index].field.accepts.is_json_value();
+            let is_typed = |index: &usize| {
+                !parameters[*index].field.accepts.is_json_value() && !is_plain_literal(&shown[*index].annotation)
+            };
             let typed: Vec<usize> = (0..shown.len()).filter(is_typed).collect();
             let built = build(parameters, &definitions)
                 .map_err(|(index, refusal)| unsupported_error(wanted.tool, shown[index].name, refusal))?;
