@@ -45,7 +45,7 @@ async def ask(
 
     loop = asyncio.get_running_loop()
     cancelled: asyncio.Future[None] = loop.create_future()
-    question = loop.create_task(_question(approver, request), name=f"approval of {request.tool}")
+    question = loop.create_task(answer_of(approver, request), name=f"approval of {request.tool}")
     open_questions = _open_questions.setdefault(permissions, {})
     open_questions[cancelled] = request.session
     try:
@@ -74,11 +74,17 @@ def _retrieve_outcome(question: asyncio.Task[Any]) -> None:
         question.exception()
 
 
-async def _question(approver: Callable[[ApprovalRequest], Any], request: ApprovalRequest) -> Any:
-    is_asynchronous = inspect.iscoroutinefunction(approver) or inspect.iscoroutinefunction(
-        getattr(approver, "__call__", None)  # noqa: B004 - it is callable; this tests whether its method is async
+async def answer_of(function: Callable[[Any], Any], question: object) -> Any:
+    """Call a function of the program with a question; one that is not a coroutine function may block and gets a thread.
+
+    Args:
+        function: The approver of a toolkit, or its asker.
+        question: What it is asked.
+    """
+    is_asynchronous = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
+        getattr(function, "__call__", None)  # noqa: B004 - it is callable; this tests whether its method is async
     )
-    answer = approver(request) if is_asynchronous else await _core._AwaitableJob(approver, request)
+    answer = function(question) if is_asynchronous else await _core._AwaitableJob(function, question)
     return await answer if inspect.isawaitable(answer) else answer
 
 

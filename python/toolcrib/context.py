@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 import logging
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from toolcrib import errors
+from toolcrib._approver import answer_of
 from toolcrib._core import ToolResponse
 
 if TYPE_CHECKING:
@@ -191,7 +191,7 @@ class ToolContext(Generic[Deps]):
             raise errors.NoAskerError(f"tool `{self.tool_name}` asks a question: pass `asker=` to the toolkit")
         shape = _AnswerShape(schema)
         question = Question(text, shape.schema, self.tool_name, self.call_id, self.caller, self.session_id, self.deps)
-        return await shape.read(await _called(self._asker, question))
+        return await shape.read(await answer_of(self._asker, question))
 
     def _run(self, answer: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine from a synchronous tool: on the event loop of the call, if it runs in another thread."""
@@ -305,12 +305,3 @@ class _AnswerShape:
             problems = "; ".join(line.removeprefix("- ") for line in response.text.splitlines()[1:])
             raise errors.WrongAnswerError(f"invalid answer: {problems}")
         return self._value
-
-
-async def _called(asker: Callable[[Question], Any], question: Question) -> Any:
-    """Call an asker: a synchronous one may block, so that it gets a thread."""
-    if inspect.iscoroutinefunction(asker) or inspect.iscoroutinefunction(type(asker).__call__):
-        answer: Any = asker(question)
-    else:
-        answer = await asyncio.to_thread(asker, question)
-    return await answer if isinstance(answer, Awaitable) else answer

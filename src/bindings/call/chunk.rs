@@ -185,7 +185,7 @@ fn marked<'py>(py: Python<'py>, response: Bound<'py, PyAny>, is_last: bool, mode
 #[derive(Default)]
 struct Whole(GilCell<Collected>);
 
-/// What was collected: [`WholeResult`](crate::call::WholeResult) for Python objects, which keeps references instead of copies.
+/// The collected chunks: [`WholeResult`](crate::call::WholeResult) for Python objects, which keeps references instead of copies.
 #[derive(Default)]
 struct Collected {
     /// The last chunk that replaced everything before it; the parts come after it.

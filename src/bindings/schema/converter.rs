@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyString, PyTuple, PyType};
+use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 
 use super::annotation::{AnnotationReader, PydanticMode, ReadError, has_pydantic_hooks, is_forward_ref, type_name};
 use super::field::Metadata;
@@ -18,7 +18,7 @@ use crate::bindings::imported::{import_module, loaded_module};
 use crate::bindings::json::{MAX_DEPTH, entries_of};
 use crate::bindings::typed::{
     Construct, Converter, Converters, Enumeration, External, ItemsClass, JsonShape, Library, MapClass, Moment,
-    ParameterConverter, Record, RecordField, RecordForm,
+    ParameterConverter, Record, RecordField, RecordForm, is_json_scalar,
 };
 
 /// Reader of the converters of one signature.
@@ -256,7 +256,7 @@ impl<'py> ConverterReader<'py> {
                     let annotation = field.getattr(intern!(py, "type"))?;
                     if field.getattr(intern!(py, "init"))?.is_truthy()? && !self.is_class_variable(&annotation)? {
                         let name = name.cast_into::<PyString>()?;
-                        read.push(self.read_field(class, &name, &name, &annotation, variables)?);
+                        read.push(self.read_field(class, &name, &annotation, variables)?);
                     }
                 }
                 Record::new(class, RecordForm::Class, read)
@@ -268,7 +268,7 @@ impl<'py> ConverterReader<'py> {
                     if field.getattr(intern!(py, "init"))?.is_truthy()? {
                         let alias = field.getattr(intern!(py, "alias"))?.cast_into::<PyString>()?;
                         let annotation = field.getattr(intern!(py, "type"))?;
-                        read.push(self.read_field(class, &alias, &alias, &annotation, variables)?);
+                        read.push(self.read_field(class, &alias, &annotation, variables)?);
                     }
                 }
                 Record::new(class, RecordForm::Class, read)
@@ -278,7 +278,7 @@ impl<'py> ConverterReader<'py> {
                 for (name, annotation) in all_annotations(class)? {
                     let Ok((annotation, _)) = self.reader.unqualified(&annotation) else { continue };
                     let name = name.cast_into::<PyString>()?;
-                    read.push(self.read_field(class, &name, &name, &annotation, variables)?);
+                    read.push(self.read_field(class, &name, &annotation, variables)?);
                 }
                 Record::new(class, RecordForm::Dict, read)
             }
@@ -295,9 +295,9 @@ impl<'py> ConverterReader<'py> {
                         }
                     }
                     read.push(if is_annotated {
-                        self.read_field(class, &name, &name, &annotation, variables)?
+                        self.read_field(class, &name, &annotation, variables)?
                     } else {
-                        RecordField { name: name.clone().unbind(), parameter: name.unbind(), converter: None }
+                        RecordField { name: name.unbind(), converter: None }
                     });
                 }
                 Record::new(class, RecordForm::Row, read)
@@ -310,7 +310,6 @@ impl<'py> ConverterReader<'py> {
         &mut self,
         class: &Bound<'py, PyType>,
         name: &Bound<'py, PyString>,
-        parameter: &Bound<'py, PyString>,
         annotation: &Bound<'py, PyAny>,
         variables: &TypeVariables<'py>,
     ) -> PyResult<RecordField> {
@@ -326,7 +325,7 @@ impl<'py> ConverterReader<'py> {
         let read = self.reader.substitute(annotation, variables).and_then(|annotation| self.read(&annotation));
         self.reader.scopes.pop();
         let converter = Some(read?).filter(|converter| !is_plain(converter));
-        Ok(RecordField { name: name.clone().unbind(), parameter: parameter.clone().unbind(), converter })
+        Ok(RecordField { name: name.clone().unbind(), converter })
     }
 
     fn is_class_variable(&mut self, annotation: &Bound<'py, PyAny>) -> PyResult<bool> {
@@ -432,15 +431,6 @@ pub(super) fn is_plain_literal(annotation: &Bound<'_, PyAny>) -> bool {
     let is_literal = origin_of(annotation)
         .is_ok_and(|origin| origin.is_some_and(|origin| form_name(&origin).as_deref() == Some("Literal")));
     is_literal && arguments_of(annotation).is_ok_and(|values| values.iter().all(is_json_scalar))
-}
-
-/// True for a value that JSON has as it is.
-fn is_json_scalar(value: &Bound<'_, PyAny>) -> bool {
-    value.is_none()
-        || value.is_exact_instance_of::<PyString>()
-        || value.is_exact_instance_of::<PyInt>()
-        || value.is_exact_instance_of::<PyBool>()
-        || value.is_exact_instance_of::<PyFloat>()
 }
 
 /// The converter of a type that pydantic validates.

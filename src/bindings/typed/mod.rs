@@ -19,7 +19,7 @@ use pyo3::types::{PyDict, PyFrozenSet, PyList, PySet, PyString, PyTuple};
 
 pub(crate) use self::external::{External, Library};
 pub(crate) use self::record::{Record, RecordField, RecordForm};
-pub(crate) use self::scalar::{Construct, Enumeration, JsonShape, Moment};
+pub(crate) use self::scalar::{Construct, Enumeration, JsonShape, Moment, is_json_scalar};
 
 use super::imported::import_module;
 use super::into_response::error_text;
@@ -205,6 +205,11 @@ impl<'a> Conversion<'a> {
         Self { definitions, problems: Vec::new(), raised: None, depth: 0 }
     }
 
+    /// True if there are more problems than the number before, or the call is to end.
+    fn has_failed_since(&self, before: usize) -> bool {
+        self.problems.len() > before || self.raised.is_some()
+    }
+
     /// Records a problem.
     #[cold]
     fn refuse<'py>(
@@ -380,28 +385,27 @@ impl ItemsClass {
         value: &Bound<'py, PyAny>,
     ) -> Option<Bound<'py, PyAny>> {
         let py = value.py();
-        let Some(items) = items_of(value) else { return run.refuse(place, "an array", value) };
-        let mut is_changed = false;
-        let mut converted = Vec::with_capacity(items.len());
         let before = run.problems.len();
-        for (index, each) in items.iter().enumerate() {
+        let Some(mut items) = items_of(value) else { return run.refuse(place, "an array", value) };
+        let mut is_changed = false;
+        for (index, each) in items.iter_mut().enumerate() {
             // All problems are listed, so a wrong item does not end the walk.
             if let Some(new) = item.convert(run, &place.index(index), each) {
-                is_changed |= !new.is(each);
-                converted.push(new);
+                is_changed |= !new.is(&*each);
+                *each = new;
             }
         }
-        if run.problems.len() > before || run.raised.is_some() {
+        if run.has_failed_since(before) {
             return None;
         }
         let built = match self {
             Self::List if !is_changed && value.is_instance_of::<PyList>() => return Some(value.clone()),
-            Self::List => PyList::new(py, converted).map(Bound::into_any),
-            Self::Tuple => PyTuple::new(py, converted).map(Bound::into_any),
-            Self::Set => PySet::new(py, converted).map(Bound::into_any),
-            Self::FrozenSet => PyFrozenSet::new(py, converted).map(Bound::into_any),
+            Self::List => PyList::new(py, items).map(Bound::into_any),
+            Self::Tuple => PyTuple::new(py, items).map(Bound::into_any),
+            Self::Set => PySet::new(py, items).map(Bound::into_any),
+            Self::FrozenSet => PyFrozenSet::new(py, items).map(Bound::into_any),
             Self::Deque => import_module(py, "collections")
-                .and_then(|collections| collections.call_method1("deque", (PyList::new(py, converted)?,))),
+                .and_then(|collections| collections.call_method1("deque", (PyList::new(py, items)?,))),
         };
         run.built(place, "an array of values that can be compared", built, value)
     }
@@ -421,7 +425,7 @@ fn convert_tuple<'py>(
     let converted = members.iter().zip(&items).enumerate();
     let converted: Vec<_> =
         converted.filter_map(|(index, (member, item))| member.convert(run, &place.index(index), item)).collect();
-    if run.problems.len() > before || run.raised.is_some() {
+    if run.has_failed_since(before) {
         return None;
     }
     PyTuple::new(value.py(), converted).ok().map(Bound::into_any)
@@ -451,7 +455,7 @@ impl MapClass {
                 run.refuse_by(&place, "a key that can be compared", error, &key);
             }
         }
-        if run.problems.len() > before || run.raised.is_some() {
+        if run.has_failed_since(before) {
             return None;
         }
         if output.len() < dict.len() {

@@ -29,10 +29,8 @@ pub(crate) enum RecordForm {
 
 /// A field of a record.
 pub(crate) struct RecordField {
-    /// The key in JSON.
+    /// The key in JSON, which is also the parameter of the class.
     pub(crate) name: Py<PyString>,
-    /// The parameter of the class.
-    pub(crate) parameter: Py<PyString>,
     /// `None` if its JSON value stays as it is.
     pub(crate) converter: Option<Converter>,
 }
@@ -62,7 +60,7 @@ impl Record {
         let built = match self.form {
             RecordForm::Row => {
                 let arguments = self.convert_items(run, place, value)?;
-                if run.problems.len() > before || run.raised.is_some() {
+                if run.has_failed_since(before) {
                     return None;
                 }
                 PyTuple::new(py, arguments).and_then(|arguments| self.class.bind(py).call1(arguments))
@@ -73,7 +71,7 @@ impl Record {
                     RecordForm::Dict => self.convert_entries(run, place, dict),
                     _ => self.convert_fields(run, place, dict),
                 };
-                if run.problems.len() > before || run.raised.is_some() {
+                if run.has_failed_since(before) {
                     return None;
                 }
                 match fields {
@@ -104,7 +102,7 @@ impl Record {
                 None => Some(value),
             };
             if let Some(converted) = converted {
-                fields.set_item(&field.parameter, converted)?;
+                fields.set_item(name, converted)?;
             }
         }
         if known < dict.len() {

@@ -73,13 +73,16 @@ fn literal<'py>(values: &Bound<'py, PyTuple>, value: &Bound<'py, PyAny>) -> Opti
         return Some(same);
     }
     let sent = value_to_json(value)?;
-    let is_plain = |listed: &Bound<'py, PyAny>| {
-        listed.is_exact_instance_of::<PyString>()
-            || listed.is_exact_instance_of::<PyInt>()
-            || listed.is_exact_instance_of::<PyBool>()
-            || listed.is_none()
-    };
-    values.iter().find(|listed| !is_plain(listed) && value_to_json(listed).as_ref() == Some(&sent))
+    values.iter().find(|listed| !is_json_scalar(listed) && value_to_json(listed).as_ref() == Some(&sent))
+}
+
+/// True for a value without parts that JSON has as it is.
+pub(crate) fn is_json_scalar(value: &Bound<'_, PyAny>) -> bool {
+    value.is_none()
+        || value.is_exact_instance_of::<PyString>()
+        || value.is_exact_instance_of::<PyInt>()
+        || value.is_exact_instance_of::<PyBool>()
+        || value.is_exact_instance_of::<PyFloat>()
 }
 
 /// True for an integer, which a boolean is not.
