@@ -12,8 +12,18 @@ from typing import Any
 import pytest
 
 from support.streams import block, read, run_file
-from toolcrib import Policy, Roles, Toolkit, errors
+from toolcrib import (
+    ArgumentReader,
+    Policy,
+    Roles,
+    TextParser,
+    Toolkit,
+    ToolResponse,
+    errors,
+    parse_tool_calls,
+)
 from toolcrib.compat.agentscope import Toolkit as AgentScopeToolkit
+from toolcrib.policy import Approvals
 
 
 def double(number: int) -> int:
@@ -506,6 +516,24 @@ def test_a_schema_without_its_wrapper_says_what_is_expected() -> None:
         (lambda kit: type(kit)(errors=3), "errors must be a string, not int"),
         (lambda kit: kit.schemas(4), "dialect must be a string, not int"),
         (lambda kit: kit.instructions(4), "format must be a string, not int"),
+        (lambda kit: TextParser(anything(3)), "format must be a string, not int"),
+        (lambda kit: TextParser(compat=anything("x")), "compat must be True or False, not str"),
+        (lambda kit: TextParser().feed(anything(b"x")), "text must be a string, not bytes"),
+        (lambda kit: parse_tool_calls(anything(3)), "text must be a string, not int"),
+        (lambda kit: parse_tool_calls("", anything(None)), "format must be a string, not NoneType"),
+        (lambda kit: ArgumentReader(anything(3)), "name must be a string, not int"),
+        (lambda kit: ArgumentReader("a", anything(3)), "id must be a string, not int"),
+        (lambda kit: ArgumentReader().feed(anything(3)), "delta must be a string, not int"),
+        (lambda kit: Approvals(anything(3)), "path must be a path, not int"),
+        (lambda kit: Approvals(ttl=anything("x")), "ttl must be a number of seconds, not str"),
+        (lambda kit: Approvals(key=anything("x")), "key must be bytes, not str"),
+        (lambda kit: Policy(default=anything(3)), "default must be a string, not int"),
+        (lambda kit: Policy(anything(3)), "rules must be a list of rules, not int"),
+        (lambda kit: Policy(shadow=anything("x")), "shadow must be True or False, not str"),
+        (lambda kit: Policy.from_files(user=anything(3)), "user must be a path, not int"),
+        (lambda kit: ToolResponse("x", code=anything(3)), "code must be a string, not int"),
+        (lambda kit: ToolResponse("x", is_last=anything(3)), "is_last must be True or False, not int"),
+        (lambda kit: ToolResponse("x", mode=anything(3)), "mode must be a string, not int"),
     ],
 )
 def test_a_wrong_type_names_the_parameter(act: Callable[[Any], Any], message: str) -> None:

@@ -99,6 +99,14 @@ class Stay(TypedDict):
     nights: int
 
 
+class Spot(TypedDict):
+    """A spot on a map, and the way to it."""
+
+    height: float
+    place: list[float] | None
+    before: "Spot | None"
+
+
 class Order(pydantic.BaseModel):
     """An order."""
 
@@ -278,6 +286,43 @@ def test_own_code_may_pass_the_object_itself(annotation: Any, sent: Any, expecte
 
     assert got == expected
     assert type(got) is type(expected)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "sent", "expected"),
+    [
+        (dict[str, float], {"a": 1, "b": 2.5}, {"a": 1.0, "b": 2.5}),
+        (dict[str, list[float | None]], {"a": [1, None]}, {"a": [1.0, None]}),
+        (Annotated[float, pydantic.Field(ge=0)] | None, 3, 3.0),
+        (list[Annotated[float, pydantic.Field(ge=0)]], [3, 4.5], [3.0, 4.5]),
+        (
+            Spot,
+            {"height": 1, "place": [1, 2.5], "before": {"height": 2.0, "place": None, "before": None}},
+            {"height": 1.0, "place": [1.0, 2.5], "before": {"height": 2.0, "place": None, "before": None}},
+        ),
+        (
+            Spot,
+            {"height": 1.0, "place": None, "before": {"height": 2, "place": [3], "before": None}},
+            {"height": 1.0, "place": None, "before": {"height": 2.0, "place": [3.0], "before": None}},
+        ),
+        (list[int] | list[float], [1, 2], [1, 2]),
+        (list[float | int], [1, 2.5], [1, 2.5]),
+        (list[float], (1.0, 2.0), [1.0, 2.0]),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_an_integer_becomes_a_float_at_any_depth(annotation: Any, sent: Any, expected: Any) -> None:
+    got = received(one(annotation), x=sent)
+
+    assert repr(got) == repr(expected)
+
+
+def test_a_value_whose_numbers_are_floats_is_passed_as_it_is() -> None:
+    sent = {"height": 1.0, "place": [1.0, 2.5], "before": None}
+
+    got = received(one(list[Spot]), x=[sent])
+
+    assert got[0] is sent
 
 
 def test_an_object_that_is_passed_is_the_one_that_arrives() -> None:

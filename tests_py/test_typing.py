@@ -1,9 +1,12 @@
-"""The types that users see: mypy runs on two samples and must report what the comments in them say."""
+"""The types that users see: mypy and pyright run on two samples and must report what the comments in them say."""
 
 import importlib.util
+import json
 import re
 import subprocess
 import sys
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -119,6 +122,11 @@ async def order(context: ToolContext[int]) -> None:
 """
 
 
+def checker(module: str, folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", module, *options]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True)
+
+
 def commented(sample: str) -> dict[int, str]:
     lines = enumerate(sample.splitlines(), 1)
     return {number: line.partition("  # ")[2] for number, line in lines if "  # " in line}
@@ -129,22 +137,20 @@ def plain(name: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def reported(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, int, str]]:
-    """The messages of mypy, by file and line."""
+def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder with the two samples."""
     folder = tmp_path_factory.mktemp("samples")
     (folder / "types_of.py").write_text(TYPES, encoding="utf-8")
     (folder / "mistakes_of.py").write_text(MISTAKES, encoding="utf-8")
-    command = [
-        sys.executable,
-        "-m",
-        "mypy",
-        "--strict",
-        "--no-error-summary",
-        f"--cache-dir={folder}",
-        "--config-file=",
-    ]
+    return folder
 
-    run = subprocess.run([*command, "types_of.py", "mistakes_of.py"], cwd=folder, capture_output=True, text=True)
+
+@pytest.fixture(scope="module")
+def reported(samples: Path) -> list[tuple[str, int, str]]:
+    """The messages of mypy, by file and line."""
+    options = ["--strict", "--no-error-summary", f"--cache-dir={samples}", "--config-file="]
+
+    run = checker("mypy", samples, *options, "types_of.py", "mistakes_of.py")
 
     assert run.stderr == ""
     messages = (re.fullmatch(r"(\w+)\.py:(\d+): (.*)", line) for line in run.stdout.splitlines())
@@ -168,3 +174,35 @@ def test_mistakes_are_found_before_the_program_runs(reported: list[tuple[str, in
             found.setdefault(number, []).append(code[1])
 
     assert {number: ", ".join(codes) for number, codes in found.items()} == commented(MISTAKES)
+
+
+@pytest.fixture(scope="module")
+def diagnosed(samples: Path) -> list[dict[str, Any]]:
+    """The messages of pyright."""
+    # It installs itself from the registry of npm on its first run.
+    if importlib.util.find_spec("pyright") is None or checker("pyright", samples, "--version").returncode:
+        pytest.skip("pyright comes with `make check`, and needs the registry of npm")
+
+    run = checker("pyright", samples, "--outputjson", f"--pythonpath={sys.executable}", ".")
+
+    messages: list[dict[str, Any]] = json.loads(run.stdout)["generalDiagnostics"]
+    return messages
+
+
+def test_pyright_sees_the_same_types(diagnosed: list[dict[str, Any]]) -> None:
+    expected = {
+        number: re.sub("^def ", "", name.replace("types_of.", "")).replace("Coroutine[", "CoroutineType[")
+        for number, name in commented(TYPES).items()
+    }
+
+    messages = [message for message in diagnosed if message["file"].endswith("types_of.py")]
+
+    revealed = {m["range"]["start"]["line"] + 1: m["message"].rpartition(' is "')[2][:-1] for m in messages}
+    assert revealed == expected
+
+
+def test_pyright_finds_the_same_mistakes(diagnosed: list[dict[str, Any]]) -> None:
+    errors = [message for message in diagnosed if message["severity"] == "error"]
+
+    found = {message["range"]["start"]["line"] + 1 for message in errors}
+    assert found == set(commented(MISTAKES))

@@ -7,8 +7,6 @@ from typing import NamedTuple
 
 logger = logging.getLogger("toolcrib")
 
-is_enabled_for = logger.isEnabledFor
-
 
 class FailedCall(NamedTuple):
     """The call whose tool raised an exception: the second argument of an error formatter.

@@ -11,6 +11,7 @@ use pyo3::types::PyDict;
 use serde_json::Value;
 
 use super::json;
+use super::parameters::{Omittable, optional_text, string};
 use super::tool_call::PyToolCall;
 use crate::call::ToolCall;
 use crate::call::repair::ArgumentStream;
@@ -34,14 +35,17 @@ impl PyArgumentReader {
 #[pymethods]
 impl PyArgumentReader {
     #[new]
-    #[pyo3(signature = (name="", id=None))]
-    fn new(name: &str, id: Option<String>) -> Self {
-        Self { name: name.to_owned(), id, stream: Mutex::default() }
+    #[pyo3(signature = (name=Omittable(None), id=None), text_signature = "(name='', id=None)")]
+    fn new(name: Omittable<'_>, id: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
+        let name = optional_text("name", name.0.as_ref())?.unwrap_or_default();
+        Ok(Self { name, id: optional_text("id", id)?, stream: Mutex::default() })
     }
 
     /// Add the next piece.
-    fn feed(&self, delta: &str) {
+    fn feed(&self, delta: &Bound<'_, PyAny>) -> PyResult<()> {
+        let delta = string("delta", delta)?.to_str()?;
         self.stream().feed(delta);
+        Ok(())
     }
 
     /// The arguments so far: complete values, and strings as far as they have arrived.

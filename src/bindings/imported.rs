@@ -81,7 +81,7 @@ objects! {
     COPY = "copy", "copy";
     GENERIC_ALIAS = "types", "GenericAlias";
     GET_LOGGER = "logging", "getLogger";
-    LOGS_AT = "toolcrib._failure", "is_enabled_for";
+    LOGGER = "toolcrib._failure", "logger";
     LOG_FAILURE = "toolcrib._failure", "log";
     REDACTED_ERROR = "toolcrib._failure", "redacted";
     FAILED_CALL = "toolcrib._failure", "FailedCall";

@@ -1,5 +1,7 @@
 //! Arguments of methods that Python users call. Each reader names the parameter in its errors, which pyo3's own do not.
 
+use std::path::PathBuf;
+
 use pyo3::PyTypeInfo;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -8,14 +10,18 @@ use pyo3::types::{PyBytes, PyDict, PyString};
 use crate::near::did_you_mean;
 
 /// The error for an argument of the wrong type. `parameter` is its name, `expected` the types that it may have.
-fn wrong_type(parameter: &str, expected: &str, argument: &Bound<'_, PyAny>) -> PyErr {
+pub(crate) fn wrong_type(parameter: &str, expected: &str, argument: &Bound<'_, PyAny>) -> PyErr {
     PyTypeError::new_err(format!("{parameter} must be {expected}, not {}", class_name(argument)))
+}
+
+/// Reads a string that need not be valid Unicode.
+pub(crate) fn string<'a, 'py>(parameter: &str, argument: &'a Bound<'py, PyAny>) -> PyResult<&'a Bound<'py, PyString>> {
+    argument.cast::<PyString>().map_err(|_| wrong_type(parameter, "a string", argument))
 }
 
 /// Reads a string.
 pub(crate) fn text(parameter: &str, argument: &Bound<'_, PyAny>) -> PyResult<String> {
-    let text = argument.cast::<PyString>().map_err(|_| wrong_type(parameter, "a string", argument))?;
-    Ok(text.to_str()?.to_owned())
+    Ok(string(parameter, argument)?.to_str()?.to_owned())
 }
 
 /// Reads a string that may be `None`.
@@ -33,6 +39,24 @@ pub(crate) fn flag(parameter: &str, argument: &Omittable<'_>, default: bool) -> 
 pub(crate) fn optional_seconds(parameter: &str, argument: Option<&Bound<'_, PyAny>>) -> PyResult<Option<f64>> {
     let read = |argument: &Bound<'_, PyAny>| {
         argument.extract().map_err(|_| wrong_type(parameter, "a number of seconds", argument))
+    };
+    argument.map(read).transpose()
+}
+
+/// Reads the path of a file or folder that may be `None`.
+pub(crate) fn optional_path(parameter: &str, argument: Option<&Bound<'_, PyAny>>) -> PyResult<Option<PathBuf>> {
+    let read = |argument: &Bound<'_, PyAny>| argument.extract().map_err(|_| wrong_type(parameter, "a path", argument));
+    argument.map(read).transpose()
+}
+
+/// Reads bytes that may be `None`.
+pub(crate) fn optional_bytes<'a>(
+    parameter: &str,
+    argument: Option<&'a Bound<'_, PyAny>>,
+) -> PyResult<Option<&'a [u8]>> {
+    let read = |argument: &'a Bound<'_, PyAny>| match argument.cast::<PyBytes>() {
+        Ok(bytes) => Ok(bytes.as_bytes()),
+        Err(_) => Err(wrong_type(parameter, "bytes", argument)),
     };
     argument.map(read).transpose()
 }

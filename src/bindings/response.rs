@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::imported::{COPY, FORMAT_TIME, LOCAL_TIME};
 use super::into_response::unicode;
 use super::json::{self, entries_of};
-use super::parameters::choice;
+use super::parameters::{Omittable, choice, flag, string};
 use crate::call::{ChunkMode, Code, Notice, Reply, ToolResponse};
 
 /// One chunk of the result of a tool call.
@@ -79,19 +79,29 @@ fn salt() -> u32 {
 #[pymethods]
 impl PyToolResponse {
     #[new]
-    #[pyo3(signature = (content, metadata=None, stream=false, is_last=true, is_interrupted=false, id=None, *, code=None, mode="result"))]
+    #[pyo3(
+        signature = (
+            content, metadata=None, stream=Omittable(None), is_last=Omittable(None), is_interrupted=Omittable(None),
+            id=None, *, code=None, mode=Omittable(None)
+        ),
+        text_signature = "(content, metadata=None, stream=False, is_last=True, is_interrupted=False, id=None, *, \
+                          code=None, mode='result')"
+    )]
     #[allow(clippy::too_many_arguments, reason = "the fields of a response, in the order that AgentScope fixed")]
     fn new(
         content: Py<PyAny>,
         metadata: Option<Py<PyAny>>,
-        stream: bool,
-        is_last: bool,
-        is_interrupted: bool,
+        stream: Omittable<'_>,
+        is_last: Omittable<'_>,
+        is_interrupted: Omittable<'_>,
         id: Option<Py<PyAny>>,
-        code: Option<Py<PyString>>,
-        mode: &str,
+        code: Option<&Bound<'_, PyAny>>,
+        mode: Omittable<'_>,
     ) -> PyResult<Self> {
-        let mode = parse_mode(mode)?;
+        let (stream, is_last) = (flag("stream", &stream, false)?, flag("is_last", &is_last, true)?);
+        let is_interrupted = flag("is_interrupted", &is_interrupted, false)?;
+        let code = code.map(|code| string("code", code)).transpose()?.map(|code| code.clone().unbind());
+        let mode = mode.0.as_ref().map_or(Ok(ChunkMode::Result), |mode| parse_mode(string("mode", mode)?.to_str()?))?;
         Ok(Self { code, mode, ..Self::with(content, metadata, stream, is_last, is_interrupted, id) })
     }
 

@@ -17,6 +17,7 @@ use serde_json::{Map, Value};
 use super::imported::ARTIFACTFLOW_STREAM;
 use super::into_response::as_json;
 use super::json;
+use super::parameters::{Omittable, flag, optional_text, string};
 use super::response::PyToolResponse;
 use super::tool::PyTool;
 use super::tool_call::{PyToolCall, read_object};
@@ -91,15 +92,20 @@ impl PyTextParser {
 #[pymethods]
 impl PyTextParser {
     #[new]
-    #[pyo3(signature = (format="auto", tools=None, *, compat=false, fallback=true))]
-    fn new(
-        py: Python<'_>,
-        format: &str,
-        tools: Option<&Bound<'_, PyAny>>,
-        compat: bool,
-        fallback: bool,
+    #[pyo3(
+        signature = (format=Omittable(None), tools=None, *, compat=Omittable(None), fallback=Omittable(None)),
+        text_signature = "(format='auto', tools=None, *, compat=False, fallback=True)"
+    )]
+    fn new<'py>(
+        py: Python<'py>,
+        format: Omittable<'py>,
+        tools: Option<&Bound<'py, PyAny>>,
+        compat: Omittable<'py>,
+        fallback: Omittable<'py>,
     ) -> PyResult<Self> {
-        let format = text_format(format, compat)?;
+        let (compat, fallback) = (flag("compat", &compat, false)?, flag("fallback", &fallback, true)?);
+        let format = optional_text("format", format.0.as_ref())?;
+        let format = text_format(format.as_deref().unwrap_or("auto"), compat)?;
         let parser = if compat {
             AnyParser::Compat(ARTIFACTFLOW_STREAM.get(py)?.call1((fallback,))?.unbind())
         } else {
@@ -115,8 +121,8 @@ impl PyTextParser {
     ///
     /// Returns:
     ///     The prose and the complete calls so far, in order. A call that cannot be parsed has an `error`.
-    fn feed<'py>(&self, py: Python<'py>, text: &Bound<'py, PyString>) -> PyResult<Bound<'py, PyAny>> {
-        let text = text.to_string_lossy();
+    fn feed<'py>(&self, py: Python<'py>, text: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let text = string("text", text)?.to_string_lossy();
         match &self.parser {
             AnyParser::Native(parser) => self.step(py, parser, |parser, find| parser.feed(&text, find)),
             AnyParser::Compat(parser) => parser.bind(py).call_method1(intern!(py, "feed"), (text,)),
@@ -175,13 +181,16 @@ impl PyTextParser {
 ///     ValueError: If `format` is unknown, or is neither `"auto"` nor `"xml"` with `compat`.
 ///     TypeError: If `tools` is neither a toolkit nor a view.
 #[pyfunction]
-#[pyo3(signature = (text, format="auto", tools=None, *, compat=false, fallback=true))]
+#[pyo3(
+    signature = (text, format=Omittable(None), tools=None, *, compat=Omittable(None), fallback=Omittable(None)),
+    text_signature = "(text, format='auto', tools=None, *, compat=False, fallback=True)"
+)]
 fn parse_tool_calls<'py>(
-    text: &Bound<'py, PyString>,
-    format: &str,
+    text: &Bound<'py, PyAny>,
+    format: Omittable<'py>,
     tools: Option<&Bound<'py, PyAny>>,
-    compat: bool,
-    fallback: bool,
+    compat: Omittable<'py>,
+    fallback: Omittable<'py>,
 ) -> PyResult<Bound<'py, PyList>> {
     let py = text.py();
     let parser = PyTextParser::new(py, format, tools, compat, fallback)?;

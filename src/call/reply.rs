@@ -189,7 +189,7 @@ impl Reply {
     /// The reply to an exception of a class with a message: `KeyError: 'k'`.
     #[must_use]
     pub fn raised(class: &str, message: &str) -> Self {
-        let text = if message.is_empty() { class.to_owned() } else { format!("{class}: {message}") };
+        let text = if message.is_empty() { class.to_owned() } else { [class, ": ", message].concat() };
         Self::Raised { text }
     }
 

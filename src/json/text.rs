@@ -120,15 +120,22 @@ fn push_escaped(text: &mut String, string: &str, first: usize) {
 
 /// Finds the first byte that JSON has to escape.
 fn special(bytes: &[u8]) -> Option<usize> {
-    let is_special = |byte: &u8| *byte < 0x20 || *byte == b'"' || *byte == b'\\';
-    // Blocks of 16 bytes are tested at once, which the compiler vectorizes; only a block with a hit is searched byte by byte.
-    let (blocks, tail) = bytes.as_chunks::<16>();
-    let any = |block: &[u8; 16]| block.iter().fold(false, |any, byte| any | is_special(byte));
-    let start = match blocks.iter().position(any) {
-        Some(block) => block * 16,
-        None => bytes.len() - tail.len(),
-    };
-    bytes[start..].iter().position(is_special).map(|at| start + at)
+    // Whole blocks are tested at once, which the compiler vectorizes; only what is left or has a hit is searched byte by byte.
+    let long = plain_blocks::<16>(bytes);
+    let start = long + plain_blocks::<4>(&bytes[long..]);
+    bytes[start..].iter().position(|byte| is_special(*byte)).map(|at| start + at)
+}
+
+/// The length of the blocks at the start in which nothing has to be escaped.
+#[inline]
+fn plain_blocks<const SIZE: usize>(bytes: &[u8]) -> usize {
+    let is_plain = |block: &&[u8; SIZE]| !block.iter().fold(false, |any, byte| any | is_special(*byte));
+    SIZE * bytes.as_chunks::<SIZE>().0.iter().take_while(is_plain).count()
+}
+
+#[inline]
+fn is_special(byte: u8) -> bool {
+    byte < 0x20 || byte == b'"' || byte == b'\\'
 }
 
 /// Parses text that was written here.

@@ -1,5 +1,7 @@
 //! Exceptions of a tool: the record in the log, and the response that describes them to the model.
 
+use std::borrow::Cow;
+
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -8,7 +10,7 @@ use serde_json::Value;
 
 use super::request::Peeked;
 use super::state::State;
-use crate::bindings::imported::{FAILED_CALL, LOG_FAILURE, LOGS_AT, REDACTED_ERROR, loaded_module};
+use crate::bindings::imported::{FAILED_CALL, LOG_FAILURE, LOGGER, REDACTED_ERROR, loaded_module};
 use crate::bindings::into_response::{error_text, unicode};
 use crate::bindings::parameters::class_name;
 use crate::bindings::tool::PyTool;
@@ -62,7 +64,7 @@ impl State {
     /// Writes the record. Python's logging formats the traceback, and only if a handler wants it.
     fn log(&self, py: Python<'_>, tool: &PyTool, exception: &Bound<'_, PyAny>, source: &str) {
         let write = || {
-            if !LOGS_AT.get(py)?.call1((WARNING,))?.is_truthy()? {
+            if !is_logged(py)? {
                 return Ok(());
             }
             let (name, id) = self.identity(py, tool);
@@ -137,6 +139,19 @@ impl State {
     }
 }
 
+/// True if the logger accepts records of this level. It keeps its answers in a dict, which is read here without its own code.
+fn is_logged(py: Python<'_>) -> PyResult<bool> {
+    let (logger, level) = (LOGGER.get(py)?, WARNING.into_pyobject(py)?);
+    let cached = match logger.getattr_opt(intern!(py, "_cache"))? {
+        Some(answers) => answers.cast::<PyDict>().map_or(Ok(None), |answers| answers.get_item(&level))?,
+        None => None,
+    };
+    match cached {
+        Some(answer) => Ok(answer.is_truthy()? && !logger.getattr(intern!(py, "disabled"))?.is_truthy()?),
+        None => logger.call_method1(intern!(py, "isEnabledFor"), (level,))?.is_truthy(),
+    }
+}
+
 /// The reply to an exception with this message. AgentScope's answers are kept to the letter.
 fn reply_to(py: Python<'_>, mode: ErrorMode, error: &PyErr, message: String, is_late: bool) -> Reply {
     if is_mcp_error(py, error) {
@@ -146,7 +161,8 @@ fn reply_to(py: Python<'_>, mode: ErrorMode, error: &PyErr, message: String, is_
     } else if mode == ErrorMode::Compat || errors::is_native(py, error) {
         Reply::Failed { message }
     } else {
-        let class = error.get_type(py).name().map_or_else(|_| "Exception".to_owned(), |name| name.to_string());
+        let class = error.get_type(py).name();
+        let class = class.as_ref().map_or(Cow::Borrowed("Exception"), |name| name.to_string_lossy());
         // The message of an exception that cannot be written is the name of its class.
         Reply::raised(&class, if message == class { "" } else { &message })
     }

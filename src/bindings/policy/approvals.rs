@@ -16,7 +16,7 @@ use crate::Error;
 use crate::bindings::imported::APPROVAL;
 use crate::bindings::into_response::error_text;
 use crate::bindings::json;
-use crate::bindings::parameters::class_name;
+use crate::bindings::parameters::{Omittable, class_name, optional_bytes, optional_path, optional_seconds};
 use crate::bytes::random_bytes;
 use crate::policy::{Answer, ApprovalStore, Approvals, Key};
 use crate::sync::{read, write};
@@ -91,16 +91,18 @@ impl PyApprovals {
 impl PyApprovals {
     #[new]
     #[pyo3(
-        signature = (path=None, ttl=HOUR, *, store=None, key=None),
+        signature = (path=None, ttl=Omittable(None), *, store=None, key=None),
         text_signature = "(path=None, ttl=3600, *, store=None, key=None)"
     )]
     fn new(
         py: Python<'_>,
-        path: Option<PathBuf>,
-        ttl: f64,
+        path: Option<&Bound<'_, PyAny>>,
+        ttl: Omittable<'_>,
         store: Option<Bound<'_, PyAny>>,
-        key: Option<&[u8]>,
+        key: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
+        let (path, key) = (optional_path("path", path)?, optional_bytes("key", key)?);
+        let ttl = optional_seconds("ttl", ttl.0.as_ref())?.unwrap_or(HOUR);
         let lifetime = Duration::try_from_secs_f64(ttl).ok().filter(|lifetime| !lifetime.is_zero());
         let lifetime = lifetime.ok_or_else(|| PyValueError::new_err("ttl must be a positive number of seconds"))?;
         let store = store.as_ref().map(checked_store).transpose()?.map(Arc::new);

@@ -1,6 +1,5 @@
 //! `Policy`, the rules from Python and from files, and `Explanation`, the evaluation of each rule for a call.
 
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -11,6 +10,7 @@ use serde_json::{Value, json};
 use super::{ToolView, value_of};
 use crate::bindings::call::explained_arguments;
 use crate::bindings::json as bridge;
+use crate::bindings::parameters::{Omittable, flag, optional_path, optional_text, wrong_type};
 use crate::bindings::tool_call::PyToolCall;
 use crate::bindings::toolkit::PyToolkit;
 use crate::call::{ToolCall, ToolFacts};
@@ -41,7 +41,8 @@ fn rules_of(rules: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<Rule>> {
     if rules.is_instance_of::<PyDict>() || rules.is_instance_of::<PyString>() {
         return Err(PyTypeError::new_err("rules must be a list of rules, not a single rule"));
     }
-    rules.try_iter()?.map(|rule| rule_of(&rule?)).collect()
+    let items = rules.try_iter().map_err(|_| wrong_type("rules", "a list of rules", rules))?;
+    items.map(|rule| rule_of(&rule?)).collect()
 }
 
 impl PyPolicy {
@@ -54,12 +55,13 @@ impl PyPolicy {
 impl PyPolicy {
     #[new]
     #[pyo3(
-        signature = (rules=None, default="allow", *, shadow=false),
+        signature = (rules=None, default=Omittable(None), *, shadow=Omittable(None)),
         text_signature = "(rules=(), default='allow', *, shadow=False)"
     )]
-    fn new(rules: Option<&Bound<'_, PyAny>>, default: &str, shadow: bool) -> PyResult<Self> {
-        let core = Policy::new(rules_of(rules)?, decision_of(default)?)?;
-        core.set_shadow(shadow);
+    fn new(rules: Option<&Bound<'_, PyAny>>, default: Omittable<'_>, shadow: Omittable<'_>) -> PyResult<Self> {
+        let default = optional_text("default", default.0.as_ref())?;
+        let core = Policy::new(rules_of(rules)?, decision_of(default.as_deref().unwrap_or("allow"))?)?;
+        core.set_shadow(flag("shadow", &shadow, false)?);
         Ok(Self { core: Arc::new(core), ..Self::default() })
     }
 
@@ -81,23 +83,32 @@ impl PyPolicy {
     ///     ValueError: If `otherwise` is not a decision.
     #[staticmethod]
     #[pyo3(
-        signature = (*, default=None, project=None, user=None, admin=None, otherwise="allow", optional=false),
+        signature = (
+            *, default=None, project=None, user=None, admin=None, otherwise=Omittable(None), optional=Omittable(None)
+        ),
         text_signature = "(*, default=None, project=None, user=None, admin=None, otherwise='allow', optional=False)"
     )]
     fn from_files(
         py: Python<'_>,
-        default: Option<PathBuf>,
-        project: Option<PathBuf>,
-        user: Option<PathBuf>,
-        admin: Option<PathBuf>,
-        otherwise: &str,
-        optional: bool,
+        default: Option<&Bound<'_, PyAny>>,
+        project: Option<&Bound<'_, PyAny>>,
+        user: Option<&Bound<'_, PyAny>>,
+        admin: Option<&Bound<'_, PyAny>>,
+        otherwise: Omittable<'_>,
+        optional: Omittable<'_>,
     ) -> PyResult<Self> {
-        let files = [(Tier::Default, default), (Tier::Project, project), (Tier::User, user), (Tier::Admin, admin)];
+        let files = [
+            (Tier::Default, optional_path("default", default)?),
+            (Tier::Project, optional_path("project", project)?),
+            (Tier::User, optional_path("user", user)?),
+            (Tier::Admin, optional_path("admin", admin)?),
+        ];
+        let optional = flag("optional", &optional, false)?;
         let sources = files.into_iter().filter_map(|(tier, path)| Some(PolicyFile::new(tier, path?)));
         let sources: Vec<PolicyFile> =
             sources.map(|source| if optional { source.optional() } else { source }).collect();
-        let otherwise = decision_of(otherwise)?;
+        let otherwise = optional_text("otherwise", otherwise.0.as_ref())?;
+        let otherwise = decision_of(otherwise.as_deref().unwrap_or("allow"))?;
         let loaded = py.detach(|| {
             sources.iter().try_for_each(PolicyFile::check_readable)?;
             Ok::<_, crate::Error>(Policy::from_files(sources, otherwise))

@@ -249,7 +249,7 @@ fn derive_function(
         },
     )?;
     if !options.is_lenient {
-        mistakes::warn_of_documented(py, name, callable, &described.documented)?;
+        mistakes::warn_of_documented(py, name, callable, &described.unshown)?;
     }
     let mut function = Entries::with_capacity(3);
     // A placeholder: the tool may get another name.

@@ -41,7 +41,7 @@ impl<'py> ConverterReader<'py> {
     /// Reads a parameter. One whose type cannot be read keeps its JSON value: the schema has reported it, or is supplied.
     pub(super) fn read_parameter(
         &mut self,
-        name: &str,
+        name: &Bound<'py, PyString>,
         annotation: &Bound<'py, PyAny>,
         wrap: impl FnOnce(Converter) -> Converter,
         has_limits: bool,
@@ -49,10 +49,12 @@ impl<'py> ConverterReader<'py> {
         self.has_limits = has_limits;
         let Ok(converter) = self.read(annotation) else { return };
         let converter = wrap(converter);
-        if !is_plain(&converter) {
+        let effect = Effect::of(&converter, &self.converters.definitions, &mut Vec::new());
+        if effect != Effect::None {
             let is_complete = !self.has_limits && is_complete(&converter);
-            let name = PyString::intern(self.reader.py, name).unbind();
-            self.converters.parameters.push(ParameterConverter { name, converter, is_complete });
+            let name = name.clone().unbind();
+            let only_floats = effect == Effect::Floats;
+            self.converters.parameters.push(ParameterConverter { name, converter, is_complete, only_floats });
         }
     }
 
@@ -236,8 +238,7 @@ impl<'py> ConverterReader<'py> {
             this.reader.records.push(annotation.clone());
             let read = this.read_record(class, kind, &variables);
             this.reader.records.pop();
-            let record = read?;
-            Ok(if record.is_plain() { ANY } else { Converter::Record(Box::new(record)) })
+            Ok(Converter::Record(Box::new(read?)))
         })
     }
 
@@ -452,21 +453,50 @@ fn msgspec(py: Python<'_>, annotation: &Bound<'_, PyAny>) -> PyResult<Converter>
     Ok(Converter::External(Box::new(External { library: Library::Msgspec, validate })))
 }
 
-/// True if accepted JSON values of this type stay as they are.
-fn is_plain(converter: &Converter) -> bool {
-    match converter {
-        Converter::Json(JsonShape::Literal(values)) => {
-            Python::attach(|py| values.bind(py).iter().all(|value| is_json_scalar(&value)))
+/// The effect of a converter on accepted JSON values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Effect {
+    /// They stay as they are.
+    None,
+    /// Integers become floats.
+    Floats,
+    /// Objects are built.
+    Objects,
+}
+
+impl Effect {
+    /// The effect of a converter. `definitions` are those that are complete; `seen` are those that are being looked at.
+    fn of(converter: &Converter, definitions: &[Converter], seen: &mut Vec<usize>) -> Self {
+        let mut of = |converter: &Converter| Self::of(converter, definitions, seen);
+        match converter {
+            Converter::Json(JsonShape::Literal(values)) => {
+                let is_json = Python::attach(|py| values.bind(py).iter().all(|value| is_json_scalar(&value)));
+                if is_json { Self::None } else { Self::Objects }
+            }
+            Converter::Json(_) | Converter::Integer => Self::None,
+            Converter::Float => Self::Floats,
+            Converter::Items(inner, ItemsClass::List) | Converter::Nullable(inner) => of(inner),
+            Converter::Map(entry, MapClass::Dict) if matches!(entry.0, Converter::Json(_)) => {
+                if of(&entry.0) == Self::None { of(&entry.1) } else { Self::Objects }
+            }
+            // The member that a value is of decides about its numbers.
+            Converter::Union(members) if members.iter().all(|member| of(member) == Self::None) => Self::None,
+            Converter::Record(record) => {
+                record.dict_converters().map_or(Self::Objects, |fields| fields.map(of).max().unwrap_or(Self::None))
+            }
+            Converter::Definition(index) if seen.contains(index) => Self::None,
+            Converter::Definition(index) => {
+                seen.push(*index);
+                definitions.get(*index).map_or(Self::Objects, |target| Self::of(target, definitions, seen))
+            }
+            _ => Self::Objects,
         }
-        Converter::Json(_) | Converter::Integer => true,
-        Converter::Items(item, ItemsClass::List) => is_plain(item),
-        Converter::Map(entry, MapClass::Dict) => {
-            matches!(entry.0, Converter::Json(_)) && is_plain(&entry.0) && is_plain(&entry.1)
-        }
-        Converter::Nullable(inner) => is_plain(inner),
-        Converter::Union(members) => members.iter().all(is_plain),
-        _ => false,
     }
+}
+
+/// True if accepted JSON values of this type stay as they are, as far as is known while definitions are being read.
+fn is_plain(converter: &Converter) -> bool {
+    Effect::of(converter, &[], &mut Vec::new()) == Effect::None
 }
 
 /// True if the conversion alone checks a value, so that checking it against the schema too would do the same twice.

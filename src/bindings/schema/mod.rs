@@ -54,13 +54,15 @@ pub(crate) struct Description {
     pub(crate) description: Option<String>,
     /// The converters of the parameters that are more than JSON values.
     pub(crate) converters: Converters,
-    /// The parameters that the docstring names.
-    pub(crate) documented: Vec<String>,
+    /// The parameters that the docstring names and the schema does not show.
+    pub(crate) unshown: Vec<String>,
 }
 
 /// A parameter that may go into the schema.
 struct ShownParameter<'a, 'py> {
     name: &'a str,
+    /// The name as the function has it.
+    interned: &'a Bound<'py, PyString>,
     kind: ParameterKind,
     annotation: Bound<'py, PyAny>,
     default: Option<Bound<'py, PyAny>>,
@@ -146,8 +148,9 @@ pub(crate) fn describe(
         Err(ReadError::Python(error)) => return Err(error),
     };
     let description = docstring.as_ref().and_then(|docstring| docstring.description(wanted.include_long_description));
-    let documented = docstring.into_iter().flat_map(|docstring| docstring.params).map(|param| param.name).collect();
-    Ok(Description { parameters: Node::Object(parameters), description, documented, converters })
+    let documented = docstring.iter().flat_map(|docstring| &docstring.params).map(|parameter| &parameter.name);
+    let unshown = documented.filter(|name| !shown.iter().any(|each| each.name == **name)).cloned().collect();
+    Ok(Description { parameters: Node::Object(parameters), description, unshown, converters })
 }
 
 /// The description in the docstring of a callable.
@@ -190,7 +193,7 @@ fn read_converters<'a, 'py: 'a>(
             }
             _ => converter,
         };
-        reader.read_parameter(each.name, &each.annotation, wrap, has_field);
+        reader.read_parameter(each.interned, &each.annotation, wrap, has_field);
     }
     reader.finish()
 }
@@ -222,13 +225,15 @@ fn shown<'a, 'py: 'a>(
             ParameterKind::VarPositional | ParameterKind::VarKeyword => continue,
             _ => "",
         };
-        let name = parameter.name.bind(py).to_str()?;
+        let interned = parameter.name.bind(py);
+        let name = interned.to_str()?;
         let doc = docstring.and_then(|docstring| {
             let starred = if stars.is_empty() { None } else { docstring.param(&format!("{stars}{name}")) };
             starred.or_else(|| docstring.param(name))
         });
         shown.push(ShownParameter {
             name,
+            interned,
             kind: parameter.kind,
             annotation: match &parameter.annotation {
                 Some(annotation) => annotation.bind(py).clone(),

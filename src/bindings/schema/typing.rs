@@ -3,7 +3,7 @@
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyCFunction, PyFunction, PyList, PyString, PyTuple, PyType};
+use pyo3::types::{PyCFunction, PyFunction, PyInt, PyList, PyString, PyTuple, PyType};
 
 use super::annotation::{AnnotationReader, ReadResult, invalid_type, is_forward_ref, type_name};
 use super::field::Metadata;
@@ -16,6 +16,8 @@ use crate::schema::{ArrayKind, Type};
 pub(super) struct TypingObjects {
     pub(super) generic_alias: Py<PyAny>,
     pub(super) union_type: Py<PyAny>,
+    /// The classes of `Literal[…]` and `Union[…]`, which store their origin and their arguments unchanged.
+    form_aliases: [Py<PyType>; 2],
     pub(super) get_origin: Py<PyAny>,
     pub(super) get_args: Py<PyAny>,
     pub(super) any: Py<PyAny>,
@@ -33,6 +35,14 @@ impl TypingObjects {
             Ok(Self {
                 generic_alias: types.getattr("GenericAlias")?.unbind(),
                 union_type: types.getattr("UnionType")?.unbind(),
+                form_aliases: [
+                    typing.getattr("Literal")?.get_item(0)?.get_type().unbind(),
+                    typing
+                        .getattr("Union")?
+                        .get_item((py.get_type::<PyInt>(), py.get_type::<PyString>()))?
+                        .get_type()
+                        .unbind(),
+                ],
                 get_origin: typing.getattr("get_origin")?.unbind(),
                 get_args: typing.getattr("get_args")?.unbind(),
                 any: typing.getattr("Any")?.unbind(),
@@ -40,6 +50,11 @@ impl TypingObjects {
                 special: typing.getattr("_Final")?.unbind(),
             })
         })
+    }
+
+    /// True for `Literal[…]` and `Union[…]`.
+    fn is_form_alias(&self, kind: &Bound<'_, PyType>) -> bool {
+        self.form_aliases.iter().any(|class| kind.is(class))
     }
 
     /// True for `list[int]` and `int | str`, which the interpreter itself makes and which store their arguments unchanged.
@@ -57,11 +72,14 @@ pub(super) fn origin_of<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Boun
     let py = object.py();
     let typing = TypingObjects::get(py)?;
     let kind = object.get_type();
-    if kind.is(typing.generic_alias.bind(py)) {
+    if kind.is(typing.generic_alias.bind(py)) || typing.is_form_alias(&kind) {
         return object.getattr(intern!(py, "__origin__")).map(Some);
     }
     if kind.is(typing.union_type.bind(py)) {
         return Ok(Some(kind.into_any()));
+    }
+    if kind.is(py.get_type::<PyType>()) {
+        return Ok(None); // a class, the most frequent annotation
     }
     let origin = typing.get_origin.bind(py).call1((object,))?;
     Ok((!origin.is_none()).then_some(origin))
@@ -71,7 +89,7 @@ pub(super) fn origin_of<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Boun
 pub(super) fn arguments_of<'py>(object: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
     let py = object.py();
     let typing = TypingObjects::get(py)?;
-    let arguments = if typing.is_builtin_alias(object) {
+    let arguments = if typing.is_builtin_alias(object) || typing.is_form_alias(&object.get_type()) {
         object.getattr(intern!(py, "__args__"))?
     } else {
         typing.get_args.bind(py).call1((object,))?
@@ -82,12 +100,14 @@ pub(super) fn arguments_of<'py>(object: &Bound<'py, PyAny>) -> PyResult<Vec<Boun
 /// The name of a special form of `typing`, such as `Union` or `Annotated`.
 pub(super) fn form_name(form: &Bound<'_, PyAny>) -> Option<String> {
     let py = form.py();
-    let module: String = form.getattr(intern!(py, "__module__")).ok()?.extract().ok()?;
-    if !matches!(module.as_str(), "typing" | "typing_extensions" | "types") {
+    let module = form.getattr(intern!(py, "__module__")).ok()?.cast_into::<PyString>().ok()?;
+    if !matches!(module.to_str().ok()?, "typing" | "typing_extensions" | "types") {
         return None;
     }
-    let name = form.getattr(intern!(py, "__name__")).or_else(|_| form.getattr(intern!(py, "_name"))).ok()?;
-    name.extract().ok()
+    // A special form has its name at hand in `_name`; its `__name__` is made by Python code.
+    let (first, second) = (intern!(py, "_name"), intern!(py, "__name__"));
+    let (first, second) = if form.is_instance_of::<PyType>() { (second, first) } else { (first, second) };
+    form.getattr(first).or_else(|_| form.getattr(second)).ok()?.extract().ok()
 }
 
 /// The variables of the generic class `origin`, with the arguments of `alias`.

@@ -12,6 +12,8 @@ mod external;
 mod record;
 mod scalar;
 
+use std::fmt::Display;
+
 use pyo3::exceptions::PyException;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
@@ -93,13 +95,16 @@ pub(crate) struct ParameterConverter {
     pub(crate) converter: Converter,
     /// True if the conversion checks all that the schema says, so that the value need not be checked against it before.
     pub(crate) is_complete: bool,
+    /// True if all that it converts are integers in place of floats, so that a value whose numbers are exact stays as it is.
+    pub(crate) only_floats: bool,
 }
 
 impl Converters {
     /// The place of the converter of a parameter.
     pub(crate) fn position(&self, py: Python<'_>, name: &Bound<'_, PyString>) -> PyResult<Option<usize>> {
+        let name = name.to_str()?;
         for (place, parameter) in self.parameters.iter().enumerate() {
-            if parameter.name.bind(py).as_any().eq(name)? {
+            if parameter.name.bind(py).to_str()? == name {
                 return Ok(Some(place));
             }
         }
@@ -109,6 +114,11 @@ impl Converters {
     /// True if the conversion at a place needs no check of the schema before.
     pub(crate) fn is_complete(&self, place: usize) -> bool {
         self.parameters[place].is_complete
+    }
+
+    /// True if the conversion at a place changes nothing but integers in place of floats.
+    pub(crate) fn only_floats(&self, place: usize) -> bool {
+        self.parameters[place].only_floats
     }
 
     /// Converts the value of the parameter at a place; `None` if it does not fit.
@@ -232,7 +242,7 @@ impl<'a> Conversion<'a> {
     fn refuse_by<'py>(
         &mut self,
         place: &Place<'_>,
-        what: &str,
+        what: impl Display,
         error: PyErr,
         value: &Bound<'py, PyAny>,
     ) -> Option<Bound<'py, PyAny>> {
@@ -242,7 +252,7 @@ impl<'a> Conversion<'a> {
             return None;
         }
         let reason = error_text(py, &error);
-        let expected = if reason.is_empty() { what.to_owned() } else { format!("{what} ({reason})") };
+        let expected = if reason.is_empty() { what.to_string() } else { format!("{what} ({reason})") };
         self.refuse(place, expected, value)
     }
 
@@ -250,7 +260,7 @@ impl<'a> Conversion<'a> {
     fn built<'py>(
         &mut self,
         place: &Place<'_>,
-        what: &str,
+        what: impl Display,
         result: PyResult<Bound<'py, PyAny>>,
         value: &Bound<'py, PyAny>,
     ) -> Option<Bound<'py, PyAny>> {

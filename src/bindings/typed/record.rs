@@ -40,9 +40,9 @@ impl Record {
         Ok(Self { class: class.clone().unbind(), name: class.name()?.to_string(), form, fields: fields.into() })
     }
 
-    /// True if a dict of this type is a JSON value as it is.
-    pub(crate) fn is_plain(&self) -> bool {
-        self.form == RecordForm::Dict && self.fields.iter().all(|field| field.converter.is_none())
+    /// The converters of its fields if it stays a dict.
+    pub(crate) fn dict_converters(&self) -> Option<impl Iterator<Item = &Converter>> {
+        (self.form == RecordForm::Dict).then(|| self.fields.iter().filter_map(|field| field.converter.as_ref()))
     }
 
     pub(super) fn convert<'py>(
@@ -56,7 +56,6 @@ impl Record {
             return Some(value.clone());
         }
         let before = run.problems.len();
-        let what = || format!("a valid {}", self.name);
         let built = match self.form {
             RecordForm::Row => {
                 let arguments = self.convert_items(run, place, value)?;
@@ -80,7 +79,7 @@ impl Record {
                 }
             }
         };
-        run.built(place, &what(), built, value)
+        run.built(place, format_args!("a valid {}", self.name), built, value)
     }
 
     /// The arguments of the class, by name. A key that is not a field is refused, because the class would never see it.

@@ -143,19 +143,25 @@ impl FastCheck {
             FastCheck::Integer => value.kind() == ValueKind::Int,
             FastCheck::Number => matches!(value.kind(), ValueKind::Int | ValueKind::Float),
             FastCheck::Boolean => value.kind() == ValueKind::Bool,
-            _ => self.accepts_within(value, DEPTH, &mut { BUDGET }),
+            _ => self.accepts_within::<S, false>(value, DEPTH, &mut { BUDGET }),
         }
     }
 
-    fn accepts_within<S: JsonLike>(&self, value: &S, depth: u32, budget: &mut u32) -> bool {
+    /// The same for values that are of the declared classes too: an integer does not fit a number with a fraction, nor a tuple an
+    /// array.
+    pub(crate) fn accepts_exactly<S: JsonLike>(&self, value: &S) -> bool {
+        self.accepts_within::<S, true>(value, DEPTH, &mut { BUDGET })
+    }
+
+    fn accepts_within<S: JsonLike, const EXACT: bool>(&self, value: &S, depth: u32, budget: &mut u32) -> bool {
         match self {
             FastCheck::Undecided => false,
             FastCheck::Anything => true,
             FastCheck::String => value.kind() == ValueKind::String,
             FastCheck::Integer => value.kind() == ValueKind::Int,
-            FastCheck::Number => matches!(value.kind(), ValueKind::Int | ValueKind::Float),
+            FastCheck::Number => KindSet::NUMBER.accepts::<EXACT>(value.kind()),
             FastCheck::Boolean => value.kind() == ValueKind::Bool,
-            FastCheck::Kinds(kinds) => kinds.has(value.kind()),
+            FastCheck::Kinds(kinds) => kinds.accepts::<EXACT>(value.kind()),
             FastCheck::Strings(strings) => {
                 value.kind() == ValueKind::String
                     && value.text().is_some_and(|text| strings.iter().any(|string| **string == *text))
@@ -167,9 +173,9 @@ impl FastCheck {
                 let kind = value.kind();
                 scalars.iter().any(|scalar| scalar.equals(kind, value))
             }
-            FastCheck::Limits(limits) => limits.accepts(value),
-            FastCheck::Array(array) => array.accepts(value, depth, budget),
-            FastCheck::Object(object) => object.accepts(value, depth, budget),
+            FastCheck::Limits(limits) => limits.accepts::<S, EXACT>(value),
+            FastCheck::Array(array) => array.accepts::<S, EXACT>(value, depth, budget),
+            FastCheck::Object(object) => object.accepts::<S, EXACT>(value, depth, budget),
             FastCheck::AnyOf(branches) => {
                 let cost = if matches!(value.kind(), ValueKind::Array | ValueKind::Object) {
                     CONTAINER_COST
@@ -177,17 +183,18 @@ impl FastCheck {
                     SCALAR_COST
                 };
                 branches.iter().any(|branch| {
-                    let accepted = *budget > 0 && branch.accepts_within(value, depth, budget);
+                    let accepted = *budget > 0 && branch.accepts_within::<S, EXACT>(value, depth, budget);
                     if !accepted {
                         *budget = budget.saturating_sub(cost);
                     }
                     accepted
                 })
             }
-            FastCheck::AllOf(parts) => parts.iter().all(|part| part.accepts_within(value, depth, budget)),
-            FastCheck::Shared(target) => depth > 0 && target.accepts_within(value, depth - 1, budget),
+            FastCheck::AllOf(parts) => parts.iter().all(|part| part.accepts_within::<S, EXACT>(value, depth, budget)),
+            FastCheck::Shared(target) => depth > 0 && target.accepts_within::<S, EXACT>(value, depth - 1, budget),
             FastCheck::Recursive(target) => {
-                depth > 0 && target.upgrade().is_some_and(|target| target.accepts_within(value, depth - 1, budget))
+                let target = target.upgrade().filter(|_| depth > 0);
+                target.is_some_and(|target| target.accepts_within::<S, EXACT>(value, depth - 1, budget))
             }
         }
     }
@@ -222,9 +229,9 @@ impl Scalar {
 }
 
 impl FastLimits {
-    fn accepts<S: JsonLike>(&self, value: &S) -> bool {
+    fn accepts<S: JsonLike, const EXACT: bool>(&self, value: &S) -> bool {
         let kind = value.kind();
-        self.kinds.has(kind)
+        self.kinds.accepts::<EXACT>(kind)
             && match kind {
                 ValueKind::Int | ValueKind::Float => self.bounds.is_empty() || self.bounds.hold(kind, value),
                 ValueKind::String => self.text.contains(|| value.length()),
@@ -240,13 +247,16 @@ impl FastArray {
     /// The number of items up to which they are compared pairwise, which is faster than a set.
     const COMPARED: usize = 32;
 
-    fn accepts<S: JsonLike>(&self, value: &S, depth: u32, budget: &mut u32) -> bool {
+    fn accepts<S: JsonLike, const EXACT: bool>(&self, value: &S, depth: u32, budget: &mut u32) -> bool {
         if value.kind() != ValueKind::Array || depth == 0 || !self.size.contains(|| value.length()) {
             return false;
         }
+        if EXACT && !value.is_list() {
+            return false;
+        }
         let mut first = self.first.iter();
-        value.every_item(|item| first.next().unwrap_or(&self.rest).accepts_within(item, depth - 1, budget))
-            && (!self.unique || FastArray::are_unique(value))
+        let check = |item: &S| first.next().unwrap_or(&self.rest).accepts_within::<S, EXACT>(item, depth - 1, budget);
+        value.every_item(check) && (!self.unique || FastArray::are_unique(value))
     }
 
     fn are_unique<S: JsonLike>(value: &S) -> bool {
@@ -294,7 +304,7 @@ impl FastObject {
         at.ok().map(|at| self.order[at] as usize)
     }
 
-    fn accepts<S: JsonLike>(&self, value: &S, depth: u32, budget: &mut u32) -> bool {
+    fn accepts<S: JsonLike, const EXACT: bool>(&self, value: &S, depth: u32, budget: &mut u32) -> bool {
         if value.kind() != ValueKind::Object || depth == 0 || !self.size.contains(|| value.length()) {
             return false;
         }
@@ -310,7 +320,7 @@ impl FastObject {
                 }
                 None => &self.rest,
             };
-            check.accepts_within(entry, depth - 1, budget)
+            check.accepts_within::<S, EXACT>(entry, depth - 1, budget)
         });
         fit && present == self.required
     }
@@ -375,6 +385,12 @@ impl KindSet {
     #[inline]
     pub(crate) const fn has(self, kind: ValueKind) -> bool {
         self.0 & KindSet::of(kind).0 != 0
+    }
+
+    /// True if the kind is in the set; if it must be exact, an integer is not one of the numbers with a fraction.
+    #[inline]
+    const fn accepts<const EXACT: bool>(self, kind: ValueKind) -> bool {
+        self.has(kind) && !(EXACT && matches!(kind, ValueKind::Int) && self.has(ValueKind::Float))
     }
 
     /// True if the sets have a kind in common.

@@ -179,6 +179,12 @@ impl<F: Json> Checker<F> {
         self.fields().is_some_and(|fields| fields[position].check.accepts(value))
     }
 
+    /// The same for a value that is of the declared classes too, so that there is nothing to convert: an integer is not a number
+    /// with a fraction, nor a tuple a list.
+    pub fn accepts_exactly_at<S: JsonLike<Form = F>>(&self, position: usize, value: &S) -> bool {
+        self.fields().is_some_and(|fields| fields[position].check.accepts_exactly(value))
+    }
+
     /// Coerces a value to its declared types; `None` if nothing changes.
     pub fn coerce<S: Rebuild<Form = F>>(&self, input: &S) -> Option<S> {
         coerce(self.validator(), input)

@@ -71,6 +71,11 @@ pub trait JsonLike: Sized {
     /// The number of code points, items or entries.
     fn length(&self) -> usize;
 
+    /// True if an array is a list, and not another sequence that is accepted in its place.
+    fn is_list(&self) -> bool {
+        true
+    }
+
     /// True if `test` holds for every item; stops at the first that fails.
     fn every_item(&self, test: impl FnMut(&Self) -> bool) -> bool;
 

@@ -343,6 +343,9 @@ impl Plan {
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let Some(converters) = &self.converters else { return Ok(None) };
         let converter = usize::from(converter);
+        if converters.only_floats(converter) && self.arguments.accepts_exactly(place.check, value) {
+            return Ok(Some(value.clone()));
+        }
         if !converters.is_complete(converter) && !self.arguments.accepts(place.check, value.as_borrowed()) {
             return Ok(None);
         }

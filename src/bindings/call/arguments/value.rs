@@ -55,6 +55,11 @@ impl Arguments {
         position.is_some_and(|position| self.checker.accepts_at(position, &*value))
     }
 
+    /// The same for a value whose numbers and lists are of the declared classes too.
+    pub(crate) fn accepts_exactly(&self, position: Option<usize>, value: &Bound<'_, PyAny>) -> bool {
+        position.is_some_and(|position| self.checker.accepts_exactly_at(position, value))
+    }
+
     /// Decides about what a model sent: the same dict if it fits as it is, a changed copy, or all that is wrong with it. A name in
     /// `hidden` does not exist for the model.
     pub(crate) fn settle<'py>(
@@ -148,6 +153,10 @@ impl JsonLike for Bound<'_, PyAny> {
         } else {
             0
         }
+    }
+
+    fn is_list(&self) -> bool {
+        self.is_instance_of::<PyList>()
     }
 
     #[inline]
