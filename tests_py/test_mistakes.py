@@ -531,9 +531,9 @@ def test_a_schema_without_its_wrapper_says_what_is_expected() -> None:
         (lambda kit: Policy(anything(3)), "rules must be a list of rules, not int"),
         (lambda kit: Policy(shadow=anything("x")), "shadow must be True or False, not str"),
         (lambda kit: Policy.from_files(user=anything(3)), "user must be a path, not int"),
-        (lambda kit: ToolResponse("x", code=anything(3)), "code must be a string, not int"),
-        (lambda kit: ToolResponse("x", is_last=anything(3)), "is_last must be True or False, not int"),
-        (lambda kit: ToolResponse("x", mode=anything(3)), "mode must be a string, not int"),
+        (lambda kit: ToolResponse([], code=anything(3)), "code must be a string, not int"),
+        (lambda kit: ToolResponse([], is_last=anything(3)), "is_last must be True or False, not int"),
+        (lambda kit: ToolResponse([], mode=anything(3)), "mode must be a string, not int"),
     ],
 )
 def test_a_wrong_type_names_the_parameter(act: Callable[[Any], Any], message: str) -> None:
