@@ -4,6 +4,12 @@ from typing import TYPE_CHECKING
 
 from toolcrib import _core, errors
 from toolcrib._core import (
+    AgentDefinition,
+    AgentFolder,
+    AgentInput,
+    AgentLimits,
+    AgentOutput,
+    AgentPrompt,
     Approvals,
     ArgumentReader,
     Limits,
@@ -26,7 +32,7 @@ from toolcrib._core import (
 from toolcrib.toolkit import Toolkit
 
 if TYPE_CHECKING:
-    from toolcrib import context, tracing
+    from toolcrib import agent, context, tracing
     from toolcrib._failure import FailedCall
     from toolcrib.blocks import (
         AudioBlock,
@@ -45,6 +51,7 @@ if TYPE_CHECKING:
 else:
     # Modules that many programs never use are imported when one of their names is first accessed.
     _LAZY = {
+        "agent": (),
         "tracing": (),
         "_failure": ("FailedCall",),
         "blocks": (
@@ -80,6 +87,12 @@ else:
 
 
 __all__ = [
+    "AgentDefinition",
+    "AgentFolder",
+    "AgentInput",
+    "AgentLimits",
+    "AgentOutput",
+    "AgentPrompt",
     "AgentSkill",
     "Approvals",
     "ArgumentReader",
@@ -113,6 +126,7 @@ __all__ = [
     "URLSource",
     "Usage",
     "VideoBlock",
+    "agent",
     "context",
     "errors",
     "format_tool_result",

@@ -6,13 +6,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The modules of the core; each may use those before it.
-const LAYERS: [&str; 16] = [
+const LAYERS: [&str; 18] = [
     "near",
     "string_enum",
     "sync",
     "error",
     "bytes",
     "json",
+    "front_matter",
     "store",
     "skill",
     "schema",
@@ -23,6 +24,7 @@ const LAYERS: [&str; 16] = [
     "provider",
     "text",
     "native",
+    "agent",
 ];
 
 fn sources() -> Vec<(PathBuf, String)> {
