@@ -28,6 +28,7 @@ __all__ = [
     "InvalidAnswerError",
     "InvalidFilterError",
     "InvalidGroupError",
+    "InvalidParametersError",
     "InvalidPendingError",
     "InvalidPolicyFileError",
     "InvalidRoleError",
@@ -48,6 +49,7 @@ __all__ = [
     "SkillFileError",
     "SkillFrontMatterError",
     "SkillTemplateError",
+    "SubAgentUnavailable",
     "SystemRoleError",
     "ToolcribError",
     "UnknownDialectError",
@@ -209,6 +211,14 @@ class AgentFileError(AgentDefinitionError):
 
 class AgentTemplateError(ToolcribError, ValueError):
     """A prompt has placeholders for inputs that are missing; the text names them and the inputs that there are."""
+
+
+class InvalidParametersError(ToolcribError, ValueError):
+    """Parameters do not fit a declared tool; the text is the first problem."""
+
+
+class SubAgentUnavailable(ToolcribError, RuntimeError):  # noqa: N818 the name that AgentScope's users know
+    """A class of agents cannot be made a tool; the text names the sub-agent and the reason."""
 
 
 class InvalidStateError(ToolcribError, ValueError):

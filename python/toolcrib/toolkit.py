@@ -112,7 +112,7 @@ class Toolkit(BackgroundTasks):
         groups: Sequence[str] = ...,
         tags: Sequence[str] = ...,
         kind: _Kind | None = ...,
-        permission: Literal["auto", "confirm"] = ...,
+        permission: Literal["auto", "confirm", "kind"] = ...,
         secrets: Sequence[str] = ...,
         aliases: Mapping[str, str] | None = ...,
         chunks: Literal["add", "replace"] | None = ...,
@@ -141,7 +141,7 @@ class Toolkit(BackgroundTasks):
         groups: Sequence[str] = (),
         tags: Sequence[str] = (),
         kind: _Kind | None = None,
-        permission: Literal["auto", "confirm"] = "auto",
+        permission: Literal["auto", "confirm", "kind"] = "auto",
         secrets: Sequence[str] = (),
         aliases: Mapping[str, str] | None = None,
         chunks: Literal["add", "replace"] | None = None,
@@ -169,7 +169,8 @@ class Toolkit(BackgroundTasks):
             groups: Further groups that it belongs to, which must exist.
             tags: Words by which views and rules select it.
             kind: The kind of effect that it has, such as `"read"` or `"edit"`.
-            permission: `"auto"`, or `"confirm"` if each call needs approval.
+            permission: `"auto"`, `"confirm"` if each call needs approval, or `"kind"` if it does where a policy is set and
+                the kind is edit, delete, move or execute.
             secrets: The parameters whose values are replaced by `***` in events, logs and approval requests.
             aliases: Names that a model may use by mistake, each with the name of the parameter.
             chunks: The meaning of plain values that a generator yields: `"add"`, the default, appends each to the

@@ -319,7 +319,7 @@ impl PyTool {
         self.traits.kind.as_str()
     }
 
-    /// `"auto"`, or `"confirm"` if each call needs approval, unless a rule decides otherwise.
+    /// `"auto"`, `"confirm"` or `"kind"`: whether each call needs approval, unless a rule decides otherwise.
     #[getter]
     fn permission(&self) -> &'static str {
         self.traits.permission.as_str()

@@ -12,6 +12,7 @@ use pyo3::prelude::*;
 
 #[allow(unused_imports, reason = "the runner of agents uses it")]
 pub(crate) use definition::PyAgentDefinition;
+pub(crate) use described::schema_of_object;
 
 /// Adds the classes to the module.
 pub(super) fn install(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 
 use pyo3::exceptions::{PyRecursionError, PyTypeError, PyValueError};
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyCFunction, PyDict, PyString};
@@ -60,8 +61,10 @@ impl<'py> ToolDraft<'py> {
         let described = SelfDescribing::read(native.map_or(tool, |native| native.as_any()))?;
         let is_described = described.is_some();
         let (supplied, server) = match described {
-            Some(SelfDescribing { name, schema, server, permission }) => {
+            Some(SelfDescribing { name, schema, server, permission, kind, confirmation }) => {
                 callable.name = name;
+                options.given.confirmation = confirmation;
+                options.given.kind = options.given.kind.or(kind);
                 // The stricter of the two applies; "auto" is also the default.
                 if permission.is_some() && options.given.permission.as_deref().is_none_or(|word| word == "auto") {
                     options.given.permission = permission;
@@ -94,7 +97,10 @@ impl<'py> ToolDraft<'py> {
                 }
                 (function, converters_of(py, &callable.function, &callable.signature)?)
             }
-            None => derive_function(py, &callable, name, &options, &presets)?,
+            None => {
+                refuse_underivable(&callable, name)?;
+                derive_function(py, &callable, name, &options, &presets)?
+            }
         };
         if let Some(description) = options.description.as_deref().filter(|text| !text.is_empty()) {
             function.insert("description", description.to_owned().into());
@@ -224,6 +230,16 @@ fn preset_name<'py>(name: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyString>> 
     } else {
         Ok(PyString::new(name.py(), text.to_str()?))
     }
+}
+
+/// Refuses a function that says that its signature is not its schema: deriving one would lose every parameter.
+fn refuse_underivable(callable: &Callable<'_>, tool: &str) -> PyResult<()> {
+    let name = intern!(callable.function.py(), "__requires_json_schema__");
+    // A function without attributes has flags.
+    if callable.signature.flags.is_some() || callable.function.getattr_opt(name)?.is_none() {
+        return Ok(());
+    }
+    Err(Error::UnderivableSchema { tool: tool.to_owned() }.into())
 }
 
 /// The `function` part of a schema, derived from the signature and the docstring.
