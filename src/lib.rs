@@ -19,7 +19,7 @@
 //! [`call`] has this path as decisions without I/O. Two drivers carry them out: [`native`] runs tools that are written in
 //! Rust on tokio, and the feature `python` adds the extension module of the Python package `toolcrib`, which runs Python
 //! functions on their event loop. The other modules are the parts of the path: [`registry`], [`schema`], [`policy`],
-//! [`text`], [`skill`], [`store`], [`trace`] and [`json`].
+//! [`text`], [`skill`], [`store`], [`trace`] and [`json`]; [`agent`] has the rules of sub-agents.
 //!
 //! A program without Python registers a native tool, is asked for approval, and streams the responses:
 //!
@@ -63,6 +63,7 @@
 #[macro_use]
 mod string_enum;
 
+pub mod agent;
 #[cfg(feature = "python")]
 mod bindings;
 mod bytes;

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from toolcrib import _core, errors
 from toolcrib._core import (
+    AgentRun,
     Approvals,
     ArgumentReader,
     Limits,
@@ -80,6 +81,7 @@ else:
 
 
 __all__ = [
+    "AgentRun",
     "AgentSkill",
     "Approvals",
     "ArgumentReader",

@@ -27,6 +27,7 @@ __all__ = [
     "InvalidGroupError",
     "InvalidPendingError",
     "InvalidPolicyFileError",
+    "InvalidReplyError",
     "InvalidRoleError",
     "InvalidRuleError",
     "InvalidSchemaError",
@@ -238,6 +239,10 @@ class NoAskerError(ToolcribError, RuntimeError):
 
 class WrongAnswerError(ToolcribError, ValueError):
     """The answer to a tool's question does not fit its schema; the text lists the problems."""
+
+
+class InvalidReplyError(ToolcribError, TypeError):
+    """The model function of a sub-agent returned something that is not a reply."""
 
 
 class FileAccessError(ToolcribError, OSError):

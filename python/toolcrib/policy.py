@@ -73,6 +73,8 @@ class ApprovalRequest:
         call_id: The id of the call.
         session: The id of the session, if the call is part of one.
         deps: The dependencies of the session.
+        path: The names of the agents that called each other until this call, from the outermost one; empty outside of
+            sub-agents.
     """
 
     tool: str
@@ -85,6 +87,7 @@ class ApprovalRequest:
     call_id: str
     session: str | None = None
     deps: Any = None
+    path: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

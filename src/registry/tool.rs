@@ -40,6 +40,8 @@ pub struct Tool<B> {
     pub more: Box<[Arc<Group>]>,
     /// Labels that views can select it by.
     pub tags: Arc<[Box<str>]>,
+    /// True if it runs an agent.
+    pub is_agent: bool,
     /// Its groups, shared with other holders of the tool.
     pub memberships: Arc<Memberships>,
     /// The schema that the model is shown.
@@ -52,7 +54,8 @@ impl<B> Tool<B> {
     /// Makes a tool in one group, without tags.
     pub fn new(name: &str, group: Arc<Group>, schema: Arc<FunctionSchema>, body: B) -> Self {
         let memberships = Arc::new(Memberships::new(group.clone()));
-        Self { name: name.into(), group, more: Box::default(), tags: Arc::default(), memberships, schema, body }
+        let (name, more, tags) = (name.into(), Box::default(), Arc::default());
+        Self { name, group, more, tags, is_agent: false, memberships, schema, body }
     }
 
     /// Its groups, in the order in which it joined them.

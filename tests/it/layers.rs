@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The modules of the core; each may use those before it.
-const LAYERS: [&str; 16] = [
+const LAYERS: [&str; 17] = [
     "near",
     "string_enum",
     "sync",
@@ -16,6 +16,7 @@ const LAYERS: [&str; 16] = [
     "store",
     "skill",
     "schema",
+    "agent",
     "policy",
     "registry",
     "call",

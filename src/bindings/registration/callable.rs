@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFunction, PyString, PyTuple, PyType};
 
 use super::draft::no_presets;
+use crate::bindings::agent::PyAgentTool;
 use crate::bindings::imported::{METHOD, PARTIAL, TOOL_CONTEXT, import_module};
 use crate::bindings::json::entries_of;
 use crate::bindings::native::PyNativeTool;
@@ -76,6 +77,12 @@ impl<'py> Callable<'py> {
             let (kind, signature) = (native.get().call_kind(), native.get().signature(py)?);
             return Ok(Self { function, name, kind, signature, bound });
         }
+        if let Ok(agent) = function.cast::<PyAgentTool>()
+            && positional.is_empty()
+        {
+            let (kind, signature) = (agent.get().call_kind(), agent.get().signature(py));
+            return Ok(Self { function, name, kind, signature, bound });
+        }
         let mut signature = Signature::read(py, &function)?;
         let kind = signature.flags.map_or_else(|| kind_of(&function), |flags| Ok(kind_by_flags(flags)))?;
         if signature.lacks_receiver && !positional.is_empty() {
@@ -135,7 +142,7 @@ const ITERABLE_COROUTINE: u32 = 0x100;
 const ASYNC_GENERATOR: u32 = 0x200;
 
 /// The kind of result of a callable.
-fn kind_of(callable: &Bound<'_, PyAny>) -> PyResult<CallKind> {
+pub(crate) fn kind_of(callable: &Bound<'_, PyAny>) -> PyResult<CallKind> {
     let py = callable.py();
     if callable.is_instance_of::<PyType>() {
         return Ok(CallKind::Function);

@@ -12,13 +12,14 @@ use super::callable::{Callable, SelfDescribing};
 use super::meta::with_any_switch;
 use super::mistakes;
 use super::options::{Behaviour, Tags, ToolOptions, ToolTraits};
+use crate::bindings::agent::PyAgentTool;
 use crate::bindings::call::{Handling, Plan};
 use crate::bindings::dialect::DialectCache;
 use crate::bindings::json::{self, entries_of};
 use crate::bindings::native::PyNativeTool;
 use crate::bindings::policy::PyPermissions;
 use crate::bindings::schema::{DescribeOptions, converters_of, describe, description_of};
-use crate::bindings::tool::{PyTool, effective_run_in};
+use crate::bindings::tool::{PyTool, ToolBody, effective_run_in};
 use crate::bindings::typed::Converters;
 use crate::call::{ArgumentMode, ID_LETTERS, RunIn};
 use crate::policy::AllowCache;
@@ -56,8 +57,13 @@ impl<'py> ToolDraft<'py> {
         if let Some(native) = native {
             native.get().complete(&mut options);
         }
-        // A partial around a native tool has no description of its own.
-        let described = SelfDescribing::read(native.map_or(tool, |native| native.as_any()))?;
+        let agent = callable.function.cast::<PyAgentTool>().ok();
+        if let Some(agent) = agent {
+            agent.get().complete(&mut options);
+        }
+        // A partial around a native tool or an agent has no description of its own.
+        let own = native.map(Bound::as_any).or(agent.map(Bound::as_any));
+        let described = SelfDescribing::read(own.unwrap_or(tool))?;
         let is_described = described.is_some();
         let (supplied, server) = match described {
             Some(SelfDescribing { name, schema, server, permission }) => {
@@ -151,7 +157,11 @@ impl<'py> ToolDraft<'py> {
                 secrets: shared_list(&traits.secrets),
             },
         )?;
-        let is_native = callable.function.is_instance_of::<PyNativeTool>();
+        let body = match &callable.function {
+            function if function.is_instance_of::<PyNativeTool>() => ToolBody::Native,
+            function if function.is_instance_of::<PyAgentTool>() => ToolBody::Agent,
+            _ => ToolBody::Python,
+        };
         // The built-in meta tool is quick and needs no thread; one that a subclass overrides may block.
         let is_quick = is_meta && options.timeout.is_none() && callable.function.is_instance_of::<PyCFunction>();
         // A meta tool changes its toolkit, which is in this process.
@@ -177,7 +187,7 @@ impl<'py> ToolDraft<'py> {
             presets: (!presets.is_empty()).then(|| presets.unbind()),
             postprocess: options.postprocess,
             kind: callable.kind,
-            is_native,
+            body,
             run_in,
             timeout: options.timeout,
             async_execution: options.async_execution,

@@ -12,7 +12,7 @@ use std::time::SystemTime;
 
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyTuple};
 use serde_json::Value;
 
 use super::arguments::{ArgumentNotes, Plan};
@@ -324,6 +324,7 @@ fn request_to_python<'py>(
     fields.set_item(intern!(py, "call_id"), &request.call_id)?;
     fields.set_item(intern!(py, "session"), request.session.as_deref())?;
     fields.set_item(intern!(py, "deps"), deps)?;
+    fields.set_item(intern!(py, "path"), PyTuple::new(py, request.path.iter().map(|agent| &**agent))?)?;
     APPROVAL_REQUEST.get(py)?.call((), Some(&fields))
 }
 
