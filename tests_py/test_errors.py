@@ -9,6 +9,9 @@ from toolcrib import errors
 REFERENCE = Path(__file__).parent.parent / "docs" / "reference.md"
 
 BUILTINS: dict[str, set[type[Exception]]] = {
+    "AgentDefinitionError": {ValueError},
+    "AgentFileError": {ValueError},
+    "AgentTemplateError": {ValueError},
     "DuplicateToolError": {ValueError},
     "UnknownToolError": {ValueError},
     "InvalidToolNameError": {ValueError},

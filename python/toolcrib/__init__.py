@@ -4,6 +4,12 @@ from typing import TYPE_CHECKING
 
 from toolcrib import _core, errors
 from toolcrib._core import (
+    AgentDefinition,
+    AgentFolder,
+    AgentInput,
+    AgentLimits,
+    AgentOutput,
+    AgentPrompt,
     AgentRun,
     Approvals,
     ArgumentReader,
@@ -27,7 +33,7 @@ from toolcrib._core import (
 from toolcrib.toolkit import Toolkit
 
 if TYPE_CHECKING:
-    from toolcrib import context, tracing
+    from toolcrib import agent, context, tracing
     from toolcrib._failure import FailedCall
     from toolcrib.blocks import (
         AudioBlock,
@@ -46,6 +52,7 @@ if TYPE_CHECKING:
 else:
     # Modules that many programs never use are imported when one of their names is first accessed.
     _LAZY = {
+        "agent": (),
         "tracing": (),
         "_failure": ("FailedCall",),
         "blocks": (
@@ -81,6 +88,12 @@ else:
 
 
 __all__ = [
+    "AgentDefinition",
+    "AgentFolder",
+    "AgentInput",
+    "AgentLimits",
+    "AgentOutput",
+    "AgentPrompt",
     "AgentRun",
     "AgentSkill",
     "Approvals",
@@ -115,6 +128,7 @@ __all__ = [
     "URLSource",
     "Usage",
     "VideoBlock",
+    "agent",
     "context",
     "errors",
     "format_tool_result",

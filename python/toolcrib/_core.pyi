@@ -35,6 +35,12 @@ from toolcrib.policy import Approval, ApprovalRequest, ApprovalStore, Rule
 from toolcrib.skill import AgentSkill
 
 __all__ = [
+    "AgentDefinition",
+    "AgentFolder",
+    "AgentInput",
+    "AgentLimits",
+    "AgentOutput",
+    "AgentPrompt",
     "AgentRun",
     "Approvals",
     "ArgumentReader",
@@ -1442,6 +1448,266 @@ class Usage:
     @property
     def failures(self) -> dict[str, int]:
         """The failures in a row of each tool whose last call failed; counted only while `retries` are limited."""
+
+@final
+class AgentInput:
+    """One input of an agent.
+
+    Args:
+        type: `"string"`, `"number"`, `"integer"`, `"boolean"`, `"string[]"` or `"number[]"`.
+        description: The description for the calling model.
+        required: True if the agent cannot be called without it.
+    """
+
+    def __new__(cls, type: str, description: str = "", required: bool = True) -> AgentInput: ...
+    @property
+    def type(self) -> str:
+        """The name of its type."""
+
+    @property
+    def description(self) -> str:
+        """The description for the calling model."""
+
+    @property
+    def required(self) -> bool:
+        """True if the agent cannot be called without it."""
+
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+
+@final
+class AgentLimits:
+    """The limits of one run of an agent; None is without limit.
+
+    Args:
+        turns: The most requests to its model.
+        time: The longest time, in seconds.
+        tokens: The most tokens.
+
+    Raises:
+        ValueError: If a limit is not positive.
+    """
+
+    def __new__(cls, turns: int | None = 30, time: float | None = 600.0, tokens: int | None = None) -> AgentLimits: ...
+    @property
+    def turns(self) -> int | None:
+        """The most requests to its model."""
+
+    @property
+    def time(self) -> float | None:
+        """The longest time, in seconds."""
+
+    @property
+    def tokens(self) -> int | None:
+        """The most tokens."""
+
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+
+@final
+class AgentOutput:
+    """The value that an agent has to give when it has completed its task.
+
+    Args:
+        name: The name of the argument that carries it.
+        description: The description for the agent's model.
+        schema: Its JSON Schema, a pydantic model or a type.
+        process: A function that turns the value into the text of the result.
+    """
+
+    def __new__(
+        cls, name: str, description: str, schema: Any, process: Callable[[Any], object] | None = None
+    ) -> AgentOutput: ...
+    @property
+    def name(self) -> str:
+        """The name of the argument that carries it."""
+
+    @property
+    def description(self) -> str:
+        """The description for the agent's model."""
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """The JSON Schema, as a copy."""
+
+    @property
+    def type(self) -> Any:
+        """The pydantic model or the type that was given in place of a schema."""
+
+    @property
+    def process(self) -> Callable[[Any], object] | None:
+        """The function that turns the value into the text of the result."""
+
+@final
+class AgentPrompt:
+    """The prompt of an agent for given inputs."""
+
+    @property
+    def system_prompt(self) -> str | None:
+        """The system prompt, if there is one."""
+
+    @property
+    def query(self) -> str:
+        """The first message of the user."""
+
+    @property
+    def initial_messages(self) -> list[dict[str, Any]]:
+        """The messages before it, as a copy."""
+
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+
+@final
+class AgentDefinition:
+    """An agent as data: what the calling model sees of it, its prompt, its tools, its output and its limits.
+
+    Args:
+        name: The name of the tool that the calling model sees.
+        description: The description for the calling model.
+        display_name: The name for people; the name if it is None.
+        inputs: A mapping of names to `AgentInput` or a dict with the same keys, a JSON Schema with `"type": "object"`,
+            or a pydantic model.
+        system_prompt: The system prompt, in which `${name}` stands for an input.
+        query: The first message of the user, with the same placeholders; `"Get Started!"` if it is None.
+        initial_messages: Messages before it, with the same placeholders.
+        tools: The names of the tools that it may use.
+        groups: The groups whose tools it may use.
+        view: A view whose tools it may use.
+        output: The value that it has to give.
+        limits: The limits of one run.
+        model: Its model: a name or a model function.
+        lenient: Treat an input of an unknown type as a string.
+
+    Raises:
+        AgentDefinitionError: If a field is missing or invalid, or an input has an unknown type.
+        InvalidSchemaError: If a JSON Schema is invalid.
+    """
+
+    def __new__(
+        cls,
+        name: str,
+        description: str,
+        *,
+        display_name: str | None = None,
+        inputs: Mapping[str, Any] | builtins.type | None = None,
+        system_prompt: str | None = None,
+        query: str | None = None,
+        initial_messages: Iterable[Mapping[str, Any]] = (),
+        tools: Iterable[str] = (),
+        groups: Iterable[str] = (),
+        view: ToolkitView | None = None,
+        output: AgentOutput | None = None,
+        limits: AgentLimits | None = None,
+        model: Any = None,
+        lenient: bool = False,
+    ) -> AgentDefinition: ...
+    @staticmethod
+    def from_file(path: str | PathLike[str]) -> AgentDefinition:
+        """Read a definition from a Markdown file: its fields as YAML front matter, and the system prompt below it.
+
+        Raises:
+            AgentFileError: If the file does not hold a valid definition.
+            FileAccessError: If it cannot be read; `MissingFileError` if it does not exist.
+        """
+
+    @property
+    def name(self) -> str:
+        """The name of the tool that the calling model sees."""
+
+    @property
+    def description(self) -> str:
+        """The description for the calling model."""
+
+    @property
+    def display_name(self) -> str:
+        """The name for people."""
+
+    @property
+    def inputs(self) -> dict[str, Any]:
+        """The inputs: a dict of `AgentInput`, or a JSON Schema, as a copy."""
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The JSON Schema of the inputs, which the calling model sees, as a copy; its `required` is always a list."""
+
+    @property
+    def system_prompt(self) -> str | None:
+        """The system prompt with its placeholders."""
+
+    @property
+    def query(self) -> str:
+        """The first message of the user with its placeholders."""
+
+    @property
+    def initial_messages(self) -> list[dict[str, Any]]:
+        """The messages before it with their placeholders, as a copy."""
+
+    @property
+    def tools(self) -> tuple[str, ...]:
+        """The names of the tools that it may use."""
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The groups whose tools it may use."""
+
+    @property
+    def view(self) -> ToolkitView | None:
+        """The view whose tools it may use."""
+
+    @property
+    def output(self) -> AgentOutput | None:
+        """The value that it has to give."""
+
+    @property
+    def limits(self) -> AgentLimits:
+        """The limits of one run."""
+
+    @property
+    def model(self) -> Any:
+        """Its model: a name or a model function."""
+
+    @property
+    def lenient(self) -> bool:
+        """True if an input of an unknown type is a string."""
+
+    def render(self, inputs: Mapping[str, Any]) -> AgentPrompt:
+        """Fill in the placeholders. An input that is missing has the default in the schema, if there is one.
+
+        Raises:
+            AgentTemplateError: If an input is missing; the text names all of them.
+        """
+
+@final
+class AgentFolder:
+    """The definitions in a folder: every file `*.md` in it, except `README.md` and names that begin with `.` or `_`.
+
+    Raises:
+        FileAccessError: If the folder cannot be read; `MissingFileError` if it does not exist.
+    """
+
+    def __new__(cls, path: str | PathLike[str]) -> AgentFolder: ...
+    @property
+    def path(self) -> Path:
+        """The folder."""
+
+    @property
+    def definitions(self) -> list[AgentDefinition]:
+        """The valid definitions, by file name."""
+
+    @property
+    def problems(self) -> dict[str, str]:
+        """The files without a valid definition, each with the reason."""
+
+    def reload(self) -> list[str]:
+        """Read the folder again.
+
+        Returns:
+            The names of the agents that are new, different or gone. A definition that has not changed stays the same
+            object.
+
+        Raises:
+            FileAccessError: If the folder cannot be read; then nothing changes.
+        """
 
 @final
 class Role:

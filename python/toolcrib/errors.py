@@ -5,6 +5,9 @@ derived from `ToolcribError` and from the builtin that a caller would expect.
 """
 
 __all__ = [
+    "AgentDefinitionError",
+    "AgentFileError",
+    "AgentTemplateError",
     "AlteredPendingError",
     "ApprovalError",
     "ApprovalStoreError",
@@ -195,6 +198,18 @@ class DuplicateSkillError(ToolcribError, ValueError):
 
 class SkillTemplateError(ToolcribError, ValueError):
     """`agent_skill_template=` has a placeholder other than `{name}`, `{description}` and `{dir}`."""
+
+
+class AgentDefinitionError(ToolcribError, ValueError):
+    """The definition of an agent is invalid; the text names the agent, the field or input, and the reason."""
+
+
+class AgentFileError(AgentDefinitionError):
+    """A file does not hold the definition of an agent; the text names the file and the reason."""
+
+
+class AgentTemplateError(ToolcribError, ValueError):
+    """A prompt has placeholders for inputs that are missing; the text names them and the inputs that there are."""
 
 
 class InvalidStateError(ToolcribError, ValueError):

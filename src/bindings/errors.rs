@@ -34,6 +34,9 @@ macro_rules! exceptions {
 }
 
 exceptions! {
+    AgentDefinitionError,
+    AgentFileError,
+    AgentTemplateError,
     DuplicateToolError,
     UnknownToolError,
     InvalidToolNameError,
@@ -158,6 +161,9 @@ impl From<Error> for PyErr {
             Error::DamagedFile { .. } => python::DamagedFileError::new_err(text),
             Error::NewerFile { .. } => python::NewerFileError::new_err(text),
             Error::FileTooLarge { .. } => python::FileTooLargeError::new_err(text),
+            Error::UnsupportedInput { .. } | Error::InvalidAgent { .. } => python::AgentDefinitionError::new_err(text),
+            Error::MissingInputs { .. } => python::AgentTemplateError::new_err(text),
+            Error::AgentFile { .. } => python::AgentFileError::new_err(text),
             Error::InvalidRule { .. } => python::InvalidRuleError::new_err(text),
             Error::DuplicateRule { .. } => python::DuplicateRuleError::new_err(text),
             Error::InvalidPolicyFile { .. } => python::InvalidPolicyFileError::new_err(text),

@@ -35,7 +35,9 @@ pub use role::{ORG_MANAGEMENT, ROOT, RecordStamp, Role, RoleAccess, Roles};
 pub use roles_file::{ROLES_LIMIT, RoleProblem, RolesFile};
 pub use roster::{Roster, RosterGroup};
 pub use session::{LimitReached, SESSION_FORMAT, Session, SessionLimits, SessionState, SessionUsage};
-pub use tool::{Memberships, NameConflict, Tool, check_name};
+pub use tool::{Memberships, NameConflict, Tool};
+
+pub use crate::schema::check_name;
 pub use view::{Denial, Filter, NameSet, View};
 
 use membership::Groups;

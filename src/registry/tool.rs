@@ -9,25 +9,6 @@ use indexmap::IndexSet;
 use super::Group;
 use crate::schema::FunctionSchema;
 use crate::sync::lock;
-use crate::{Error, Result};
-
-/// Refuses an invalid tool name: an empty one, or one with a control character or a line break, which would break
-/// the lines of logs and prompts. What else a provider does not accept is changed for that provider alone.
-///
-/// # Errors
-///
-/// [`Error::InvalidToolName`].
-pub fn check_name(name: &str) -> Result<()> {
-    let is_control = |letter: char| letter.is_control() || matches!(letter, '\u{2028}' | '\u{2029}');
-    let reason = if name.is_empty() {
-        "it is empty"
-    } else if name.contains(is_control) {
-        "it has a control character or a line break"
-    } else {
-        return Ok(());
-    };
-    Err(Error::InvalidToolName { name: name.to_owned(), reason })
-}
 
 /// A tool as the registry keeps it.
 #[derive(Debug)]

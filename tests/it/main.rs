@@ -1,5 +1,6 @@
 //! The core as a Rust program sees it, without Python.
 
+mod agent;
 mod agent_run;
 mod approval;
 mod audit;
