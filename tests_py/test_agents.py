@@ -14,7 +14,7 @@ from support.agents import activities, finder
 from support.loops import LoopFactory
 from support.streams import block, read, texts
 from support.waiting import turns, until
-from toolcrib import AgentLimits, Limits, Question, Toolkit, ToolContext, ToolResponse
+from toolcrib import AgentLimits, Limits, Question, ToolContext, Toolkit, ToolResponse
 from toolcrib.agent import AgentBudget
 from toolcrib.errors import UnknownGroupError
 from toolcrib.policy import ApprovalRequest

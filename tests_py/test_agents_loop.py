@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from support.agents import Script, call, done, finder, run_agent
 from support.streams import block, read
 from support.waiting import turns
-from toolcrib import AgentLimits, AgentOutput, Toolkit, ToolCall
+from toolcrib import AgentLimits, AgentOutput, ToolCall, Toolkit
 from toolcrib.agent import AgentBudget, ModelReply, agent_loop
 
 NUMBER = AgentOutput("report", "The number of birds.", {"type": "integer"})
@@ -74,17 +74,24 @@ async def test_the_model_gets_the_messages_so_far() -> None:
     ]
 
 
+FUNCTION = {
+    "id": "1",
+    "type": "function",
+    "function": {"name": "complete_task", "arguments": '{"result": "two"}'},
+}
+
+
 @pytest.mark.parametrize(
     "reply",
     [
         {"calls": [done(result="two")]},
-        {"role": "assistant", "content": [{"type": "tool_use", "id": "1", "name": "complete_task", "input": {"result": "two"}}]},
-        {"choices": [{"message": {"role": "assistant", "content": "", "tool_calls": [{"id": "1", "type": "function", "function": {"name": "complete_task", "arguments": '{"result": "two"}'}}]}}]},
+        {"role": "assistant", "content": [{**block("complete_task", result="two")}]},
+        {"choices": [{"message": {"role": "assistant", "tool_calls": [FUNCTION]}}]},
         '<tool_call>{"name": "complete_task", "arguments": {"result": "two"}}</tool_call>',
         ModelReply(calls=[ToolCall("complete_task", {"result": "two"})]),
     ],
     ids=["dict", "anthropic", "openai", "text", "reply"],
-)  # fmt: skip
+)
 async def test_a_model_function_returns_any_kind_of_reply(reply: Any) -> None:
     response, _, _ = await run_agent(finder(), reply)
 
@@ -325,7 +332,7 @@ async def test_an_approver_that_cancels_aborts_the_run() -> None:
     ("reply", "error"),
     [
         (ConnectionError("no model"), "no model"),
-        (42, "the model function returned an invalid reply: expected a ModelReply, a text or a provider's message, got int"),
+        (42, "invalid reply: expected a ModelReply, a text or a provider's message, got int"),
         (None, "got NoneType"),
         ({"nonsense": 1}, "got dict"),
         ({"text": "x", "cals": []}, "the model function returned a reply with the unknown key `cals`"),
@@ -333,7 +340,7 @@ async def test_an_approver_that_cancels_aborts_the_run() -> None:
         ({"text": 5}, "the model function returned a reply with an invalid `text`: expected str, got int"),
         (ModelReply(tokens=-1), "negative `tokens`"),
     ],
-)  # fmt: skip
+)
 async def test_a_model_that_fails_fails_its_run(reply: Any, error: str) -> None:
     response, events, _ = await run_agent(finder(), reply)
 

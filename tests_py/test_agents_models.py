@@ -35,9 +35,11 @@ def chat(message: dict[str, Any], tokens: int) -> dict[str, Any]:
         "object": "chat.completion",
         "created": 0,
         "model": "m",
-        "choices": [{"index": 0, "finish_reason": "tool_calls", "message": {"role": "assistant", "content": None, **message}}],
+        "choices": [
+            {"index": 0, "finish_reason": "tool_calls", "message": {"role": "assistant", "content": None, **message}}
+        ],
         "usage": {"prompt_tokens": 1, "completion_tokens": tokens - 1, "total_tokens": tokens},
-    }  # fmt: skip
+    }
 
 
 def chat_call(id: str, name: str, **arguments: Any) -> dict[str, Any]:
@@ -170,7 +172,7 @@ async def test_gemini_without_asynchronous_methods() -> None:
 
     class Blocking:
         def __init__(self, client: Any) -> None:
-            self.models = client.models
+            self.client, self.models = client, client.models
 
     with provider(*GEMINI) as served:
         made = Blocking(genai.Client(api_key="x", http_options={"base_url": served.url}))

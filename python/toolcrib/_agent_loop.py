@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 from toolcrib import _core, errors
 from toolcrib._core import ToolCall, ToolResponse
+from toolcrib._provider import dumped
 
 if TYPE_CHECKING:
     from toolcrib._core import AgentDefinition, AgentRun, Session
@@ -94,8 +95,8 @@ class AgentResult:
 
     Attributes:
         agent: The name of the agent.
-        termination: The reason for the end: `"GOAL"`, `"TIMEOUT"`, `"MAX_TURNS"`, `"MAX_TOKENS"`, `"BUDGET"`, `"ABORTED"`
-            or `"ERROR_NO_COMPLETE_TASK_CALL"`. The reason of an interruption stays if the run was recovered.
+        termination: The reason for the end: `"GOAL"`, `"TIMEOUT"`, `"MAX_TURNS"`, `"MAX_TOKENS"`, `"BUDGET"`,
+            `"ABORTED"` or `"ERROR_NO_COMPLETE_TASK_CALL"`. The reason of an interruption stays if the run is recovered.
         recovered: True if the run was interrupted and completed its task in the recovery turn.
         text: The result as text.
         output: The output that `complete_task` was called with; None if there is none.
@@ -339,13 +340,10 @@ class _Loop:
 
     def schemas(self) -> list[dict[str, Any]]:
         """Describe the tools of the agent and `complete_task`."""
-        if self.dialect is None:
-            tools = self.session.get_json_schemas()
-        else:
-            tools = list(self.session.schemas(self.dialect))
-        return [schema for schema in tools if _name_of(schema) != _core._COMPLETE_TASK] + self.finisher.schemas(
-            self.dialect
-        )
+        session, dialect = self.session, self.dialect
+        tools = session.get_json_schemas() if dialect is None else list(session.schemas(dialect))
+        own = [schema for schema in tools if _name_of(schema) != _core._COMPLETE_TASK]
+        return own + self.finisher.schemas(dialect)
 
     async def ask(self, schemas: list[dict[str, Any]]) -> ModelReply:
         """Call the model function and read its reply."""
@@ -490,7 +488,7 @@ def _read_reply(reply: Any) -> ModelReply:
         return reply
     if isinstance(reply, str):
         return ModelReply(reply, ToolCall.read_all({"role": "assistant", "content": reply}))
-    data = reply.model_dump() if hasattr(reply, "model_dump") else reply
+    data = dumped(reply)
     if not isinstance(data, Mapping):
         raise errors.InvalidReplyError(_refusal(reply))
     if {"text", "calls", "thoughts", "tokens"} & data.keys():

@@ -1,4 +1,4 @@
-"""The registration of sub-agents: the loop that the user passes becomes a coroutine function or async generator function."""
+"""The registration of sub-agents: any loop becomes a coroutine function or an async generator function."""
 
 from __future__ import annotations
 

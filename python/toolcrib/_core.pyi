@@ -1201,7 +1201,7 @@ class ToolkitView:
 @final
 @final
 class AgentRun:
-    """The run of a sub-agent, as its loop sees it: call it to emit an event, which is progress in the stream of the call.
+    """The run of a sub-agent, as its loop sees it: call it to emit an event, which is progress in the stream.
 
     A loop gets it as its third argument: `emit("THOUGHT_CHUNK", text="I look for birds")`.
     """

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from toolcrib import errors
 from toolcrib._agent_loop import ModelMessage, ModelReply
 from toolcrib._core import ToolCall
+from toolcrib._provider import dumped
 
 if TYPE_CHECKING:
     from toolcrib._core import _Dialect
@@ -152,8 +153,8 @@ class GeminiModel(_ClientModel):
         request = {"model": model, "contents": _gemini_contents(messages), "config": config}
         response = await _request(models.generate_content, request)
         answer = _plain(response)
-        candidates = answer.get("candidates")
-        content = candidates[0].get("content") if isinstance(candidates, list) and candidates else None
+        candidates = answer.get("candidates") or [{}]
+        content = candidates[0].get("content")
         if not isinstance(content, Mapping):
             raise errors.InvalidReplyError("the model gave no reply: its response has no `candidates`")
         parts = [part for part in content.get("parts") or () if isinstance(part, Mapping)]
@@ -247,7 +248,7 @@ async def _request(method: Callable[..., Any], arguments: Mapping[str, Any]) -> 
 
 def _plain(answer: Any) -> dict[str, Any]:
     """The response of a client as dictionaries and lists."""
-    data = answer.model_dump() if hasattr(answer, "model_dump") else answer
+    data = dumped(answer)
     if not isinstance(data, dict):
         raise errors.InvalidReplyError(f"the client returned an invalid response: got {type(answer).__name__}")
     return data

@@ -36,9 +36,9 @@ pub use roles_file::{ROLES_LIMIT, RoleProblem, RolesFile};
 pub use roster::{Roster, RosterGroup};
 pub use session::{LimitReached, SESSION_FORMAT, Session, SessionLimits, SessionState, SessionUsage};
 pub use tool::{Memberships, NameConflict, Tool};
+pub use view::{Denial, Filter, NameSet, View};
 
 pub use crate::schema::check_name;
-pub use view::{Denial, Filter, NameSet, View};
 
 use membership::Groups;
 use tool::{RENAME_TRIES, Tags};

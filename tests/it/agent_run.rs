@@ -214,7 +214,7 @@ fn every_end_has_its_text() {
 #[test]
 fn a_run_is_described_in_a_bounded_line() {
     let inputs = entries(json!({"objective": "find birds", "depth": 2}));
-    let long = entries(json!({"text": "é".repeat(1000), "more": "x".repeat(1000), "rest": ["y"; 1000]}));
+    let long = entries(json!({"text": "é".repeat(1000), "more": "x".repeat(1000), "rest": vec!["y"; 1000]}));
 
     assert_eq!(run_description("f", &inputs), "Running subagent 'f' with inputs: { objective: find birds, depth: 2 }");
     let text = run_description("f", &long);

@@ -18,7 +18,7 @@ def finder(name: str = "finder", **options: Any) -> AgentDefinition:
     return AgentDefinition(name, "Finds things.", **given)
 
 
-def call(name: str, **arguments: Any) -> dict[str, Any]:
+def call(name: str, /, **arguments: Any) -> dict[str, Any]:
     """A call, as a model function may return it."""
     return {"name": name, "arguments": arguments}
 

@@ -20,7 +20,7 @@ use crate::bindings::session::PySession;
 use crate::bindings::toolkit::PyToolkit;
 use crate::call::CallInfo;
 
-/// The run of a sub-agent, as its loop sees it: call it to emit an event, which is progress in the stream of the call.
+/// The run of a sub-agent, as its loop sees it: call it to emit an event, which is progress in the stream.
 ///
 /// A loop gets it as its third argument: `emit("THOUGHT_CHUNK", text="I look for birds")`.
 #[pyclass(name = "AgentRun", module = "toolcrib", frozen)]

@@ -3,6 +3,7 @@
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::SystemTime;
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -182,7 +183,7 @@ impl PyAgentTool {
     /// An id for the session of a run, which no other has. Nothing depends on its being hard to guess.
     fn session_id(&self, outer: Option<&Arc<Session>>) -> String {
         static RUNS: AtomicU64 = AtomicU64::new(0);
-        let unique = RandomState::new().hash_one((RUNS.fetch_add(1, Ordering::Relaxed), std::process::id()));
+        let unique = RandomState::new().hash_one((RUNS.fetch_add(1, Ordering::Relaxed), SystemTime::now()));
         match outer {
             Some(outer) => format!("{}/{}-{unique:016x}", outer.id(), self.name),
             None => format!("{}-{unique:016x}", self.name),

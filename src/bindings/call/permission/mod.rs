@@ -252,7 +252,8 @@ impl State {
 
 /// An id that no other call has. Nothing depends on its being hard to guess.
 fn made_up_id() -> String {
-    let bits = || RandomState::new().hash_one((SystemTime::now(), std::process::id()));
+    let seed = (SystemTime::now(), std::process::id());
+    let bits = || RandomState::new().hash_one(seed);
     format!("call_{:016x}{:08x}", bits(), bits() >> 32)
 }
 
