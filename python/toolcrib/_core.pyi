@@ -41,6 +41,7 @@ __all__ = [
     "AgentLimits",
     "AgentOutput",
     "AgentPrompt",
+    "AgentRun",
     "Approvals",
     "ArgumentReader",
     "Event",
@@ -1199,6 +1200,100 @@ class ToolkitView:
     def _all_groups(self) -> dict[str, ToolGroup]: ...
 
 @final
+@final
+class AgentRun:
+    """The run of a sub-agent, as its loop sees it: call it to emit an event, which is progress in the stream.
+
+    A loop gets it as its third argument: `emit("THOUGHT_CHUNK", text="I look for birds")`.
+    """
+
+    def __call__(self, kind: str | ToolResponse, /, **data: Any) -> None:
+        """Emit an event of the agent: the stream of its call gives a response of mode `"progress"`.
+
+        The response's `metadata["activity"]` has the name of the agent, the path of callers, the kind and the data.
+
+        Args:
+            kind: The kind of event: `"THOUGHT_CHUNK"` (`text`), `"TOOL_CALL_START"` (`name`, `args`),
+                `"TOOL_CALL_END"` (`name`, `output`), `"ERROR"` (`error`, `context`), or any text of your own; or a
+                response of mode `"progress"`, which is passed on.
+            **data: The data of the event, as JSON values.
+        """
+
+    @property
+    def agent(self) -> str:
+        """The name of the agent."""
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        """The names of the agents that called each other, from the outermost one to this one."""
+
+    @property
+    def context(self) -> ToolContext[Any]:
+        """The context of the call that started the run."""
+
+    @property
+    def used(self) -> dict[str, int]:
+        """The turns, calls and tokens that all agents of the tree have used so far."""
+
+    def take_turn(self) -> str | None:
+        """Take a turn of the budget that all agents of the tree share.
+
+        Returns:
+            None, or a text if the budget is used up: then the run has to end.
+        """
+
+@final
+class _AgentTool:
+    def __new__(
+        cls,
+        name: str,
+        description: str,
+        parameters: dict[str, Any],
+        run: Callable[..., Any],
+        *,
+        tools: Iterable[str] | None = None,
+        groups: Iterable[str] | None = None,
+        view: ToolkitView | None = None,
+        depth: int = 5,
+        turns: int | None = None,
+        calls: int | None = None,
+        budget_tokens: int | None = None,
+        tokens: int | None = None,
+        time: float | None = None,
+        is_timed: bool = False,
+    ) -> _AgentTool: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def __name__(self) -> str: ...
+    @property
+    def json_schema(self) -> dict[str, Any]: ...
+    @property
+    def run(self) -> Callable[..., Any]: ...
+    def __call__(self, **inputs: Any) -> dict[str, Any]: ...
+
+@final
+class _AgentCompletion:
+    def __new__(
+        cls, name: str | None = None, description: str = "", schema: dict[str, Any] | None = None
+    ) -> _AgentCompletion: ...
+    @property
+    def description(self) -> str: ...
+    @property
+    def parameters(self) -> dict[str, Any]: ...
+    def check(self, arguments: dict[str, Any]) -> tuple[str | None, Any]: ...
+
+_COMPLETE_TASK: str
+_DUPLICATE_COMPLETION: str
+
+def _thought(text: str) -> tuple[str, str]: ...
+def _run_description(agent: str, inputs: object) -> str: ...
+def _completion_text(output: object) -> str: ...
+def _final_text(reason: str, limit: float | None = None) -> str: ...
+def _is_recoverable(reason: str) -> bool: ...
+def _wrapped_result(agent: str, reason: str, is_recovered: bool, result: str) -> str: ...
+def _unauthorized_text(tool: str) -> str: ...
+
 class Session(ToolkitView, Generic[_Deps]):
     """One conversation over a shared toolkit: a view with its own group switches, approvals, limits and state.
 
@@ -1217,6 +1312,10 @@ class Session(ToolkitView, Generic[_Deps]):
     @property
     def parent(self) -> ToolContext[Any] | None:
         """The context of the call that the session belongs to, if a sub-agent works in it."""
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        """The names of the agents that called each other, from the outermost one; empty outside of sub-agents."""
 
     @property
     def state(self) -> dict[str, Any]:

@@ -31,6 +31,7 @@ __all__ = [
     "InvalidParametersError",
     "InvalidPendingError",
     "InvalidPolicyFileError",
+    "InvalidReplyError",
     "InvalidRoleError",
     "InvalidRuleError",
     "InvalidSchemaError",
@@ -263,6 +264,10 @@ class NoAskerError(ToolcribError, RuntimeError):
 
 class WrongAnswerError(ToolcribError, ValueError):
     """The answer to a tool's question does not fit its schema; the text lists the problems."""
+
+
+class InvalidReplyError(ToolcribError, TypeError):
+    """The model function of a sub-agent returned something that is not a reply."""
 
 
 class FileAccessError(ToolcribError, OSError):

@@ -6,8 +6,8 @@ use serde_json::{Map, Value};
 
 use super::input::Inputs;
 use super::template::{Template, refuse_missing};
-use crate::registry::check_name;
 use crate::schema::check::Checker;
+use crate::schema::check_name;
 use crate::{Error, Result};
 
 /// The first message of the user, where a definition has none.

@@ -8,7 +8,7 @@
 //!    models;
 //! 3. [`tool_call`], [`text`], `artifactflow` and [`argument_reader`] read what a model sends;
 //! 4. [`call`] runs a tool: requests, arguments, which [`typed`] converts, [`policy`], middlewares, the stream. Synchronous functions run in [`worker`],
-//!    Rust tools in [`native`], and [`background`] keeps calls that continue after their response;
+//!    Rust tools in [`native`], sub-agents in sessions that [`agent`] opens, and [`background`] keeps calls that continue after their response;
 //! 5. [`response`] is a chunk of the result, made by [`into_response`], and written for providers by [`result_message`];
 //!    [`events`] and [`trace`] report what happens.
 //!

@@ -17,6 +17,7 @@ const LAYERS: [&str; 18] = [
     "store",
     "skill",
     "schema",
+    "agent",
     "policy",
     "registry",
     "call",
@@ -24,7 +25,6 @@ const LAYERS: [&str; 18] = [
     "provider",
     "text",
     "native",
-    "agent",
 ];
 
 fn sources() -> Vec<(PathBuf, String)> {

@@ -39,7 +39,7 @@ pub(crate) struct CallPort {
 #[pymethods]
 impl CallPort {
     /// Send a response to the stream of the call; it is dropped if the call is over.
-    fn report(&self, py: Python<'_>, response: Bound<'_, PyAny>) -> PyResult<()> {
+    pub(crate) fn report(&self, py: Python<'_>, response: Bound<'_, PyAny>) -> PyResult<()> {
         if self.is_closed.load(Ordering::Relaxed) {
             return Ok(());
         }
@@ -247,7 +247,8 @@ impl State {
     }
 
     /// Cancels the future that the tool waits for, as the task would do that waited for it itself; `None` if there is none, or
-    /// it cannot be cancelled.
+    /// it cannot be cancelled, or is done by that: then the tool gets the cancellation at once, so that calls inside of calls
+    /// end in one turn of the event loop.
     pub(super) fn cancel_held<'py>(&self, py: Python<'py>, error: &PyErr) -> Option<Step<'py>> {
         let cold = self.cold.get()?;
         let given = cold.held.take(py)?;
@@ -256,7 +257,7 @@ impl State {
             return None;
         }
         let is_cancelled = future.call_method0(intern!(py, "cancel")).and_then(|cancelled| cancelled.is_truthy());
-        is_cancelled.unwrap_or(false).then(|| self.advance(py, given))
+        (is_cancelled.unwrap_or(false) && !is_done(future)).then(|| self.advance(py, given))
     }
 }
 

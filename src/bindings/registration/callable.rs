@@ -8,6 +8,7 @@ use pyo3::types::{PyDict, PyFunction, PyString, PyTuple, PyType};
 
 use super::draft::no_presets;
 use super::options::Confirmation;
+use crate::bindings::agent::PyAgentTool;
 use crate::bindings::imported::{METHOD, PARTIAL, TOOL_CONTEXT, import_module};
 use crate::bindings::json::entries_of;
 use crate::bindings::native::PyNativeTool;
@@ -78,6 +79,12 @@ impl<'py> Callable<'py> {
             let (kind, signature) = (native.get().call_kind(), native.get().signature(py)?);
             return Ok(Self { function, name, kind, signature, bound });
         }
+        if let Ok(agent) = function.cast::<PyAgentTool>()
+            && positional.is_empty()
+        {
+            let (kind, signature) = (agent.get().call_kind(), agent.get().signature(py));
+            return Ok(Self { function, name, kind, signature, bound });
+        }
         let mut signature = Signature::read(py, &function)?;
         let kind = signature.flags.map_or_else(|| kind_of(&function), |flags| Ok(kind_by_flags(flags)))?;
         if signature.lacks_receiver && !positional.is_empty() {
@@ -137,7 +144,7 @@ const ITERABLE_COROUTINE: u32 = 0x100;
 const ASYNC_GENERATOR: u32 = 0x200;
 
 /// The kind of result of a callable.
-fn kind_of(callable: &Bound<'_, PyAny>) -> PyResult<CallKind> {
+pub(crate) fn kind_of(callable: &Bound<'_, PyAny>) -> PyResult<CallKind> {
     let py = callable.py();
     if callable.is_instance_of::<PyType>() {
         return Ok(CallKind::Function);
@@ -392,6 +399,8 @@ pub(crate) struct SelfDescribing<'py> {
     /// The word for its kind.
     pub(crate) kind: Option<String>,
     pub(crate) confirmation: Confirmation,
+    /// The schema that arguments are checked against, if it is not the one that the model is shown.
+    pub(crate) accepted: Option<Bound<'py, PyAny>>,
 }
 
 impl<'py> SelfDescribing<'py> {
@@ -424,7 +433,11 @@ impl<'py> SelfDescribing<'py> {
         let permission = word_of(callable, intern!(py, "permission"))?;
         // An attribute of this name may mean something else.
         let kind = word_of(callable, intern!(py, "kind"))?.filter(|word| ToolKind::parse(word).is_some());
-        Ok(Some(Self { name: name.extract()?, schema, server, permission, kind, confirmation }))
+        let accepted = match confirmation {
+            Confirmation::Silent => None,
+            Confirmation::Describes | Confirmation::Decides => callable.getattr_opt(intern!(py, "__tool_accepts__"))?,
+        };
+        Ok(Some(Self { name: name.extract()?, schema, server, permission, kind, confirmation, accepted }))
     }
 }
 

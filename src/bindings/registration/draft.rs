@@ -13,13 +13,14 @@ use super::callable::{Callable, SelfDescribing};
 use super::meta::with_any_switch;
 use super::mistakes;
 use super::options::{Behaviour, Tags, ToolOptions, ToolTraits};
+use crate::bindings::agent::PyAgentTool;
 use crate::bindings::call::{Handling, Plan};
 use crate::bindings::dialect::DialectCache;
 use crate::bindings::json::{self, entries_of};
 use crate::bindings::native::PyNativeTool;
 use crate::bindings::policy::PyPermissions;
 use crate::bindings::schema::{DescribeOptions, converters_of, describe, description_of};
-use crate::bindings::tool::{PyTool, effective_run_in};
+use crate::bindings::tool::{PyTool, ToolBody, effective_run_in};
 use crate::bindings::typed::Converters;
 use crate::call::{ArgumentMode, ID_LETTERS, RunIn};
 use crate::policy::AllowCache;
@@ -34,6 +35,8 @@ pub(crate) struct ToolDraft<'py> {
     options: ToolOptions<'py>,
     presets: Bound<'py, PyDict>,
     function: Entries,
+    /// The schema that arguments are checked against, if it is not the one that the model is shown.
+    accepted: Option<Node>,
     /// The converters of typed arguments.
     converters: Converters,
     is_supplied: bool,
@@ -57,13 +60,20 @@ impl<'py> ToolDraft<'py> {
         if let Some(native) = native {
             native.get().complete(&mut options);
         }
-        // A partial around a native tool has no description of its own.
-        let described = SelfDescribing::read(native.map_or(tool, |native| native.as_any()))?;
+        let agent = callable.function.cast::<PyAgentTool>().ok();
+        if let Some(agent) = agent {
+            agent.get().complete(&mut options);
+        }
+        // A partial around a native tool or an agent has no description of its own.
+        let own = native.map(Bound::as_any).or(agent.map(Bound::as_any));
+        let described = SelfDescribing::read(own.unwrap_or(tool))?;
         let is_described = described.is_some();
+        let mut accepted = None;
         let (supplied, server) = match described {
-            Some(SelfDescribing { name, schema, server, permission, kind, confirmation }) => {
+            Some(SelfDescribing { name, schema, server, permission, kind, confirmation, accepted: own }) => {
                 callable.name = name;
                 options.given.confirmation = confirmation;
+                accepted = own.filter(|own| !own.is_none()).map(|own| json::from_python(&own)).transpose()?;
                 options.given.kind = options.given.kind.or(kind);
                 // The stricter of the two applies; "auto" is also the default.
                 if permission.is_some() && options.given.permission.as_deref().is_none_or(|word| word == "auto") {
@@ -107,7 +117,7 @@ impl<'py> ToolDraft<'py> {
         }
         let (tags, traits) = std::mem::take(&mut options.given).parse(name)?;
         traits.check(name, &callable.signature, function.get("parameters").unwrap_or(&Node::Null))?;
-        Ok(Self { callable, options, presets, function, converters, is_supplied, tags, traits, server })
+        Ok(Self { callable, options, presets, function, accepted, converters, is_supplied, tags, traits, server })
     }
 
     /// The requested name.
@@ -132,14 +142,19 @@ impl<'py> ToolDraft<'py> {
     ) -> PyResult<PyTool> {
         let (name, seat): (Arc<str>, Memberships) = (name.into(), seat.into());
         let is_renamed = self.options.name.is_some() || *name != *self.callable.name;
-        let Self { callable, options, presets, function, converters, is_supplied, tags, traits, server } = self;
+        let Self { callable, options, presets, function, accepted, converters, is_supplied, tags, traits, server } =
+            self;
         let schema = Arc::new(FunctionSchema::new(&function, &name));
         let meta = is_meta.then(Box::default);
         let mut parameters = Cow::Borrowed(function.get("parameters").unwrap_or(&Node::Null));
         let mut document = Cow::Borrowed(schema.parameters());
         if is_meta {
             parameters = Cow::Owned(with_any_switch(&parameters));
-            document = Cow::Owned(Arc::new(Document::new(&parameters)));
+        } else if let Some(accepted) = accepted {
+            parameters = Cow::Owned(accepted);
+        }
+        if let Cow::Owned(parameters) = &parameters {
+            document = Cow::Owned(Arc::new(Document::new(parameters)));
         }
         let plan = Plan::new(
             py,
@@ -157,7 +172,11 @@ impl<'py> ToolDraft<'py> {
                 secrets: shared_list(&traits.secrets),
             },
         )?;
-        let is_native = callable.function.is_instance_of::<PyNativeTool>();
+        let body = match &callable.function {
+            function if function.is_instance_of::<PyNativeTool>() => ToolBody::Native,
+            function if function.is_instance_of::<PyAgentTool>() => ToolBody::Agent,
+            _ => ToolBody::Python,
+        };
         // The built-in meta tool is quick and needs no thread; one that a subclass overrides may block.
         let is_quick = is_meta && options.timeout.is_none() && callable.function.is_instance_of::<PyCFunction>();
         // A meta tool changes its toolkit, which is in this process.
@@ -183,7 +202,7 @@ impl<'py> ToolDraft<'py> {
             presets: (!presets.is_empty()).then(|| presets.unbind()),
             postprocess: options.postprocess,
             kind: callable.kind,
-            is_native,
+            body,
             run_in,
             timeout: options.timeout,
             async_execution: options.async_execution,

@@ -54,6 +54,12 @@ impl CallInfo {
         self.session.as_ref().map(|session| session.id())
     }
 
+    /// The agents that called each other until this call, from the outermost one.
+    #[must_use]
+    pub fn path(&self) -> Vec<Arc<str>> {
+        self.session.as_ref().and_then(|session| session.lineage()).map(|lineage| lineage.path()).unwrap_or_default()
+    }
+
     /// True if an answer that was given before lets a tool run.
     #[must_use]
     pub fn is_approved(&self, tool: &str) -> bool {

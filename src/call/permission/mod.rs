@@ -57,6 +57,8 @@ pub struct ApprovalRequest {
     pub call_id: String,
     /// The id of the session, if the call is part of one.
     pub session: Option<Arc<str>>,
+    /// The agents that called each other until this call, from the outermost one; empty outside of agents.
+    pub path: Vec<Arc<str>>,
 }
 
 /// A question that waits for an answer; the driver keeps it and gives it back with the answer.
@@ -362,6 +364,7 @@ impl<T: ToolFacts, H: Host> PermissionStage<'_, T, H> {
             description: self.tool.description(),
             call_id: self.call.id.clone(),
             session: self.call.session_id().cloned(),
+            path: self.call.path(),
         };
         Next::Ask(Box::new((request, Waiting { arguments, verdict, ticket })))
     }

@@ -13,7 +13,7 @@ use std::time::SystemTime;
 
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyTuple};
 use serde_json::Value;
 
 use super::arguments::{ArgumentNotes, Plan};
@@ -252,7 +252,8 @@ impl State {
 
 /// An id that no other call has. Nothing depends on its being hard to guess.
 fn made_up_id() -> String {
-    let bits = || RandomState::new().hash_one((SystemTime::now(), std::process::id()));
+    let seed = (SystemTime::now(), std::process::id());
+    let bits = || RandomState::new().hash_one(seed);
     format!("call_{:016x}{:08x}", bits(), bits() >> 32)
 }
 
@@ -330,6 +331,7 @@ fn request_to_python<'py>(
             fields.set_item(name, described.getattr(name)?)?;
         }
     }
+    fields.set_item(intern!(py, "path"), PyTuple::new(py, request.path.iter().map(|agent| &**agent))?)?;
     APPROVAL_REQUEST.get(py)?.call((), Some(&fields))
 }
 
