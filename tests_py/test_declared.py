@@ -10,8 +10,8 @@ from typing import Any
 
 import pydantic
 import pytest
-from support.waiting import until
 
+from support.waiting import until
 from toolcrib import Policy, Toolkit, errors
 from toolcrib.declared import (
     CancelSignal,
@@ -89,9 +89,9 @@ async def test_parameters_are_validated_as_in_the_cases(case: dict[str, Any]) ->
 def test_the_check_of_the_tool_comes_after_the_schema() -> None:
     tool = WriteFile()
 
-    with pytest.raises(errors.InvalidParametersError, match="^params must have required property 'path'$"):
+    with pytest.raises(errors.InvalidParametersError, match=r"^params must have required property 'path'$"):
         tool.build({})
-    with pytest.raises(errors.InvalidParametersError, match="^path must be relative$"):
+    with pytest.raises(errors.InvalidParametersError, match=r"^path must be relative$"):
         tool.build({"path": "/etc"})
 
 
@@ -180,9 +180,9 @@ async def test_parameters_may_be_a_pydantic_model() -> None:
     result = await tool.build_and_execute({"low": 3})
 
     assert result.llm_content == 7
-    with pytest.raises(errors.InvalidParametersError, match="^params/low must be integer$"):
+    with pytest.raises(errors.InvalidParametersError, match=r"^params/low must be integer$"):
         tool.build({"low": "3"})
-    with pytest.raises(errors.InvalidParametersError, match="^params: Value error, low is above high$"):
+    with pytest.raises(errors.InvalidParametersError, match=r"^params: Value error, low is above high$"):
         tool.build({"low": 30})
     assert "title" not in json.dumps(tool.json_schema)
 
@@ -401,12 +401,19 @@ async def test_parameters_that_do_not_fit_are_not_confirmed() -> None:
         def check_params(self, params: dict[str, Any]) -> str | None:
             return "no"
 
+    class CheckedWrite(WriteFile):
+        def check_params(self, params: dict[str, Any]) -> str | None:
+            return "no"
+
     approver = Asking()
-    toolkit = Toolkit(approver=approver, tools=[Checked()])
+    toolkit = Toolkit(policy=Policy(), approver=approver, tools=[Checked(), CheckedWrite()])
 
-    response = await toolkit.call("echo", objective="long")
+    responses = [await toolkit.call("echo", objective="long"), await toolkit.call("write_file", path="a")]
 
-    assert (response.code, approver.requests) == ("invalid_arguments", [])
+    for response in responses:
+        assert (response.code, response.is_last) == ("invalid_arguments", True)
+        assert response.text == "Error: Invalid parameters provided. Reason: no"
+    assert approver.requests == []
 
 
 async def test_cancelling_a_confirmation_ends_the_call() -> None:

@@ -224,8 +224,8 @@ class Toolkit:
             tags: Labels that views and rules select by.
             kind: The effect of the tool; `"write"` is a synonym of `"edit"`, and None means `"other"`. The kinds
                 `"read"`, `"search"`, `"fetch"` and `"think"` change nothing.
-            permission: `"auto"`, `"confirm"` if each call that no rule allows needs approval, or `"kind"` if it does where
-                a policy is set and the kind is edit, delete, move or execute.
+            permission: `"auto"`, `"confirm"` if each call that no rule allows needs approval, or `"kind"` if it does
+                where a policy is set and the kind is edit, delete, move or execute.
             secrets: The parameters whose values are redacted (`***`) in approval requests, events and the audit log.
             aliases: Alternative names of parameters that a model may use by mistake, each with the correct name.
             chunks: The meaning of plain values that a generator yields: `"add"`, the default, appends each to the

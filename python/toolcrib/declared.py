@@ -200,7 +200,7 @@ class CancelSignal:
 class ToolInvocation(Generic[P]):
     """One call of a declared tool, with parameters that are valid.
 
-    The methods are those of the tool. A subclass that `DeclaredTool.create_invocation` returns may override them instead.
+    The methods are those of the tool. A subclass that `DeclaredTool.create_invocation` returns may override them.
 
     Attributes:
         tool: The tool.
@@ -220,7 +220,7 @@ class ToolInvocation(Generic[P]):
         return self.tool.locations(self.params)
 
     def should_confirm(self, signal: CancelSignal) -> Any:
-        """Return False if the call needs no approval, otherwise True or details for the approver; may be a coroutine."""
+        """Return False if the call needs no approval, else True or details for the approver; may be a coroutine."""
         return self.tool.should_confirm(self.params, signal)
 
     def execute(self, signal: CancelSignal, update_output: UpdateOutput | None = None) -> Any:
@@ -231,8 +231,8 @@ class ToolInvocation(Generic[P]):
 class DeclaredTool(Generic[P]):
     """A tool as a class: its name, its schema, a check of its own, and an invocation for each call.
 
-    The fields are attributes of a subclass or arguments. A subclass overrides `execute`, and the other methods if it needs
-    them. `toolkit.register_tool_function(tool)` registers it like any other tool.
+    The fields are attributes of a subclass or arguments. A subclass overrides `execute`, and the other methods if it
+    needs them. `toolkit.register_tool_function(tool)` registers it like any other tool.
 
     Args:
         name: The name for the model.
@@ -242,8 +242,8 @@ class DeclaredTool(Generic[P]):
         parameters: A list of `ToolParameter`, a JSON Schema with `"type": "object"`, or a pydantic model.
         is_output_markdown: True if the output for people is Markdown.
         can_update_output: True if it shows parts of its output while it runs.
-        permission: `"auto"`, `"confirm"` if each call needs approval, or `"kind"` if it does where a policy is set and the
-            kind is edit, delete, move or execute.
+        permission: `"auto"`, `"confirm"` if each call needs approval, or `"kind"` if it does where a policy is set and
+            the kind is edit, delete, move or execute.
 
     Raises:
         TypeError: If a field has the wrong type.
@@ -407,11 +407,15 @@ class DeclaredTool(Generic[P]):
         try:
             invocation = self.build(params)
         except Exception as error:
-            return _failed("Invalid parameters provided", error, "invalid_tool_params")
+            return self._refused(error)
         try:
             return _as_result(await self._execute(invocation, signal or CancelSignal(), update_output))
         except Exception as error:
             return _failed("Tool call execution failed", error, "execution_failed")
+
+    def _refused(self, error: Exception) -> ToolResult:
+        """The result for invalid parameters."""
+        return _failed("Invalid parameters provided", error, "invalid_tool_params")
 
     async def _execute(
         self, invocation: ToolInvocation[P], signal: CancelSignal, update_output: UpdateOutput | None
@@ -427,7 +431,7 @@ class DeclaredTool(Generic[P]):
         try:
             invocation = self.build(_declared)
         except errors.InvalidParametersError as error:
-            return _failed("Invalid parameters provided", error, "invalid_tool_params")
+            return self._refused(error)
 
         def update_output(output: object) -> None:
             response = output if isinstance(output, ToolResponse) else _as_response(output)
@@ -446,8 +450,8 @@ class DeclaredTool(Generic[P]):
         """Describe a call to the approver of a `Toolkit`, and decide whether it needs approval."""
         try:
             invocation = self.build(arguments)
-        except errors.InvalidParametersError:
-            return None  # The call itself says what is wrong.
+        except errors.InvalidParametersError as error:
+            return self._refused(error).__tool_response__()
         try:
             summary, locations = invocation.describe(), tuple(invocation.locations())
         except Exception:

@@ -218,7 +218,7 @@ class InvalidParametersError(ToolcribError, ValueError):
     """Parameters do not fit a declared tool; the text is the first problem."""
 
 
-class SubAgentUnavailable(ToolcribError, RuntimeError):  # noqa: N818 the name that AgentScope's users know
+class SubAgentUnavailable(ToolcribError, RuntimeError):
     """A class of agents cannot be made a tool; the text names the sub-agent and the reason."""
 
 

@@ -51,8 +51,8 @@ async def make_subagent_tool(
 ) -> tuple[Callable[..., Coroutine[Any, Any, Any]], dict[str, Any]]:
     """Make a tool of a class of agents: `toolkit.register_tool_function(func, **register_kwargs)`.
 
-    The class has an `InputModel`, a pydantic model whose fields are the parameters of the tool. Each call constructs a new
-    agent and calls its `reply` with an object of that model, or with a message if `reply` is AgentScope's own. The
+    The class has an `InputModel`, a pydantic model whose fields are the parameters of the tool. Each call constructs a
+    new agent and calls its `reply` with an object of that model, or with a message if `reply` is AgentScope's own. The
     constructor is given those of `name`, `model`, `sys_prompt`, `formatter`, `toolkit`, `memory`, `host`, `spec` and
     `delegation_context` that it has parameters for.
 
@@ -68,8 +68,8 @@ async def make_subagent_tool(
         The function, and the options to register it with. Registering it without its `json_schema` is an error.
 
     Raises:
-        SubAgentUnavailable: If the class has no `InputModel`, there is no model, the host calls tools in parallel, or the
-            sub-agent cannot be constructed.
+        SubAgentUnavailable: If the class has no `InputModel`, there is no model, the host calls tools in parallel, or
+            the sub-agent cannot be constructed.
     """
     subagent = _SubAgent(cls, spec, host, ephemeral_memory, override_model)
     await subagent.try_construction()

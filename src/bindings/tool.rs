@@ -84,7 +84,7 @@ impl PyTool {
         let (group, more) = tool.seat.with(|group, more| (group.clone(), more.into()));
         let (name, tags) = (tool.name.clone(), tool.tags.clone());
         let (memberships, schema) = (tool.seat.clone(), tool.schema.clone());
-        let is_agent = tool.body == ToolBody::Agent;
+        let is_agent = tool.body == ToolBody::Agent || tool.traits.calls_agents;
         Tool { name, group, more, tags, is_agent, memberships, schema, body }
     }
 

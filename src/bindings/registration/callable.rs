@@ -401,6 +401,8 @@ pub(crate) struct SelfDescribing<'py> {
     pub(crate) confirmation: Confirmation,
     /// The schema that arguments are checked against, if it is not the one that the model is shown.
     pub(crate) accepted: Option<Bound<'py, PyAny>>,
+    /// True if it calls agents.
+    pub(crate) calls_agents: bool,
 }
 
 impl<'py> SelfDescribing<'py> {
@@ -433,11 +435,13 @@ impl<'py> SelfDescribing<'py> {
         let permission = word_of(callable, intern!(py, "permission"))?;
         // An attribute of this name may mean something else.
         let kind = word_of(callable, intern!(py, "kind"))?.filter(|word| ToolKind::parse(word).is_some());
-        let accepted = match confirmation {
-            Confirmation::Silent => None,
-            Confirmation::Describes | Confirmation::Decides => callable.getattr_opt(intern!(py, "__tool_accepts__"))?,
-        };
-        Ok(Some(Self { name: name.extract()?, schema, server, permission, kind, confirmation, accepted }))
+        let (mut accepted, mut calls_agents) = (None, false);
+        if confirmation != Confirmation::Silent {
+            accepted = callable.getattr_opt(intern!(py, "__tool_accepts__"))?;
+            calls_agents = callable.getattr_opt(intern!(py, "__tool_calls_agents__"))?.is_some();
+        }
+        let name = name.extract()?;
+        Ok(Some(Self { name, schema, server, permission, kind, confirmation, accepted, calls_agents }))
     }
 }
 

@@ -70,7 +70,17 @@ impl<'py> ToolDraft<'py> {
         let is_described = described.is_some();
         let mut accepted = None;
         let (supplied, server) = match described {
-            Some(SelfDescribing { name, schema, server, permission, kind, confirmation, accepted: own }) => {
+            Some(SelfDescribing {
+                name,
+                schema,
+                server,
+                permission,
+                kind,
+                confirmation,
+                accepted: own,
+                calls_agents,
+            }) => {
+                options.given.calls_agents = calls_agents;
                 callable.name = name;
                 options.given.confirmation = confirmation;
                 accepted = own.filter(|own| !own.is_none()).map(|own| json::from_python(&own)).transpose()?;

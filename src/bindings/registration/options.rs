@@ -52,6 +52,7 @@ pub(crate) struct GivenOptions {
     pub(crate) kind: Option<String>,
     pub(crate) permission: Option<String>,
     pub(crate) confirmation: Confirmation,
+    pub(crate) calls_agents: bool,
     pub(crate) secrets: Vec<String>,
     pub(crate) aliases: Option<HashMap<String, String>>,
 }
@@ -77,6 +78,8 @@ pub(crate) struct ToolTraits {
     pub(crate) kind: ToolKind,
     pub(crate) permission: Permission,
     pub(crate) confirmation: Confirmation,
+    /// True for a tool that calls agents, which agents get only by its name.
+    pub(crate) calls_agents: bool,
     /// The parameters whose values are redacted.
     pub(crate) secrets: Box<[Box<str>]>,
     /// Alternative names of parameters, each with the parameter, in alphabetical order.
@@ -108,8 +111,9 @@ impl GivenOptions {
             self.aliases.into_iter().flatten().map(|(other, name)| (other.into(), name.into())).collect();
         aliases.sort();
         let tags = if self.tags.is_empty() { Tags::default() } else { deduplicated(self.tags).into() };
-        let (confirmation, secrets) = (self.confirmation, deduplicated(self.secrets));
-        Ok((tags, ToolTraits { kind, permission, confirmation, secrets, aliases: aliases.into() }))
+        let Self { confirmation, calls_agents, .. } = self;
+        let secrets = deduplicated(self.secrets);
+        Ok((tags, ToolTraits { kind, permission, confirmation, calls_agents, secrets, aliases: aliases.into() }))
     }
 }
 

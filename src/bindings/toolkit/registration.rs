@@ -173,6 +173,7 @@ impl PyToolkit {
                 permission: optional_text("permission", permission.0.as_ref())?
                     .filter(|permission| permission != "auto"),
                 confirmation: Confirmation::Silent,
+                calls_agents: false,
                 secrets: optional_name_list("secrets", secrets)?.unwrap_or_default(),
                 aliases: optional_dict("aliases", aliases)?.map(|aliases| read_aliases(&aliases)).transpose()?,
             },

@@ -69,14 +69,6 @@ pub struct Waiting {
     ticket: Ticket,
 }
 
-impl Waiting {
-    /// The arguments that the question is about.
-    #[must_use]
-    pub fn arguments(&self) -> &CheckedArguments {
-        &self.arguments
-    }
-}
-
 /// The next thing for a driver to do.
 #[derive(Debug)]
 pub enum Next {
@@ -143,13 +135,6 @@ impl<T: ToolFacts, H: Host> PermissionStage<'_, T, H> {
     pub fn decide(&self, arguments: CheckedArguments) -> Result<Next, H::Error> {
         let (route, verdict) = self.route(&arguments);
         self.take(route, verdict, arguments)
-    }
-
-    /// True if the tool itself is asked whether a call needs approval: unless a rule allows or denies it.
-    #[must_use]
-    pub fn asks_tool(&self, arguments: &CheckedArguments) -> bool {
-        let verdict = self.permissions.verdict(self.tool, self.caller(), &arguments.whole);
-        verdict.decision == Decision::Ask || verdict.decision == Decision::Allow && verdict.rule().is_none()
     }
 
     /// The same as [`decide`](Self::decide) for a call that the tool itself wants to be confirmed.

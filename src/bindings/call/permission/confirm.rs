@@ -1,29 +1,40 @@
 //! The part of a tool in the approval of its calls: it describes a call to the approver, and may want one to be confirmed.
 //!
 //! Such a tool has a method `__tool_confirm__(arguments, decide)`. It returns an object with `asks`, `summary`, `locations` and
-//! `details`, or `None`; if it is to decide, also an awaitable of one. The call waits for that as it waits for an approver.
+//! `details`, a response if it refuses the arguments, and an awaitable of one of these if that takes time. The call waits for
+//! that as it waits for an approver.
 
 use pyo3::intern;
 use pyo3::prelude::*;
 
 use super::super::python::drive::await_iter;
-use super::super::state::{Early, Phase, State};
+use super::super::state::{Early, Phase, State, Step};
 use super::Permitted;
 use crate::bindings::json;
 use crate::bindings::registration::Confirmation;
+use crate::bindings::response::PyToolResponse;
 use crate::bindings::tool::PyTool;
-use crate::call::{CheckedArguments, Waiting};
+use crate::call::CheckedArguments;
+use crate::policy::Decision;
 
 impl State {
-    /// True if the tool itself decides whether a call needs approval.
+    /// True if the tool has a part in the approval of a call: it decides about it, or describes it to the approver.
     pub(super) fn asks_tool<'py>(
         &self,
         py: Python<'py>,
         tool: &Bound<'py, PyTool>,
         checked: &CheckedArguments,
     ) -> bool {
-        tool.get().traits.confirmation == Confirmation::Decides
-            && self.in_stage(py, tool, &self.info(py), |stage| stage.asks_tool(checked))
+        let confirmation = tool.get().traits.confirmation;
+        confirmation != Confirmation::Silent
+            && self.in_stage(py, tool, &self.info(py), |stage| {
+                let (_, verdict) = stage.route(checked);
+                match verdict.decision {
+                    Decision::Ask => true,
+                    Decision::Allow => verdict.rule().is_none() && confirmation == Confirmation::Decides,
+                    Decision::Deny => false,
+                }
+            })
     }
 
     /// Asks the tool; the call waits for an answer that takes time.
@@ -35,7 +46,10 @@ impl State {
     ) -> Permitted<'py> {
         self.phase.set(Phase::Approval);
         let failed = |error: PyErr| Early::Step(self.fail(py, error));
-        let answer = self.confirmation(py, tool, &checked, true).map_err(failed)?;
+        let decide = tool.get().traits.confirmation == Confirmation::Decides;
+        let function = tool.get().registered().bind(py);
+        let arguments = json::to_python(py, &checked.sent)?;
+        let answer = function.call_method1(intern!(py, "__tool_confirm__"), (arguments, decide)).map_err(failed)?;
         if answer.getattr_opt(intern!(py, "__await__"))?.is_none() {
             return self.tool_answered(py, tool, checked, &answer);
         }
@@ -44,7 +58,7 @@ impl State {
         Ok(None)
     }
 
-    /// Goes on with the answer of the tool: `None` if it has no objection.
+    /// Goes on with the answer of the tool.
     pub(super) fn tool_answered<'py>(
         &self,
         py: Python<'py>,
@@ -52,10 +66,12 @@ impl State {
         checked: CheckedArguments,
         answer: &Bound<'py, PyAny>,
     ) -> Permitted<'py> {
-        let asks = !answer.is_none() && answer.getattr(intern!(py, "asks"))?.is_truthy()?;
-        if !answer.is_none() {
-            self.cold().confirmation.set(answer.clone());
+        if answer.is_instance_of::<PyToolResponse>() {
+            self.finish(py);
+            return Err(Early::Step(Step::Chunk(answer.clone())));
         }
+        let asks = answer.getattr(intern!(py, "asks"))?.is_truthy()?;
+        self.cold().confirmation.set(answer.clone());
         let next = self.in_stage(py, tool, &self.info(py), |stage| {
             if asks { stage.decide_confirmed(checked) } else { stage.decide(checked) }
         })?;
@@ -65,31 +81,5 @@ impl State {
             self.suspended.set(false);
         }
         Ok(permitted)
-    }
-
-    /// The description of a call for the approver, if the tool gives one.
-    pub(super) fn described<'py>(
-        &self,
-        py: Python<'py>,
-        tool: &Bound<'py, PyTool>,
-        waiting: &Waiting,
-    ) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let known = self.cold().confirmation.take(py);
-        if known.is_some() || tool.get().traits.confirmation == Confirmation::Silent {
-            return Ok(known);
-        }
-        let described = self.confirmation(py, tool, waiting.arguments(), false)?;
-        Ok((!described.is_none()).then_some(described))
-    }
-
-    fn confirmation<'py>(
-        &self,
-        py: Python<'py>,
-        tool: &Bound<'py, PyTool>,
-        checked: &CheckedArguments,
-        decide: bool,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let arguments = json::to_python(py, &checked.sent)?;
-        tool.get().registered().bind(py).call_method1(intern!(py, "__tool_confirm__"), (arguments, decide))
     }
 }

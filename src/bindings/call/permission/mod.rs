@@ -204,7 +204,7 @@ impl State {
         let (approver, timeout) = (permissions.get().approver(py), permissions.get().approver_timeout());
         let session = self.viewed(py).and_then(|view| PyToolkitView::session_object(&view));
         let deps = session.and_then(|session| session.get().deps(py));
-        let request = request_to_python(py, request, deps, self.described(py, tool, &waiting)?)?;
+        let request = request_to_python(py, request, deps, self.cold().confirmation.take(py))?;
         let question = ASK_APPROVER.get(py)?.call1((permissions, approver, request, timeout))?;
         self.awaited.set(await_iter(question)?);
         self.cold().waiting.replace(Some(Box::new(waiting)));
