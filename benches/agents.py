@@ -19,7 +19,7 @@ from benches.figures import Row, at_most
 from benches.measure import Bench, Loop
 from toolcrib import AgentDefinition, AgentInput, AgentLimits, Toolkit
 
-AGENTS, LEVELS, ROUNDS = 1_000, 3, 3
+AGENTS, LEVELS, WARM, ROUNDS = 1_000, 3, 10, 3
 KIB, MIB = 1 << 10, 1 << 20
 TASK = {"task": AgentInput("string", "The task.")}
 
@@ -130,7 +130,9 @@ class Tree:
 
 async def _main() -> None:
     tree = Tree()
-    fresh, *_ = await tree.start_and_cancel()  # what the first round allocates is used by the others
+    fresh, *_ = await tree.start_and_cancel()
+    for _ in range(WARM):
+        await tree.start_and_cancel()  # what the first rounds allocate is used by the others
     before = _resident()
     rounds = [await tree.start_and_cancel() for _ in range(ROUNDS)]
     _, turns, tasks, generators = (max(column) for column in zip(*rounds, strict=True))

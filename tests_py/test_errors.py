@@ -50,6 +50,7 @@ BUILTINS: dict[str, set[type[Exception]]] = {
     "MisplacedPendingError": {ValueError},
     "ApprovalStoreError": {ValueError},
     "InvalidAnswerError": {ValueError},
+    "InvalidReplyError": {TypeError},
     "NoAskerError": {RuntimeError},
     "WrongAnswerError": {ValueError},
     "FileAccessError": {OSError},

@@ -103,7 +103,7 @@ def _run_of_agent(definition: AgentDefinition, agent: Any) -> Callable[..., Any]
             "name": definition.name,
             "sys_prompt": prompt.system_prompt or "",
             "system_prompt": prompt.system_prompt or "",
-            "toolkit": session,
+            "toolkit": _SessionToolkit(session),
             "session": session,
             "emit": emit,
             "definition": definition,
@@ -120,6 +120,24 @@ def _run_of_agent(definition: AgentDefinition, agent: Any) -> Callable[..., Any]
         return answer if text is None else text() or ""
 
     return run
+
+
+class _SessionToolkit:
+    """The session of a run, with the methods of a toolkit that the agents of AgentScope call."""
+
+    def __init__(self, session: Session[Any]) -> None:
+        self._session = session
+
+    def get_agent_skill_prompt(self) -> str | None:
+        """Return the prompt of the skills."""
+        return self._session.toolkit.get_agent_skill_prompt()
+
+    def remove_tool_function(self, tool_name: str, allow_not_exist: bool = True) -> None:
+        """Leave the tools of the toolkit alone, which others use."""
+
+    def __getattr__(self, name: str) -> Any:
+        """Return an attribute of the session."""
+        return getattr(self._session, name)
 
 
 def _message(agent: Any, query: str) -> Any:

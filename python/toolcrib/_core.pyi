@@ -1244,6 +1244,8 @@ class AgentRun:
 
 @final
 class _AgentTool:
+    """The function of a registered agent. Calling it returns the inputs, with which the call then starts the run."""
+
     def __new__(
         cls,
         name: str,
@@ -1274,6 +1276,8 @@ class _AgentTool:
 
 @final
 class _AgentCompletion:
+    """The rules of `complete_task` for one agent."""
+
     def __new__(
         cls, name: str | None = None, description: str = "", schema: dict[str, Any] | None = None
     ) -> _AgentCompletion: ...

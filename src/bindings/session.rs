@@ -215,6 +215,11 @@ impl SessionBase {
 }
 
 impl PySession {
+    /// The session in the core.
+    pub(crate) fn core(&self) -> &Arc<Session> {
+        &self.core
+    }
+
     /// The session of a sub-agent's run; `parent` is the run.
     pub(crate) fn of_agent<'py>(
         py: Python<'py>,

@@ -10,7 +10,7 @@ use pyo3::types::{PyDict, PyString, PyTuple};
 use serde_json::{Map, Value};
 
 use crate::agent::{Activity, BudgetUse, Lineage, activity_event};
-use crate::bindings::call::CallPort;
+use crate::bindings::call::{CallPort, made_up_id};
 use crate::bindings::imported::TOOL_CONTEXT;
 use crate::bindings::into_response::as_json;
 use crate::bindings::json;
@@ -27,9 +27,9 @@ use crate::call::CallInfo;
 pub(crate) struct PyAgentRun {
     pub(crate) lineage: Arc<Lineage>,
     pub(crate) port: Py<CallPort>,
-    pub(crate) call: Arc<CallInfo>,
     /// The name of the tool that the agent is registered as.
     pub(crate) tool: Arc<str>,
+    pub(crate) caller: Option<Arc<str>>,
     /// The session of the call.
     pub(crate) session: Option<Py<PySession>>,
     pub(crate) toolkit: Py<PyToolkit>,
@@ -41,6 +41,13 @@ pub(crate) struct PyAgentRun {
 }
 
 impl PyAgentRun {
+    /// The identity of the call. A call without an id of its own gets one when it is first asked for.
+    fn call(&self, py: Python<'_>) -> Arc<CallInfo> {
+        let session = self.session.as_ref().map(|session| session.bind(py).get().core().clone());
+        let make = || CallInfo::new(&made_up_id(), Some(&self.tool), self.caller.clone()).in_session(session);
+        self.port.get().info(make)
+    }
+
     /// Counts tokens of the run for the session that called the agent.
     pub(crate) fn count_for_caller(&self, py: Python<'_>, tokens: u64) {
         if let Some(session) = &self.session {
@@ -118,7 +125,7 @@ impl PyAgentRun {
         }
         let left = self.time.map(|time| time - self.started.elapsed().as_secs_f64());
         let asker = self.toolkit.get().asker(py);
-        let (call, session) = (&self.call, self.session.as_ref());
+        let (call, session) = (self.call(py), self.session.as_ref());
         let fields = (&self.port, &*self.tool, &call.id, call.caller.as_deref(), session, left, asker);
         let context = TOOL_CONTEXT.get(py)?.call1(fields)?.unbind();
         Ok(self.context.get_or_init(|| context).bind(py).clone())

@@ -8,13 +8,14 @@ use std::time::SystemTime;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString};
+use pyo3::types::PyDict;
 
 use super::run::PyAgentRun;
 use crate::agent::{BudgetLimits, Lineage, TreeLimits};
 use crate::bindings::json;
+use crate::bindings::native::signature_of;
 use crate::bindings::parameters::{class_name, optional_name_list};
-use crate::bindings::registration::{CallKind, Parameter, ParameterKind, Signature, ToolOptions, kind_of};
+use crate::bindings::registration::{CallKind, Signature, ToolOptions, kind_of};
 use crate::bindings::session::PySession;
 use crate::bindings::toolkit::PyToolkit;
 use crate::bindings::view::PyToolkitView;
@@ -108,12 +109,9 @@ impl PyAgentTool {
         self.kind
     }
 
-    /// The signature: any keywords, which the schema restricts.
-    pub(crate) fn signature(&self, py: Python<'_>) -> Signature {
-        let name = PyString::intern(py, "inputs").unbind();
-        let kind = ParameterKind::VarKeyword;
-        let parameters = vec![Parameter { name, kind, default: None, annotation: None, is_context: false }];
-        Signature { parameters, by_name: true, lacks_receiver: false, flags: None }
+    /// The signature, from the schema.
+    pub(crate) fn signature(&self, py: Python<'_>) -> PyResult<Signature> {
+        signature_of(py, &json::from_python(self.parameters.bind(py))?.into())
     }
 
     /// Adds the options of an agent to those of its registration, which take precedence.
@@ -184,10 +182,9 @@ impl PyAgentTool {
     fn session_id(&self, outer: Option<&Arc<Session>>) -> String {
         static RUNS: AtomicU64 = AtomicU64::new(0);
         let unique = RandomState::new().hash_one((RUNS.fetch_add(1, Ordering::Relaxed), SystemTime::now()));
-        match outer {
-            Some(outer) => format!("{}/{}-{unique:016x}", outer.id(), self.name),
-            None => format!("{}-{unique:016x}", self.name),
-        }
+        let (outer, unique) = (outer.map_or("", |outer| outer.id()), format!("{unique:016x}"));
+        let separator = if outer.is_empty() { "" } else { "/" };
+        [outer, separator, &self.name, "-", &unique].concat()
     }
 }
 

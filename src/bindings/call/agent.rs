@@ -51,12 +51,17 @@ impl State {
                 port
             }
         };
+        if !self.single || self.known_info().is_some() {
+            // The request has the id of the call, which the run cannot read later.
+            let info = self.info(py);
+            port.get().set_info(info);
+        }
         let session = caller.as_ref().and_then(PyToolkitView::session_object);
         let run = PyAgentRun {
             lineage: lineage.clone(),
             port: port.unbind(),
-            call: self.info(py),
             tool: tool.get().name.clone(),
+            caller: caller.as_ref().and_then(|view| view.get().caller()).cloned(),
             session: session.map(Bound::unbind),
             toolkit: toolkit.to_owned().unbind(),
             started: Instant::now(),

@@ -44,7 +44,7 @@ pub(crate) use chunk::Completion;
 pub(crate) use context::CallPort;
 pub(crate) use middleware::{stream_of, stream_through};
 pub(crate) use observe::gate::{LISTENERS, ask_who_traces};
-pub(crate) use permission::{check, explained_arguments, resumed};
+pub(crate) use permission::{check, explained_arguments, made_up_id, resumed};
 
 /// Makes the types, adds the public one to the module, and gives `Toolkit` the methods that begin a call.
 pub(crate) fn init(module: &Bound<'_, PyModule>, toolkit: &Bound<'_, PyType>) -> PyResult<()> {

@@ -82,7 +82,7 @@ impl<'py> Callable<'py> {
         if let Ok(agent) = function.cast::<PyAgentTool>()
             && positional.is_empty()
         {
-            let (kind, signature) = (agent.get().call_kind(), agent.get().signature(py));
+            let (kind, signature) = (agent.get().call_kind(), agent.get().signature(py)?);
             return Ok(Self { function, name, kind, signature, bound });
         }
         let mut signature = Signature::read(py, &function)?;

@@ -31,7 +31,10 @@ impl CallInfo {
     /// The call of a request.
     #[must_use]
     pub fn new(id: &str, tool: Option<&str>, caller: Option<Arc<str>>) -> Self {
-        let short = |text: &str| text.chars().take(Self::LONGEST_NAME).collect();
+        let short = |text: &str| match text.len() {
+            0..=Self::LONGEST_NAME => text.to_owned(),
+            _ => text.chars().take(Self::LONGEST_NAME).collect(),
+        };
         Self { id: short(id), tool: tool.map(short), caller, session: None, resumption: None }
     }
 

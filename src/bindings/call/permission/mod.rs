@@ -229,10 +229,15 @@ impl State {
         if let Some(info) = self.known_info() {
             return info;
         }
-        let Peeked { name, id } = Peeked::of(py, self);
-        let id = id.filter(|id| !id.is_empty()).unwrap_or_else(made_up_id);
-        let info = CallInfo::new(&id, name.as_deref(), self.caller(py)).in_session(self.session(py));
-        let info = Arc::new(info);
+        let make = || {
+            let Peeked { name, id } = Peeked::of(py, self);
+            let id = id.filter(|id| !id.is_empty()).unwrap_or_else(made_up_id);
+            CallInfo::new(&id, name.as_deref(), self.caller(py)).in_session(self.session(py))
+        };
+        let info = match self.port(py) {
+            Some(port) => port.get().info(make),
+            None => Arc::new(make()),
+        };
         self.cold().info.replace(Some(info.clone()));
         info
     }
@@ -251,7 +256,7 @@ impl State {
 }
 
 /// An id that no other call has. Nothing depends on its being hard to guess.
-fn made_up_id() -> String {
+pub(crate) fn made_up_id() -> String {
     let seed = (SystemTime::now(), std::process::id());
     let bits = || RandomState::new().hash_one(seed);
     format!("call_{:016x}{:08x}", bits(), bits() >> 32)
