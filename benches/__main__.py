@@ -29,6 +29,7 @@ THEMES = (
     "lookup",
     "roles",
     "sessions",
+    "agents",
     "policy",
     "failures",
     "responses",

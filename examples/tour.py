@@ -4,6 +4,7 @@ Run it with `make demo`. Read it from the top: the tools, the agent loop, the sc
 """
 
 import asyncio
+import json
 import logging
 import re
 import sys
@@ -16,7 +17,18 @@ from enum import Enum
 from functools import partial
 from typing import Any, Literal, TypeAlias
 
-from toolcrib import Session, ToolContext, Toolkit, ToolResponse, ToolUseBlock
+from toolcrib import (
+    AgentDefinition,
+    AgentInput,
+    AgentOutput,
+    Session,
+    ToolCall,
+    ToolContext,
+    Toolkit,
+    ToolResponse,
+    ToolUseBlock,
+)
+from toolcrib.agent import ModelReply
 from toolcrib.middleware import NextHandler
 
 PAUSE = 0.05  # seconds between the chunks of the streaming tools, so that they are visible on the screen
@@ -125,6 +137,27 @@ def order(context: ToolContext[Workshop], part: Part, day: date) -> str:
     return f"a {part.value} comes on {day:%A}"
 
 
+# A sub-agent: a tool that has a prompt, tools and a model of its own.
+ESTIMATOR = AgentDefinition(
+    "estimator",
+    "Estimates what a piece of furniture costs.",
+    inputs={"furniture": AgentInput("string", "The piece of furniture.")},
+    system_prompt="You estimate costs. Look up prices, then complete the task.",
+    query="What do the parts of a ${furniture} cost?",
+    tools=["price"],
+    output=AgentOutput("cost", "The cost of all parts.", {"type": "number"}),
+)
+
+
+async def estimate(messages: list[dict[str, Any]], schemas: list[dict[str, Any]]) -> ModelReply:
+    """Stand in for the model of the sub-agent: look up two prices at once, and add them."""
+    totals = [json.loads(message["content"])["total"] for message in messages if message["role"] == "tool"]
+    if totals:
+        return ModelReply(calls=[ToolCall("complete_task", {"cost": sum(totals)})])
+    parts = [ToolCall("price", {"part": part, "pieces": pieces}) for part, pieces in (("hinge", 2), ("screw", 8))]
+    return ModelReply(thoughts=["**Counting parts** A door has two hinges and eight screws."], calls=parts)
+
+
 def equip(toolkit: Toolkit) -> None:
     """Register the tools: some are always active, the machines are in a group that is off."""
     toolkit.register_tool_function(convert)
@@ -133,6 +166,7 @@ def equip(toolkit: Toolkit) -> None:
     toolkit.register_tool_function(order)
     toolkit.register_tool_function(glue, async_execution=True)
     toolkit.register_task_tools()
+    toolkit.register_agent(ESTIMATOR, model=estimate)
 
     toolkit.create_tool_group("machines", "Machines that need care.", notes="Wear goggles. One machine at a time.")
     toolkit.register_tool_function(drill, group_name="machines")
@@ -251,7 +285,8 @@ SCRIPT: Script = [
     ("length_mm", "A number, of course, and the blade is not mine to choose.", [("saw", {"length_mm": 49})]),
     ("49 mm", "Glue takes its time; I sweep the floor meanwhile.", [("glue", {"boards": 2})]),
     ("executing asynchronously", "The floor is clean. Has it set?", [("wait_task", {})]),
-    ("the glue has set", "The board is ready.", []),
+    ("the glue has set", "The board is ready. What would a door cost?", [("estimator", {"furniture": "door"})]),
+    ("5.4", "That is a bargain.", []),
 ]
 
 LONG_JOB: Script = [("", "And now a hundred holes, just because I can.", [("drill", {"holes": 100})])]

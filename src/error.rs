@@ -126,6 +126,15 @@ pub enum Error {
         /// The reason; empty where the fixed text says it all.
         reason: String,
     },
+    /// A tool needs a given schema, which its signature does not have.
+    #[error(
+        "tool `{tool}` must be registered with its `json_schema`: its signature does not have its parameters; \
+         pass the `register_kwargs` that came with it"
+    )]
+    UnderivableSchema {
+        /// The tool's name.
+        tool: String,
+    },
     /// A given schema is incomplete.
     #[error("invalid JSON schema of tool `{tool}`: missing `{key}`")]
     IncompleteSchema {
@@ -401,6 +410,41 @@ pub enum Error {
         /// The id that is taken.
         id: String,
     },
+    /// The type of an agent's input is unknown.
+    #[error(
+        "Unsupported input type '{kind}' for parameter '{parameter}'. \
+         Supported types: string, number, integer, boolean, string[], number[]"
+    )]
+    UnsupportedInput {
+        /// The name of the type.
+        kind: String,
+        /// The input.
+        parameter: String,
+    },
+    /// A template has placeholders for inputs that are missing.
+    #[error("Template validation failed: Missing required input parameters: {missing}. Available inputs: {available}")]
+    MissingInputs {
+        /// The names that are missing.
+        missing: String,
+        /// The names of the inputs.
+        available: String,
+    },
+    /// The definition of an agent is invalid.
+    #[error("invalid agent{}: {reason}", agent_name(.name))]
+    InvalidAgent {
+        /// Its name; empty if it has none.
+        name: String,
+        /// The reason.
+        reason: String,
+    },
+    /// A file with the definition of an agent is invalid.
+    #[error("invalid agent file `{path}`: {reason}")]
+    AgentFile {
+        /// The file.
+        path: String,
+        /// The reason.
+        reason: String,
+    },
     /// A policy file is invalid.
     #[error("invalid policy file `{path}`: {reason}")]
     InvalidPolicyFile {
@@ -455,6 +499,10 @@ fn owning_session(session: Option<&str>) -> String {
 
 fn rule_name(id: &str) -> String {
     if id.is_empty() { "rule".to_owned() } else { format!("rule `{id}`") }
+}
+
+fn agent_name(name: &str) -> String {
+    if name.is_empty() { String::new() } else { format!(" `{name}`") }
 }
 
 fn clause(reason: &str) -> String {

@@ -39,7 +39,6 @@ pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) 
 }
 
 /// The words `: did you mean ...?` for the end of a message, or nothing if no known name is like the word.
-#[allow(dead_code, reason = "a build without Python has no messages that use it")]
 pub(crate) fn did_you_mean<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     nearest(word, known).map_or_else(String::new, |name| format!(": did you mean `{name}`?"))
 }

@@ -9,6 +9,11 @@ from toolcrib import errors
 REFERENCE = Path(__file__).parent.parent / "docs" / "reference.md"
 
 BUILTINS: dict[str, set[type[Exception]]] = {
+    "AgentDefinitionError": {ValueError},
+    "AgentFileError": {ValueError},
+    "AgentTemplateError": {ValueError},
+    "InvalidParametersError": {ValueError},
+    "SubAgentUnavailable": {RuntimeError},
     "DuplicateToolError": {ValueError},
     "UnknownToolError": {ValueError},
     "InvalidToolNameError": {ValueError},
@@ -45,6 +50,7 @@ BUILTINS: dict[str, set[type[Exception]]] = {
     "MisplacedPendingError": {ValueError},
     "ApprovalStoreError": {ValueError},
     "InvalidAnswerError": {ValueError},
+    "InvalidReplyError": {TypeError},
     "NoAskerError": {RuntimeError},
     "WrongAnswerError": {ValueError},
     "FileAccessError": {OSError},

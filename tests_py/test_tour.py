@@ -22,9 +22,10 @@ The tools, as the model sees them:
   view_task(task_id): Fetch the result of a background task, if it has finished; a result can be fetched once.
   wait_task(task_id, timeout?): Wait until a background task has finished, and fetch its result.
   cancel_task(task_id): Cancel a background task. Its result is not kept.
+  estimator(furniture): Estimates what a piece of furniture costs.
   reset_equipped_tools(machines?): Choose the tool groups to work with from now on.
 
-model: I have 9 tools. First the plan: how long is 2 inch, and what do 8 screws cost?
+model: I have 10 tools. First the plan: how long is 2 inch, and what do 8 screws cost?
   convert(value='2', unit='inch')
     50.8 mm
   price(part='screw', pieces='8')
@@ -47,7 +48,7 @@ model: The machines are locked; I open the locker.
     <notes>## About Tool Group 'machines'
     Wear goggles. One machine at a time.</notes>
 
-model: Now I have 11 tools. Goggles on.
+model: Now I have 12 tools. Goggles on.
   drill(holes=2)
     hole 1 of 2, 10 mm deep
     hole 2 of 2, 10 mm deep
@@ -86,7 +87,20 @@ model: The floor is clean. Has it set?
   wait_task(task_id='<task>')
     2 boards, and the glue has set
 
-model: The board is ready.
+model: The board is ready. What would a door cost?
+  estimator(furniture='door')
+    Running subagent 'estimator' with inputs: { furniture: door }
+    🤖💭 Counting parts
+    🤖🔧 price
+    🤖🔧 price
+    🤖✅ price
+    🤖✅ price
+    Subagent 'estimator' finished.
+    Termination Reason: GOAL
+    Result:
+    5.4
+
+model: That is a bargain.
 
 model: And now a hundred holes, just because I can.
   drill(holes=100)
@@ -97,10 +111,10 @@ model: And now a hundred holes, just because I can.
   The agent's task is cancelled; the drill was stopped first.
 
 Summary:
-  11 tools, 15 calls
-  Ada's session has 11 tools switched on, Bob's has 9
+  12 tools, 16 calls
+  Ada's session has 12 tools switched on, Bob's has 10
   Ada's order book: ['hinge on 2026-11-16']
-  10 ok
+  11 ok
    2 invalid_arguments
    1 inactive_group
    1 failed

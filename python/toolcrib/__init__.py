@@ -4,6 +4,13 @@ from typing import TYPE_CHECKING
 
 from toolcrib import _core, errors
 from toolcrib._core import (
+    AgentDefinition,
+    AgentFolder,
+    AgentInput,
+    AgentLimits,
+    AgentOutput,
+    AgentPrompt,
+    AgentRun,
     Approvals,
     ArgumentReader,
     Limits,
@@ -26,7 +33,7 @@ from toolcrib._core import (
 from toolcrib.toolkit import Toolkit
 
 if TYPE_CHECKING:
-    from toolcrib import context, tracing
+    from toolcrib import agent, context, declared, tracing
     from toolcrib._failure import FailedCall
     from toolcrib.blocks import (
         AudioBlock,
@@ -40,11 +47,13 @@ if TYPE_CHECKING:
         VideoBlock,
     )
     from toolcrib.context import Question, ToolContext
+    from toolcrib.declared import DeclaredTool, ToolInvocation, ToolParameter
     from toolcrib.dialects import DialectSchemas, DialectToolkit, Loss
     from toolcrib.skill import AgentSkill
 else:
     # Modules that many programs never use are imported when one of their names is first accessed.
     _LAZY = {
+        "agent": (),
         "tracing": (),
         "_failure": ("FailedCall",),
         "blocks": (
@@ -59,6 +68,7 @@ else:
             "VideoBlock",
         ),
         "context": ("Question", "ToolContext"),
+        "declared": ("DeclaredTool", "ToolInvocation", "ToolParameter"),
         "dialects": ("DialectSchemas", "DialectToolkit", "Loss"),
         "skill": ("AgentSkill",),
     }
@@ -80,11 +90,19 @@ else:
 
 
 __all__ = [
+    "AgentDefinition",
+    "AgentFolder",
+    "AgentInput",
+    "AgentLimits",
+    "AgentOutput",
+    "AgentPrompt",
+    "AgentRun",
     "AgentSkill",
     "Approvals",
     "ArgumentReader",
     "AudioBlock",
     "Base64Source",
+    "DeclaredTool",
     "DialectSchemas",
     "DialectToolkit",
     "FailedCall",
@@ -104,6 +122,8 @@ __all__ = [
     "ToolCall",
     "ToolContext",
     "ToolGroup",
+    "ToolInvocation",
+    "ToolParameter",
     "ToolResponse",
     "ToolResultBlock",
     "ToolStream",
@@ -113,7 +133,9 @@ __all__ = [
     "URLSource",
     "Usage",
     "VideoBlock",
+    "agent",
     "context",
+    "declared",
     "errors",
     "format_tool_result",
     "parse_tool_calls",

@@ -35,6 +35,13 @@ from toolcrib.policy import Approval, ApprovalRequest, ApprovalStore, Rule
 from toolcrib.skill import AgentSkill
 
 __all__ = [
+    "AgentDefinition",
+    "AgentFolder",
+    "AgentInput",
+    "AgentLimits",
+    "AgentOutput",
+    "AgentPrompt",
+    "AgentRun",
     "Approvals",
     "ArgumentReader",
     "Event",
@@ -176,7 +183,7 @@ class Toolkit:
         groups: Sequence[str] = (),
         tags: Sequence[str] = (),
         kind: _Kind | Literal["write"] | None = None,
-        permission: Literal["auto", "confirm"] = "auto",
+        permission: Literal["auto", "confirm", "kind"] = "auto",
         secrets: Sequence[str] = (),
         aliases: Mapping[str, str] | None = None,
         chunks: Literal["add", "replace"] | None = None,
@@ -217,7 +224,8 @@ class Toolkit:
             tags: Labels that views and rules select by.
             kind: The effect of the tool; `"write"` is a synonym of `"edit"`, and None means `"other"`. The kinds
                 `"read"`, `"search"`, `"fetch"` and `"think"` change nothing.
-            permission: `"auto"`, or `"confirm"` if each call that no rule allows needs approval.
+            permission: `"auto"`, `"confirm"` if each call that no rule allows needs approval, or `"kind"` if it does
+                where a policy is set and the kind is edit, delete, move or execute.
             secrets: The parameters whose values are redacted (`***`) in approval requests, events and the audit log.
             aliases: Alternative names of parameters that a model may use by mistake, each with the correct name.
             chunks: The meaning of plain values that a generator yields: `"add"`, the default, appends each to the
@@ -858,8 +866,8 @@ class NativeTool:
     def json_schema(self) -> dict[str, Any]:
         """The schema that the model reads, as a copy."""
     @property
-    def permission(self) -> Literal["auto", "confirm"]:
-        """The permission that a call needs if no rule matches: `"auto"` or `"confirm"`."""
+    def permission(self) -> Literal["auto", "confirm", "kind"]:
+        """The permission that a call needs if no rule matches: `"auto"`, `"confirm"` or `"kind"`."""
     @property
     def is_streaming(self) -> bool:
         """True if it returns a stream of responses, false if it returns one."""
@@ -960,8 +968,8 @@ class RegisteredToolFunction:
         """The kind of effect that it has."""
 
     @property
-    def permission(self) -> Literal["auto", "confirm"]:
-        """`"auto"`, or `"confirm"` if each call needs approval, unless a rule decides otherwise."""
+    def permission(self) -> Literal["auto", "confirm", "kind"]:
+        """`"auto"`, `"confirm"` or `"kind"`: whether each call needs approval, unless a rule decides otherwise."""
 
     @property
     def secrets(self) -> tuple[str, ...]:
@@ -1192,6 +1200,104 @@ class ToolkitView:
     def _all_groups(self) -> dict[str, ToolGroup]: ...
 
 @final
+@final
+class AgentRun:
+    """The run of a sub-agent, as its loop sees it: call it to emit an event, which is progress in the stream.
+
+    A loop gets it as its third argument: `emit("THOUGHT_CHUNK", text="I look for birds")`.
+    """
+
+    def __call__(self, kind: str | ToolResponse, /, **data: Any) -> None:
+        """Emit an event of the agent: the stream of its call gives a response of mode `"progress"`.
+
+        The response's `metadata["activity"]` has the name of the agent, the path of callers, the kind and the data.
+
+        Args:
+            kind: The kind of event: `"THOUGHT_CHUNK"` (`text`), `"TOOL_CALL_START"` (`name`, `args`),
+                `"TOOL_CALL_END"` (`name`, `output`), `"ERROR"` (`error`, `context`), or any text of your own; or a
+                response of mode `"progress"`, which is passed on.
+            **data: The data of the event, as JSON values.
+        """
+
+    @property
+    def agent(self) -> str:
+        """The name of the agent."""
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        """The names of the agents that called each other, from the outermost one to this one."""
+
+    @property
+    def context(self) -> ToolContext[Any]:
+        """The context of the call that started the run."""
+
+    @property
+    def used(self) -> dict[str, int]:
+        """The turns, calls and tokens that all agents of the tree have used so far."""
+
+    def take_turn(self) -> str | None:
+        """Take a turn of the budget that all agents of the tree share.
+
+        Returns:
+            None, or a text if the budget is used up: then the run has to end.
+        """
+
+@final
+class _AgentTool:
+    """The function of a registered agent. Calling it returns the inputs, with which the call then starts the run."""
+
+    def __new__(
+        cls,
+        name: str,
+        description: str,
+        parameters: dict[str, Any],
+        run: Callable[..., Any],
+        *,
+        tools: Iterable[str] | None = None,
+        groups: Iterable[str] | None = None,
+        view: ToolkitView | None = None,
+        depth: int = 5,
+        turns: int | None = None,
+        calls: int | None = None,
+        budget_tokens: int | None = None,
+        tokens: int | None = None,
+        time: float | None = None,
+        is_timed: bool = False,
+    ) -> _AgentTool: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def __name__(self) -> str: ...
+    @property
+    def json_schema(self) -> dict[str, Any]: ...
+    @property
+    def run(self) -> Callable[..., Any]: ...
+    def __call__(self, **inputs: Any) -> dict[str, Any]: ...
+
+@final
+class _AgentCompletion:
+    """The rules of `complete_task` for one agent."""
+
+    def __new__(
+        cls, name: str | None = None, description: str = "", schema: dict[str, Any] | None = None
+    ) -> _AgentCompletion: ...
+    @property
+    def description(self) -> str: ...
+    @property
+    def parameters(self) -> dict[str, Any]: ...
+    def check(self, arguments: dict[str, Any]) -> tuple[str | None, Any]: ...
+
+_COMPLETE_TASK: str
+_DUPLICATE_COMPLETION: str
+
+def _thought(text: str) -> tuple[str, str]: ...
+def _run_description(agent: str, inputs: object) -> str: ...
+def _completion_text(output: object) -> str: ...
+def _final_text(reason: str, limit: float | None = None) -> str: ...
+def _is_recoverable(reason: str) -> bool: ...
+def _wrapped_result(agent: str, reason: str, is_recovered: bool, result: str) -> str: ...
+def _unauthorized_text(tool: str) -> str: ...
+
 class Session(ToolkitView, Generic[_Deps]):
     """One conversation over a shared toolkit: a view with its own group switches, approvals, limits and state.
 
@@ -1210,6 +1316,10 @@ class Session(ToolkitView, Generic[_Deps]):
     @property
     def parent(self) -> ToolContext[Any] | None:
         """The context of the call that the session belongs to, if a sub-agent works in it."""
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        """The names of the agents that called each other, from the outermost one; empty outside of sub-agents."""
 
     @property
     def state(self) -> dict[str, Any]:
@@ -1343,6 +1453,266 @@ class Usage:
     @property
     def failures(self) -> dict[str, int]:
         """The failures in a row of each tool whose last call failed; counted only while `retries` are limited."""
+
+@final
+class AgentInput:
+    """One input of an agent.
+
+    Args:
+        type: `"string"`, `"number"`, `"integer"`, `"boolean"`, `"string[]"` or `"number[]"`.
+        description: The description for the calling model.
+        required: True if the agent cannot be called without it.
+    """
+
+    def __new__(cls, type: str, description: str = "", required: bool = True) -> AgentInput: ...
+    @property
+    def type(self) -> str:
+        """The name of its type."""
+
+    @property
+    def description(self) -> str:
+        """The description for the calling model."""
+
+    @property
+    def required(self) -> bool:
+        """True if the agent cannot be called without it."""
+
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+
+@final
+class AgentLimits:
+    """The limits of one run of an agent; None is without limit.
+
+    Args:
+        turns: The most requests to its model.
+        time: The longest time, in seconds.
+        tokens: The most tokens.
+
+    Raises:
+        ValueError: If a limit is not positive.
+    """
+
+    def __new__(cls, turns: int | None = 30, time: float | None = 600.0, tokens: int | None = None) -> AgentLimits: ...
+    @property
+    def turns(self) -> int | None:
+        """The most requests to its model."""
+
+    @property
+    def time(self) -> float | None:
+        """The longest time, in seconds."""
+
+    @property
+    def tokens(self) -> int | None:
+        """The most tokens."""
+
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+
+@final
+class AgentOutput:
+    """The value that an agent has to give when it has completed its task.
+
+    Args:
+        name: The name of the argument that carries it.
+        description: The description for the agent's model.
+        schema: Its JSON Schema, a pydantic model or a type.
+        process: A function that turns the value into the text of the result.
+    """
+
+    def __new__(
+        cls, name: str, description: str, schema: Any, process: Callable[[Any], object] | None = None
+    ) -> AgentOutput: ...
+    @property
+    def name(self) -> str:
+        """The name of the argument that carries it."""
+
+    @property
+    def description(self) -> str:
+        """The description for the agent's model."""
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """The JSON Schema, as a copy."""
+
+    @property
+    def type(self) -> Any:
+        """The pydantic model or the type that was given in place of a schema."""
+
+    @property
+    def process(self) -> Callable[[Any], object] | None:
+        """The function that turns the value into the text of the result."""
+
+@final
+class AgentPrompt:
+    """The prompt of an agent for given inputs."""
+
+    @property
+    def system_prompt(self) -> str | None:
+        """The system prompt, if there is one."""
+
+    @property
+    def query(self) -> str:
+        """The first message of the user."""
+
+    @property
+    def initial_messages(self) -> list[dict[str, Any]]:
+        """The messages before it, as a copy."""
+
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+
+@final
+class AgentDefinition:
+    """An agent as data: what the calling model sees of it, its prompt, its tools, its output and its limits.
+
+    Args:
+        name: The name of the tool that the calling model sees.
+        description: The description for the calling model.
+        display_name: The name for people; the name if it is None.
+        inputs: A mapping of names to `AgentInput` or a dict with the same keys, a JSON Schema with `"type": "object"`,
+            or a pydantic model.
+        system_prompt: The system prompt, in which `${name}` stands for an input.
+        query: The first message of the user, with the same placeholders; `"Get Started!"` if it is None.
+        initial_messages: Messages before it, with the same placeholders.
+        tools: The names of the tools that it may use.
+        groups: The groups whose tools it may use.
+        view: A view whose tools it may use.
+        output: The value that it has to give.
+        limits: The limits of one run.
+        model: Its model: a name or a model function.
+        lenient: Treat an input of an unknown type as a string.
+
+    Raises:
+        AgentDefinitionError: If a field is missing or invalid, or an input has an unknown type.
+        InvalidSchemaError: If a JSON Schema is invalid.
+    """
+
+    def __new__(
+        cls,
+        name: str,
+        description: str,
+        *,
+        display_name: str | None = None,
+        inputs: Mapping[str, Any] | builtins.type | None = None,
+        system_prompt: str | None = None,
+        query: str | None = None,
+        initial_messages: Iterable[Mapping[str, Any]] = (),
+        tools: Iterable[str] = (),
+        groups: Iterable[str] = (),
+        view: ToolkitView | None = None,
+        output: AgentOutput | None = None,
+        limits: AgentLimits | None = None,
+        model: Any = None,
+        lenient: bool = False,
+    ) -> AgentDefinition: ...
+    @staticmethod
+    def from_file(path: str | PathLike[str]) -> AgentDefinition:
+        """Read a definition from a Markdown file: its fields as YAML front matter, and the system prompt below it.
+
+        Raises:
+            AgentFileError: If the file does not hold a valid definition.
+            FileAccessError: If it cannot be read; `MissingFileError` if it does not exist.
+        """
+
+    @property
+    def name(self) -> str:
+        """The name of the tool that the calling model sees."""
+
+    @property
+    def description(self) -> str:
+        """The description for the calling model."""
+
+    @property
+    def display_name(self) -> str:
+        """The name for people."""
+
+    @property
+    def inputs(self) -> dict[str, Any]:
+        """The inputs: a dict of `AgentInput`, or a JSON Schema, as a copy."""
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The JSON Schema of the inputs, which the calling model sees, as a copy; its `required` is always a list."""
+
+    @property
+    def system_prompt(self) -> str | None:
+        """The system prompt with its placeholders."""
+
+    @property
+    def query(self) -> str:
+        """The first message of the user with its placeholders."""
+
+    @property
+    def initial_messages(self) -> list[dict[str, Any]]:
+        """The messages before it with their placeholders, as a copy."""
+
+    @property
+    def tools(self) -> tuple[str, ...]:
+        """The names of the tools that it may use."""
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The groups whose tools it may use."""
+
+    @property
+    def view(self) -> ToolkitView | None:
+        """The view whose tools it may use."""
+
+    @property
+    def output(self) -> AgentOutput | None:
+        """The value that it has to give."""
+
+    @property
+    def limits(self) -> AgentLimits:
+        """The limits of one run."""
+
+    @property
+    def model(self) -> Any:
+        """Its model: a name or a model function."""
+
+    @property
+    def lenient(self) -> bool:
+        """True if an input of an unknown type is a string."""
+
+    def render(self, inputs: Mapping[str, Any]) -> AgentPrompt:
+        """Fill in the placeholders. An input that is missing has the default in the schema, if there is one.
+
+        Raises:
+            AgentTemplateError: If an input is missing; the text names all of them.
+        """
+
+@final
+class AgentFolder:
+    """The definitions in a folder: every file `*.md` in it, except `README.md` and names that begin with `.` or `_`.
+
+    Raises:
+        FileAccessError: If the folder cannot be read; `MissingFileError` if it does not exist.
+    """
+
+    def __new__(cls, path: str | PathLike[str]) -> AgentFolder: ...
+    @property
+    def path(self) -> Path:
+        """The folder."""
+
+    @property
+    def definitions(self) -> list[AgentDefinition]:
+        """The valid definitions, by file name."""
+
+    @property
+    def problems(self) -> dict[str, str]:
+        """The files without a valid definition, each with the reason."""
+
+    def reload(self) -> list[str]:
+        """Read the folder again.
+
+        Returns:
+            The names of the agents that are new, different or gone. A definition that has not changed stays the same
+            object.
+
+        Raises:
+            FileAccessError: If the folder cannot be read; then nothing changes.
+        """
 
 @final
 class Role:
@@ -2295,6 +2665,18 @@ class _AwaitableJob(Awaitable[Any]):
     def __await__(self) -> Generator[Any, None, Any]: ...
     def __iter__(self) -> Iterator[Any]: ...
     def __next__(self) -> Any: ...
+
+@final
+class _DeclaredSchema:
+    """The compiled JSON Schema of a declared tool's parameters."""
+
+    def __new__(cls, parameters: Any) -> _DeclaredSchema: ...
+    @property
+    def schema(self) -> dict[str, Any]:
+        """The schema, as a copy."""
+
+    def problem(self, params: object) -> str | None:
+        """Describe the first problem of parameters; None if they fit."""
 
 @final
 class _Permissions:

@@ -2,7 +2,7 @@
 
 from typing import Any, Protocol
 
-__all__ = ["Dumped"]
+__all__ = ["Dumped", "dumped"]
 
 
 class Dumped(Protocol):
@@ -10,3 +10,13 @@ class Dumped(Protocol):
 
     def model_dump(self) -> Any:
         """Return the object as dictionaries and lists."""
+
+
+def dumped(answer: Any) -> Any:
+    """Convert an object of a provider's library to JSON values; signatures that are bytes become text."""
+    if not hasattr(answer, "model_dump"):
+        return answer
+    try:
+        return answer.model_dump(mode="json")
+    except TypeError:
+        return answer.model_dump()

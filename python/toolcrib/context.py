@@ -40,6 +40,7 @@ class Question:
         caller: The name of the caller.
         session: The id of the session.
         deps: The dependencies of the session.
+        path: The names of the agents that called each other, from the outermost one, if a sub-agent asks.
     """
 
     text: str
@@ -49,6 +50,7 @@ class Question:
     caller: str | None
     session: str | None
     deps: Any
+    path: tuple[str, ...] = ()
 
 
 class Answer(Generic[T]):
@@ -80,7 +82,8 @@ class ToolContext(Generic[Deps]):
         session: The session that the call is part of; None outside of sessions and in a process of its own.
         session_id: The id of that session.
         deps: The dependencies of the session; None outside of sessions.
-        deadline: The time of `time.monotonic()` at which the call times out; None without a timeout.
+        deadline: The time of `time.monotonic()` at which the call times out, or the sub-agent that made it; None
+            without a timeout.
         parent: The context of the call that the session belongs to, for sessions of sub-agents.
     """
 
@@ -127,6 +130,9 @@ class ToolContext(Generic[Deps]):
         self.deps = None if session is None else session.deps  # type: ignore[assignment]
         self.parent = None if session is None else session.parent
         self.deadline = None if timeout is None else time.monotonic() + timeout
+        above = None if self.parent is None else self.parent.deadline
+        if above is not None and (self.deadline is None or above < self.deadline):
+            self.deadline = above
         try:
             self._loop: asyncio.AbstractEventLoop | None = asyncio.get_running_loop()
         except RuntimeError:
@@ -190,7 +196,10 @@ class ToolContext(Generic[Deps]):
         if self._asker is None:
             raise errors.NoAskerError(f"tool `{self.tool_name}` asks a question: pass `asker=` to the toolkit")
         shape = _AnswerShape(schema)
-        question = Question(text, shape.schema, self.tool_name, self.call_id, self.caller, self.session_id, self.deps)
+        path = () if self.session is None else self.session.path
+        question = Question(
+            text, shape.schema, self.tool_name, self.call_id, self.caller, self.session_id, self.deps, path
+        )
         return await shape.read(await answer_of(self._asker, question))
 
     def _run(self, answer: Coroutine[Any, Any, T]) -> T:

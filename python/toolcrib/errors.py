@@ -5,6 +5,9 @@ derived from `ToolcribError` and from the builtin that a caller would expect.
 """
 
 __all__ = [
+    "AgentDefinitionError",
+    "AgentFileError",
+    "AgentTemplateError",
     "AlteredPendingError",
     "ApprovalError",
     "ApprovalStoreError",
@@ -25,8 +28,10 @@ __all__ = [
     "InvalidAnswerError",
     "InvalidFilterError",
     "InvalidGroupError",
+    "InvalidParametersError",
     "InvalidPendingError",
     "InvalidPolicyFileError",
+    "InvalidReplyError",
     "InvalidRoleError",
     "InvalidRuleError",
     "InvalidSchemaError",
@@ -45,6 +50,7 @@ __all__ = [
     "SkillFileError",
     "SkillFrontMatterError",
     "SkillTemplateError",
+    "SubAgentUnavailable",
     "SystemRoleError",
     "ToolcribError",
     "UnknownDialectError",
@@ -196,6 +202,26 @@ class SkillTemplateError(ToolcribError, ValueError):
     """`agent_skill_template=` has a placeholder other than `{name}`, `{description}` and `{dir}`."""
 
 
+class AgentDefinitionError(ToolcribError, ValueError):
+    """The definition of an agent is invalid; the text names the agent, the field or input, and the reason."""
+
+
+class AgentFileError(AgentDefinitionError):
+    """A file does not hold the definition of an agent; the text names the file and the reason."""
+
+
+class AgentTemplateError(ToolcribError, ValueError):
+    """A prompt has placeholders for inputs that are missing; the text names them and the inputs that there are."""
+
+
+class InvalidParametersError(ToolcribError, ValueError):
+    """Parameters do not fit a declared tool; the text is the first problem."""
+
+
+class SubAgentUnavailable(ToolcribError, RuntimeError):
+    """A class of agents cannot be made a tool; the text names the sub-agent and the reason."""
+
+
 class InvalidStateError(ToolcribError, ValueError):
     """The argument of `load_state_dict` is not the state of a toolkit."""
 
@@ -238,6 +264,10 @@ class NoAskerError(ToolcribError, RuntimeError):
 
 class WrongAnswerError(ToolcribError, ValueError):
     """The answer to a tool's question does not fit its schema; the text lists the problems."""
+
+
+class InvalidReplyError(ToolcribError, TypeError):
+    """The model function of a sub-agent returned something that is not a reply."""
 
 
 class FileAccessError(ToolcribError, OSError):

@@ -73,6 +73,11 @@ class ApprovalRequest:
         call_id: The id of the call.
         session: The id of the session, if the call is part of one.
         deps: The dependencies of the session.
+        path: The names of the agents that called each other until this call, from the outermost one; empty outside of
+            sub-agents.
+        summary: The description of this call by a declared tool, `describe()` of its invocation.
+        locations: The places that this call of a declared tool affects, `locations()` of its invocation.
+        details: The details that `should_confirm()` of a declared tool returns, such as a diff.
     """
 
     tool: str
@@ -85,6 +90,10 @@ class ApprovalRequest:
     call_id: str
     session: str | None = None
     deps: Any = None
+    path: tuple[str, ...] = ()
+    summary: str | None = None
+    locations: tuple[Any, ...] = ()
+    details: Any = None
 
 
 @dataclass(frozen=True)

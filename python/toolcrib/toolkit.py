@@ -12,7 +12,9 @@ from toolcrib._mapping import LiveMapping
 
 if TYPE_CHECKING:
     from toolcrib import modules
-    from toolcrib._core import Event, RegisteredToolFunction, ToolGroup, ToolResponse
+    from toolcrib._agent_loop import AgentBudget
+    from toolcrib._agents import AgentRegistration
+    from toolcrib._core import AgentDefinition, AgentFolder, Event, RegisteredToolFunction, ToolGroup, ToolResponse
     from toolcrib._mcp import McpClient
     from toolcrib.events import EventStream
     from toolcrib.modules import Module
@@ -112,7 +114,7 @@ class Toolkit(BackgroundTasks):
         groups: Sequence[str] = ...,
         tags: Sequence[str] = ...,
         kind: _Kind | None = ...,
-        permission: Literal["auto", "confirm"] = ...,
+        permission: Literal["auto", "confirm", "kind"] = ...,
         secrets: Sequence[str] = ...,
         aliases: Mapping[str, str] | None = ...,
         chunks: Literal["add", "replace"] | None = ...,
@@ -141,7 +143,7 @@ class Toolkit(BackgroundTasks):
         groups: Sequence[str] = (),
         tags: Sequence[str] = (),
         kind: _Kind | None = None,
-        permission: Literal["auto", "confirm"] = "auto",
+        permission: Literal["auto", "confirm", "kind"] = "auto",
         secrets: Sequence[str] = (),
         aliases: Mapping[str, str] | None = None,
         chunks: Literal["add", "replace"] | None = None,
@@ -169,7 +171,8 @@ class Toolkit(BackgroundTasks):
             groups: Further groups that it belongs to, which must exist.
             tags: Words by which views and rules select it.
             kind: The kind of effect that it has, such as `"read"` or `"edit"`.
-            permission: `"auto"`, or `"confirm"` if each call needs approval.
+            permission: `"auto"`, `"confirm"` if each call needs approval, or `"kind"` if it does where a policy is set
+                and the kind is edit, delete, move or execute.
             secrets: The parameters whose values are replaced by `***` in events, logs and approval requests.
             aliases: Names that a model may use by mistake, each with the name of the parameter.
             chunks: The meaning of plain values that a generator yields: `"add"`, the default, appends each to the
@@ -214,6 +217,126 @@ class Toolkit(BackgroundTasks):
             return function
 
         return register if function is None else register(function)
+
+    def register_agent(
+        self,
+        definition: AgentDefinition,
+        *,
+        run: Callable[..., Any] | None = None,
+        model: Callable[..., Any] | None = None,
+        group_name: str = "basic",
+        depth: int = 5,
+        budget: AgentBudget | None = None,
+        preset_kwargs: dict[str, Any] | None = None,
+        postprocess_func: Callable[[Any, ToolResponse], Any] | None = None,
+        namesake_strategy: Literal["raise", "skip", "override", "rename"] = "raise",
+        async_execution: bool = False,
+        timeout: float | None = None,
+        groups: Sequence[str] = (),
+        tags: Sequence[str] = (),
+        permission: Literal["auto", "confirm", "kind"] = "auto",
+        secrets: Sequence[str] = (),
+    ) -> None:
+        """Register a sub-agent as a tool of the kind `"think"`.
+
+        A call opens a session for the run, with the tools that the definition names, or else those of the caller;
+        agents are among them only if the definition names them. Approvals, questions, dependencies and the caller are
+        those of the session that calls. What the loop emits is progress in the stream of the call.
+
+        Args:
+            definition: The agent.
+            run: The loop, called with the inputs, the session and an `AgentRun` that emits events: a coroutine
+                function, an async generator function, a class of AgentScope agents, or any callable, which runs in a
+                thread. Its result is the result of the tool.
+            model: A model function, which the ready-made loop uses; see `toolcrib.agent.agent_loop`.
+            group_name: The group it belongs to, which must exist.
+            depth: The most agents that may call each other, with this one.
+            budget: The turns, calls and tokens of this agent and all agents below it; that of the outermost agent
+                applies.
+            preset_kwargs: Inputs that the developer sets: the model can neither see nor send them.
+            postprocess_func: Called with the request block and each response; a true result is delivered instead.
+            namesake_strategy: The action if the name is taken: `"raise"`, `"skip"`, `"override"` or `"rename"`.
+            async_execution: Return from a call at once and continue it in the background; see `view_task`.
+            timeout: The seconds after which a call is ended, with everything that it runs.
+            groups: Further groups that it belongs to, which must exist.
+            tags: Words by which views and rules select it.
+            permission: `"auto"`, or `"confirm"` if each call needs approval.
+            secrets: The inputs whose values are replaced by `***` in events, logs and approval requests.
+
+        Raises:
+            TypeError: If not exactly one of `run` and `model` is given, or it is not callable.
+            ToolcribError: If the group or the name is wrong; see `toolcrib.errors`.
+        """
+        from toolcrib._agent_run import agent_tool
+
+        # The class of the base, because a subclass may accept fewer options.
+        _core.Toolkit.register_tool_function(
+            self,
+            agent_tool(self, definition, run, model, depth, budget),
+            group_name,
+            preset_kwargs,
+            postprocess_func=postprocess_func,
+            namesake_strategy=namesake_strategy,
+            async_execution=async_execution,
+            timeout=timeout,
+            groups=groups,
+            tags=tags,
+            permission=permission,
+            secrets=secrets,
+        )
+
+    def register_agents(
+        self,
+        definitions: Iterable[AgentDefinition] | AgentFolder,
+        *,
+        allow: Iterable[str] | None = None,
+        exclude: Iterable[str] = (),
+        run: Callable[..., Any] | Mapping[str, Callable[..., Any]] | None = None,
+        model: Callable[..., Any] | None = None,
+        **options: Any,
+    ) -> AgentRegistration:
+        """Register several sub-agents; one that cannot be registered is reported, and the others are.
+
+        Args:
+            definitions: The agents, or a folder of them.
+            allow: The names of the agents to register; all of them if it is None.
+            exclude: The names of agents to leave out, also if they are allowed.
+            run: The loop of all agents, or of each by its name; the others use the model.
+            model: The model function of agents without a loop.
+            **options: Options of `register_agent`, for each of them.
+
+        Returns:
+            The names of the agents that were registered, those that were left out, and the problems by name.
+        """
+        from toolcrib import _agents
+
+        return _agents.register_agents(self, definitions, allow, exclude, run, model, options)
+
+    def register_call_subagent(
+        self,
+        agents: Iterable[str] | Iterable[AgentDefinition] | None = None,
+        *,
+        mode: Literal["run", "route"] = "run",
+        name: str = "call_subagent",
+        **options: Any,
+    ) -> None:
+        """Register one tool that calls all agents, with the parameters `agent_name` and `instruction`.
+
+        Calling this again replaces the tool, with the agents that there are by then.
+
+        Args:
+            agents: The agents, by name or definition; all agents of this toolkit if it is None.
+            mode: `"run"` calls the agent, `"route"` only returns the route in `metadata["routing"]`, for a graph that
+                takes over.
+            name: The name of the tool.
+            **options: Options of `register_tool_function`.
+
+        Raises:
+            ValueError: If there are no agents, or one of them is not registered or takes no instruction.
+        """
+        from toolcrib import _agents
+
+        _agents.register_call_subagent(self, agents, mode, name, options)
 
     async def register_mcp_client(
         self,

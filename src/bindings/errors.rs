@@ -34,6 +34,9 @@ macro_rules! exceptions {
 }
 
 exceptions! {
+    AgentDefinitionError,
+    AgentFileError,
+    AgentTemplateError,
     DuplicateToolError,
     UnknownToolError,
     InvalidToolNameError,
@@ -117,6 +120,7 @@ impl From<Error> for PyErr {
             Error::RoleFile { .. } => python::RoleFileError::new_err(text),
             Error::BasicGroup => python::BasicGroupError::new_err(text),
             Error::InvalidSchema { .. } => python::InvalidSchemaError::new_err(text),
+            Error::UnderivableSchema { .. } => python::InvalidSchemaError::new_err(text),
             Error::IncompleteSchema { .. } => python::IncompleteSchemaError::new_err(text),
             Error::UnsupportedType { .. } => python::UnsupportedTypeError::new_err(text),
             Error::FieldConflict { .. }
@@ -158,6 +162,9 @@ impl From<Error> for PyErr {
             Error::DamagedFile { .. } => python::DamagedFileError::new_err(text),
             Error::NewerFile { .. } => python::NewerFileError::new_err(text),
             Error::FileTooLarge { .. } => python::FileTooLargeError::new_err(text),
+            Error::UnsupportedInput { .. } | Error::InvalidAgent { .. } => python::AgentDefinitionError::new_err(text),
+            Error::MissingInputs { .. } => python::AgentTemplateError::new_err(text),
+            Error::AgentFile { .. } => python::AgentFileError::new_err(text),
             Error::InvalidRule { .. } => python::InvalidRuleError::new_err(text),
             Error::DuplicateRule { .. } => python::DuplicateRuleError::new_err(text),
             Error::InvalidPolicyFile { .. } => python::InvalidPolicyFileError::new_err(text),

@@ -8,11 +8,11 @@
 //!    models;
 //! 3. [`tool_call`], [`text`], `artifactflow` and [`argument_reader`] read what a model sends;
 //! 4. [`call`] runs a tool: requests, arguments, which [`typed`] converts, [`policy`], middlewares, the stream. Synchronous functions run in [`worker`],
-//!    Rust tools in [`native`], and [`background`] keeps calls that continue after their response;
+//!    Rust tools in [`native`], sub-agents in sessions that [`agent`] opens, and [`background`] keeps calls that continue after their response;
 //! 5. [`response`] is a chunk of the result, made by [`into_response`], and written for providers by [`result_message`];
 //!    [`events`] and [`trace`] report what happens.
 //!
-//! Beside the path: [`roster`] is the base of a compatibility package, [`json`] converts JSON, [`rule_value`] shows defaults to
+//! Beside the path: [`agent`] has the definitions of sub-agents, [`declared`] the schemas of declared tools, [`roster`] is the base of a compatibility package, [`json`] converts JSON, [`rule_value`] shows defaults to
 //! policy rules, [`parameters`] reads arguments of methods, [`imported`] finds Python objects, [`errors`] maps errors to
 //! exceptions.
 #![allow(
@@ -21,10 +21,12 @@
     reason = "pyo3 shows doc comments as Python's documentation, and hands over converted arguments by value"
 )]
 
+mod agent;
 mod allocator;
 mod argument_reader;
 mod background;
 mod call;
+mod declared;
 mod dialect;
 mod errors;
 mod events;
@@ -93,10 +95,12 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<policy::PyExplanation>()?;
     module.add_class::<events::PyEvent>()?;
     tool_call::install(module)?;
+    agent::install(module)?;
     module.add_class::<argument_reader::PyArgumentReader>()?;
     text::install(module)?;
     add_internal::<roster::PyToolRoster>(module)?;
     add_internal::<dialect::PyDialectTool>(module)?;
+    add_internal::<declared::PyDeclaredSchema>(module)?;
     add_internal::<policy::PyPermissions>(module)?;
     add_internal::<background::PyTaskBoard>(module)?;
     add_internal::<events::PyEventQueue>(module)?;

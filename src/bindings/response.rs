@@ -459,6 +459,17 @@ pub(crate) fn chunk_of_text<'py>(
     Bound::new(py, response)
 }
 
+/// A notice of progress, with metadata.
+pub(crate) fn progress<'py>(
+    py: Python<'py>,
+    text: Bound<'py, PyString>,
+    metadata: Bound<'py, PyDict>,
+) -> PyResult<Bound<'py, PyToolResponse>> {
+    let response = chunk_of_text(py, text, None, ChunkMode::Progress)?;
+    response.borrow_mut().metadata = Some(metadata.into_any().unbind());
+    Ok(response)
+}
+
 /// The content and the metadata for a text, and the value that it stands for.
 fn text_and_value<'py>(
     py: Python<'py>,

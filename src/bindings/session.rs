@@ -6,9 +6,10 @@ use std::sync::{Arc, Mutex, OnceLock};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyInt, PyType};
+use pyo3::types::{PyBool, PyDict, PyInt, PyTuple, PyType};
 use serde_json::{Map, Value};
 
+use super::agent::PyAgentRun;
 use super::imported::GENERIC_ALIAS;
 use super::into_response::error_text;
 use super::parameters::{Omittable, class_name, name_list};
@@ -128,7 +129,7 @@ impl PyUsage {
 pub(crate) struct PySession {
     core: Arc<Session>,
     deps: Mutex<Option<Py<PyAny>>>,
-    /// The context of the call that it belongs to.
+    /// The context of the call that it belongs to, or the run of a sub-agent, which makes it.
     parent: Option<Py<PyAny>>,
     /// The values of the program, in a dict that is made on first use.
     state: OnceLock<Py<PyDict>>,
@@ -214,6 +215,31 @@ impl SessionBase {
 }
 
 impl PySession {
+    /// The session in the core.
+    pub(crate) fn core(&self) -> &Arc<Session> {
+        &self.core
+    }
+
+    /// The session of a sub-agent's run; `parent` is the run.
+    pub(crate) fn of_agent<'py>(
+        py: Python<'py>,
+        view: PyToolkitView,
+        core: Arc<Session>,
+        deps: Option<Py<PyAny>>,
+        parent: Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, Self>> {
+        let session = Self { core, deps: Mutex::new(deps), parent: Some(parent.unbind()), state: OnceLock::new() };
+        Bound::new(py, PyClassInitializer::from(view).add_subclass(session))
+    }
+
+    /// Counts tokens of the agents that this session called; their budget has counted them already.
+    pub(crate) fn count_below(&self, py: Python<'_>, tokens: u64) {
+        self.core.count_below(tokens);
+        if let Some(run) = self.parent.as_ref().and_then(|parent| parent.bind(py).cast::<PyAgentRun>().ok()) {
+            run.get().count_for_caller(py, tokens);
+        }
+    }
+
     fn caller<'a>(slf: &'a Bound<'_, Self>) -> Option<&'a Arc<str>> {
         slf.as_super().get().caller()
     }
@@ -285,8 +311,19 @@ impl PySession {
 
     /// The context of the call that the session belongs to, if a sub-agent works in it.
     #[getter]
-    fn parent(&self, py: Python<'_>) -> Option<Py<PyAny>> {
-        self.parent.as_ref().map(|parent| parent.clone_ref(py))
+    fn parent<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let Some(parent) = &self.parent else { return Ok(None) };
+        match parent.bind(py).cast::<PyAgentRun>() {
+            Ok(run) => run.get().context(py).map(Some),
+            Err(_) => Ok(Some(parent.bind(py).clone())),
+        }
+    }
+
+    /// The names of the agents that called each other, from the outermost one; empty outside of sub-agents.
+    #[getter]
+    fn path<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let path = self.core.lineage().map(|lineage| lineage.path()).unwrap_or_default();
+        PyTuple::new(py, path.iter().map(|agent| &**agent))
     }
 
     #[setter]
@@ -329,7 +366,12 @@ impl PySession {
     ///     TypeError: If `count` is not an integer.
     ///     ValueError: If it is negative.
     fn add_tokens(&self, count: &Bound<'_, PyAny>) -> PyResult<()> {
-        self.core.add_tokens(number("count", count)?);
+        let tokens = number("count", count)?;
+        self.core.add_tokens(tokens);
+        let run = self.parent.as_ref().and_then(|parent| parent.bind(count.py()).cast::<PyAgentRun>().ok());
+        if let Some(run) = run {
+            run.get().count_for_caller(count.py(), tokens);
+        }
         Ok(())
     }
 

@@ -47,8 +47,8 @@ pub(crate) struct PyTool {
     /// The function that is called: the registered one without partials, wrapped if it is a finish function.
     pub(crate) function: Py<PyAny>,
     pub(crate) kind: CallKind,
-    /// True for a tool that is written in Rust.
-    pub(crate) is_native: bool,
+    /// The kind of code behind the function.
+    pub(crate) body: ToolBody,
     pub(crate) run_in: RunIn,
     pub(crate) timeout: Option<f64>,
     /// True if a call returns at once and continues in the background.
@@ -66,6 +66,17 @@ pub(crate) struct PyTool {
     pub(crate) meta: Option<Box<MetaTool>>,
 }
 
+/// The kind of code behind the function of a tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ToolBody {
+    /// A Python callable.
+    Python,
+    /// A tool that is written in Rust.
+    Native,
+    /// The run of an agent, in a session of its own.
+    Agent,
+}
+
 impl PyTool {
     /// The entry of a tool in the registry.
     pub(crate) fn entry(body: Py<Self>) -> Tool<Py<Self>> {
@@ -73,7 +84,8 @@ impl PyTool {
         let (group, more) = tool.seat.with(|group, more| (group.clone(), more.into()));
         let (name, tags) = (tool.name.clone(), tool.tags.clone());
         let (memberships, schema) = (tool.seat.clone(), tool.schema.clone());
-        Tool { name, group, more, tags, memberships, schema, body }
+        let is_agent = tool.body == ToolBody::Agent || tool.traits.calls_agents;
+        Tool { name, group, more, tags, is_agent, memberships, schema, body }
     }
 
     /// A copy of the schema.
@@ -142,7 +154,7 @@ impl PyTool {
             postprocess: self.postprocess.as_ref().map(|function| function.clone_ref(py)),
             function,
             kind: self.kind,
-            is_native: self.is_native,
+            body: self.body,
             run_in: self.run_in,
             timeout: self.timeout,
             errors: self.errors,
@@ -319,7 +331,7 @@ impl PyTool {
         self.traits.kind.as_str()
     }
 
-    /// `"auto"`, or `"confirm"` if each call needs approval, unless a rule decides otherwise.
+    /// `"auto"`, `"confirm"` or `"kind"`: whether each call needs approval, unless a rule decides otherwise.
     #[getter]
     fn permission(&self) -> &'static str {
         self.traits.permission.as_str()

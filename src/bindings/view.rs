@@ -52,6 +52,7 @@ pub(crate) fn filter(
         names: optional_name_list("names", names)?,
         exclude: optional_name_list("exclude", exclude)?.unwrap_or_default(),
         tags: optional_name_list("tags", tags)?,
+        without_agents: false,
     })
 }
 

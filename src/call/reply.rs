@@ -1,6 +1,7 @@
 //! The replies that toolcrib itself gives in the stream, with their fixed texts: one table.
 
 use super::modes::ErrorSource;
+use crate::agent::{Refusal, Termination, failure_text};
 use crate::registry::{Denial, LimitReached};
 
 /// The longest name of a tool that a reply repeats, in characters: the model made it up.
@@ -163,6 +164,20 @@ pub enum Reply {
         /// The limit.
         limit: LimitReached,
     },
+    /// An agent may not be called here.
+    AgentRefused(Refusal),
+    /// The run of an agent failed with an error.
+    AgentFailed {
+        /// The name of the agent.
+        agent: String,
+        /// The message of the error.
+        message: String,
+    },
+    /// The run of an agent took longer than it may.
+    AgentTimeout {
+        /// The time limit.
+        seconds: f64,
+    },
 }
 
 impl Reply {
@@ -217,15 +232,17 @@ impl Reply {
             Self::InactiveGroup { .. } => Code::InactiveGroup,
             Self::NotAvailable { .. } => Code::ToolNotAvailable,
             Self::InvalidArguments { .. } => Code::InvalidArguments,
-            Self::Failed { .. } | Self::Raised { .. } | Self::McpFailed { .. } | Self::FailedInBackground { .. } => {
-                Code::Failed
-            }
+            Self::Failed { .. }
+            | Self::Raised { .. }
+            | Self::McpFailed { .. }
+            | Self::FailedInBackground { .. }
+            | Self::AgentFailed { .. } => Code::Failed,
             Self::Interrupted => Code::Interrupted,
-            Self::Timeout { .. } => Code::Timeout,
+            Self::Timeout { .. } | Self::AgentTimeout { .. } => Code::Timeout,
             Self::Denied { .. } => Code::Denied,
             Self::Pending { .. } => Code::Pending,
             Self::Cancelled { .. } => Code::Cancelled,
-            Self::LimitExceeded { .. } => Code::LimitExceeded,
+            Self::LimitExceeded { .. } | Self::AgentRefused(_) => Code::LimitExceeded,
         }
     }
 
@@ -283,7 +300,11 @@ impl Reply {
                     format!("Error: The limit of {tokens} tokens is used up. {NO_MORE_TOOLS}")
                 }
                 LimitReached::Retries(failures) => format!("Error: {}", failed_too_often(tool, *failures)),
+                LimitReached::Budget(exhausted) => format!("Error: {exhausted} {NO_MORE_TOOLS}"),
             },
+            Self::AgentRefused(refusal) => format!("Error: {refusal}"),
+            Self::AgentFailed { agent, message } => failure_text(agent, message),
+            Self::AgentTimeout { seconds } => Termination::Timeout.final_text(Some(seconds / 60.0)),
         }
     }
 }

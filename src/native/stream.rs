@@ -359,6 +359,7 @@ fn copy(tool: &Tool<NativeTool>) -> Tool<NativeTool> {
         group: tool.group.clone(),
         more: tool.more.clone(),
         tags: tool.tags.clone(),
+        is_agent: tool.is_agent,
         memberships: tool.memberships.clone(),
         schema: tool.schema.clone(),
         body: tool.body.clone(),

@@ -35,8 +35,10 @@ pub use role::{ORG_MANAGEMENT, ROOT, RecordStamp, Role, RoleAccess, Roles};
 pub use roles_file::{ROLES_LIMIT, RoleProblem, RolesFile};
 pub use roster::{Roster, RosterGroup};
 pub use session::{LimitReached, SESSION_FORMAT, Session, SessionLimits, SessionState, SessionUsage};
-pub use tool::{Memberships, NameConflict, Tool, check_name};
+pub use tool::{Memberships, NameConflict, Tool};
 pub use view::{Denial, Filter, NameSet, View};
+
+pub use crate::schema::check_name;
 
 use membership::Groups;
 use tool::{RENAME_TRIES, Tags};

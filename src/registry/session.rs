@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use serde_json::{Map, Value, json};
 
 use super::{BASIC, Group, Registry};
+use crate::agent::{Exhausted, Lineage};
 use crate::policy::Grants;
 use crate::store::FileFormat;
 use crate::sync::lock;
@@ -38,6 +39,8 @@ pub struct Session {
     /// The failures in a row of each tool that failed last.
     failures: Mutex<BTreeMap<Box<str>, u64>>,
     grants: Grants,
+    /// The run of the agent that the session belongs to.
+    lineage: Option<Arc<Lineage>>,
 }
 
 /// Limits of one run; `None` is no limit.
@@ -60,6 +63,8 @@ pub enum LimitReached {
     Tokens(u64),
     /// The tool has failed this many times in a row.
     Retries(u64),
+    /// A part of the budget that a tree of agents shares is used up.
+    Budget(Exhausted),
 }
 
 /// The counters of a session.
@@ -119,6 +124,29 @@ impl Session {
             earlier_tokens: AtomicU64::new(0),
             failures: Mutex::default(),
             grants: Grants::default(),
+            lineage: None,
+        }
+    }
+
+    /// The session of the run of an agent: its calls and tokens also count for the budget of the tree.
+    #[must_use]
+    pub fn of_agent(self, lineage: Arc<Lineage>) -> Self {
+        Self { lineage: Some(lineage), ..self }
+    }
+
+    /// The run of the agent that the session belongs to.
+    #[must_use]
+    pub fn lineage(&self) -> Option<&Arc<Lineage>> {
+        self.lineage.as_ref()
+    }
+
+    /// Takes over the group switches of another session.
+    pub fn copy_switches(&self, other: &Self) {
+        if other.has_switches() {
+            let copied = lock(&other.switches).clone();
+            let mut switches = lock(&self.switches);
+            *switches = copied;
+            self.note_switches(&switches);
         }
     }
 
@@ -226,7 +254,13 @@ impl Session {
     #[inline]
     fn has_tokens(&self) -> Result<(), LimitReached> {
         let limit = self.limits.tokens.load(Ordering::Relaxed);
-        if self.tokens.load(Ordering::Relaxed) >= limit { Err(LimitReached::Tokens(limit)) } else { Ok(()) }
+        if self.tokens.load(Ordering::Relaxed) >= limit {
+            return Err(LimitReached::Tokens(limit));
+        }
+        match &self.lineage {
+            Some(lineage) => lineage.budget().has_tokens().map_err(LimitReached::Budget),
+            None => Ok(()),
+        }
     }
 
     #[cold]
@@ -245,7 +279,19 @@ impl Session {
         let limit = self.limits.calls.load(Ordering::Relaxed);
         let next = |calls: u64| (calls < limit).then(|| calls + 1);
         let counted = self.calls.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
-        counted.map(drop).map_err(|_| LimitReached::Calls(limit))
+        counted.map_err(|_| LimitReached::Calls(limit))?;
+        match &self.lineage {
+            Some(lineage) => self.count_in_tree(lineage),
+            None => Ok(()),
+        }
+    }
+
+    #[cold]
+    fn count_in_tree(&self, lineage: &Lineage) -> Result<(), LimitReached> {
+        lineage.budget().take_call().map_err(|exhausted| {
+            self.calls.fetch_sub(1, Ordering::Relaxed);
+            LimitReached::Budget(exhausted)
+        })
     }
 
     /// Counts the result of a call of a tool. Returns the limit if the tool may not be called again.
@@ -262,6 +308,14 @@ impl Session {
 
     /// Counts tokens that the program has used for this session.
     pub fn add_tokens(&self, tokens: u64) {
+        add(&self.tokens, tokens);
+        if let Some(lineage) = &self.lineage {
+            lineage.budget().add_tokens(tokens);
+        }
+    }
+
+    /// Counts tokens that agents below this session have used, and that their budget has counted.
+    pub fn count_below(&self, tokens: u64) {
         add(&self.tokens, tokens);
     }
 

@@ -9,25 +9,6 @@ use indexmap::IndexSet;
 use super::Group;
 use crate::schema::FunctionSchema;
 use crate::sync::lock;
-use crate::{Error, Result};
-
-/// Refuses an invalid tool name: an empty one, or one with a control character or a line break, which would break
-/// the lines of logs and prompts. What else a provider does not accept is changed for that provider alone.
-///
-/// # Errors
-///
-/// [`Error::InvalidToolName`].
-pub fn check_name(name: &str) -> Result<()> {
-    let is_control = |letter: char| letter.is_control() || matches!(letter, '\u{2028}' | '\u{2029}');
-    let reason = if name.is_empty() {
-        "it is empty"
-    } else if name.contains(is_control) {
-        "it has a control character or a line break"
-    } else {
-        return Ok(());
-    };
-    Err(Error::InvalidToolName { name: name.to_owned(), reason })
-}
 
 /// A tool as the registry keeps it.
 #[derive(Debug)]
@@ -40,6 +21,8 @@ pub struct Tool<B> {
     pub more: Box<[Arc<Group>]>,
     /// Labels that views can select it by.
     pub tags: Arc<[Box<str>]>,
+    /// True if it runs an agent.
+    pub is_agent: bool,
     /// Its groups, shared with other holders of the tool.
     pub memberships: Arc<Memberships>,
     /// The schema that the model is shown.
@@ -52,7 +35,8 @@ impl<B> Tool<B> {
     /// Makes a tool in one group, without tags.
     pub fn new(name: &str, group: Arc<Group>, schema: Arc<FunctionSchema>, body: B) -> Self {
         let memberships = Arc::new(Memberships::new(group.clone()));
-        Self { name: name.into(), group, more: Box::default(), tags: Arc::default(), memberships, schema, body }
+        let (name, more, tags) = (name.into(), Box::default(), Arc::default());
+        Self { name, group, more, tags, is_agent: false, memberships, schema, body }
     }
 
     /// Its groups, in the order in which it joined them.

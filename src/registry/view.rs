@@ -232,6 +232,8 @@ pub struct Filter {
     pub exclude: NameSet,
     /// The tool has one of these tags.
     pub tags: Option<NameSet>,
+    /// The tool does not run an agent.
+    pub without_agents: bool,
 }
 
 impl Filter {
@@ -264,6 +266,7 @@ impl Filter {
     fn matches<B>(&self, tool: &Tool<B>) -> bool {
         self.names.as_ref().is_none_or(|names| names.contains(&*tool.name))
             && !self.exclude.contains(&*tool.name)
+            && !(self.without_agents && tool.is_agent)
             && self.tags.as_ref().is_none_or(|tags| tool.tags.iter().any(|tag| tags.contains(tag)))
     }
 

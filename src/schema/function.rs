@@ -6,8 +6,27 @@ use serde_json::Value;
 
 use crate::json::text::{push, push_string, read};
 use crate::json::{Document, Entries, Node};
+use crate::{Error, Result};
 
 const PARAMETERS: &str = "parameters";
+
+/// Refuses an invalid tool name: an empty one, or one with a control character or a line break, which would break
+/// the lines of logs and prompts. What else a provider does not accept is changed for that provider alone.
+///
+/// # Errors
+///
+/// [`Error::InvalidToolName`].
+pub fn check_name(name: &str) -> Result<()> {
+    let is_control = |letter: char| letter.is_control() || matches!(letter, '\u{2028}' | '\u{2029}');
+    let reason = if name.is_empty() {
+        "it is empty"
+    } else if name.contains(is_control) {
+        "it has a control character or a line break"
+    } else {
+        return Ok(());
+    };
+    Err(Error::InvalidToolName { name: name.to_owned(), reason })
+}
 
 /// A function in the form that model providers read: `{"type": "function", "function": {"name", "parameters", …}}`.
 ///

@@ -25,7 +25,7 @@ pub(crate) mod view;
 
 pub use build::{Definition, Definitions, Parameter, build};
 pub use extend::extend;
-pub use function::FunctionSchema;
+pub use function::{FunctionSchema, check_name};
 pub use normalize::remove_titles;
 pub use types::{ArrayKind, ExtraFields, Field, Limit, Presence, RecordType, Refusal, StdlibType, StringFormat, Type};
 

@@ -1,9 +1,7 @@
 //! Skills: folders with instructions that an agent reads when it needs them.
 //!
-//! Read in this order: this file ([`Skill`] and [`Skills`]), `front_matter` (the name and description in `SKILL.md`), `prompt`
-//! (the text that lists the skills for an agent).
+//! Read in this order: this file ([`Skill`] and [`Skills`]), `prompt` (the text that lists the skills for an agent).
 
-mod front_matter;
 mod prompt;
 
 use std::path::Path;
@@ -12,11 +10,15 @@ use indexmap::IndexMap;
 
 pub use prompt::{DEFAULT_INSTRUCTION, Template};
 
+use crate::front_matter;
 use crate::store::{self, Disk};
 use crate::{Error, Result};
 
 /// The name of the file that describes a skill.
 pub const FILE: &str = "SKILL.md";
+
+/// The number of bytes that are read of it: longer front matter is refused.
+const HEAD: usize = 64 * 1024;
 
 /// A folder with instructions, with its name and description.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,7 +44,7 @@ impl Skill {
             Ok(_) => return Err(Error::SkillDirectory { dir: dir.to_owned(), reason: String::new() }),
             Err(error) => return Err(Error::SkillDirectory { dir: dir.to_owned(), reason: error.to_string() }),
         }
-        let head = store::head(&Disk, &folder.join(FILE), front_matter::LIMIT).map_err(|error| {
+        let head = store::head(&Disk, &folder.join(FILE), HEAD).map_err(|error| {
             let reason = match error {
                 Error::FileAccess { reason, .. } => reason,
                 _ => String::new(),
@@ -54,7 +56,7 @@ impl Skill {
 
     /// Parses the beginning of a `SKILL.md`; the error is a clause on what is wrong with it.
     fn from_head(dir: &str, head: &[u8]) -> Result<Self, String> {
-        let fields = front_matter::find(head)?.parse()?;
+        let fields = front_matter::find(head, HEAD)?.parse()?;
         let text = |key: &str| match fields.text(key)? {
             Some(text) if !text.trim().is_empty() => Ok(text),
             _ => Err(format!("`{key}` is missing or empty")),

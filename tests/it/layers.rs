@@ -6,16 +6,18 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The modules of the core; each may use those before it.
-const LAYERS: [&str; 16] = [
+const LAYERS: [&str; 18] = [
     "near",
     "string_enum",
     "sync",
     "error",
     "bytes",
     "json",
+    "front_matter",
     "store",
     "skill",
     "schema",
+    "agent",
     "policy",
     "registry",
     "call",

@@ -1,5 +1,7 @@
 //! The core as a Rust program sees it, without Python.
 
+mod agent;
+mod agent_run;
 mod approval;
 mod audit;
 mod background;

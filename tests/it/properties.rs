@@ -160,6 +160,7 @@ fn filter(groups: Option<Vec<&str>>, names: Option<Vec<&str>>, exclude: &[&str],
         names: names.map(boxed),
         exclude: exclude.iter().map(|name| Box::from(*name)).collect(),
         tags: tags.map(boxed),
+        without_agents: false,
     }
 }
 

@@ -6,8 +6,8 @@
 
 use std::cell::Cell;
 use std::collections::VecDeque;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -20,6 +20,7 @@ use super::run::Given;
 use super::state::{Phase, State, Step};
 use super::task;
 use crate::bindings::imported::TOOL_CONTEXT;
+use crate::call::CallInfo;
 use crate::native::ToolContext;
 use crate::sync::lock;
 
@@ -34,12 +35,14 @@ pub(crate) struct CallPort {
     /// The future that the reader waits for, with its event loop.
     reader: Mutex<Option<(Py<PyAny>, Py<PyAny>)>>,
     is_closed: AtomicBool,
+    /// The identity of the call, if it was made for the run of an agent before the call itself needed it.
+    info: OnceLock<Arc<CallInfo>>,
 }
 
 #[pymethods]
 impl CallPort {
     /// Send a response to the stream of the call; it is dropped if the call is over.
-    fn report(&self, py: Python<'_>, response: Bound<'_, PyAny>) -> PyResult<()> {
+    pub(crate) fn report(&self, py: Python<'_>, response: Bound<'_, PyAny>) -> PyResult<()> {
         if self.is_closed.load(Ordering::Relaxed) {
             return Ok(());
         }
@@ -77,6 +80,17 @@ impl CallPort {
 }
 
 impl CallPort {
+    /// The identity of the call, made when it is first asked for.
+    pub(crate) fn info(&self, make: impl FnOnce() -> CallInfo) -> Arc<CallInfo> {
+        self.info.get_or_init(|| Arc::new(make())).clone()
+    }
+
+    /// Sets the identity of the call.
+    pub(super) fn set_info(&self, info: Arc<CallInfo>) {
+        // The same one, if it was set before.
+        let _ = self.info.set(info);
+    }
+
     fn take_report<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
         lock(&self.reports).pop_front().map(|report| report.into_bound(py))
     }
@@ -181,6 +195,11 @@ impl Held {
 }
 
 impl State {
+    /// The port to this stream.
+    pub(super) fn port<'py>(&self, py: Python<'py>) -> Option<Bound<'py, CallPort>> {
+        port(py, self.cold.get()?)
+    }
+
     /// The context of the call, which its tool, its middlewares and its approver share.
     pub(crate) fn context<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let cold = self.cold();
@@ -247,7 +266,8 @@ impl State {
     }
 
     /// Cancels the future that the tool waits for, as the task would do that waited for it itself; `None` if there is none, or
-    /// it cannot be cancelled.
+    /// it cannot be cancelled, or is done by that: then the tool gets the cancellation at once, so that calls inside of calls
+    /// end in one turn of the event loop.
     pub(super) fn cancel_held<'py>(&self, py: Python<'py>, error: &PyErr) -> Option<Step<'py>> {
         let cold = self.cold.get()?;
         let given = cold.held.take(py)?;
@@ -256,7 +276,7 @@ impl State {
             return None;
         }
         let is_cancelled = future.call_method0(intern!(py, "cancel")).and_then(|cancelled| cancelled.is_truthy());
-        is_cancelled.unwrap_or(false).then(|| self.advance(py, given))
+        (is_cancelled.unwrap_or(false) && !is_done(future)).then(|| self.advance(py, given))
     }
 }
 

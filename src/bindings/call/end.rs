@@ -13,6 +13,7 @@ use super::state::{Ending, Phase, State, Step};
 use super::task;
 use crate::bindings::registration::CallKind;
 use crate::bindings::response;
+use crate::bindings::tool::ToolBody;
 use crate::call::{ErrorMode, Reply};
 
 impl State {
@@ -90,8 +91,12 @@ impl State {
         let is_asked = self.is_asked_to_cancel(py, expired);
         let answered = if expired && !is_asked {
             let tool = self.tool(py);
-            let (tool, seconds) = (tool.get().name.to_string(), tool.get().timeout.unwrap_or_default());
-            response::answer(py, &Reply::Timeout { tool, seconds })
+            let seconds = tool.get().timeout.unwrap_or_default();
+            let reply = match tool.get().body {
+                ToolBody::Agent => Reply::AgentTimeout { seconds },
+                ToolBody::Python | ToolBody::Native => Reply::Timeout { tool: tool.get().name.to_string(), seconds },
+            };
+            response::answer(py, &reply)
         } else {
             self.note(py, &error);
             let last = if self.delivered.get() { self.last.get(py) } else { None };

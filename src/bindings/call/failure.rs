@@ -13,7 +13,7 @@ use super::state::State;
 use crate::bindings::imported::{FAILED_CALL, LOG_FAILURE, LOGGER, REDACTED_ERROR, loaded_module};
 use crate::bindings::into_response::{error_text, unicode};
 use crate::bindings::parameters::class_name;
-use crate::bindings::tool::PyTool;
+use crate::bindings::tool::{PyTool, ToolBody};
 use crate::bindings::{errors, json, response};
 use crate::call::{ErrorMode, Reply};
 use crate::policy::mask;
@@ -41,6 +41,7 @@ impl State {
         self.log(py, tool, stand_in.as_ref().unwrap_or(&exception), self.source());
         let reply = match self.formatted(py, tool, &exception, &secrets) {
             Some(reply) => reply,
+            None if tool.body == ToolBody::Agent => agent_failure(py, tool, error, masked(message, &secrets)),
             None => reply_to(py, tool.errors, error, masked(message, &secrets), is_late),
         };
         (response::failed(py, &reply, exception), stand_in.map(PyErr::from_value))
@@ -150,6 +151,13 @@ fn is_logged(py: Python<'_>) -> PyResult<bool> {
         Some(answer) => Ok(answer.is_truthy()? && !logger.getattr(intern!(py, "disabled"))?.is_truthy()?),
         None => logger.call_method1(intern!(py, "isEnabledFor"), (level,))?.is_truthy(),
     }
+}
+
+/// The reply to an exception in the run of an agent.
+fn agent_failure(py: Python<'_>, tool: &PyTool, error: &PyErr, message: String) -> Reply {
+    let class = || error.get_type(py).name().map_or_else(|_| "Exception".to_owned(), |name| name.to_string());
+    let message = if message.is_empty() { class() } else { message };
+    Reply::AgentFailed { agent: tool.name.to_string(), message }
 }
 
 /// The reply to an exception with this message. AgentScope's answers are kept to the letter.

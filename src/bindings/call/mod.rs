@@ -3,7 +3,7 @@
 //! Read it in this order. [`path`] is the path of a call on one screen, and the stages that it names follow:
 //! [`request`] reads the request, [`arguments`] binds and checks, [`permission`] decides whether it may
 //! run, [`session`] counts it in its session, [`run`] runs it, [`respond`] makes responses of what it gives, [`chunk`] those of a
-//! generator; [`context`] is what a tool knows of its call and reports while it runs.
+//! generator; [`agent`] starts the loop of a sub-agent; [`context`] is what a tool knows of its call and reports while it runs.
 //! [`state`] is one call and its step, [`cold`] the part of it that few calls use, [`end`] and [`close`] are for calls that end
 //! otherwise, [`middleware`] puts layers
 //! around a call, [`observe`] reports it to tracers and listeners. `Toolkit.call_tool_function` itself is in
@@ -14,6 +14,7 @@
     reason = "the stages of a call are each called once, and a call of a function costs as much as the work of one"
 )]
 
+mod agent;
 mod arguments;
 mod chunk;
 mod close;
@@ -40,9 +41,10 @@ use pyo3::types::PyType;
 
 pub(crate) use arguments::{Handling, Plan};
 pub(crate) use chunk::Completion;
+pub(crate) use context::CallPort;
 pub(crate) use middleware::{stream_of, stream_through};
 pub(crate) use observe::gate::{LISTENERS, ask_who_traces};
-pub(crate) use permission::{check, explained_arguments, resumed};
+pub(crate) use permission::{check, explained_arguments, made_up_id, resumed};
 
 /// Makes the types, adds the public one to the module, and gives `Toolkit` the methods that begin a call.
 pub(crate) fn init(module: &Bound<'_, PyModule>, toolkit: &Bound<'_, PyType>) -> PyResult<()> {

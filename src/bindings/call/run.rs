@@ -7,6 +7,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyNone, PyTuple};
 
+use super::agent::AgentStart;
 use super::arguments::{Bind, Called};
 use super::python::drive::{self, Sent, await_iter, send};
 use super::python::{attached, object};
@@ -14,7 +15,7 @@ use super::state::{Early, Phase, State, Step};
 use crate::bindings::background;
 use crate::bindings::native::{self, PyNativeResponses};
 use crate::bindings::registration::CallKind;
-use crate::bindings::tool::PyTool;
+use crate::bindings::tool::{PyTool, ToolBody};
 use crate::bindings::worker::{self, Job};
 use crate::call::RunIn;
 
@@ -70,9 +71,15 @@ impl State {
 
     /// The function was called: runs what it returned.
     #[inline(always)]
-    fn begin<'py>(&self, py: Python<'py>, kind: CallKind, result: Bound<'py, PyAny>) -> Given<'py> {
-        if self.tool(py).get().is_native {
-            attached(py, |py| native::identify(&result, self.native_context(py)));
+    fn begin<'py>(&self, py: Python<'py>, kind: CallKind, mut result: Bound<'py, PyAny>) -> Given<'py> {
+        match self.tool(py).get().body {
+            ToolBody::Python => {}
+            ToolBody::Native => attached(py, |py| native::identify(&result, self.native_context(py))),
+            ToolBody::Agent => match attached(py, |py| self.start_agent(py, &result)) {
+                Ok(AgentStart::Running(running)) => result = running,
+                Ok(AgentStart::Refused(response)) => return Given::Result(response),
+                Err(error) => return Given::error(error),
+            },
         }
         let (phase, inner) = match kind {
             CallKind::Function => return Given::Result(result),

@@ -11,7 +11,7 @@ mod tool;
 use pyo3::prelude::*;
 
 pub(crate) use run::{PyNativeResponses, identify};
-pub(crate) use tool::PyNativeTool;
+pub(crate) use tool::{PyNativeTool, signature_of};
 
 /// Adds the classes, and the functions that stop the runtime before the interpreter ends and reset it in a forked child.
 pub(crate) fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

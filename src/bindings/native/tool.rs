@@ -26,24 +26,7 @@ impl PyNativeTool {
 
     /// The signature, from the schema. If a parameter is optional and has no default, any keywords are accepted.
     pub(crate) fn signature(&self, py: Python<'_>) -> PyResult<Signature> {
-        let schema = self.0.schema().parameters().value();
-        let required = |name: &str| {
-            schema.get("required").and_then(Value::as_array).is_some_and(|names| names.iter().any(|it| it == name))
-        };
-        let properties = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
-        let mut parameters = Vec::new();
-        for (name, property) in properties {
-            let default = match property.get("default") {
-                _ if required(name) => None,
-                Some(default) => Some(json::to_python(py, default)?.unbind()),
-                None => {
-                    parameters = vec![parameter(py, "arguments", ParameterKind::VarKeyword, None)];
-                    break;
-                }
-            };
-            parameters.push(parameter(py, name, ParameterKind::KeywordOnly, default));
-        }
-        Ok(Signature { parameters, by_name: true, lacks_receiver: false, flags: None })
+        signature_of(py, self.0.schema().parameters().value())
     }
 
     /// Adds the options of the tool itself to those of its registration, which take precedence.
@@ -80,7 +63,7 @@ impl PyNativeTool {
         schema_to_python(py, self.0.schema())
     }
 
-    /// The permission that a call needs if no rule matches: `"auto"` or `"confirm"`.
+    /// The permission that a call needs if no rule matches: `"auto"`, `"confirm"` or `"kind"`.
     #[getter]
     fn permission(&self) -> &'static str {
         self.0.permission().as_str()
@@ -123,6 +106,27 @@ impl PyNativeTool {
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (String,))> {
         Ok((py.import("toolcrib._core")?.getattr("_native_tool")?, (self.0.name().to_owned(),)))
     }
+}
+
+/// The signature that a schema describes. If a parameter is optional and has no default, any keywords are accepted.
+pub(crate) fn signature_of(py: Python<'_>, schema: &Value) -> PyResult<Signature> {
+    let required = |name: &str| {
+        schema.get("required").and_then(Value::as_array).is_some_and(|names| names.iter().any(|it| it == name))
+    };
+    let properties = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
+    let mut parameters = Vec::new();
+    for (name, property) in properties {
+        let default = match property.get("default") {
+            _ if required(name) => None,
+            Some(default) => Some(json::to_python(py, default)?.unbind()),
+            None => {
+                parameters = vec![parameter(py, "arguments", ParameterKind::VarKeyword, None)];
+                break;
+            }
+        };
+        parameters.push(parameter(py, name, ParameterKind::KeywordOnly, default));
+    }
+    Ok(Signature { parameters, by_name: true, lacks_receiver: false, flags: None })
 }
 
 fn parameter(py: Python<'_>, name: &str, kind: ParameterKind, default: Option<Py<PyAny>>) -> Parameter {

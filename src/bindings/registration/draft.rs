@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 
 use pyo3::exceptions::{PyRecursionError, PyTypeError, PyValueError};
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyCFunction, PyDict, PyString};
@@ -12,13 +13,14 @@ use super::callable::{Callable, SelfDescribing};
 use super::meta::with_any_switch;
 use super::mistakes;
 use super::options::{Behaviour, Tags, ToolOptions, ToolTraits};
+use crate::bindings::agent::PyAgentTool;
 use crate::bindings::call::{Handling, Plan};
 use crate::bindings::dialect::DialectCache;
 use crate::bindings::json::{self, entries_of};
 use crate::bindings::native::PyNativeTool;
 use crate::bindings::policy::PyPermissions;
 use crate::bindings::schema::{DescribeOptions, converters_of, describe, description_of};
-use crate::bindings::tool::{PyTool, effective_run_in};
+use crate::bindings::tool::{PyTool, ToolBody, effective_run_in};
 use crate::bindings::typed::Converters;
 use crate::call::{ArgumentMode, ID_LETTERS, RunIn};
 use crate::policy::AllowCache;
@@ -33,6 +35,8 @@ pub(crate) struct ToolDraft<'py> {
     options: ToolOptions<'py>,
     presets: Bound<'py, PyDict>,
     function: Entries,
+    /// The schema that arguments are checked against, if it is not the one that the model is shown.
+    accepted: Option<Node>,
     /// The converters of typed arguments.
     converters: Converters,
     is_supplied: bool,
@@ -56,12 +60,31 @@ impl<'py> ToolDraft<'py> {
         if let Some(native) = native {
             native.get().complete(&mut options);
         }
-        // A partial around a native tool has no description of its own.
-        let described = SelfDescribing::read(native.map_or(tool, |native| native.as_any()))?;
+        let agent = callable.function.cast::<PyAgentTool>().ok();
+        if let Some(agent) = agent {
+            agent.get().complete(&mut options);
+        }
+        // A partial around a native tool or an agent has no description of its own.
+        let own = native.map(Bound::as_any).or(agent.map(Bound::as_any));
+        let described = SelfDescribing::read(own.unwrap_or(tool))?;
         let is_described = described.is_some();
+        let mut accepted = None;
         let (supplied, server) = match described {
-            Some(SelfDescribing { name, schema, server, permission }) => {
+            Some(SelfDescribing {
+                name,
+                schema,
+                server,
+                permission,
+                kind,
+                confirmation,
+                accepted: own,
+                calls_agents,
+            }) => {
+                options.given.calls_agents = calls_agents;
                 callable.name = name;
+                options.given.confirmation = confirmation;
+                accepted = own.filter(|own| !own.is_none()).map(|own| json::from_python(&own)).transpose()?;
+                options.given.kind = options.given.kind.or(kind);
                 // The stricter of the two applies; "auto" is also the default.
                 if permission.is_some() && options.given.permission.as_deref().is_none_or(|word| word == "auto") {
                     options.given.permission = permission;
@@ -94,14 +117,17 @@ impl<'py> ToolDraft<'py> {
                 }
                 (function, converters_of(py, &callable.function, &callable.signature)?)
             }
-            None => derive_function(py, &callable, name, &options, &presets)?,
+            None => {
+                refuse_underivable(&callable, name)?;
+                derive_function(py, &callable, name, &options, &presets)?
+            }
         };
         if let Some(description) = options.description.as_deref().filter(|text| !text.is_empty()) {
             function.insert("description", description.to_owned().into());
         }
         let (tags, traits) = std::mem::take(&mut options.given).parse(name)?;
         traits.check(name, &callable.signature, function.get("parameters").unwrap_or(&Node::Null))?;
-        Ok(Self { callable, options, presets, function, converters, is_supplied, tags, traits, server })
+        Ok(Self { callable, options, presets, function, accepted, converters, is_supplied, tags, traits, server })
     }
 
     /// The requested name.
@@ -126,14 +152,19 @@ impl<'py> ToolDraft<'py> {
     ) -> PyResult<PyTool> {
         let (name, seat): (Arc<str>, Memberships) = (name.into(), seat.into());
         let is_renamed = self.options.name.is_some() || *name != *self.callable.name;
-        let Self { callable, options, presets, function, converters, is_supplied, tags, traits, server } = self;
+        let Self { callable, options, presets, function, accepted, converters, is_supplied, tags, traits, server } =
+            self;
         let schema = Arc::new(FunctionSchema::new(&function, &name));
         let meta = is_meta.then(Box::default);
         let mut parameters = Cow::Borrowed(function.get("parameters").unwrap_or(&Node::Null));
         let mut document = Cow::Borrowed(schema.parameters());
         if is_meta {
             parameters = Cow::Owned(with_any_switch(&parameters));
-            document = Cow::Owned(Arc::new(Document::new(&parameters)));
+        } else if let Some(accepted) = accepted {
+            parameters = Cow::Owned(accepted);
+        }
+        if let Cow::Owned(parameters) = &parameters {
+            document = Cow::Owned(Arc::new(Document::new(parameters)));
         }
         let plan = Plan::new(
             py,
@@ -151,7 +182,11 @@ impl<'py> ToolDraft<'py> {
                 secrets: shared_list(&traits.secrets),
             },
         )?;
-        let is_native = callable.function.is_instance_of::<PyNativeTool>();
+        let body = match &callable.function {
+            function if function.is_instance_of::<PyNativeTool>() => ToolBody::Native,
+            function if function.is_instance_of::<PyAgentTool>() => ToolBody::Agent,
+            _ => ToolBody::Python,
+        };
         // The built-in meta tool is quick and needs no thread; one that a subclass overrides may block.
         let is_quick = is_meta && options.timeout.is_none() && callable.function.is_instance_of::<PyCFunction>();
         // A meta tool changes its toolkit, which is in this process.
@@ -177,7 +212,7 @@ impl<'py> ToolDraft<'py> {
             presets: (!presets.is_empty()).then(|| presets.unbind()),
             postprocess: options.postprocess,
             kind: callable.kind,
-            is_native,
+            body,
             run_in,
             timeout: options.timeout,
             async_execution: options.async_execution,
@@ -224,6 +259,16 @@ fn preset_name<'py>(name: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyString>> 
     } else {
         Ok(PyString::new(name.py(), text.to_str()?))
     }
+}
+
+/// Refuses a function that says that its signature is not its schema: deriving one would lose every parameter.
+fn refuse_underivable(callable: &Callable<'_>, tool: &str) -> PyResult<()> {
+    let name = intern!(callable.function.py(), "__requires_json_schema__");
+    // A function without attributes has flags.
+    if callable.signature.flags.is_some() || callable.function.getattr_opt(name)?.is_none() {
+        return Ok(());
+    }
+    Err(Error::UnderivableSchema { tool: tool.to_owned() }.into())
 }
 
 /// The `function` part of a schema, derived from the signature and the docstring.

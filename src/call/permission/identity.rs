@@ -31,7 +31,10 @@ impl CallInfo {
     /// The call of a request.
     #[must_use]
     pub fn new(id: &str, tool: Option<&str>, caller: Option<Arc<str>>) -> Self {
-        let short = |text: &str| text.chars().take(Self::LONGEST_NAME).collect();
+        let short = |text: &str| match text.len() {
+            0..=Self::LONGEST_NAME => text.to_owned(),
+            _ => text.chars().take(Self::LONGEST_NAME).collect(),
+        };
         Self { id: short(id), tool: tool.map(short), caller, session: None, resumption: None }
     }
 
@@ -52,6 +55,12 @@ impl CallInfo {
     #[must_use]
     pub fn session_id(&self) -> Option<&Arc<str>> {
         self.session.as_ref().map(|session| session.id())
+    }
+
+    /// The agents that called each other until this call, from the outermost one.
+    #[must_use]
+    pub fn path(&self) -> Vec<Arc<str>> {
+        self.session.as_ref().and_then(|session| session.lineage()).map(|lineage| lineage.path()).unwrap_or_default()
     }
 
     /// True if an answer that was given before lets a tool run.

@@ -57,6 +57,8 @@ pub struct ApprovalRequest {
     pub call_id: String,
     /// The id of the session, if the call is part of one.
     pub session: Option<Arc<str>>,
+    /// The agents that called each other until this call, from the outermost one; empty outside of agents.
+    pub path: Vec<Arc<str>>,
 }
 
 /// A question that waits for an answer; the driver keeps it and gives it back with the answer.
@@ -110,7 +112,10 @@ impl<T: ToolFacts, H: Host> PermissionStage<'_, T, H> {
     /// The one decision tree: which way a call with these arguments goes, and why. It changes nothing.
     #[must_use]
     pub fn route(&self, arguments: &CheckedArguments) -> (Route, Verdict) {
-        let verdict = self.permissions.verdict(self.tool, self.caller(), &arguments.whole);
+        self.route_of(self.permissions.verdict(self.tool, self.caller(), &arguments.whole))
+    }
+
+    fn route_of(&self, verdict: Verdict) -> (Route, Verdict) {
         let route = match verdict.decision {
             Decision::Allow => Route::Run { granted: false },
             Decision::Deny => Route::Deny,
@@ -129,6 +134,21 @@ impl<T: ToolFacts, H: Host> PermissionStage<'_, T, H> {
     /// Mistakes of the developer, which end the call.
     pub fn decide(&self, arguments: CheckedArguments) -> Result<Next, H::Error> {
         let (route, verdict) = self.route(&arguments);
+        self.take(route, verdict, arguments)
+    }
+
+    /// The same as [`decide`](Self::decide) for a call that the tool itself wants to be confirmed.
+    ///
+    /// # Errors
+    ///
+    /// Mistakes of the developer, which end the call.
+    pub fn decide_confirmed(&self, arguments: CheckedArguments) -> Result<Next, H::Error> {
+        let verdict = self.permissions.verdict(self.tool, self.caller(), &arguments.whole);
+        let (route, verdict) = self.route_of(verdict.confirmed());
+        self.take(route, verdict, arguments)
+    }
+
+    fn take(&self, route: Route, verdict: Verdict, arguments: CheckedArguments) -> Result<Next, H::Error> {
         self.note_shadow(&verdict);
         Ok(match route {
             Route::Run { granted: false } => self.run(arguments, &Decided::by_rule(&verdict)),
@@ -329,6 +349,7 @@ impl<T: ToolFacts, H: Host> PermissionStage<'_, T, H> {
             description: self.tool.description(),
             call_id: self.call.id.clone(),
             session: self.call.session_id().cloned(),
+            path: self.call.path(),
         };
         Next::Ask(Box::new((request, Waiting { arguments, verdict, ticket })))
     }
