@@ -79,7 +79,7 @@ def _names(option: str, names: Iterable[str]) -> frozenset[str]:
 
 def register_call_subagent(
     toolkit: Toolkit,
-    agents: Iterable[str] | Iterable[AgentDefinition] | None,
+    agents: Iterable[str | AgentDefinition] | None,
     mode: Literal["run", "route"],
     name: str,
     options: Mapping[str, Any],
@@ -237,7 +237,7 @@ def _input_of(toolkit: Toolkit, agent: str) -> str:
     parameters = tool.json_schema["function"].get("parameters", {})
     inputs, required = list(parameters.get("properties", {})), list(parameters.get("required", []))
     if len(inputs) == 1:
-        return inputs[0]
+        return str(inputs[0])
     if len(required) == 1:
         return str(required[0])
     if "instruction" in inputs and not set(required) - {"instruction"}:

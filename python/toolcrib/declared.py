@@ -3,7 +3,6 @@
 import asyncio
 import inspect
 import logging
-import sys
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
@@ -508,10 +507,8 @@ class _Guarded(Awaitable[T]):
 
 def _cancel_requests() -> int:
     """The number of times that the task was asked to cancel; unknown before Python 3.11, where each look counts."""
-    task = asyncio.current_task()
-    if task is None:
-        return 0
-    return task.cancelling() if sys.version_info >= (3, 11) else next(_looks)
+    requests: Callable[[], int] | None = getattr(asyncio.current_task(), "cancelling", None)
+    return next(_looks) if requests is None else requests()
 
 
 _looks = count()

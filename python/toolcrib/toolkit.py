@@ -314,7 +314,7 @@ class Toolkit(BackgroundTasks):
 
     def register_call_subagent(
         self,
-        agents: Iterable[str] | Iterable[AgentDefinition] | None = None,
+        agents: Iterable[str | AgentDefinition] | None = None,
         *,
         mode: Literal["run", "route"] = "run",
         name: str = "call_subagent",

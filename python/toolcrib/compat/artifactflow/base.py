@@ -166,8 +166,9 @@ class CallSubagentTool(BaseTool):
             ToolParameter("instruction", "string", "Instruction for the sub-agent"),
         ]
 
-    async def execute(self, *, agent_name: str, instruction: str, **params: Any) -> ToolResult:
+    async def execute(self, **params: Any) -> ToolResult:
         """Return the route, or the reason why there is none."""
+        agent_name, instruction = params.get("agent_name"), params.get("instruction")
         if agent_name not in self.agents:
             names = ", ".join(self.agents)
             return ToolResult(False, error=f"Invalid agent_name '{agent_name}'. Must be one of: {names}")
