@@ -126,6 +126,15 @@ pub enum Error {
         /// The reason; empty where the fixed text says it all.
         reason: String,
     },
+    /// A tool needs a given schema, which its signature does not have.
+    #[error(
+        "tool `{tool}` must be registered with its `json_schema`: its signature does not have its parameters; \
+         pass the `register_kwargs` that came with it"
+    )]
+    UnderivableSchema {
+        /// The tool's name.
+        tool: String,
+    },
     /// A given schema is incomplete.
     #[error("invalid JSON schema of tool `{tool}`: missing `{key}`")]
     IncompleteSchema {

@@ -12,6 +12,8 @@ BUILTINS: dict[str, set[type[Exception]]] = {
     "AgentDefinitionError": {ValueError},
     "AgentFileError": {ValueError},
     "AgentTemplateError": {ValueError},
+    "InvalidParametersError": {ValueError},
+    "SubAgentUnavailable": {RuntimeError},
     "DuplicateToolError": {ValueError},
     "UnknownToolError": {ValueError},
     "InvalidToolNameError": {ValueError},

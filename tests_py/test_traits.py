@@ -77,7 +77,7 @@ def test_what_was_said_survives_an_extended_model() -> None:
     ("options", "text"),
     [
         ({"kind": "Read"}, "kind must be one of 'read'"),
-        ({"permission": "ask"}, "permission must be 'auto' or 'confirm', not 'ask'"),
+        ({"permission": "ask"}, "permission must be 'auto', 'confirm' or 'kind', not 'ask'"),
         ({"secrets": ["tokken"]}, "unknown parameter `tokken` in secrets"),
         ({"aliases": {"to": "adress"}}, "invalid alias `to`: unknown parameter `adress`"),
         ({"aliases": {"token": "address"}}, "`token` is a parameter itself"),

@@ -33,7 +33,7 @@ from toolcrib._core import (
 from toolcrib.toolkit import Toolkit
 
 if TYPE_CHECKING:
-    from toolcrib import agent, context, tracing
+    from toolcrib import agent, context, declared, tracing
     from toolcrib._failure import FailedCall
     from toolcrib.blocks import (
         AudioBlock,
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
         VideoBlock,
     )
     from toolcrib.context import Question, ToolContext
+    from toolcrib.declared import DeclaredTool, ToolInvocation, ToolParameter
     from toolcrib.dialects import DialectSchemas, DialectToolkit, Loss
     from toolcrib.skill import AgentSkill
 else:
@@ -67,6 +68,7 @@ else:
             "VideoBlock",
         ),
         "context": ("Question", "ToolContext"),
+        "declared": ("DeclaredTool", "ToolInvocation", "ToolParameter"),
         "dialects": ("DialectSchemas", "DialectToolkit", "Loss"),
         "skill": ("AgentSkill",),
     }
@@ -100,6 +102,7 @@ __all__ = [
     "ArgumentReader",
     "AudioBlock",
     "Base64Source",
+    "DeclaredTool",
     "DialectSchemas",
     "DialectToolkit",
     "FailedCall",
@@ -119,6 +122,8 @@ __all__ = [
     "ToolCall",
     "ToolContext",
     "ToolGroup",
+    "ToolInvocation",
+    "ToolParameter",
     "ToolResponse",
     "ToolResultBlock",
     "ToolStream",
@@ -130,6 +135,7 @@ __all__ = [
     "VideoBlock",
     "agent",
     "context",
+    "declared",
     "errors",
     "format_tool_result",
     "parse_tool_calls",

@@ -183,7 +183,7 @@ class Toolkit:
         groups: Sequence[str] = (),
         tags: Sequence[str] = (),
         kind: _Kind | Literal["write"] | None = None,
-        permission: Literal["auto", "confirm"] = "auto",
+        permission: Literal["auto", "confirm", "kind"] = "auto",
         secrets: Sequence[str] = (),
         aliases: Mapping[str, str] | None = None,
         chunks: Literal["add", "replace"] | None = None,
@@ -224,7 +224,8 @@ class Toolkit:
             tags: Labels that views and rules select by.
             kind: The effect of the tool; `"write"` is a synonym of `"edit"`, and None means `"other"`. The kinds
                 `"read"`, `"search"`, `"fetch"` and `"think"` change nothing.
-            permission: `"auto"`, or `"confirm"` if each call that no rule allows needs approval.
+            permission: `"auto"`, `"confirm"` if each call that no rule allows needs approval, or `"kind"` if it does
+                where a policy is set and the kind is edit, delete, move or execute.
             secrets: The parameters whose values are redacted (`***`) in approval requests, events and the audit log.
             aliases: Alternative names of parameters that a model may use by mistake, each with the correct name.
             chunks: The meaning of plain values that a generator yields: `"add"`, the default, appends each to the
@@ -865,8 +866,8 @@ class NativeTool:
     def json_schema(self) -> dict[str, Any]:
         """The schema that the model reads, as a copy."""
     @property
-    def permission(self) -> Literal["auto", "confirm"]:
-        """The permission that a call needs if no rule matches: `"auto"` or `"confirm"`."""
+    def permission(self) -> Literal["auto", "confirm", "kind"]:
+        """The permission that a call needs if no rule matches: `"auto"`, `"confirm"` or `"kind"`."""
     @property
     def is_streaming(self) -> bool:
         """True if it returns a stream of responses, false if it returns one."""
@@ -967,8 +968,8 @@ class RegisteredToolFunction:
         """The kind of effect that it has."""
 
     @property
-    def permission(self) -> Literal["auto", "confirm"]:
-        """`"auto"`, or `"confirm"` if each call needs approval, unless a rule decides otherwise."""
+    def permission(self) -> Literal["auto", "confirm", "kind"]:
+        """`"auto"`, `"confirm"` or `"kind"`: whether each call needs approval, unless a rule decides otherwise."""
 
     @property
     def secrets(self) -> tuple[str, ...]:
@@ -2664,6 +2665,18 @@ class _AwaitableJob(Awaitable[Any]):
     def __await__(self) -> Generator[Any, None, Any]: ...
     def __iter__(self) -> Iterator[Any]: ...
     def __next__(self) -> Any: ...
+
+@final
+class _DeclaredSchema:
+    """The compiled JSON Schema of a declared tool's parameters."""
+
+    def __new__(cls, parameters: Any) -> _DeclaredSchema: ...
+    @property
+    def schema(self) -> dict[str, Any]:
+        """The schema, as a copy."""
+
+    def problem(self, params: object) -> str | None:
+        """Describe the first problem of parameters; None if they fit."""
 
 @final
 class _Permissions:

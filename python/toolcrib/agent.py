@@ -1,7 +1,9 @@
 """Sub-agents: agents that another agent calls as a tool."""
 
 from toolcrib._agent_loop import AgentBudget, AgentResult, ModelMessage, ModelReply, agent_loop
+from toolcrib._agents import AgentRegistration, CallSubagent
 from toolcrib._core import AgentDefinition, AgentFolder, AgentInput, AgentLimits, AgentOutput, AgentPrompt, AgentRun
+from toolcrib.subagent import SubAgentSpec, SubAgentUnavailable, make_subagent_tool
 
 __all__ = [
     "AgentBudget",
@@ -11,9 +13,14 @@ __all__ = [
     "AgentLimits",
     "AgentOutput",
     "AgentPrompt",
+    "AgentRegistration",
     "AgentResult",
     "AgentRun",
+    "CallSubagent",
     "ModelMessage",
     "ModelReply",
+    "SubAgentSpec",
+    "SubAgentUnavailable",
     "agent_loop",
+    "make_subagent_tool",
 ]

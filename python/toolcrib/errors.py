@@ -28,6 +28,7 @@ __all__ = [
     "InvalidAnswerError",
     "InvalidFilterError",
     "InvalidGroupError",
+    "InvalidParametersError",
     "InvalidPendingError",
     "InvalidPolicyFileError",
     "InvalidReplyError",
@@ -49,6 +50,7 @@ __all__ = [
     "SkillFileError",
     "SkillFrontMatterError",
     "SkillTemplateError",
+    "SubAgentUnavailable",
     "SystemRoleError",
     "ToolcribError",
     "UnknownDialectError",
@@ -210,6 +212,14 @@ class AgentFileError(AgentDefinitionError):
 
 class AgentTemplateError(ToolcribError, ValueError):
     """A prompt has placeholders for inputs that are missing; the text names them and the inputs that there are."""
+
+
+class InvalidParametersError(ToolcribError, ValueError):
+    """Parameters do not fit a declared tool; the text is the first problem."""
+
+
+class SubAgentUnavailable(ToolcribError, RuntimeError):
+    """A class of agents cannot be made a tool; the text names the sub-agent and the reason."""
 
 
 class InvalidStateError(ToolcribError, ValueError):

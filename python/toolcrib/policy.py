@@ -75,6 +75,9 @@ class ApprovalRequest:
         deps: The dependencies of the session.
         path: The names of the agents that called each other until this call, from the outermost one; empty outside of
             sub-agents.
+        summary: The description of this call by a declared tool, `describe()` of its invocation.
+        locations: The places that this call of a declared tool affects, `locations()` of its invocation.
+        details: The details that `should_confirm()` of a declared tool returns, such as a diff.
     """
 
     tool: str
@@ -88,6 +91,9 @@ class ApprovalRequest:
     session: str | None = None
     deps: Any = None
     path: tuple[str, ...] = ()
+    summary: str | None = None
+    locations: tuple[Any, ...] = ()
+    details: Any = None
 
 
 @dataclass(frozen=True)

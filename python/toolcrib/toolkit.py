@@ -13,7 +13,8 @@ from toolcrib._mapping import LiveMapping
 if TYPE_CHECKING:
     from toolcrib import modules
     from toolcrib._agent_loop import AgentBudget
-    from toolcrib._core import AgentDefinition, Event, RegisteredToolFunction, ToolGroup, ToolResponse
+    from toolcrib._agents import AgentRegistration
+    from toolcrib._core import AgentDefinition, AgentFolder, Event, RegisteredToolFunction, ToolGroup, ToolResponse
     from toolcrib._mcp import McpClient
     from toolcrib.events import EventStream
     from toolcrib.modules import Module
@@ -113,7 +114,7 @@ class Toolkit(BackgroundTasks):
         groups: Sequence[str] = ...,
         tags: Sequence[str] = ...,
         kind: _Kind | None = ...,
-        permission: Literal["auto", "confirm"] = ...,
+        permission: Literal["auto", "confirm", "kind"] = ...,
         secrets: Sequence[str] = ...,
         aliases: Mapping[str, str] | None = ...,
         chunks: Literal["add", "replace"] | None = ...,
@@ -142,7 +143,7 @@ class Toolkit(BackgroundTasks):
         groups: Sequence[str] = (),
         tags: Sequence[str] = (),
         kind: _Kind | None = None,
-        permission: Literal["auto", "confirm"] = "auto",
+        permission: Literal["auto", "confirm", "kind"] = "auto",
         secrets: Sequence[str] = (),
         aliases: Mapping[str, str] | None = None,
         chunks: Literal["add", "replace"] | None = None,
@@ -170,7 +171,8 @@ class Toolkit(BackgroundTasks):
             groups: Further groups that it belongs to, which must exist.
             tags: Words by which views and rules select it.
             kind: The kind of effect that it has, such as `"read"` or `"edit"`.
-            permission: `"auto"`, or `"confirm"` if each call needs approval.
+            permission: `"auto"`, `"confirm"` if each call needs approval, or `"kind"` if it does where a policy is set
+                and the kind is edit, delete, move or execute.
             secrets: The parameters whose values are replaced by `***` in events, logs and approval requests.
             aliases: Names that a model may use by mistake, each with the name of the parameter.
             chunks: The meaning of plain values that a generator yields: `"add"`, the default, appends each to the
@@ -232,7 +234,7 @@ class Toolkit(BackgroundTasks):
         timeout: float | None = None,
         groups: Sequence[str] = (),
         tags: Sequence[str] = (),
-        permission: Literal["auto", "confirm"] = "auto",
+        permission: Literal["auto", "confirm", "kind"] = "auto",
         secrets: Sequence[str] = (),
     ) -> None:
         """Register a sub-agent as a tool of the kind `"think"`.
@@ -282,6 +284,59 @@ class Toolkit(BackgroundTasks):
             permission=permission,
             secrets=secrets,
         )
+
+    def register_agents(
+        self,
+        definitions: Iterable[AgentDefinition] | AgentFolder,
+        *,
+        allow: Iterable[str] | None = None,
+        exclude: Iterable[str] = (),
+        run: Callable[..., Any] | Mapping[str, Callable[..., Any]] | None = None,
+        model: Callable[..., Any] | None = None,
+        **options: Any,
+    ) -> AgentRegistration:
+        """Register several sub-agents; one that cannot be registered is reported, and the others are.
+
+        Args:
+            definitions: The agents, or a folder of them.
+            allow: The names of the agents to register; all of them if it is None.
+            exclude: The names of agents to leave out, also if they are allowed.
+            run: The loop of all agents, or of each by its name; the others use the model.
+            model: The model function of agents without a loop.
+            **options: Options of `register_agent`, for each of them.
+
+        Returns:
+            The names of the agents that were registered, those that were left out, and the problems by name.
+        """
+        from toolcrib import _agents
+
+        return _agents.register_agents(self, definitions, allow, exclude, run, model, options)
+
+    def register_call_subagent(
+        self,
+        agents: Iterable[str | AgentDefinition] | None = None,
+        *,
+        mode: Literal["run", "route"] = "run",
+        name: str = "call_subagent",
+        **options: Any,
+    ) -> None:
+        """Register one tool that calls all agents, with the parameters `agent_name` and `instruction`.
+
+        Calling this again replaces the tool, with the agents that there are by then.
+
+        Args:
+            agents: The agents, by name or definition; all agents of this toolkit if it is None.
+            mode: `"run"` calls the agent, `"route"` only returns the route in `metadata["routing"]`, for a graph that
+                takes over.
+            name: The name of the tool.
+            **options: Options of `register_tool_function`.
+
+        Raises:
+            ValueError: If there are no agents, or one of them is not registered or takes no instruction.
+        """
+        from toolcrib import _agents
+
+        _agents.register_call_subagent(self, agents, mode, name, options)
 
     async def register_mcp_client(
         self,

@@ -120,6 +120,7 @@ impl From<Error> for PyErr {
             Error::RoleFile { .. } => python::RoleFileError::new_err(text),
             Error::BasicGroup => python::BasicGroupError::new_err(text),
             Error::InvalidSchema { .. } => python::InvalidSchemaError::new_err(text),
+            Error::UnderivableSchema { .. } => python::InvalidSchemaError::new_err(text),
             Error::IncompleteSchema { .. } => python::IncompleteSchemaError::new_err(text),
             Error::UnsupportedType { .. } => python::UnsupportedTypeError::new_err(text),
             Error::FieldConflict { .. }

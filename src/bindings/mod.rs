@@ -12,7 +12,7 @@
 //! 5. [`response`] is a chunk of the result, made by [`into_response`], and written for providers by [`result_message`];
 //!    [`events`] and [`trace`] report what happens.
 //!
-//! Beside the path: [`agent`] has the definitions of sub-agents, [`roster`] is the base of a compatibility package, [`json`] converts JSON, [`rule_value`] shows defaults to
+//! Beside the path: [`agent`] has the definitions of sub-agents, [`declared`] the schemas of declared tools, [`roster`] is the base of a compatibility package, [`json`] converts JSON, [`rule_value`] shows defaults to
 //! policy rules, [`parameters`] reads arguments of methods, [`imported`] finds Python objects, [`errors`] maps errors to
 //! exceptions.
 #![allow(
@@ -26,6 +26,7 @@ mod allocator;
 mod argument_reader;
 mod background;
 mod call;
+mod declared;
 mod dialect;
 mod errors;
 mod events;
@@ -99,6 +100,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     text::install(module)?;
     add_internal::<roster::PyToolRoster>(module)?;
     add_internal::<dialect::PyDialectTool>(module)?;
+    add_internal::<declared::PyDeclaredSchema>(module)?;
     add_internal::<policy::PyPermissions>(module)?;
     add_internal::<background::PyTaskBoard>(module)?;
     add_internal::<events::PyEventQueue>(module)?;

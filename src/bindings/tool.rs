@@ -84,7 +84,7 @@ impl PyTool {
         let (group, more) = tool.seat.with(|group, more| (group.clone(), more.into()));
         let (name, tags) = (tool.name.clone(), tool.tags.clone());
         let (memberships, schema) = (tool.seat.clone(), tool.schema.clone());
-        let is_agent = tool.body == ToolBody::Agent;
+        let is_agent = tool.body == ToolBody::Agent || tool.traits.calls_agents;
         Tool { name, group, more, tags, is_agent, memberships, schema, body }
     }
 
@@ -331,7 +331,7 @@ impl PyTool {
         self.traits.kind.as_str()
     }
 
-    /// `"auto"`, or `"confirm"` if each call needs approval, unless a rule decides otherwise.
+    /// `"auto"`, `"confirm"` or `"kind"`: whether each call needs approval, unless a rule decides otherwise.
     #[getter]
     fn permission(&self) -> &'static str {
         self.traits.permission.as_str()

@@ -127,12 +127,28 @@ impl Verdict {
     }
 
     /// The verdict where no rule matches: the stricter of the permission that the tool declares and the default of the policy.
-    pub(super) fn without_rule(permission: Permission, default: Decision) -> Self {
-        let (decision, cause) = match permission {
-            Permission::Confirm if default <= Decision::Ask => (Decision::Ask, Cause::Permission),
-            Permission::Confirm | Permission::Auto => (default, Cause::Default),
+    pub(super) fn without_rule(facts: &CallFacts<'_>, default: Decision) -> Self {
+        let asks = match facts.permission {
+            Permission::Auto => false,
+            Permission::Confirm => true,
+            Permission::ByKind => facts.kind.needs_approval(),
+        };
+        let (decision, cause) = match asks {
+            true if default <= Decision::Ask => (Decision::Ask, Cause::Permission),
+            _ => (default, Cause::Default),
         };
         Self { decision, cause, shadowed: None }
+    }
+
+    /// The verdict about a call that nothing is against and that its tool wants to be confirmed.
+    #[must_use]
+    pub fn confirmed(self) -> Self {
+        match (self.decision, &self.cause) {
+            (Decision::Allow, Cause::Permission | Cause::Default) => {
+                Self { decision: Decision::Ask, cause: Cause::Permission, ..self }
+            }
+            _ => self,
+        }
     }
 
     pub(super) fn of_rule(rule: &Arc<Rule>) -> Self {
@@ -168,6 +184,16 @@ pub struct CallFacts<'a> {
 }
 
 impl<'a> CallFacts<'a> {
+    /// The same facts where no policy is set: a kind then asks for nothing.
+    #[must_use]
+    pub fn without_policy(&self) -> Self {
+        let permission = match self.permission {
+            Permission::ByKind => Permission::Auto,
+            other => other,
+        };
+        Self { permission, ..*self }
+    }
+
     /// The facts about a call of a tool of which only the name is known.
     #[must_use]
     pub const fn of(tool: &'a str) -> Self {

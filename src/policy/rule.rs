@@ -354,6 +354,12 @@ string_enum! {
 }
 
 impl ToolKind {
+    /// True if a tool that leaves its permission to its kind needs approval.
+    #[must_use]
+    pub const fn needs_approval(self) -> bool {
+        matches!(self, Self::Edit | Self::Delete | Self::Move | Self::Execute)
+    }
+
     /// True if the tool has no side effects.
     #[must_use]
     pub const fn is_read_only(self) -> bool {
@@ -370,6 +376,8 @@ string_enum! {
         Auto = "auto",
         /// Needs approval.
         Confirm = "confirm",
+        /// Needs approval if there is a policy and its kind is edit, delete, move or execute.
+        ByKind = "kind",
     }
 }
 

@@ -94,8 +94,8 @@ impl Snapshot {
         let mut plan = RulePlan {
             rules: rules.into(),
             answers: answers.into(),
-            without_rule: Verdict::without_rule(facts.permission, self.default),
-            in_shadow: self.is_shadow.then(|| Verdict::without_rule(facts.permission, Decision::Allow)),
+            without_rule: Verdict::without_rule(facts, self.default),
+            in_shadow: self.is_shadow.then(|| Verdict::without_rule(facts, Decision::Allow)),
             fixed: None,
         };
         if is_fixed {

@@ -3,6 +3,7 @@
 #![allow(clippy::expect_used)]
 
 mod coercion;
+mod first;
 mod properties;
 
 use serde_json::{Value, json};

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import toolcrib
 from toolcrib import AgentSkill, RegisteredToolFunction, ToolGroup, ToolResponse
+from toolcrib.subagent import SubAgentSpec, SubAgentUnavailable, make_subagent_tool
 
 if TYPE_CHECKING:
     StateModule = object
@@ -30,7 +31,16 @@ else:
         # Without AgentScope there are no sessions, and toolcrib's own default texts apply.
         StateModule = Original = object
 
-__all__ = ["AgentSkill", "RegisteredToolFunction", "ToolGroup", "ToolResponse", "Toolkit"]
+__all__ = [
+    "AgentSkill",
+    "RegisteredToolFunction",
+    "SubAgentSpec",
+    "SubAgentUnavailable",
+    "ToolGroup",
+    "ToolResponse",
+    "Toolkit",
+    "make_subagent_tool",
+]
 
 
 class Toolkit(toolcrib.Toolkit, StateModule):

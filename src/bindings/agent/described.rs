@@ -12,7 +12,7 @@ use crate::bindings::parameters::class_name;
 use crate::schema::{Node, remove_titles};
 
 /// The schema of a dict or a pydantic model; `None` for anything else.
-pub(super) fn schema_of_object(object: &Bound<'_, PyAny>) -> PyResult<Option<Value>> {
+pub(crate) fn schema_of_object(object: &Bound<'_, PyAny>) -> PyResult<Option<Value>> {
     if object.is_instance_of::<PyDict>() {
         return Ok(Some(schema_from_python(object)?.into()));
     }

@@ -20,6 +20,7 @@ use pyo3::prelude::*;
 
 #[allow(unused_imports, reason = "the runner of agents uses it")]
 pub(crate) use definition::PyAgentDefinition;
+pub(crate) use described::schema_of_object;
 pub(crate) use run::PyAgentRun;
 pub(crate) use tool::PyAgentTool;
 

@@ -15,7 +15,7 @@ use super::session::Attempt;
 use super::state::Ending;
 use super::task::Deadline;
 use crate::bindings::worker::Job;
-use crate::call::{CallInfo, Repair, Resumption, Waiting};
+use crate::call::{CallInfo, CheckedArguments, Repair, Resumption, Waiting};
 use crate::provider::Dialect;
 
 /// Arguments that are bound to the parameters of a function: by position and by keyword.
@@ -47,6 +47,10 @@ pub(super) struct Cold {
     pub(super) next: Slot,
     /// The identity that the layers of the call share.
     pub(super) info: RefCell<Option<Arc<CallInfo>>>,
+    /// The arguments of a call whose tool is asked whether they need approval.
+    pub(super) confirming: RefCell<Option<Box<CheckedArguments>>>,
+    /// The description of the call by its tool, for the approver.
+    pub(super) confirmation: Slot,
     /// The question that the approver is asked about the call.
     pub(super) waiting: RefCell<Option<Box<Waiting>>>,
     /// The defaults that were made for the call, by name: a dict.
@@ -93,6 +97,8 @@ impl Default for Cold {
             in_background: Cell::new(false),
             next: Slot::empty(),
             info: RefCell::new(None),
+            confirming: RefCell::new(None),
+            confirmation: Slot::empty(),
             waiting: RefCell::new(None),
             made_defaults: Slot::empty(),
             built: Slot::empty(),
@@ -131,6 +137,7 @@ impl Cold {
         self.response.clear(py);
         self.made_defaults.clear(py);
         self.built.clear(py);
+        self.confirmation.clear(py);
         self.close_port(py);
         self.context.clear(py);
         self.port.clear(py);
@@ -160,6 +167,7 @@ impl Cold {
             &self.next,
             &self.made_defaults,
             &self.built,
+            &self.confirmation,
             &self.context,
             &self.port,
         ];

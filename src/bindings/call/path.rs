@@ -94,16 +94,24 @@ impl State {
     /// A step whose approver may have answered: the call goes on as the first step does after permission.
     #[cold]
     fn after_approval<'py>(&self, py: Python<'py>, value: &Bound<'py, PyAny>) -> Result<Step<'py>, Early<'py>> {
-        let arguments = self.await_answer(py, value)?;
-        self.run_approved(py, &arguments)
+        let permitted = self.await_answer(py, value)?;
+        self.go_on(py, permitted)
+    }
+
+    /// Runs the tool with the arguments that may run, or waits for the next answer.
+    pub(super) fn go_on<'py>(
+        &self,
+        py: Python<'py>,
+        permitted: Option<Bound<'py, PyDict>>,
+    ) -> Result<Step<'py>, Early<'py>> {
+        match permitted {
+            Some(arguments) => self.run_approved(py, &arguments),
+            None => Ok(self.step(py, PyNone::get(py).as_any())),
+        }
     }
 
     /// The rest of the path after an approval.
-    pub(super) fn run_approved<'py>(
-        &self,
-        py: Python<'py>,
-        arguments: &Bound<'py, PyDict>,
-    ) -> Result<Step<'py>, Early<'py>> {
+    fn run_approved<'py>(&self, py: Python<'py>, arguments: &Bound<'py, PyDict>) -> Result<Step<'py>, Early<'py>> {
         let tool = self.tool(py);
         self.count_call(py, tool.get())?;
         let given = self.run(py, tool.get(), arguments)?;

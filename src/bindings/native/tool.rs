@@ -63,7 +63,7 @@ impl PyNativeTool {
         schema_to_python(py, self.0.schema())
     }
 
-    /// The permission that a call needs if no rule matches: `"auto"` or `"confirm"`.
+    /// The permission that a call needs if no rule matches: `"auto"`, `"confirm"` or `"kind"`.
     #[getter]
     fn permission(&self) -> &'static str {
         self.0.permission().as_str()

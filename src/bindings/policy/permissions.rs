@@ -10,6 +10,7 @@ use pyo3::prelude::*;
 use super::{AuditSink, PyApprovals, PyPolicy};
 use crate::bindings::events::Listeners;
 use crate::bindings::parameters::class_name;
+use crate::bindings::registration::Confirmation;
 use crate::bindings::tool::PyTool;
 use crate::call::{Permissions, Preview, ToolFacts};
 use crate::policy::{CallFacts, Permission, Policy, Redaction, ToolKind};
@@ -46,12 +47,16 @@ impl PyPermissions {
     /// True if it is certain that a tool may run.
     #[inline]
     pub(crate) fn lets_pass(&self, tool: &PyTool, is_view: bool) -> bool {
-        self.core.lets_pass(tool.traits.permission == Permission::Confirm, &tool.allow_cache, is_view)
+        let traits = &tool.traits;
+        let asks = traits.permission == Permission::Confirm || traits.confirmation == Confirmation::Decides;
+        self.core.lets_pass(asks, &tool.allow_cache, is_view)
     }
 
     /// Decides about a call without its arguments.
     pub(crate) fn preview(&self, tool: &ToolView<'_, '_>, caller: Option<&str>) -> Preview {
-        self.core.preview(tool, caller, Some(&tool.tool.allow_cache))
+        // The answer of a tool that decides itself is not known from one call to the next.
+        let is_fixed = tool.tool.traits.confirmation != Confirmation::Decides;
+        self.core.preview(tool, caller, is_fixed.then_some(&tool.tool.allow_cache))
     }
 
     fn settings(&self) -> MutexGuard<'_, PermissionSettings> {

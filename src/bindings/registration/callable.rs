@@ -7,11 +7,13 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFunction, PyString, PyTuple, PyType};
 
 use super::draft::no_presets;
+use super::options::Confirmation;
 use crate::bindings::agent::PyAgentTool;
 use crate::bindings::imported::{METHOD, PARTIAL, TOOL_CONTEXT, import_module};
 use crate::bindings::json::entries_of;
 use crate::bindings::native::PyNativeTool;
 use crate::bindings::schema::names_class;
+use crate::policy::ToolKind;
 
 /// The kind of result that calling a tool's function returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -394,6 +396,13 @@ pub(crate) struct SelfDescribing<'py> {
     pub(crate) server: Option<String>,
     /// The word for its permission.
     pub(crate) permission: Option<String>,
+    /// The word for its kind.
+    pub(crate) kind: Option<String>,
+    pub(crate) confirmation: Confirmation,
+    /// The schema that arguments are checked against, if it is not the one that the model is shown.
+    pub(crate) accepted: Option<Bound<'py, PyAny>>,
+    /// True if it calls agents.
+    pub(crate) calls_agents: bool,
 }
 
 impl<'py> SelfDescribing<'py> {
@@ -418,14 +427,27 @@ impl<'py> SelfDescribing<'py> {
             // Another attribute of that name, such as a method of a pydantic model.
             None => return Ok(None),
         };
-        Ok(Some(Self { name: name.extract()?, schema, server, permission: permission_of(callable)? }))
+        let confirmation = match callable.getattr_opt(intern!(py, "__tool_confirms__"))? {
+            None => Confirmation::Silent,
+            Some(decides) if decides.is_truthy()? => Confirmation::Decides,
+            Some(_) => Confirmation::Describes,
+        };
+        let permission = word_of(callable, intern!(py, "permission"))?;
+        // An attribute of this name may mean something else.
+        let kind = word_of(callable, intern!(py, "kind"))?.filter(|word| ToolKind::parse(word).is_some());
+        let (mut accepted, mut calls_agents) = (None, false);
+        if confirmation != Confirmation::Silent {
+            accepted = callable.getattr_opt(intern!(py, "__tool_accepts__"))?;
+            calls_agents = callable.getattr_opt(intern!(py, "__tool_calls_agents__"))?.is_some();
+        }
+        let name = name.extract()?;
+        Ok(Some(Self { name, schema, server, permission, kind, confirmation, accepted, calls_agents }))
     }
 }
 
-/// The word for the permission: the attribute itself, or its value if it is a member of an enumeration.
-fn permission_of(callable: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
-    let py = callable.py();
-    let Some(permission) = callable.getattr_opt(intern!(py, "permission"))? else { return Ok(None) };
-    let permission = permission.getattr_opt(intern!(py, "value"))?.unwrap_or(permission);
-    Ok(permission.cast::<PyString>().ok().map(|word| word.to_string_lossy().into_owned()))
+/// A word: the attribute itself, or its value if it is a member of an enumeration.
+fn word_of(callable: &Bound<'_, PyAny>, attribute: &Bound<'_, PyString>) -> PyResult<Option<String>> {
+    let Some(word) = callable.getattr_opt(attribute)? else { return Ok(None) };
+    let word = word.getattr_opt(intern!(callable.py(), "value"))?.unwrap_or(word);
+    Ok(word.cast::<PyString>().ok().map(|word| word.to_string_lossy().into_owned()))
 }

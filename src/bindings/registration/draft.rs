@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 
 use pyo3::exceptions::{PyRecursionError, PyTypeError, PyValueError};
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyCFunction, PyDict, PyString};
@@ -34,6 +35,8 @@ pub(crate) struct ToolDraft<'py> {
     options: ToolOptions<'py>,
     presets: Bound<'py, PyDict>,
     function: Entries,
+    /// The schema that arguments are checked against, if it is not the one that the model is shown.
+    accepted: Option<Node>,
     /// The converters of typed arguments.
     converters: Converters,
     is_supplied: bool,
@@ -65,9 +68,23 @@ impl<'py> ToolDraft<'py> {
         let own = native.map(Bound::as_any).or(agent.map(Bound::as_any));
         let described = SelfDescribing::read(own.unwrap_or(tool))?;
         let is_described = described.is_some();
+        let mut accepted = None;
         let (supplied, server) = match described {
-            Some(SelfDescribing { name, schema, server, permission }) => {
+            Some(SelfDescribing {
+                name,
+                schema,
+                server,
+                permission,
+                kind,
+                confirmation,
+                accepted: own,
+                calls_agents,
+            }) => {
+                options.given.calls_agents = calls_agents;
                 callable.name = name;
+                options.given.confirmation = confirmation;
+                accepted = own.filter(|own| !own.is_none()).map(|own| json::from_python(&own)).transpose()?;
+                options.given.kind = options.given.kind.or(kind);
                 // The stricter of the two applies; "auto" is also the default.
                 if permission.is_some() && options.given.permission.as_deref().is_none_or(|word| word == "auto") {
                     options.given.permission = permission;
@@ -100,14 +117,17 @@ impl<'py> ToolDraft<'py> {
                 }
                 (function, converters_of(py, &callable.function, &callable.signature)?)
             }
-            None => derive_function(py, &callable, name, &options, &presets)?,
+            None => {
+                refuse_underivable(&callable, name)?;
+                derive_function(py, &callable, name, &options, &presets)?
+            }
         };
         if let Some(description) = options.description.as_deref().filter(|text| !text.is_empty()) {
             function.insert("description", description.to_owned().into());
         }
         let (tags, traits) = std::mem::take(&mut options.given).parse(name)?;
         traits.check(name, &callable.signature, function.get("parameters").unwrap_or(&Node::Null))?;
-        Ok(Self { callable, options, presets, function, converters, is_supplied, tags, traits, server })
+        Ok(Self { callable, options, presets, function, accepted, converters, is_supplied, tags, traits, server })
     }
 
     /// The requested name.
@@ -132,14 +152,19 @@ impl<'py> ToolDraft<'py> {
     ) -> PyResult<PyTool> {
         let (name, seat): (Arc<str>, Memberships) = (name.into(), seat.into());
         let is_renamed = self.options.name.is_some() || *name != *self.callable.name;
-        let Self { callable, options, presets, function, converters, is_supplied, tags, traits, server } = self;
+        let Self { callable, options, presets, function, accepted, converters, is_supplied, tags, traits, server } =
+            self;
         let schema = Arc::new(FunctionSchema::new(&function, &name));
         let meta = is_meta.then(Box::default);
         let mut parameters = Cow::Borrowed(function.get("parameters").unwrap_or(&Node::Null));
         let mut document = Cow::Borrowed(schema.parameters());
         if is_meta {
             parameters = Cow::Owned(with_any_switch(&parameters));
-            document = Cow::Owned(Arc::new(Document::new(&parameters)));
+        } else if let Some(accepted) = accepted {
+            parameters = Cow::Owned(accepted);
+        }
+        if let Cow::Owned(parameters) = &parameters {
+            document = Cow::Owned(Arc::new(Document::new(parameters)));
         }
         let plan = Plan::new(
             py,
@@ -234,6 +259,16 @@ fn preset_name<'py>(name: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyString>> 
     } else {
         Ok(PyString::new(name.py(), text.to_str()?))
     }
+}
+
+/// Refuses a function that says that its signature is not its schema: deriving one would lose every parameter.
+fn refuse_underivable(callable: &Callable<'_>, tool: &str) -> PyResult<()> {
+    let name = intern!(callable.function.py(), "__requires_json_schema__");
+    // A function without attributes has flags.
+    if callable.signature.flags.is_some() || callable.function.getattr_opt(name)?.is_none() {
+        return Ok(());
+    }
+    Err(Error::UnderivableSchema { tool: tool.to_owned() }.into())
 }
 
 /// The `function` part of a schema, derived from the signature and the docstring.

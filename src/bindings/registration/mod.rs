@@ -18,4 +18,4 @@ pub(crate) use callable::{CallKind, Callable, Parameter, ParameterKind, Signatur
 pub(crate) use draft::{ToolDraft, no_presets, parse_namesake, random_suffix};
 pub(crate) use extension::{Extension, ModelUse, check_model};
 pub(crate) use meta::{META_TOOL, MetaTool, is_meta_tool_of, with_switches};
-pub(crate) use options::{Behaviour, GivenOptions, ToolOptions, ToolTraits};
+pub(crate) use options::{Behaviour, Confirmation, GivenOptions, ToolOptions, ToolTraits};

@@ -51,8 +51,22 @@ pub(crate) struct GivenOptions {
     pub(crate) tags: Vec<String>,
     pub(crate) kind: Option<String>,
     pub(crate) permission: Option<String>,
+    pub(crate) confirmation: Confirmation,
+    pub(crate) calls_agents: bool,
     pub(crate) secrets: Vec<String>,
     pub(crate) aliases: Option<HashMap<String, String>>,
+}
+
+/// The part that a tool itself has in the approval of its calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Confirmation {
+    /// None.
+    #[default]
+    Silent,
+    /// It describes a call to the approver.
+    Describes,
+    /// It also decides whether a call that no rule allows needs approval.
+    Decides,
 }
 
 /// The words by which views and rules select a tool, without repetition.
@@ -63,6 +77,9 @@ pub(crate) type Tags = Arc<[Box<str>]>;
 pub(crate) struct ToolTraits {
     pub(crate) kind: ToolKind,
     pub(crate) permission: Permission,
+    pub(crate) confirmation: Confirmation,
+    /// True for a tool that calls agents, which agents get only by its name.
+    pub(crate) calls_agents: bool,
     /// The parameters whose values are redacted.
     pub(crate) secrets: Box<[Box<str>]>,
     /// Alternative names of parameters, each with the parameter, in alphabetical order.
@@ -82,7 +99,9 @@ impl GivenOptions {
         let permission = match self.permission {
             None => Permission::default(),
             Some(word) => Permission::parse(&word).ok_or_else(|| {
-                PyValueError::new_err(format!("tool `{tool}`: permission must be 'auto' or 'confirm', not '{word}'"))
+                PyValueError::new_err(format!(
+                    "tool `{tool}`: permission must be 'auto', 'confirm' or 'kind', not '{word}'"
+                ))
             })?,
         };
         if self.tags.iter().any(String::is_empty) {
@@ -92,7 +111,9 @@ impl GivenOptions {
             self.aliases.into_iter().flatten().map(|(other, name)| (other.into(), name.into())).collect();
         aliases.sort();
         let tags = if self.tags.is_empty() { Tags::default() } else { deduplicated(self.tags).into() };
-        Ok((tags, ToolTraits { kind, permission, secrets: deduplicated(self.secrets), aliases: aliases.into() }))
+        let Self { confirmation, calls_agents, .. } = self;
+        let secrets = deduplicated(self.secrets);
+        Ok((tags, ToolTraits { kind, permission, confirmation, calls_agents, secrets, aliases: aliases.into() }))
     }
 }
 

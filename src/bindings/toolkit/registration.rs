@@ -15,7 +15,7 @@ use crate::bindings::parameters::{
     Omittable, choice, flag, optional_dict, optional_name_list, optional_seconds, optional_text, text,
 };
 use crate::bindings::registration::{
-    GivenOptions, ToolDraft, ToolOptions, is_meta_tool_of, parse_namesake, random_suffix,
+    Confirmation, GivenOptions, ToolDraft, ToolOptions, is_meta_tool_of, parse_namesake, random_suffix,
 };
 use crate::bindings::tool::PyTool;
 use crate::call::{ChunkRule, RunIn};
@@ -94,7 +94,8 @@ impl PyToolkit {
     ///     tags: Words by which views and rules select it.
     ///     kind: The kind of effect that it has: `"read"`, `"edit"` (or `"write"`), `"delete"`, `"move"`, `"search"`,
     ///         `"execute"`, `"think"`, `"fetch"` or `"other"`.
-    ///     permission: `"auto"`, or `"confirm"` if each call needs approval.
+    ///     permission: `"auto"`, `"confirm"` if each call needs approval, or `"kind"` if it does where a policy is set and the kind
+    ///         is edit, delete, move or execute.
     ///     secrets: The parameters whose values are replaced by `***` in events, logs and approval requests.
     ///     aliases: Names that a model may use by mistake, each with the name of the parameter.
     ///     chunks: The meaning of plain values that a generator yields: `"add"`, the default, appends each to the result,
@@ -171,6 +172,8 @@ impl PyToolkit {
                 kind: optional_text("kind", kind)?,
                 permission: optional_text("permission", permission.0.as_ref())?
                     .filter(|permission| permission != "auto"),
+                confirmation: Confirmation::Silent,
+                calls_agents: false,
                 secrets: optional_name_list("secrets", secrets)?.unwrap_or_default(),
                 aliases: optional_dict("aliases", aliases)?.map(|aliases| read_aliases(&aliases)).transpose()?,
             },

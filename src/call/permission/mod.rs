@@ -112,7 +112,10 @@ impl<T: ToolFacts, H: Host> PermissionStage<'_, T, H> {
     /// The one decision tree: which way a call with these arguments goes, and why. It changes nothing.
     #[must_use]
     pub fn route(&self, arguments: &CheckedArguments) -> (Route, Verdict) {
-        let verdict = self.permissions.verdict(self.tool, self.caller(), &arguments.whole);
+        self.route_of(self.permissions.verdict(self.tool, self.caller(), &arguments.whole))
+    }
+
+    fn route_of(&self, verdict: Verdict) -> (Route, Verdict) {
         let route = match verdict.decision {
             Decision::Allow => Route::Run { granted: false },
             Decision::Deny => Route::Deny,
@@ -131,6 +134,21 @@ impl<T: ToolFacts, H: Host> PermissionStage<'_, T, H> {
     /// Mistakes of the developer, which end the call.
     pub fn decide(&self, arguments: CheckedArguments) -> Result<Next, H::Error> {
         let (route, verdict) = self.route(&arguments);
+        self.take(route, verdict, arguments)
+    }
+
+    /// The same as [`decide`](Self::decide) for a call that the tool itself wants to be confirmed.
+    ///
+    /// # Errors
+    ///
+    /// Mistakes of the developer, which end the call.
+    pub fn decide_confirmed(&self, arguments: CheckedArguments) -> Result<Next, H::Error> {
+        let verdict = self.permissions.verdict(self.tool, self.caller(), &arguments.whole);
+        let (route, verdict) = self.route_of(verdict.confirmed());
+        self.take(route, verdict, arguments)
+    }
+
+    fn take(&self, route: Route, verdict: Verdict, arguments: CheckedArguments) -> Result<Next, H::Error> {
         self.note_shadow(&verdict);
         Ok(match route {
             Route::Run { granted: false } => self.run(arguments, &Decided::by_rule(&verdict)),

@@ -117,9 +117,11 @@ impl Permissions {
     pub fn preview(&self, tool: &impl ToolFacts, caller: Option<&str>, cache: Option<&AllowCache>) -> Preview {
         // Both are read before the rules: a change meanwhile makes the cache miss.
         let (stamp, groups) = (self.stamp(), cache.map(AllowCache::groups));
-        let rules = self.policy();
-        let rules = rules.as_ref().unwrap_or(&NO_RULES);
-        match tool.with_facts(caller, |facts| rules.quick(facts)) {
+        let quick = match self.policy() {
+            Some(rules) => tool.with_facts(caller, |facts| rules.quick(facts)),
+            None => tool.with_facts(caller, |facts| NO_RULES.quick(&facts.without_policy())),
+        };
+        match quick {
             Quick::Fixed(verdict) if verdict.decision == Decision::Deny => Preview::Deny(verdict),
             Quick::Fixed(verdict)
                 if verdict.decision == Decision::Allow && verdict.shadowed.is_none() && !self.is_audited() =>
@@ -135,8 +137,9 @@ impl Permissions {
 
     /// The verdict of the rules.
     pub fn verdict(&self, tool: &impl ToolFacts, caller: Option<&str>, arguments: &Value) -> Verdict {
-        let rules = self.policy();
-        let rules = rules.as_ref().unwrap_or(&NO_RULES);
-        tool.with_facts(caller, |facts| rules.decide(facts, arguments))
+        match self.policy() {
+            Some(rules) => tool.with_facts(caller, |facts| rules.decide(facts, arguments)),
+            None => tool.with_facts(caller, |facts| NO_RULES.decide(&facts.without_policy(), arguments)),
+        }
     }
 }

@@ -8,13 +8,15 @@
 //! - `coerce`: conversion by declared type;
 //! - `format`: the formats of strings;
 //! - `validator`: `jsonschema`, and limits on work;
-//! - `explain`: the problems of a value; `problem` and `path`: a problem as data and as text.
+//! - `explain`: the problems of a value; `problem` and `path`: a problem as data and as text;
+//! - `first`: the first problem of a value in the words of ajv.
 
 mod bounds;
 mod coerce;
 mod compile;
 mod explain;
 mod fast;
+mod first;
 mod format;
 mod path;
 mod problem;
@@ -106,6 +108,24 @@ impl Checker {
         let checker = Checker::of(&Node::from(parameters.clone()));
         checker.prepare()?;
         Ok(checker)
+    }
+
+    /// Describes the first problem of a value in the words of ajv, such as `params/n must be integer`, where `name` stands for the
+    /// value; `None` if it fits. Nothing is coerced, and keys that the schema does not list are accepted unless it forbids them.
+    ///
+    /// ```
+    /// use serde_json::json;
+    /// use toolcrib::schema::check::Checker;
+    ///
+    /// let checker = Checker::compile(&json!({"type": "object", "properties": {"n": {"type": "integer"}}}))?;
+    ///
+    /// let problem = checker.first_problem(&json!({"n": "3"}), "params");
+    /// assert_eq!(problem.as_deref(), Some("params/n must be integer"));
+    /// # Ok::<(), toolcrib::Error>(())
+    /// ```
+    #[must_use]
+    pub fn first_problem(&self, value: &Value, name: &str) -> Option<String> {
+        first::first_problem(self.validator(), self.formats, value, name)
     }
 }
 

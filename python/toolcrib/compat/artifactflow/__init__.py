@@ -8,7 +8,7 @@ A `BaseTool` can also be registered in a `toolcrib.Toolkit`: its parameters beco
 becomes the permission `"confirm"`, and a failed `ToolResult` becomes a response with the code `"failed"`.
 """
 
-from toolcrib.compat.artifactflow.base import BaseTool, ToolParameter, ToolPermission, ToolResult
+from toolcrib.compat.artifactflow.base import BaseTool, CallSubagentTool, ToolParameter, ToolPermission, ToolResult
 from toolcrib.compat.artifactflow.prompt_generator import ToolPromptGenerator
 from toolcrib.compat.artifactflow.registry import AgentToolkit, ToolRegistry
 from toolcrib.compat.artifactflow.xml_parser import ToolCall, XMLToolCallParser, parse_tool_calls
@@ -16,6 +16,7 @@ from toolcrib.compat.artifactflow.xml_parser import ToolCall, XMLToolCallParser,
 __all__ = [
     "AgentToolkit",
     "BaseTool",
+    "CallSubagentTool",
     "ToolCall",
     "ToolParameter",
     "ToolPermission",

@@ -6,11 +6,14 @@ import json
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from toolcrib._core import ToolResponse, _as_response, _write_call
 
-__all__ = ["BaseTool", "ToolParameter", "ToolPermission", "ToolResult"]
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["BaseTool", "CallSubagentTool", "ToolParameter", "ToolPermission", "ToolResult"]
 
 # The JSON Schema types for the names that developers write; other names leave the type open.
 TYPES = {
@@ -143,6 +146,44 @@ class BaseTool(ABC):
             parameters["required"] = required
         function = {"name": self.name, "description": self.description, "parameters": parameters}
         return {"type": "function", "function": function}
+
+
+class CallSubagentTool(BaseTool):
+    """Validate the route to a sub-agent, which a graph then takes.
+
+    Args:
+        agents: The names of the sub-agents.
+    """
+
+    def __init__(self, agents: Sequence[str] = ("search_agent", "crawl_agent")) -> None:
+        super().__init__("call_subagent", "Call a specialized sub-agent to perform a task.")
+        self.agents = tuple(agents)
+
+    def get_parameters(self) -> list[ToolParameter]:
+        """Return the name of the sub-agent and the instruction."""
+        return [
+            ToolParameter("agent_name", "string", f"Name of the sub-agent: {', '.join(self.agents)}"),
+            ToolParameter("instruction", "string", "Instruction for the sub-agent"),
+        ]
+
+    async def execute(self, **params: Any) -> ToolResult:
+        """Return the route, or the reason why there is none."""
+        agent_name, instruction = params.get("agent_name"), params.get("instruction")
+        if agent_name not in self.agents:
+            names = ", ".join(self.agents)
+            return ToolResult(False, error=f"Invalid agent_name '{agent_name}'. Must be one of: {names}")
+        if not str(instruction or "").strip():
+            return ToolResult(False, error="instruction parameter cannot be empty")
+        data = {"agent_name": agent_name, "instruction": str(instruction).strip()}
+        route = {"type": "subagent", "target": agent_name, "instruction": data["instruction"]}
+        return ToolResult(True, data, metadata={"routing": route})
+
+    @property
+    def json_schema(self) -> dict[str, Any]:
+        """The schema of the tool in a `toolcrib.Toolkit`, with the names of the sub-agents."""
+        schema = super().json_schema
+        schema["function"]["parameters"]["properties"]["agent_name"]["enum"] = list(self.agents)
+        return schema
 
 
 def _example(parameter: ToolParameter) -> str | list[str]:

@@ -1,8 +1,9 @@
 //! The permission stage: decided innermost, on the arguments that really run, before anything does.
 //!
-//! The decisions are the core's ([`PermissionStage`]); here they meet Python. [`host`] does what takes I/O, [`resume`] begins
-//! calls that resume a pending one, and looks at calls without running them.
+//! The decisions are the core's ([`PermissionStage`]); here they meet Python. [`host`] does what takes I/O, `confirm` asks the
+//! tool itself, [`resume`] begins calls that resume a pending one, and looks at calls without running them.
 
+mod confirm;
 mod host;
 mod resume;
 
@@ -23,6 +24,7 @@ use super::state::{Early, Phase, State, Step};
 use crate::bindings::imported::{APPROVAL_REQUEST, ASK_APPROVER};
 use crate::bindings::into_response::error_text;
 use crate::bindings::policy::{ToolView, answer_of};
+use crate::bindings::registration::Confirmation;
 use crate::bindings::tool::PyTool;
 use crate::bindings::view::PyToolkitView;
 use crate::bindings::{json, log_warning, response};
@@ -66,14 +68,18 @@ impl State {
         }
         let (view, caller) = (ToolView { py, tool: tool.get() }, self.caller(py));
         match tool.get().permissions.get().preview(&view, caller.as_deref()) {
-            Preview::Pass => return Ok(Some(arguments)),
+            Preview::Pass if tool.get().traits.confirmation != Confirmation::Decides => return Ok(Some(arguments)),
             Preview::Deny(verdict) => {
                 let shown = redacted(tool.get(), arguments.as_any());
                 return Err(self.in_stage(py, tool, &self.info(py), |stage| stage.deny(&verdict, &shown)).into());
             }
-            Preview::NeedsArguments => {}
+            Preview::Pass | Preview::NeedsArguments => {}
         }
         let checked = check_arguments(py, &tool.get().plan, &arguments, self)?;
+        let checked = match checked {
+            Ok(checked) if self.asks_tool(py, tool, &checked) => return self.ask_tool(py, tool, checked),
+            other => other,
+        };
         let next = self.in_stage(py, tool, &self.info(py), |stage| match checked {
             Ok(checked) => stage.decide(checked),
             Err(unfit) => Ok(Next::Respond(stage.refuse(unfit))),
@@ -117,12 +123,8 @@ impl State {
         }
     }
 
-    /// Goes on waiting for the answer: the arguments that may run, once it is there.
-    pub(super) fn await_answer<'py>(
-        &self,
-        py: Python<'py>,
-        value: &Bound<'py, PyAny>,
-    ) -> Result<Bound<'py, PyDict>, Early<'py>> {
+    /// Goes on waiting for the answer: the arguments that may run, once it is there; `None` if there is another question.
+    pub(super) fn await_answer<'py>(&self, py: Python<'py>, value: &Bound<'py, PyAny>) -> Permitted<'py> {
         let Some(question) = self.awaited.get(py) else { return Err(Early::Step(self.end_of_stream(py))) };
         match send(&question, value) {
             Sent::Yielded(future) => Err(Early::Step(Step::Suspend(future))),
@@ -131,14 +133,13 @@ impl State {
         }
     }
 
-    /// The question is answered: the arguments that may run.
-    pub(super) fn answered<'py>(
-        &self,
-        py: Python<'py>,
-        answer: &Bound<'py, PyAny>,
-    ) -> Result<Bound<'py, PyDict>, Early<'py>> {
+    /// The question is answered: the arguments that may run, or `None` if there is another question.
+    pub(super) fn answered<'py>(&self, py: Python<'py>, answer: &Bound<'py, PyAny>) -> Permitted<'py> {
         attached(py, |py| {
             self.awaited.clear(py);
+            if let Some(checked) = self.cold().confirming.take() {
+                return self.tool_answered(py, &self.tool(py).to_owned(), *checked, answer);
+            }
             // From here on it is the tool that is waited for.
             self.suspended.set(false);
             let Some(waiting) = self.cold().waiting.take() else { return Err(Early::Step(self.end_of_stream(py))) };
@@ -149,8 +150,7 @@ impl State {
                 Answer::no("the approver failed")
             });
             let next = self.in_stage(py, &tool, &self.info(py), |stage| stage.answer(*waiting, answer))?;
-            // An answer is never another question.
-            self.follow(py, &tool, next)?.ok_or_else(|| Early::Step(self.end_of_stream(py)))
+            self.follow(py, &tool, next)
         })
     }
 
@@ -204,7 +204,7 @@ impl State {
         let (approver, timeout) = (permissions.get().approver(py), permissions.get().approver_timeout());
         let session = self.viewed(py).and_then(|view| PyToolkitView::session_object(&view));
         let deps = session.and_then(|session| session.get().deps(py));
-        let request = request_to_python(py, request, deps)?;
+        let request = request_to_python(py, request, deps, self.cold().confirmation.take(py))?;
         let question = ASK_APPROVER.get(py)?.call1((permissions, approver, request, timeout))?;
         self.awaited.set(await_iter(question)?);
         self.cold().waiting.replace(Some(Box::new(waiting)));
@@ -318,6 +318,7 @@ fn request_to_python<'py>(
     py: Python<'py>,
     request: &ApprovalRequest,
     deps: Option<Py<PyAny>>,
+    described: Option<Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let fields = PyDict::new(py);
     fields.set_item(intern!(py, "tool"), &request.tool)?;
@@ -330,6 +331,11 @@ fn request_to_python<'py>(
     fields.set_item(intern!(py, "call_id"), &request.call_id)?;
     fields.set_item(intern!(py, "session"), request.session.as_deref())?;
     fields.set_item(intern!(py, "deps"), deps)?;
+    if let Some(described) = described {
+        for name in [intern!(py, "summary"), intern!(py, "locations"), intern!(py, "details")] {
+            fields.set_item(name, described.getattr(name)?)?;
+        }
+    }
     fields.set_item(intern!(py, "path"), PyTuple::new(py, request.path.iter().map(|agent| &**agent))?)?;
     APPROVAL_REQUEST.get(py)?.call((), Some(&fields))
 }
