@@ -56,7 +56,7 @@ async def rows(bench: Bench) -> list[Row]:
         Row(
             "1 000 trees of sub-agents at once, three levels deep, cancelled",
             (
-                at_most(left["kilobytes"], 24, 12, "{} KiB each"),
+                at_most(left["kilobytes"], 6, 3, "{} KiB each"),
                 at_most(int(left["turns"]), 1, 1, "{} turn of the event loop until all are cancelled"),
                 at_most(int(left["tasks"]), 0, 0, "{} tasks"),
                 at_most(int(left["generators"]), 0, 0, "{} open generators"),

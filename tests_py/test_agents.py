@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import functools
 import gc
+import weakref
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
+from support import background
 from support.agents import activities, finder
 from support.loops import LoopFactory
 from support.streams import block, read, texts
@@ -530,11 +532,45 @@ async def test_an_agent_runs_in_the_background() -> None:
     kit = kit_of(echo)
     kit.register_agent(finder(), run=start, async_execution=True)
 
-    response = await kit.call("finder", task="birds")
-    task_id = response.text.split("ID: ")[-1].split(".")[0].strip("'\" ")
-    await until(lambda: not kit.tasks[task_id].is_running if hasattr(kit, "tasks") else True)
+    task = await background.start(kit, "finder", task="birds")
 
-    assert response.ok
+    assert (await kit.wait_task(task)).text == "birds: ['echo']"
+
+
+async def test_a_run_leaves_nothing_behind() -> None:
+    sessions: list[Any] = []
+
+    async def run(inputs: Any, session: Any, emit: Any) -> None:
+        sessions.append(weakref.ref(session))
+        emit("THOUGHT_CHUNK", text="x")
+        assert emit.context.session is outer
+        await session.call("echo", text="x")
+
+    kit = kit_of(echo)
+    kit.register_agent(finder(), run=run)
+    outer = kit.session()
+
+    await outer.call("finder", task="birds")
+    await read(outer.call_tool_function(block("finder", task="birds")))
+
+    assert [session() for session in sessions] == [None, None]
+
+
+async def test_the_id_of_the_call_is_that_of_the_request() -> None:
+    ids: list[str] = []
+
+    async def run(inputs: Any, session: Any, emit: Any) -> None:
+        ids.append(emit.context.call_id)
+
+    kit = kit_of()
+    kit.register_agent(finder(), run=run)
+
+    await read(kit.call_tool_function(block("finder", task="birds")))
+    async with kit.events(["call_end"]) as events:
+        await kit.call("finder", task="birds")
+        event = await anext(events)
+
+    assert ids == ["call-1", event.call_id]
 
 
 async def test_responses_of_a_loop_stay_as_they_are() -> None:

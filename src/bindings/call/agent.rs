@@ -42,14 +42,12 @@ impl State {
             Ok(lineage) => lineage,
             Err(refusal) => return Ok(AgentStart::Refused(response::answer(py, &Reply::AgentRefused(refusal))?)),
         };
-        let cold = self.cold();
-        let port = match cold.port.get(py) {
-            Some(port) => port.cast_into::<CallPort>()?,
-            None => {
-                let port = Bound::new(py, CallPort::default())?;
-                cold.port.set(port.clone().into_any());
-                port
-            }
+        let port = if let Some(port) = self.port(py) {
+            port
+        } else {
+            let port = Bound::new(py, CallPort::default())?;
+            self.cold().port.set(port.clone().into_any());
+            port
         };
         if !self.single || self.known_info().is_some() {
             // The request has the id of the call, which the run cannot read later.
