@@ -230,6 +230,22 @@ async def test_a_run_over_its_turns_is_recovered_and_stays_interrupted() -> None
     assert script.seen[-1].startswith("You have used all of your turns. This is your last turn")
 
 
+async def test_no_other_tool_runs_in_the_recovery_turn() -> None:
+    counted: list[str] = []
+
+    async def count(kind: str) -> str:
+        counted.append(kind)
+        return "two"
+
+    response, events, _ = await run_agent(
+        finder(limits=AgentLimits(turns=1)), endless_turn, [call("count", kind="more"), done(result="one")], tools=(count,)
+    )
+
+    assert counted == ["x"]
+    assert response.ok
+    assert contexts(events) == ["max_turns", "tool_call_unauthorized"]
+
+
 async def test_a_run_that_is_not_recovered_has_the_code_of_its_limit() -> None:
     response, events, _ = await run_agent(
         finder(limits=AgentLimits(turns=1)), endless_turn, ModelReply("I give up."), tools=(count,)

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 from toolcrib import _core, errors
 from toolcrib._core import ToolCall, ToolResponse
-from toolcrib._provider import dumped
+from toolcrib._model_message import ModelMessage, ModelReply, assistant_message, read_reply
 
 if TYPE_CHECKING:
     from toolcrib._core import AgentDefinition, AgentRun, Session
     from toolcrib.toolkit import Toolkit
 
-__all__ = ["AgentBudget", "AgentResult", "ModelMessage", "ModelReply", "agent_loop"]
+__all__ = ["AgentBudget", "AgentResult", "agent_loop"]
 
 T = TypeVar("T")
 
@@ -54,39 +54,6 @@ class AgentBudget:
     turns: int | None = 1_000
     calls: int | None = 10_000
     tokens: int | None = None
-
-
-@dataclass(frozen=True)
-class ModelReply:
-    """The reply of a model function.
-
-    Args:
-        text: The text for the user.
-        calls: The tool calls, in any format that `ToolCall.read` accepts.
-        thoughts: The thoughts, which are shown to people only.
-        tokens: The tokens that the request and the reply have used.
-        message: The provider's own message, which an adapter sends back in the next turn.
-    """
-
-    text: str = ""
-    calls: Sequence[Any] = ()
-    thoughts: Sequence[str] = ()
-    tokens: int = 0
-    message: Any = None
-
-
-class ModelMessage(dict[str, Any]):
-    """A message of the loop, in the form of OpenAI's chat completions.
-
-    Attributes:
-        message: For a reply of the model, the provider's own message.
-        call: For a tool's result, the call.
-        response: For a tool's result, the response, with blocks that the text does not have.
-    """
-
-    message: Any = None
-    call: ToolCall | None = None
-    response: ToolResponse | None = None
 
 
 @dataclass(frozen=True)
@@ -308,8 +275,11 @@ class _Loop:
             if ended is not None:
                 return ended
 
-    async def take_turn(self, schemas: list[dict[str, Any]]) -> str | None:
-        """Ask the model once and run its calls side by side; the reason for the end, if this is the last turn."""
+    async def take_turn(self, schemas: list[dict[str, Any]], *, is_recovery: bool = False) -> str | None:
+        """Ask the model once and run its calls side by side; the reason for the end, if this is the last turn.
+
+        In the recovery turn only `complete_task` is available.
+        """
         reply = await self.ask(schemas)
         self.turns += 1
         self.tokens += reply.tokens
@@ -320,12 +290,15 @@ class _Loop:
                 self.emit("THOUGHT_CHUNK", text=text)
         calls = [ToolCall.read(call) for call in reply.calls]
         ids = [call.id or f"call_{self.turns}_{number}" for number, call in enumerate(calls, 1)]
-        self.messages.append(_assistant_message(reply, calls, ids))
+        self.messages.append(assistant_message(reply, calls, ids))
         if not calls:
             return "ERROR_NO_COMPLETE_TASK_CALL"
         answers = self.complete(calls)
         others = [call for call, answer in zip(calls, answers, strict=True) if answer is None]
-        responses = iter(await _side_by_side([self.call(call) for call in others]))
+        if is_recovery:
+            responses = iter([self.refused(call, "tool_not_available") for call in others])
+        else:
+            responses = iter(await _side_by_side([self.call(call) for call in others]))
         answered = [next(responses) if answer is None else answer for answer in answers]
         for call, id, response in zip(calls, ids, answered, strict=True):
             message = ModelMessage(response.to_openai(id))
@@ -351,7 +324,7 @@ class _Loop:
             reply = self.model(list(self.messages), schemas, **self.settings)
             if inspect.isawaitable(reply):
                 reply = await reply
-            return _read_reply(reply)
+            return read_reply(reply)
         except Exception as error:
             self.emit("ERROR", error=str(error) or type(error).__name__, context="model")
             raise
@@ -390,13 +363,18 @@ class _Loop:
         if last is None:
             last = _response("")
         if last.code in _UNAVAILABLE:
-            last = _response(_core._unauthorized_text(call.name), last.code)
-            self.emit("ERROR", error=last.text, context="tool_call_unauthorized", name=call.name)
-        elif not last.ok:
+            return self.refused(call, last.code)
+        if not last.ok:
             self.emit("ERROR", error=last.text, context="tool_call", name=call.name)
         else:
             self.emit("TOOL_CALL_END", name=call.name, output=last.text[:_SHOWN])
         return last
+
+    def refused(self, call: ToolCall, code: str) -> ToolResponse:
+        """Answer a call of a tool that the agent does not have, and report it."""
+        response = _response(_core._unauthorized_text(call.name), code)
+        self.emit("ERROR", error=response.text, context="tool_call_unauthorized", name=call.name)
+        return response
 
     async def report_end(self, reason: str) -> None:
         """Report the end of a run that has not completed its task."""
@@ -422,7 +400,7 @@ and say in it what is missing. No other tool is available."
         self.settle_calls()
         self.messages.append(ModelMessage(role="user", content=content))
         try:
-            ended = await _within(grace, self.take_turn(self.finisher.schemas(self.dialect)))
+            ended = await _within(grace, self.take_turn(self.finisher.schemas(self.dialect), is_recovery=True))
         except _TimeUp:
             self.emit(
                 "ERROR", error=f"The recovery turn has taken more than {grace:g} seconds.", context="recovery_turn"
@@ -468,78 +446,6 @@ def _response(text: str, code: str | None = None) -> ToolResponse:
 def _name_of(schema: Mapping[str, Any]) -> Any:
     function = schema.get("function", schema)
     return function.get("name") if isinstance(function, Mapping) else None
-
-
-def _assistant_message(reply: ModelReply, calls: Sequence[ToolCall], ids: Sequence[str]) -> ModelMessage:
-    message = ModelMessage(role="assistant", content=reply.text or None)
-    if calls:
-        message["tool_calls"] = [
-            {"id": id, "type": "function", "function": {"name": call.name, "arguments": json.dumps(call.arguments)}}
-            for call, id in zip(calls, ids, strict=True)
-        ]
-    message.message = reply.message
-    return message
-
-
-def _read_reply(reply: Any) -> ModelReply:
-    """Read what a model function has returned."""
-    if isinstance(reply, ModelReply):
-        _check_reply(reply)
-        return reply
-    if isinstance(reply, str):
-        return ModelReply(reply, ToolCall.read_all({"role": "assistant", "content": reply}))
-    data = dumped(reply)
-    if not isinstance(data, Mapping):
-        raise errors.InvalidReplyError(_refusal(reply))
-    if {"text", "calls", "thoughts", "tokens"} & data.keys():
-        if unknown := data.keys() - {"text", "calls", "thoughts", "tokens", "message"}:
-            raise errors.InvalidReplyError(f"the model function returned a reply with the unknown key `{min(unknown)}`")
-        read = ModelReply(**{"text": "", **{key: value for key, value in data.items() if value is not None}})
-        _check_reply(read)
-        return read
-    calls = ToolCall.read_all(data)
-    text = _text_of(data)
-    if not calls and text is None:
-        raise errors.InvalidReplyError(_refusal(reply))
-    return ModelReply(text or "", calls)
-
-
-def _check_reply(reply: ModelReply) -> None:
-    sent = (("text", str), ("calls", Sequence), ("thoughts", Sequence), ("tokens", int))
-    for name, expected in sent:
-        value = getattr(reply, name)
-        if not isinstance(value, expected) or (expected is Sequence and isinstance(value, str)):
-            raise errors.InvalidReplyError(
-                f"the model function returned a reply with an invalid `{name}`: "
-                f"expected {'a list' if expected is Sequence else expected.__name__}, got {type(value).__name__}"
-            )
-    if reply.tokens < 0:
-        raise errors.InvalidReplyError("the model function returned a reply with negative `tokens`")
-
-
-def _refusal(reply: Any) -> str:
-    return (
-        "the model function returned an invalid reply: expected a ModelReply, a text or a provider's message, "
-        f"got {type(reply).__name__}"
-    )
-
-
-def _text_of(data: Mapping[str, Any]) -> str | None:
-    """The text of a provider's message."""
-    content: Any = data.get("content", data.get("text"))
-    if isinstance(content, str):
-        return content
-    if isinstance(content, list):
-        texts = [
-            block["text"] for block in content if isinstance(block, Mapping) and isinstance(block.get("text"), str)
-        ]
-        return "\n".join(texts)
-    for key in ("message", "choices"):
-        inner = data.get(key)
-        inner = inner[0] if isinstance(inner, list) and inner else inner
-        if isinstance(inner, Mapping):
-            return _text_of(inner)
-    return "" if "content" in data else None
 
 
 def _accepts(function: Callable[..., Any], name: str) -> bool:

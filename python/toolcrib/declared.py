@@ -4,6 +4,7 @@ import asyncio
 import inspect
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
@@ -433,7 +434,7 @@ class DeclaredTool(Generic[P]):
             return self._refused(error)
 
         def update_output(output: object) -> None:
-            response = output if isinstance(output, ToolResponse) else _as_response(output)
+            response = copy(output) if isinstance(output, ToolResponse) else _as_response(output)
             response.mode, response.stream, response.is_last = "progress", True, False
             _context._port.report(response)
 

@@ -13,8 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from toolcrib import errors
-from toolcrib._agent_loop import ModelMessage, ModelReply
 from toolcrib._core import ToolCall
+from toolcrib._model_message import ModelMessage, ModelReply
 from toolcrib._provider import dumped
 
 if TYPE_CHECKING:
