@@ -157,7 +157,7 @@ def test_a_tool_shows_its_schema() -> None:
             "required": ["path"],
         },
     }
-    assert (tool.kind, Kind.WRITE, Kind("write")) == ("edit", Kind.EDIT, Kind.EDIT)
+    assert (tool.kind, Kind.WRITE, Kind("write")) == (Kind.EDIT, Kind.EDIT, Kind.EDIT)
 
 
 async def test_parameters_may_be_a_pydantic_model() -> None:
@@ -272,7 +272,7 @@ class Asking:
 
 @pytest.mark.parametrize(
     ("kind", "asks"),
-    [(kind, kind in ("edit", "delete", "move", "execute")) for kind in Kind],
+    [(kind, kind.value in ("edit", "delete", "move", "execute")) for kind in Kind],
 )
 async def test_the_kind_decides_where_a_policy_is_set(kind: Kind, asks: bool) -> None:
     approver = Asking()

@@ -51,7 +51,7 @@ _TYPES = {
 }
 
 
-class Kind(str, Enum):
+class Kind(Enum):
     """The kind of effect that a tool has; `Kind.WRITE` is another name of `Kind.EDIT`."""
 
     READ = "read"

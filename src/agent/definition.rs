@@ -240,6 +240,7 @@ impl AgentDefinition {
     }
 
     /// The messages before it, with templates.
+    #[must_use]
     pub fn initial_messages(&self) -> impl ExactSizeIterator<Item = &Value> {
         self.initial_messages.iter().map(|message| &message.value)
     }

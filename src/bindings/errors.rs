@@ -119,8 +119,7 @@ impl From<Error> for PyErr {
             Error::InvalidRole { .. } => python::InvalidRoleError::new_err(text),
             Error::RoleFile { .. } => python::RoleFileError::new_err(text),
             Error::BasicGroup => python::BasicGroupError::new_err(text),
-            Error::InvalidSchema { .. } => python::InvalidSchemaError::new_err(text),
-            Error::UnderivableSchema { .. } => python::InvalidSchemaError::new_err(text),
+            Error::InvalidSchema { .. } | Error::UnderivableSchema { .. } => python::InvalidSchemaError::new_err(text),
             Error::IncompleteSchema { .. } => python::IncompleteSchemaError::new_err(text),
             Error::UnsupportedType { .. } => python::UnsupportedTypeError::new_err(text),
             Error::FieldConflict { .. }

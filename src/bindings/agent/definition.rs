@@ -565,7 +565,7 @@ fn read_input(name: &str, input: &Bound<'_, PyAny>) -> PyResult<AgentInput> {
     };
     let required = match fields.get_item("required")? {
         None => true,
-        Some(required) => required.cast::<PyBool>().map(|required| required.is_true()).map_err(|_| {
+        Some(required) => required.cast::<PyBool>().map(PyBoolMethods::is_true).map_err(|_| {
             PyTypeError::new_err(format!(
                 "required of input `{name}` must be True or False, not {}",
                 class_name(&required)

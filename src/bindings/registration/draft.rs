@@ -117,10 +117,7 @@ impl<'py> ToolDraft<'py> {
                 }
                 (function, converters_of(py, &callable.function, &callable.signature)?)
             }
-            None => {
-                refuse_underivable(&callable, name)?;
-                derive_function(py, &callable, name, &options, &presets)?
-            }
+            None => derive_function(py, &callable, name, &options, &presets)?,
         };
         if let Some(description) = options.description.as_deref().filter(|text| !text.is_empty()) {
             function.insert("description", description.to_owned().into());
@@ -279,6 +276,7 @@ fn derive_function(
     options: &ToolOptions<'_>,
     presets: &Bound<'_, PyDict>,
 ) -> PyResult<(Entries, Converters)> {
+    refuse_underivable(callable, name)?;
     let hidden = |parameter: &str| !presets.is_empty() && presets.contains(parameter).unwrap_or(false);
     let described = describe(
         py,
