@@ -238,7 +238,10 @@ async def test_no_other_tool_runs_in_the_recovery_turn() -> None:
         return "two"
 
     response, events, _ = await run_agent(
-        finder(limits=AgentLimits(turns=1)), endless_turn, [call("count", kind="more"), done(result="one")], tools=(count,)
+        finder(limits=AgentLimits(turns=1)),
+        endless_turn,
+        [call("count", kind="more"), done(result="one")],
+        tools=(count,),
     )
 
     assert counted == ["x"]
@@ -355,6 +358,8 @@ async def test_an_approver_that_cancels_aborts_the_run() -> None:
         ({"calls": "x"}, "the model function returned a reply with an invalid `calls`: expected a list, got str"),
         ({"text": 5}, "the model function returned a reply with an invalid `text`: expected str, got int"),
         (ModelReply(tokens=-1), "negative `tokens`"),
+        (ModelReply(thoughts=[5]), "a thought that is not text"),  # type: ignore[list-item]
+        (ModelReply(calls=[5]), "the model function returned a reply with an invalid call: "),
     ],
 )
 async def test_a_model_that_fails_fails_its_run(reply: Any, error: str) -> None:

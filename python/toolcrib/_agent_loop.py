@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from toolcrib._core import AgentDefinition, AgentRun, Session
     from toolcrib.toolkit import Toolkit
 
+    _Run: TypeAlias = Callable[[Mapping[str, Any], Session[Any], AgentRun], Coroutine[Any, Any, "AgentResult"]]
+
 __all__ = ["AgentBudget", "AgentResult", "agent_loop"]
 
 T = TypeVar("T")
 
 ModelFunction: TypeAlias = Callable[..., Any]
 """`async model(messages, schemas, **settings)`; see `agent_loop`."""
-
-Run: TypeAlias = "Callable[[Mapping[str, Any], Session[Any], AgentRun], Coroutine[Any, Any, AgentResult]]"
 
 _CODES = {
     "TIMEOUT": "timeout",
@@ -110,7 +110,7 @@ def agent_loop(
     *,
     grace: float | None = 60.0,
     settings: Mapping[str, Any] | None = None,
-) -> Run:
+) -> _Run:
     """Make the loop of an agent: it calls the model and its tools in turns, until `complete_task` ends it.
 
     The model function is called with `messages`, a list of `ModelMessage`, and `schemas`, the tools as
@@ -288,7 +288,7 @@ class _Loop:
             subject, rest = _core._thought(thought)
             if text := subject or rest[:_SHOWN_THOUGHT]:
                 self.emit("THOUGHT_CHUNK", text=text)
-        calls = [ToolCall.read(call) for call in reply.calls]
+        calls: Sequence[ToolCall] = reply.calls
         ids = [call.id or f"call_{self.turns}_{number}" for number, call in enumerate(calls, 1)]
         self.messages.append(assistant_message(reply, calls, ids))
         if not calls:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from toolcrib import errors
@@ -58,10 +58,9 @@ def assistant_message(reply: ModelReply, calls: Sequence[ToolCall], ids: Sequenc
 
 
 def read_reply(reply: Any) -> ModelReply:
-    """Read what a model function has returned."""
+    """Read what a model function has returned; its calls are read, too."""
     if isinstance(reply, ModelReply):
-        _check_reply(reply)
-        return reply
+        return _checked(reply)
     if isinstance(reply, str):
         return ModelReply(reply, ToolCall.read_all({"role": "assistant", "content": reply}))
     data = dumped(reply)
@@ -70,19 +69,17 @@ def read_reply(reply: Any) -> ModelReply:
     if {"text", "calls", "thoughts", "tokens"} & data.keys():
         if unknown := data.keys() - {"text", "calls", "thoughts", "tokens", "message"}:
             raise errors.InvalidReplyError(f"the model function returned a reply with the unknown key `{min(unknown)}`")
-        read = ModelReply(**{"text": "", **{key: value for key, value in data.items() if value is not None}})
-        _check_reply(read)
-        return read
-    calls = ToolCall.read_all(data)
-    text = _text_of(data)
+        return _checked(ModelReply(**{key: value for key, value in data.items() if value is not None}))
+    calls, text = ToolCall.read_all(data), _text_of(data)
     if not calls and text is None:
         raise errors.InvalidReplyError(_refusal(reply))
     return ModelReply(text or "", calls)
 
 
-def _check_reply(reply: ModelReply) -> None:
-    sent = (("text", str), ("calls", Sequence), ("thoughts", Sequence), ("tokens", int))
-    for name, expected in sent:
+def _checked(reply: ModelReply) -> ModelReply:
+    """Check the types of a reply, and read its calls."""
+    fields = (("text", str), ("calls", Sequence), ("thoughts", Sequence), ("tokens", int))
+    for name, expected in fields:
         value = getattr(reply, name)
         if not isinstance(value, expected) or (expected is Sequence and isinstance(value, str)):
             raise errors.InvalidReplyError(
@@ -91,6 +88,12 @@ def _check_reply(reply: ModelReply) -> None:
             )
     if reply.tokens < 0:
         raise errors.InvalidReplyError("the model function returned a reply with negative `tokens`")
+    if not all(isinstance(thought, str) for thought in reply.thoughts):
+        raise errors.InvalidReplyError("the model function returned a reply with a thought that is not text")
+    try:
+        return replace(reply, calls=[ToolCall.read(call) for call in reply.calls])
+    except TypeError as error:
+        raise errors.InvalidReplyError(f"the model function returned a reply with an invalid call: {error}") from None
 
 
 def _refusal(reply: Any) -> str:
@@ -100,19 +103,14 @@ def _refusal(reply: Any) -> str:
     )
 
 
-def _text_of(data: Mapping[str, Any]) -> str | None:
-    """The text of a provider's message."""
-    content: Any = data.get("content", data.get("text"))
-    if isinstance(content, str):
-        return content
-    if isinstance(content, list):
-        texts = [
-            block["text"] for block in content if isinstance(block, Mapping) and isinstance(block.get("text"), str)
-        ]
-        return "\n".join(texts)
-    for key in ("message", "choices"):
-        inner = data.get(key)
-        inner = inner[0] if isinstance(inner, list) and inner else inner
-        if isinstance(inner, Mapping):
-            return _text_of(inner)
-    return "" if "content" in data else None
+def _text_of(data: Any, depth: int = 8) -> str | None:
+    """The text of a provider's message or response; None if it is none."""
+    if isinstance(data, str) or depth == 0:
+        return data if isinstance(data, str) else None
+    if isinstance(data, list):
+        texts = [_text_of(item, depth - 1) for item in data]
+        return "".join(text for text in texts if text is not None)
+    if not isinstance(data, Mapping):
+        return None
+    known = [key for key in ("text", "content", "parts", "message", "choices", "candidates", "output") if key in data]
+    return (_text_of(data[known[0]], depth - 1) or "") if known else None

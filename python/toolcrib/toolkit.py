@@ -269,21 +269,22 @@ class Toolkit(BackgroundTasks):
         """
         from toolcrib._agent_run import agent_tool
 
-        # The class of the base, because a subclass may accept fewer options.
-        _core.Toolkit.register_tool_function(
-            self,
-            agent_tool(self, definition, run, model, depth, budget),
-            group_name,
-            preset_kwargs,
-            postprocess_func=postprocess_func,
-            namesake_strategy=namesake_strategy,
-            async_execution=async_execution,
-            timeout=timeout,
-            groups=groups,
-            tags=tags,
-            permission=permission,
-            secrets=secrets,
-        )
+        options: dict[str, Any] = {
+            "group_name": group_name,
+            "preset_kwargs": preset_kwargs,
+            "postprocess_func": postprocess_func,
+            "namesake_strategy": namesake_strategy,
+            "async_execution": async_execution,
+            "timeout": timeout,
+            "groups": groups,
+            "tags": tags,
+            "permission": permission,
+            "secrets": secrets,
+        }
+        # A subclass may accept fewer options.
+        defaults = Toolkit.register_agent.__kwdefaults__ or {}
+        given = {option: value for option, value in options.items() if value is not defaults[option]}
+        self.register_tool_function(agent_tool(self, definition, run, model, depth, budget), **given)
 
     def register_agents(
         self,

@@ -31,7 +31,7 @@ async def look(kind: str) -> str:
     return f"a {kind} in the hedge"
 
 
-class Finder(AgentBase):
+class Finder(AgentBase):  # type: ignore[misc]
     """An agent that calls one tool."""
 
     def __init__(self, name: str, sys_prompt: str, toolkit: Any) -> None:
@@ -64,7 +64,7 @@ async def test_a_class_is_instantiated_for_each_run() -> None:
 async def test_an_agent_of_agentscope_uses_the_tools_of_its_run() -> None:
     model = ScriptedModel(ask(("look", {"kind": "wren"})), say("It is in the hedge."))
 
-    class Reasoner(ReActAgent):
+    class Reasoner(ReActAgent):  # type: ignore[misc]
         def __init__(self, name: str, sys_prompt: str, toolkit: Any) -> None:
             formatter, memory = DashScopeChatFormatter(), InMemoryMemory()
             super().__init__(name, sys_prompt, model, formatter, toolkit=toolkit, memory=memory)
