@@ -346,12 +346,12 @@ mod tests {
 
     #[test]
     fn a_document_never_becomes_much_larger_than_its_text() {
-        let mut yaml = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
+        let mut lines = vec!["a0: &a0 [x, x, x, x, x, x, x, x, x, x]".to_owned()];
         for level in 1..9 {
-            yaml += &format!("a{level}: &a{level} [{}]\n", vec![format!("*a{}", level - 1); 10].join(", "));
+            lines.push(format!("a{level}: &a{level} [{}]", vec![format!("*a{}", level - 1); 10].join(", ")));
         }
 
-        assert_eq!(json_of(&yaml).unwrap_err(), "it has more than 20000 values");
+        assert_eq!(json_of(&lines.join("\n")).unwrap_err(), "it has more than 20000 values");
     }
 
     #[test]
