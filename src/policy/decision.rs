@@ -133,9 +133,10 @@ impl Verdict {
             Permission::Confirm => true,
             Permission::ByKind => facts.kind.needs_approval(),
         };
-        let (decision, cause) = match asks {
-            true if default <= Decision::Ask => (Decision::Ask, Cause::Permission),
-            _ => (default, Cause::Default),
+        let (decision, cause) = if asks && default <= Decision::Ask {
+            (Decision::Ask, Cause::Permission)
+        } else {
+            (default, Cause::Default)
         };
         Self { decision, cause, shadowed: None }
     }

@@ -39,14 +39,13 @@ fn inputs_become_the_schemas_of_the_cases() {
 
         let schema = schema_of_inputs(&inputs.collect(), false);
 
-        match case.get("throws") {
-            Some(text) => assert_eq!(schema.unwrap_err().to_string(), text.as_str().unwrap()),
-            None => {
-                // A list of required inputs is always there, also if it is empty.
-                let mut expected = case["result"].clone();
-                expected.as_object_mut().unwrap().entry("required").or_insert_with(|| json!([]));
-                assert_eq!(schema.unwrap(), expected);
-            }
+        if let Some(text) = case.get("throws") {
+            assert_eq!(schema.unwrap_err().to_string(), text.as_str().unwrap());
+        } else {
+            // A list of required inputs is always there, also if it is empty.
+            let mut expected = case["result"].clone();
+            expected.as_object_mut().unwrap().entry("required").or_insert_with(|| json!([]));
+            assert_eq!(schema.unwrap(), expected);
         }
     }
 }

@@ -200,19 +200,11 @@ impl<'s> Visit<'s> {
             }
             ("items", _, Value::Array(items)) => {
                 let first = schema.get("prefixItems").and_then(Value::as_array).map_or(0, Vec::len);
-                if *rule == Value::Bool(false) && items.len() > first {
-                    return self.report(place, &format!("must NOT have more than {first} items"));
-                }
-                let mut items = items.iter().enumerate().skip(first);
-                items.all(|(at, item)| self.fits(rule, item, &place.index(at), depth + 1))
+                self.rest_fits(rule, items, first, place, depth)
             }
             ("additionalItems", _, Value::Array(items)) => {
-                let Some(first) = schema.get("items").and_then(Value::as_array).map(Vec::len) else { return true };
-                if *rule == Value::Bool(false) && items.len() > first {
-                    return self.report(place, &format!("must NOT have more than {first} items"));
-                }
-                let mut items = items.iter().enumerate().skip(first);
-                items.all(|(at, item)| self.fits(rule, item, &place.index(at), depth + 1))
+                let first = schema.get("items").and_then(Value::as_array).map(Vec::len);
+                first.is_none_or(|first| self.rest_fits(rule, items, first, place, depth))
             }
             ("contains", _, Value::Array(items)) => self.contains(schema, rule, items, place, depth),
             ("required", Value::Array(names), Value::Object(entries)) => {
@@ -269,6 +261,15 @@ impl<'s> Visit<'s> {
                 message.is_none_or(|message| self.holds(keyword, rule, value) || self.report(place, &message))
             }
         }
+    }
+
+    /// Checks the items behind the first ones.
+    fn rest_fits(&mut self, rule: &'s Value, items: &[Value], first: usize, place: &Place<'_>, depth: usize) -> bool {
+        if *rule == Value::Bool(false) && items.len() > first {
+            return self.report(place, &format!("must NOT have more than {first} items"));
+        }
+        let mut rest = items.iter().enumerate().skip(first);
+        rest.all(|(at, item)| self.fits(rule, item, &place.index(at), depth + 1))
     }
 
     /// True if a value fits, without a report.
