@@ -20,7 +20,7 @@ class Task(pydantic.BaseModel):
     query: str = pydantic.Field(description="The question.")
 
 
-class Researcher(AgentBase):
+class Researcher(AgentBase):  # type: ignore[misc]
     """Researches a question."""
 
     InputModel = Task
@@ -35,7 +35,7 @@ class Researcher(AgentBase):
         return Msg(self.name, f"{given.query}: {remembered[0].get_text_content()}", "assistant", {"score": 1})
 
 
-class Thinker(ReActAgent):
+class Thinker(ReActAgent):  # type: ignore[misc]
     """Thinks about a question."""
 
     InputModel = Task
