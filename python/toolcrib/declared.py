@@ -35,7 +35,7 @@ UpdateOutput = Callable[[object], None]
 _log = logging.getLogger("toolcrib")
 
 # The JSON Schema types for the names that developers write.
-_TYPES = {
+JSON_TYPES = {
     "string": "string",
     "str": "string",
     "integer": "integer",
@@ -574,9 +574,9 @@ def _type_of(tool: str, parameter: str, name: str) -> dict[str, Any]:
     if name.endswith("[]"):
         return {"type": "array", "items": _type_of(tool, parameter, name[:-2])}
     outer, bracket, inner = name.partition("[")
-    known = _TYPES.get(outer.lower())
+    known = JSON_TYPES.get(outer.lower())
     if known is None or (bracket and (known != "array" or not inner.endswith("]"))):
-        words = ", ".join(sorted(set(_TYPES.values())))
+        words = ", ".join(sorted(set(JSON_TYPES.values())))
         raise ValueError(
             f"parameter `{parameter}` of `{tool}`: unknown type '{name}': expected {words}, or a list of them"
         )

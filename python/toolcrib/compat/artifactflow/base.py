@@ -9,27 +9,12 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from toolcrib._core import ToolResponse, _as_response, _write_call
+from toolcrib.declared import JSON_TYPES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 __all__ = ["BaseTool", "CallSubagentTool", "ToolParameter", "ToolPermission", "ToolResult"]
-
-# The JSON Schema types for the names that developers write; other names leave the type open.
-TYPES = {
-    "string": "string",
-    "str": "string",
-    "integer": "integer",
-    "int": "integer",
-    "number": "number",
-    "float": "number",
-    "boolean": "boolean",
-    "bool": "boolean",
-    "object": "object",
-    "dict": "object",
-    "array": "array",
-    "list": "array",
-}
 
 # The example values of parameters without a default.
 EXAMPLES = {"integer": "123", "boolean": "true"}
@@ -206,7 +191,7 @@ def _schema(parameter: ToolParameter) -> dict[str, Any]:
 def _type(name: str) -> dict[str, Any]:
     """Parse a type such as `array[string]`."""
     outer, bracket, inner = name.strip().partition("[")
-    schema: dict[str, Any] = {"type": TYPES[outer.lower()]} if outer.lower() in TYPES else {}
+    schema: dict[str, Any] = {"type": JSON_TYPES[outer.lower()]} if outer.lower() in JSON_TYPES else {}
     items = _type(inner.removesuffix("]")) if bracket and schema.get("type") == "array" else {}
     return {**schema, "items": items} if items else schema
 
