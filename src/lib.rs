@@ -19,7 +19,7 @@
 //! [`call`] has this path as decisions without I/O. Two drivers carry them out: [`native`] runs tools that are written in
 //! Rust on tokio, and the feature `python` adds the extension module of the Python package `toolcrib`, which runs Python
 //! functions on their event loop. The other modules are the parts of the path: [`registry`], [`schema`], [`policy`],
-//! [`text`], [`agent`], [`skill`], [`store`], [`trace`] and [`json`].
+//! [`text`], [`agent`], [`skill`], [`store`], [`trace`] and [`json`]. [`mcp`] joins other programs to it.
 //!
 //! A program without Python registers a native tool, is asked for approval, and streams the responses:
 //!
@@ -71,6 +71,7 @@ pub mod call;
 pub mod error;
 mod front_matter;
 pub mod json;
+pub mod mcp;
 pub mod native;
 mod near;
 pub mod policy;

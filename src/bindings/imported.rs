@@ -70,6 +70,7 @@ objects! {
     ARTIFACTFLOW_STREAM = "toolcrib.compat.artifactflow.xml_parser", "NativeCallStream";
     DIALECT_SCHEMAS = "toolcrib.dialects", "DialectSchemas";
     TRACED_TEXT = "toolcrib.tracing", "_text";
+    START_ANSWER = "toolcrib._question", "start";
     ASK_APPROVER = "toolcrib._approver", "ask";
     CANCEL_QUESTIONS = "toolcrib._approver", "cancel_all";
     APPROVAL = "toolcrib.policy", "Approval";

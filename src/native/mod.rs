@@ -4,13 +4,15 @@
 //!
 //! 1. `tool`: [`NativeTool`], an async function or a stream with its schema, and the [`ToolContext`] that it receives;
 //!    `schema` generates the schema of its parameters;
-//! 2. `run`: [`Run`], one execution of a tool, with its errors and panics;
-//! 3. `toolkit`: [`Toolkit`], the tools of a program without Python;
-//! 4. `stream`: [`ToolStream`], the path of one call there; `host` is the clock, audit and approver of its permission stage;
-//! 5. `runtime`: [`Runtime`], the tokio runtime for a host that has none, such as a Python process;
-//! 6. [`tools`]: the tools that come with the crate.
+//! 2. `question`: [`Question`], which a tool asks its host while it runs;
+//! 3. `run`: [`Run`], one execution of a tool, with its errors and panics;
+//! 4. `toolkit`: [`Toolkit`], the tools of a program without Python;
+//! 5. `stream`: [`ToolStream`], the path of one call there; `host` is the clock, audit and approver of its permission stage;
+//! 6. `runtime`: [`Runtime`], the tokio runtime for a host that has none, such as a Python process;
+//! 7. [`tools`]: the tools that come with the crate.
 
 mod host;
+mod question;
 pub(crate) mod run;
 mod runtime;
 mod schema;
@@ -19,6 +21,7 @@ mod tool;
 mod toolkit;
 pub mod tools;
 
+pub use question::{Asker, Question, Unanswered};
 pub use run::{Failure, Run, ToolError};
 pub use runtime::{Delivery, QueueSlot, Runtime, ShutDown, Task};
 pub use stream::ToolStream;

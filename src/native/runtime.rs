@@ -42,7 +42,7 @@ impl Runtime {
     pub fn start() -> io::Result<Self> {
         let threads = std::thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS);
         let inner =
-            Builder::new_multi_thread().worker_threads(threads).thread_name("toolcrib-native").enable_time().build()?;
+            Builder::new_multi_thread().worker_threads(threads).thread_name("toolcrib-native").enable_all().build()?;
         Ok(Self { handle: inner.handle().clone(), inner: Mutex::new(Some(inner)) })
     }
 
@@ -72,6 +72,18 @@ impl Runtime {
             deliver(Delivery::End);
         });
         Ok(Task(task.abort_handle()))
+    }
+
+    /// Runs a future in this runtime, such as the connection of an MCP client. It ends with the runtime, if not before.
+    ///
+    /// # Errors
+    ///
+    /// [`ShutDown`] after [`shut_down`](Self::shut_down).
+    pub fn spawn_future(&self, future: impl Future<Output = ()> + Send + 'static) -> Result<Task, ShutDown> {
+        if lock(&self.inner).is_none() {
+            return Err(ShutDown);
+        }
+        Ok(Task(self.handle.spawn(future).abort_handle()))
     }
 
     /// Ends all tools, drops their futures and joins the threads, for at most `timeout`: a tool that blocks its thread is

@@ -11,9 +11,10 @@ use futures_util::{FutureExt, StreamExt, stream};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
+use super::question::{Asker, Question, Unanswered};
 use super::run::{Failure, Responses, Run, ToolError};
 use super::schema;
 use crate::call::{ChunkMode, ChunkRule, Reply, ToolResponse};
@@ -95,13 +96,39 @@ impl NativeTool {
         Self { has_plain_items: TypeId::of::<R>() != TypeId::of::<ToolResponse>(), ..tool }
     }
 
+    /// Makes a tool whose schema is known only when the program runs, such as a tool of an MCP server.
+    ///
+    /// `parameters` is the JSON Schema of the arguments, an object; the model is shown it as it is. Each response says by its
+    /// [`mode`](ToolResponse::mode) what it is.
+    pub fn described<F, S>(name: &str, description: &str, parameters: Value, function: F) -> Self
+    where
+        F: Fn(ToolContext, Map<String, Value>) -> S + Send + Sync + 'static,
+        S: Stream<Item = Result<ToolResponse, ToolError>> + Send + 'static,
+    {
+        Self::with_parameters(name, description, Node::from(parameters), true, move |context, arguments| {
+            let Value::Object(arguments) = arguments else {
+                return Err(Failure::Arguments("the arguments must be an object".to_owned()));
+            };
+            Ok(Box::pin(function(context, arguments)))
+        })
+    }
+
     fn with<P: JsonSchema>(
         name: &str,
         description: &str,
         is_streaming: bool,
         body: impl Fn(ToolContext, Value) -> Result<Responses, Failure> + Send + Sync + 'static,
     ) -> Self {
-        let parameters = schema::parameters::<P>();
+        Self::with_parameters(name, description, schema::parameters::<P>(), is_streaming, body)
+    }
+
+    fn with_parameters(
+        name: &str,
+        description: &str,
+        parameters: Node,
+        is_streaming: bool,
+        body: impl Fn(ToolContext, Value) -> Result<Responses, Failure> + Send + Sync + 'static,
+    ) -> Self {
         let mut function = Entries::with_capacity(3);
         function.insert("name", name.to_owned().into());
         function.insert("parameters", parameters.clone());
@@ -260,6 +287,8 @@ pub struct ToolContext {
     /// The tool's own future is dropped at that moment. The token is for work that the tool has started in another task or
     /// thread.
     pub cancellation: CancellationToken,
+    /// The function that answers the tool's questions, if the host has one.
+    pub asker: Option<Asker>,
 }
 
 impl ToolContext {
@@ -267,6 +296,18 @@ impl ToolContext {
     #[must_use]
     pub fn of(tool: impl Into<Arc<str>>) -> Self {
         Self { tool: tool.into(), ..Self::default() }
+    }
+
+    /// Asks a question in the middle of the call.
+    ///
+    /// # Errors
+    ///
+    /// The reason why there is no answer: [`Unanswered::NotSupported`] if the host has no asker.
+    pub async fn ask(&self, question: Question) -> Result<Value, Unanswered> {
+        match &self.asker {
+            Some(asker) => asker.ask(question).await,
+            None => Err(Unanswered::NotSupported),
+        }
     }
 }
 

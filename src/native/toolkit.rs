@@ -9,8 +9,8 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::NativeTool;
 use super::stream::ToolStream;
+use super::{Asker, NativeTool};
 use crate::bytes::random_bytes;
 use crate::call::{ApprovalRequest, CallInfo, EventHub, Permissions, Profile, ToolCall};
 use crate::policy::{Answer, Approvals, Key, Pending, Permission, Policy, Sink, ToolKind};
@@ -49,6 +49,7 @@ struct ToolkitSettings {
     approver: Option<Approver>,
     approvals: Option<(Arc<Approvals>, Duration)>,
     audit: Option<Arc<dyn Sink>>,
+    asker: Option<Asker>,
 }
 
 type Approval = Pin<Box<dyn Future<Output = Answer> + Send>>;
@@ -124,6 +125,13 @@ impl Toolkit {
     pub fn with_audit(self, audit: impl Sink + 'static) -> Self {
         self.settings_mut().audit = Some(Arc::new(audit));
         self.state.permissions.set_audited(true);
+        self
+    }
+
+    /// Sets the function that answers the questions of tools; see [`ToolContext::ask`](super::ToolContext::ask).
+    #[must_use]
+    pub fn with_asker(self, asker: Asker) -> Self {
+        self.settings_mut().asker = Some(asker);
         self
     }
 
@@ -271,6 +279,10 @@ impl ToolkitState {
 
     pub(super) fn audit(&self) -> Option<Arc<dyn Sink>> {
         self.settings().audit
+    }
+
+    pub(super) fn asker(&self) -> Option<Asker> {
+        self.settings().asker
     }
 
     /// The approvals, made in memory for the first call that needs them.

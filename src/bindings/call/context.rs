@@ -20,6 +20,8 @@ use super::run::Given;
 use super::state::{Phase, State, Step};
 use super::task;
 use crate::bindings::imported::TOOL_CONTEXT;
+use crate::bindings::native;
+use crate::bindings::view::PyToolkitView;
 use crate::call::CallInfo;
 use crate::native::ToolContext;
 use crate::sync::lock;
@@ -208,7 +210,7 @@ impl State {
         }
         let port = Bound::new(py, CallPort::default())?;
         let info = self.info(py);
-        let session = self.viewed(py).and_then(|view| crate::bindings::view::PyToolkitView::session_object(&view));
+        let session = self.viewed(py).and_then(|view| PyToolkitView::session_object(&view));
         let (timeout, name) = match self.tool.get(py) {
             Some(tool) => (tool.get().timeout, Some(tool.get().name.to_string())),
             None => (None, info.tool.clone()),
@@ -221,9 +223,17 @@ impl State {
         Ok(context)
     }
 
-    /// The same for a tool that is written in Rust.
+    /// Sets the facts of the call on the result of calling a tool that is written in Rust.
     #[cold]
-    pub(super) fn native_context(&self, py: Python<'_>) -> ToolContext {
+    pub(super) fn identify_native(&self, py: Python<'_>, result: &Bound<'_, PyAny>) {
+        let asker = self.toolkit.get(py).and_then(|toolkit| toolkit.get().asker(py));
+        let session = asker.as_ref().and_then(|_| PyToolkitView::session_object(&self.viewed(py)?));
+        let (asker, session) = (asker.map(Bound::unbind), session.map(|session| session.into_any().unbind()));
+        native::identify(result, self.native_context(py), asker, session);
+    }
+
+    /// The context for a tool that is written in Rust.
+    fn native_context(&self, py: Python<'_>) -> ToolContext {
         let (info, tool) = (self.info(py), self.tool(py));
         let timeout = tool.get().timeout.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
         ToolContext {

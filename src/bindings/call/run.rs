@@ -13,7 +13,7 @@ use super::python::drive::{self, Sent, await_iter, send};
 use super::python::{attached, object};
 use super::state::{Early, Phase, State, Step};
 use crate::bindings::background;
-use crate::bindings::native::{self, PyNativeResponses};
+use crate::bindings::native::PyNativeResponses;
 use crate::bindings::registration::CallKind;
 use crate::bindings::tool::{PyTool, ToolBody};
 use crate::bindings::worker::{self, Job};
@@ -74,7 +74,7 @@ impl State {
     fn begin<'py>(&self, py: Python<'py>, kind: CallKind, mut result: Bound<'py, PyAny>) -> Given<'py> {
         match self.tool(py).get().body {
             ToolBody::Python => {}
-            ToolBody::Native => attached(py, |py| native::identify(&result, self.native_context(py))),
+            ToolBody::Native => attached(py, |py| self.identify_native(py, &result)),
             ToolBody::Agent => match attached(py, |py| self.start_agent(py, &result)) {
                 Ok(AgentStart::Running(running)) => result = running,
                 Ok(AgentStart::Refused(response)) => return Given::Result(response),

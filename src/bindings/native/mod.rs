@@ -1,9 +1,10 @@
 //! Native tools in Python: Rust code that runs on a tokio runtime of its own and is awaited on the caller's event loop.
 //!
 //! Read [`tool`], the class that is registered in a toolkit; then [`run`], the awaitable or async iterator that calling it
-//! returns; then [`runtime`], the tokio runtime of this process. The threads of the runtime never attach to Python:
+//! returns; then `question`, the answers to its questions; then [`runtime`], the tokio runtime of this process. The threads of the runtime never attach to Python:
 //! responses reach the loop as plain data, through the completion queue of `worker`.
 
+mod question;
 mod run;
 mod runtime;
 mod tool;

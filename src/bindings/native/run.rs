@@ -6,22 +6,42 @@
 use std::sync::{Arc, Mutex};
 
 use pyo3::exceptions::{PyRuntimeError, PyStopAsyncIteration, PyStopIteration};
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use serde_json::Value;
 
+use super::question::{AnswerSender, AnswerTask, Answerers, asker};
 use super::runtime;
 use crate::bindings::worker::{Completions, JobStep, Polled, await_itself, completions};
 use crate::bindings::{errors, response};
-use crate::native::{Delivery, Failure, NativeTool, Task, ToolContext};
+use crate::native::{Delivery, Failure, NativeTool, Question, Task, ToolContext};
 
 /// The number of responses that a tool may be ahead of its consumer.
 const BUFFERED_RESPONSES: usize = 32;
 
+/// A call of a native tool before it starts.
+struct FreshCall {
+    tool: NativeTool,
+    context: ToolContext,
+    arguments: Value,
+    answerers: Answerers,
+}
+
+/// A message of a running tool to its event loop.
+enum Message {
+    Delivery(Delivery),
+    Question(Question, AnswerSender),
+}
+
 /// A native tool that runs. Dropping it abandons the run.
 struct NativeJob {
     tool: NativeTool,
+    /// The facts of the call, for its questions.
+    context: ToolContext,
+    answerers: Answerers,
+    questions: Vec<AnswerTask>,
     /// Taken when the run has ended or is abandoned.
-    running: Option<(Task, Completions<Delivery>)>,
+    running: Option<(Task, Completions<Message>)>,
     generation: u64,
 }
 
@@ -30,13 +50,23 @@ impl NativeJob {
     ///
     /// # Errors
     /// If no event loop is running, or the interpreter is shutting down.
-    fn start(py: Python<'_>, tool: &NativeTool, context: ToolContext, arguments: Value) -> PyResult<Self> {
+    fn start(py: Python<'_>, call: FreshCall) -> PyResult<Self> {
+        let FreshCall { tool, context, arguments, answerers } = call;
         let (completer, results) = completions(py)?;
-        let run = tool.run(context, arguments);
+        let completer = Arc::new(completer);
+        // The queue ends with the tool, and a question of another task does not keep it open.
+        let questions = Arc::downgrade(&completer);
+        let asker = asker(move |question, sender| {
+            if let Some(completer) = questions.upgrade() {
+                completer.complete(Message::Question(question, sender));
+            }
+        });
+        let run = tool.run(ToolContext { asker: Some(asker), ..context.clone() }, arguments);
         let task = runtime::current()?
-            .spawn(run, BUFFERED_RESPONSES, move |delivery| completer.complete(delivery))
+            .spawn(run, BUFFERED_RESPONSES, move |delivery| completer.complete(Message::Delivery(delivery)))
             .map_err(|_| runtime::shutting_down())?;
-        Ok(Self { tool: tool.clone(), running: Some((task, results)), generation: runtime::generation() })
+        let running = Some((task, results));
+        Ok(Self { tool, context, answerers, questions: Vec::new(), running, generation: runtime::generation() })
     }
 
     /// Takes the next response, or returns a waiter for the event loop.
@@ -44,17 +74,20 @@ impl NativeJob {
     /// # Errors
     /// If the process was forked since the start, or the event loop is gone.
     fn poll(&mut self, py: Python<'_>) -> PyResult<JobStep> {
-        let Some((_, results)) = &self.running else { return Ok(JobStep::Done(None)) };
-        let item = match results.poll(py)? {
-            Polled::Wait(waiter) => return Ok(JobStep::Wait(waiter)),
-            Polled::Value(Delivery::Item(item, _slot)) => item,
-            Polled::Value(Delivery::End) => {
-                self.abandon();
-                return Ok(JobStep::Done(None));
-            }
-            Polled::Ended => {
-                self.abandon();
-                return Ok(JobStep::Raised(runtime::shutting_down()));
+        let item = loop {
+            let Some((_, results)) = &self.running else { return Ok(JobStep::Done(None)) };
+            match results.poll(py)? {
+                Polled::Wait(waiter) => return Ok(JobStep::Wait(waiter)),
+                Polled::Value(Message::Delivery(Delivery::Item(item, _slot))) => break item,
+                Polled::Value(Message::Delivery(Delivery::End)) => {
+                    self.abandon();
+                    return Ok(JobStep::Done(None));
+                }
+                Polled::Value(Message::Question(question, sender)) => self.answer(py, question, sender)?,
+                Polled::Ended => {
+                    self.abandon();
+                    return Ok(JobStep::Raised(runtime::shutting_down()));
+                }
             }
         };
         match item {
@@ -70,6 +103,15 @@ impl NativeJob {
                 Ok(JobStep::Raised(errors::native(self.tool.name(), &failure)))
             }
         }
+    }
+
+    /// Starts a task that answers a question of the tool.
+    #[cold]
+    fn answer(&mut self, py: Python<'_>, question: Question, sender: AnswerSender) -> PyResult<()> {
+        let call_id = self.context.call_id.as_deref().unwrap_or_default();
+        let call = (&*self.context.tool, call_id, self.context.caller.as_deref());
+        self.questions.push(self.answerers.answer(py, call, question, sender)?);
+        Ok(())
     }
 
     /// Aborts the tool; returns a waiter until its future is dropped, or `None` if it is.
@@ -92,6 +134,7 @@ impl NativeJob {
 
     /// Abandons the run: the tool's future is dropped in its thread, and its responses are dropped here.
     fn abandon(&mut self) {
+        self.questions.clear();
         let running = self.running.take();
         if self.generation == runtime::generation() {
             drop(running);
@@ -113,14 +156,16 @@ impl Drop for NativeJob {
 pub(super) struct NativeCall(Arc<Mutex<NativeCallState>>);
 
 enum NativeCallState {
-    Fresh(Box<(NativeTool, ToolContext, Value)>),
-    Running(NativeJob),
+    Fresh(Box<FreshCall>),
+    Running(Box<NativeJob>),
     Over,
 }
 
 impl NativeCall {
-    pub(super) fn new(tool: NativeTool, context: ToolContext, arguments: Value) -> Self {
-        Self(Arc::new(Mutex::new(NativeCallState::Fresh(Box::new((tool, context, arguments))))))
+    pub(super) fn new(tool: NativeTool, arguments: Value, answerers: Answerers) -> Self {
+        let context = ToolContext::of(tool.name());
+        let fresh = FreshCall { tool, context, arguments, answerers };
+        Self(Arc::new(Mutex::new(NativeCallState::Fresh(Box::new(fresh)))))
     }
 
     fn poll(&self, py: Python<'_>) -> PyResult<JobStep> {
@@ -128,12 +173,10 @@ impl NativeCall {
         let Ok(mut state) = self.0.try_lock() else {
             return Err(PyRuntimeError::new_err("the native tool is already awaited"));
         };
-        if let NativeCallState::Fresh(call) = &mut *state {
-            let (tool, context, arguments) = &mut **call;
-            let (context, arguments) = (std::mem::take(context), std::mem::take(arguments));
-            let started = NativeJob::start(py, tool, context, arguments);
-            *state = NativeCallState::Over;
-            *state = NativeCallState::Running(started?);
+        if let NativeCallState::Fresh(_) = &*state
+            && let NativeCallState::Fresh(call) = std::mem::replace(&mut *state, NativeCallState::Over)
+        {
+            *state = NativeCallState::Running(Box::new(NativeJob::start(py, *call)?));
         }
         match &mut *state {
             NativeCallState::Running(job) => job.poll(py),
@@ -161,22 +204,41 @@ impl NativeCall {
         }
     }
 
-    /// Tells a call that has not started the facts of the toolkit's call that it is part of.
-    fn identify(&self, context: ToolContext) {
+    /// Sets the facts of the toolkit's call that this call is part of, before it starts.
+    fn identify(&self, context: ToolContext, asker: Option<Py<PyAny>>, session: Option<Py<PyAny>>) {
         if let Ok(mut state) = self.0.try_lock()
             && let NativeCallState::Fresh(call) = &mut *state
         {
-            call.1 = context;
+            call.context = context;
+            call.answerers.asker = asker;
+            call.answerers.session = session;
+        }
+    }
+
+    fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        let Ok(state) = self.0.try_lock() else { return Ok(()) };
+        match &*state {
+            NativeCallState::Fresh(call) => call.answerers.traverse(visit),
+            NativeCallState::Running(job) => {
+                job.answerers.traverse(visit)?;
+                job.questions.iter().try_for_each(|question| question.traverse(visit))
+            }
+            NativeCallState::Over => Ok(()),
         }
     }
 }
 
-/// Tells the result of calling a native tool the facts of the call.
-pub(crate) fn identify(result: &Bound<'_, PyAny>, context: ToolContext) {
+/// Sets the facts of a toolkit's call on the result of calling a native tool.
+pub(crate) fn identify(
+    result: &Bound<'_, PyAny>,
+    context: ToolContext,
+    asker: Option<Py<PyAny>>,
+    session: Option<Py<PyAny>>,
+) {
     if let Ok(step) = result.cast_exact::<PyNativeStep>() {
-        step.get().call.identify(context);
+        step.get().call.identify(context, asker, session);
     } else if let Ok(responses) = result.cast_exact::<PyNativeResponses>() {
-        responses.get().0.identify(context);
+        responses.get().0.identify(context, asker, session);
     }
 }
 
@@ -209,6 +271,14 @@ impl PyNativeResponses {
     /// End the tool, and wait until its code is dropped.
     fn aclose(&self) -> PyNativeStep {
         PyNativeStep { call: self.0.clone(), awaited: Awaited::End }
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.0.traverse(&visit)
+    }
+
+    fn __clear__(&self) {
+        self.0.abandon();
     }
 }
 
@@ -290,6 +360,14 @@ impl PyNativeStep {
 
     /// End the tool.
     fn close(&self) {
+        self.call.abandon();
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.call.traverse(&visit)
+    }
+
+    fn __clear__(&self) {
         self.call.abandon();
     }
 }

@@ -5,11 +5,12 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 use serde_json::{Map, Value};
 
+use super::question::Answerers;
 use super::run::{NativeCall, PyNativeResponses, PyNativeStep};
 use crate::bindings::json;
 use crate::bindings::registration::{CallKind, Parameter, ParameterKind, Signature, ToolOptions};
 use crate::bindings::tool::schema_to_python;
-use crate::native::{NativeTool, ToolContext, tools};
+use crate::native::{NativeTool, tools};
 
 /// A tool that is written in Rust.
 ///
@@ -81,8 +82,7 @@ impl PyNativeTool {
             Some(arguments) => Value::from(json::from_python(arguments.as_any())?),
             None => Value::Object(Map::new()),
         };
-        let context = ToolContext::of(self.0.name());
-        let call = NativeCall::new(self.0.clone(), context, arguments);
+        let call = NativeCall::new(self.0.clone(), arguments, Answerers::default());
         if self.0.is_streaming() {
             Ok(Bound::new(py, PyNativeResponses::new(call))?.into_any())
         } else {
