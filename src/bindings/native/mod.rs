@@ -4,6 +4,7 @@
 //! returns; then `question`, the answers to its questions; then [`runtime`], the tokio runtime of this process. The threads of the runtime never attach to Python:
 //! responses reach the loop as plain data, through the completion queue of `worker`.
 
+pub(crate) mod future;
 mod question;
 mod run;
 mod runtime;
