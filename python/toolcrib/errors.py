@@ -266,6 +266,14 @@ class WrongAnswerError(ToolcribError, ValueError):
     """The answer to a tool's question does not fit its schema; the text lists the problems."""
 
 
+class McpError(ToolcribError, RuntimeError):
+    """An operation of an MCP client is not possible now, or its server answered with an error."""
+
+
+class McpConnectionError(McpError, ConnectionError):
+    """The MCP server cannot be reached, or the connection to it ended; the text has its last messages."""
+
+
 class InvalidReplyError(ToolcribError, TypeError):
     """The model function of a sub-agent returned something that is not a reply."""
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -42,6 +43,8 @@ __all__ = [
     "connect",
     "connect_all",
 ]
+
+_log = logging.getLogger("toolcrib")
 
 Sampler: TypeAlias = Callable[["SamplingRequest"], Any]
 Target: TypeAlias = "str | Sequence[str] | Mapping[str, Any] | os.PathLike[str]"
@@ -147,15 +150,18 @@ class McpClient:
         """
         self.name = name
         self._sampler = sampler
-        entry = _entry(target, headers, token, env, cwd)
         self._client = _core._McpClient(
             name,
-            json.dumps(entry),
-            connect_timeout,
-            call_timeout,
-            None if sampler is None else _Sampling(sampler),
-            stateless,
-            allow_private_addresses,
+            _entry(target),
+            headers=list((headers or {}).items()),
+            token=token,
+            env=list((env or {}).items()),
+            cwd=None if cwd is None else os.fspath(cwd),
+            connect_timeout=connect_timeout,
+            call_timeout=call_timeout,
+            sampler=None if sampler is None else _Sampling(sampler),
+            stateless=stateless,
+            allow_private_addresses=allow_private_addresses,
         )
 
     @property
@@ -186,7 +192,11 @@ class McpClient:
         Raises:
             McpError: If the client is not connected.
         """
-        await self._client.close(ignore_errors)
+        try:
+            await self._client.close()
+        except errors.McpConnectionError:
+            if not ignore_errors or not self._client.is_open:
+                raise
 
     async def list_tools(self) -> list[McpTool]:
         """List the tools of the server.
@@ -194,7 +204,10 @@ class McpClient:
         Raises:
             McpConnectionError: If the client is not connected, or the connection fails.
         """
-        return [McpTool(*fields) for fields in await self._client.list_tools()]
+        tools, skipped = await self._client.list_tools()
+        for name, reason in skipped:
+            _log.warning("skipping tool %r of the MCP server of '%s': %s", name, self.name, reason)
+        return [McpTool(*fields) for fields in tools]
 
     async def get_callable_function(
         self, func_name: str, wrap_tool_result: bool = True, execution_timeout: float | None = None
@@ -209,10 +222,11 @@ class McpClient:
         Raises:
             ValueError: If the server has no such tool.
         """
-        tool = self._client.tool(func_name, None, wrap_tool_result, execution_timeout)
+        options: dict[str, Any] = {"wrap_tool_result": wrap_tool_result, "timeout": execution_timeout}
+        tool = self._client.tool(func_name, **options)
         if tool is None:
-            await self._client.list_tools()
-            tool = self._client.tool(func_name, None, wrap_tool_result, execution_timeout)
+            await self.list_tools()
+            tool = self._client.tool(func_name, **options)
         if tool is None:
             raise ValueError(f"unknown tool '{func_name}': the MCP server of '{self.name}' does not have it")
         return tool
@@ -409,7 +423,7 @@ def connect(target: Target, *, name: str | None = None, server: str | None = Non
     """
     servers = _servers(target)
     if servers is None:
-        return McpClient(name or _core._mcp_target_name(json.dumps(_entry(target))), target, **options)
+        return McpClient(name or _core._mcp_target_name(_entry(target)), target, **options)
     if server is None and len(servers) != 1:
         raise ValueError(
             f"the configuration has {len(servers)} servers ({', '.join(servers) or 'none'}): choose one by `server=`, "
@@ -455,32 +469,15 @@ def _servers(target: Target) -> dict[str, Any] | None:
     return dict(servers)
 
 
-def _entry(
-    target: Target,
-    headers: Mapping[str, str] | None = None,
-    token: str | None = None,
-    env: Mapping[str, str] | None = None,
-    cwd: str | os.PathLike[str] | None = None,
-) -> Any:
-    """Return a target with its options as the entry of a configuration, or as text, which the core splits."""
-    entry: dict[str, Any]
+def _entry(target: Target) -> str | dict[str, Any]:
+    """Return a target as text, which the core reads, or as the entry of a configuration."""
     if isinstance(target, str):
-        entry = {"target": target}
-    elif isinstance(target, Mapping):
-        entry = dict(target)
-    elif isinstance(target, Sequence) and target and all(isinstance(word, str) for word in target):
-        entry = {"command": target[0], "args": list(target[1:])}
-    else:
-        raise ValueError(f"invalid target: expected a URL, a command or a configuration entry, got {target!r}")
-    if headers:
-        entry["headers"] = {**entry.get("headers", {}), **headers}
-    if token is not None:
-        entry["token"] = token
-    if env:
-        entry["env"] = {**entry.get("env", {}), **env}
-    if cwd is not None:
-        entry["cwd"] = os.fspath(cwd)
-    return entry
+        return target
+    if isinstance(target, Mapping):
+        return dict(target)
+    if isinstance(target, Sequence) and target and all(isinstance(word, str) for word in target):
+        return {"command": target[0], "args": list(target[1:])}
+    raise ValueError(f"invalid target: expected a URL, a command or the entry of a configuration, got {target!r}")
 
 
 class _Sampling:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from toolcrib._agent_loop import AgentBudget
     from toolcrib._agents import AgentRegistration
     from toolcrib._core import AgentDefinition, AgentFolder, Event, RegisteredToolFunction, ToolGroup, ToolResponse
-    from toolcrib._mcp import McpClient
+    from toolcrib._mcp import McpRegistration, McpRegistrations, Registrations
     from toolcrib.events import EventStream
     from toolcrib.modules import Module
     from toolcrib.skill import AgentSkill
@@ -341,7 +341,7 @@ class Toolkit(BackgroundTasks):
 
     async def register_mcp_client(
         self,
-        mcp_client: McpClient,
+        mcp_client: Any,
         group_name: str = "basic",
         enable_funcs: list[str] | None = None,
         disable_funcs: list[str] | None = None,
@@ -351,30 +351,37 @@ class Toolkit(BackgroundTasks):
         execution_timeout: float | None = None,
         *,
         wrap_tool_result: bool = True,
-    ) -> None:
+        namespace: str | bool = False,
+    ) -> McpRegistration:
         """Register the tools of an MCP server through a connected client.
 
+        The tools of toolcrib's own clients follow the server while the event loop runs: tools that it adds are
+        registered, tools that it removes go, and a tool that it redefines is quarantined; see `accept`.
+
         Args:
-            mcp_client: A client of AgentScope, or any client with the same methods.
+            mcp_client: A client of `toolcrib.mcp`, `mcp`, `fastmcp` or AgentScope.
             group_name: The group of the tools, which must exist.
             enable_funcs: The names of the tools to register; all of them if it is `None`.
             disable_funcs: The names of the tools to leave out.
             preset_kwargs_mapping: For each tool, the arguments that the model can neither see nor override.
             postprocess_func: Called with the request block and each response. A true result replaces the response.
-            namesake_strategy: What to do if a name is taken: `"raise"`, `"skip"`, `"override"` or `"rename"`.
-            execution_timeout: Seconds after which the client ends a call.
-            wrap_tool_result: If true, the client converts a result to blocks; otherwise the server's result is the
-                `value` in the response's metadata.
+            namesake_strategy: What to do if a name is taken: `"raise"`, `"skip"`, `"override"` or `"rename"`, which
+                appends a suffix that is the same in each run.
+            execution_timeout: Seconds after which a call ends.
+            wrap_tool_result: If true, a result becomes blocks; otherwise the server's result is the `value` in the
+                response's metadata.
+            namespace: A text to put before each name, as in `"text__name"`; true for the name of the client.
+
+        Returns:
+            The names of the tools that were registered, and the reasons why others were not.
 
         Raises:
             RuntimeError: If the client is not connected.
             InvalidFilterError: If one of the two lists is not a list of names, or both name the same tool.
+            UnknownGroupError: If the group does not exist.
             DuplicateToolError: If a name is taken and the strategy is `"raise"`; nothing is registered.
         """
-        from toolcrib import _mcp
-
-        await _mcp.register(
-            self,
+        return await self._mcp.register(
             mcp_client,
             group_name=group_name,
             enable_funcs=enable_funcs,
@@ -384,20 +391,57 @@ class Toolkit(BackgroundTasks):
             namesake_strategy=namesake_strategy,
             execution_timeout=execution_timeout,
             wrap_tool_result=wrap_tool_result,
+            namespace=namespace,
+        )
+
+    async def register_mcp_clients(
+        self,
+        mcp_clients: Iterable[Any] | Mapping[str, Any],
+        *,
+        group_name: str = "basic",
+        postprocess_func: Callable[[Any, ToolResponse], Any] | None = None,
+        namesake_strategy: Literal["raise", "skip", "override", "rename"] = "raise",
+        execution_timeout: float | None = None,
+        namespace: bool = True,
+    ) -> McpRegistrations:
+        """Register the tools of several MCP servers at once; one that fails is reported, and the others are registered.
+
+        Args:
+            mcp_clients: Clients, which are connected if they are not; or a configuration with `mcpServers`.
+            group_name: The group of the tools, which must exist.
+            postprocess_func: Called with the request block and each response. A true result replaces the response.
+            namesake_strategy: What to do if a name is taken.
+            execution_timeout: Seconds after which a call ends.
+            namespace: True to put the name of the client before each name, as in `"client__name"`.
+
+        Returns:
+            The registrations by the names of the clients, and the exceptions of those that failed.
+        """
+        return await self._mcp.register_several(
+            mcp_clients,
+            group_name=group_name,
+            postprocess_func=postprocess_func,
+            namesake_strategy=namesake_strategy,
+            execution_timeout=execution_timeout,
+            namespace=namespace,
         )
 
     async def remove_mcp_clients(self, client_names: str | list[str]) -> None:
-        """Remove every tool of these clients.
+        """Remove every tool of these clients. The clients themselves stay connected.
 
         Raises:
             TypeError: If `client_names` is neither a string nor a list of strings.
         """
-        from toolcrib import _mcp
-
-        _mcp.remove(self, client_names)
+        self._mcp.remove(client_names)
 
     register_mcp_server = register_mcp_client
     remove_mcp_servers = remove_mcp_clients
+
+    @cached_property
+    def _mcp(self) -> Registrations:
+        from toolcrib._mcp import Registrations
+
+        return Registrations(self)
 
     def events(self, types: Sequence[_EventType] | None = None, size: int = 1024) -> EventStream:
         """Open a stream of the events of this toolkit's calls.

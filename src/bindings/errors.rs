@@ -2,11 +2,13 @@
 
 use std::any::Any;
 
+use pyo3::exceptions::PyValueError;
 use pyo3::panic::PanicException;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
 use crate::Error;
+use crate::mcp::client::ClientError;
 use crate::native::Failure;
 use crate::native::run::panic_message;
 
@@ -81,6 +83,8 @@ exceptions! {
     DuplicateRuleError,
     InvalidPolicyFileError,
     InternalError,
+    McpConnectionError,
+    McpError,
     NativeToolError,
 }
 
@@ -179,6 +183,20 @@ pub(crate) fn internal(panic: &(dyn Any + Send)) -> PyErr {
 /// The exception for a defect of toolcrib itself.
 pub(crate) fn internal_error(what: &str) -> PyErr {
     python::InternalError::new_err(format!("toolcrib failed internally, please report this: {what}"))
+}
+
+/// The exception for an error of an MCP client.
+pub(crate) fn mcp(error: ClientError) -> PyErr {
+    let text = error.to_string();
+    match error {
+        ClientError::Target(_) => PyValueError::new_err(text),
+        ClientError::AlreadyConnected { .. } | ClientError::Answered { .. } | ClientError::InvalidList { .. } => {
+            python::McpError::new_err(text)
+        }
+        ClientError::NotConnected { .. } | ClientError::Connection { .. } | ClientError::Timeout { .. } => {
+            python::McpConnectionError::new_err(text)
+        }
+    }
 }
 
 /// True for an error that a native tool returned.

@@ -7,12 +7,13 @@
 pub(crate) mod future;
 mod question;
 mod run;
-mod runtime;
+pub(crate) mod runtime;
 mod tool;
 
 use pyo3::prelude::*;
 
 pub(crate) use run::{PyNativeResponses, identify};
+pub(crate) use runtime::generation;
 pub(crate) use tool::{PyNativeTool, signature_of};
 
 /// Adds the classes, and the functions that stop the runtime before the interpreter ends and reset it in a forked child.

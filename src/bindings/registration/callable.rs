@@ -418,7 +418,7 @@ impl<'py> SelfDescribing<'py> {
             return Ok(None);
         };
         let Ok(name) = name.cast::<PyString>() else { return Ok(None) };
-        let server = match callable.getattr_opt(intern!(py, "mcp_name"))? {
+        let server = match callable.getattr_opt(intern!(py, "mcp_name"))?.filter(|server| !server.is_none()) {
             Some(server) => match server.cast::<PyString>() {
                 Ok(server) => Some(server.extract()?),
                 Err(_) => return Ok(None),
