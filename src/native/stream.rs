@@ -361,6 +361,7 @@ fn copy(tool: &Tool<NativeTool>) -> Tool<NativeTool> {
         more: tool.more.clone(),
         tags: tool.tags.clone(),
         is_agent: tool.is_agent,
+        quarantine: tool.quarantine.clone(),
         memberships: tool.memberships.clone(),
         schema: tool.schema.clone(),
         body: tool.body.clone(),

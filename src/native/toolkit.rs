@@ -167,6 +167,31 @@ impl Toolkit {
         removed.map(|tool| tool.body)
     }
 
+    /// Quarantines a tool: it is neither listed nor callable until it is [accepted](Self::accept). Calls that run go on.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::UnknownTool`].
+    pub fn quarantine(&self, name: &str, reason: &str) -> Result<()> {
+        self.registry_mut().quarantine(name, reason)
+    }
+
+    /// Lifts the quarantine of a tool; false if it was not quarantined.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::UnknownTool`].
+    pub fn accept(&self, name: &str) -> Result<bool> {
+        self.registry_mut().accept(name)
+    }
+
+    /// The names of the quarantined tools with the reasons, in the order of registration.
+    #[must_use]
+    pub fn quarantined(&self) -> Vec<(String, String)> {
+        let registry = self.registry();
+        registry.quarantined().map(|(tool, reason)| (tool.name.to_string(), reason.to_owned())).collect()
+    }
+
     /// Adds a group of tools, active or not.
     ///
     /// # Errors

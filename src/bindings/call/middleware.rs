@@ -64,7 +64,10 @@ impl State {
         match &handler.core {
             Core::Named(origin) => self.set_origin(Origin::of(origin.bind(py))?),
             Core::ViewTool(view, _) => self.set_origin(Origin::View(view.bind(py).clone())),
-            Core::Tool(tool) => self.tool.set(tool.bind(py).clone()),
+            Core::Tool(tool) => {
+                tool.get().refuse_quarantined()?;
+                self.tool.set(tool.bind(py).clone());
+            }
         }
         Ok(None)
     }
