@@ -2321,8 +2321,8 @@ class TextParser:
         """The format of the message, and a summary of its calls.
 
         The keys are `format`, `why` (the reason for the format), `at` (its line and column), `calls` (their number),
-        `passed_over` (the number of quoted calls: in code, quotes, thoughts or comments), and `stopped` (the reason why
-        parsing ended early).
+        `passed_over` (the number of quoted calls: in code, quotes, thoughts or comments), `other_formats` (the number of
+        calls in another format, which were left in the text), and `stopped` (the reason why parsing ended early).
         """
 
 def parse_tool_calls(

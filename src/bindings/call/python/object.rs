@@ -288,7 +288,7 @@ unsafe extern "C" fn await_itself(object: *mut PyObject) -> *mut PyObject {
 
 unsafe extern "C" fn next(object: *mut PyObject) -> *mut PyObject {
     // SAFETY: called by the interpreter with a live stream; `None` is a live value.
-    unsafe { if state(object).is_driven() { method_send(object, ffi::Py_None()) } else { iter_slot(object) } }
+    unsafe { if state(object).awaiting.get() { method_send(object, ffi::Py_None()) } else { iter_slot(object) } }
 }
 
 unsafe extern "C" fn anext(object: *mut PyObject) -> *mut PyObject {
@@ -387,7 +387,7 @@ method_slot!(missing_attribute, *mut PyObject, |state, me, name| {
 
 // The iterator of a `for` loop. There is none, except for code that awaits the stream step by step.
 method_slot!(iter, *mut c_void, |state, me, _| {
-    given(me.py(), if state.is_driven() { Ok(me.clone()) } else { Err(state.not_iterable()) })
+    given(me.py(), if state.awaiting.get() { Ok(me.clone()) } else { Err(state.not_iterable()) })
 });
 
 unsafe extern "C" fn iter_slot(object: *mut PyObject) -> *mut PyObject {
