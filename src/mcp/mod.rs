@@ -2,8 +2,10 @@
 //!
 //! Read it in this order:
 //!
-//! 1. `definition`: [`Definition`], a tool as a server defines it, and the digest by which a change is detected.
+//! 1. `definition`: [`Definition`], a tool as a server defines it, and the digest by which a change is detected;
+//! 2. [`server`]: a toolkit as a server.
 
 mod definition;
+pub mod server;
 
 pub use definition::{Definition, Digest, InvalidDefinition};
