@@ -219,7 +219,7 @@ class _Server:
 
     def _name(self, toolkit: Toolkit, name: str, avoids_taken: bool) -> str:
         """Return the name in the toolkit: valid for every provider, with a suffix that is the same in each run."""
-        return _core._mcp_tool_name(self.client.name, name, self._namespace, toolkit.tools if avoids_taken else ())
+        return _core._mcp_tool_name(name, self._namespace, toolkit.tools if avoids_taken else ())
 
     def _check_names(self, names: Iterable[str]) -> None:
         """Raise an exception for names that are taken, before the first tool is registered."""

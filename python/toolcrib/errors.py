@@ -12,6 +12,7 @@ __all__ = [
     "ApprovalError",
     "ApprovalStoreError",
     "BasicGroupError",
+    "CannotListenError",
     "DamagedFileError",
     "DuplicateGroupError",
     "DuplicateRoleError",
@@ -35,6 +36,7 @@ __all__ = [
     "InvalidRoleError",
     "InvalidRuleError",
     "InvalidSchemaError",
+    "InvalidServerOptionError",
     "InvalidStateError",
     "InvalidToolNameError",
     "MisplacedPendingError",
@@ -276,6 +278,14 @@ class McpConnectionError(McpError, ConnectionError):
 
 class InvalidReplyError(ToolcribError, TypeError):
     """The model function of a sub-agent returned something that is not a reply."""
+
+
+class InvalidServerOptionError(ToolcribError, ValueError):
+    """An option of an MCP server is invalid, or the server would be reachable from other machines unprotected."""
+
+
+class CannotListenError(ToolcribError, OSError):
+    """The operating system refused to listen on the address of an MCP server."""
 
 
 class FileAccessError(ToolcribError, OSError):

@@ -73,6 +73,8 @@ exceptions! {
     UsedPendingError,
     MisplacedPendingError,
     InvalidAnswerError,
+    CannotListenError,
+    InvalidServerOptionError,
     FileAccessError,
     MissingFileError,
     ForeignFileError,
@@ -160,6 +162,11 @@ impl From<Error> for PyErr {
                 }
             }
             Error::FileAccess { code: None, .. } => python::FileAccessError::new_err(text),
+            Error::ExposedServer { .. } | Error::InvalidServerOption { .. } => {
+                python::InvalidServerOptionError::new_err(text)
+            }
+            Error::CannotListen { code: Some(code), .. } => python::CannotListenError::new_err((code, text)),
+            Error::CannotListen { code: None, .. } => python::CannotListenError::new_err(text),
             Error::MissingFile { path } => python::MissingFileError::new_err((ENOENT, "there is no such file", path)),
             Error::ForeignFile { .. } => python::ForeignFileError::new_err(text),
             Error::DamagedFile { .. } => python::DamagedFileError::new_err(text),

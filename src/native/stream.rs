@@ -256,7 +256,7 @@ impl Responding {
             deadline: deadline.map(|(at, _)| at.into_std()),
             // The tool ends with the call, but the call does not end with the tool.
             cancellation: call.cancellation.child_token(),
-            asker: call.toolkit.state.asker(),
+            asker: call.toolkit.asker(),
         };
         let run = tool.run(context, arguments.sent);
         let source = ResponseSource::Running {

@@ -3,8 +3,10 @@
 use serde_json::{Map, Value, json};
 
 use super::result::{ContentBlock, MediaKind, ToolResult};
-use super::{Entries, WireFormat, tool_call};
+use super::{Declaration, Dialect, Entries, WireFormat, tool_call};
 use crate::call::ToolCall;
+use crate::policy::ToolKind;
+use crate::schema::FunctionSchema;
 use crate::schema::dialect::LightRules;
 
 /// Any JSON Schema whose root is an object.
@@ -19,6 +21,50 @@ pub(super) fn is_name(name: &str) -> bool {
 pub(super) fn tool(mut function: Map<String, Value>, parameters: Value) -> Value {
     function.insert("inputSchema".to_owned(), parameters);
     Value::Object(function)
+}
+
+/// Declares a tool as a server lists it, with the schema of its structured result and hints about its effects.
+///
+/// `output` is the schema of an object; see [`mcp_output_schema`].
+#[must_use]
+pub fn mcp_definition(
+    name: &str,
+    schema: &FunctionSchema,
+    output: Option<&Map<String, Value>>,
+    kind: ToolKind,
+) -> Declaration {
+    let mut declaration = Dialect::Mcp.declare(name, schema);
+    if let Value::Object(entries) = &mut declaration.value {
+        entries.extend(output.map(|output| ("outputSchema".to_owned(), Value::Object(output.clone()))));
+        entries.extend(annotations(kind).map(|annotations| ("annotations".to_owned(), annotations)));
+    }
+    declaration
+}
+
+/// Hints about the effects of a tool, as far as its kind says something about them.
+fn annotations(kind: ToolKind) -> Option<Value> {
+    match kind {
+        ToolKind::Read | ToolKind::Search | ToolKind::Think => Some(json!({"readOnlyHint": true})),
+        ToolKind::Fetch => Some(json!({"readOnlyHint": true, "openWorldHint": true})),
+        ToolKind::Delete => Some(json!({"readOnlyHint": false, "destructiveHint": true})),
+        ToolKind::Edit | ToolKind::Move | ToolKind::Execute => Some(json!({"readOnlyHint": false})),
+        ToolKind::Other => None,
+    }
+}
+
+/// The schema of a structured result, which the protocol requires to be an object: another value is under `result`.
+#[must_use]
+pub fn mcp_output_schema(schema: Value) -> Option<Map<String, Value>> {
+    let Value::Object(mut schema) = schema else { return None };
+    if schema.get("type").and_then(Value::as_str) == Some("object") && !schema.contains_key("$ref") {
+        return Some(schema);
+    }
+    // References of the schema begin at its root.
+    let definitions = schema.shift_remove("$defs");
+    let wrapped = json!({"type": "object", "properties": {"result": schema}, "required": ["result"]});
+    let Value::Object(mut wrapped) = wrapped else { return None };
+    wrapped.extend(definitions.map(|definitions| ("$defs".to_owned(), definitions)));
+    Some(wrapped)
 }
 
 /// Reads a `tools/call` request of JSON-RPC; `None` for another object.

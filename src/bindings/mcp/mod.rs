@@ -5,8 +5,17 @@ mod watch;
 
 use pyo3::prelude::*;
 
+use crate::mcp::provider_name;
+
 /// Adds the classes that `toolcrib.mcp` is made of.
 pub(crate) fn install(module: &Bound<'_, PyModule>) -> PyResult<()> {
     super::add_internal::<client::PyMcpClient>(module)?;
-    module.setattr("_mcp_target_name", wrap_pyfunction!(client::_mcp_target_name, module)?)
+    module.setattr("_mcp_target_name", wrap_pyfunction!(client::_mcp_target_name, module)?)?;
+    module.setattr("_mcp_tool_name", wrap_pyfunction!(_mcp_tool_name, module)?)
+}
+
+/// The name under which a tool of a server is registered: valid for every provider, and not among the `taken`.
+#[pyfunction]
+fn _mcp_tool_name(name: &str, namespace: Option<&str>, taken: &Bound<'_, PyAny>) -> String {
+    provider_name(name, namespace, |name| taken.contains(name).unwrap_or(false))
 }
