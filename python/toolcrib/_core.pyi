@@ -869,6 +869,9 @@ class NativeTool:
     def permission(self) -> Literal["auto", "confirm", "kind"]:
         """The permission that a call needs if no rule matches: `"auto"`, `"confirm"` or `"kind"`."""
     @property
+    def mcp_name(self) -> str | None:
+        """The name of the MCP client whose server provides it."""
+    @property
     def is_streaming(self) -> bool:
         """True if it returns a stream of responses, false if it returns one."""
     __name__: str
@@ -2665,6 +2668,106 @@ class _AwaitableJob(Awaitable[Any]):
     def __await__(self) -> Generator[Any, None, Any]: ...
     def __iter__(self) -> Iterator[Any]: ...
     def __next__(self) -> Any: ...
+
+@final
+class _NativeFuture(Awaitable[Any]):
+    """A Rust future that has started, to be awaited once. Cancelling the task that awaits it drops the future."""
+
+    def __await__(self) -> Generator[Any, None, Any]: ...
+    def __iter__(self) -> Iterator[Any]: ...
+    def __next__(self) -> Any: ...
+    def send(self, _value: Any) -> Any:
+        """Resume; the value is ignored."""
+
+    def throw(self, error: Any, value: Any = None, traceback: Any = None) -> Any:
+        """Drop the future, and raise an exception such as a cancellation."""
+
+    def close(self) -> None:
+        """Drop the future."""
+
+@final
+class _Reply:
+    """The receiver of an answer; only the first is taken."""
+
+    def answer(self, value: Any) -> None:
+        """Give the answer, a JSON value."""
+
+    def decline(self) -> None:
+        """Report that the user declined to answer."""
+
+    def fail(self, reason: str) -> None:
+        """Report that there is no answer because of a failure."""
+
+@final
+class _McpClient:
+    """The client of one MCP server; see `toolcrib.mcp.McpClient`."""
+
+    def __new__(
+        cls,
+        name: str,
+        target: str | dict[str, Any],
+        *,
+        headers: list[tuple[str, str]],
+        token: str | None,
+        env: list[tuple[str, str]],
+        cwd: str | None,
+        connect_timeout: float,
+        call_timeout: float,
+        sampler: Callable[[Any], Any] | None,
+        stateless: bool,
+        allow_private_addresses: bool,
+    ) -> _McpClient: ...
+    @property
+    def is_connected(self) -> bool:
+        """True if tools can be listed and called."""
+    @property
+    def is_open(self) -> bool:
+        """True from `connect` to `close`."""
+    @property
+    def server_info(self) -> dict[str, Any] | None:
+        """The facts that the server stated about itself."""
+    @property
+    def stray_messages(self) -> int:
+        """The number of messages of the server that were dropped."""
+    @property
+    def digests(self) -> dict[str, str]:
+        """The tools of the last list by name, each with its digest."""
+    def connect(self) -> _NativeFuture:
+        """Connect; the result is awaited."""
+
+    def close(self) -> _NativeFuture:
+        """Close the connection; the result is awaited."""
+
+    def list_tools(self) -> _NativeFuture:
+        """List the tools: the fields of each, and the name and reason of those that were skipped. The result is awaited."""
+
+    def tool(self, name: str, *, wrap_tool_result: bool, timeout: float | None) -> NativeTool | None:
+        """A tool of the last list; None if it is not there."""
+
+    def watch(self, callback: Callable[[], Any]) -> _McpWatch:
+        """Call a function on the running event loop whenever the list of tools has changed."""
+
+@final
+class _McpWatch:
+    """A function that is called on an event loop whenever a counter goes up, until the loop ends or the watch is closed."""
+
+    def _changed(self, _waiter: Any) -> None:
+        """Called by the event loop when there may be news."""
+
+    def close(self) -> None:
+        """End the notifications."""
+
+def _mcp_target_name(target: str | dict[str, Any]) -> str:
+    """The name of a client that is given none: the host of a URL, or the program."""
+
+def _mcp_tool_name(name: str, namespace: str | None, taken: Any) -> str:
+    """The name under which a tool of a server is registered: valid for every provider, and not among the `taken`."""
+
+def _mcp_definition(tool: dict[str, Any]) -> tuple[Any, ...]:
+    """The fields of a tool as a server lists it, in the order of `toolcrib.mcp.McpTool`."""
+
+def _mcp_response(client: str, result: dict[str, Any], tool: dict[str, Any]) -> ToolResponse:
+    """The response for a `CallToolResult` of a tool."""
 
 @final
 class _DeclaredSchema:

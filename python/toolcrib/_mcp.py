@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from toolcrib import _core
+from toolcrib._mcp_adapter import AdaptedTool
 from toolcrib.errors import DuplicateToolError, InvalidFilterError, ToolcribError, UnknownGroupError
 
 if TYPE_CHECKING:
@@ -198,13 +199,16 @@ class _Server:
         if toolkit is None:
             return
         registered = self._name(toolkit, name, namesake == "rename")
+        options = dict(self._options)
+        if isinstance(function, AdaptedTool):
+            options["timeout"] = function.timeout
         try:
             toolkit.register_tool_function(
                 function,
                 func_name=registered,
                 preset_kwargs=self._presets.get(name),
                 namesake_strategy=namesake,  # type: ignore[arg-type] # checked by the callee
-                **self._options,
+                **options,
             )
         except (DuplicateToolError, UnknownGroupError):
             raise
@@ -246,6 +250,7 @@ class _LiveServer:
         self._server = server
         self._watch: Any = None
         self._digests: dict[str, str] = dict(server.client._client.digests)
+        self._redefined: dict[str, str] = {}
 
     def watch(self) -> None:
         """Follow the changes on the running event loop."""
@@ -273,12 +278,20 @@ class _LiveServer:
             if name not in registered:
                 if self._server.wants(name) and self._digests.get(name) != digest:
                     self._add(name)
-            elif self._digests.get(name) != digest:
-                reason = f"the MCP server of '{self._server.client.name}' has changed its definition"
-                toolkit.quarantine(registered[name], reason)
-                _log.warning("tool '%s' is quarantined: %s", registered[name], reason)
+            elif self._digests.get(name) == digest:
+                self._redefined.pop(name, None)
+            else:
+                self._quarantine(toolkit, name, digest)
                 continue
             self._digests[name] = digest
+
+    def _quarantine(self, toolkit: Toolkit, name: str, digest: str) -> None:
+        registered = self._server.registration.tools[name]
+        if self._redefined.get(name) != digest and registered in toolkit.tools:
+            self._redefined[name] = digest
+            reason = f"the MCP server of '{self._server.client.name}' has changed its definition"
+            toolkit.quarantine(registered, reason)
+            _log.warning("tool '%s' is quarantined: %s", registered, reason)
 
     def _add(self, name: str) -> None:
         """Register a tool that the server has added. It never takes the name of another tool."""
@@ -290,10 +303,13 @@ class _LiveServer:
 
     def accept(self, registered: str) -> None:
         """Register the new definition of a tool."""
-        for name, ours in self._server.registration.tools.items():
-            if ours == registered:
-                self._server.register(name, self._server.tool(name), "override")
-                self._digests[name] = self._server.client._client.digests[name]
+        for name in [name for name, ours in self._server.registration.tools.items() if ours == registered]:
+            if (digest := self._redefined.pop(name, None)) is None:
+                continue
+            self._server.register(name, self._server.tool(name), "override")
+            self._digests[name] = digest
+            # The server may have changed it again since the quarantine.
+            self.update()
 
     def end(self) -> None:
         """Stop following the changes."""

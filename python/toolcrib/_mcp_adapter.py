@@ -16,6 +16,7 @@ from typing import Any
 
 from toolcrib import _core
 from toolcrib._core import ToolResponse
+from toolcrib.context import progress_response
 
 __all__ = ["AdaptedClient", "adapt"]
 
@@ -54,7 +55,7 @@ class AdaptedClient:
         Args:
             func_name: The name, as the server spells it.
             wrap_tool_result: False to keep the result of the server as it is, in `metadata["value"]`.
-            execution_timeout: Seconds after which a call ends; None or 0 for no limit.
+            execution_timeout: Seconds after which a toolkit ends a call; None or 0 for no limit.
 
         Raises:
             ValueError: If the server has no such tool.
@@ -96,13 +97,17 @@ class AdaptedClient:
 
 
 class AdaptedTool:
-    """A tool of a server behind the client of another library."""
+    """A tool of a server behind the client of another library.
+
+    Attributes:
+        timeout: Seconds after which a toolkit ends a call.
+    """
 
     def __init__(self, client: AdaptedClient, definition: dict[str, Any], wrap: bool, timeout: float | None) -> None:
         self._client = client
         self._definition = definition
         self._wrap = wrap
-        self._timeout = timeout
+        self.timeout = timeout
         self.name: str = definition["name"]
         self.mcp_name = client.name
         parameters = {"properties": {}, **definition.get("inputSchema", {}), "type": "object"}
@@ -114,19 +119,14 @@ class AdaptedTool:
         reports: asyncio.Queue[ToolResponse | None] = asyncio.Queue()
 
         async def report(done: float, total: float | None = None, text: str | None = None) -> None:
-            reports.put_nowait(_core._mcp_progress(done, total, text))
+            reports.put_nowait(progress_response(done, total, text))
 
-        call = asyncio.ensure_future(
-            asyncio.wait_for(self._client._call(self.name, arguments, report), self._timeout),
-        )
+        call = asyncio.ensure_future(self._client._call(self.name, arguments, report))
         call.add_done_callback(lambda _: reports.put_nowait(None))
         try:
             while (response := await reports.get()) is not None:
                 yield response
             result = await call
-        except asyncio.TimeoutError:
-            yield _core._mcp_timeout(self.name, self._timeout)
-            return
         finally:
             if not call.done():
                 call.cancel()
@@ -134,7 +134,7 @@ class AdaptedTool:
         if not self._wrap:
             yield result
         else:
-            yield _core._mcp_response(_dumped(result), self._definition)
+            yield _core._mcp_response(self.mcp_name, _dumped(result), self._definition)
 
 
 def adapt(client: Any, name: str | None = None) -> AdaptedClient:

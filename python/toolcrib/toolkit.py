@@ -434,6 +434,18 @@ class Toolkit(BackgroundTasks):
         """
         self._mcp.remove(client_names)
 
+    def accept(self, name: str) -> None:
+        """Lift the quarantine of a tool; one that its MCP server has redefined gets the new definition.
+
+        Call `lock` afterwards to record its definition as reviewed.
+
+        Raises:
+            UnknownToolError: If there is no such tool.
+            ValueError: If it is not quarantined.
+        """
+        super().accept(name)
+        self._mcp.accept(name)
+
     register_mcp_server = register_mcp_client
     remove_mcp_servers = remove_mcp_clients
 
