@@ -126,6 +126,13 @@ pub enum Reply {
         /// The message of the error.
         message: String,
     },
+    /// An MCP server has changed the definition of a tool after it was registered.
+    Redefined {
+        /// The tool's name.
+        tool: String,
+        /// The name of the server's client.
+        server: String,
+    },
     /// The tool raised in the background, not at once but while it streamed or was postprocessed.
     FailedInBackground {
         /// The message of the error.
@@ -239,7 +246,7 @@ impl Reply {
             | Self::AgentFailed { .. } => Code::Failed,
             Self::Interrupted => Code::Interrupted,
             Self::Timeout { .. } | Self::AgentTimeout { .. } => Code::Timeout,
-            Self::Denied { .. } => Code::Denied,
+            Self::Denied { .. } | Self::Redefined { .. } => Code::Denied,
             Self::Pending { .. } => Code::Pending,
             Self::Cancelled { .. } => Code::Cancelled,
             Self::LimitExceeded { .. } | Self::AgentRefused(_) => Code::LimitExceeded,
@@ -271,6 +278,10 @@ impl Reply {
             Self::InvalidArguments { text } | Self::Raised { text } => text.clone(),
             Self::Failed { message } => format!("Error: {message}"),
             Self::McpFailed { message } => format!("Error occurred when calling MCP tool: {message}"),
+            Self::Redefined { tool, server } => format!(
+                "Error: The tool '{tool}' was changed by its MCP server '{server}' after it was registered; \
+                 it can be called when the change is accepted."
+            ),
             Self::FailedInBackground { message } => format!("Error during async execution: {message}"),
             Self::Interrupted => {
                 "<system-info>The tool call has been interrupted by the user.</system-info>".to_owned()
