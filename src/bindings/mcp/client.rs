@@ -12,14 +12,13 @@ use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 use serde_json::{Value, json};
 
 use super::watch::PyMcpWatch;
-use crate::bindings::errors;
-use crate::bindings::json;
 use crate::bindings::native::future::{Conversion, PyNativeFuture};
 use crate::bindings::native::{PyNativeTool, generation};
-use crate::mcp::client::{
-    CallOptions, Client, ClientError, ClientOptions, ListedTools, ServerInfo, Target, read_config,
-};
+use crate::bindings::{errors, json, response};
 use crate::mcp::Definition;
+use crate::mcp::client::{
+    CallOptions, Client, ClientError, ClientOptions, ListedTools, ServerInfo, Target, read_config, response_of,
+};
 use crate::native::{Question, ToolContext};
 use crate::sync::lock;
 
@@ -107,7 +106,9 @@ impl PyMcpClient {
         if sampler.is_some() {
             // The Python function is called on the event loop of the call.
             options.sampler = Some(Arc::new(|context: ToolContext, request| {
-                Box::pin(async move { context.ask(Question::Model { request }).await.map_err(|error| error.to_string()) })
+                Box::pin(
+                    async move { context.ask(Question::Model { request }).await.map_err(|error| error.to_string()) },
+                )
             }));
         }
         let client = Client::new(&name, target.clone(), options.clone()).map_err(errors::mcp)?;
@@ -159,7 +160,7 @@ impl PyMcpClient {
     #[getter]
     fn digests<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let digests = PyDict::new(py);
-        for definition in self.client()?.last_list() {
+        for definition in self.client()?.listed().iter().flat_map(|listed| &listed.tools) {
             digests.set_item(&definition.name, definition.digest().to_string())?;
         }
         Ok(digests)
@@ -171,7 +172,8 @@ impl PyMcpClient {
         let client = self.client()?;
         let Some(definition) = client.known(name) else { return Ok(None) };
         // As in AgentScope, 0 is no limit of its own.
-        let timeout = timeout.filter(|limit| *limit != 0.0).map(|limit| seconds("execution_timeout", limit)).transpose()?;
+        let timeout =
+            timeout.filter(|limit| *limit != 0.0).map(|limit| seconds("execution_timeout", limit)).transpose()?;
         let options = CallOptions { timeout, raw: !wrap_tool_result };
         let sampler = self.sampler.as_ref().map(|sampler| Python::attach(|py| sampler.clone_ref(py)));
         Ok(Some(PyNativeTool::of_server(client.tool(name, definition, options), &self.name, sampler)))
@@ -252,4 +254,26 @@ pub(super) fn _mcp_target_name(target: &Bound<'_, PyAny>) -> PyResult<String> {
             host.split(['/', '?', '#']).next().unwrap_or(host).to_owned()
         }
     })
+}
+
+/// The fields of a tool as a server lists it, in the order of `toolcrib.mcp.McpTool`.
+#[pyfunction]
+pub(super) fn _mcp_definition<'py>(tool: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyTuple>> {
+    fields_of(tool.py(), &read_definition(tool)?)
+}
+
+/// The response for a `CallToolResult` of a tool.
+#[pyfunction]
+pub(super) fn _mcp_response<'py>(
+    client: &str,
+    result: &Bound<'py, PyDict>,
+    tool: &Bound<'py, PyDict>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let result = Value::from(json::from_python(result)?);
+    response::from_core(tool.py(), response_of(client, result, read_definition(tool)?))
+}
+
+fn read_definition(tool: &Bound<'_, PyDict>) -> PyResult<Definition> {
+    let tool = Value::from(json::from_python(tool)?);
+    Definition::read(&tool).map_err(|error| PyValueError::new_err(format!("invalid tool of an MCP server: {error}")))
 }

@@ -11,6 +11,8 @@ use crate::mcp::provider_name;
 pub(crate) fn install(module: &Bound<'_, PyModule>) -> PyResult<()> {
     super::add_internal::<client::PyMcpClient>(module)?;
     module.setattr("_mcp_target_name", wrap_pyfunction!(client::_mcp_target_name, module)?)?;
+    module.setattr("_mcp_definition", wrap_pyfunction!(client::_mcp_definition, module)?)?;
+    module.setattr("_mcp_response", wrap_pyfunction!(client::_mcp_response, module)?)?;
     module.setattr("_mcp_tool_name", wrap_pyfunction!(_mcp_tool_name, module)?)
 }
 

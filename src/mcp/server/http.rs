@@ -8,8 +8,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use http::header::{
-    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS,
-    ACCESS_CONTROL_MAX_AGE, CONTENT_TYPE, HeaderValue, ORIGIN, RETRY_AFTER, VARY, WWW_AUTHENTICATE,
+    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, CONTENT_TYPE, HeaderValue, ORIGIN, RETRY_AFTER, VARY,
+    WWW_AUTHENTICATE,
 };
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::combinators::BoxBody;
@@ -111,7 +112,11 @@ impl HttpServer {
             let reason = format!("expected a path that begins with `/`, got `{}`", options.path);
             return Err(Error::InvalidServerOption { option: "path", reason });
         }
-        if options.token.as_ref().is_some_and(|token| token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic())) {
+        if options
+            .token
+            .as_ref()
+            .is_some_and(|token| token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()))
+        {
             let reason = "expected visible ASCII characters without spaces".to_owned();
             return Err(Error::InvalidServerOption { option: "token", reason });
         }
@@ -272,9 +277,10 @@ impl Server {
         };
         let may_open = parts.method == Method::POST
             && !parts.headers.contains_key(SESSION_ID)
-            && parts.headers.get(PROTOCOL_VERSION).is_none_or(|version| {
-                version.as_bytes() < ProtocolVersion::NO_INITIALIZE.as_str().as_bytes()
-            });
+            && parts
+                .headers
+                .get(PROTOCOL_VERSION)
+                .is_none_or(|version| version.as_bytes() < ProtocolVersion::NO_INITIALIZE.as_str().as_bytes());
         let _opening = if may_open {
             match self.reserve_session().await {
                 Some(opening) => Some(opening),

@@ -86,11 +86,7 @@ impl Form {
     }
 
     fn request(self) -> ElicitRequestParams {
-        ElicitRequestParams::FormElicitationParams {
-            meta: None,
-            message: self.message,
-            requested_schema: self.schema,
-        }
+        ElicitRequestParams::FormElicitationParams { meta: None, message: self.message, requested_schema: self.schema }
     }
 }
 
@@ -142,7 +138,11 @@ struct SuspendedCall {
 
 impl SuspendedCalls {
     /// Suspends a call until it is sent again; returns the result that asks for the input.
-    pub(super) fn suspend(self: &Arc<Self>, running: RunningCall, question: AskedQuestion) -> Option<InputRequiredResult> {
+    pub(super) fn suspend(
+        self: &Arc<Self>,
+        running: RunningCall,
+        question: AskedQuestion,
+    ) -> Option<InputRequiredResult> {
         let state = hex(&random_bytes::<16>().ok()?);
         let AskedQuestion { form, answer } = question;
         let is_wrapped = form.is_wrapped;

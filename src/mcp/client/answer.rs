@@ -1,0 +1,119 @@
+//! Answers to the requests of a server: questions to the user, and requests for a model.
+//!
+//! They belong to a call, and are answered by the host of that call.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use rmcp::RoleClient;
+use rmcp::model::{ClientConfig, ClientResult, CustomResult, ErrorCode, ErrorData, ServerNotification, ServerRequest};
+use rmcp::service::{InboundStreamOrigin, NotificationContext, RequestContext, Service};
+use serde_json::{Value, json};
+
+use super::Sampler;
+use super::routes::{CallSlot, Routes, Unrouted};
+use crate::native::{Question, Unanswered};
+
+/// The code of a refusal by the user, as the protocol's examples have it.
+const REFUSED: ErrorCode = ErrorCode(-1);
+
+/// The side of the client that answers the server.
+pub(super) struct Answerer {
+    routes: Arc<Routes>,
+    sampler: Option<Sampler>,
+    config: ClientConfig,
+}
+
+impl Answerer {
+    pub(super) fn new(routes: Arc<Routes>, sampler: Option<Sampler>, config: ClientConfig) -> Self {
+        Self { routes, sampler, config }
+    }
+}
+
+impl Service<RoleClient> for Answerer {
+    async fn handle_request(
+        &self,
+        request: ServerRequest,
+        context: RequestContext<RoleClient>,
+    ) -> Result<ClientResult, ErrorData> {
+        if let ServerRequest::PingRequest(_) = request {
+            return Ok(ClientResult::empty(()));
+        }
+        let request = serde_json::to_value(&request).unwrap_or_default();
+        let (method, params) = (request["method"].as_str().unwrap_or_default(), &request["params"]);
+        let is_for_call = matches!(method, "elicitation/create" | "sampling/createMessage");
+        let answer = if is_for_call {
+            let call = self.routes.call_of(context.extensions.get::<InboundStreamOrigin>()).map_err(unrouted)?;
+            tokio::select! {
+                answer = answer(method, params, &call, self.sampler.as_ref()) => answer,
+                () = call.over.cancelled() => Err(refused("the call has ended")),
+                () = self.routes.lost.cancelled() => Err(refused("the connection has ended")),
+                () = context.ct.cancelled() => Err(refused("the request was cancelled")),
+            }
+        } else if method == "roots/list" {
+            Ok(json!({"roots": []}))
+        } else {
+            Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, Cow::Owned(method.to_owned()), None))
+        };
+        answer.map(|answer| ClientResult::CustomResult(CustomResult(answer)))
+    }
+
+    async fn handle_notification(
+        &self,
+        notification: ServerNotification,
+        _: NotificationContext<RoleClient>,
+    ) -> Result<(), ErrorData> {
+        tracing::debug!(target: "toolcrib::mcp", ?notification, "notification of a server");
+        Ok(())
+    }
+
+    fn get_info(&self) -> ClientConfig {
+        self.config.clone()
+    }
+}
+
+/// Answers a request of the server that belongs to a call.
+pub(super) async fn answer(
+    method: &str,
+    params: &Value,
+    call: &CallSlot,
+    sampler: Option<&Sampler>,
+) -> Result<Value, ErrorData> {
+    match (method, sampler) {
+        ("elicitation/create", _) => Ok(elicit(params, call).await),
+        ("sampling/createMessage", Some(sampler)) => {
+            let params = params.clone();
+            sampler(call.context.clone(), params).await.map_err(|reason| refused(&reason))
+        }
+        ("roots/list", _) => Ok(json!({"roots": []})),
+        _ => Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, Cow::Owned(format!("{method} is not supported")), None)),
+    }
+}
+
+/// Asks the user.
+async fn elicit(params: &Value, call: &CallSlot) -> Value {
+    // A page that the user should open is not shown: the model could not tell which one.
+    if params["mode"] == "url" {
+        return json!({"action": "decline"});
+    }
+    let text = params["message"].as_str().unwrap_or_default().to_owned();
+    let schema = params.get("requestedSchema").cloned().unwrap_or_else(|| json!({"type": "object"}));
+    match call.context.ask(Question::User { text, schema }).await {
+        Ok(content @ Value::Object(_)) => json!({"action": "accept", "content": content}),
+        Ok(_) | Err(Unanswered::Failed(_)) => json!({"action": "cancel"}),
+        Err(Unanswered::Declined | Unanswered::NotSupported) => json!({"action": "decline"}),
+    }
+}
+
+fn refused(reason: &str) -> ErrorData {
+    ErrorData::new(REFUSED, Cow::Owned(reason.to_owned()), None)
+}
+
+fn unrouted(reason: Unrouted) -> ErrorData {
+    refused(match reason {
+        Unrouted::NoCall => "no call is in progress that this request could belong to",
+        Unrouted::Ambiguous => {
+            "calls of several callers are in progress, and the request does not say to which it belongs"
+        }
+    })
+}
