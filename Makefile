@@ -62,8 +62,8 @@ test-agentscope: build $(AGENTSCOPE)/venv.stamp
 # npm; without it the tests say which checks they left out.
 test-mcp: build $(MCP)/venv.stamp $(AGENTSCOPE)/venv.stamp $(NPM)/npm.stamp
 	@mkdir -p $(LOGS)
-	PYTHONPATH=python MCP_NPM=$(abspath $(NPM)) $(MCP)/bin/python $(PYTEST) tests_py/interop 2>&1 | tee $(LOGS)/mcp.log
-	PYTHONPATH=python $(AGENTSCOPE)/bin/python $(PYTEST) tests_py/interop/test_sdk.py 2>&1 | tee $(LOGS)/mcp1.log
+	PYTHONPATH=$(abspath python) MCP_NPM=$(abspath $(NPM)) $(MCP)/bin/python $(PYTEST) tests_py/interop 2>&1 | tee $(LOGS)/mcp.log
+	PYTHONPATH=$(abspath python) $(AGENTSCOPE)/bin/python $(PYTEST) tests_py/interop/test_sdk.py 2>&1 | tee $(LOGS)/mcp1.log
 
 check: test check-rest ## formatting, lints, types, stubs, documentation, tests, and the properties with many cases
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use rmcp::RoleClient;
 use rmcp::model::{ClientConfig, ClientResult, CustomResult, ErrorCode, ErrorData, ServerNotification, ServerRequest};
 use rmcp::service::{InboundStreamOrigin, NotificationContext, RequestContext, Service};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::Sampler;
 use super::routes::{CallSlot, Routes, Unrouted};
@@ -98,11 +98,21 @@ async fn elicit(params: &Value, call: &CallSlot) -> Value {
     }
     let text = params["message"].as_str().unwrap_or_default().to_owned();
     let schema = params.get("requestedSchema").cloned().unwrap_or_else(|| json!({"type": "object"}));
+    let defaults = defaults_of(&schema);
     match call.context.ask(Question::User { text, schema }).await {
-        Ok(content @ Value::Object(_)) => json!({"action": "accept", "content": content}),
+        Ok(Value::Object(content)) => {
+            let content: Map<String, Value> = defaults.into_iter().chain(content).collect();
+            json!({"action": "accept", "content": content})
+        }
         Ok(_) | Err(Unanswered::Failed(_)) => json!({"action": "cancel"}),
         Err(Unanswered::Declined | Unanswered::NotSupported) => json!({"action": "decline"}),
     }
+}
+
+/// The defaults of the fields that a form has: a field that the user leaves out has its default.
+fn defaults_of(schema: &Value) -> Map<String, Value> {
+    let fields = schema["properties"].as_object().into_iter().flatten();
+    fields.filter_map(|(name, field)| Some((name.clone(), field.get("default")?.clone()))).collect()
 }
 
 fn refused(reason: &str) -> ErrorData {

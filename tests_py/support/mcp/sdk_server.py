@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import BaseModel
 
 try:
     from mcp.server import MCPServer as Server
-    from mcp.server.mcpserver import Context, Image
+    from mcp.server.mcpserver import Context, Elicit, ElicitationResult, Image, Resolve
+    from mcp.server.mcpserver.exceptions import ToolError
 
     VERSION = 2
 except ImportError:
     from mcp.server.fastmcp import Context, Image
     from mcp.server.fastmcp import FastMCP as Server
+    from mcp.server.fastmcp.exceptions import ToolError
 
     VERSION = 1
 
@@ -56,7 +58,7 @@ def plan(length: int) -> Board:
 @server.tool()
 def jam() -> str:
     """Fail."""
-    raise ValueError("the blade is stuck")
+    raise ToolError("the blade is stuck")
 
 
 @server.tool()
@@ -86,11 +88,25 @@ async def dry(marker: str) -> str:
     return "never"
 
 
-@server.tool()
-async def choose(ctx: Context) -> str:
+def ask_for_wood() -> Any:
+    """Ask before the tool runs, as the newest protocol has it: the client calls again with the answer."""
+    return Elicit("Which wood?", Wood)
+
+
+async def choose_now(ctx: Context) -> str:
     """Ask the user for the wood."""
     result = await ctx.elicit("Which wood?", Wood)
     return f"{result.action} {result.data.wood}" if result.action == "accept" else result.action
+
+
+if VERSION == 1:
+    server.tool(name="choose")(choose_now)
+else:
+
+    @server.tool()
+    async def choose(answer: Annotated[ElicitationResult[Wood], Resolve(ask_for_wood)]) -> str:
+        """Ask the user for the wood."""
+        return f"{answer.action} {answer.data.wood}" if answer.action == "accept" else answer.action
 
 
 @server.tool()
