@@ -14,7 +14,7 @@
 //!
 //! Beside the path: [`agent`] has the definitions of sub-agents, [`declared`] the schemas of declared tools, [`roster`] is the base of a compatibility package, [`json`] converts JSON, [`rule_value`] shows defaults to
 //! policy rules, [`parameters`] reads arguments of methods, [`imported`] finds Python objects, [`errors`] maps errors to
-//! exceptions.
+//! exceptions. [`mcp`] has the lock file of tool definitions.
 #![allow(
     clippy::doc_markdown,
     clippy::needless_pass_by_value,
@@ -34,6 +34,7 @@ mod group;
 mod imported;
 mod into_response;
 mod json;
+mod mcp;
 mod native;
 mod parameters;
 mod policy;
@@ -96,6 +97,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<events::PyEvent>()?;
     tool_call::install(module)?;
     agent::install(module)?;
+    mcp::install(module)?;
     module.add_class::<argument_reader::PyArgumentReader>()?;
     text::install(module)?;
     add_internal::<roster::PyToolRoster>(module)?;
