@@ -59,6 +59,7 @@ BUILTINS: dict[str, set[type[Exception]]] = {
     "DamagedFileError": {ValueError},
     "NewerFileError": {ValueError},
     "FileTooLargeError": {ValueError},
+    "LockMismatchError": {ValueError},
     "InvalidRuleError": {ValueError},
     "DuplicateRuleError": {ValueError},
     "InvalidPolicyFileError": {ValueError},

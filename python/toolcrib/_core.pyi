@@ -30,6 +30,7 @@ from toolcrib._provider import Dumped
 from toolcrib.blocks import AudioBlock, ImageBlock, TextBlock, ToolUseBlock, VideoBlock
 from toolcrib.context import Question, ToolContext
 from toolcrib.dialects import DialectSchemas
+from toolcrib.lock import ChangeClass
 from toolcrib.middleware import Middleware
 from toolcrib.policy import Approval, ApprovalRequest, ApprovalStore, Rule
 from toolcrib.skill import AgentSkill
@@ -44,9 +45,13 @@ __all__ = [
     "AgentRun",
     "Approvals",
     "ArgumentReader",
+    "DefinitionFlag",
     "Event",
     "Explanation",
     "Limits",
+    "LockChange",
+    "LockDifference",
+    "LockReport",
     "NativeTool",
     "Policy",
     "RegisteredToolFunction",
@@ -261,6 +266,37 @@ class Toolkit:
         Raises:
             UnknownToolError: If the tool is unknown and `allow_not_exist` is false.
         """
+
+    def quarantine(self, name: str, reason: str = "") -> None:
+        """Quarantine a tool: it is neither shown to the model nor callable until it is accepted.
+
+        A call gets a response with the code `"denied"` and the reason. Calls that run go on. The quarantine ends with
+        `accept`, or when the tool is registered again with `"override"`.
+
+        Args:
+            name: The name of the tool.
+            reason: The reason, which the model is told.
+
+        Raises:
+            UnknownToolError: If there is no such tool.
+        """
+
+    def accept(self, name: str) -> None:
+        """Lift the quarantine of a tool.
+
+        Call `lock` afterwards to record its definition as reviewed.
+
+        Args:
+            name: The name of the tool.
+
+        Raises:
+            UnknownToolError: If there is no such tool.
+            ValueError: If it is not quarantined.
+        """
+
+    @property
+    def quarantined(self) -> dict[str, str]:
+        """The names of the quarantined tools with the reasons, in the order of registration."""
 
     def create_tool_group(
         self,
@@ -838,6 +874,8 @@ class Toolkit:
     def _permissions(self) -> _Permissions: ...
     @property
     def _tasks(self) -> _TaskBoard: ...
+    def _lock(self, path: str | PathLike[str]) -> LockReport: ...
+    def _verify(self, path: str | PathLike[str], allow: Iterable[ChangeClass], quarantine: bool) -> LockReport: ...
     def _find_tool(self, name: str) -> RegisteredToolFunction | None: ...
     def _find_group(self, name: str) -> ToolGroup | None: ...
     def _all_tools(self) -> dict[str, RegisteredToolFunction]: ...
@@ -913,6 +951,10 @@ class RegisteredToolFunction:
     @property
     def group(self) -> str:
         """The name of its group: the first, if it is in several."""
+
+    @property
+    def quarantined(self) -> str | None:
+        """The reason why the tool is quarantined; None if it is not. See `Toolkit.quarantine`."""
 
     @property
     def tags(self) -> list[str]:
@@ -2935,3 +2977,98 @@ def _configure_tracing(
 
 def _resolve() -> None:
     """Resolve the objects of the package, once it is imported."""
+
+@final
+class LockReport:
+    """The comparison of a toolkit with its lock file, as text if it is printed."""
+
+    @property
+    def ok(self) -> bool:
+        """True if every change is of the allowed classes."""
+
+    @property
+    def changes(self) -> tuple[LockChange, ...]:
+        """The tools that differ, sorted by name."""
+
+    @property
+    def flags(self) -> tuple[DefinitionFlag, ...]:
+        """Warnings about the definitions of all tools, for a reviewer."""
+
+    @property
+    def quarantined(self) -> tuple[str, ...]:
+        """The names of the tools that `verify` has quarantined."""
+
+@final
+class LockChange:
+    """A tool that differs from the reviewed one."""
+
+    @property
+    def tool(self) -> str:
+        """The name of the tool."""
+
+    @property
+    def source(self) -> str:
+        """The source of the tool: `"local"` or `"mcp:<client>"`."""
+
+    @property
+    def classes(self) -> tuple[ChangeClass, ...]:
+        """The classes of the change, the most serious first."""
+
+    @property
+    def differences(self) -> tuple[LockDifference, ...]:
+        """The differences; none for a tool that was added or removed."""
+
+@final
+class LockDifference:
+    """A place at which the definition of a tool differs from the reviewed one."""
+
+    @property
+    def path(self) -> str:
+        """The place, as a JSON pointer into the definition, such as `/inputSchema/properties/to/type`."""
+
+    @property
+    def change_class(self) -> ChangeClass:
+        """The class of this difference alone."""
+
+    @property
+    def before(self) -> Any:
+        """The reviewed value; None if there was none."""
+
+    @property
+    def after(self) -> Any:
+        """The present value; None if there is none."""
+
+@final
+class DefinitionFlag:
+    """A warning about the definition of a tool, for its reviewer."""
+
+    @property
+    def tool(self) -> str:
+        """The name of the tool."""
+
+    @property
+    def kind(
+        self,
+    ) -> Literal[
+        "hidden_characters",
+        "bidi_controls",
+        "tag_characters",
+        "look_alike_name",
+        "mixed_scripts",
+        "other_tool",
+        "instructions",
+        "sensitive_data",
+        "conversation_content",
+        "long_text",
+        "remote_reference",
+        "contradicting_hints",
+    ]:
+        """The kind of the warning."""
+
+    @property
+    def path(self) -> str:
+        """The place, as a JSON pointer into the definition."""
+
+    @property
+    def evidence(self) -> str:
+        """The text that the warning is about, with invisible characters escaped."""

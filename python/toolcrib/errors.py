@@ -4,6 +4,13 @@ Mistakes of a model are never exceptions; they are answered with a `ToolResponse
 derived from `ToolcribError` and from the builtin that a caller would expect.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from toolcrib.lock import LockChange
+
 __all__ = [
     "AgentDefinitionError",
     "AgentFileError",
@@ -39,6 +46,7 @@ __all__ = [
     "InvalidServerOptionError",
     "InvalidStateError",
     "InvalidToolNameError",
+    "LockMismatchError",
     "MisplacedPendingError",
     "MissingFileError",
     "NativeToolError",
@@ -310,6 +318,18 @@ class NewerFileError(ToolcribError, ValueError):
 
 class FileTooLargeError(ToolcribError, ValueError):
     """The file exceeds, or would exceed, the maximum size."""
+
+
+class LockMismatchError(ToolcribError, ValueError):
+    """Tools differ from their reviewed definitions; the text lists the changes.
+
+    Attributes:
+        changes: The tools that differ.
+    """
+
+    def __init__(self, text: str, changes: tuple[LockChange, ...] = ()) -> None:
+        super().__init__(text)
+        self.changes = changes
 
 
 class InvalidRuleError(ToolcribError, ValueError):

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
+from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias, TypeVar, overload
 
 from toolcrib import _core
 from toolcrib._background import BackgroundTasks
 from toolcrib._mapping import LiveMapping
+from toolcrib.errors import LockMismatchError
 
 if TYPE_CHECKING:
     from toolcrib import modules
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from toolcrib._core import AgentDefinition, AgentFolder, Event, RegisteredToolFunction, ToolGroup, ToolResponse
     from toolcrib._mcp import McpRegistration, McpRegistrations, Registrations
     from toolcrib.events import EventStream
+    from toolcrib.lock import ChangeClass, LockReport
     from toolcrib.modules import Module
     from toolcrib.skill import AgentSkill
 
@@ -445,6 +448,56 @@ class Toolkit(BackgroundTasks):
         """
         super().accept(name)
         self._mcp.accept(name)
+
+    def lock(self, path: str | PathLike[str] = "toolcrib.lock") -> LockReport:
+        """Write the definitions of all tools to a file, for review.
+
+        The file is replaced atomically and sorted, so that its diff shows what changed. A quarantined tool is not
+        written; if it was reviewed before, that definition stays in the file.
+
+        Args:
+            path: The file.
+
+        Returns:
+            The changes since the file was written before, and warnings about the definitions.
+
+        Raises:
+            FileAccessError: If the operating system refuses, with the fields of an `OSError`.
+            DamagedFileError: If the existing file cannot be read; it stays as it is. So for `ForeignFileError`,
+                `NewerFileError` and `FileTooLargeError`.
+        """
+        return self._lock(path)
+
+    def verify(
+        self,
+        path: str | PathLike[str] = "toolcrib.lock",
+        *,
+        allow: Iterable[ChangeClass] = (),
+        quarantine: bool = False,
+    ) -> LockReport:
+        """Compare the tools with their reviewed definitions.
+
+        Args:
+            path: The file that `lock` wrote.
+            allow: The classes of changes to accept, such as `"removed"` or `"output_narrowed"`. A change that is of
+                another class, too, is not accepted.
+            quarantine: If true, do not raise, but quarantine the tools that have changed or are not in the file; see
+                `quarantine`.
+
+        Returns:
+            The changes, and warnings about the definitions. It is `ok` if every change is allowed.
+
+        Raises:
+            LockMismatchError: If a change is not allowed, unless `quarantine` is true.
+            ValueError: If a class is unknown.
+            MissingFileError: If there is no such file.
+            DamagedFileError: If the file was truncated, or edited without its digests. So for `ForeignFileError`,
+                `NewerFileError` and `FileTooLargeError`.
+        """
+        report = self._verify(path, allow, quarantine)
+        if not report.ok and not quarantine:
+            raise LockMismatchError(str(report), report.changes)
+        return report
 
     register_mcp_server = register_mcp_client
     remove_mcp_servers = remove_mcp_clients

@@ -14,7 +14,7 @@
 //!
 //! Beside the path: [`agent`] has the definitions of sub-agents, [`declared`] the schemas of declared tools, [`mcp`] connects to servers, [`roster`] is the base of a compatibility package, [`json`] converts JSON, [`rule_value`] shows defaults to
 //! policy rules, [`parameters`] reads arguments of methods, [`imported`] finds Python objects, [`errors`] maps errors to
-//! exceptions.
+//! exceptions. [`mcp`] has the lock file of tool definitions.
 #![allow(
     clippy::doc_markdown,
     clippy::needless_pass_by_value,

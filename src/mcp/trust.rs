@@ -11,7 +11,7 @@ use regex::Regex;
 use serde_json::{Map, Value};
 
 use super::Definition;
-use crate::json::invisible::{Escaped, is_invisible};
+use crate::json::invisible::{is_invisible, spelled, visible};
 use crate::schema::view::escaped as step;
 
 /// The most flags of one definition: a hostile one could have millions.
@@ -244,26 +244,12 @@ fn code_points(letters: &[char]) -> String {
     text
 }
 
-/// A text of limited length with invisible characters escaped.
+/// The beginning of a text, with invisible characters escaped.
 fn shown(text: &str, most: usize) -> String {
-    let mut shown = String::new();
-    for (count, letter) in text.chars().enumerate() {
-        if count == most {
-            shown.push('…');
-            break;
-        }
-        if is_invisible(letter) { _ = write!(shown, "{}", Escaped(letter)) } else { shown.push(letter) }
+    match text.char_indices().nth(most) {
+        Some((end, _)) => format!("{}…", visible(&text[..end])),
+        None => visible(text),
     }
-    shown
-}
-
-/// A name of limited length with everything but ASCII escaped, so that look-alikes differ.
-pub(super) fn spelled(name: &str) -> String {
-    let mut spelled = String::new();
-    for letter in name.chars().take(128) {
-        if matches!(letter, ' '..='~') { spelled.push(letter) } else { _ = write!(spelled, "{}", Escaped(letter)) }
-    }
-    spelled
 }
 
 /// A part of a text with what stands around it, on one line.

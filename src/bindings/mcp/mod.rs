@@ -1,6 +1,8 @@
-//! The Model Context Protocol in Python: [`client`] connects to servers and makes native tools of theirs.
+//! The Model Context Protocol in Python: [`client`] connects to servers and makes native tools of theirs, which `watch`
+//! follows; `lock` writes and verifies the lock file of a toolkit.
 
 mod client;
+mod lock;
 mod watch;
 
 use pyo3::prelude::*;
@@ -10,6 +12,7 @@ use crate::mcp::provider_name;
 /// Adds the classes that `toolcrib.mcp` is made of.
 pub(crate) fn install(module: &Bound<'_, PyModule>) -> PyResult<()> {
     super::add_internal::<client::PyMcpClient>(module)?;
+    lock::install(module)?;
     module.setattr("_mcp_target_name", wrap_pyfunction!(client::_mcp_target_name, module)?)?;
     module.setattr("_mcp_definition", wrap_pyfunction!(client::_mcp_definition, module)?)?;
     module.setattr("_mcp_response", wrap_pyfunction!(client::_mcp_response, module)?)?;
