@@ -10,9 +10,7 @@ use pyo3::types::{PyBool, PyDict, PyFloat, PyFunction, PyInt, PyList, PyString, 
 
 use super::forward_refs::{self, Scope};
 use super::pydantic;
-use super::typing::{
-    TypingObjects, arguments_of, form_name, is_sentinel, may_name_a_class, origin_of, read_literal,
-};
+use super::typing::{TypingObjects, arguments_of, form_name, is_sentinel, may_name_a_class, origin_of, read_literal};
 use crate::bindings::imported::import_module;
 use crate::bindings::json::{MAX_DEPTH, schema_from_python};
 use crate::schema::StdlibType;
