@@ -829,6 +829,7 @@ class Toolkit:
 
         Raises:
             TypeError: If `tool_call` has a type that cannot be a call.
+            Exception: Any exception of the `should_confirm` of a declared tool, which is asked as for a call.
         """
 
     def end_run(self) -> None:
@@ -2860,6 +2861,10 @@ class Event:
     @property
     def session(self) -> str | None:
         """The id of the session that was called."""
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        """The names of the agents that called each other until the call, from the outermost one; empty outside of agents."""
 
     @property
     def time(self) -> float:

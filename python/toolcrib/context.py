@@ -89,6 +89,7 @@ class ToolContext(Generic[Deps]):
 
     __slots__ = (
         "_asker",
+        "_confirmation",
         "_loop",
         "_port",
         "call_id",
@@ -122,6 +123,8 @@ class ToolContext(Generic[Deps]):
     ) -> None:
         self._port = port
         self._asker = asker
+        # Set by the call, if its tool has confirmed it.
+        self._confirmation: Any = None
         self.tool_name = tool_name
         self.call_id = call_id
         self.caller = caller

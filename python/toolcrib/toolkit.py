@@ -336,7 +336,8 @@ class Toolkit(BackgroundTasks):
             **options: Options of `register_tool_function`.
 
         Raises:
-            ValueError: If there are no agents, or one of them is not registered or takes no instruction.
+            ValueError: If there are no agents, one of them is not registered, or none of them takes one instruction. An
+                agent that does not is left out with a warning.
         """
         from toolcrib import _agents
 

@@ -49,8 +49,9 @@ pub(super) struct Cold {
     pub(super) info: RefCell<Option<Arc<CallInfo>>>,
     /// The arguments of a call whose tool is asked whether they need approval.
     pub(super) confirming: RefCell<Option<Box<CheckedArguments>>>,
-    /// The description of the call by its tool, for the approver.
+    /// The description of the call by its tool, for the approver and for the run, with the arguments that it is about.
     pub(super) confirmation: Slot,
+    pub(super) confirmed: RefCell<Option<serde_json::Value>>,
     /// The question that the approver is asked about the call.
     pub(super) waiting: RefCell<Option<Box<Waiting>>>,
     /// The defaults that were made for the call, by name: a dict.
@@ -99,6 +100,7 @@ impl Default for Cold {
             info: RefCell::new(None),
             confirming: RefCell::new(None),
             confirmation: Slot::empty(),
+            confirmed: RefCell::default(),
             waiting: RefCell::new(None),
             made_defaults: Slot::empty(),
             built: Slot::empty(),
@@ -142,16 +144,16 @@ impl Cold {
         self.context.clear(py);
         self.port.clear(py);
         drop(self.bound.take());
-        if let Some(next) = self.next.take(py)
-            && let Ok(next) = next.cast::<NextHandler>()
-        {
-            next.get().release();
+        let next = self.next.get(py).and_then(|next| next.cast_into::<NextHandler>().ok());
+        if !next.is_some_and(|next| next.get().release(py)) {
+            self.next.clear(py);
         }
     }
 
     /// Drops every reference.
     pub(super) fn clear(&self, py: Python<'_>) {
         self.release(py);
+        self.next.clear(py);
         self.handler.clear(py);
         self.error.clear(py);
         self.deadline.clear(py);

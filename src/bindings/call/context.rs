@@ -218,6 +218,9 @@ impl State {
         let asker = self.toolkit.get(py).and_then(|toolkit| toolkit.get().asker(py));
         let fields = (&port, name, &info.id, info.caller.as_deref(), session, timeout, asker);
         let context = TOOL_CONTEXT.get(py)?.call1(fields)?;
+        if let Some(confirmation) = cold.confirmation.get(py) {
+            context.setattr(intern!(py, "_confirmation"), confirmation)?;
+        }
         cold.context.set(context.clone());
         cold.port.set(port.into_any());
         Ok(context)

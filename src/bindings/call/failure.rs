@@ -191,7 +191,7 @@ fn redacted<'py>(exception: &Bound<'py, PyAny>, message: &str, secrets: &[String
 }
 
 /// Collects the texts and numbers in a preset.
-fn collect_texts(value: &Bound<'_, PyAny>, texts: &mut Vec<String>, depth: usize) {
+pub(super) fn collect_texts(value: &Bound<'_, PyAny>, texts: &mut Vec<String>, depth: usize) {
     if depth == 0 || value.is_instance_of::<PyBool>() {
     } else if let Ok(text) = value.cast::<PyString>() {
         texts.push(unicode(text).into_owned());

@@ -136,14 +136,19 @@ impl State {
     /// Closes, one after the other, the streams that the middleware left open; the future to wait for, if there is one.
     pub(super) fn close_opened<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
         let next = self.cold.get()?.next.get(py)?.cast_into::<NextHandler>().ok()?;
-        while let Some(stream) = next.get().take_open(py) {
+        while let Some(stream) = next.get().take_open(py, self.is_closed_by_consumer()) {
             let stream = stream.into_bound(py);
-            if let Some(cancellation) = object::take_cancellation(&stream) {
+            let cancellation = object::take_cancellation(&stream);
+            let is_over = cancellation.is_some();
+            if let Some(cancellation) = cancellation {
                 self.pass_on(py, cancellation);
-                // It is over but for the tool's thread, for which a cancellation does not wait.
+            }
+            // A cancellation does not wait for the tool's thread; `aclose` does, now or later.
+            if !self.is_closed_by_consumer() && (is_over || self.is_cancelled() && object::is_in_thread(&stream)) {
                 if let Err(error) = object::aclose(&stream) {
                     self.note_closing_error(py, error);
                 }
+                next.get().watch(&stream);
                 continue;
             }
             let iterator = match object::aclose(&stream).and_then(await_iter) {
@@ -162,6 +167,20 @@ impl State {
             }
         }
         None
+    }
+
+    /// True if the call ends because its consumer asked for that, by `aclose`.
+    fn is_closed_by_consumer(&self) -> bool {
+        self.cold.get().is_some_and(|cold| cold.ending.get() == Ending::Closed)
+    }
+
+    /// True if the call ends because its task was cancelled.
+    fn is_cancelled(&self) -> bool {
+        self.cold.get().is_some_and(|cold| match cold.ending.get() {
+            Ending::Interrupt => true,
+            Ending::Raise => cold.cancel_thrown.get(),
+            Ending::Respond | Ending::Over | Ending::Closed => false,
+        })
     }
 
     /// A cancellation that was held back until its response is delivered must not be lost with a middleware that stops
@@ -267,20 +286,34 @@ impl NextHandler {
         self.opened.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes out a stream that was left open. One that another task waits for is that task's to finish.
-    fn take_open(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+    /// Takes out a stream that was left open, or `with_threads` one whose thread has not ended. One that another task waits for
+    /// is that task's to finish.
+    fn take_open(&self, py: Python<'_>, with_threads: bool) -> Option<Py<PyAny>> {
+        let is_open =
+            |stream: &Bound<'_, PyAny>| object::is_abandoned(stream) || with_threads && object::is_outlived(stream);
         let mut opened = self.opened();
-        let index = opened.streams.iter().position(|stream| object::is_abandoned(stream.bind(py)))?;
+        let index = opened.streams.iter().position(|stream| is_open(stream.bind(py)))?;
         Some(opened.streams.swap_remove(index))
     }
 
-    /// Drops the streams.
-    pub(super) fn release(&self) {
-        let streams = {
+    /// Drops the streams, but for those whose thread has not ended: `aclose` waits for these. True if there are any.
+    pub(super) fn release(&self, py: Python<'_>) -> bool {
+        let (is_outlived, others) = {
             let mut opened = self.opened();
             opened.is_over = true;
-            std::mem::take(&mut opened.streams)
+            let streams = std::mem::take(&mut opened.streams);
+            let (outlived, others): (Vec<_>, Vec<_>) =
+                streams.into_iter().partition(|stream| object::is_outlived(stream.bind(py)));
+            opened.streams = outlived;
+            (!opened.streams.is_empty(), others)
         };
+        drop(others);
+        is_outlived
+    }
+
+    /// Drops all streams.
+    fn clear(&self) {
+        let streams = std::mem::take(&mut self.opened().streams);
         drop(streams);
     }
 
@@ -292,8 +325,9 @@ impl NextHandler {
             if opened.is_over {
                 return;
             }
+            let is_over = |stream: &Bound<'_, PyAny>| object::is_over(stream) && !object::is_outlived(stream);
             let (ended, mut open): (Vec<_>, Vec<_>) =
-                std::mem::take(&mut opened.streams).into_iter().partition(|stream| object::is_over(stream.bind(py)));
+                std::mem::take(&mut opened.streams).into_iter().partition(|stream| is_over(stream.bind(py)));
             open.push(stream.clone().unbind());
             opened.streams = open;
             ended
@@ -379,7 +413,7 @@ impl NextHandler {
     }
 
     fn __clear__(&self) {
-        self.release();
+        self.clear();
     }
 }
 

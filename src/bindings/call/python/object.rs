@@ -95,6 +95,19 @@ pub(crate) fn is_abandoned(stream: &Bound<'_, PyAny>) -> bool {
     state_of(stream).is_some_and(|state| state.phase.get() != Phase::Done && !state.is_busy())
 }
 
+/// True for a stream whose tool runs in a thread.
+pub(crate) fn is_in_thread(stream: &Bound<'_, PyAny>) -> bool {
+    state_of(stream).is_some_and(|state| state.phase.get() == Phase::Job)
+}
+
+/// True for a stream that has come to its end before a generator in a thread, here or in a call further in.
+pub(crate) fn is_outlived(stream: &Bound<'_, PyAny>) -> bool {
+    state_of(stream).is_some_and(|state| {
+        state.phase.get() == Phase::Done
+            && (state.is_layer() || state.job().is_some_and(|job| job.is_iterating(stream.py())))
+    })
+}
+
 /// Takes the cancellation out that a stream would raise next.
 pub(crate) fn take_cancellation(stream: &Bound<'_, PyAny>) -> Option<PyErr> {
     let state = state_of(stream).filter(|state| state.phase.get() == Phase::Cancelled)?;
