@@ -64,9 +64,15 @@ async def rows(bench: Bench) -> list[Row]:
     return [
         Row(
             "call a tool over HTTP, time and CPU, against the MCP SDK's client",
-            (at_most(wall.ratio("ours", "sdk"), 0.5, 0.5, "{}×"), at_most(busy.ratio("ours", "sdk"), 0.25, 0.25, "{}×")),
+            (
+                at_most(wall.ratio("ours", "sdk"), 0.5, 0.5, "{}×"),
+                at_most(busy.ratio("ours", "sdk"), 0.25, 0.25, "{}×"),
+            ),
         ),
-        Row("call a tool over stdio, against the MCP SDK's client", (at_most(stdio.ratio("ours", "sdk"), 0.8, 0.8, "{}×"),)),
+        Row(
+            "call a tool over stdio, against the MCP SDK's client",
+            (at_most(stdio.ratio("ours", "sdk"), 0.8, 0.8, "{}×"),),
+        ),
         Row(
             "connect to an MCP server over HTTP, against the MCP SDK's client",
             (at_most(connecting.ratio("ours", "sdk"), 0.2, 0.2, "{}×"),),

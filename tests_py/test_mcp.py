@@ -1,4 +1,4 @@
-"""MCP servers as tools: connecting, registering, calling, and following changes. The server is a toolkit in a process."""
+"""MCP servers as tools: connecting, registering, calling, following changes. The server is a toolkit in a process."""
 
 import asyncio
 import json
@@ -496,7 +496,7 @@ async def test_http_clients_keep_a_session_or_do_without() -> None:
 
 async def test_a_wrong_token_is_reported() -> None:
     async with Toolkit().serve_mcp("http") as server:
-        with pytest.raises(errors.McpConnectionError, match="401|[Aa]uthoriz"):
+        with pytest.raises(errors.McpConnectionError, match=r"401|[Aa]uthoriz"):
             await mcp.connect(server.url, token="wrong")
 
 

@@ -2782,7 +2782,7 @@ class _McpClient:
         """Close the connection; the result is awaited."""
 
     def list_tools(self) -> _NativeFuture:
-        """List the tools: the fields of each, and the name and reason of those that were skipped. The result is awaited."""
+        """List the tools: the fields of each, and names and reasons of those that were skipped. The result is awaited."""
 
     def tool(self, name: str, *, wrap_tool_result: bool, timeout: float | None) -> NativeTool | None:
         """A tool of the last list; None if it is not there."""
@@ -2792,7 +2792,7 @@ class _McpClient:
 
 @final
 class _McpWatch:
-    """A function that is called on an event loop whenever a counter goes up, until the loop ends or the watch is closed."""
+    """A function that an event loop calls whenever a counter goes up, until the loop ends or the watch is closed."""
 
     def _changed(self, _waiter: Any) -> None:
         """Called by the event loop when there may be news."""
@@ -2808,6 +2808,12 @@ def _mcp_tool_name(name: str, namespace: str | None, taken: Any) -> str:
 
 def _mcp_definition(tool: dict[str, Any]) -> tuple[Any, ...]:
     """The fields of a tool as a server lists it, in the order of `toolcrib.mcp.McpTool`."""
+
+def _mcp_flags(tools: list[dict[str, Any]], others: list[str]) -> _NativeFuture:
+    """Find suspicious definitions: for each flag its tool, kind, path and evidence. The result is awaited.
+
+    Each tool is compared with all others, which takes long for many, and so the event loop does not wait for it.
+    """
 
 def _mcp_response(client: str, result: dict[str, Any], tool: dict[str, Any]) -> ToolResponse:
     """The response for a `CallToolResult` of a tool."""

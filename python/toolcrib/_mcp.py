@@ -15,13 +15,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from toolcrib import _core
-from toolcrib._mcp_adapter import AdaptedTool
+from toolcrib._mcp_adapter import AdaptedTool, dumped
 from toolcrib.errors import DuplicateToolError, InvalidFilterError, ToolcribError, UnknownGroupError
 
 if TYPE_CHECKING:
     from toolcrib.toolkit import Toolkit
 
-__all__ = ["McpRegistration", "McpRegistrations", "Registrations"]
+__all__ = ["Flag", "McpRegistration", "McpRegistrations", "Registrations"]
 
 _log = logging.getLogger("toolcrib")
 
@@ -34,6 +34,23 @@ _FILTERS: dict[str, Any] = {
 """The options that make sense for a single server only."""
 
 
+@dataclass(frozen=True)
+class Flag:
+    """A warning about the definition of a tool, for its reviewer.
+
+    Attributes:
+        tool: The name of the tool at the server.
+        kind: The kind, such as `"hidden_characters"` or `"other_tool"`.
+        path: The place in the definition, as a JSON pointer.
+        evidence: The text that the warning is about, with invisible characters escaped.
+    """
+
+    tool: str
+    kind: str
+    path: str
+    evidence: str
+
+
 @dataclass
 class McpRegistration:
     """The tools of one server in a toolkit.
@@ -42,11 +59,13 @@ class McpRegistration:
         client: The name of the client.
         tools: The names of the registered tools, by their names at the server.
         skipped: The reasons why other tools were not registered, by their names at the server.
+        flags: Warnings about the definitions. They are also logged.
     """
 
     client: str
     tools: dict[str, str] = field(default_factory=dict)
     skipped: dict[str, str] = field(default_factory=dict)
+    flags: list[Flag] = field(default_factory=list)
 
 
 @dataclass
@@ -173,7 +192,9 @@ class _Server:
 
     async def register_all(self) -> None:
         """Register the tools that pass the filters; one that cannot be registered is skipped with a warning."""
-        offered = [tool.name for tool in await self.client.list_tools()]
+        listed = list(await self.client.list_tools())
+        await self._flag(listed)
+        offered = [tool.name for tool in listed]
         for name in (self._enabled or set()) - set(offered):
             _log.warning(
                 "unknown tool '%s' in enable_funcs: the MCP server of '%s' does not have it", name, self.client.name
@@ -186,6 +207,23 @@ class _Server:
                 func_name=name, wrap_tool_result=self._wrap, execution_timeout=self._timeout
             )
             self.register(name, function, self._namesake)
+
+    async def _flag(self, listed: list[Any]) -> None:
+        """Warn of definitions that try to deceive a model or a reviewer."""
+        toolkit = self.toolkit()
+        assert toolkit is not None
+        definitions = [dumped(tool) for tool in listed if self.wants(tool.name)]
+        for fields in await _core._mcp_flags(definitions, list(toolkit.tools)):
+            flag = Flag(*fields)
+            self.registration.flags.append(flag)
+            _log.warning(
+                "tool %r of the MCP server of '%s' has a suspicious definition: %s at %s: %s",
+                flag.tool,
+                self.client.name,
+                flag.kind,
+                flag.path,
+                flag.evidence,
+            )
 
     def register(self, name: str, function: Any, namesake: str) -> None:
         """Register one tool.
@@ -242,8 +280,8 @@ class _Server:
 class _LiveServer:
     """A server of toolcrib's own client, whose tools are kept up to date.
 
-    A tool that is added is registered, and one that is removed goes. A tool whose definition changes is quarantined: the
-    server may have been taken over, so that it can be called only when the change is accepted.
+    A tool that is added is registered, and one that is removed goes. A tool whose definition changes is quarantined:
+    the server may have been taken over, so that it can be called only when the change is accepted.
     """
 
     def __init__(self, server: _Server) -> None:

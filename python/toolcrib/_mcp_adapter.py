@@ -69,14 +69,14 @@ class AdaptedClient:
         """List the definitions of all pages."""
         listed = await self.client.list_tools()
         if isinstance(listed, list):
-            return [_dumped(tool) for tool in listed]
+            return [dumped(tool) for tool in listed]
         tools = list(listed.tools)
         seen = set[str]()
         while (cursor := _next_cursor(listed)) is not None and cursor not in seen and len(seen) < _MOST_PAGES:
             seen.add(cursor)
             listed = await self._page(cursor)
             tools.extend(listed.tools)
-        return [_dumped(tool) for tool in tools]
+        return [dumped(tool) for tool in tools]
 
     async def _page(self, cursor: str) -> Any:
         parameters = inspect.signature(self.client.list_tools).parameters
@@ -134,7 +134,7 @@ class AdaptedTool:
         if not self._wrap:
             yield result
         else:
-            yield _core._mcp_response(self.mcp_name, _dumped(result), self._definition)
+            yield _core._mcp_response(self.mcp_name, dumped(result), self._definition)
 
 
 def adapt(client: Any, name: str | None = None) -> AdaptedClient:
@@ -156,15 +156,19 @@ def adapt(client: Any, name: str | None = None) -> AdaptedClient:
             f"invalid MCP client: expected one of toolcrib, AgentScope, `mcp` or `fastmcp`, "
             f"got {type(client).__name__} without `{missing[0]}`"
         )
-    info = getattr(client, "server_info", None) or getattr(getattr(client, "initialize_result", None), "serverInfo", None)
+    info = getattr(client, "server_info", None) or getattr(
+        getattr(client, "initialize_result", None), "serverInfo", None
+    )
     known = getattr(info, "name", None)
     return AdaptedClient(client, name or (known if isinstance(known, str) else "mcp"))
 
 
-def _dumped(model: Any) -> dict[str, Any]:
+def dumped(model: Any) -> dict[str, Any]:
     """Return an object of the protocol as JSON has it."""
     if isinstance(model, dict):
         return model
+    if not hasattr(model, "model_dump_json"):
+        return {name: value for name, value in vars(model).items() if value is not None}
     value: dict[str, Any] = json.loads(model.model_dump_json(by_alias=True, exclude_none=True))
     return value
 

@@ -68,8 +68,8 @@ class McpTool:
     name: str
     title: str | None
     description: str | None
-    inputSchema: dict[str, Any]  # noqa: N815 - the names of the protocol, as in other libraries
-    outputSchema: dict[str, Any] | None  # noqa: N815
+    inputSchema: dict[str, Any]
+    outputSchema: dict[str, Any] | None
     annotations: dict[str, Any] | None
     meta: dict[str, Any] | None
     digest: str
@@ -409,7 +409,9 @@ class McpClients(Mapping[str, McpClient]):
 
 
 def connect(target: Target, *, name: str | None = None, server: str | None = None, **options: Any) -> McpClient:
-    """Make a client of a server: `client = await connect(...)`, or `async with connect(...) as client`.
+    """Make a client of a server.
+
+    Connect it by `client = await mcp.connect(...)`, or by `async with mcp.connect(...) as client`, which closes it too.
 
     Args:
         target: A command line, a list with a program and its arguments, a URL, or a configuration: a dictionary with
@@ -436,7 +438,9 @@ def connect(target: Target, *, name: str | None = None, server: str | None = Non
 
 
 def connect_all(config: Mapping[str, Any] | str | os.PathLike[str], **options: Any) -> McpClients:
-    """Make clients of all servers of a configuration: `clients = await connect_all(...)`, or `async with`.
+    """Make clients of all servers of a configuration.
+
+    Connect them by `clients = await mcp.connect_all(...)`, or by `async with`, which closes them too.
 
     Args:
         config: A dictionary with `mcpServers`, or the path of a JSON file with one.

@@ -1,4 +1,4 @@
-"""The official SDK, of the version in this environment: its servers behind our client, its clients before our server."""
+"""The official SDK of the version in this environment: its servers behind our client, its clients before our server."""
 
 from __future__ import annotations
 
@@ -38,7 +38,9 @@ async def session(transport: str) -> AsyncIterator[ClientSession]:
             parameters = StdioServerParameters(command=program, args=arguments)
             streams = await stack.enter_async_context(stdio_client(parameters))
         else:
-            streams = await stack.enter_async_context(http_streams(await stack.enter_async_context(http_server(OUR_SERVER))))
+            streams = await stack.enter_async_context(
+                http_streams(await stack.enter_async_context(http_server(OUR_SERVER)))
+            )
         opened = await stack.enter_async_context(ClientSession(streams[0], streams[1]))
         await opened.initialize()
         yield opened

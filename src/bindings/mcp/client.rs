@@ -15,10 +15,10 @@ use super::watch::PyMcpWatch;
 use crate::bindings::native::future::{Conversion, PyNativeFuture};
 use crate::bindings::native::{PyNativeTool, generation};
 use crate::bindings::{errors, json, response};
-use crate::mcp::Definition;
 use crate::mcp::client::{
     CallOptions, Client, ClientError, ClientOptions, ListedTools, ServerInfo, Target, read_config, response_of,
 };
+use crate::mcp::{Definition, Flag, flags};
 use crate::native::{Question, ToolContext};
 use crate::sync::lock;
 
@@ -150,7 +150,7 @@ impl PyMcpClient {
         self.spawn(py, |client| async move { client.close().await }, |py, ()| Ok(py.None()))
     }
 
-    /// List the tools: the fields of each, and the name and reason of those that were skipped. The result is awaited.
+    /// List the tools: the fields of each, and names and reasons of those that were skipped. The result is awaited.
     fn list_tools(&self, py: Python<'_>) -> PyResult<PyNativeFuture> {
         let list = |client: Client| async move { client.list_tools().await };
         self.spawn(py, list, |py, listed| listed_tools(py, &listed)?.into_py_any(py))
@@ -271,6 +271,32 @@ pub(super) fn _mcp_response<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let result = Value::from(json::from_python(result)?);
     response::from_core(tool.py(), response_of(client, result, read_definition(tool)?))
+}
+
+/// Find suspicious definitions: for each flag its tool, kind, path and evidence. The result is awaited.
+///
+/// Each tool is compared with all others, which takes long for many, and so the event loop does not wait for it.
+#[pyfunction]
+pub(super) fn _mcp_flags(
+    py: Python<'_>,
+    tools: Vec<Bound<'_, PyDict>>,
+    others: Vec<String>,
+) -> PyResult<PyNativeFuture> {
+    let definitions = tools.iter().map(read_definition).collect::<PyResult<Vec<_>>>()?;
+    PyNativeFuture::spawn(py, async move {
+        let found = tokio::task::spawn_blocking(move || {
+            let siblings = definitions.iter().map(|definition| definition.name.as_str());
+            let names: Vec<&str> = others.iter().map(String::as_str).chain(siblings).collect();
+            let of_tool = |tool: &Definition| {
+                let found = flags(tool, &names).into_iter();
+                let fields = |flag: Flag| (tool.name.clone(), flag.kind.as_str(), flag.path, flag.evidence);
+                found.map(fields).collect::<Vec<_>>()
+            };
+            definitions.iter().flat_map(of_tool).collect::<Vec<_>>()
+        });
+        let found = found.await.unwrap_or_default();
+        Box::new(move |py: Python<'_>| found.into_py_any(py)) as Conversion
+    })
 }
 
 fn read_definition(tool: &Bound<'_, PyDict>) -> PyResult<Definition> {

@@ -15,6 +15,7 @@ pub(crate) fn install(module: &Bound<'_, PyModule>) -> PyResult<()> {
     lock::install(module)?;
     module.setattr("_mcp_target_name", wrap_pyfunction!(client::_mcp_target_name, module)?)?;
     module.setattr("_mcp_definition", wrap_pyfunction!(client::_mcp_definition, module)?)?;
+    module.setattr("_mcp_flags", wrap_pyfunction!(client::_mcp_flags, module)?)?;
     module.setattr("_mcp_response", wrap_pyfunction!(client::_mcp_response, module)?)?;
     module.setattr("_mcp_tool_name", wrap_pyfunction!(_mcp_tool_name, module)?)
 }

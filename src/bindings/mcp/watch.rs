@@ -12,7 +12,7 @@ use crate::bindings::worker::{Completions, Polled, completions};
 use crate::native::Task;
 use crate::sync::lock;
 
-/// A function that is called on an event loop whenever a counter goes up, until the loop ends or the watch is closed.
+/// A function that an event loop calls whenever a counter goes up, until the loop ends or the watch is closed.
 #[pyclass(name = "_McpWatch", module = "toolcrib._core", frozen, weakref)]
 pub(crate) struct PyMcpWatch {
     callback: Mutex<Option<Py<PyAny>>>,
