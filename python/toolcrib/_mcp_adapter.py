@@ -168,7 +168,8 @@ def dumped(model: Any) -> dict[str, Any]:
     if isinstance(model, dict):
         return model
     if not hasattr(model, "model_dump_json"):
-        return {name: value for name, value in vars(model).items() if value is not None}
+        fields = getattr(model, "__dict__", {"name": model.name})
+        return {name: value for name, value in fields.items() if value is not None}
     value: dict[str, Any] = json.loads(model.model_dump_json(by_alias=True, exclude_none=True))
     return value
 
