@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyType;
 
 use crate::Error;
-use crate::native::Failure;
+use crate::native::{Failure, Unanswered};
 use crate::native::run::panic_message;
 
 /// The error number for a missing file, the same on every system.
@@ -84,6 +84,8 @@ exceptions! {
     InvalidPolicyFileError,
     InternalError,
     NativeToolError,
+    NoAskerError,
+    UnansweredError,
 }
 
 /// Resolves the exceptions. pyo3 makes an exception when Rust returns to Python, and aborts the process if its class cannot
@@ -191,6 +193,14 @@ pub(crate) fn internal_error(what: &str) -> PyErr {
 /// True for an error that a native tool returned.
 pub(crate) fn is_native(py: Python<'_>, error: &PyErr) -> bool {
     error.is_instance_of::<python::NativeToolError>(py)
+}
+
+/// The exception for a question without an answer.
+pub(crate) fn unanswered(reason: &Unanswered) -> PyErr {
+    match reason {
+        Unanswered::NotSupported => python::NoAskerError::new_err("the client cannot ask such a question"),
+        Unanswered::Declined | Unanswered::Failed(_) => python::UnansweredError::new_err(reason.to_string()),
+    }
 }
 
 /// The exception for the failure of a native tool.

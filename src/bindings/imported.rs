@@ -79,6 +79,7 @@ objects! {
     TAP = "toolcrib.middleware", "tap";
     TOOL_CONTEXT = "toolcrib.context", "ToolContext";
     RUN = "toolcrib._run", "run";
+    SERVE_MCP = "toolcrib._mcp_server", "serve";
     COPY = "copy", "copy";
     GENERIC_ALIAS = "types", "GenericAlias";
     GET_LOGGER = "logging", "getLogger";

@@ -6,7 +6,7 @@
 
 mod question;
 mod run;
-mod runtime;
+pub(crate) mod runtime;
 mod tool;
 
 use pyo3::prelude::*;
