@@ -26,6 +26,7 @@ from _typeshed import SupportsWrite
 from typing_extensions import Never, disjoint_base
 
 from toolcrib._failure import FailedCall
+from toolcrib._mcp_server import McpServer
 from toolcrib._provider import Dumped
 from toolcrib.blocks import AudioBlock, ImageBlock, TextBlock, ToolUseBlock, VideoBlock
 from toolcrib.context import Question, ToolContext
@@ -1220,6 +1221,16 @@ class ToolkitView:
 
     def run(self, name: str, /, **arguments: Any) -> ToolResponse:
         """Call a tool from synchronous code and return its last response; see `Toolkit.run`."""
+
+    def serve_mcp(self, transport: Literal["stdio", "http"], **options: Any) -> McpServer:
+        """Serve the tools of the view to MCP clients.
+
+        Clients of a session share it. Those of a view have sessions of their own, with the caller of the view if it has
+        one. See `Toolkit.serve_mcp`.
+        """
+
+    def _asking(self, asker: Callable[[Question], Any]) -> ToolkitView:
+        """Return the same view with another asker."""
 
     def check(self, tool_call: Mapping[str, Any] | ToolCall | str | Dumped) -> dict[str, Any]:
         """Return the decision about a call; nothing runs, is approved or is written to the audit.
@@ -2696,6 +2707,72 @@ class Explanation:
     @property
     def tried(self) -> list[dict[str, Any]]:
         """Every rule in the order of evaluation, with its outcome."""
+
+@final
+class _McpServer(Awaitable[_ServedCall | int | str]):
+    """A server, and the async iterator of its calls: a call, the number of a cancelled one, or the address."""
+
+    def __new__(
+        cls,
+        tools: Toolkit | ToolkitView,
+        name: str,
+        version: str | None,
+        title: str | None,
+        instructions: str | None,
+        deps: object,
+    ) -> _McpServer: ...
+    def serve_stdio(self) -> None:
+        """Serve one client on standard input and output, as they are now."""
+
+    def serve_http(
+        self,
+        host: str,
+        port: int,
+        path: str,
+        token: str | None,
+        allowed_hosts: Sequence[str],
+        allowed_origins: Sequence[str],
+        max_sessions: int,
+        max_connections: int,
+        session_timeout: float,
+    ) -> None:
+        """Serve clients over HTTP. The first item of the iterator is the address."""
+
+    def stop(self) -> None:
+        """End the server: the iterator ends when all calls are cancelled and all connections are closed."""
+
+    def __aiter__(self) -> _McpServer: ...
+    def __anext__(self) -> _McpServer: ...
+    def __await__(self) -> Generator[Any, None, _ServedCall | int | str]: ...
+    def __iter__(self) -> Generator[Any, None, _ServedCall | int | str]: ...
+    def __next__(self) -> Any: ...
+
+@final
+class _ServedCall:
+    """A call of an MCP client. Dropping it ends the call."""
+
+    @property
+    def number(self) -> int:
+        """The number by which it is cancelled."""
+    @property
+    def tools(self) -> ToolkitView:
+        """The session or view that is called."""
+    @property
+    def request(self) -> dict[str, Any]:
+        """The request, as a tool use block."""
+    @property
+    def can_ask(self) -> bool:
+        """True if the client can be asked questions."""
+    def send(self, response: ToolResponse) -> Awaitable[None] | None:
+        """Send a response to the client. Return an awaitable if the client is slow, and None otherwise."""
+
+    def ask(self, text: str, schema: Mapping[str, Any]) -> Awaitable[Any]:
+        """Ask the user of the client. Return an awaitable of the answer.
+
+        Raises:
+            NoAskerError: If the client cannot ask such a question; when it is awaited.
+            UnansweredError: If there is no answer; when it is awaited.
+        """
 
 @final
 class _Completion:

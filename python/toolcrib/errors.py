@@ -63,6 +63,7 @@ __all__ = [
     "SubAgentUnavailable",
     "SystemRoleError",
     "ToolcribError",
+    "UnansweredError",
     "UnknownDialectError",
     "UnknownGroupError",
     "UnknownRoleError",
@@ -270,6 +271,10 @@ class InvalidAnswerError(ApprovalError):
 
 class NoAskerError(ToolcribError, RuntimeError):
     """A tool asks the user a question, and its toolkit has no `asker`."""
+
+
+class UnansweredError(ToolcribError, RuntimeError):
+    """A tool asks the user of an MCP client, who declines to answer, or the client cannot ask; the text has the reason."""
 
 
 class WrongAnswerError(ToolcribError, ValueError):

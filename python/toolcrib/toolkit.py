@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from toolcrib._agents import AgentRegistration
     from toolcrib._core import AgentDefinition, AgentFolder, Event, RegisteredToolFunction, ToolGroup, ToolResponse
     from toolcrib._mcp import McpRegistration, McpRegistrations, Registrations
+    from toolcrib._mcp_server import McpServer
     from toolcrib.events import EventStream
     from toolcrib.lock import ChangeClass, LockReport
     from toolcrib.modules import Module
@@ -502,6 +503,78 @@ class Toolkit(BackgroundTasks):
 
     register_mcp_server = register_mcp_client
     remove_mcp_servers = remove_mcp_clients
+
+    def serve_mcp(
+        self,
+        transport: Literal["stdio", "http"],
+        *,
+        name: str | None = None,
+        version: str | None = None,
+        title: str | None = None,
+        instructions: str | None = None,
+        deps: Any = None,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        path: str = "/mcp",
+        token: str | Literal[False] | None = None,
+        allowed_hosts: Iterable[str] = (),
+        allowed_origins: Iterable[str] = (),
+        max_sessions: int = 1000,
+        max_connections: int = 2000,
+        session_timeout: float = 1800,
+    ) -> McpServer:
+        """Serve the tools to MCP clients.
+
+        Each client has a session of its own, whose caller is `mcp:` and the name of the client. Its calls take the same
+        path as all others: groups, validation, policy, approvals, middlewares and audit.
+
+        Args:
+            transport: `"stdio"` for one client on standard input and output, `"http"` for many.
+            name: The name of the server; `"toolcrib"` if it is None.
+            version: The version of the server; that of toolcrib if it is None.
+            title: The name for people.
+            instructions: Instructions for the model, on how to use the tools together.
+            deps: The dependencies of the sessions; see `session`.
+            host: The address to listen on. Any other than one of this machine needs `token` and `allowed_hosts`.
+            port: The port; 0 for any that is free.
+            path: The path of the server.
+            token: The bearer token that requests need; None to make a random one, False for none.
+            allowed_hosts: The values of the header `Host` that are accepted, with a port if only one is; those of this
+                machine if there are none.
+            allowed_origins: The origins of web pages that may call the server, such as `"https://app.example.com"`.
+            max_sessions: The most sessions at a time.
+            max_connections: The most connections at a time.
+            session_timeout: The seconds after which a session without requests ends.
+
+        Returns:
+            The server: `await server`, `async with server:` or `server.run()`.
+
+        Raises:
+            ValueError: If the transport is unknown.
+            InvalidServerOptionError: If an option is invalid, or a server would be reachable from other machines
+                unprotected; when it starts.
+            CannotListenError: If the system refuses to listen on the address; when it starts.
+        """
+        from toolcrib import _mcp_server
+
+        return _mcp_server.serve(
+            self,
+            transport,
+            name=name,
+            version=version,
+            title=title,
+            instructions=instructions,
+            deps=deps,
+            host=host,
+            port=port,
+            path=path,
+            token=token,
+            allowed_hosts=allowed_hosts,
+            allowed_origins=allowed_origins,
+            max_sessions=max_sessions,
+            max_connections=max_connections,
+            session_timeout=session_timeout,
+        )
 
     @cached_property
     def _mcp(self) -> Registrations:

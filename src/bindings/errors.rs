@@ -9,8 +9,8 @@ use pyo3::types::PyType;
 
 use crate::Error;
 use crate::mcp::client::ClientError;
-use crate::native::Failure;
 use crate::native::run::panic_message;
+use crate::native::{Failure, Unanswered};
 
 /// The error number for a missing file, the same on every system.
 const ENOENT: i32 = 2;
@@ -88,6 +88,8 @@ exceptions! {
     McpConnectionError,
     McpError,
     NativeToolError,
+    NoAskerError,
+    UnansweredError,
 }
 
 /// Resolves the exceptions. pyo3 makes an exception when Rust returns to Python, and aborts the process if its class cannot
@@ -209,6 +211,14 @@ pub(crate) fn mcp(error: ClientError) -> PyErr {
 /// True for an error that a native tool returned.
 pub(crate) fn is_native(py: Python<'_>, error: &PyErr) -> bool {
     error.is_instance_of::<python::NativeToolError>(py)
+}
+
+/// The exception for a question without an answer.
+pub(crate) fn unanswered(reason: &Unanswered) -> PyErr {
+    match reason {
+        Unanswered::NotSupported => python::NoAskerError::new_err("the client cannot ask such a question"),
+        Unanswered::Declined | Unanswered::Failed(_) => python::UnansweredError::new_err(reason.to_string()),
+    }
 }
 
 /// The exception for the failure of a native tool.

@@ -10,7 +10,8 @@ use crate::schema::FunctionSchema;
 use crate::schema::dialect::LightRules;
 
 /// Any JSON Schema whose root is an object.
-pub(super) const PARAMETERS: LightRules = LightRules { plain_root: false, fills_arrays: false, is_name: None };
+pub(super) const PARAMETERS: LightRules =
+    LightRules { plain_root: false, fills_arrays: false, is_name: None, names_draft: true };
 
 /// True for a recommended name of a tool.
 pub(super) fn is_name(name: &str) -> bool {
@@ -77,12 +78,27 @@ pub(super) fn read(entries: &Entries) -> Option<ToolCall> {
     Some(tool_call(WireFormat::Mcp, entries.get("id"), entry("name"), entry("arguments")))
 }
 
+/// True for a block that has the form of the protocol already, such as a resource.
+fn is_content(block: &Value) -> bool {
+    let has = |value: &Value, field: &str| value.get(field).is_some_and(Value::is_string);
+    match block.get("type").and_then(Value::as_str) {
+        Some("resource") => block
+            .get("resource")
+            .is_some_and(|resource| has(resource, "uri") && (has(resource, "text") || has(resource, "blob"))),
+        Some("resource_link") => has(block, "uri") && has(block, "name"),
+        Some("image" | "audio") => has(block, "data") && has(block, "mimeType"),
+        _ => false,
+    }
+}
+
 /// Writes the `CallToolResult` of a call. The structured content is the value if that is an object, and otherwise an object
 /// with the value under `result`, because the protocol requires an object.
 #[must_use]
 pub fn to_mcp(result: ToolResult<'_>) -> Value {
-    let content = result.blocks();
-    let content = content.iter().map(|block| match block {
+    let blocks = result.blocks();
+    let given = result.content.as_array().map_or(&[][..], Vec::as_slice);
+    let content = blocks.iter().enumerate().map(|(index, block)| match block {
+        _ if given.get(index).is_some_and(is_content) => given[index].clone(),
         ContentBlock::Data { kind: kind @ (MediaKind::Image | MediaKind::Audio), media_type, data } => {
             json!({"type": kind.as_str(), "data": data, "mimeType": media_type})
         }

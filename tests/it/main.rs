@@ -13,6 +13,7 @@ mod extend;
 mod invisible;
 mod layers;
 mod mcp_lock;
+mod mcp_server;
 mod membership;
 mod meta;
 mod native;

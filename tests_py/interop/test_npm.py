@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from support.mcp.peers import HERE, NPM, OUR_SERVER, command, free_port, running
+from support.mcp.processes import HERE, NPM, OUR_SERVER, command, free_port, running
 from toolcrib import Toolkit, mcp
 
 NODE = NPM.parent / "node" / "bin" / "node"

@@ -11,7 +11,7 @@ import pytest
 from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
-from support.mcp.peers import OUR_SERVER, SDK_SERVER, command, http_server, until
+from support.mcp.processes import OUR_SERVER, SDK_SERVER, command, http_server, until
 from support.streams import block, read
 from toolcrib import Toolkit, mcp
 from toolcrib.mcp import McpClient

@@ -1,8 +1,11 @@
 //! The Model Context Protocol in Python: [`client`] connects to servers and makes native tools of theirs, which `watch`
-//! follows; `lock` writes and verifies the lock file of a toolkit.
+//! follows; `server` is a toolkit, view or session behind a server that runs in threads of the native runtime, and whose
+//! calls, each a `served_call`, run on the event loop that serves; `lock` writes and verifies the lock file of a toolkit.
 
 mod client;
 mod lock;
+mod served_call;
+mod server;
 mod watch;
 
 use pyo3::prelude::*;
@@ -12,6 +15,8 @@ use crate::mcp::provider_name;
 /// Adds the classes that `toolcrib.mcp` is made of.
 pub(crate) fn install(module: &Bound<'_, PyModule>) -> PyResult<()> {
     super::add_internal::<client::PyMcpClient>(module)?;
+    super::add_internal::<server::PyMcpServer>(module)?;
+    super::add_internal::<served_call::PyServedCall>(module)?;
     lock::install(module)?;
     module.setattr("_mcp_target_name", wrap_pyfunction!(client::_mcp_target_name, module)?)?;
     module.setattr("_mcp_definition", wrap_pyfunction!(client::_mcp_definition, module)?)?;

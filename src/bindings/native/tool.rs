@@ -48,6 +48,11 @@ impl PyNativeTool {
         signature_of(py, self.tool.schema().parameters().value())
     }
 
+    /// The schema of its structured results.
+    pub(crate) fn output_schema(&self) -> Option<&Map<String, Value>> {
+        self.tool.output_schema()
+    }
+
     /// Adds the options of the tool itself to those of its registration, which take precedence.
     pub(crate) fn complete(&self, options: &mut ToolOptions<'_>) {
         let tool = &self.tool;

@@ -28,7 +28,8 @@ pub(super) struct RunningCall {
     arguments: [u8; 32],
     responses: BoxStream<'static, ToolResponse>,
     questions: Option<mpsc::Receiver<AskedQuestion>>,
-    progress: f64,
+    /// The progress that was reported last.
+    progress: Option<f64>,
 }
 
 /// The end of a call, or a question that ends it for now.
@@ -59,7 +60,7 @@ impl RunningCall {
         let hash = if asker.is_some() { hash(&Value::Object(arguments.clone())) } else { [0; 32] };
         let meta = context.meta.0.0.clone();
         let call = ServedCall { name: tool.clone(), arguments, id: context.id.to_string(), meta, asker };
-        Self { tool, arguments: hash, responses: tools.call(call), questions, progress: 0.0 }
+        Self { tool, arguments: hash, responses: tools.call(call), questions, progress: None }
     }
 
     /// True if it is a call of this tool with these arguments.
@@ -118,12 +119,13 @@ impl RunningCall {
         let reported = response.metadata.as_ref().and_then(|metadata| metadata.get("progress"));
         let number = |name: &str| reported.and_then(|progress| progress.get(name)?.as_f64());
         // Progress has to increase with each notification; a tool may report the same number with another text.
-        self.progress = match number("done") {
-            Some(done) if done > self.progress => done,
-            Some(_) => self.progress + 0.001,
-            None => self.progress + 1.0,
+        let progress = match (number("done"), self.progress) {
+            (Some(done), last) if last.is_none_or(|last| done > last) => done,
+            (Some(_), last) => last.unwrap_or_default() + 0.001,
+            (None, last) => last.unwrap_or_default() + 1.0,
         };
-        let mut progress = ProgressNotificationParam::new(token.clone(), self.progress);
+        self.progress = Some(progress);
+        let mut progress = ProgressNotificationParam::new(token.clone(), progress);
         progress.total = number("total");
         progress.message = Some(response.text()).filter(|text| !text.is_empty());
         // A client that is gone is noticed by the cancellation of its requests.

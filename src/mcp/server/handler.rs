@@ -4,8 +4,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, Implementation, InitializeResult, ListToolsResult, PaginatedRequestParams,
-    ProtocolVersion, ServerCapabilities, ServerConfig, SubscriptionFilter,
+    CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, ErrorCode, Implementation, InitializeResult,
+    ListToolsResult, PaginatedRequestParams, ProtocolVersion, ServerCapabilities, ServerConfig, SubscriptionFilter,
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, Peer, RoleServer, ServerHandler};
@@ -19,6 +19,10 @@ use super::question::SuspendedCalls;
 
 /// Time between two looks at the revision of the host.
 const WATCH_INTERVAL: Duration = Duration::from_millis(200);
+
+/// The methods that the server has.
+const METHODS: [&str; 6] =
+    ["initialize", "ping", "server/discover", "subscriptions/listen", "tools/call", "tools/list"];
 
 /// The state that all clients of a server share.
 pub(super) struct ServerState {
@@ -152,6 +156,18 @@ impl ServerHandler for Handler {
             let _ = context.peer.notify_tool_list_changed().await;
         }
         answer(outcome, &tool, listing.as_deref(), &self.server.suspended)
+    }
+
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        // A request whose parameters do not fit its method is read as one of an unknown method.
+        if METHODS.contains(&request.method.as_str()) {
+            return Err(ErrorData::invalid_params(format!("invalid params of `{}`", request.method), None));
+        }
+        Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, request.method, None))
     }
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {

@@ -145,13 +145,8 @@ impl HttpServer {
 
     /// Answers requests until the token is cancelled. Then all calls are cancelled, and connections have a moment to end.
     pub async fn serve(self, host: impl ToolHost, stop: CancellationToken) {
-        self.serve_host(Arc::new(host), stop).await;
-    }
-
-    /// See [`serve`](Self::serve).
-    pub(crate) async fn serve_host(self, host: Arc<dyn ToolHost>, stop: CancellationToken) {
         let Self { listener, address, options } = self;
-        let server = Arc::new(Server::new(host, &options, address.port()));
+        let server = Arc::new(Server::new(Arc::new(host), &options, address.port()));
         let connections = Arc::new(Semaphore::new(options.max_connections));
         let mut open = JoinSet::new();
         loop {

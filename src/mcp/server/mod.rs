@@ -8,17 +8,18 @@
 //! 4. `call`: one `tools/call`, from its first response to its result, with progress and cancellation;
 //! 5. `question`: questions of tools as elicitation, in both forms that the protocol has had;
 //! 6. `listing`: the tools in the form of the protocol, cached until they change;
-//! 7. `stdio`: [`serve_stdio`], one client on standard input and output; `frames` has the frames and their errors;
+//! 7. `stdio`: [`StdioServer`], one client on standard input and output; `frames` has the frames and their errors;
 //! 8. `http`: [`HttpServer`], many clients over HTTP; `guard` has the checks before a request is read.
 //!
 //! ```no_run
-//! use toolcrib::mcp::server::{ServedToolkit, ServerIdentity, serve_stdio};
+//! use tokio_util::sync::CancellationToken;
+//! use toolcrib::mcp::server::{ServedToolkit, ServerIdentity, StdioServer};
 //! use toolcrib::prelude::*;
 //!
 //! # async fn serve() -> std::io::Result<()> {
 //! let toolkit = Toolkit::new();
 //! let host = ServedToolkit::new(toolkit, ServerIdentity::new("weather", "1.0.0"));
-//! serve_stdio(host).await
+//! StdioServer::open()?.serve(host, CancellationToken::new()).await
 //! # }
 //! ```
 
@@ -35,5 +36,5 @@ mod toolkit;
 
 pub use host::{Client, ClientTools, ServedCall, ServerIdentity, ToolHost};
 pub use http::{HttpOptions, HttpServer};
-pub use stdio::{serve_connection, serve_stdio};
+pub use stdio::{StdioServer, serve_connection};
 pub use toolkit::ServedToolkit;

@@ -23,18 +23,6 @@ const BUFFER: usize = 64 * 1024;
 /// Time for which the end of the server waits for its output to be read.
 const LONGEST_FLUSH: Duration = Duration::from_secs(5);
 
-/// Serves one client on standard input and output, until the input ends.
-///
-/// Nothing else may be written to standard output meanwhile.
-///
-/// # Errors
-///
-/// The system's refusal to duplicate the streams or to start a thread.
-pub async fn serve_stdio(host: impl ToolHost) -> io::Result<()> {
-    let (input, output) = standard_streams()?;
-    serve_files(Arc::new(host), input, output, CancellationToken::new()).await
-}
-
 /// Serves one client on a pair of streams, until the input ends.
 ///
 /// Each line is a message. A line that is not valid is answered with an error, and the next one is read.
@@ -46,38 +34,57 @@ where
     serve_streams(Arc::new(host), reader, writer, CancellationToken::new()).await;
 }
 
-/// Duplicates of standard input and output, which stay with the server if the process redirects its own.
-#[cfg(unix)]
-pub(crate) fn standard_streams() -> io::Result<(File, File)> {
-    use std::os::fd::AsFd;
-    let input = io::stdin().as_fd().try_clone_to_owned()?;
-    let output = io::stdout().as_fd().try_clone_to_owned()?;
-    Ok((File::from(input), File::from(output)))
-}
-
-/// Duplicates of standard input and output, which stay with the server if the process redirects its own.
-#[cfg(windows)]
-pub(crate) fn standard_streams() -> io::Result<(File, File)> {
-    use std::os::windows::io::AsHandle;
-    let input = io::stdin().as_handle().try_clone_to_owned()?;
-    let output = io::stdout().as_handle().try_clone_to_owned()?;
-    Ok((File::from(input), File::from(output)))
-}
-
-/// Serves one client on blocking streams, until the input ends or the server is stopped.
-pub(crate) async fn serve_files(
-    host: Arc<dyn ToolHost>,
+/// A server for one client on standard input and output.
+///
+/// It has duplicates of both, so that the program can redirect its own output meanwhile: nothing else may be written where the
+/// client reads.
+#[derive(Debug)]
+pub struct StdioServer {
     input: File,
     output: File,
-    stop: CancellationToken,
-) -> io::Result<()> {
-    let (reader, end_of_input) = pump_input(input)?;
-    let (writer, flushed) = pump_output(output)?;
-    serve_streams(host, reader, writer, stop).await;
-    end_of_input.store(true, Ordering::Relaxed);
-    // The writer is dropped: what was written before is in its buffer still.
-    let _ = tokio::time::timeout(LONGEST_FLUSH, flushed).await;
-    Ok(())
+}
+
+impl StdioServer {
+    /// Duplicates standard input and output.
+    ///
+    /// # Errors
+    ///
+    /// The system's refusal, for example because one of them is closed.
+    #[cfg(unix)]
+    pub fn open() -> io::Result<Self> {
+        use std::os::fd::AsFd;
+        let input = io::stdin().as_fd().try_clone_to_owned()?;
+        let output = io::stdout().as_fd().try_clone_to_owned()?;
+        Ok(Self { input: File::from(input), output: File::from(output) })
+    }
+
+    /// Duplicates standard input and output.
+    ///
+    /// # Errors
+    ///
+    /// The system's refusal, for example because one of them is closed.
+    #[cfg(windows)]
+    pub fn open() -> io::Result<Self> {
+        use std::os::windows::io::AsHandle;
+        let input = io::stdin().as_handle().try_clone_to_owned()?;
+        let output = io::stdout().as_handle().try_clone_to_owned()?;
+        Ok(Self { input: File::from(input), output: File::from(output) })
+    }
+
+    /// Serves the client until the input ends or the token is cancelled. Then all calls are cancelled.
+    ///
+    /// # Errors
+    ///
+    /// The system's refusal to start a thread.
+    pub async fn serve(self, host: impl ToolHost, stop: CancellationToken) -> io::Result<()> {
+        let (reader, is_over) = pump_input(self.input)?;
+        let (writer, flushed) = pump_output(self.output)?;
+        serve_streams(Arc::new(host), reader, writer, stop).await;
+        is_over.store(true, Ordering::Relaxed);
+        // The writer is dropped, and what was written before is in its buffer still.
+        let _ = tokio::time::timeout(LONGEST_FLUSH, flushed).await;
+        Ok(())
+    }
 }
 
 async fn serve_streams<R, W>(host: Arc<dyn ToolHost>, reader: R, writer: W, stop: CancellationToken)
