@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from dataclasses import dataclass
 from pathlib import Path
@@ -192,7 +193,8 @@ async def test_a_change_of_the_tools_is_notified() -> None:
         stream = await asyncio.to_thread(peer.request, None, "GET", Content_Type=None)
 
         def changed() -> bool:
-            return any(b"notifications/tools/list_changed" in line for line in stream)
+            with stream:
+                return any(b"notifications/tools/list_changed" in line for line in stream)
 
         waiting = asyncio.create_task(asyncio.to_thread(changed))
         await asyncio.sleep(0.1)
@@ -252,8 +254,7 @@ async def test_a_cancelled_call_runs_its_finally() -> None:
         calling = asyncio.create_task(asyncio.to_thread(lambda: list(peer.start("tools/call", {"name": "wait"}))))
         await asyncio.wait_for(started.wait(), DEADLINE)
         params = {"requestId": peer.number, "reason": "enough"}
-        cancelled = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}
-        await asyncio.to_thread(lambda: peer.post(cancelled).read())
+        await asyncio.to_thread(peer.notify, "notifications/cancelled", params)
         await asyncio.wait_for(ended.wait(), DEADLINE)
         calling.cancel()
 
@@ -397,8 +398,8 @@ async def test_a_token_is_made_and_logged_once(caplog: pytest.LogCaptureFixture)
 
     async with Toolkit().serve_mcp("http") as server, Toolkit().serve_mcp("http", token="mine") as mine:
         token, url = server.token, server.url
-        assert HttpPeer(url).request("{}").status == 401
-        assert HttpPeer(url, "wrong").request("{}").status == 401
+        assert await asyncio.to_thread(HttpPeer(url).status, "{}") == 401
+        assert await asyncio.to_thread(HttpPeer(url, "wrong").status, "{}") == 401
         assert mine.token == "mine"
 
     assert token is not None and len(token) >= 32
@@ -411,16 +412,14 @@ async def test_a_server_without_a_token_still_checks_host_and_origin() -> None:
         peer = await connected(server)
         assert server.token is None
         for headers in ({"Host": "evil.com"}, {"Origin": "http://evil"}, {"Origin": "null"}):
-            response = await asyncio.to_thread(peer.request, "{}", **headers)
-            assert response.status == 403
+            assert await asyncio.to_thread(peer.status, "{}", **headers) == 403
 
 
 async def test_malformed_requests_do_not_affect_the_next() -> None:
     async with Toolkit(tools=[add]).serve_mcp("http") as server:
         peer = await connected(server)
         for body in (b"{", b"\xff", b"[]", b"null", b"[" * 100_000, b"x" * (5 << 20)):
-            response = await asyncio.to_thread(peer.request, body)
-            assert 400 <= response.status < 500
+            assert 400 <= await asyncio.to_thread(peer.status, body) < 500
             assert await asyncio.to_thread(peer.text, "add", a=1, b=2) == "3"
 
 
@@ -481,7 +480,7 @@ async def test_a_question_is_asked_by_the_client() -> None:
             for message in peer.start("tools/call", {"name": "asking"}):
                 found.append(message)
                 if message.get("method") == "elicitation/create":
-                    peer.post({"jsonrpc": "2.0", "id": message["id"], "result": result}).read()
+                    peer.status(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}))
             return found
 
         accepted = await asyncio.to_thread(answered, {"action": "accept", "content": {"answer": 3}})

@@ -2749,7 +2749,7 @@ class _McpServer(Awaitable[_ServedCall | int | str]):
 
 @final
 class _ServedCall:
-    """A call of an MCP client. Dropping it ends the call."""
+    """A call of an MCP client."""
 
     @property
     def number(self) -> int:
@@ -2765,6 +2765,9 @@ class _ServedCall:
         """True if the client can be asked questions."""
     def send(self, response: ToolResponse) -> Awaitable[None] | None:
         """Send a response to the client. Return an awaitable if the client is slow, and None otherwise."""
+
+    def end(self) -> None:
+        """End the call: the last response is its result."""
 
     def ask(self, text: str, schema: Mapping[str, Any]) -> Awaitable[Any]:
         """Ask the user of the client. Return an awaitable of the answer.

@@ -225,6 +225,8 @@ async def _answer(call: _ServedCall) -> None:
         _log.exception("the tool '%s' raised an error while it was served", call.request["name"])
         text = f"Error: the tool raised {type(error).__name__}"
         call.send(ToolResponse([{"type": "text", "text": text}], code="failed"))
+    finally:
+        call.end()
 
 
 def _asker(call: _ServedCall) -> Callable[[Question], Awaitable[Any]]:

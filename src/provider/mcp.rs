@@ -57,11 +57,19 @@ fn annotations(kind: ToolKind) -> Option<Value> {
 #[must_use]
 pub fn mcp_output_schema(schema: Value) -> Option<Map<String, Value>> {
     let Value::Object(mut schema) = schema else { return None };
-    if schema.get("type").and_then(Value::as_str) == Some("object") && !schema.contains_key("$ref") {
+    let is_object = |schema: &Map<String, Value>| schema.get("type").and_then(Value::as_str) == Some("object");
+    if is_object(&schema) {
         return Some(schema);
     }
     // References of the schema begin at its root.
     let definitions = schema.shift_remove("$defs");
+    let named = schema.get("$ref").and_then(Value::as_str).and_then(|name| name.strip_prefix("#/$defs/"));
+    let root = named.and_then(|name| definitions.as_ref()?.get(name)?.as_object()).filter(|root| is_object(root));
+    if let Some(mut root) = root.cloned() {
+        let refers = Value::Object(root.clone()).to_string().contains("\"$ref\"");
+        root.extend(definitions.filter(|_| refers).map(|definitions| ("$defs".to_owned(), definitions)));
+        return Some(root);
+    }
     let wrapped = json!({"type": "object", "properties": {"result": schema}, "required": ["result"]});
     let Value::Object(mut wrapped) = wrapped else { return None };
     wrapped.extend(definitions.map(|definitions| ("$defs".to_owned(), definitions)));

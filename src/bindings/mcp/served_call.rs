@@ -29,7 +29,7 @@ pub(super) struct ReceivedCall {
     pub(super) responses: mpsc::Sender<ToolResponse>,
 }
 
-/// A call of a client. Dropping it ends the call.
+/// A call of a client.
 #[pyclass(name = "_ServedCall", module = "toolcrib._core", frozen)]
 pub(super) struct PyServedCall {
     /// The number by which it is cancelled.
@@ -42,7 +42,8 @@ pub(super) struct PyServedCall {
     #[pyo3(get)]
     request: Py<PyDict>,
     asker: Option<crate::native::Asker>,
-    responses: mpsc::Sender<ToolResponse>,
+    /// Taken when the call is over.
+    responses: Mutex<Option<mpsc::Sender<ToolResponse>>>,
 }
 
 impl PyServedCall {
@@ -53,7 +54,7 @@ impl PyServedCall {
         request.set_item(intern!(py, "id"), call.id)?;
         request.set_item(intern!(py, "name"), call.name)?;
         request.set_item(intern!(py, "input"), json::to_python(py, &Value::Object(call.arguments))?)?;
-        Ok(Self { number, tools: tools.unbind(), request: request.unbind(), asker: call.asker, responses })
+        Ok(Self { number, tools: tools.unbind(), request: request.unbind(), asker: call.asker, responses: Mutex::new(Some(responses)) })
     }
 }
 
@@ -68,11 +69,11 @@ impl PyServedCall {
     /// Send a response to the client. Return an awaitable if the client is slow, and None otherwise.
     fn send(&self, py: Python<'_>, response: &Bound<'_, PyToolResponse>) -> PyResult<Option<PyServedStep>> {
         let response = response::to_core(response)?;
-        match self.responses.try_send(response) {
+        let Some(responses) = lock(&self.responses).clone() else { return Ok(None) };
+        match responses.try_send(response) {
             // Without a receiver the call was cancelled, and its task will be.
             Ok(()) | Err(TrySendError::Closed(_)) => Ok(None),
             Err(TrySendError::Full(response)) => {
-                let responses = self.responses.clone();
                 let sent = async move {
                     let _ = responses.send(response).await;
                     Ok(Value::Null)
@@ -80,6 +81,11 @@ impl PyServedCall {
                 PyServedStep::start(py, sent).map(Some)
             }
         }
+    }
+
+    /// End the call: the last response is its result.
+    fn end(&self) {
+        lock(&self.responses).take();
     }
 
     /// Ask the user of the client. Return an awaitable of the answer.

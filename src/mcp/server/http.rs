@@ -14,8 +14,8 @@ use http::header::{
 };
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::combinators::BoxBody;
-use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
-use hyper::body::{Body, Bytes, Incoming};
+use http_body_util::{BodyExt, Full};
+use hyper::body::{Bytes, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -36,6 +36,8 @@ use crate::{Error, Result};
 
 /// The largest body of a request, in bytes.
 const LARGEST_BODY: usize = 4 * 1024 * 1024;
+/// The part of a larger body that is read and discarded, in bytes.
+const LARGEST_DISCARDED: usize = 64 * 1024 * 1024;
 /// Time for the headers of a request, and between two requests of a connection.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
 /// Time for the body of a request.
@@ -261,14 +263,11 @@ impl Server {
 
     async fn answer_allowed(&self, request: Request<Incoming>) -> Response<HttpBody> {
         let (parts, body) = request.into_parts();
-        if body.size_hint().lower() > LARGEST_BODY as u64 {
-            return too_large();
-        }
-        let body = match tokio::time::timeout(BODY_TIMEOUT, Limited::new(body, LARGEST_BODY).collect()).await {
+        let body = match tokio::time::timeout(BODY_TIMEOUT, read_body(body)).await {
             Err(_) => return plain(StatusCode::REQUEST_TIMEOUT, "Request Timeout"),
-            Ok(Err(error)) if error.is::<LengthLimitError>() => return too_large(),
             Ok(Err(_)) => return plain(StatusCode::BAD_REQUEST, "Bad Request: the body is incomplete"),
-            Ok(Ok(body)) => body.to_bytes(),
+            Ok(Ok(None)) => return plain(StatusCode::PAYLOAD_TOO_LARGE, "Payload Too Large: at most 4 MiB"),
+            Ok(Ok(Some(body))) => body,
         };
         let may_open = parts.method == Method::POST
             && !parts.headers.contains_key(SESSION_ID)
@@ -352,8 +351,22 @@ fn refuse(refused: Refused) -> Response<HttpBody> {
     response
 }
 
-fn too_large() -> Response<HttpBody> {
-    plain(StatusCode::PAYLOAD_TOO_LARGE, "Payload Too Large: at most 4 MiB")
+/// Reads a body; none if it is too large. The rest of such a body is discarded up to a limit, because a client that is still
+/// sending does not see the answer.
+async fn read_body(mut body: Incoming) -> hyper::Result<Option<Bytes>> {
+    let (mut read, mut size) = (Vec::new(), 0);
+    while let Some(frame) = body.frame().await {
+        let Ok(data) = frame?.into_data() else { continue };
+        size += data.len();
+        if size <= LARGEST_BODY {
+            read.extend_from_slice(&data);
+        } else if size > LARGEST_DISCARDED {
+            break;
+        } else {
+            read = Vec::new();
+        }
+    }
+    Ok((size <= LARGEST_BODY).then(|| read.into()))
 }
 
 /// The answer to the question of a browser whether a page may send a request.

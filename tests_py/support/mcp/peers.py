@@ -22,7 +22,12 @@ class HttpPeer:
 
     def __init__(self, url: str, token: str | None = None, name: str = "peer", **capabilities: Any) -> None:
         self.url = urllib.parse.urlsplit(url)
-        self.headers = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
+        # A connection of its own for each request, which ends with the answer.
+        self.headers = {
+            "Accept": "application/json, text/event-stream",
+            "Content-Type": "application/json",
+            "Connection": "close",
+        }
         if token is not None:
             self.headers["Authorization"] = f"Bearer {token}"
         self.name, self.capabilities = name, capabilities
@@ -35,8 +40,18 @@ class HttpPeer:
         changed = {key.replace("_", "-"): value for key, value in headers.items()}
         sent = {key: value for key, value in {**self.headers, **changed}.items() if value is not None}
         connection = http.client.HTTPConnection(self.url.hostname or "", self.url.port, timeout=DEADLINE)
-        connection.request(method, path or self.url.path, body, sent)
-        return connection.getresponse()
+        try:
+            connection.request(method, path or self.url.path, body, sent)
+            return connection.getresponse()
+        except BaseException:
+            connection.close()
+            raise
+
+    def status(self, body: bytes | str | None, method: str = "POST", **headers: str | None) -> int:
+        """Send a request, and return the status of the answer."""
+        with self.request(body, method, **headers) as response:
+            response.read()
+            return response.status
 
     def post(self, message: Message, **headers: str | None) -> http.client.HTTPResponse:
         """Send a message."""
@@ -50,8 +65,12 @@ class HttpPeer:
         assert response.status == 200, response.read()
         self.headers["Mcp-Session-Id"] = response.headers["mcp-session-id"]
         (result,) = messages(response)
-        self.post({"jsonrpc": "2.0", "method": "notifications/initialized"}).read()
+        self.notify("notifications/initialized")
         return dict(result["result"])
+
+    def notify(self, method: str, params: Message | None = None) -> None:
+        """Send a notification."""
+        self.status(json.dumps({"jsonrpc": "2.0", "method": method, "params": params or {}}))
 
     def start(self, method: str, params: Message | None = None) -> Iterator[Message]:
         """Send a request, and return the messages of its answer as they come."""
@@ -80,12 +99,13 @@ class HttpPeer:
 
 def messages(response: http.client.HTTPResponse) -> Iterator[Message]:
     """Read the messages of an answer: one, or a stream of events."""
-    if response.headers["content-type"] == "application/json":
-        yield json.loads(response.read())
-        return
-    for line in response:
-        if line.startswith(b"data:") and line[5:].strip():
-            yield json.loads(line[5:])
+    with response:
+        if response.headers["content-type"] == "application/json":
+            yield json.loads(response.read())
+            return
+        for line in response:
+            if line.startswith(b"data:") and line[5:].strip():
+                yield json.loads(line[5:])
 
 
 async def connected(server: Any, name: str = "peer", **capabilities: Any) -> HttpPeer:
