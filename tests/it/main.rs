@@ -12,6 +12,7 @@ mod event;
 mod extend;
 mod invisible;
 mod layers;
+mod mcp_client;
 mod membership;
 mod meta;
 mod native;

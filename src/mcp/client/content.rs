@@ -16,7 +16,9 @@ pub(super) fn response(server: &str, result: Value, entry: Option<&Entry>, raw: 
     let is_error = result.get("isError") == Some(&Value::Bool(true));
     let structured = result.get("structuredContent").filter(|value| !value.is_null());
     if let Some(problem) = entry.filter(|_| !is_error).and_then(|entry| entry.problem_of(structured)) {
-        return failed(format!("the result of MCP server `{server}` does not fit the output schema of the tool: {problem}"));
+        return failed(format!(
+            "the result of MCP server `{server}` does not fit the output schema of the tool: {problem}"
+        ));
     }
     let mut content: Vec<Value> = items.iter().map(block).collect();
     let links: Vec<Value> = items.iter().filter(|item| item["type"] == "resource_link").cloned().collect();

@@ -81,11 +81,14 @@ impl HttpEndpoint {
 
 fn build(target: &HttpTarget, url: &Url) -> Result<HttpClient, String> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let tls = rustls::ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .and_then(BuilderVerifierExt::with_platform_verifier)
-        .map_err(|error| format!("TLS cannot be set up: {error}"))?
-        .with_no_client_auth();
+    let tls = rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    let tls = if url.scheme() == "https" {
+        tls.and_then(BuilderVerifierExt::with_platform_verifier)
+    } else {
+        // No redirect leads to TLS.
+        tls.map(|tls| tls.with_root_certificates(rustls::RootCertStore::empty()))
+    };
+    let tls = tls.map_err(|error| format!("TLS cannot be set up: {error}"))?.with_no_client_auth();
     let origin = url.origin();
     let redirects = Policy::custom(move |attempt: Attempt<'_>| {
         let keeps_method = matches!(attempt.status(), StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);
@@ -194,8 +197,9 @@ impl Resolve for Resolver {
         Box::pin(async move {
             let is_loopback = is_loopback_name(name.as_str());
             let found: Vec<SocketAddr> = tokio::net::lookup_host((name.as_str(), 0)).await?.collect();
-            let is_allowed =
-                |address: &SocketAddr| allow_private || is_loopback == address.ip().is_loopback() && (is_loopback || !is_private(address.ip()));
+            let is_allowed = |address: &SocketAddr| {
+                allow_private || is_loopback == address.ip().is_loopback() && (is_loopback || !is_private(address.ip()))
+            };
             let allowed: Vec<SocketAddr> = found.into_iter().filter(is_allowed).collect();
             if allowed.is_empty() {
                 let text = format!("`{}` has no address that is allowed; private addresses are not", name.as_str());
@@ -277,8 +281,7 @@ impl LimitedClient {
 
     /// Reads a body of limited size.
     async fn body(&self, response: Response) -> Result<Vec<u8>, Failed> {
-        let too_large =
-            || HttpError::answered(format!("the server sent a body of more than {} bytes", self.max_body));
+        let too_large = || HttpError::answered(format!("the server sent a body of more than {} bytes", self.max_body));
         let expected = response.content_length().unwrap_or(0);
         if expected > self.max_body as u64 {
             return Err(too_large());
@@ -395,7 +398,9 @@ impl StreamableHttpClient for LimitedClient {
         match response.status() {
             status if status.is_success() && media_type(&response) == EVENT_STREAM => Ok(self.events(response)),
             // Servers without such streams answer with 405, and some with 404, 400 or a page.
-            status if status.is_success() || status.is_client_error() => Err(StreamableHttpError::ServerDoesNotSupportSse),
+            status if status.is_success() || status.is_client_error() => {
+                Err(StreamableHttpError::ServerDoesNotSupportSse)
+            }
             status => Err(HttpError::answered(format!("HTTP {status}"))),
         }
     }

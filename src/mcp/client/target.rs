@@ -173,12 +173,12 @@ fn split_words(text: &str) -> Result<Vec<String>, InvalidTarget> {
 ///
 /// [`InvalidTarget`] names the server and the key.
 pub fn read_config(config: &Value) -> Result<IndexMap<String, Target>, InvalidTarget> {
-    let servers = config.get("mcpServers").ok_or_else(|| InvalidTarget::Config {
-        reason: "expected an object with the key `mcpServers`".to_owned(),
+    let servers = config
+        .get("mcpServers")
+        .ok_or_else(|| InvalidTarget::Config { reason: "expected an object with the key `mcpServers`".to_owned() })?;
+    let servers = servers.as_object().ok_or_else(|| InvalidTarget::Config {
+        reason: "`mcpServers` must be an object of servers by name".to_owned(),
     })?;
-    let servers = servers
-        .as_object()
-        .ok_or_else(|| InvalidTarget::Config { reason: "`mcpServers` must be an object of servers by name".to_owned() })?;
     let mut targets = IndexMap::with_capacity(servers.len());
     for (name, entry) in servers {
         let entry = Entry { server: name, entry };
@@ -226,9 +226,7 @@ impl Entry<'_> {
             (Some(kind), _, None) if kind.to_ascii_lowercase().contains("http") => {
                 Err(self.invalid("url", "is missing"))
             }
-            (Some(kind), ..) => {
-                Err(self.invalid(kind_key, format!("must be `stdio` or `http`, got `{kind}`")))
-            }
+            (Some(kind), ..) => Err(self.invalid(kind_key, format!("must be `stdio` or `http`, got `{kind}`"))),
         }
     }
 
@@ -247,7 +245,8 @@ impl Entry<'_> {
 
     fn texts(&self, key: &str) -> Result<Vec<String>, InvalidTarget> {
         let Some(value) = self.value(key) else { return Ok(Vec::new()) };
-        let texts = value.as_array().and_then(|values| values.iter().map(|text| Some(text.as_str()?.to_owned())).collect());
+        let texts =
+            value.as_array().and_then(|values| values.iter().map(|text| Some(text.as_str()?.to_owned())).collect());
         texts.ok_or_else(|| self.invalid(key, "must be a list of texts"))
     }
 
