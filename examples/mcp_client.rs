@@ -9,13 +9,14 @@
 //!
 //! The tool is called as an agent would: through a toolkit, with a policy and a user who answers the questions of the server.
 
+use std::error::Error;
 use std::io::{self, Write};
 
 use futures_util::StreamExt;
-use serde_json::{Value, json};
+use serde_json::Value;
 use toolcrib::mcp::client::{CallOptions, Client, ClientOptions, Target};
 use toolcrib::native::{Asker, Question, Unanswered};
-use toolcrib::prelude::*;
+use toolcrib::prelude::{ChunkMode, ToolCall, ToolResponse, Toolkit};
 
 /// Asks the person at the terminal. An empty line declines.
 async fn ask(question: Question) -> Result<Value, Unanswered> {
@@ -31,13 +32,13 @@ async fn ask(question: Question) -> Result<Value, Unanswered> {
     }
 }
 
-#[tokio::main]
-async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let mut words = std::env::args().skip(1);
-    let target = Target::parse(&words.next().ok_or("usage: mcp_client TARGET [TOOL [ARGUMENTS]]")?)?;
-    let (tool, arguments) = (words.next(), words.next().unwrap_or_else(|| "{}".to_owned()));
-
-    let client = Client::new("server", target, ClientOptions::default())?;
+/// Connects to a server, lists its tools, and calls one. Returns the last response.
+pub(crate) async fn run(
+    target: &str,
+    tool: Option<&str>,
+    arguments: &str,
+) -> Result<Option<ToolResponse>, Box<dyn Error>> {
+    let client = Client::new("server", Target::parse(target)?, ClientOptions::default())?;
     let server = client.connect().await?;
     println!("{} {} speaks {}", server.name, server.version, server.protocol_version);
 
@@ -52,16 +53,31 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         println!("- skipped {:?}: {}", problem.tool, problem.reason);
     }
 
+    let mut last = None;
     if let Some(tool) = tool {
-        let Value::Object(arguments) = serde_json::from_str(&arguments)? else {
+        let Value::Object(arguments) = serde_json::from_str(arguments)? else {
             return Err("ARGUMENTS must be an object".into());
         };
         let mut responses = toolkit.call(ToolCall::new(tool, arguments));
         while let Some(response) = responses.next().await {
-            let kind = if response.mode == ChunkMode::Progress { "…" } else { "=" };
-            println!("{kind} {}", json!(response.content));
+            let sign = if response.mode == ChunkMode::Progress { "…" } else { "=" };
+            println!("{sign} {}", response.text());
+            last = Some(response);
         }
     }
     client.close().await?;
-    Ok(())
+    Ok(last)
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let (target, tool, arguments) = match words[..] {
+        [target] => (target, None, "{}"),
+        [target, tool] => (target, Some(tool), "{}"),
+        [target, tool, arguments] => (target, Some(tool), arguments),
+        _ => return Err("usage: mcp_client TARGET [TOOL [ARGUMENTS]]".into()),
+    };
+    run(target, tool, arguments).await.map(drop)
 }

@@ -1,6 +1,9 @@
 //! The MCP client against scripted servers (`tests/data/mcp/scripted_server.py`), which behave well and badly.
 
+#![allow(clippy::unwrap_used)]
+
 mod calls;
+mod example;
 mod http;
 mod life;
 mod lists;
@@ -68,7 +71,8 @@ pub(crate) async fn connected(arguments: &[&str]) -> Client {
 }
 
 pub(crate) fn arguments(value: Value) -> Map<String, Value> {
-    value.as_object().unwrap().clone()
+    let Value::Object(arguments) = value else { panic!("{value}") };
+    arguments
 }
 
 /// All responses of a call.

@@ -200,3 +200,35 @@ async fn a_change_of_the_list_is_noticed() {
         assert!(eventually(|| client.known("victim").is_none()).await, "{version}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn answers_of_concurrent_calls_are_not_mixed() {
+    for version in ["2025-11-25", "2026-07-28"] {
+        let server = HttpServer::start(&["well", "--protocol", version]);
+        let client = server.client().await;
+
+        let calls = (0..50).map(|n| {
+            let client = client.clone();
+            tokio::spawn(async move { (n, call(&client, "echo", json!({"text": format!("text {n}")})).await.text()) })
+        });
+
+        for task in futures_util::future::join_all(calls).await {
+            let (n, text) = task.unwrap();
+            assert_eq!(text, format!("text {n}"));
+        }
+    }
+}
+
+#[test]
+fn the_client_goes_on_in_another_runtime() {
+    let runtime = || tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let server = HttpServer::start(&["well"]);
+    let first = runtime();
+    let client = first.block_on(server.client());
+    assert_eq!(first.block_on(call(&client, "echo", json!({"text": "a"}))).text(), "a");
+
+    first.shutdown_timeout(Duration::from_secs(5));
+    let response = runtime().block_on(call(&client, "echo", json!({"text": "b"})));
+
+    assert_eq!(response.text(), "b");
+}
