@@ -107,7 +107,7 @@ impl NativeTool {
         F: Fn(ToolContext, Map<String, Value>) -> S + Send + Sync + 'static,
         S: Stream<Item = Result<ToolResponse, ToolError>> + Send + 'static,
     {
-        Self::with_parameters(name, description, Node::from(parameters), true, move |context, arguments| {
+        Self::with_parameters(name, description, &Node::from(parameters), true, move |context, arguments| {
             let Value::Object(arguments) = arguments else {
                 return Err(Failure::Arguments("the arguments must be an object".to_owned()));
             };
@@ -121,13 +121,13 @@ impl NativeTool {
         is_streaming: bool,
         body: impl Fn(ToolContext, Value) -> Result<Responses, Failure> + Send + Sync + 'static,
     ) -> Self {
-        Self::with_parameters(name, description, schema::parameters::<P>(), is_streaming, body)
+        Self::with_parameters(name, description, &schema::parameters::<P>(), is_streaming, body)
     }
 
     fn with_parameters(
         name: &str,
         description: &str,
-        parameters: Node,
+        parameters: &Node,
         is_streaming: bool,
         body: impl Fn(ToolContext, Value) -> Result<Responses, Failure> + Send + Sync + 'static,
     ) -> Self {
@@ -138,7 +138,7 @@ impl NativeTool {
             function.insert("description", Node::from(description.to_owned()));
         }
         let schema = Arc::new(FunctionSchema::new(&function, name));
-        let checker = Arc::new(Checker::with_document(&parameters, schema.parameters().clone(), FormatRules::Standard));
+        let checker = Arc::new(Checker::with_document(parameters, schema.parameters().clone(), FormatRules::Standard));
         Self {
             name: name.into(),
             schema,

@@ -12,6 +12,7 @@ mod event;
 mod extend;
 mod invisible;
 mod layers;
+mod mcp_client;
 mod mcp_lock;
 mod mcp_server;
 mod membership;

@@ -9,6 +9,7 @@ use rmcp::RoleClient;
 use rmcp::model::{ClientConfig, ClientResult, CustomResult, ErrorCode, ErrorData, ServerNotification, ServerRequest};
 use rmcp::service::{InboundStreamOrigin, NotificationContext, RequestContext, Service};
 use serde_json::{Map, Value, json};
+use tokio::sync::Semaphore;
 
 use super::Sampler;
 use super::routes::{CallSlot, Routes, Unrouted};
@@ -17,16 +18,20 @@ use crate::native::{Question, Unanswered};
 /// The code of a refusal by the user, as the protocol's examples have it.
 const REFUSED: ErrorCode = ErrorCode(-1);
 
+/// Maximum number of requests of a server that are answered at the same time.
+const MAX_OPEN: usize = 16;
+
 /// The side of the client that answers the server.
 pub(super) struct Answerer {
     routes: Arc<Routes>,
     sampler: Option<Sampler>,
     config: ClientConfig,
+    open: Semaphore,
 }
 
 impl Answerer {
     pub(super) fn new(routes: Arc<Routes>, sampler: Option<Sampler>, config: ClientConfig) -> Self {
-        Self { routes, sampler, config }
+        Self { routes, sampler, config, open: Semaphore::new(MAX_OPEN) }
     }
 }
 
@@ -43,6 +48,7 @@ impl Service<RoleClient> for Answerer {
         let (method, params) = (request["method"].as_str().unwrap_or_default(), &request["params"]);
         let is_for_call = matches!(method, "elicitation/create" | "sampling/createMessage");
         let answer = if is_for_call {
+            let _open = self.open.try_acquire().map_err(|_| refused("too many requests are open"))?;
             let call = self.routes.call_of(context.extensions.get::<InboundStreamOrigin>()).map_err(unrouted)?;
             tokio::select! {
                 answer = answer(method, params, &call, self.sampler.as_ref()) => answer,

@@ -34,7 +34,7 @@ pub(super) struct Call {
     deadline: Option<Instant>,
     stage: Stage,
     rounds: usize,
-    /// True if the request was sent again after its session had expired.
+    /// True if the request was sent again because the server had not received it.
     is_resent: bool,
 }
 
@@ -165,10 +165,9 @@ impl Call {
                 let entry = self.pin.clone().or_else(|| self.shared.entry(&self.params.name));
                 Some(response(&self.shared.name, result, entry.as_deref(), self.raw))
             }
-            // The server refused the session, so it has not run the call.
-            Err(Failure::Expired) if !self.is_resent => {
+            Err(Failure::Unsent) if !self.is_resent => {
                 self.is_resent = true;
-                connection.fail();
+                self.shared.lost(&connection, "the server closed the connection");
                 self.stage = Stage::Fresh;
                 None
             }
@@ -202,7 +201,7 @@ impl Call {
         match failure {
             Failure::Answered(error) => failed(error.message.into_owned()),
             Failure::Refused(reason) => failed(format!("MCP server `{server}`: {reason}")),
-            Failure::Expired => failed(format!("MCP server `{server}`: the session has expired")),
+            Failure::Unsent => failed(format!("MCP server `{server}`: the server closed the connection again")),
             Failure::Lost(reason) => {
                 self.shared.lost(connection, &reason);
                 failed(format!("MCP server `{server}`: {reason}"))

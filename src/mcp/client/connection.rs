@@ -4,6 +4,7 @@
 //! rmcp could decide by itself, but waits ten seconds for a silent server, gives up at an unexpected answer, and takes a late
 //! answer to the first question for one to the second. So the greeting is here, and rmcp begins after it.
 
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -61,8 +62,10 @@ pub(super) struct Connection {
     /// The runtime in which the connection runs.
     runtime: Handle,
     process: Option<Arc<Process>>,
-    /// Cancelled to end the connection.
-    pub(super) stop: CancellationToken,
+    /// Cancelled to end the connection; rmcp cancels it at the end too.
+    stop: CancellationToken,
+    /// True if the client has closed the connection.
+    is_closed: AtomicBool,
     /// Cancelled when the task of the connection has ended.
     ended: CancellationToken,
     /// True if the connection must not be used for new requests.
@@ -91,8 +94,8 @@ pub(super) enum Failure {
     Answered(ErrorData),
     /// The connection broke, or the server is gone.
     Lost(String),
-    /// The session has expired: the server has not handled the request.
-    Expired,
+    /// The server has not received the request: its session has expired, or its process is gone.
+    Unsent,
     /// The request failed, and the connection is good.
     Refused(String),
 }
@@ -196,9 +199,20 @@ impl Connection {
             let _ = running.waiting().await;
             drop(guard);
         });
-        let failed = AtomicBool::new(false);
-        let (listing, list_state) = (tokio::sync::Mutex::default(), watch::Sender::default());
-        Self { peer, routes, info: own_info, greeting, runtime, process, stop, ended, failed, listing, list_state }
+        Self {
+            peer,
+            routes,
+            info: own_info,
+            greeting,
+            runtime,
+            process,
+            stop,
+            is_closed: AtomicBool::new(false),
+            ended,
+            failed: AtomicBool::new(false),
+            listing: tokio::sync::Mutex::default(),
+            list_state: watch::Sender::default(),
+        }
     }
 
     /// True if the connection can be used for new requests.
@@ -221,6 +235,7 @@ impl Connection {
 
     /// Closes the connection, and waits until the server's process and its descendants are gone.
     pub(super) async fn close(&self) {
+        self.is_closed.store(true, Ordering::Release);
         self.shut();
         let end = async {
             if let Some(process) = &self.process {
@@ -242,7 +257,7 @@ impl Connection {
     /// Describes the end of a connection that is lost.
     pub(super) async fn describe_end(&self) -> String {
         match &self.process {
-            _ if self.stop.is_cancelled() => "the client was closed".to_owned(),
+            _ if self.is_closed.load(Ordering::Acquire) => "the client was closed".to_owned(),
             Some(process) => process.describe_end().await,
             None => "the connection ended".to_owned(),
         }
@@ -263,12 +278,12 @@ impl Connection {
             ServiceError::TransportSend(error) => {
                 let http = error.error.downcast_ref::<StreamableHttpError<HttpError>>();
                 match http {
-                    Some(StreamableHttpError::SessionExpired) => Failure::Expired,
+                    Some(StreamableHttpError::SessionExpired) => Failure::Unsent,
                     Some(StreamableHttpError::AuthRequired(challenge)) => Failure::Refused(challenge.to_string()),
                     Some(StreamableHttpError::Client(error)) if error.is_lost => Failure::Lost(error.to_string()),
-                    Some(StreamableHttpError::TransportChannelClosed) | None => {
-                        Failure::Lost(self.describe_end().await)
-                    }
+                    Some(StreamableHttpError::TransportChannelClosed) => Failure::Lost(self.describe_end().await),
+                    None if is_broken_pipe(&*error.error) => Failure::Unsent,
+                    None => Failure::Lost(error.error.to_string()),
                     Some(error) => Failure::Refused(error.to_string()),
                 }
             }
@@ -326,6 +341,11 @@ impl Drop for PendingAnswer {
             });
         }
     }
+}
+
+/// True if a message could not be written because the server has closed its input, or has ended.
+fn is_broken_pipe(error: &(dyn std::error::Error + 'static)) -> bool {
+    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
 /// A result as JSON.

@@ -81,11 +81,14 @@ impl HttpEndpoint {
 
 fn build(target: &HttpTarget, url: &Url) -> Result<HttpClient, String> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let tls = rustls::ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .and_then(BuilderVerifierExt::with_platform_verifier)
-        .map_err(|error| format!("TLS cannot be set up: {error}"))?
-        .with_no_client_auth();
+    let tls = rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    let tls = if url.scheme() == "https" {
+        tls.and_then(BuilderVerifierExt::with_platform_verifier)
+    } else {
+        // No redirect leads to TLS.
+        tls.map(|tls| tls.with_root_certificates(rustls::RootCertStore::empty()))
+    };
+    let tls = tls.map_err(|error| format!("TLS cannot be set up: {error}"))?.with_no_client_auth();
     let origin = url.origin();
     let redirects = Policy::custom(move |attempt: Attempt<'_>| {
         let keeps_method = matches!(attempt.status(), StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);

@@ -112,7 +112,7 @@ pub struct CallOptions {
 }
 
 /// An error of a client.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum ClientError {
     /// The target cannot be used.
     #[error(transparent)]
@@ -143,7 +143,7 @@ pub enum ClientError {
         /// The name of the client.
         server: String,
         /// The time limit.
-        seconds: String,
+        seconds: f64,
     },
     /// The server answered with an error.
     #[error("MCP server `{server}` answered with error {code}: {message}")]
@@ -215,7 +215,7 @@ struct Shared {
     options: ClientOptions,
     state: Mutex<State>,
     /// Held while a connection is made.
-    connecting: tokio::sync::Mutex<()>,
+    connecting: Arc<tokio::sync::Mutex<()>>,
     catalogue: RwLock<Option<Arc<Catalogue>>>,
     changes: watch::Sender<u64>,
     strays: Arc<AtomicU64>,
@@ -267,7 +267,7 @@ impl Client {
             endpoint,
             options,
             state: Mutex::default(),
-            connecting: tokio::sync::Mutex::default(),
+            connecting: Arc::default(),
             catalogue: RwLock::default(),
             changes: watch::Sender::default(),
             strays: Arc::default(),
@@ -304,7 +304,7 @@ impl Client {
         if is_connected {
             return Err(ClientError::AlreadyConnected { server: shared.name.to_string() });
         }
-        let connection = shared.open(Instant::now() + shared.options.connect_timeout, true).await?;
+        let connection = shared.open(true).await?;
         Ok(connection.info.clone())
     }
 
@@ -336,7 +336,10 @@ impl Client {
     ///
     /// The reason why there is no list.
     pub async fn list_tools(&self) -> Result<Arc<ListedTools>, ClientError> {
-        let connection = self.shared.connection(Instant::now() + self.shared.options.connect_timeout).await?;
+        let limit = self.shared.options.connect_timeout;
+        let deadline = Instant::now() + limit;
+        let connecting = timeout_at(deadline, self.shared.connection(deadline)).await;
+        let connection = connecting.unwrap_or_else(|_| Err(self.shared.timed_out(limit)))?;
         self.shared.list_on(&connection).await
     }
 
@@ -424,15 +427,22 @@ impl Shared {
         read(&self.catalogue).as_ref()?.entries.get(tool).cloned()
     }
 
+    fn timed_out(&self, limit: Duration) -> ClientError {
+        ClientError::Timeout { server: self.name.to_string(), seconds: limit.as_secs_f64() }
+    }
+
     /// The connection, made again if it broke. A stateless client has a new one for each use.
+    ///
+    /// The deadline is that of the caller, who gives up by dropping the future: it decides if the caller can wait for the next
+    /// try.
     async fn connection(self: &Arc<Self>, deadline: Instant) -> Result<Arc<Connection>, ClientError> {
         if self.options.stateless {
-            return self.open(deadline, false).await;
+            return self.open(false).await;
         }
         if let Some(connection) = self.current()? {
             return Ok(connection);
         }
-        let _turn = timeout_at(deadline, self.connecting.lock()).await.map_err(|_| self.failed("it is connecting"))?;
+        let turn = self.connecting.clone().lock_owned().await;
         if let Some(connection) = self.current()? {
             return Ok(connection);
         }
@@ -447,7 +457,14 @@ impl Shared {
             }
             sleep_until(next_try).await;
         }
-        self.open(deadline, false).await
+        // A server may need more time to start than this caller has, so the connection is made for the next one too.
+        let shared = self.clone();
+        let opening = tokio::spawn(async move {
+            let opened = shared.open(false).await;
+            drop(turn);
+            opened
+        });
+        opening.await.unwrap_or_else(|_| Err(self.failed("the runtime of the connection has ended")))
     }
 
     /// The connection, if it can be used.
@@ -465,16 +482,16 @@ impl Shared {
     }
 
     /// Makes a connection, and compares the tools with the list before. `by_user` is true for a new beginning.
-    async fn open(self: &Arc<Self>, deadline: Instant, by_user: bool) -> Result<Arc<Connection>, ClientError> {
+    async fn open(self: &Arc<Self>, by_user: bool) -> Result<Arc<Connection>, ClientError> {
         let (closed, greeting) = {
             let state = lock(&self.state);
             (state.closed, state.greeting)
         };
-        let limit = deadline.min(Instant::now() + self.options.connect_timeout);
+        let limit = self.options.connect_timeout;
         let opening = Connection::open(&self.endpoint, &self.options, greeting, &self.strays);
-        let opened = match timeout_at(limit, opening).await {
+        let opened = match timeout(limit, opening).await {
             Ok(opened) => opened.map_err(|reason| self.failed(reason)),
-            Err(_) => Err(self.failed("it did not connect in time")),
+            Err(_) => Err(self.timed_out(limit)),
         };
         let opened = match opened {
             Ok(connection) => {
@@ -544,9 +561,7 @@ impl Shared {
                 Err(ClientError::InvalidList { server: self.name.to_string(), reason })
             }
             Ok(Err(Unlisted::Failed(failure))) => Err(self.list_failed(connection, failure)),
-            Err(_) => {
-                Err(ClientError::Timeout { server: self.name.to_string(), seconds: limit.as_secs_f64().to_string() })
-            }
+            Err(_) => Err(self.timed_out(limit)),
         };
         let state =
             ListState { changes, is_listed: listed.is_ok(), problem: listed.as_ref().err().map(ToString::to_string) };
@@ -563,9 +578,9 @@ impl Shared {
                 message: error.message.into_owned(),
             },
             Failure::Refused(reason) => self.failed(reason),
-            Failure::Expired => {
-                self.lost(connection, "the session has expired");
-                self.failed("the session has expired")
+            Failure::Unsent => {
+                self.lost(connection, "the server closed the connection");
+                self.failed("the server closed the connection")
             }
             Failure::Lost(reason) => {
                 self.lost(connection, &reason);

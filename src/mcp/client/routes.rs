@@ -277,3 +277,39 @@ impl<T> Drop for Tap<T> {
         self.routes.lost.cancel();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rmcp::model::NumberOrString;
+
+    use super::*;
+
+    #[test]
+    fn a_reader_that_is_slow_gets_the_newest_reports() {
+        let slot = CallSlot::new(ToolContext::of("t"));
+        let report = |n: u32| ProgressNotificationParam::new(ProgressToken(NumberOrString::Number(1)), f64::from(n));
+
+        (0..1000).for_each(|n| slot.report(report(n)));
+
+        let kept: Vec<f64> = std::iter::from_fn(|| slot.take_report()).map(|report| report.progress).collect();
+        assert_eq!((kept.len(), kept[0], kept[63]), (64, 936.0, 999.0));
+    }
+
+    #[test]
+    fn calls_of_the_same_caller_share_their_questions_and_others_do_not() {
+        let routes = Routes::new(Arc::default());
+        let call =
+            |caller: &str| Some(CallSlot::new(ToolContext { caller: Some(caller.into()), ..ToolContext::of("t") }));
+        assert_eq!(routes.call_of(None).err(), Some(Unrouted::NoCall));
+
+        lock(&routes.pending).insert(RequestId::Number(7), None, call("ann"));
+        let newest = call("ann");
+        lock(&routes.pending).insert(RequestId::Number(3), None, newest.clone());
+
+        assert!(Arc::ptr_eq(&routes.call_of(None).ok().unwrap(), &newest.unwrap()));
+        lock(&routes.pending).insert(RequestId::Number(8), None, call("eve"));
+        assert_eq!(routes.call_of(None).err(), Some(Unrouted::Ambiguous));
+        let exact = InboundStreamOrigin::OutboundRequest(RequestId::Number(8));
+        assert_eq!(routes.call_of(Some(&exact)).ok().unwrap().context.caller.as_deref(), Some("eve"));
+    }
+}

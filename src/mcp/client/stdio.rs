@@ -18,7 +18,7 @@ use rmcp::model::{
     ClientJsonRpcMessage, CustomResult, ErrorData, JsonRpcMessage, RequestId, ServerJsonRpcMessage, ServerResult,
 };
 use rmcp::transport::Transport;
-use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group, test_kill_process_group};
 use serde_json::{Map, Value};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader};
 use tokio::net::unix::pipe;
@@ -29,6 +29,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::EncodingErrors;
 use super::target::CommandTarget;
+use crate::bytes::{hex, random_bytes};
 use crate::sync::lock;
 
 /// Variables that a server inherits: what programs need to find their files and their language, and no secrets.
@@ -43,6 +44,8 @@ const MAX_UNSENT: usize = 64 << 20;
 /// Maximum number of lines, and of bytes of a line, of a server's log that are kept.
 const LOG_LINES: usize = 20;
 const LOG_LINE_BYTES: usize = 500;
+/// A variable with a value of its own for each server, by which descendants outside its process group are found.
+const MARK: &str = "TOOLCRIB_MCP_SERVER";
 /// Number of bytes that are read at once.
 const CHUNK: usize = 64 << 10;
 
@@ -73,6 +76,7 @@ impl Process {
         rules: FrameRules,
         strays: Arc<AtomicU64>,
     ) -> Result<(Arc<Self>, StdioTransport), String> {
+        let mark = random_bytes::<16>().map(|bytes| hex(&bytes)).map_err(|error| error.to_string())?;
         let mut command = Command::new(&target.program);
         command
             .args(&target.args)
@@ -84,6 +88,7 @@ impl Process {
                 is_known && !value.to_string_lossy().starts_with("()")
             }))
             .envs(target.env.iter().map(|(name, value)| (name, value)))
+            .env(MARK, &mark)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -95,8 +100,11 @@ impl Process {
         }
         let failed = |error: io::Error| format!("cannot start `{}`: {error}", target.program);
         let mut child = command.spawn().map_err(failed)?;
-        let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-        let group = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
+        let (Some(input), Some(output), Some(log)) = (child.stdin.take(), child.stdout.take(), child.stderr.take())
+        else {
+            return Err(failed(io::Error::other("it has no pipes")));
+        };
+        let group = Group { id: child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?)), mark };
         let (exited, exit) = watch::channel(None);
         let process = Arc::new(Self {
             log: Mutex::default(),
@@ -105,19 +113,20 @@ impl Process {
             exit,
             gone: CancellationToken::new(),
         });
-        let reaper = Reaper { child, group: Group(group), exited, process: process.clone() };
+        let reaper = Reaper { child, group, exited, process: process.clone() };
         tokio::spawn(reaper.run());
-        if let Some(stderr) = stderr {
-            tokio::spawn(keep_log(stderr, process.clone()));
-        }
-        let (Some(stdin), Some(stdout)) = (stdin, stdout) else {
-            return Err(failed(io::Error::other("it has no pipes")));
+        tokio::spawn(keep_log(log, process.clone()));
+        let input = input.into_owned_fd().and_then(|pipe| Input::start(pipe, process.stop.clone())).map_err(failed)?;
+        let transport = StdioTransport {
+            process: process.clone(),
+            input,
+            output,
+            reader: FrameReader::new(rules.max_frame),
+            messages: VecDeque::new(),
+            rules,
+            strays,
+            over: false,
         };
-        let input = stdin.into_owned_fd().and_then(|pipe| Input::start(pipe, process.stop.clone())).map_err(failed)?;
-        let reader = FrameReader::new(rules.max_frame);
-        let (transport_process, messages) = (process.clone(), VecDeque::new());
-        let transport =
-            StdioTransport { process: transport_process, input, stdout, reader, messages, rules, strays, over: false };
         Ok((process, transport))
     }
 
@@ -158,23 +167,27 @@ impl Process {
     }
 }
 
-/// A process group, killed when it is dropped.
-struct Group(Option<Pid>);
+/// A process group and the descendants that have left it, killed when it is dropped.
+struct Group {
+    /// Taken when all are gone.
+    id: Option<Pid>,
+    mark: String,
+}
 
 impl Group {
     fn signal(&self, signal: Signal) {
-        if let Some(group) = self.0 {
+        if let Some(group) = self.id {
             // It may be gone already.
             let _ = kill_process_group(group, signal);
         }
     }
 
     fn is_gone(&self) -> bool {
-        self.0.is_none_or(|group| test_kill_process_group(group).is_err())
+        self.id.is_none_or(|group| test_kill_process_group(group).is_err())
     }
 
-    /// Ends what is left of the group after its leader has ended, so that its id can be given to no other group before.
-    async fn clean_up(&mut self) {
+    /// Ends the rest of the group after its leader has ended.
+    async fn clean_up(mut self) {
         self.signal(Signal::TERM);
         let deadline = Instant::now() + GRACE;
         let mut pause = Duration::from_millis(2);
@@ -182,15 +195,36 @@ impl Group {
             sleep(pause).await;
             pause = (pause * 2).min(Duration::from_millis(50));
         }
+        // The search reads many small files.
+        let _ = tokio::task::spawn_blocking(move || self.kill()).await;
+    }
+
+    fn kill(&mut self) {
         self.signal(Signal::KILL);
-        self.0 = None;
+        if self.id.take().is_some() {
+            for process in marked(&self.mark) {
+                let _ = kill_process(process, Signal::KILL);
+            }
+        }
     }
 }
 
 impl Drop for Group {
     fn drop(&mut self) {
-        self.signal(Signal::KILL);
+        self.kill();
     }
+}
+
+/// The processes of this user whose environment has a mark. Only Linux shows environments in files.
+fn marked(mark: &str) -> Vec<Pid> {
+    let entry = format!("{MARK}={mark}");
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().filter_map(Result::ok);
+    let ids = processes.filter_map(|process| process.file_name().to_str()?.parse().ok());
+    let is_marked = |id: &i32| {
+        let environment = std::fs::read(format!("/proc/{id}/environ")).unwrap_or_default();
+        environment.split(|byte| *byte == 0).any(|variable| variable == entry.as_bytes())
+    };
+    ids.filter(is_marked).filter_map(Pid::from_raw).collect()
 }
 
 /// The task that waits for the end of a process. If its runtime ends before, the process is killed.
@@ -202,40 +236,35 @@ struct Reaper {
 }
 
 impl Reaper {
-    async fn run(mut self) {
-        let stop = self.process.stop.clone();
+    async fn run(self) {
+        let Self { mut child, group, exited, process } = self;
+        // Set also if the runtime ends before.
+        let _gone = process.gone.clone().drop_guard();
         let status = tokio::select! {
-            status = self.child.wait() => status,
-            () = stop.cancelled() => self.end().await,
+            status = child.wait() => status,
+            () = process.stop.cancelled() => end(&mut child, &group).await,
         };
-        self.exited.send_replace(Some(status.unwrap_or_default()));
-        self.group.clean_up().await;
-        self.process.gone.cancel();
-    }
-
-    /// Waits for the end of a server whose input is closed, and then enforces it.
-    async fn end(&mut self) -> io::Result<ExitStatus> {
-        if let Ok(status) = timeout(GRACE, self.child.wait()).await {
-            return status;
-        }
-        self.group.signal(Signal::TERM);
-        if let Ok(status) = timeout(GRACE, self.child.wait()).await {
-            return status;
-        }
-        self.group.signal(Signal::KILL);
-        self.child.wait().await
+        exited.send_replace(Some(status.unwrap_or_default()));
+        group.clean_up().await;
     }
 }
 
-impl Drop for Reaper {
-    fn drop(&mut self) {
-        self.process.gone.cancel();
+/// Waits for the end of a server whose input is closed, and then enforces it.
+async fn end(child: &mut Child, group: &Group) -> io::Result<ExitStatus> {
+    if let Ok(status) = timeout(GRACE, child.wait()).await {
+        return status;
     }
+    group.signal(Signal::TERM);
+    if let Ok(status) = timeout(GRACE, child.wait()).await {
+        return status;
+    }
+    group.signal(Signal::KILL);
+    child.wait().await
 }
 
 /// Reads the log of a server to its end, and keeps the last lines.
-async fn keep_log(stderr: impl AsyncRead + Unpin, process: Arc<Process>) {
-    let mut reader = BufReader::new(stderr);
+async fn keep_log(log: impl AsyncRead + Unpin, process: Arc<Process>) {
+    let mut reader = BufReader::new(log);
     let mut line = Vec::new();
     loop {
         let read = tokio::select! {
@@ -340,7 +369,7 @@ impl Input {
 pub(super) struct StdioTransport {
     process: Arc<Process>,
     input: Weak<Input>,
-    stdout: ChildStdout,
+    output: ChildStdout,
     reader: FrameReader,
     /// Messages that were read and not yet received: a batch has several.
     messages: VecDeque<ServerJsonRpcMessage>,
@@ -365,7 +394,7 @@ impl StdioTransport {
             let has_ended = exit.borrow_and_update().is_some();
             let read = tokio::select! {
                 biased;
-                read = self.stdout.read_buf(&mut self.reader.buffer) => read,
+                read = self.output.read_buf(&mut self.reader.buffer) => read,
                 // A descendant may keep the pipe open after the server has ended.
                 _ = exit.changed(), if !has_ended => continue,
                 () = sleep(LAST_OUTPUT), if has_ended => return None,
@@ -391,13 +420,11 @@ impl StdioTransport {
             Err(_) => vec![None],
         };
         for message in read {
-            match message {
-                Some(message) => self.messages.push_back(message),
-                None => {
-                    self.strays.fetch_add(1, Ordering::Relaxed);
-                    tracing::debug!(target: "toolcrib::mcp", "dropped a line that is not a message of the protocol");
-                }
+            if message.is_none() {
+                self.strays.fetch_add(1, Ordering::Relaxed);
+                tracing::debug!(target: "toolcrib::mcp", "dropped a line that is not a message of the protocol");
             }
+            self.messages.extend(message);
         }
     }
 }

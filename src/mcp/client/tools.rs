@@ -97,8 +97,8 @@ pub(super) async fn list(connection: &Arc<Connection>) -> Result<ListedTools, Un
     let (mut names, mut cursors, mut weight) = (HashSet::new(), HashSet::new(), 0);
     let mut cursor: Option<String> = None;
     for _ in 0..MAX_PAGES {
-        let mut request = ListToolsRequest::default();
-        request.params = cursor.take().map(|cursor| PaginatedRequestParams::default().with_cursor(Some(cursor)));
+        let params = cursor.take().map(|cursor| PaginatedRequestParams::default().with_cursor(Some(cursor)));
+        let request = params.map_or_else(ListToolsRequest::default, ListToolsRequest::with_param);
         let mut page = connection.send(ClientRequest::ListToolsRequest(request)).await?.result().await?;
         let Some(tools) = page.get_mut("tools").and_then(Value::as_array_mut) else {
             return Err(Unlisted::Invalid("`tools` must be a list".to_owned()));
