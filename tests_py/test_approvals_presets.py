@@ -214,9 +214,7 @@ async def test_an_approval_for_a_method_of_one_object_is_refused_with_another(
     [(Account("alice").pay, Account("alice").pay), (Bank().pay, Bank().pay), (Till(), Till())],
     ids=["value", "service", "callable"],
 )
-async def test_an_equal_object_and_a_service_after_a_restart_are_the_same(
-    one: Any, other: Any, tmp_path: Path
-) -> None:
+async def test_an_equal_object_and_a_service_after_a_restart_are_the_same(one: Any, other: Any, tmp_path: Path) -> None:
     first = paying(one, tmp_path)
     metadata = (await first.call("pay", amount=1)).metadata
     assert metadata is not None
