@@ -369,7 +369,7 @@ async def test_events_and_audit_records_of_a_run_have_the_path() -> None:
     events: list[tuple[str, str | None, tuple[str, ...]]] = []
 
     async def leaf(inputs: Any, session: Any, emit: Any) -> str:
-        return (await session.call("echo", text="x")).text
+        return str((await session.call("echo", text="x")).text)
 
     kit = nested("one", "two", last=leaf)
     kit.register_agent(finder("two", tools=["echo"]), run=leaf, namesake_strategy="override")

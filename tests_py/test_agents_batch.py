@@ -191,7 +191,8 @@ def test_an_agent_that_takes_no_instruction_is_left_out(
     assert pair not in names
     assert f"- {pair}" not in schema["description"]
     assert [record.message for record in caplog.records if record.levelname == "WARNING"] == [
-        "tool 'call_subagent' leaves an agent out: agent `pair` does not take one instruction: it has the inputs one, two"
+        "tool 'call_subagent' leaves an agent out: "
+        "agent `pair` does not take one instruction: it has the inputs one, two"
     ]
 
 

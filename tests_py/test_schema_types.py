@@ -103,7 +103,6 @@ ANNOTATIONS: dict[str, Any] = {
     "bytes_literal": Literal[b"a"],
     "enum_literal": Literal[models.Colour.RED, models.Size.BIG],
     "literals": Union[Literal["a"], Literal["b"]],
-    "literal_of_literals": Literal[Literal["a", "b"], "c"],
     "literal_of_alias": Literal["c", models.Letters, "d"],
     "literal_of_aliases": Literal[models.MoreLetters, "a"],
     "enum": models.Colour,

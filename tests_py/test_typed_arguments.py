@@ -473,7 +473,7 @@ def test_a_sentinel_is_a_default_and_no_value() -> None:
 
 
 def test_a_sentinel_alone_is_refused() -> None:
-    with pytest.raises(errors.UnsupportedTypeError, match=r"parameter `x` has type `.*`.*: a sentinel is not a JSON value"):
+    with pytest.raises(errors.UnsupportedTypeError, match=r"parameter `x` .* a sentinel is not a JSON value"):
         Toolkit().register_tool_function(one(MISSING))
 
 

@@ -120,8 +120,8 @@ class CallSubagent(DeclaredTool[dict[str, Any]]):
         description: The description for the model.
 
     Raises:
-        ValueError: If there are no agents, one that is to be called does not exist, or none of them takes one instruction. An
-            agent that does not is left out with a warning.
+        ValueError: If there are no agents, one that is to be called does not exist, or none of them takes one
+            instruction. An agent that does not is left out with a warning.
     """
 
     kind = Kind.THINK

@@ -2378,8 +2378,8 @@ class TextParser:
         """The format of the message, and a summary of its calls.
 
         The keys are `format`, `why` (the reason for the format), `at` (its line and column), `calls` (their number),
-        `passed_over` (the number of quoted calls: in code, quotes, thoughts or comments), `other_formats` (the number of
-        calls in another format, which were left in the text), and `stopped` (the reason why parsing ended early).
+        `passed_over` (the number of quoted calls: in code, quotes, thoughts or comments), `other_formats` (the number
+        of calls in another format, which were left in the text), and `stopped` (the reason why parsing ended early).
         """
 
 def parse_tool_calls(
@@ -2950,7 +2950,7 @@ class Event:
 
     @property
     def path(self) -> tuple[str, ...]:
-        """The names of the agents that called each other until the call, from the outermost one; empty outside of agents."""
+        """The names of the agents that called each other until the call, from the outermost one."""
 
     @property
     def time(self) -> float:

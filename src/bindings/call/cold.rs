@@ -38,6 +38,8 @@ pub(super) struct Cold {
     /// The response that the call ends with; before that, the one that a postprocess function works on.
     pub(super) response: Slot,
     pub(super) error: Slot,
+    /// The call is closed because the one around it was cancelled, which does not wait for threads.
+    pub(super) leaves_threads: Cell<bool>,
     /// The event loop has thrown a cancellation in.
     pub(super) cancel_thrown: Cell<bool>,
     pub(super) deadline: Deadline,
@@ -93,6 +95,7 @@ impl Default for Cold {
             ending: Cell::new(Ending::Respond),
             response: Slot::empty(),
             error: Slot::empty(),
+            leaves_threads: Cell::new(false),
             cancel_thrown: Cell::new(false),
             deadline: Deadline::new(),
             in_background: Cell::new(false),

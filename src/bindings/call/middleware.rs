@@ -138,18 +138,12 @@ impl State {
         let next = self.cold.get()?.next.get(py)?.cast_into::<NextHandler>().ok()?;
         while let Some(stream) = next.get().take_open(py, self.is_closed_by_consumer()) {
             let stream = stream.into_bound(py);
-            let cancellation = object::take_cancellation(&stream);
-            let is_over = cancellation.is_some();
-            if let Some(cancellation) = cancellation {
+            if let Some(cancellation) = object::take_cancellation(&stream) {
                 self.pass_on(py, cancellation);
-            }
-            // A cancellation does not wait for the tool's thread; `aclose` does, now or later.
-            if !self.is_closed_by_consumer() && (is_over || self.is_cancelled() && object::is_in_thread(&stream)) {
-                if let Err(error) = object::aclose(&stream) {
-                    self.note_closing_error(py, error);
+                if !self.is_closed_by_consumer() {
+                    next.get().watch(&stream);
+                    continue;
                 }
-                next.get().watch(&stream);
-                continue;
             }
             let iterator = match object::aclose(&stream).and_then(await_iter) {
                 Ok(iterator) => iterator,
@@ -158,6 +152,13 @@ impl State {
                     continue;
                 }
             };
+            // A cancellation does not wait for the tool's thread; `aclose` does, now or later.
+            if !self.is_closed_by_consumer() {
+                next.get().watch(&stream);
+                if self.is_cancelled() && object::leave_thread(&stream) {
+                    continue;
+                }
+            }
             self.awaited.set(iterator.clone());
             self.phase.set(Phase::Closing);
             match send(&iterator, PyNone::get(py).as_any()) {
@@ -171,7 +172,7 @@ impl State {
 
     /// True if the call ends because its consumer asked for that, by `aclose`.
     fn is_closed_by_consumer(&self) -> bool {
-        self.cold.get().is_some_and(|cold| cold.ending.get() == Ending::Closed)
+        self.cold.get().is_some_and(|cold| cold.ending.get() == Ending::Closed && !cold.leaves_threads.get())
     }
 
     /// True if the call ends because its task was cancelled.
@@ -179,8 +180,18 @@ impl State {
         self.cold.get().is_some_and(|cold| match cold.ending.get() {
             Ending::Interrupt => true,
             Ending::Raise => cold.cancel_thrown.get(),
-            Ending::Respond | Ending::Over | Ending::Closed => false,
+            Ending::Closed => cold.leaves_threads.get(),
+            Ending::Respond | Ending::Over => false,
         })
+    }
+
+    /// Lets the closing of this call, which is under way, not wait for threads. True if it has nothing else to wait for.
+    pub(super) fn leave_thread(&self) -> bool {
+        if self.is_layer() {
+            self.cold().leaves_threads.set(true);
+            return false;
+        }
+        self.job().is_some()
     }
 
     /// A cancellation that was held back until its response is delivered must not be lost with a middleware that stops
@@ -206,6 +217,7 @@ impl State {
             None => self.awaited.clear(py),
         }
         self.cold().ending.set(Ending::Closed);
+        self.cold().leaves_threads.set(false);
         self.phase.set(Phase::Closing);
         self.requested.set(true);
         Ok(me.clone())

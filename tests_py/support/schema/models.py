@@ -233,7 +233,7 @@ ToColour = TypeVar("ToColour", bound=Colour)
 Json = TypeAliasType("Json", "Union[dict[str, Json], list[Json], str, int, float, bool, None]")
 Ids = TypeAliasType("Ids", list[int])
 Letters = TypeAliasType("Letters", Literal["a", "b"])
-MoreLetters = TypeAliasType("MoreLetters", Literal[Letters, "c"])  # type: ignore[valid-type]  # pydantic knows it
+MoreLetters = TypeAliasType("MoreLetters", Literal[Letters, "c"])
 Many = TypeAliasType("Many", Union[list[T], T], type_params=(T,))
 Named = TypeAliasType("Named", Point)
 Doubly = TypeAliasType("Doubly", Ids)

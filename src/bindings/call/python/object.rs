@@ -95,9 +95,9 @@ pub(crate) fn is_abandoned(stream: &Bound<'_, PyAny>) -> bool {
     state_of(stream).is_some_and(|state| state.phase.get() != Phase::Done && !state.is_busy())
 }
 
-/// True for a stream whose tool runs in a thread.
-pub(crate) fn is_in_thread(stream: &Bound<'_, PyAny>) -> bool {
-    state_of(stream).is_some_and(|state| state.phase.get() == Phase::Job)
+/// Lets the closing of a stream not wait for threads. True if it has nothing else to wait for.
+pub(crate) fn leave_thread(stream: &Bound<'_, PyAny>) -> bool {
+    state_of(stream).is_some_and(State::leave_thread)
 }
 
 /// True for a stream that has come to its end before a generator in a thread, here or in a call further in.
@@ -108,9 +108,10 @@ pub(crate) fn is_outlived(stream: &Bound<'_, PyAny>) -> bool {
     })
 }
 
-/// Takes the cancellation out that a stream would raise next.
+/// Takes the cancellation out that a stream would raise next, which is over then.
 pub(crate) fn take_cancellation(stream: &Bound<'_, PyAny>) -> Option<PyErr> {
     let state = state_of(stream).filter(|state| state.phase.get() == Phase::Cancelled)?;
+    state.phase.set(Phase::Done);
     state.cold().error.take(stream.py()).map(PyErr::from_value)
 }
 
