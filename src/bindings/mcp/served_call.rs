@@ -54,7 +54,13 @@ impl PyServedCall {
         request.set_item(intern!(py, "id"), call.id)?;
         request.set_item(intern!(py, "name"), call.name)?;
         request.set_item(intern!(py, "input"), json::to_python(py, &Value::Object(call.arguments))?)?;
-        Ok(Self { number, tools: tools.unbind(), request: request.unbind(), asker: call.asker, responses: Mutex::new(Some(responses)) })
+        Ok(Self {
+            number,
+            tools: tools.unbind(),
+            request: request.unbind(),
+            asker: call.asker,
+            responses: Mutex::new(Some(responses)),
+        })
     }
 }
 
