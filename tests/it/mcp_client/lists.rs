@@ -85,7 +85,7 @@ async fn a_redefined_tool_is_not_called() {
 
         assert!(noticed.is_ok(), "{version}");
         assert_eq!(response.code, Some(Code::Denied), "{version}: {}", response.text());
-        assert!(response.text().contains("'my_victim' was changed by its MCP server 'scripted'"));
+        assert!(response.text().contains("the MCP server of 'scripted' has changed its definition"));
         let accepted = client.tool("my_victim", client.known("victim").unwrap(), CallOptions::default());
         assert_eq!(run(&accepted, json!({})).await.text(), "ran");
     }
