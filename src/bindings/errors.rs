@@ -7,8 +7,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyType;
 
 use crate::Error;
-use crate::native::{Failure, Unanswered};
 use crate::native::run::panic_message;
+use crate::native::{Failure, Unanswered};
 
 /// The error number for a missing file, the same on every system.
 const ENOENT: i32 = 2;

@@ -10,7 +10,8 @@ use crate::schema::FunctionSchema;
 use crate::schema::dialect::LightRules;
 
 /// Any JSON Schema whose root is an object.
-pub(super) const PARAMETERS: LightRules = LightRules { plain_root: false, fills_arrays: false, is_name: None, names_draft: true };
+pub(super) const PARAMETERS: LightRules =
+    LightRules { plain_root: false, fills_arrays: false, is_name: None, names_draft: true };
 
 /// True for a recommended name of a tool.
 pub(super) fn is_name(name: &str) -> bool {
@@ -89,9 +90,9 @@ pub(super) fn read(entries: &Entries) -> Option<ToolCall> {
 fn is_content(block: &Value) -> bool {
     let has = |value: &Value, field: &str| value.get(field).is_some_and(Value::is_string);
     match block.get("type").and_then(Value::as_str) {
-        Some("resource") => block.get("resource").is_some_and(|resource| {
-            has(resource, "uri") && (has(resource, "text") || has(resource, "blob"))
-        }),
+        Some("resource") => block
+            .get("resource")
+            .is_some_and(|resource| has(resource, "uri") && (has(resource, "text") || has(resource, "blob"))),
         Some("resource_link") => has(block, "uri") && has(block, "name"),
         Some("image" | "audio") => has(block, "data") && has(block, "mimeType"),
         _ => false,
@@ -124,4 +125,58 @@ pub fn to_mcp(result: ToolResult<'_>) -> Value {
     }
     written.insert("isError".to_owned(), Value::from(result.is_error));
     Value::Object(written)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn output(schema: Value) -> Value {
+        Value::Object(mcp_output_schema(schema).unwrap())
+    }
+
+    #[test]
+    fn the_schema_of_a_result_is_an_object() {
+        let object = json!({"type": "object", "properties": {}});
+
+        assert_eq!(output(object.clone()), object);
+        assert_eq!(output(json!({"type": "string"}))["properties"], json!({"result": {"type": "string"}}));
+    }
+
+    #[test]
+    fn the_schema_of_a_record_is_at_the_root() {
+        let point = json!({"type": "object", "properties": {"x": {"type": "integer"}}});
+        let node = json!({"type": "object", "properties": {"next": {"$ref": "#/$defs/Node"}}});
+
+        assert_eq!(output(json!({"$ref": "#/$defs/Point", "$defs": {"Point": point}})), point);
+        let recursive = output(json!({"$ref": "#/$defs/Node", "$defs": {"Node": node}}));
+        assert_eq!(recursive["$defs"]["Node"], node);
+        assert_eq!(recursive["properties"], node["properties"]);
+    }
+
+    #[test]
+    fn definitions_stay_at_the_root() {
+        let list = json!({"type": "array", "items": {"$ref": "#/$defs/P"}, "$defs": {"P": {"type": "object"}}});
+
+        let wrapped = output(list);
+
+        assert_eq!(wrapped["$defs"], json!({"P": {"type": "object"}}));
+        assert_eq!(wrapped["properties"]["result"], json!({"type": "array", "items": {"$ref": "#/$defs/P"}}));
+    }
+
+    #[test]
+    fn blocks_of_the_protocol_are_kept() {
+        let blocks = json!([
+            {"type": "resource", "resource": {"uri": "a:b", "text": "c"}},
+            {"type": "resource_link", "uri": "a:b", "name": "b"},
+            {"type": "image", "data": "AAAA", "mimeType": "image/png"},
+        ]);
+        let incomplete = json!([{"type": "resource", "resource": {"uri": "a:b"}}]);
+        let written = |content: &Value| {
+            to_mcp(ToolResult { content, value: None, is_error: false, id: None, is_custom: false, name: None })
+        };
+
+        assert_eq!(written(&blocks)["content"], blocks);
+        assert_eq!(written(&incomplete)["content"][0]["type"], "text");
+    }
 }

@@ -96,7 +96,8 @@ fn toolkit() -> (Toolkit, Sleeper) {
 }
 
 fn host(toolkit: &Toolkit) -> ServedToolkit {
-    let identity = ServerIdentity { instructions: Some("Add things.".to_owned()), ..ServerIdentity::new("sums", "1.2.3") };
+    let identity =
+        ServerIdentity { instructions: Some("Add things.".to_owned()), ..ServerIdentity::new("sums", "1.2.3") };
     ServedToolkit::new(toolkit.clone(), identity)
 }
 

@@ -170,7 +170,8 @@ pub(super) fn may_be_structured(outcome: &CallOutcome) -> bool {
 fn result(response: &ToolResponse, tool: &str, listing: Option<&Listing>) -> Result<CallToolResult, ErrorData> {
     let content = Value::Array(response.content.clone());
     let is_error = !response.is_ok();
-    let written = to_mcp(ToolResult { content: &content, value: None, is_error, id: None, is_custom: false, name: None });
+    let written =
+        to_mcp(ToolResult { content: &content, value: None, is_error, id: None, is_custom: false, name: None });
     let mut result: CallToolResult = serde_json::from_value(written)
         .map_err(|error| ErrorData::internal_error(format!("the result cannot be sent: {error}"), None))?;
     result.result_type = Some(ResultType::COMPLETE);

@@ -140,7 +140,8 @@ mod tests {
         for host in ["localhost", "LOCALHOST:1", "127.0.0.1:8000", "[::1]:8000", "[::1]"] {
             assert_eq!(checked(&guard, &[(HOST, host)]), Ok(()), "{host}");
         }
-        for host in ["evil.com", "localhost.evil.com", "127.0.0.1.nip.io", "", "::1", "localhost:99999", "a@localhost"] {
+        for host in ["evil.com", "localhost.evil.com", "127.0.0.1.nip.io", "", "::1", "localhost:99999", "a@localhost"]
+        {
             assert_eq!(checked(&guard, &[(HOST, host)]), Err(Refused::Host), "{host}");
         }
         assert_eq!(checked(&guard, &[]), Err(Refused::Host));
@@ -164,7 +165,9 @@ mod tests {
 
         assert_eq!(of("https://app.example.com"), Ok(()));
         assert_eq!(of("http://localhost:8000"), Ok(()));
-        for origin in ["null", "http://evil.com", "http://app.example.com", "http://localhost:8001", "http://localhost", ""] {
+        for origin in
+            ["null", "http://evil.com", "http://app.example.com", "http://localhost:8001", "http://localhost", ""]
+        {
             assert_eq!(of(origin), Err(Refused::Origin), "{origin}");
         }
     }

@@ -8,8 +8,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use http::header::{
-    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS,
-    ACCESS_CONTROL_MAX_AGE, CONTENT_TYPE, HeaderValue, ORIGIN, RETRY_AFTER, VARY, WWW_AUTHENTICATE,
+    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, CONTENT_TYPE, HeaderValue, ORIGIN, RETRY_AFTER, VARY,
+    WWW_AUTHENTICATE,
 };
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::combinators::BoxBody;
@@ -113,9 +114,17 @@ impl HttpServer {
             let reason = format!("expected a path that begins with `/`, got `{}`", options.path);
             return Err(Error::InvalidServerOption { option: "path", reason });
         }
-        if options.token.as_ref().is_some_and(|token| token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic())) {
+        if options
+            .token
+            .as_ref()
+            .is_some_and(|token| token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()))
+        {
             let reason = "expected visible ASCII characters without spaces".to_owned();
             return Err(Error::InvalidServerOption { option: "token", reason });
+        }
+        if options.max_connections == 0 || options.max_connections > Semaphore::MAX_PERMITS {
+            let reason = format!("expected a number from 1 to {}", Semaphore::MAX_PERMITS);
+            return Err(Error::InvalidServerOption { option: "max_connections", reason });
         }
         let address = format!("{}:{}", options.host, options.port);
         let failed = |error: io::Error| Error::CannotListen {
@@ -266,24 +275,20 @@ impl Server {
         };
         let may_open = parts.method == Method::POST
             && !parts.headers.contains_key(SESSION_ID)
-            && parts.headers.get(PROTOCOL_VERSION).is_none_or(|version| {
-                version.as_bytes() < ProtocolVersion::NO_INITIALIZE.as_str().as_bytes()
-            });
-        let _opening = if may_open {
-            match self.reserve_session().await {
-                Some(opening) => Some(opening),
-                None => {
-                    let mut full = plain(StatusCode::SERVICE_UNAVAILABLE, "Service Unavailable: too many sessions");
-                    full.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("60"));
-                    return full;
-                }
-            }
-        } else {
-            None
-        };
+            && parts
+                .headers
+                .get(PROTOCOL_VERSION)
+                .is_none_or(|version| version.as_bytes() < ProtocolVersion::NO_INITIALIZE.as_str().as_bytes());
+        let opening = if may_open { self.reserve_session().await } else { None };
+        if may_open && opening.is_none() {
+            let mut full = plain(StatusCode::SERVICE_UNAVAILABLE, "Service Unavailable: too many sessions");
+            full.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("60"));
+            return full;
+        }
         let is_json =
             parts.headers.get(CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"));
         let response = self.service.handle(Request::from_parts(parts, Full::new(body.clone()))).await;
+        drop(opening);
         if response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE && is_json {
             // The body is what is wrong, not its type.
             return malformed(&body);

@@ -86,11 +86,7 @@ impl Form {
     }
 
     fn request(self) -> ElicitRequestParams {
-        ElicitRequestParams::FormElicitationParams {
-            meta: None,
-            message: self.message,
-            requested_schema: self.schema,
-        }
+        ElicitRequestParams::FormElicitationParams { meta: None, message: self.message, requested_schema: self.schema }
     }
 }
 
@@ -142,7 +138,11 @@ struct SuspendedCall {
 
 impl SuspendedCalls {
     /// Suspends a call until it is sent again; returns the result that asks for the input.
-    pub(super) fn suspend(self: &Arc<Self>, running: RunningCall, question: AskedQuestion) -> Option<InputRequiredResult> {
+    pub(super) fn suspend(
+        self: &Arc<Self>,
+        running: RunningCall,
+        question: AskedQuestion,
+    ) -> Option<InputRequiredResult> {
         let state = hex(&random_bytes::<16>().ok()?);
         let AskedQuestion { form, answer } = question;
         let is_wrapped = form.is_wrapped;
@@ -156,6 +156,12 @@ impl SuspendedCalls {
         tokio::spawn(expire(Arc::downgrade(self), state.clone()));
         let request = InputRequest::Elicitation(ElicitRequest::new(form.request()));
         Some(InputRequiredResult::new(Some([(INPUT.to_owned(), request)].into()), Some(state)))
+    }
+
+    /// Cancels all calls.
+    pub(super) fn clear(&self) {
+        let waiting = std::mem::take(&mut *lock(&self.0));
+        drop(waiting);
     }
 
     /// Resumes a call with the input. A state can be used once, and only for the same call.

@@ -42,7 +42,7 @@ impl ClientHandler for Recorder {
         };
         assert_eq!(message, "How many?");
         let mut result = ElicitResult::new(ElicitationAction::Accept);
-        result.content = self.answer.clone();
+        result.content.clone_from(&self.answer);
         Ok(result)
     }
 
@@ -156,10 +156,8 @@ async fn a_cancelled_call_drops_the_tool() {
     let request = rmcp::model::ClientRequest::CallToolRequest(rmcp::model::CallToolRequest::new(
         CallToolRequestParams::new("sleep"),
     ));
-    let running = client
-        .send_cancellable_request(request, rmcp::service::PeerRequestOptions::no_options())
-        .await
-        .unwrap();
+    let running =
+        client.send_cancellable_request(request, rmcp::service::PeerRequestOptions::no_options()).await.unwrap();
     sleeper.has_started().await;
 
     running.cancel(Some("enough".to_owned())).await.unwrap();

@@ -92,7 +92,7 @@ impl Served {
 /// The message of a response: its body, or the last event in it.
 async fn message(response: Response) -> Value {
     let text = response.text().await.unwrap();
-    let last = text.lines().filter_map(|line| line.strip_prefix("data:")).filter(|data| data.contains("jsonrpc")).last();
+    let last = text.lines().rev().filter_map(|line| line.strip_prefix("data:")).find(|data| data.contains("jsonrpc"));
     serde_json::from_str(last.unwrap_or(&text)).unwrap_or_else(|_| panic!("{text}"))
 }
 
@@ -196,7 +196,10 @@ async fn a_request_needs_the_token() {
 
     for token in [None, Some("Bearer wrong"), Some("Bearer secre"), Some("Basic secret"), Some("secret")] {
         let request = served.bare(&initialize());
-        let request = token.map_or_else(|| request.try_clone().unwrap(), |token| served.bare(&initialize()).header(AUTHORIZATION, token));
+        let request = token.map_or_else(
+            || request.try_clone().unwrap(),
+            |token| served.bare(&initialize()).header(AUTHORIZATION, token),
+        );
         let response = request.send().await.unwrap();
         assert_eq!(response.status(), StatusCode::UNAUTHORIZED, "{token:?}");
         assert_eq!(response.headers()["www-authenticate"], "Bearer");
@@ -234,7 +237,8 @@ async fn a_malformed_request_does_not_affect_the_next() {
     let served = serve(&toolkit, with_token()).await;
     let session = served.open().await;
     let deep = "[".repeat(100_000);
-    let bodies: [&[u8]; 8] = [b"", b"{", b"\xff", b"[]", b"17", b"null", deep.as_bytes(), br#"{"jsonrpc": "2.0", "id": 3}"#];
+    let bodies: [&[u8]; 8] =
+        [b"", b"{", b"\xff", b"[]", b"17", b"null", deep.as_bytes(), br#"{"jsonrpc": "2.0", "id": 3}"#];
     let raw: [&[u8]; 6] = [
         b"GET\r\n\r\n",
         b"\x16\x03\x01\x00\xa5\x01\x00",
@@ -245,7 +249,8 @@ async fn a_malformed_request_does_not_affect_the_next() {
     ];
 
     for body in bodies {
-        let response = served.post(&Value::Null).body(body.to_vec()).header("Mcp-Session-Id", &session).send().await.unwrap();
+        let response =
+            served.post(&Value::Null).body(body.to_vec()).header("Mcp-Session-Id", &session).send().await.unwrap();
         assert!(response.status().is_client_error(), "{:?}: {}", body.get(..10), response.status());
         served.adds(&session).await;
     }
@@ -395,11 +400,9 @@ async fn another_address_needs_a_token_and_hosts() {
     let exposed = |options: HttpOptions| HttpServer::bind(HttpOptions { host: "0.0.0.0".to_owned(), ..options });
     let hosts = vec!["tools.example.com".to_owned()];
 
-    for options in [
-        HttpOptions::default(),
-        with_token(),
-        HttpOptions { allowed_hosts: hosts.clone(), ..HttpOptions::default() },
-    ] {
+    for options in
+        [HttpOptions::default(), with_token(), HttpOptions { allowed_hosts: hosts.clone(), ..HttpOptions::default() }]
+    {
         assert!(matches!(exposed(options).await, Err(Error::ExposedServer { .. })));
     }
     exposed(HttpOptions { allowed_hosts: hosts, ..with_token() }).await.unwrap();
@@ -414,6 +417,7 @@ async fn wrong_options_are_refused() {
         HttpOptions { path: "mcp".to_owned(), ..HttpOptions::default() },
         HttpOptions { token: Some("two words".to_owned()), ..HttpOptions::default() },
         HttpOptions { token: Some(String::new()), ..HttpOptions::default() },
+        HttpOptions { max_connections: 0, ..HttpOptions::default() },
     ] {
         assert!(matches!(bind(options).await, Err(Error::InvalidServerOption { .. })));
     }
