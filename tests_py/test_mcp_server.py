@@ -11,7 +11,8 @@ from typing import Any, Literal
 
 import pytest
 
-from tests_py.support.mcp.peers import DEADLINE, HttpPeer, connected
+from support.agents import finder
+from support.mcp.peers import DEADLINE, HttpPeer, connected, messages
 from toolcrib import Policy, Toolkit, ToolResponse, errors
 from toolcrib.context import Question, ToolContext
 from toolcrib.policy import Rule
@@ -86,7 +87,8 @@ async def test_a_served_call_passes_the_same_gate(tmp_path: Path) -> None:
 
     assert ran == []
     assert [denied["isError"], pending["isError"], invalid["isError"]] == [True, True, True]
-    assert "hunter2" not in str(pending) and "pending" not in pending and "_meta" not in pending
+    assert set(pending) == {"content", "isError"}
+    assert "hunter2" not in str(pending)
     assert "approv" in pending["content"][0]["text"]
     assert "b" in invalid["content"][0]["text"]
     assert unknown["error"]["code"] == -32602
@@ -148,7 +150,7 @@ async def test_the_groups_of_one_client_are_not_those_of_another() -> None:
         mine, theirs = await asyncio.to_thread(one.tools), await asyncio.to_thread(other.tools)
         text = await asyncio.to_thread(one.text, "more")
 
-    assert "more" not in before and "more" in mine and "more" not in theirs
+    assert ["more" in tools for tools in (before, mine, theirs)] == [False, True, False]
     assert text == "more"
     assert not toolkit.groups["extra"].active
     assert answers[-1]["result"]["isError"] is False
@@ -225,7 +227,7 @@ async def test_chunks_are_notified_and_the_whole_is_the_result() -> None:
     reports = [answer["params"] for answer in answers[:-1]]
     numbers = [report["progress"] for report in reports]
     assert numbers == sorted(set(numbers))
-    assert [report["message"] for report in reports if report.get("total") == 10][0] == "begin"
+    assert next(report["message"] for report in reports if report.get("total") == 10) == "begin"
     assert {report["progressToken"] for report in reports} == {"p"}
     text = "".join(block["text"] for block in answers[-1]["result"]["content"])
     assert text == "one two"
@@ -311,7 +313,7 @@ async def test_output_schemas_come_from_return_annotations() -> None:
         return {"a": 1}
 
     @toolkit.tool
-    async def choice() -> "Literal['a', 'b'] | None":
+    async def choice() -> Literal["a", "b"] | None:
         return None
 
     @toolkit.tool
@@ -347,7 +349,9 @@ async def test_output_schemas_come_from_return_annotations() -> None:
     assert set(schemas) == {"point", "text", "numbers", "entries", "choice", "wrong"}
     assert schemas["point"]["properties"] == {"x": {"type": "integer"}, "y": {"type": "integer"}}
     assert schemas["text"]["properties"]["result"] == {"type": "string"}
-    structured = {name: result["structuredContent"] for name, result in results.items() if "structuredContent" in result}
+    structured = {
+        name: result["structuredContent"] for name, result in results.items() if "structuredContent" in result
+    }
     assert structured == {
         "point": {"x": 1, "y": 2},
         "text": {"result": "hello"},
@@ -362,9 +366,9 @@ async def test_output_schemas_come_from_return_annotations() -> None:
 
 async def test_links_media_and_resources_are_sent() -> None:
     toolkit = Toolkit()
-    resource = {"type": "resource", "resource": {"uri": "file:///a", "mimeType": "text/plain", "text": "a"}}
-    link = {"type": "resource_link", "uri": "file:///b", "name": "b"}
-    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}}
+    resource: Any = {"type": "resource", "resource": {"uri": "file:///a", "mimeType": "text/plain", "text": "a"}}
+    link: Any = {"type": "resource_link", "uri": "file:///b", "name": "b"}
+    image: Any = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}}
 
     @toolkit.tool
     async def show() -> ToolResponse:
@@ -389,7 +393,8 @@ async def test_a_toolkit_that_raises_shows_only_the_kind_of_an_error(caplog: pyt
         result = await asyncio.to_thread(peer.call, "fail")
 
     assert result["isError"] is True
-    assert "KeyError" in str(result) and "hunter2" not in str(result)
+    assert "KeyError" in str(result)
+    assert "hunter2" not in str(result)
     assert "fail" in caplog.text
 
 
@@ -402,8 +407,10 @@ async def test_a_token_is_made_and_logged_once(caplog: pytest.LogCaptureFixture)
         assert await asyncio.to_thread(HttpPeer(url, "wrong").status, "{}") == 401
         assert mine.token == "mine"
 
-    assert token is not None and len(token) >= 32
-    assert caplog.text.count(token) == 1 and url in caplog.text
+    assert token is not None
+    assert len(token) >= 32
+    assert caplog.text.count(token) == 1
+    assert url in caplog.text
     assert "mine" not in caplog.text
 
 
@@ -423,6 +430,20 @@ async def test_malformed_requests_do_not_affect_the_next() -> None:
             assert await asyncio.to_thread(peer.text, "add", a=1, b=2) == "3"
 
 
+async def test_a_number_with_too_many_digits_is_refused() -> None:
+    async with Toolkit(tools=[add]).serve_mcp("http") as server:
+        peer = await connected(server)
+        digits = b"9" * 10_000
+        call = b'{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "add", "arguments": {"a": %s}}}'
+
+        with await asyncio.to_thread(peer.request, call % digits) as response:
+            answer = await asyncio.to_thread(response.read)
+        text = await asyncio.to_thread(peer.text, "add", a=1, b=2)
+
+    assert b'"isError":true' in answer
+    assert text == "3"
+
+
 async def test_another_address_needs_a_token_and_hosts() -> None:
     toolkit = Toolkit()
 
@@ -438,7 +459,8 @@ async def test_a_taken_port_is_an_os_error() -> None:
         with pytest.raises(errors.CannotListenError) as raised:
             await toolkit.serve_mcp("http", port=server.port)
 
-    assert isinstance(raised.value, OSError) and raised.value.errno is not None
+    assert isinstance(raised.value, OSError)
+    assert raised.value.errno is not None
 
 
 @pytest.mark.parametrize(
@@ -460,6 +482,8 @@ def test_a_wrong_transport_is_refused() -> None:
         Toolkit().serve_mcp("htp")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="allowed_hosts"):
         Toolkit().serve_mcp("http", allowed_hosts="example.com")
+    with pytest.raises(ValueError, match="port"):
+        Toolkit().serve_mcp("http", port=70000)
     with pytest.raises(TypeError, match="token"):
         Toolkit().serve_mcp("http", token=True)  # type: ignore[arg-type]
 
@@ -491,7 +515,8 @@ async def test_a_question_is_asked_by_the_client() -> None:
     assert params["message"] == "How many?"
     assert params["requestedSchema"]["properties"]["answer"]["type"] == "integer"
     assert accepted[-1]["result"]["content"][0]["text"] == "got 3"
-    assert "declined" in str(declined[-1]["result"]) and declined[-1]["result"]["isError"]
+    assert declined[-1]["result"]["isError"]
+    assert "declined" in str(declined[-1]["result"])
     assert wrong[-1]["result"]["isError"]
 
 
@@ -511,7 +536,8 @@ async def test_the_asker_of_the_toolkit_answers_if_the_client_cannot() -> None:
 
     assert text == "got 7"
     assert questions[0].caller == "mcp:peer"
-    assert result["isError"] and "asker" in str(result)
+    assert result["isError"]
+    assert "asker" in str(result)
 
 
 async def test_a_question_that_no_form_can_show_goes_to_the_asker_of_the_toolkit() -> None:
@@ -526,6 +552,84 @@ async def test_a_question_that_no_form_can_show_goes_to_the_asker_of_the_toolkit
         text = await asyncio.to_thread(peer.text, "draw")
 
     assert text == "[Point(x=1, y=2)]"
+
+
+async def test_a_sub_agent_asks_the_user_of_the_client() -> None:
+    toolkit = Toolkit(tools=[asking])
+
+    async def loop(inputs: Any, session: Any, emit: Any) -> str:
+        inner = await session.call("asking")
+        return f"{inner.text}, {await emit.context.ask('How many?', int)}"
+
+    toolkit.register_agent(finder(tools=["asking"]), run=loop)
+
+    async with toolkit.serve_mcp("http") as server:
+        peer = await connected(server, elicitation={})
+
+        def answered() -> str:
+            for message in peer.start("tools/call", {"name": "finder", "arguments": {"task": "birds"}}):
+                if message.get("method") == "elicitation/create":
+                    result = {"action": "accept", "content": {"answer": 3}}
+                    peer.status(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}))
+            return str(message["result"]["content"][0]["text"])
+
+        text = await asyncio.to_thread(answered)
+
+    assert text == "got 3, 3"
+
+
+def modern(method: str, **params: Any) -> tuple[str, dict[str, str]]:
+    """Make a request of 2026-07-28, which has no session, and its headers."""
+    prefix, version = "io.modelcontextprotocol", "2026-07-28"
+    params["_meta"] = {
+        f"{prefix}/protocolVersion": version,
+        f"{prefix}/clientInfo": {"name": "modern", "version": "1"},
+        f"{prefix}/clientCapabilities": {"elicitation": {}},
+    }
+    headers = {"MCP_Protocol_Version": version, "Mcp_Method": method, "Mcp_Name": params.get("name", "")}
+    return json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}), headers
+
+
+async def test_a_client_without_a_session_is_asked_by_a_result() -> None:
+    toolkit = Toolkit(tools=[asking])
+
+    async with toolkit.serve_mcp("http") as server:
+        peer = HttpPeer(server.url, server.token)
+
+        def send(**params: Any) -> dict[str, Any]:
+            body, headers = modern("tools/call", name="asking", arguments={}, **params)
+            (answer,) = messages(peer.request(body, "POST", None, **headers))
+            return dict(answer)
+
+        asked = (await asyncio.to_thread(send))["result"]
+        input = {"question": {"action": "accept", "content": {"answer": 5}}}
+        again = {"requestState": asked["requestState"], "inputResponses": input}
+        result = await asyncio.to_thread(lambda: send(**again))
+        used = await asyncio.to_thread(lambda: send(**again))
+
+    assert asked["resultType"] == "input_required"
+    assert result["result"]["content"][0]["text"] == "got 5"
+    assert used["error"]["code"] == -32602
+
+
+async def test_a_call_that_waits_for_a_second_request_ends_with_the_server() -> None:
+    toolkit = Toolkit()
+    ended = asyncio.Event()
+
+    @toolkit.tool
+    async def patient(context: ToolContext) -> str:
+        try:
+            return str(await context.ask("Still there?", bool))
+        finally:
+            ended.set()
+
+    async with toolkit.serve_mcp("http") as server:
+        peer = HttpPeer(server.url, server.token)
+        body, headers = modern("tools/call", name="patient", arguments={})
+        status = await asyncio.to_thread(lambda: peer.status(body, **headers))
+
+    assert status == 200
+    assert ended.is_set()
 
 
 async def test_a_server_can_be_awaited_and_cancelled() -> None:

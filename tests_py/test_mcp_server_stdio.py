@@ -9,7 +9,7 @@ import textwrap
 
 import pytest
 
-from tests_py.support.mcp.peers import DEADLINE, StdioPeer
+from support.mcp.peers import DEADLINE, StdioPeer
 
 SERVER = """
 import asyncio, os, subprocess, sys
@@ -60,6 +60,7 @@ def test_what_tools_print_is_not_part_of_the_protocol() -> None:
     assert again["structuredContent"] == {"result": 4}
     for word in (b"printed", b"written", b"child"):
         assert word in errors
+    assert b"panicked" not in errors
     assert rest == b"after\n"
 
 
@@ -83,9 +84,10 @@ def test_an_interrupt_ends_the_server() -> None:
     peer.initialize()
 
     peer.process.send_signal(signal.SIGINT)
-    rest, _ = peer.end()
+    rest, errors = peer.end()
 
     assert rest == b"after\n"
+    assert errors == b"before\n"
     assert peer.process.returncode == 0
 
 

@@ -55,7 +55,9 @@ def serve(
     for option, texts in (("allowed_hosts", allowed_hosts), ("allowed_origins", allowed_origins)):
         if isinstance(texts, str):
             raise TypeError(f"{option} must be a list of strings, not one text")
-    if token is True:
+    if not 0 <= port <= 65535:
+        raise errors.InvalidServerOptionError(f"invalid port: expected a number from 0 to 65535, got {port}")
+    if isinstance(token, bool) and token:
         raise TypeError("token must be a text, None to make one, or False for none, not True")
     identity = (name or "toolcrib", version, title, instructions)
     if transport == "stdio":
@@ -185,7 +187,10 @@ class McpServer:
                 await _cancel(calls)
 
     def _receive(
-        self, message: _ServedCall | int | str, calls: dict[int, asyncio.Task[None]], started: asyncio.Future[None] | None
+        self,
+        message: _ServedCall | int | str,
+        calls: dict[int, asyncio.Task[None]],
+        started: asyncio.Future[None] | None,
     ) -> None:
         """Start a call, cancel one, or note the address."""
         if isinstance(message, _ServedCall):

@@ -274,7 +274,7 @@ class NoAskerError(ToolcribError, RuntimeError):
 
 
 class UnansweredError(ToolcribError, RuntimeError):
-    """A tool asks the user of an MCP client, who declines to answer, or the client cannot ask; the text has the reason."""
+    """A question of a tool to the user of an MCP client has no answer; the text has the reason."""
 
 
 class WrongAnswerError(ToolcribError, ValueError):

@@ -126,3 +126,57 @@ pub fn to_mcp(result: ToolResult<'_>) -> Value {
     written.insert("isError".to_owned(), Value::from(result.is_error));
     Value::Object(written)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn output(schema: Value) -> Value {
+        Value::Object(mcp_output_schema(schema).unwrap())
+    }
+
+    #[test]
+    fn the_schema_of_a_result_is_an_object() {
+        let object = json!({"type": "object", "properties": {}});
+
+        assert_eq!(output(object.clone()), object);
+        assert_eq!(output(json!({"type": "string"}))["properties"], json!({"result": {"type": "string"}}));
+    }
+
+    #[test]
+    fn the_schema_of_a_record_is_at_the_root() {
+        let point = json!({"type": "object", "properties": {"x": {"type": "integer"}}});
+        let node = json!({"type": "object", "properties": {"next": {"$ref": "#/$defs/Node"}}});
+
+        assert_eq!(output(json!({"$ref": "#/$defs/Point", "$defs": {"Point": point}})), point);
+        let recursive = output(json!({"$ref": "#/$defs/Node", "$defs": {"Node": node}}));
+        assert_eq!(recursive["$defs"]["Node"], node);
+        assert_eq!(recursive["properties"], node["properties"]);
+    }
+
+    #[test]
+    fn definitions_stay_at_the_root() {
+        let list = json!({"type": "array", "items": {"$ref": "#/$defs/P"}, "$defs": {"P": {"type": "object"}}});
+
+        let wrapped = output(list);
+
+        assert_eq!(wrapped["$defs"], json!({"P": {"type": "object"}}));
+        assert_eq!(wrapped["properties"]["result"], json!({"type": "array", "items": {"$ref": "#/$defs/P"}}));
+    }
+
+    #[test]
+    fn blocks_of_the_protocol_are_kept() {
+        let blocks = json!([
+            {"type": "resource", "resource": {"uri": "a:b", "text": "c"}},
+            {"type": "resource_link", "uri": "a:b", "name": "b"},
+            {"type": "image", "data": "AAAA", "mimeType": "image/png"},
+        ]);
+        let incomplete = json!([{"type": "resource", "resource": {"uri": "a:b"}}]);
+        let written = |content: &Value| {
+            to_mcp(ToolResult { content, value: None, is_error: false, id: None, is_custom: false, name: None })
+        };
+
+        assert_eq!(written(&blocks)["content"], blocks);
+        assert_eq!(written(&incomplete)["content"][0]["type"], "text");
+    }
+}

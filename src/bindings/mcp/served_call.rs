@@ -12,11 +12,12 @@ use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 
 use super::server::ServedClient;
+use crate::bindings::into_response::error_text;
 use crate::bindings::native::runtime;
 use crate::bindings::response::PyToolResponse;
 use crate::bindings::worker::{Completions, Polled, await_itself, completions};
 use crate::bindings::{errors, json, response};
-use crate::call::ToolResponse;
+use crate::call::{Reply, ToolResponse};
 use crate::mcp::server::ServedCall;
 use crate::native::{Question, Task, Unanswered};
 use crate::sync::lock;
@@ -47,20 +48,30 @@ pub(super) struct PyServedCall {
 }
 
 impl PyServedCall {
-    pub(super) fn new(py: Python<'_>, received: ReceivedCall, tools: Bound<'_, PyAny>) -> PyResult<Self> {
+    /// Makes the object of a call; none if its arguments have no Python form, which is answered here.
+    pub(super) fn new(py: Python<'_>, received: ReceivedCall, tools: Bound<'_, PyAny>) -> PyResult<Option<Self>> {
         let ReceivedCall { number, call, responses, .. } = received;
+        let arguments = match json::to_python(py, &Value::Object(call.arguments)) {
+            Ok(arguments) => arguments,
+            Err(error) => {
+                // A number with too many digits.
+                let reply = Reply::BadCall { reason: error_text(py, &error) };
+                let _ = responses.try_send(ToolResponse::replying(&reply));
+                return Ok(None);
+            }
+        };
         let request = PyDict::new(py);
         request.set_item(intern!(py, "type"), intern!(py, "tool_use"))?;
         request.set_item(intern!(py, "id"), call.id)?;
         request.set_item(intern!(py, "name"), call.name)?;
-        request.set_item(intern!(py, "input"), json::to_python(py, &Value::Object(call.arguments))?)?;
-        Ok(Self {
+        request.set_item(intern!(py, "input"), arguments)?;
+        Ok(Some(Self {
             number,
             tools: tools.unbind(),
             request: request.unbind(),
             asker: call.asker,
             responses: Mutex::new(Some(responses)),
-        })
+        }))
     }
 }
 
@@ -104,8 +115,7 @@ impl PyServedCall {
             return Err(PyRuntimeError::new_err("the client cannot be asked"));
         };
         let schema = Value::from(json::from_python(schema)?);
-        let asked = async move { asker.ask(Question::User { text, schema }).await };
-        PyServedStep::start(py, asked)
+        PyServedStep::start(py, async move { asker.ask(Question::User { text, schema }).await })
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
@@ -114,11 +124,14 @@ impl PyServedCall {
     }
 }
 
+/// A future of the runtime, and the way of its result.
+type RunningStep = (Task, Completions<Result<Value, Unanswered>>);
+
 /// An awaitable of the result of a future of the runtime. Dropping it cancels the future.
 #[pyclass(name = "_ServedStep", module = "toolcrib._core", frozen)]
 pub(super) struct PyServedStep {
     /// Taken when it is over.
-    running: Mutex<Option<(Task, Completions<Result<Value, Unanswered>>)>>,
+    running: Mutex<Option<RunningStep>>,
     generation: u64,
 }
 

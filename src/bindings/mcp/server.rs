@@ -33,7 +33,7 @@ use crate::mcp::server::{
     Client, ClientTools, HttpOptions, HttpServer, ServedCall, ServerIdentity, StdioServer, ToolHost,
 };
 use crate::native::Task;
-use crate::registry::{Session, SessionLimits, View};
+use crate::registry::{Registry, Session, SessionLimits, View};
 use crate::sync::lock;
 
 /// The number of responses that a tool may be ahead of its client.
@@ -219,7 +219,10 @@ impl PyMcpServer {
                 }
                 Polled::Value(Message::Call(call)) => {
                     let tools = self.tools_of(py, &call.client)?;
-                    PyServedCall::new(py, *call, tools)?.into_py_any(py)?
+                    match PyServedCall::new(py, *call, tools)? {
+                        Some(call) => call.into_py_any(py)?,
+                        None => continue,
+                    }
                 }
                 Polled::Value(Message::Cancelled(number)) => number.into_py_any(py)?,
                 Polled::Value(Message::Listening(address)) => address?.to_string().into_py_any(py)?,
@@ -287,7 +290,7 @@ impl PyMcpServer {
         let host = QueuedHost {
             queue: Arc::new(queue),
             identity: ServerIdentity { name, version, title, instructions },
-            revision: toolkit.get().with_registry(|registry| registry.shared_revision()),
+            revision: toolkit.get().with_registry(Registry::shared_revision),
             view,
             numbers: AtomicU64::new(0),
         };

@@ -9,7 +9,7 @@ use rmcp::model::{
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, Peer, RoleServer, ServerHandler};
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::call::{RunningCall, answer, may_be_structured};
@@ -19,6 +19,9 @@ use super::question::SuspendedCalls;
 
 /// Time between two looks at the revision of the host.
 const WATCH_INTERVAL: Duration = Duration::from_millis(200);
+
+/// The most calls that run at a time.
+const MOST_CALLS: usize = 10_000;
 
 /// The methods that the server has.
 const METHODS: [&str; 6] =
@@ -31,6 +34,8 @@ pub(super) struct ServerState {
     /// The list for clients that have switched nothing.
     listing: ListingCache,
     suspended: Arc<SuspendedCalls>,
+    /// The places of calls that run.
+    places: Semaphore,
     /// Cancelled when the server ends.
     shutdown: CancellationToken,
     revision: watch::Receiver<u64>,
@@ -48,6 +53,7 @@ impl ServerState {
             host,
             listing: ListingCache::default(),
             suspended: Arc::default(),
+            places: Semaphore::new(MOST_CALLS),
             _shutdown_guard: shutdown.clone().drop_guard(),
             shutdown,
             revision,
@@ -57,6 +63,7 @@ impl ServerState {
     /// Cancels all calls.
     pub(super) fn shut_down(&self) {
         self.shutdown.cancel();
+        self.suspended.clear();
     }
 }
 
@@ -138,6 +145,9 @@ impl ServerHandler for Handler {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
+        let Ok(_place) = self.server.places.try_acquire() else {
+            return Err(ErrorData::internal_error(format!("busy: {MOST_CALLS} calls run at this time"), None));
+        };
         let tools = self.tools(&context).clone();
         let switches = tools.switches();
         let (tool, arguments) = (request.name.into_owned(), request.arguments.unwrap_or_default());

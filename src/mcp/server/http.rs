@@ -122,6 +122,10 @@ impl HttpServer {
             let reason = "expected visible ASCII characters without spaces".to_owned();
             return Err(Error::InvalidServerOption { option: "token", reason });
         }
+        if options.max_connections == 0 || options.max_connections > Semaphore::MAX_PERMITS {
+            let reason = format!("expected a number from 1 to {}", Semaphore::MAX_PERMITS);
+            return Err(Error::InvalidServerOption { option: "max_connections", reason });
+        }
         let address = format!("{}:{}", options.host, options.port);
         let failed = |error: io::Error| Error::CannotListen {
             address: address.clone(),
@@ -275,21 +279,16 @@ impl Server {
                 .headers
                 .get(PROTOCOL_VERSION)
                 .is_none_or(|version| version.as_bytes() < ProtocolVersion::NO_INITIALIZE.as_str().as_bytes());
-        let _opening = if may_open {
-            match self.reserve_session().await {
-                Some(opening) => Some(opening),
-                None => {
-                    let mut full = plain(StatusCode::SERVICE_UNAVAILABLE, "Service Unavailable: too many sessions");
-                    full.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("60"));
-                    return full;
-                }
-            }
-        } else {
-            None
-        };
+        let opening = if may_open { self.reserve_session().await } else { None };
+        if may_open && opening.is_none() {
+            let mut full = plain(StatusCode::SERVICE_UNAVAILABLE, "Service Unavailable: too many sessions");
+            full.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("60"));
+            return full;
+        }
         let is_json =
             parts.headers.get(CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"));
         let response = self.service.handle(Request::from_parts(parts, Full::new(body.clone()))).await;
+        drop(opening);
         if response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE && is_json {
             // The body is what is wrong, not its type.
             return malformed(&body);

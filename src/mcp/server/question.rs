@@ -158,6 +158,12 @@ impl SuspendedCalls {
         Some(InputRequiredResult::new(Some([(INPUT.to_owned(), request)].into()), Some(state)))
     }
 
+    /// Cancels all calls.
+    pub(super) fn clear(&self) {
+        let waiting = std::mem::take(&mut *lock(&self.0));
+        drop(waiting);
+    }
+
     /// Resumes a call with the input. A state can be used once, and only for the same call.
     pub(super) fn resume(
         &self,

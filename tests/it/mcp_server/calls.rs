@@ -42,7 +42,7 @@ impl ClientHandler for Recorder {
         };
         assert_eq!(message, "How many?");
         let mut result = ElicitResult::new(ElicitationAction::Accept);
-        result.content = self.answer.clone();
+        result.content.clone_from(&self.answer);
         Ok(result)
     }
 

@@ -92,8 +92,7 @@ impl Served {
 /// The message of a response: its body, or the last event in it.
 async fn message(response: Response) -> Value {
     let text = response.text().await.unwrap();
-    let last =
-        text.lines().filter_map(|line| line.strip_prefix("data:")).filter(|data| data.contains("jsonrpc")).last();
+    let last = text.lines().rev().filter_map(|line| line.strip_prefix("data:")).find(|data| data.contains("jsonrpc"));
     serde_json::from_str(last.unwrap_or(&text)).unwrap_or_else(|_| panic!("{text}"))
 }
 
@@ -418,6 +417,7 @@ async fn wrong_options_are_refused() {
         HttpOptions { path: "mcp".to_owned(), ..HttpOptions::default() },
         HttpOptions { token: Some("two words".to_owned()), ..HttpOptions::default() },
         HttpOptions { token: Some(String::new()), ..HttpOptions::default() },
+        HttpOptions { max_connections: 0, ..HttpOptions::default() },
     ] {
         assert!(matches!(bind(options).await, Err(Error::InvalidServerOption { .. })));
     }

@@ -1,4 +1,4 @@
-"""A server with the tools that the conformance suite of MCP expects: `python -m tests_py.support.mcp.conformance_server`.
+"""A server with the tools that the conformance suite of MCP expects.
 
 It prints its address on the first line, and serves until it is ended. The port is the first argument, if there is one.
 """
@@ -18,12 +18,12 @@ SOUND = "UklGRiQAAABXQVZFZm10IBAAAAABAAEARKwAAIhYAQACABAAZGF0YQAAAAA="
 toolkit = Toolkit()
 
 
-def media(kind: str, media_type: str, data: str) -> dict[str, Any]:
+def media(kind: str, media_type: str, data: str) -> Any:
     """Return a block of media."""
     return {"type": kind, "source": {"type": "base64", "media_type": media_type, "data": data}}
 
 
-def resource(uri: str, media_type: str, text: str) -> dict[str, Any]:
+def resource(uri: str, media_type: str, text: str) -> Any:
     """Return a block with an embedded resource."""
     return {"type": "resource", "resource": {"uri": uri, "mimeType": media_type, "text": text}}
 
@@ -55,7 +55,7 @@ async def test_embedded_resource() -> ToolResponse:
 @toolkit.tool
 async def test_multiple_content_types() -> ToolResponse:
     """Return text, an image and a resource."""
-    text = {"type": "text", "text": "Multiple content types test:"}
+    text: Any = {"type": "text", "text": "Multiple content types test:"}
     data = resource("test://mixed-content-resource", "application/json", '{"test": "data", "value": 123}')
     return ToolResponse([text, media("image", "image/png", PIXEL), data])
 
@@ -108,7 +108,11 @@ async def test_elicitation_sep1330_enums(context: ToolContext) -> str:
     """Ask for choices."""
     plain = {"type": "string", "enum": ["option1", "option2", "option3"]}
     titled = [{"const": f"value{number}", "title": f"Option {number}"} for number in (1, 2, 3)]
-    legacy = {"type": "string", "enum": ["opt1", "opt2", "opt3"], "enumNames": ["Option One", "Option Two", "Option Three"]}
+    legacy = {
+        "type": "string",
+        "enum": ["opt1", "opt2", "opt3"],
+        "enumNames": ["Option One", "Option Two", "Option Three"],
+    }
     properties = {
         "untitledSingle": plain,
         "titledSingle": {"type": "string", "oneOf": titled},

@@ -47,15 +47,15 @@ class HttpPeer:
             connection.close()
             raise
 
-    def status(self, body: bytes | str | None, method: str = "POST", **headers: str | None) -> int:
+    def status(self, body: bytes | str, **headers: str | None) -> int:
         """Send a request, and return the status of the answer."""
-        with self.request(body, method, **headers) as response:
+        with self.request(body, "POST", None, **headers) as response:
             response.read()
             return response.status
 
     def post(self, message: Message, **headers: str | None) -> http.client.HTTPResponse:
         """Send a message."""
-        return self.request(json.dumps(message), **headers)
+        return self.request(json.dumps(message), "POST", None, **headers)
 
     def initialize(self) -> Message:
         """Begin a session, and return the result of the server."""
