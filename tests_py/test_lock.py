@@ -235,7 +235,7 @@ def test_the_default_path_is_in_the_working_folder(tmp_path: Path, monkeypatch: 
 def test_an_unknown_class_is_a_mistake(path: Path) -> None:
     toolkit_with(send).lock(path)
 
-    with pytest.raises(ValueError, match="allow must be 'look_alike', .*, not 'descriptions'"):
+    with pytest.raises(ValueError, match=r"allow must be 'look_alike', .*, not 'descriptions'"):
         toolkit_with(send).verify(path, allow=["descriptions"])  # type: ignore[list-item]
 
 

@@ -59,7 +59,8 @@ def test_a_quarantined_tool_is_in_no_listing() -> None:
 
     assert names(toolkit.get_json_schemas()) == ["drill"]
     assert names(toolkit.get_json_schemas(["metal"])) == ["drill"]
-    assert b"saw" in before and b"saw" not in toolkit.get_json_schemas_bytes()
+    assert b"saw" in before
+    assert b"saw" not in toolkit.get_json_schemas_bytes()
     assert [tool["name"] for tool in toolkit.schemas("anthropic")] == ["drill"]
     assert "saw" not in toolkit.instructions()
     assert names(everything.get_json_schemas()) == ["drill"]
@@ -93,12 +94,15 @@ async def test_no_way_of_calling_reaches_a_quarantined_tool() -> None:
     assert_refused([response async for response in view.call_tool_function(call)][-1])
     assert_refused([response async for response in session.call_tool_function(call)][-1])
     assert_refused([response async for response in tool.call(arguments={})][-1])
-    assert toolkit.check(call)["would"] == "denied"
+    assert toolkit.check(call)["would"] == "refuse"
 
 
 async def test_a_call_that_is_stepped_after_the_quarantine_does_not_run() -> None:
     toolkit = workshop()
-    by_name, by_itself = toolkit.call_tool_function({"name": "saw", "input": {}}), toolkit.tools["saw"].call(arguments={})
+    by_name, by_itself = (
+        toolkit.call_tool_function({"name": "saw", "input": {}}),
+        toolkit.tools["saw"].call(arguments={}),
+    )
 
     toolkit.quarantine("saw", REASON)
 
@@ -121,10 +125,11 @@ async def test_a_quarantine_while_the_approver_thinks_denies_the_call() -> None:
         """Saw."""
         raise AssertionError("a quarantined tool ran")
 
-    for start in (lambda: toolkit.call("saw"), lambda: last(toolkit.tools["saw"].call(arguments={}))):
+    for is_by_name in (True, False):
         asked.clear()
         answer.clear()
-        call = asyncio.ensure_future(start())
+        by_itself = toolkit.tools["saw"].call(arguments={})
+        call = asyncio.ensure_future(toolkit.call("saw") if is_by_name else last(by_itself))
         await asked.wait()
         toolkit.quarantine("saw", REASON)
         answer.set()
@@ -134,7 +139,7 @@ async def test_a_quarantine_while_the_approver_thinks_denies_the_call() -> None:
 
 
 async def last(stream: Any) -> ToolResponse:
-    responses = [response async for response in stream]
+    responses: list[ToolResponse] = [response async for response in stream]
     return responses[-1]
 
 
@@ -146,7 +151,8 @@ async def test_a_pending_call_is_not_resumed_in_quarantine() -> None:
         """Saw."""
         raise AssertionError("a quarantined tool ran")
 
-    pending = (await toolkit.call("saw")).metadata["pending"]
+    metadata = (await toolkit.call("saw")).metadata or {}
+    pending = metadata["pending"]
     toolkit.quarantine("saw", REASON)
 
     response = await last(toolkit.resume(pending, "once"))

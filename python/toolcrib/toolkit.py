@@ -474,14 +474,14 @@ class Toolkit(BackgroundTasks):
         self,
         path: str | PathLike[str] = "toolcrib.lock",
         *,
-        allow: Iterable[ChangeClass] = (),
+        allow: ChangeClass | Iterable[ChangeClass] = (),
         quarantine: bool = False,
     ) -> LockReport:
         """Compare the tools with their reviewed definitions.
 
         Args:
             path: The file that `lock` wrote.
-            allow: The classes of changes to accept, such as `"removed"` or `"output_narrowed"`. A change that is of
+            allow: The classes of changes to accept, or one, such as `"removed"` or `"output_narrowed"`. A change that is of
                 another class, too, is not accepted.
             quarantine: If true, do not raise, but quarantine the tools that have changed or are not in the file; see
                 `quarantine`.

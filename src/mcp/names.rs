@@ -1,8 +1,9 @@
-//! Names for the tools of servers: valid for every provider, stable, and one for each tool.
+//! Names of the tools of servers: valid for every provider, stable, one for each tool, and told from names that look alike.
 
 use sha2::{Digest, Sha256};
 
 use crate::bytes::hex;
+use crate::json::invisible::is_invisible;
 use crate::provider::Dialect;
 
 /// The longest name that every provider accepts.
@@ -25,8 +26,8 @@ const SEPARATOR: &str = "__";
 /// use toolcrib::mcp::provider_name;
 ///
 /// assert_eq!(provider_name("add", Some("math"), |_| false), "math__add");
-/// assert_eq!(provider_name("größe", None, |_| false), "gr__e_b9ff0443b1");
-/// assert_eq!(provider_name("add", None, |name| name == "add"), "add_abb7c85c8d");
+/// assert_eq!(provider_name("größe", None, |_| false), "gr__e_ddb7694e64");
+/// assert_eq!(provider_name("add", None, |name| name == "add"), "add_71727c4c5c");
 /// ```
 #[must_use]
 pub fn provider_name(name: &str, namespace: Option<&str>, taken: impl Fn(&str) -> bool) -> String {
@@ -68,6 +69,94 @@ fn digest(namespace: Option<&str>, name: &str) -> String {
     hash.update(namespace.unwrap_or_default());
     hash.update(name);
     hex(&hash.finalize())
+}
+
+/// True if two different names are displayed almost alike: they differ in case, in separators, in letters of other scripts,
+/// in digits for letters, or in invisible characters.
+///
+/// The table of letters is small: it has those that look the same in most fonts.
+///
+/// ```
+/// use toolcrib::mcp::is_look_alike;
+///
+/// assert!(is_look_alike("send_mail", "s\u{435}nd-Mail"));
+/// assert!(is_look_alike("list", "1ist"));
+/// assert!(!is_look_alike("send_mail", "send_mails"));
+/// ```
+#[must_use]
+pub fn is_look_alike(one: &str, other: &str) -> bool {
+    let equal = |fold: fn(char) -> char| skeleton(one, fold) == skeleton(other, fold);
+    // A capital `I` is the `i` of another case, and the look-alike of `l`.
+    one != other && (equal(|letter| letter) || equal(|letter| if letter == 'I' { 'l' } else { letter }))
+}
+
+/// The name with each letter replaced by the one that it looks like.
+fn skeleton(name: &str, fold: fn(char) -> char) -> String {
+    let visible = name.chars().filter(|letter| !is_invisible(*letter));
+    let folded: String = visible.map(|letter| fold(latin(letter))).collect();
+    let folded = folded.to_lowercase().replace("rn", "m").replace("vv", "w");
+    folded
+        .chars()
+        .map(|letter| match letter {
+            '0' => 'o',
+            '1' | '|' => 'l',
+            '-' | '.' | '/' | ' ' | ':' => '_',
+            other => other,
+        })
+        .collect()
+}
+
+/// The Latin letter that a letter of another script looks like.
+fn latin(letter: char) -> char {
+    const ALIKE: [(&str, char); 40] = [
+        ("аα", 'a'),
+        ("АΑ", 'A'),
+        ("ВΒ", 'B'),
+        ("сϲ", 'c'),
+        ("СϹ", 'C'),
+        ("ԁ", 'd'),
+        ("её", 'e'),
+        ("ЕΕ", 'E'),
+        ("һհ", 'h'),
+        ("НΗ", 'H'),
+        ("іιї", 'i'),
+        ("ІΙЇ", 'I'),
+        ("јϳ", 'j'),
+        ("Ј", 'J'),
+        ("кκ", 'k'),
+        ("КΚ", 'K'),
+        ("ӏ", 'l'),
+        ("МΜ", 'M'),
+        ("п", 'n'),
+        ("Ν", 'N'),
+        ("оοօ", 'o'),
+        ("ОΟՕ", 'O'),
+        ("рρ", 'p'),
+        ("РΡ", 'P'),
+        ("ԛգ", 'q'),
+        ("Ԛ", 'Q'),
+        ("г", 'r'),
+        ("ѕ", 's'),
+        ("ЅՏ", 'S'),
+        ("тτ", 't'),
+        ("ТΤ", 'T'),
+        ("υս", 'u'),
+        ("Ս", 'U'),
+        ("νѵ", 'v'),
+        ("ԝѡω", 'w'),
+        ("хχ", 'x'),
+        ("ХΧ", 'X'),
+        ("уγ", 'y'),
+        ("УΥҮ", 'Y'),
+        ("Ζ", 'Z'),
+    ];
+    if let '\u{ff01}'..='\u{ff5e}' = letter {
+        return char::from_u32(u32::from(letter) - 0xfee0).unwrap_or(letter);
+    }
+    match ALIKE.iter().find(|(others, _)| others.contains(letter)) {
+        Some((_, latin)) if !letter.is_ascii() => *latin,
+        _ => letter,
+    }
 }
 
 #[cfg(test)]
@@ -128,6 +217,26 @@ mod tests {
         let backward = register(&names.iter().rev().copied().collect::<Vec<_>>());
 
         assert_eq!(forward, backward);
+    }
+
+    #[test]
+    fn names_that_look_alike_are_recognised() {
+        for other in [
+            "Send_Mail",
+            "send-mail",
+            "sеnd_mail",
+            "ｓend_mail",
+            "send_mai1",
+            "send_maiI",
+            "send_\u{200b}mail",
+            "send.mail",
+        ] {
+            assert!(is_look_alike("send_mail", other), "{other}");
+            assert!(is_look_alike(other, "send_mail"), "{other}");
+        }
+        for other in ["send_mail", "send_mails", "sent_mail", "mail_send", ""] {
+            assert!(!is_look_alike("send_mail", other), "{other}");
+        }
     }
 
     fn names() -> impl Strategy<Value = String> {

@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 use serde_json::{Map, Value};
 
-use super::Definition;
+use super::{Definition, is_look_alike};
 use crate::json::invisible::{is_invisible, spelled, visible};
 use crate::schema::view::escaped as step;
 
@@ -367,108 +367,20 @@ impl Script {
     }
 }
 
-/// True if two different names are displayed almost alike: they differ in case, in separators, in letters of other scripts,
-/// in digits for letters, or in invisible characters.
-///
-/// The table of letters is small: it has those that look the same in most fonts.
-///
-/// ```
-/// use toolcrib::mcp::is_look_alike;
-///
-/// assert!(is_look_alike("send_mail", "s\u{435}nd-Mail"));
-/// assert!(is_look_alike("list", "1ist"));
-/// assert!(!is_look_alike("send_mail", "send_mails"));
-/// ```
-#[must_use]
-pub fn is_look_alike(one: &str, other: &str) -> bool {
-    let equal = |fold: fn(char) -> char| skeleton(one, fold) == skeleton(other, fold);
-    // A capital `I` is the `i` of another case, and the look-alike of `l`.
-    one != other && (equal(|letter| letter) || equal(|letter| if letter == 'I' { 'l' } else { letter }))
-}
-
-/// The name with each letter replaced by the one that it looks like.
-fn skeleton(name: &str, fold: fn(char) -> char) -> String {
-    let visible = name.chars().filter(|letter| !is_invisible(*letter));
-    let folded: String = visible.map(|letter| fold(latin(letter))).collect();
-    let folded = folded.to_lowercase().replace("rn", "m").replace("vv", "w");
-    folded
-        .chars()
-        .map(|letter| match letter {
-            '0' => 'o',
-            '1' | '|' => 'l',
-            '-' | '.' | '/' | ' ' | ':' => '_',
-            other => other,
-        })
-        .collect()
-}
-
-/// The Latin letter that a letter of another script looks like.
-fn latin(letter: char) -> char {
-    const ALIKE: [(&str, char); 40] = [
-        ("аα", 'a'),
-        ("АΑ", 'A'),
-        ("ВΒ", 'B'),
-        ("сϲ", 'c'),
-        ("СϹ", 'C'),
-        ("ԁ", 'd'),
-        ("её", 'e'),
-        ("ЕΕ", 'E'),
-        ("һհ", 'h'),
-        ("НΗ", 'H'),
-        ("іιї", 'i'),
-        ("ІΙЇ", 'I'),
-        ("јϳ", 'j'),
-        ("Ј", 'J'),
-        ("кκ", 'k'),
-        ("КΚ", 'K'),
-        ("ӏ", 'l'),
-        ("МΜ", 'M'),
-        ("п", 'n'),
-        ("Ν", 'N'),
-        ("оοօ", 'o'),
-        ("ОΟՕ", 'O'),
-        ("рρ", 'p'),
-        ("РΡ", 'P'),
-        ("ԛգ", 'q'),
-        ("Ԛ", 'Q'),
-        ("г", 'r'),
-        ("ѕ", 's'),
-        ("ЅՏ", 'S'),
-        ("тτ", 't'),
-        ("ТΤ", 'T'),
-        ("υս", 'u'),
-        ("Ս", 'U'),
-        ("νѵ", 'v'),
-        ("ԝѡω", 'w'),
-        ("хχ", 'x'),
-        ("ХΧ", 'X'),
-        ("уγ", 'y'),
-        ("УΥҮ", 'Y'),
-        ("Ζ", 'Z'),
-    ];
-    if let '\u{ff01}'..='\u{ff5e}' = letter {
-        return char::from_u32(u32::from(letter) - 0xfee0).unwrap_or(letter);
-    }
-    match ALIKE.iter().find(|(others, _)| others.contains(letter)) {
-        Some((_, latin)) if !letter.is_ascii() => *latin,
-        _ => letter,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
 
-    fn kinds(tool: Value, others: &[&str]) -> Vec<(FlagKind, String)> {
-        let found = flags(&Definition::read(&tool).unwrap(), others);
+    fn kinds(tool: &Value, others: &[&str]) -> Vec<(FlagKind, String)> {
+        let found = flags(&Definition::read(tool).unwrap(), others);
         found.into_iter().map(|flag| (flag.kind, flag.path)).collect()
     }
 
     fn described(text: &str) -> Vec<FlagKind> {
         let tool = json!({"name": "add", "description": text, "inputSchema": {"type": "object"}});
-        kinds(tool, &["send_mail", "search", "github"]).into_iter().map(|(kind, _)| kind).collect()
+        kinds(&tool, &["send_mail", "search", "github"]).into_iter().map(|(kind, _)| kind).collect()
     }
 
     #[test]
@@ -489,7 +401,7 @@ mod tests {
             "annotations": {"readOnlyHint": false, "destructiveHint": false, "title": "Mail"},
         });
 
-        assert_eq!(kinds(tool, &["search", "github", "send_letter"]), []);
+        assert_eq!(kinds(&tool, &["search", "github", "send_letter"]), []);
     }
 
     #[test]
@@ -505,7 +417,7 @@ mod tests {
             "annotations": {"title": "\u{200b}"},
         });
 
-        let mut found = kinds(tool, &[]);
+        let mut found = kinds(&tool, &[]);
         found.sort_by(|one, other| one.1.cmp(&other.1));
 
         let (hidden, bidi, tags) = (FlagKind::HiddenCharacters, FlagKind::BidiControls, FlagKind::TagCharacters);
@@ -587,7 +499,7 @@ mod tests {
 
         let kind = FlagKind::ConversationContent;
         let expected = ["/inputSchema/properties/sideNote", "/inputSchema/properties/note/description"];
-        assert_eq!(kinds(tool, &[]), expected.map(|path| (kind, path.to_owned())));
+        assert_eq!(kinds(&tool, &[]), expected.map(|path| (kind, path.to_owned())));
     }
 
     #[test]
@@ -599,7 +511,7 @@ mod tests {
             "annotations": {"readOnlyHint": true, "destructiveHint": true, "openWorldHint": "no"},
         });
 
-        let found: Vec<FlagKind> = kinds(tool, &[]).into_iter().map(|(kind, _)| kind).collect();
+        let found: Vec<FlagKind> = kinds(&tool, &[]).into_iter().map(|(kind, _)| kind).collect();
 
         let contradiction = FlagKind::ContradictingHints;
         assert_eq!(found, [contradiction, contradiction, FlagKind::LongText, FlagKind::RemoteReference]);
@@ -607,23 +519,7 @@ mod tests {
 
     #[test]
     fn names_that_look_alike_are_found() {
-        for other in [
-            "Send_Mail",
-            "send-mail",
-            "sеnd_mail",
-            "ｓend_mail",
-            "send_mai1",
-            "send_maiI",
-            "send_\u{200b}mail",
-            "send.mail",
-        ] {
-            assert!(is_look_alike("send_mail", other), "{other}");
-            assert!(is_look_alike(other, "send_mail"), "{other}");
-        }
-        for other in ["send_mail", "send_mails", "sent_mail", "mail_send", ""] {
-            assert!(!is_look_alike("send_mail", other), "{other}");
-        }
-        let found = kinds(json!({"name": "sеnd_mail", "inputSchema": {}}), &["send_mail"]);
+        let found = kinds(&json!({"name": "sеnd_mail", "inputSchema": {}}), &["send_mail"]);
         assert_eq!(
             found.iter().map(|(kind, _)| *kind).collect::<Vec<_>>(),
             [FlagKind::MixedScripts, FlagKind::LookAlikeName]

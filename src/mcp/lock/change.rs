@@ -4,7 +4,8 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
-use super::effect::{self, Effect, Meaning, SchemaChange, SchemaDifference, Use};
+use super::effect::Effect;
+use super::schema::{self, Meaning, SchemaChange, SchemaDifference, Use};
 use super::{Lock, LockedTool, Source};
 use crate::mcp::is_look_alike;
 use crate::schema::check::Checker;
@@ -164,7 +165,8 @@ impl Found {
     }
 
     fn annotations(&mut self, old: Option<&Map<String, Value>>, new: Option<&Map<String, Value>>) {
-        let (before, after) = (Hints::of(old), Hints::of(new));
+        let (before, after) = (claims(old), claims(new));
+        let is_riskier = |key: &str| before.iter().zip(after).any(|(was, is)| is.0 == key && is.1 && !was.1);
         let entry = |annotations: Option<&Map<String, Value>>, key: &str| annotations?.get(key).cloned();
         let mut keys: Vec<&String> = old.into_iter().chain(new).flat_map(Map::keys).collect();
         keys.sort();
@@ -176,7 +178,7 @@ impl Found {
             }
             let class = match key.as_str() {
                 "title" => ChangeClass::Description,
-                hint if after.is_riskier(&before, hint) => ChangeClass::Riskier,
+                hint if is_riskier(hint) => ChangeClass::Riskier,
                 _ => ChangeClass::Annotations,
             };
             self.add(&format!("/annotations/{}", escaped(key)), class, old, new);
@@ -193,7 +195,7 @@ impl Found {
         }
         let (old, new) = (Value::Object(old.clone()), Value::Object(new.clone()));
         let SchemaChange { mut effect, changes_default, differences } =
-            effect::compare(&old, &new, Use::Arguments, "/inputSchema");
+            schema::compare(&old, &new, Use::Arguments, "/inputSchema");
         self.classes.extend(changes_default.then_some(ChangeClass::Default));
         self.add_all(differences, ChangeClass::Default, |effect| match (effect.accepts_more, effect.accepts_less) {
             (false, false) => None,
@@ -216,7 +218,7 @@ impl Found {
         // Without a schema, any result is possible.
         let value = |it: Option<&Map<String, Value>>| it.cloned().map_or(Value::Bool(true), Value::Object);
         let SchemaChange { effect, differences, .. } =
-            effect::compare(&value(old), &value(new), Use::Results, "/outputSchema");
+            schema::compare(&value(old), &value(new), Use::Results, "/outputSchema");
         self.add_all(differences, ChangeClass::Description, |effect| {
             match (effect.accepts_more, effect.accepts_less) {
                 (false, false) => None,
@@ -261,37 +263,16 @@ impl Found {
     }
 }
 
-/// The hints of annotations as the protocol understands them, with its defaults.
-#[derive(Debug, Clone, Copy)]
-struct Hints {
-    may_change: bool,
-    may_destroy: bool,
-    may_repeat: bool,
-    is_open: bool,
-}
-
-impl Hints {
-    fn of(annotations: Option<&Map<String, Value>>) -> Self {
-        let hint = |key: &str, default: bool| {
-            annotations.and_then(|annotations| annotations.get(key)).and_then(Value::as_bool).unwrap_or(default)
-        };
-        let may_change = !hint("readOnlyHint", false);
-        Self {
-            may_change,
-            may_destroy: may_change && hint("destructiveHint", true),
-            may_repeat: may_change && !hint("idempotentHint", false),
-            is_open: hint("openWorldHint", true),
-        }
-    }
-
-    /// True if a hint claims more effects than before.
-    fn is_riskier(&self, before: &Self, hint: &str) -> bool {
-        match hint {
-            "readOnlyHint" => self.may_change && !before.may_change || self.may_destroy && !before.may_destroy,
-            "destructiveHint" => self.may_destroy && !before.may_destroy,
-            "idempotentHint" => self.may_repeat && !before.may_repeat,
-            "openWorldHint" => self.is_open && !before.is_open,
-            _ => false,
-        }
-    }
+/// The effects that annotations claim, by the hints for them, with the defaults of the protocol.
+fn claims(annotations: Option<&Map<String, Value>>) -> [(&'static str, bool); 4] {
+    let hint = |key: &str, default: bool| {
+        annotations.and_then(|annotations| annotations.get(key)).and_then(Value::as_bool).unwrap_or(default)
+    };
+    let may_change = !hint("readOnlyHint", false);
+    [
+        ("readOnlyHint", may_change),
+        ("destructiveHint", may_change && hint("destructiveHint", true)),
+        ("idempotentHint", may_change && !hint("idempotentHint", false)),
+        ("openWorldHint", hint("openWorldHint", true)),
+    ]
 }

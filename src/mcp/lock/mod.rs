@@ -4,12 +4,18 @@
 //! tools. Each block has the digest of its definition, so that an edit by hand, or a bad merge, is noticed. The digest is not
 //! a signature: a program that can write the file can replace both.
 //!
-//! Read in this order: this file ([`Lock`], reading and writing), `change` ([`compare`], the classes of changes), `effect` (what a change of
-//! a JSON Schema does to the values that it accepts), `render` (changes as text).
+//! Read in this order:
+//!
+//! 1. this file: [`Lock`], reading and writing;
+//! 2. `change`: [`compare`], the changes of tools and their classes; `render` writes them as text;
+//! 3. `schema`: the comparison of two JSON Schemas by the values that they accept; `effect` has that of single keywords,
+//!    `vocabulary` what is to be known of all of them.
 
 mod change;
 mod effect;
 mod render;
+mod schema;
+mod vocabulary;
 
 use std::collections::BTreeMap;
 use std::fmt;

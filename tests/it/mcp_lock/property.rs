@@ -1,7 +1,11 @@
 //! The classes of changes are sound, for any two schemas and any value.
 
+use std::collections::HashMap;
+
 use proptest::prelude::*;
 use proptest::sample::{Index, select, subsequence};
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
 use serde_json::{Map, Value, json};
 use toolcrib::mcp::lock::ChangeClass;
 use toolcrib::schema::check::{Checker, Mode};
@@ -174,6 +178,26 @@ fn edited(root: &Value, edits: &[(Index, Edit)]) -> Value {
 
 fn accepts(checker: &Checker, value: &Value) -> bool {
     checker.check(value, Mode::Check, &[]).is_ok()
+}
+
+#[test]
+fn the_cases_have_changes_of_every_class() {
+    let mut runner = TestRunner::deterministic();
+    let cases = (roots(), proptest::collection::vec(edits(), 1..4));
+    let mut found: HashMap<ChangeClass, usize> = HashMap::new();
+
+    for _ in 0..1000 {
+        let (before, edits) = cases.new_tree(&mut runner).expect("a case").current();
+        let after = edited(&before, &edits);
+        if after.is_object() && Checker::compile(&before).is_ok() && Checker::compile(&after).is_ok() {
+            let change = change(taking(before), taking(after));
+            change.into_iter().for_each(|change| *found.entry(change.classes[0]).or_default() += 1);
+        }
+    }
+
+    for class in [ChangeClass::Breaking, ChangeClass::Narrowed, ChangeClass::Widened, ChangeClass::Description] {
+        assert!(found.get(&class).is_some_and(|count| *count >= 50), "{found:?}");
+    }
 }
 
 proptest! {
