@@ -119,6 +119,9 @@ pub(crate) async fn eventually(mut condition: impl FnMut() -> bool) -> bool {
     false
 }
 
+/// Held by tests that measure memory or need much of it.
+pub(crate) static MEMORY: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+
 /// Resident memory of this process, in bytes.
 pub(crate) fn resident() -> usize {
     let status = std::fs::read_to_string("/proc/self/statm").unwrap();

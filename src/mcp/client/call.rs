@@ -10,7 +10,7 @@ use serde_json::{Map, Number, Value, json};
 use tokio::time::{Instant, timeout_at};
 
 use super::answer::answer;
-use super::connection::{Connection, Failure, PendingAnswer};
+use super::connection::{CLOSED, Connection, Failure, PendingAnswer};
 use super::content::{failed, response};
 use super::routes::CallSlot;
 use super::tools::Entry;
@@ -152,7 +152,7 @@ impl Call {
                 self.stage = Stage::Waiting { connection, answer };
                 Ok(())
             }
-            Err(failure) => Err(self.failed(&connection, failure)),
+            Err(failure) => self.failed(&connection, failure).map_or(Ok(()), Err),
         }
     }
 
@@ -165,13 +165,7 @@ impl Call {
                 let entry = self.pin.clone().or_else(|| self.shared.entry(&self.params.name));
                 Some(response(&self.shared.name, result, entry.as_deref(), self.raw))
             }
-            Err(Failure::Unsent) if !self.is_resent => {
-                self.is_resent = true;
-                self.shared.lost(&connection, "the server closed the connection");
-                self.stage = Stage::Fresh;
-                None
-            }
-            Err(failure) => Some(self.failed(&connection, failure)),
+            Err(failure) => self.failed(&connection, failure),
         }
     }
 
@@ -196,17 +190,25 @@ impl Call {
         self.send(connection).await
     }
 
-    fn failed(&self, connection: &Arc<Connection>, failure: Failure) -> ToolResponse {
+    /// The response to a failure; none if the call starts again, because the server has not received it.
+    fn failed(&mut self, connection: &Arc<Connection>, failure: Failure) -> Option<ToolResponse> {
         let server = &self.shared.name;
-        match failure {
+        Some(match failure {
             Failure::Answered(error) => failed(error.message.into_owned()),
             Failure::Refused(reason) => failed(format!("MCP server `{server}`: {reason}")),
-            Failure::Unsent => failed(format!("MCP server `{server}`: the server closed the connection again")),
             Failure::Lost(reason) => {
                 self.shared.lost(connection, &reason);
                 failed(format!("MCP server `{server}`: {reason}"))
             }
-        }
+            Failure::Unsent => {
+                self.shared.lost(connection, CLOSED);
+                self.stage = Stage::Fresh;
+                if !std::mem::replace(&mut self.is_resent, true) {
+                    return None;
+                }
+                failed(format!("MCP server `{server}`: {CLOSED}"))
+            }
+        })
     }
 
     /// The name by which the model called the tool.

@@ -35,10 +35,13 @@ use super::{ClientOptions, ServerInfo};
 /// The ids of the greeting. rmcp counts from 0.
 const DISCOVER_ID: RequestId = RequestId::Number(2_000_000_001);
 const INITIALIZE_ID: RequestId = RequestId::Number(2_000_000_002);
-/// The longest wait for an answer to `server/discover`, after which the server is taken for an older one.
+/// The longest wait for an answer of a process to `server/discover`, after which it is taken for an older server.
 const PROBE: Duration = Duration::from_secs(3);
 /// The longest wait for the end of a connection.
 const CLOSE: Duration = Duration::from_secs(10);
+
+/// The reason of a loss that the server did not explain.
+pub(super) const CLOSED: &str = "the server closed the connection";
 
 /// The place of a server.
 pub(super) enum Endpoint {
@@ -131,7 +134,9 @@ impl Connection {
                 if known != Some(Greeting::Initialize) {
                     let routes = Routes::new(strays.clone());
                     let mut tap = Tap::new(endpoint.transport(), routes.clone());
-                    if let Discovery::Modern(info) = discover(&mut tap, &config, PROBE).await {
+                    // A server that speaks HTTP answers, if only with a refusal.
+                    let wait = options.connect_timeout / 2;
+                    if let Discovery::Modern(info) = discover(&mut tap, &config, wait).await {
                         return Ok(Self::serve(tap, routes, *info, Greeting::Discover, options, config, None));
                     }
                 }
@@ -139,7 +144,7 @@ impl Connection {
                 let mut tap = Tap::new(endpoint.transport(), routes.clone());
                 match initialize(&mut tap, &config).await {
                     Ok((info, greeting)) => Ok(Self::serve(tap, routes, info, greeting, options, config, None)),
-                    Err(Ungreeted::Lost) => Err("the server closed the connection".to_owned()),
+                    Err(Ungreeted::Lost) => Err(CLOSED.to_owned()),
                     Err(Ungreeted::Because(reason)) => Err(reason),
                 }
             }
@@ -268,6 +273,7 @@ impl Connection {
         let sent = self.peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await;
         match sent {
             Ok(handle) => Ok(PendingAnswer { connection: self.clone(), id: Some(handle.id), answer: handle.rx }),
+            Err(ServiceError::TransportClosed) => Err(Failure::Unsent),
             Err(error) => Err(self.failure(error).await),
         }
     }
@@ -279,7 +285,6 @@ impl Connection {
                 let http = error.error.downcast_ref::<StreamableHttpError<HttpError>>();
                 match http {
                     Some(StreamableHttpError::SessionExpired) => Failure::Unsent,
-                    Some(StreamableHttpError::AuthRequired(challenge)) => Failure::Refused(challenge.to_string()),
                     Some(StreamableHttpError::Client(error)) if error.is_lost => Failure::Lost(error.to_string()),
                     Some(StreamableHttpError::TransportChannelClosed) => Failure::Lost(self.describe_end().await),
                     None if is_broken_pipe(&*error.error) => Failure::Unsent,

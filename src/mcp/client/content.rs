@@ -1,6 +1,6 @@
 //! The result of a call as a response: content of every type as blocks, and the rest as metadata.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::tools::Entry;
 use crate::call::{Code, Reply, ToolResponse};
@@ -10,34 +10,38 @@ use crate::call::{Code, Reply, ToolResponse};
 /// The structured content is checked against the output schema of the tool, if `entry` has one. With `raw` the whole result is
 /// the value in the metadata.
 pub(super) fn response(server: &str, result: Value, entry: Option<&Entry>, raw: bool) -> ToolResponse {
-    let Some(items) = content_of(&result) else {
+    let whole = raw.then(|| result.clone());
+    let Some((items, mut result)) = content_of(result) else {
         return failed(format!("MCP server `{server}` sent an invalid result"));
     };
     let is_error = result.get("isError") == Some(&Value::Bool(true));
-    let structured = result.get("structuredContent").filter(|value| !value.is_null());
-    if let Some(problem) = entry.filter(|_| !is_error).and_then(|entry| entry.problem_of(structured)) {
+    let structured = result.remove("structuredContent").filter(|value| !value.is_null());
+    if let Some(problem) = entry.filter(|_| !is_error).and_then(|entry| entry.problem_of(structured.as_ref())) {
         return failed(format!(
             "the result of MCP server `{server}` does not fit the output schema of the tool: {problem}"
         ));
     }
-    let mut content: Vec<Value> = items.iter().map(block).collect();
     let links: Vec<Value> = items.iter().filter(|item| item["type"] == "resource_link").cloned().collect();
-    if let Some(structured) = structured.filter(|_| content.is_empty()) {
-        content.push(text(structured.to_string()));
+    let mut content: Vec<Value> = items.into_iter().map(block).collect();
+    if content.is_empty() {
+        match &structured {
+            Some(structured) => content.push(text(structured.to_string())),
+            None if is_error => return failed(format!("MCP server `{server}`: the tool failed without a message")),
+            None => {}
+        }
     }
     let mut metadata = Map::new();
     if !links.is_empty() {
         metadata.insert("resource_links".to_owned(), Value::Array(links));
     }
-    if let Some(meta) = result.get("_meta").filter(|meta| !meta.is_null()) {
-        metadata.insert("_meta".to_owned(), meta.clone());
+    if let Some(meta) = result.remove("_meta").filter(|meta| !meta.is_null()) {
+        metadata.insert("_meta".to_owned(), meta);
     }
-    if let Some(structured) = structured {
+    if let Some(structured) = &structured {
         metadata.insert("structured_content".to_owned(), structured.clone());
-        metadata.insert("value".to_owned(), structured.clone());
     }
-    if raw {
-        metadata.insert("value".to_owned(), result);
+    if let Some(value) = whole.or(structured) {
+        metadata.insert("value".to_owned(), value);
     }
     ToolResponse {
         content,
@@ -52,41 +56,53 @@ pub(super) fn failed(message: String) -> ToolResponse {
     ToolResponse::replying(&Reply::McpFailed { message })
 }
 
-/// The content items of a result. A result of another form is invalid, but structured content alone is enough.
-fn content_of(result: &Value) -> Option<&[Value]> {
-    match result.as_object()?.get("content") {
-        Some(Value::Array(items)) => Some(items),
-        None if result["structuredContent"].is_object() => Some(&[]),
+/// The content items of a result, and the rest. A result of another form is invalid, but structured content alone is enough.
+fn content_of(result: Value) -> Option<(Vec<Value>, Map<String, Value>)> {
+    let Value::Object(mut result) = result else { return None };
+    match result.remove("content") {
+        Some(Value::Array(items)) => Some((items, result)),
+        None if result.get("structuredContent").is_some_and(Value::is_object) => Some((Vec::new(), result)),
         _ => None,
     }
 }
 
 /// Converts one item. An item of an unknown type becomes its JSON text, so that nothing is dropped.
-fn block(item: &Value) -> Value {
-    let converted = match item["type"].as_str() {
-        Some("text") => item["text"].as_str().map(text),
-        Some(kind @ ("image" | "audio")) => media(kind, &item["mimeType"], &item["data"]),
-        Some("resource") => {
-            let resource = &item["resource"];
-            let mime_type = resource["mimeType"].as_str().unwrap_or_default();
-            let kind = ["image", "audio", "video"]
-                .into_iter()
-                .find(|kind| mime_type.strip_prefix(kind).is_some_and(|rest| rest.starts_with('/')));
-            let blob = kind.and_then(|kind| media(kind, &resource["mimeType"], &resource["blob"]));
-            blob.or_else(|| resource.is_object().then(|| text(indented(resource))))
+fn block(mut item: Value) -> Value {
+    let kind = item["type"].as_str().unwrap_or_default().to_owned();
+    match kind.as_str() {
+        "text" if item["text"].is_string() => object([("type", kind.into()), ("text", item["text"].take())]),
+        "image" | "audio" if item["mimeType"].is_string() && item["data"].is_string() => {
+            media(&kind, item["mimeType"].take(), item["data"].take())
         }
-        _ => None,
-    };
-    converted.unwrap_or_else(|| text(indented(item)))
+        "resource" if item["resource"].is_object() => resource(&mut item["resource"]),
+        _ => text(indented(&item)),
+    }
 }
 
-fn text(text: impl Into<String>) -> Value {
-    json!({"type": "text", "text": text.into()})
+/// Converts an embedded resource: media become blocks, and everything else is its JSON text.
+fn resource(resource: &mut Value) -> Value {
+    let mime_type = resource["mimeType"].as_str().unwrap_or_default();
+    let kind = mime_type.split_once('/').map(|(kind, _)| kind.to_owned());
+    match kind.as_deref() {
+        Some(kind @ ("image" | "audio" | "video")) if resource["blob"].is_string() => {
+            media(kind, resource["mimeType"].take(), resource["blob"].take())
+        }
+        _ => text(indented(resource)),
+    }
 }
 
-fn media(kind: &str, mime_type: &Value, data: &Value) -> Option<Value> {
-    let (mime_type, data) = (mime_type.as_str()?, data.as_str()?);
-    Some(json!({"type": kind, "source": {"type": "base64", "media_type": mime_type, "data": data}}))
+fn text(text: String) -> Value {
+    object([("type", "text".into()), ("text", text.into())])
+}
+
+fn media(kind: &str, mime_type: Value, data: Value) -> Value {
+    let source = object([("type", "base64".into()), ("media_type", mime_type), ("data", data)]);
+    object([("type", kind.into()), ("source", source)])
+}
+
+/// An object of values that are not copied: content may be large.
+fn object<const N: usize>(entries: [(&str, Value); N]) -> Value {
+    Value::Object(entries.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
 }
 
 fn indented(value: &Value) -> String {
@@ -95,6 +111,8 @@ fn indented(value: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn converted(result: Value) -> ToolResponse {
@@ -143,6 +161,7 @@ mod tests {
         let response = converted(json!({"content": [{"type": "text", "text": "no"}], "isError": true}));
 
         assert_eq!((response.text().as_str(), response.code), ("no", Some(Code::Failed)));
+        assert!(converted(json!({"content": [], "isError": true})).text().contains("without a message"));
     }
 
     #[test]

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use futures_core::Stream;
 use futures_util::{StreamExt, stream::BoxStream};
-use http::header::{ACCEPT, CONTENT_TYPE, WWW_AUTHENTICATE};
+use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderName, HeaderValue, StatusCode};
 use hyper::body::Bytes;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
@@ -22,7 +22,7 @@ use reqwest::{Client as HttpClient, RequestBuilder, Response, Url};
 use rmcp::model::{ClientJsonRpcMessage, ClientRequest, ErrorData, JsonRpcError, JsonRpcMessage, ServerJsonRpcMessage};
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::{
-    AuthRequiredError, SseError, StreamableHttpClient, StreamableHttpClientTransportConfig, StreamableHttpError,
+    SseError, StreamableHttpClient, StreamableHttpClientTransportConfig, StreamableHttpError,
     StreamableHttpPostResponse,
 };
 use rustls_platform_verifier::BuilderVerifierExt;
@@ -270,13 +270,7 @@ impl LimitedClient {
         if let Some(token) = token {
             request = request.bearer_auth(token);
         }
-        let response = request.headers(headers.into_iter().collect()).send().await.map_err(|error| failed(&error))?;
-        if response.status() == StatusCode::UNAUTHORIZED {
-            let challenge = response.headers().get(WWW_AUTHENTICATE).and_then(|value| value.to_str().ok());
-            let challenge = AuthRequiredError::new(challenge.unwrap_or_default().to_owned());
-            return Err(StreamableHttpError::AuthRequired(challenge));
-        }
-        Ok(response)
+        request.headers(headers.into_iter().collect()).send().await.map_err(|error| failed(&error))
     }
 
     /// Reads a body of limited size.
@@ -327,7 +321,10 @@ impl LimitedClient {
             }
         }
         let preview = String::from_utf8_lossy(&body[..body.len().min(PREVIEW)]).trim().to_owned();
-        let text = if preview.is_empty() { format!("HTTP {status}") } else { format!("HTTP {status}: {preview}") };
+        let mut text = if preview.is_empty() { format!("HTTP {status}") } else { format!("HTTP {status}: {preview}") };
+        if status == StatusCode::METHOD_NOT_ALLOWED {
+            text.push_str(" (does it speak SSE, the transport before streamable HTTP?)");
+        }
         Err(HttpError::answered(text))
     }
 }

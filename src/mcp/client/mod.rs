@@ -37,7 +37,7 @@ use super::Definition;
 use crate::call::ToolResponse;
 use crate::native::{NativeTool, ToolContext, ToolError};
 use crate::sync::{lock, read, write};
-use connection::{Connection, Endpoint, Failure, Greeting, ListState};
+use connection::{CLOSED, Connection, Endpoint, Failure, Greeting, ListState};
 use http::HttpEndpoint;
 use tools::{Catalogue, Entry, Unlisted};
 
@@ -579,8 +579,8 @@ impl Shared {
             },
             Failure::Refused(reason) => self.failed(reason),
             Failure::Unsent => {
-                self.lost(connection, "the server closed the connection");
-                self.failed("the server closed the connection")
+                self.lost(connection, CLOSED);
+                self.failed(CLOSED)
             }
             Failure::Lost(reason) => {
                 self.lost(connection, &reason);

@@ -1,5 +1,6 @@
 //! The server that a client connects to: a command to start, or a URL; and the configuration files that name them.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -16,7 +17,7 @@ pub enum Target {
 }
 
 /// A program that is a server.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct CommandTarget {
     /// The program, found through `PATH` if it has no slash. It is never run by a shell.
     pub program: String,
@@ -29,7 +30,7 @@ pub struct CommandTarget {
 }
 
 /// A server with a URL.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct HttpTarget {
     /// The URL: `https`, or `http` for a host of this machine.
     pub url: String,
@@ -43,6 +44,27 @@ pub struct HttpTarget {
     pub read_timeout: Duration,
     /// True if the host may have an address of a private network, and may be spoken to without TLS.
     pub allow_private_addresses: bool,
+}
+
+/// Variables and headers are often secrets, so only their names are shown.
+fn names(pairs: &[(String, String)]) -> Vec<&str> {
+    pairs.iter().map(|(name, _)| name.as_str()).collect()
+}
+
+impl fmt::Debug for CommandTarget {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut target = formatter.debug_struct("CommandTarget");
+        target.field("program", &self.program).field("args", &self.args).field("env", &names(&self.env));
+        target.field("cwd", &self.cwd).finish()
+    }
+}
+
+impl fmt::Debug for HttpTarget {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut target = formatter.debug_struct("HttpTarget");
+        target.field("url", &self.url).field("headers", &names(&self.headers));
+        target.field("allow_private_addresses", &self.allow_private_addresses).finish_non_exhaustive()
+    }
 }
 
 /// The reason why a target or a configuration cannot be used.
@@ -294,6 +316,21 @@ mod tests {
         assert_eq!(http.url, "HTTPS://example.com/mcp");
         assert_eq!((command.program.as_str(), command.args.len()), ("uvx", 3));
         assert!(Target::parse("ftp://example.com").is_err());
+    }
+
+    #[test]
+    fn secrets_are_not_shown() {
+        let http = HttpTarget {
+            headers: vec![("X-Key".to_owned(), "secret".to_owned())],
+            bearer: Some("secret".to_owned()),
+            ..HttpTarget::new("https://example.com")
+        };
+        let command =
+            CommandTarget { env: vec![("KEY".to_owned(), "secret".to_owned())], ..CommandTarget::new("server") };
+
+        let shown = format!("{:?} {:?}", Target::Http(http), Target::Command(command));
+
+        assert!(shown.contains("X-Key") && shown.contains("KEY") && !shown.contains("secret"), "{shown}");
     }
 
     #[test]

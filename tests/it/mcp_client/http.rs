@@ -8,7 +8,9 @@ use toolcrib::call::{ChunkMode, Code};
 use toolcrib::mcp::client::{CallOptions, Client, ClientError, ClientOptions, HttpTarget, Target};
 use toolcrib::native::ToolContext;
 
-use super::{HttpServer, VERSIONS, arguments, call, client_with, eventually, options, resident, responses, structured};
+use super::{
+    HttpServer, MEMORY, VERSIONS, arguments, call, client_with, eventually, options, resident, responses, structured,
+};
 
 #[tokio::test]
 async fn every_version_works_with_events_and_with_json() {
@@ -63,6 +65,7 @@ async fn an_expired_session_is_made_again() {
 
 #[tokio::test]
 async fn failures_of_a_server_are_responses_and_the_client_goes_on() {
+    let _memory = MEMORY.lock().await;
     let modes = [
         ("http-500", "HTTP 500"),
         ("redirect", "redirect"),

@@ -9,7 +9,7 @@ use toolcrib::call::{Code, ToolCall};
 use toolcrib::mcp::client::{CallOptions, ClientOptions, EncodingErrors};
 use toolcrib::native::Toolkit;
 
-use super::{call, client_with, connected, definition, eventually, options, resident, run, target};
+use super::{MEMORY, call, client_with, connected, definition, eventually, options, resident, run, target};
 
 #[tokio::test]
 async fn messages_that_do_not_belong_are_dropped_and_counted() {
@@ -67,6 +67,7 @@ async fn a_server_that_does_not_answer_is_given_up_at_the_deadline() {
 
 #[tokio::test]
 async fn a_server_that_does_not_read_costs_limited_memory() {
+    let _memory = MEMORY.lock().await;
     let client = client_with(target(&["no-read"]), options(Duration::from_millis(200)));
     client.connect().await.unwrap();
     let text = "x".repeat(4 << 20);
@@ -83,6 +84,7 @@ async fn a_server_that_does_not_read_costs_limited_memory() {
 
 #[tokio::test]
 async fn a_message_that_is_too_long_ends_the_connection() {
+    let _memory = MEMORY.lock().await;
     for mode in ["frame-17m", "frame-1g"] {
         let client = connected(&[mode]).await;
         let other = connected(&["well"]).await;
@@ -107,6 +109,7 @@ fn structured_pid(response: &toolcrib::call::ToolResponse) -> i64 {
 
 #[tokio::test]
 async fn a_large_message_below_the_limit_arrives() {
+    let _memory = MEMORY.lock().await;
     let large = ClientOptions { max_frame: 40 << 20, ..options(Duration::from_secs(60)) };
     let client = client_with(target(&["frame-17m"]), large);
     client.connect().await.unwrap();
@@ -118,6 +121,7 @@ async fn a_large_message_below_the_limit_arrives() {
 
 #[tokio::test]
 async fn a_flood_on_standard_error_is_drained() {
+    let _memory = MEMORY.lock().await;
     let client = connected(&["stderr-flood"]).await;
     let before = resident();
 
