@@ -11,6 +11,7 @@ use super::forward_refs::Scope;
 use super::value::value_to_json;
 use crate::bindings::imported::import_module;
 use crate::bindings::json::MAX_DEPTH;
+use crate::bindings::typed::is_json_scalar;
 use crate::schema::{ArrayKind, Type};
 
 /// The objects of `typing` that annotations are compared with.
@@ -426,7 +427,9 @@ pub(super) fn literal_values<'py>(annotation: &Bound<'py, PyAny>) -> PyResult<Ve
     // Aliases can contain each other.
     let mut most_aliases = MAX_DEPTH;
     while let Some(value) = open.pop() {
-        if type_name(&value) == "TypeAliasType" && most_aliases > 0 {
+        if is_json_scalar(&value) && most_aliases == MAX_DEPTH {
+            values.push(value); // nearly all literals have no others
+        } else if type_name(&value) == "TypeAliasType" && most_aliases > 0 {
             most_aliases -= 1;
             open.push(value.getattr(intern!(value.py(), "__value__"))?);
         } else if origin_of(&value)?.is_some_and(|origin| form_name(&origin).as_deref() == Some("Literal")) {
@@ -445,7 +448,7 @@ fn is_same(one: &Bound<'_, PyAny>, other: &Bound<'_, PyAny>) -> bool {
 
 /// True for a sentinel, such as `pydantic.MISSING`: a default that JSON has no value for.
 pub(super) fn is_sentinel(annotation: &Bound<'_, PyAny>) -> bool {
-    matches!(type_name(annotation).as_str(), "Sentinel" | "sentinel")
+    !annotation.is_instance_of::<PyType>() && matches!(type_name(annotation).as_str(), "Sentinel" | "sentinel")
 }
 
 /// Reads the values of `Literal[…]`.
