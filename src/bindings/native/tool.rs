@@ -10,6 +10,8 @@ use super::run::{NativeCall, PyNativeResponses, PyNativeStep};
 use crate::bindings::json;
 use crate::bindings::registration::{CallKind, Parameter, ParameterKind, Signature, ToolOptions};
 use crate::bindings::tool::schema_to_python;
+#[cfg(unix)]
+use crate::files::raw;
 use crate::native::{NativeTool, tools};
 
 /// A tool that is written in Rust.
@@ -18,6 +20,12 @@ use crate::native::{NativeTool, tools};
 /// streams, and otherwise an awaitable of its only response; nothing runs before that is awaited.
 #[pyclass(name = "NativeTool", module = "toolcrib", frozen, weakref)]
 pub(crate) struct PyNativeTool(NativeTool);
+
+impl From<NativeTool> for PyNativeTool {
+    fn from(tool: NativeTool) -> Self {
+        Self(tool)
+    }
+}
 
 impl PyNativeTool {
     /// The kind of callable.
@@ -68,6 +76,12 @@ impl PyNativeTool {
     #[getter]
     fn permission(&self) -> &'static str {
         self.0.permission().as_str()
+    }
+
+    /// The kind, which rules can match.
+    #[getter]
+    fn kind(&self) -> &'static str {
+        self.0.kind().as_str()
     }
 
     /// True if it returns a stream of responses, false if it returns one.
@@ -136,8 +150,15 @@ fn parameter(py: Python<'_>, name: &str, kind: ParameterKind, default: Option<Py
 /// A tool that comes with toolcrib, by its name.
 #[pyfunction]
 pub(super) fn _native_tool(name: &str) -> PyResult<PyNativeTool> {
-    match name {
-        "wait" => Ok(PyNativeTool(tools::wait())),
-        other => Err(PyValueError::new_err(format!("unknown native tool '{other}'"))),
-    }
+    let tool = match name {
+        "wait" => tools::wait(),
+        #[cfg(unix)]
+        "view_text_file" => raw::view_text_file(),
+        #[cfg(unix)]
+        "write_text_file" => raw::write_text_file(),
+        #[cfg(unix)]
+        "insert_text_file" => raw::insert_text_file(),
+        other => return Err(PyValueError::new_err(format!("unknown native tool '{other}'"))),
+    };
+    Ok(tool.into())
 }
