@@ -5,6 +5,7 @@ derived from `ToolcribError` and from the builtin that a caller would expect.
 """
 
 __all__ = [
+    "AccessDeniedError",
     "AgentDefinitionError",
     "AgentFileError",
     "AgentTemplateError",
@@ -12,6 +13,7 @@ __all__ = [
     "ApprovalError",
     "ApprovalStoreError",
     "BasicGroupError",
+    "ConflictError",
     "DamagedFileError",
     "DuplicateGroupError",
     "DuplicateRoleError",
@@ -21,14 +23,17 @@ __all__ = [
     "ExpiredPendingError",
     "ExtendedModelError",
     "FileAccessError",
+    "FileSystemError",
     "FileTooLargeError",
     "ForeignFileError",
     "IncompleteSchemaError",
     "InternalError",
     "InvalidAnswerError",
+    "InvalidArgumentError",
     "InvalidFilterError",
     "InvalidGroupError",
     "InvalidParametersError",
+    "InvalidPathError",
     "InvalidPendingError",
     "InvalidPolicyFileError",
     "InvalidReplyError",
@@ -43,6 +48,7 @@ __all__ = [
     "NewerFileError",
     "NoAskerError",
     "NoFreeNameError",
+    "NotFoundError",
     "ReservedGroupError",
     "ReservedGroupRemovalError",
     "RoleFileError",
@@ -312,3 +318,30 @@ class NativeToolError(ToolcribError, RuntimeError):
 
 class InternalError(ToolcribError, RuntimeError):
     """A defect of toolcrib, caught before it reached the interpreter. Please report it."""
+
+
+class FileSystemError(ToolcribError, RuntimeError):
+    """An operation of a `FileHandle` failed; the text gives the reason. The base class of the five that follow.
+
+    A file tool that a model calls never raises them: the text becomes a response.
+    """
+
+
+class InvalidPathError(FileSystemError):
+    """The text is not a logical path such as `/workspace/notes.txt`."""
+
+
+class AccessDeniedError(FileSystemError):
+    """No grant allows the operation on the path, or the file is a link, a device or a pipe."""
+
+
+class NotFoundError(FileSystemError):
+    """The file or a directory of its path does not exist."""
+
+
+class ConflictError(FileSystemError):
+    """Another program writes the file, or has changed it meanwhile."""
+
+
+class InvalidArgumentError(FileSystemError):
+    """An argument of the operation is invalid: an unknown operation of a grant, a directory in place of a file."""
