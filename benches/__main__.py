@@ -21,6 +21,7 @@ THEMES = (
     "concurrency",
     "threads",
     "native",
+    "files",
     "arguments",
     "repair",
     "listing",
