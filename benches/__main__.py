@@ -22,6 +22,7 @@ THEMES = (
     "threads",
     "native",
     "mcp",
+    "files",
     "arguments",
     "repair",
     "listing",

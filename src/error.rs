@@ -120,6 +120,14 @@ pub enum Error {
         /// The records and fields, with the reasons.
         reason: String,
     },
+    /// The root of a file system is invalid.
+    #[error("invalid file root `{root}`: {reason}")]
+    InvalidFileRoot {
+        /// The name of the root.
+        root: String,
+        /// The reason.
+        reason: String,
+    },
     /// A given schema is invalid.
     #[error("Invalid JSON schema for the tool function.{}", suffix(.reason))]
     InvalidSchema {

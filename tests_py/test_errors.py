@@ -65,6 +65,12 @@ BUILTINS: dict[str, set[type[Exception]]] = {
     "InvalidPolicyFileError": {ValueError},
     "InternalError": {RuntimeError},
     "NativeToolError": {RuntimeError},
+    "FileSystemError": {RuntimeError},
+    "InvalidPathError": {RuntimeError},
+    "AccessDeniedError": {RuntimeError},
+    "NotFoundError": {RuntimeError},
+    "ConflictError": {RuntimeError},
+    "InvalidArgumentError": {RuntimeError},
 }
 
 

@@ -914,6 +914,9 @@ class NativeTool:
     def mcp_name(self) -> str | None:
         """The name of the MCP client whose server provides it."""
     @property
+    def kind(self) -> _Kind:
+        """The kind, which rules can match."""
+    @property
     def is_streaming(self) -> bool:
         """True if it returns a stream of responses, false if it returns one."""
     __name__: str
@@ -936,6 +939,88 @@ class NativeTool:
     def __reduce__(self) -> tuple[Any, ...]: ...
 
 def _native_tool(name: str) -> NativeTool: ...
+
+@final
+class _FileSystem:
+    def __new__(cls, roots: Sequence[tuple[str, Path, Sequence[str]]]) -> _FileSystem: ...
+    def create_handle(self, grants: Sequence[tuple[str, Sequence[str]]]) -> FileHandle: ...
+
+@final
+class FileHandle:
+    """The grants of a caller on a file system, and the operations that a program calls itself.
+
+    `DiskFileSystem.create_handle` makes one. Every operation waits for the file system, without holding Python's
+    interpreter lock, and raises an exception of `toolcrib.files` if it fails.
+    """
+
+    @property
+    def permissions(self) -> builtins.list[tuple[str, builtins.list[str]]]:
+        """The granted prefixes with their operations, as far as the roots permit them."""
+    def list(self, path: str) -> builtins.list[dict[str, Any]]:
+        """List the entries of a directory by name, at most 1000.
+
+        Args:
+            path: The directory; needs the grant `list`.
+
+        Returns:
+            Dictionaries with `name`, `type` (`"file"`, `"directory"`, `"link"` or `"other"`) and `size`, which is None
+            unless the entry is a file.
+        """
+    def file(self, path: str) -> dict[str, Any]:
+        """Return the metadata of a file or directory.
+
+        Args:
+            path: The file; needs the grant `file`.
+
+        Returns:
+            A dictionary with `path`, `type`, `size`, `modified` (seconds since 1970) and `mode` (permission bits).
+        """
+    def read_binary(self, path: str) -> bytes:
+        """Read all bytes of a file of at most 16 MiB.
+
+        Args:
+            path: The file; needs the grant `read_binary`.
+        """
+    def read_file(self, path: str, start_line: int = 1, read_lines: int | None = None) -> str:
+        """Read lines of a text file, at most 16 MiB of them. Bytes that are not UTF-8 are replaced.
+
+        Args:
+            path: The file; needs the grant `read_file`.
+            start_line: The number of the first line, from 1.
+            read_lines: The largest number of lines.
+
+        Returns:
+            The lines, without a line break at the end.
+        """
+    def read_re(self, path: str, pattern: str) -> builtins.list[tuple[int, str]]:
+        """Return the lines of a text file that match a regular expression, at most 256 KiB of them.
+
+        Args:
+            path: The file; needs the grant `read_re`.
+            pattern: The expression, in the syntax of Rust's `regex`, which has no backtracking.
+
+        Returns:
+            Pairs of a line number, from 1, and the line.
+        """
+    def write(self, path: str, content: str | bytes) -> int:
+        """Create or replace a file in one step; create missing directories.
+
+        Args:
+            path: The file; needs the grant `write`.
+            content: Text, which is written as UTF-8, or bytes.
+
+        Returns:
+            The number of bytes.
+        """
+    def delete(self, path: str) -> None:
+        """Delete a file.
+
+        Args:
+            path: The file; needs the grant `delete`.
+        """
+    def _tools(
+        self, *, max_reply_bytes: int, max_file_bytes: int, max_entries: int, hard_links: bool, durable: bool
+    ) -> builtins.list[NativeTool]: ...
 
 @final
 class RegisteredToolFunction:
@@ -2825,7 +2910,7 @@ class _Reply:
 
 @final
 class _McpClient:
-    """The client of one MCP server; see `toolcrib.mcp.McpClient`."""
+    """The client of one MCP server."""
 
     def __new__(
         cls,

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from toolcrib.lock import LockChange
 
 __all__ = [
+    "AccessDeniedError",
     "AgentDefinitionError",
     "AgentFileError",
     "AgentTemplateError",
@@ -20,6 +21,7 @@ __all__ = [
     "ApprovalStoreError",
     "BasicGroupError",
     "CannotListenError",
+    "ConflictError",
     "DamagedFileError",
     "DuplicateGroupError",
     "DuplicateRoleError",
@@ -29,14 +31,17 @@ __all__ = [
     "ExpiredPendingError",
     "ExtendedModelError",
     "FileAccessError",
+    "FileSystemError",
     "FileTooLargeError",
     "ForeignFileError",
     "IncompleteSchemaError",
     "InternalError",
     "InvalidAnswerError",
+    "InvalidArgumentError",
     "InvalidFilterError",
     "InvalidGroupError",
     "InvalidParametersError",
+    "InvalidPathError",
     "InvalidPendingError",
     "InvalidPolicyFileError",
     "InvalidReplyError",
@@ -53,6 +58,7 @@ __all__ = [
     "NewerFileError",
     "NoAskerError",
     "NoFreeNameError",
+    "NotFoundError",
     "ReservedGroupError",
     "ReservedGroupRemovalError",
     "RoleFileError",
@@ -355,3 +361,30 @@ class NativeToolError(ToolcribError, RuntimeError):
 
 class InternalError(ToolcribError, RuntimeError):
     """A defect of toolcrib, caught before it reached the interpreter. Please report it."""
+
+
+class FileSystemError(ToolcribError, RuntimeError):
+    """An operation of a `FileHandle` failed; the text gives the reason. The base class of the five that follow.
+
+    A file tool that a model calls never raises them: the text becomes a response.
+    """
+
+
+class InvalidPathError(FileSystemError):
+    """The text is not a logical path such as `/workspace/notes.txt`."""
+
+
+class AccessDeniedError(FileSystemError):
+    """No grant allows the operation on the path, or the file is a link, a device or a pipe."""
+
+
+class NotFoundError(FileSystemError):
+    """The file or a directory of its path does not exist."""
+
+
+class ConflictError(FileSystemError):
+    """Another program writes the file, or has changed it meanwhile."""
+
+
+class InvalidArgumentError(FileSystemError):
+    """An argument of the operation is invalid: an unknown operation of a grant, a directory in place of a file."""

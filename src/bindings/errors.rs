@@ -8,6 +8,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyType;
 
 use crate::Error;
+#[cfg(unix)]
+use crate::files::FileError;
 use crate::mcp::client::ClientError;
 use crate::native::run::panic_message;
 use crate::native::{Failure, Unanswered};
@@ -90,6 +92,12 @@ exceptions! {
     NativeToolError,
     NoAskerError,
     UnansweredError,
+    FileSystemError,
+    InvalidPathError,
+    AccessDeniedError,
+    NotFoundError,
+    ConflictError,
+    InvalidArgumentError,
 }
 
 /// Resolves the exceptions. pyo3 makes an exception when Rust returns to Python, and aborts the process if its class cannot
@@ -174,12 +182,28 @@ impl From<Error> for PyErr {
             Error::DamagedFile { .. } => python::DamagedFileError::new_err(text),
             Error::NewerFile { .. } => python::NewerFileError::new_err(text),
             Error::FileTooLarge { .. } => python::FileTooLargeError::new_err(text),
+            Error::InvalidFileRoot { .. } => python::InvalidArgumentError::new_err(text),
             Error::UnsupportedInput { .. } | Error::InvalidAgent { .. } => python::AgentDefinitionError::new_err(text),
             Error::MissingInputs { .. } => python::AgentTemplateError::new_err(text),
             Error::AgentFile { .. } => python::AgentFileError::new_err(text),
             Error::InvalidRule { .. } => python::InvalidRuleError::new_err(text),
             Error::DuplicateRule { .. } => python::DuplicateRuleError::new_err(text),
             Error::InvalidPolicyFile { .. } => python::InvalidPolicyFileError::new_err(text),
+        }
+    }
+}
+
+#[cfg(unix)]
+impl From<FileError> for PyErr {
+    fn from(error: FileError) -> Self {
+        let text = error.to_string();
+        match error {
+            FileError::InvalidPath { .. } => python::InvalidPathError::new_err(text),
+            FileError::AccessDenied { .. } => python::AccessDeniedError::new_err(text),
+            FileError::NotFound { .. } => python::NotFoundError::new_err(text),
+            FileError::Conflict { .. } => python::ConflictError::new_err(text),
+            FileError::InvalidArgument { .. } => python::InvalidArgumentError::new_err(text),
+            FileError::Failed { .. } | FileError::Cancelled => python::FileSystemError::new_err(text),
         }
     }
 }

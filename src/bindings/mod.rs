@@ -12,7 +12,7 @@
 //! 5. [`response`] is a chunk of the result, made by [`into_response`], and written for providers by [`result_message`];
 //!    [`events`] and [`trace`] report what happens.
 //!
-//! Beside the path: [`agent`] has the definitions of sub-agents, [`declared`] the schemas of declared tools, [`mcp`] connects to servers and serves tools to other programs, [`roster`] is the base of a compatibility package, [`json`] converts JSON, [`rule_value`] shows defaults to
+//! Beside the path: `files` has the file systems of file tools, [`agent`] has the definitions of sub-agents, [`declared`] the schemas of declared tools, [`mcp`] connects to servers and serves tools to other programs, [`roster`] is the base of a compatibility package, [`json`] converts JSON, [`rule_value`] shows defaults to
 //! policy rules, [`parameters`] reads arguments of methods, [`imported`] finds Python objects, [`errors`] maps errors to
 //! exceptions. [`mcp`] has the lock file of tool definitions.
 #![allow(
@@ -30,6 +30,8 @@ mod declared;
 mod dialect;
 mod errors;
 mod events;
+#[cfg(unix)]
+mod files;
 mod group;
 mod imported;
 mod into_response;
@@ -114,6 +116,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     worker::install(module)?;
     native::init(module)?;
     mcp::install(module)?;
+    #[cfg(unix)]
+    files::install(module)?;
     trace::install(module)?;
     call::init(module, &module.py().get_type::<toolkit::PyToolkit>())
 }

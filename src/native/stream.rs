@@ -257,6 +257,7 @@ impl Responding {
             // The tool ends with the call, but the call does not end with the tool.
             cancellation: call.cancellation.child_token(),
             asker: call.toolkit.asker(),
+            logger: None,
         };
         let run = tool.run(context, arguments.sent);
         let source = ResponseSource::Running {

@@ -10,6 +10,8 @@ mod dialect;
 mod docstring;
 mod event;
 mod extend;
+#[cfg(unix)]
+mod files;
 mod invisible;
 mod layers;
 mod mcp_client;

@@ -15,6 +15,7 @@ use crate::mcp::provider_name;
 /// Adds the classes that `toolcrib.mcp` is made of.
 pub(crate) fn install(module: &Bound<'_, PyModule>) -> PyResult<()> {
     super::add_internal::<client::PyMcpClient>(module)?;
+    super::add_internal::<watch::PyMcpWatch>(module)?;
     super::add_internal::<server::PyMcpServer>(module)?;
     super::add_internal::<served_call::PyServedCall>(module)?;
     lock::install(module)?;

@@ -19,6 +19,8 @@ pub(crate) use tool::{PyNativeTool, signature_of};
 /// Adds the classes, and the functions that stop the runtime before the interpreter ends and reset it in a forked child.
 pub(crate) fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyNativeTool>()?;
+    super::add_internal::<future::PyNativeFuture>(module)?;
+    super::add_internal::<question::PyReply>(module)?;
     // Not by `add_function`, which would make it a public name.
     module.setattr("_native_tool", wrap_pyfunction!(tool::_native_tool, module)?)?;
     runtime::install(module)

@@ -11,6 +11,8 @@ use super::run::{NativeCall, PyNativeResponses, PyNativeStep};
 use crate::bindings::json;
 use crate::bindings::registration::{CallKind, Parameter, ParameterKind, Signature, ToolOptions};
 use crate::bindings::tool::schema_to_python;
+#[cfg(unix)]
+use crate::files::raw;
 use crate::native::{NativeTool, tools};
 
 /// A tool that is written in Rust.
@@ -99,6 +101,12 @@ impl PyNativeTool {
         self.server.as_deref()
     }
 
+    /// The kind, which rules can match.
+    #[getter]
+    fn kind(&self) -> &'static str {
+        self.tool.kind().as_str()
+    }
+
     /// True if it returns a stream of responses, false if it returns one.
     #[getter]
     fn is_streaming(&self) -> bool {
@@ -174,8 +182,15 @@ fn parameter(py: Python<'_>, name: &str, kind: ParameterKind, default: Option<Py
 /// A tool that comes with toolcrib, by its name.
 #[pyfunction]
 pub(super) fn _native_tool(name: &str) -> PyResult<PyNativeTool> {
-    match name {
-        "wait" => Ok(tools::wait().into()),
-        other => Err(PyValueError::new_err(format!("unknown native tool '{other}'"))),
-    }
+    let tool = match name {
+        "wait" => tools::wait(),
+        #[cfg(unix)]
+        "view_text_file" => raw::view_text_file(),
+        #[cfg(unix)]
+        "write_text_file" => raw::write_text_file(),
+        #[cfg(unix)]
+        "insert_text_file" => raw::insert_text_file(),
+        other => return Err(PyValueError::new_err(format!("unknown native tool '{other}'"))),
+    };
+    Ok(tool.into())
 }
