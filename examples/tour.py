@@ -180,6 +180,7 @@ def lathe(turns: int, context: ToolContext) -> str:
 
     Args:
         turns: How many turns.
+        context: The context of the call.
     """
     for turn in range(turns):
         context.progress(turn + 1, turns)

@@ -93,9 +93,7 @@ def test_a_directory_that_cannot_be_opened_is_an_error(tmp_path: Path) -> None:
         ({"prefix": "/workspace/../", "ops": ["read"]}, files.InvalidPathError, "contains"),
     ],
 )
-def test_an_invalid_grant_is_an_error(
-    tmp_path: Path, grant: dict[str, Any], error: type[Exception], text: str
-) -> None:
+def test_an_invalid_grant_is_an_error(tmp_path: Path, grant: dict[str, Any], error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
         DiskFileSystem(tmp_path).create_handle([grant])
 

@@ -204,8 +204,32 @@ async def test_warn_logs_and_allow_is_silent(
 
 @pytest.mark.parametrize(
     "value",
-    ["", " ", "1", "0", "true", "yes", "on", "off", "no", "none", "permit", "allowed", "allow!", "allow,warn", "'allow'"]
-    + ['"allow"', "a llow", "ａｌｌｏｗ", "warning", "default", "TRUE", "allow=1", "deny", "DENY "],
+    [
+        "",
+        " ",
+        "1",
+        "0",
+        "true",
+        "yes",
+        "on",
+        "off",
+        "no",
+        "none",
+        "permit",
+        "allowed",
+        "allow!",
+        "allow,warn",
+        "'allow'",
+        '"allow"',
+        "a llow",
+        "ａｌｌｏｗ",
+        "warning",
+        "default",
+        "TRUE",
+        "allow=1",
+        "deny",
+        "DENY ",
+    ],
 )
 async def test_any_other_value_denies(value: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOOLCRIB_DANGEROUS_TEXT_IO", value)

@@ -139,6 +139,7 @@ __all__ = [
     "declared",
     "errors",
     "format_tool_result",
+    "mcp",
     "parse_tool_calls",
     "tracing",
 ]

@@ -1043,7 +1043,7 @@ class RegisteredToolFunction:
 
     @property
     def quarantined(self) -> str | None:
-        """The reason why the tool is quarantined; None if it is not. See `Toolkit.quarantine`."""
+        """The reason why it is quarantined; None if it is not. See `Toolkit.quarantine`."""
 
     @property
     def tags(self) -> list[str]:
@@ -1123,7 +1123,7 @@ class RegisteredToolFunction:
         arguments: Mapping[str, Any] | str | None,
         stream_print: Callable[[ToolResponse], Any] | None = None,
     ) -> ToolStream:
-        """Call this tool, even if its group is inactive.
+        """Call this tool, even if its group is inactive, but not while it is quarantined.
 
         The toolkit's middlewares do not apply.
 
@@ -1310,14 +1310,14 @@ class ToolkitView:
         """Call a tool from synchronous code and return its last response; see `Toolkit.run`."""
 
     def serve_mcp(self, transport: Literal["stdio", "http"], **options: Any) -> McpServer:
-        """Serve the tools of the view to MCP clients.
+        """Serve the tools of the view to MCP clients; see `Toolkit.serve_mcp`.
 
         Clients of a session share it. Those of a view have sessions of their own, with the caller of the view if it has
         one. See `Toolkit.serve_mcp`.
         """
 
     def _asking(self, asker: Callable[[Question], Any]) -> ToolkitView:
-        """Return the same view with another asker."""
+        """The same view with another asker."""
 
     def check(self, tool_call: Mapping[str, Any] | ToolCall | str | Dumped) -> dict[str, Any]:
         """Return the decision about a call; nothing runs, is approved or is written to the audit.
@@ -2797,7 +2797,7 @@ class Explanation:
 
 @final
 class _McpServer(Awaitable[_ServedCall | int | str]):
-    """A server, and the async iterator of its calls: a call, the number of a cancelled one, or the address."""
+    """A server, and the async iterator of its calls. Dropping it ends the server."""
 
     def __new__(
         cls,
@@ -2836,14 +2836,14 @@ class _McpServer(Awaitable[_ServedCall | int | str]):
 
 @final
 class _ServedCall:
-    """A call of an MCP client."""
+    """A call of a client."""
 
     @property
     def number(self) -> int:
         """The number by which it is cancelled."""
     @property
     def tools(self) -> ToolkitView:
-        """The session or view that is called."""
+        """The session that is called; the toolkit or view if all clients share one."""
     @property
     def request(self) -> dict[str, Any]:
         """The request, as a tool use block."""
@@ -2949,7 +2949,7 @@ class _McpClient:
         """Close the connection; the result is awaited."""
 
     def list_tools(self) -> _NativeFuture:
-        """List the tools: the fields of each, and names and reasons of those that were skipped. The result is awaited."""
+        """List the tools: the fields of each, and the tools that were skipped with the reasons. To be awaited."""
 
     def tool(self, name: str, *, wrap_tool_result: bool, timeout: float | None) -> NativeTool | None:
         """A tool of the last list; None if it is not there."""
@@ -3158,7 +3158,7 @@ def _resolve() -> None:
 
 @final
 class LockReport:
-    """The comparison of a toolkit with its lock file, as text if it is printed."""
+    """The comparison of a toolkit with its lock file."""
 
     @property
     def ok(self) -> bool:

@@ -52,6 +52,8 @@ __all__ = [
     "InvalidStateError",
     "InvalidToolNameError",
     "LockMismatchError",
+    "McpConnectionError",
+    "McpError",
     "MisplacedPendingError",
     "MissingFileError",
     "NativeToolError",

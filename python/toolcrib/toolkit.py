@@ -481,8 +481,8 @@ class Toolkit(BackgroundTasks):
 
         Args:
             path: The file that `lock` wrote.
-            allow: The classes of changes to accept, or one, such as `"removed"` or `"output_narrowed"`. A change that is of
-                another class, too, is not accepted.
+            allow: The classes of changes to accept, or one, such as `"removed"` or `"output_narrowed"`. A change that
+                is of another class, too, is not accepted.
             quarantine: If true, do not raise, but quarantine the tools that have changed or are not in the file; see
                 `quarantine`.
 

@@ -53,7 +53,9 @@ def allowed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOOLCRIB_DANGEROUS_TEXT_IO", "allow")
 
 
-def result(module: Any, name: str, path: Path, before: str | None, arguments: dict[str, Any]) -> tuple[str, bytes | None]:
+def result(
+    module: Any, name: str, path: Path, before: str | None, arguments: dict[str, Any]
+) -> tuple[str, bytes | None]:
     """The text of a call and the file after it."""
     path.unlink(missing_ok=True)
     if before is not None:
@@ -120,9 +122,7 @@ def test_the_tools_have_the_parameters_of_agentscope(module: Any) -> None:
         ("write_text_file", {"content": "x", "ranges": [5, 2]}, "The start line is greater than the end line", TEN),
     ],
 )
-def test_defects_are_not_copied(
-    name: str, arguments: dict[str, Any], text: str, after: str, tmp_path: Path
-) -> None:
+def test_defects_are_not_copied(name: str, arguments: dict[str, Any], text: str, after: str, tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
 
     theirs = result(agentscope.tool, name, path, TEN, arguments)

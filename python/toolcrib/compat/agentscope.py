@@ -120,9 +120,7 @@ async def insert_text_file(file_path: str, content: str, line_number: int) -> To
     Returns:
         The changed lines. `AGENTSCOPE_DANGEROUS_TEXT_IO` and `TOOLCRIB_DANGEROUS_TEXT_IO` can deny the access.
     """
-    response: ToolResponse = await tools.insert_text_file(
-        file_path=file_path, content=content, line_number=line_number
-    )
+    response: ToolResponse = await tools.insert_text_file(file_path=file_path, content=content, line_number=line_number)
     return response
 
 

@@ -150,7 +150,7 @@ impl PyMcpClient {
         self.spawn(py, |client| async move { client.close().await }, |py, ()| Ok(py.None()))
     }
 
-    /// List the tools: the fields of each, and names and reasons of those that were skipped. The result is awaited.
+    /// List the tools: the fields of each, and the tools that were skipped with the reasons. To be awaited.
     fn list_tools(&self, py: Python<'_>) -> PyResult<PyNativeFuture> {
         let list = |client: Client| async move { client.list_tools().await };
         self.spawn(py, list, |py, listed| listed_tools(py, &listed)?.into_py_any(py))

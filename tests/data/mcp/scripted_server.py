@@ -197,7 +197,9 @@ class Server:
             "instructions": "Follow the script.",
             "ttlMs": 0,
             "cacheScope": "private",
-            "_meta": {"io.modelcontextprotocol/serverInfo": {"name": "scripted", "version": "1.0", "title": "Scripted server"}},
+            "_meta": {
+                "io.modelcontextprotocol/serverInfo": {"name": "scripted", "version": "1.0", "title": "Scripted server"}
+            },
         }
 
     def finished(self, result):
@@ -337,7 +339,10 @@ class Server:
                 reply["result"] = self.finished(self.call(port, request))
             elif method == "subscriptions/listen":
                 meta = {"io.modelcontextprotocol/subscriptionId": request["id"]}
-                port.notify("notifications/subscriptions/acknowledged", {"_meta": meta, "notifications": {"toolsListChanged": True}})
+                port.notify(
+                    "notifications/subscriptions/acknowledged",
+                    {"_meta": meta, "notifications": {"toolsListChanged": True}},
+                )
                 self.listeners.append(lambda: port.notify("notifications/tools/list_changed", {"_meta": meta}))
                 port.stay_open()
                 return None
@@ -345,7 +350,7 @@ class Server:
                 raise RpcError(-32601, f"unknown method {method}")
         except RpcError as error:
             reply["error"] = {"code": error.code, "message": str(error)}
-        except Exception as error:  # noqa: BLE001
+        except Exception as error:
             reply["error"] = {"code": -32603, "message": repr(error)}
         return reply
 
@@ -428,7 +433,7 @@ def write_reply(port, server, request, reply):
             port.write(line[at : at + 1])
             time.sleep(0.0005)
     elif mode == "garbage":
-        port.write(b"INFO starting\n[1, 2]\n{\"jsonrpc\": \"2.0\"}\n{\"jsonrpc\": \n\n\r\nnull\n" + line)
+        port.write(b'INFO starting\n[1, 2]\n{"jsonrpc": "2.0"}\n{"jsonrpc": \n\n\r\nnull\n' + line)
     elif mode == "half-line":
         port.write(line[: len(line) // 2])
     elif mode == "bad-utf8":
@@ -478,7 +483,12 @@ def write_reply(port, server, request, reply):
 
 
 def unsolicited(port):
-    requests = [("ping", {}), ("roots/list", {}), ("no/such", {}), ("elicitation/create", {"message": "m", "requestedSchema": OBJECT})]
+    requests = [
+        ("ping", {}),
+        ("roots/list", {}),
+        ("no/such", {}),
+        ("elicitation/create", {"message": "m", "requestedSchema": OBJECT}),
+    ]
     for number, (method, params) in enumerate(requests):
         port.send({"jsonrpc": "2.0", "id": f"u{number}", "method": method, "params": params})
     port.notify("notifications/nonsense", {"a": 1})
@@ -507,7 +517,9 @@ def serve_stdio(server):
         unsolicited(port)
     if server.mode in ("grandchild", "daemon"):
         code = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
-        server.children.append(subprocess.Popen([sys.executable, "-c", code], start_new_session=server.mode == "daemon"))
+        server.children.append(
+            subprocess.Popen([sys.executable, "-c", code], start_new_session=server.mode == "daemon")
+        )
     if server.mode == "ignore-sigterm":
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     for line in sys.stdin.buffer:
