@@ -21,6 +21,7 @@ THEMES = (
     "concurrency",
     "threads",
     "native",
+    "mcp",
     "arguments",
     "repair",
     "listing",

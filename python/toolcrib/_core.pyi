@@ -26,6 +26,7 @@ from _typeshed import SupportsWrite
 from typing_extensions import Never, disjoint_base
 
 from toolcrib._failure import FailedCall
+from toolcrib._mcp_server import McpServer
 from toolcrib._provider import Dumped
 from toolcrib.blocks import AudioBlock, ImageBlock, TextBlock, ToolUseBlock, VideoBlock
 from toolcrib.context import Question, ToolContext
@@ -829,6 +830,7 @@ class Toolkit:
 
         Raises:
             TypeError: If `tool_call` has a type that cannot be a call.
+            Exception: Any exception of the `should_confirm` of a declared tool, which is asked as for a call.
         """
 
     def end_run(self) -> None:
@@ -908,6 +910,9 @@ class NativeTool:
     @property
     def permission(self) -> Literal["auto", "confirm", "kind"]:
         """The permission that a call needs if no rule matches: `"auto"`, `"confirm"` or `"kind"`."""
+    @property
+    def mcp_name(self) -> str | None:
+        """The name of the MCP client whose server provides it."""
     @property
     def is_streaming(self) -> bool:
         """True if it returns a stream of responses, false if it returns one."""
@@ -1218,6 +1223,16 @@ class ToolkitView:
 
     def run(self, name: str, /, **arguments: Any) -> ToolResponse:
         """Call a tool from synchronous code and return its last response; see `Toolkit.run`."""
+
+    def serve_mcp(self, transport: Literal["stdio", "http"], **options: Any) -> McpServer:
+        """Serve the tools of the view to MCP clients.
+
+        Clients of a session share it. Those of a view have sessions of their own, with the caller of the view if it has
+        one. See `Toolkit.serve_mcp`.
+        """
+
+    def _asking(self, asker: Callable[[Question], Any]) -> ToolkitView:
+        """Return the same view with another asker."""
 
     def check(self, tool_call: Mapping[str, Any] | ToolCall | str | Dumped) -> dict[str, Any]:
         """Return the decision about a call; nothing runs, is approved or is written to the audit.
@@ -2365,8 +2380,8 @@ class TextParser:
         """The format of the message, and a summary of its calls.
 
         The keys are `format`, `why` (the reason for the format), `at` (its line and column), `calls` (their number),
-        `passed_over` (the number of quoted calls: in code, quotes, thoughts or comments), and `stopped` (the reason why
-        parsing ended early).
+        `passed_over` (the number of quoted calls: in code, quotes, thoughts or comments), `other_formats` (the number
+        of calls in another format, which were left in the text), and `stopped` (the reason why parsing ended early).
         """
 
 def parse_tool_calls(
@@ -2696,6 +2711,75 @@ class Explanation:
         """Every rule in the order of evaluation, with its outcome."""
 
 @final
+class _McpServer(Awaitable[_ServedCall | int | str]):
+    """A server, and the async iterator of its calls: a call, the number of a cancelled one, or the address."""
+
+    def __new__(
+        cls,
+        tools: Toolkit | ToolkitView,
+        name: str,
+        version: str | None,
+        title: str | None,
+        instructions: str | None,
+        deps: object,
+    ) -> _McpServer: ...
+    def serve_stdio(self) -> None:
+        """Serve one client on standard input and output, as they are now."""
+
+    def serve_http(
+        self,
+        host: str,
+        port: int,
+        path: str,
+        token: str | None,
+        allowed_hosts: Sequence[str],
+        allowed_origins: Sequence[str],
+        max_sessions: int,
+        max_connections: int,
+        session_timeout: float,
+    ) -> None:
+        """Serve clients over HTTP. The first item of the iterator is the address."""
+
+    def stop(self) -> None:
+        """End the server: the iterator ends when all calls are cancelled and all connections are closed."""
+
+    def __aiter__(self) -> _McpServer: ...
+    def __anext__(self) -> _McpServer: ...
+    def __await__(self) -> Generator[Any, None, _ServedCall | int | str]: ...
+    def __iter__(self) -> Generator[Any, None, _ServedCall | int | str]: ...
+    def __next__(self) -> Any: ...
+
+@final
+class _ServedCall:
+    """A call of an MCP client."""
+
+    @property
+    def number(self) -> int:
+        """The number by which it is cancelled."""
+    @property
+    def tools(self) -> ToolkitView:
+        """The session or view that is called."""
+    @property
+    def request(self) -> dict[str, Any]:
+        """The request, as a tool use block."""
+    @property
+    def can_ask(self) -> bool:
+        """True if the client can be asked questions."""
+    def send(self, response: ToolResponse) -> Awaitable[None] | None:
+        """Send a response to the client. Return an awaitable if the client is slow, and None otherwise."""
+
+    def end(self) -> None:
+        """End the call: the last response is its result."""
+
+    def ask(self, text: str, schema: Mapping[str, Any]) -> Awaitable[Any]:
+        """Ask the user of the client. Return an awaitable of the answer.
+
+        Raises:
+            NoAskerError: If the client cannot ask such a question; when it is awaited.
+            UnansweredError: If there is no answer; when it is awaited.
+        """
+
+@final
 class _Completion:
     """The last item of a finish function: makes the last response out of the whole result."""
 
@@ -2709,6 +2793,112 @@ class _AwaitableJob(Awaitable[Any]):
     def __await__(self) -> Generator[Any, None, Any]: ...
     def __iter__(self) -> Iterator[Any]: ...
     def __next__(self) -> Any: ...
+
+@final
+class _NativeFuture(Awaitable[Any]):
+    """A Rust future that has started, to be awaited once. Cancelling the task that awaits it drops the future."""
+
+    def __await__(self) -> Generator[Any, None, Any]: ...
+    def __iter__(self) -> Iterator[Any]: ...
+    def __next__(self) -> Any: ...
+    def send(self, _value: Any) -> Any:
+        """Resume; the value is ignored."""
+
+    def throw(self, error: Any, value: Any = None, traceback: Any = None) -> Any:
+        """Drop the future, and raise an exception such as a cancellation."""
+
+    def close(self) -> None:
+        """Drop the future."""
+
+@final
+class _Reply:
+    """The receiver of an answer; only the first is taken."""
+
+    def answer(self, value: Any) -> None:
+        """Give the answer, a JSON value."""
+
+    def decline(self) -> None:
+        """Report that the user declined to answer."""
+
+    def fail(self, reason: str) -> None:
+        """Report that there is no answer because of a failure."""
+
+@final
+class _McpClient:
+    """The client of one MCP server; see `toolcrib.mcp.McpClient`."""
+
+    def __new__(
+        cls,
+        name: str,
+        target: str | dict[str, Any],
+        *,
+        headers: list[tuple[str, str]],
+        token: str | None,
+        env: list[tuple[str, str]],
+        cwd: str | None,
+        connect_timeout: float,
+        call_timeout: float,
+        sampler: Callable[[Any], Any] | None,
+        stateless: bool,
+        allow_private_addresses: bool,
+    ) -> _McpClient: ...
+    @property
+    def is_connected(self) -> bool:
+        """True if tools can be listed and called."""
+    @property
+    def is_open(self) -> bool:
+        """True from `connect` to `close`."""
+    @property
+    def server_info(self) -> dict[str, Any] | None:
+        """The facts that the server stated about itself."""
+    @property
+    def stray_messages(self) -> int:
+        """The number of messages of the server that were dropped."""
+    @property
+    def digests(self) -> dict[str, str]:
+        """The tools of the last list by name, each with its digest."""
+    def connect(self) -> _NativeFuture:
+        """Connect; the result is awaited."""
+
+    def close(self) -> _NativeFuture:
+        """Close the connection; the result is awaited."""
+
+    def list_tools(self) -> _NativeFuture:
+        """List the tools: the fields of each, and names and reasons of those that were skipped. The result is awaited."""
+
+    def tool(self, name: str, *, wrap_tool_result: bool, timeout: float | None) -> NativeTool | None:
+        """A tool of the last list; None if it is not there."""
+
+    def watch(self, callback: Callable[[], Any]) -> _McpWatch:
+        """Call a function on the running event loop whenever the list of tools has changed."""
+
+@final
+class _McpWatch:
+    """A function that an event loop calls whenever a counter goes up, until the loop ends or the watch is closed."""
+
+    def _changed(self, _waiter: Any) -> None:
+        """Called by the event loop when there may be news."""
+
+    def close(self) -> None:
+        """End the notifications."""
+
+def _mcp_target_name(target: str | dict[str, Any]) -> str:
+    """The name of a client that is given none: the host of a URL, or the program."""
+
+def _mcp_tool_name(name: str, namespace: str | None, taken: Any) -> str:
+    """The name under which a tool of a server is registered: valid for every provider, and not among the `taken`."""
+
+def _mcp_definition(tool: dict[str, Any]) -> tuple[Any, ...]:
+    """The fields of a tool as a server lists it, in the order of `toolcrib.mcp.McpTool`."""
+
+def _mcp_flags(tools: list[dict[str, Any]], others: list[str]) -> _NativeFuture:
+    """Find suspicious definitions: for each flag its tool, kind, path and evidence. The result is awaited.
+
+    Each tool is compared with all others, which takes long for many, and so the event loop does not wait for it.
+    """
+
+def _mcp_response(client: str, result: dict[str, Any], tool: dict[str, Any]) -> ToolResponse:
+    """The response for a `CallToolResult` of a tool."""
 
 @final
 class _DeclaredSchema:
@@ -2759,6 +2949,10 @@ class Event:
     @property
     def session(self) -> str | None:
         """The id of the session that was called."""
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        """The names of the agents that called each other until the call, from the outermost one."""
 
     @property
     def time(self) -> float:

@@ -19,6 +19,7 @@ __all__ = [
     "ApprovalError",
     "ApprovalStoreError",
     "BasicGroupError",
+    "CannotListenError",
     "DamagedFileError",
     "DuplicateGroupError",
     "DuplicateRoleError",
@@ -42,6 +43,7 @@ __all__ = [
     "InvalidRoleError",
     "InvalidRuleError",
     "InvalidSchemaError",
+    "InvalidServerOptionError",
     "InvalidStateError",
     "InvalidToolNameError",
     "LockMismatchError",
@@ -61,6 +63,7 @@ __all__ = [
     "SubAgentUnavailable",
     "SystemRoleError",
     "ToolcribError",
+    "UnansweredError",
     "UnknownDialectError",
     "UnknownGroupError",
     "UnknownRoleError",
@@ -270,12 +273,32 @@ class NoAskerError(ToolcribError, RuntimeError):
     """A tool asks the user a question, and its toolkit has no `asker`."""
 
 
+class UnansweredError(ToolcribError, RuntimeError):
+    """A tool asks the user of an MCP client, who declines to answer, or the client cannot ask; the text has the reason."""
+
+
 class WrongAnswerError(ToolcribError, ValueError):
     """The answer to a tool's question does not fit its schema; the text lists the problems."""
 
 
+class McpError(ToolcribError, RuntimeError):
+    """An operation of an MCP client is not possible now, or its server answered with an error."""
+
+
+class McpConnectionError(McpError, ConnectionError):
+    """The MCP server cannot be reached, or the connection to it ended; the text has its last messages."""
+
+
 class InvalidReplyError(ToolcribError, TypeError):
     """The model function of a sub-agent returned something that is not a reply."""
+
+
+class InvalidServerOptionError(ToolcribError, ValueError):
+    """An option of an MCP server is invalid, or the server would be reachable from other machines unprotected."""
+
+
+class CannotListenError(ToolcribError, OSError):
+    """The operating system refused to listen on the address of an MCP server."""
 
 
 class FileAccessError(ToolcribError, OSError):

@@ -2,13 +2,15 @@
 
 use std::any::Any;
 
+use pyo3::exceptions::PyValueError;
 use pyo3::panic::PanicException;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
 use crate::Error;
-use crate::native::Failure;
+use crate::mcp::client::ClientError;
 use crate::native::run::panic_message;
+use crate::native::{Failure, Unanswered};
 
 /// The error number for a missing file, the same on every system.
 const ENOENT: i32 = 2;
@@ -71,6 +73,8 @@ exceptions! {
     UsedPendingError,
     MisplacedPendingError,
     InvalidAnswerError,
+    CannotListenError,
+    InvalidServerOptionError,
     FileAccessError,
     MissingFileError,
     ForeignFileError,
@@ -81,7 +85,11 @@ exceptions! {
     DuplicateRuleError,
     InvalidPolicyFileError,
     InternalError,
+    McpConnectionError,
+    McpError,
     NativeToolError,
+    NoAskerError,
+    UnansweredError,
 }
 
 /// Resolves the exceptions. pyo3 makes an exception when Rust returns to Python, and aborts the process if its class cannot
@@ -156,6 +164,11 @@ impl From<Error> for PyErr {
                 }
             }
             Error::FileAccess { code: None, .. } => python::FileAccessError::new_err(text),
+            Error::ExposedServer { .. } | Error::InvalidServerOption { .. } => {
+                python::InvalidServerOptionError::new_err(text)
+            }
+            Error::CannotListen { code: Some(code), .. } => python::CannotListenError::new_err((code, text)),
+            Error::CannotListen { code: None, .. } => python::CannotListenError::new_err(text),
             Error::MissingFile { path } => python::MissingFileError::new_err((ENOENT, "there is no such file", path)),
             Error::ForeignFile { .. } => python::ForeignFileError::new_err(text),
             Error::DamagedFile { .. } => python::DamagedFileError::new_err(text),
@@ -181,9 +194,31 @@ pub(crate) fn internal_error(what: &str) -> PyErr {
     python::InternalError::new_err(format!("toolcrib failed internally, please report this: {what}"))
 }
 
+/// The exception for an error of an MCP client.
+pub(crate) fn mcp(error: ClientError) -> PyErr {
+    let text = error.to_string();
+    match error {
+        ClientError::Target(_) => PyValueError::new_err(text),
+        ClientError::AlreadyConnected { .. } | ClientError::Answered { .. } | ClientError::InvalidList { .. } => {
+            python::McpError::new_err(text)
+        }
+        ClientError::NotConnected { .. } | ClientError::Connection { .. } | ClientError::Timeout { .. } => {
+            python::McpConnectionError::new_err(text)
+        }
+    }
+}
+
 /// True for an error that a native tool returned.
 pub(crate) fn is_native(py: Python<'_>, error: &PyErr) -> bool {
     error.is_instance_of::<python::NativeToolError>(py)
+}
+
+/// The exception for a question without an answer.
+pub(crate) fn unanswered(reason: &Unanswered) -> PyErr {
+    match reason {
+        Unanswered::NotSupported => python::NoAskerError::new_err("the client cannot ask such a question"),
+        Unanswered::Declined | Unanswered::Failed(_) => python::UnansweredError::new_err(reason.to_string()),
+    }
 }
 
 /// The exception for the failure of a native tool.

@@ -8,15 +8,19 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{IntoPyDict, PyDict, PyTuple};
+use serde_json::{Map, Value};
 
 use super::call::{Plan, stream_of};
 use super::dialect::DialectCache;
 use super::imported::{TAP, import_module};
 use super::json::{self, DictTemplate};
+use super::native::PyNativeTool;
 use super::policy::{PyPermissions, presets_hash};
 use super::registration::{CallKind, Callable, Extension, MetaTool, ToolTraits, no_presets};
+use super::schema::return_schema;
 use crate::call::{ChunkRule, ErrorMode, Reply, RunIn};
 use crate::policy::{AllowCache, hash};
+use crate::provider::mcp_output_schema;
 use crate::registry::{Denial, Memberships, Tool};
 use crate::schema::FunctionSchema;
 
@@ -98,6 +102,20 @@ impl PyTool {
     pub(crate) fn schema_copy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let make = || schema_to_python(py, &self.schema).and_then(|schema| DictTemplate::new(&schema)).map(Box::new);
         self.template.get_or_try_init(py, make)?.copy(py)
+    }
+
+    /// The schema of its structured results, from the return annotation; none if that says nothing about them.
+    pub(crate) fn output_schema(&self, py: Python<'_>) -> Option<Map<String, Value>> {
+        let function = self.function.bind(py);
+        if let Ok(native) = function.cast::<PyNativeTool>() {
+            return native.get().output_schema().cloned();
+        }
+        // A function that postprocesses results may replace them, and a stream has none.
+        let is_single = matches!(self.kind, CallKind::Function | CallKind::Coroutine);
+        if self.body != ToolBody::Python || !is_single || self.postprocess.is_some() || self.extension.is_some() {
+            return None;
+        }
+        mcp_output_schema(return_schema(function)?.into())
     }
 
     /// True if it changes nothing, so that incomplete arguments do no harm.

@@ -19,6 +19,7 @@ use super::run::{Failure, Responses, Run, ToolError};
 use super::schema;
 use crate::call::{ChunkMode, ChunkRule, Reply, ToolResponse};
 use crate::policy::{Permission, ToolKind};
+use crate::provider::mcp_output_schema;
 use crate::schema::check::{Checker, FormatRules};
 use crate::schema::{Entries, FunctionSchema, Node};
 
@@ -57,6 +58,7 @@ pub struct NativeTool {
     permission: Permission,
     timeout: Option<Duration>,
     tags: Arc<[Box<str>]>,
+    output: Option<Arc<Map<String, Value>>>,
 }
 
 impl NativeTool {
@@ -105,7 +107,7 @@ impl NativeTool {
         F: Fn(ToolContext, Map<String, Value>) -> S + Send + Sync + 'static,
         S: Stream<Item = Result<ToolResponse, ToolError>> + Send + 'static,
     {
-        Self::with_parameters(name, description, Node::from(parameters), true, move |context, arguments| {
+        Self::with_parameters(name, description, &Node::from(parameters), true, move |context, arguments| {
             let Value::Object(arguments) = arguments else {
                 return Err(Failure::Arguments("the arguments must be an object".to_owned()));
             };
@@ -119,13 +121,13 @@ impl NativeTool {
         is_streaming: bool,
         body: impl Fn(ToolContext, Value) -> Result<Responses, Failure> + Send + Sync + 'static,
     ) -> Self {
-        Self::with_parameters(name, description, schema::parameters::<P>(), is_streaming, body)
+        Self::with_parameters(name, description, &schema::parameters::<P>(), is_streaming, body)
     }
 
     fn with_parameters(
         name: &str,
         description: &str,
-        parameters: Node,
+        parameters: &Node,
         is_streaming: bool,
         body: impl Fn(ToolContext, Value) -> Result<Responses, Failure> + Send + Sync + 'static,
     ) -> Self {
@@ -136,7 +138,7 @@ impl NativeTool {
             function.insert("description", Node::from(description.to_owned()));
         }
         let schema = Arc::new(FunctionSchema::new(&function, name));
-        let checker = Arc::new(Checker::with_document(&parameters, schema.parameters().clone(), FormatRules::Standard));
+        let checker = Arc::new(Checker::with_document(parameters, schema.parameters().clone(), FormatRules::Standard));
         Self {
             name: name.into(),
             schema,
@@ -149,6 +151,7 @@ impl NativeTool {
             permission: Permission::default(),
             timeout: None,
             tags: Arc::default(),
+            output: None,
         }
     }
 
@@ -181,6 +184,20 @@ impl NativeTool {
     #[must_use]
     pub fn with_tags<T: Into<Box<str>>>(self, tags: impl IntoIterator<Item = T>) -> Self {
         Self { tags: tags.into_iter().map(Into::into).collect(), ..self }
+    }
+
+    /// Sets the type of its results, which MCP clients are shown as the schema of the structured content. A type that is not an
+    /// object is under `result` there.
+    #[must_use]
+    pub fn with_output<T: JsonSchema>(self) -> Self {
+        let output = mcp_output_schema(schema::of_type::<T>()).map(Arc::new);
+        Self { output, ..self }
+    }
+
+    /// The schema of its structured results.
+    #[must_use]
+    pub fn output_schema(&self) -> Option<&Map<String, Value>> {
+        self.output.as_deref()
     }
 
     /// The name.

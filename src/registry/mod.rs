@@ -306,6 +306,12 @@ impl<B> Registry<B> {
         self.revision.load(Ordering::Relaxed)
     }
 
+    /// The same number, to be read by any thread without the registry.
+    #[must_use]
+    pub fn shared_revision(&self) -> Arc<AtomicU64> {
+        self.revision.clone()
+    }
+
     fn touch(&self) {
         self.revision.fetch_add(1, Ordering::Relaxed);
     }
