@@ -45,7 +45,7 @@ class AdaptedClient:
         """List the tools of the server."""
         from toolcrib.mcp import McpTool
 
-        return [McpTool(*_core._mcp_definition(tool)) for tool in await self._definitions()]
+        return [McpTool(*_core._mcp_definition(tool)) for tool in await self.mcp_definitions()]
 
     async def get_callable_function(
         self, func_name: str, wrap_tool_result: bool = True, execution_timeout: float | None = None
@@ -60,7 +60,7 @@ class AdaptedClient:
         Raises:
             ValueError: If the server has no such tool.
         """
-        for definition in await self._definitions():
+        for definition in await self.mcp_definitions():
             if definition["name"] == func_name:
                 return AdaptedTool(self, definition, wrap_tool_result, execution_timeout or None)
         raise ValueError(f"unknown tool '{func_name}': the MCP server of '{self.name}' does not have it")
@@ -101,11 +101,12 @@ class AdaptedTool:
 
     Attributes:
         timeout: Seconds after which a toolkit ends a call.
+        mcp_definition: The tool as its server defines it, which a lock file records.
     """
 
     def __init__(self, client: AdaptedClient, definition: dict[str, Any], wrap: bool, timeout: float | None) -> None:
         self._client = client
-        self._definition = definition
+        self.mcp_definition = definition
         self._wrap = wrap
         self.timeout = timeout
         self.name: str = definition["name"]
@@ -134,7 +135,7 @@ class AdaptedTool:
         if not self._wrap:
             yield result
         else:
-            yield _core._mcp_response(self.mcp_name, dumped(result), self._definition)
+            yield _core._mcp_response(self.mcp_name, dumped(result), self.mcp_definition)
 
 
 def adapt(client: Any, name: str | None = None) -> AdaptedClient:

@@ -176,7 +176,8 @@ impl PyMcpClient {
             timeout.filter(|limit| *limit != 0.0).map(|limit| seconds("execution_timeout", limit)).transpose()?;
         let options = CallOptions { timeout, raw: !wrap_tool_result };
         let sampler = self.sampler.as_ref().map(|sampler| Python::attach(|py| sampler.clone_ref(py)));
-        Ok(Some(PyNativeTool::of_server(client.tool(name, definition, options), &self.name, sampler)))
+        let tool = client.tool(name, definition.clone(), options);
+        Ok(Some(PyNativeTool::of_server(tool, &self.name, definition, sampler)))
     }
 
     /// Call a function on the running event loop whenever the list of tools has changed.

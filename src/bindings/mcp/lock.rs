@@ -1,19 +1,21 @@
 //! `Toolkit.lock` and `Toolkit.verify`: the definitions of tools in a reviewed file, and what has changed since.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use crate::Error;
 use crate::bindings::json;
+use crate::bindings::native::PyNativeTool;
 use crate::bindings::parameters::{choice, name_list};
 use crate::bindings::tool::PyTool;
 use crate::bindings::toolkit::PyToolkit;
 use crate::json::invisible::visible;
 use crate::mcp::lock::{Change, ChangeClass, Difference, Lock, LockedTool, Source, compare, render};
 use crate::mcp::{Definition, Flag, flags};
-use crate::registry::Tool;
 use crate::store::Disk;
 
 /// Adds the classes to the module.
@@ -196,23 +198,30 @@ impl PyLockReport {
     }
 }
 
-/// The definition of a registered tool, as the model is shown it.
-fn definition(tool: &PyTool) -> Definition {
-    Definition {
-        name: tool.name.to_string(),
+/// The tool as its MCP server defines it, if its client says how.
+fn server_definition(py: Python<'_>, tool: &PyTool) -> Option<Definition> {
+    let function = tool.registered().bind(py);
+    if let Ok(native) = function.cast::<PyNativeTool>() {
+        return native.get().definition().map(|definition| (**definition).clone());
+    }
+    tool.server.as_ref()?;
+    let defined = function.getattr_opt(intern!(py, "mcp_definition")).ok()??;
+    Definition::read(&json::from_python(&defined).ok()?.into()).ok()
+}
+
+/// A registered tool, under its name in the toolkit: as its server defines it, or else as the model is shown it.
+fn locked(py: Python<'_>, tool: &PyTool) -> LockedTool {
+    let source = tool.server.as_deref().map_or(Source::Local, |server| Source::Mcp(server.to_owned()));
+    let defined = server_definition(py, tool).unwrap_or_else(|| Definition {
+        name: String::new(),
         title: None,
         description: tool.schema.description(),
         input_schema: tool.schema.parameters().value().as_object().cloned().unwrap_or_default(),
-        output_schema: None,
+        output_schema: tool.output_schema(py),
         annotations: None,
         meta: None,
-    }
-}
-
-fn locked(tool: &Tool<Py<PyTool>>) -> LockedTool {
-    let tool = tool.body.get();
-    let source = tool.server.as_deref().map_or(Source::Local, |server| Source::Mcp(server.to_owned()));
-    LockedTool { source, definition: definition(tool) }
+    });
+    LockedTool { source, definition: Definition { name: tool.name.to_string(), meta: None, ..defined } }
 }
 
 /// The warnings about the definitions of all tools.
@@ -236,14 +245,20 @@ fn classes(allow: &Bound<'_, PyAny>) -> PyResult<Vec<ChangeClass>> {
     words.iter().map(|word| choice("allow", word, ChangeClass::parse(word), &known)).collect()
 }
 
+impl PyToolkit {
+    /// All tools, so that their Python objects can be used without the lock of the registry.
+    fn all_tools(&self, py: Python<'_>) -> Vec<Py<PyTool>> {
+        self.with_registry(|registry| registry.tools().map(|tool| tool.body.clone_ref(py)).collect())
+    }
+}
+
 #[pymethods]
 impl PyToolkit {
     fn _lock(&self, py: Python<'_>, path: PathBuf) -> PyResult<PyLockReport> {
-        let (accepted, quarantined) = self.with_registry(|registry| {
-            let accepted: Vec<LockedTool> = registry.tools().filter(|it| it.quarantine.is_none()).map(locked).collect();
-            let quarantined: Vec<String> = registry.quarantined().map(|(tool, _)| tool.name.to_string()).collect();
-            (accepted, quarantined)
-        });
+        let (quarantined, accepted): (Vec<Py<PyTool>>, Vec<Py<PyTool>>) =
+            self.all_tools(py).into_iter().partition(|tool| tool.get().seat.quarantine().is_some());
+        let accepted: Vec<LockedTool> = accepted.iter().map(|tool| locked(py, tool.get())).collect();
+        let quarantined: Vec<Arc<str>> = quarantined.iter().map(|tool| tool.get().name.clone()).collect();
         py.detach(|| {
             let reviewed = match Lock::load(&Disk, &path) {
                 Err(Error::MissingFile { .. }) => Lock::default(),
@@ -267,7 +282,7 @@ impl PyToolkit {
         quarantine: bool,
     ) -> PyResult<PyLockReport> {
         let allowed = classes(allow)?;
-        let present: Lock = self.with_registry(|registry| registry.tools().map(locked).collect());
+        let present: Lock = self.all_tools(py).iter().map(|tool| locked(py, tool.get())).collect();
         let (changes, flags) = py.detach(|| -> crate::Result<_> {
             let reviewed = Lock::load(&Disk, &path)?;
             Ok((compare(&reviewed, &present), all_flags(&present)))

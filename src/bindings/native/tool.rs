@@ -1,5 +1,7 @@
 //! `NativeTool`: the Python class of a tool that is written in Rust.
 
+use std::sync::Arc;
+
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
@@ -13,6 +15,7 @@ use crate::bindings::registration::{CallKind, Parameter, ParameterKind, Signatur
 use crate::bindings::tool::schema_to_python;
 #[cfg(unix)]
 use crate::files::raw;
+use crate::mcp::Definition;
 use crate::native::{NativeTool, tools};
 
 /// A tool that is written in Rust.
@@ -24,20 +27,32 @@ pub(crate) struct PyNativeTool {
     tool: NativeTool,
     /// The name of the MCP client whose server provides it.
     server: Option<Box<str>>,
+    /// The tool as that server defines it.
+    definition: Option<Arc<Definition>>,
     /// The function that answers its requests to a model.
     sampler: Option<Py<PyAny>>,
 }
 
 impl From<NativeTool> for PyNativeTool {
     fn from(tool: NativeTool) -> Self {
-        Self { tool, server: None, sampler: None }
+        Self { tool, server: None, definition: None, sampler: None }
     }
 }
 
 impl PyNativeTool {
     /// A tool of an MCP server.
-    pub(crate) fn of_server(tool: NativeTool, client: &str, sampler: Option<Py<PyAny>>) -> Self {
-        Self { tool, server: Some(client.into()), sampler }
+    pub(crate) fn of_server(
+        tool: NativeTool,
+        client: &str,
+        definition: Arc<Definition>,
+        sampler: Option<Py<PyAny>>,
+    ) -> Self {
+        Self { tool, server: Some(client.into()), definition: Some(definition), sampler }
+    }
+
+    /// The tool as its MCP server defines it.
+    pub(crate) fn definition(&self) -> Option<&Arc<Definition>> {
+        self.definition.as_ref()
     }
 
     /// The kind of callable.
