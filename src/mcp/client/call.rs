@@ -9,12 +9,13 @@ use rmcp::model::{CallToolRequest, CallToolRequestParams, ClientRequest, InputRe
 use serde_json::{Map, Number, Value, json};
 use tokio::time::{Instant, timeout_at};
 
+use super::CallOptions;
 use super::answer::answer;
 use super::connection::{CLOSED, Connection, Failure, PendingAnswer};
 use super::content::{failed, response};
 use super::routes::CallSlot;
+use super::shared::Shared;
 use super::tools::Entry;
-use super::{CallOptions, Shared};
 use crate::call::{ChunkMode, Reply, ToolResponse};
 use crate::native::{ToolContext, ToolError};
 

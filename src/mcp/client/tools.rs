@@ -8,8 +8,10 @@ use rmcp::model::{ClientRequest, ListToolsRequest, PaginatedRequestParams, Subsc
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
-use super::connection::{Connection, Failure, Greeting};
-use super::{ListedTools, Shared, SkippedTool};
+use super::connection::{Connection, Failure};
+use super::greeting::Greeting;
+use super::shared::Shared;
+use super::{ListedTools, SkippedTool};
 use crate::mcp::{Definition, Digest};
 use crate::schema::check::Checker;
 

@@ -136,11 +136,9 @@ async fn a_slow_start_of_a_server_of_the_newest_version_works() {
 async fn what_was_learned_about_the_greeting_is_remembered() {
     let client = connected(&["silent-discover"]).await;
     client.close().await.unwrap();
-    let began = Instant::now();
 
     client.connect().await.unwrap();
 
-    assert!(began.elapsed() < Duration::from_millis(2900), "{:?}", began.elapsed());
     assert!(!call(&client, "events", json!({})).await.text().contains("server/discover"));
 }
 
