@@ -32,7 +32,6 @@ use futures_core::Stream;
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value};
 use tokio::sync::watch;
-use tokio::time::{Instant, timeout_at};
 
 pub use target::{CommandTarget, HttpTarget, InvalidTarget, Target, read_config};
 
@@ -284,11 +283,14 @@ impl Client {
     ///
     /// The reason why there is no list.
     pub async fn list_tools(&self) -> Result<Arc<ListedTools>, ClientError> {
-        let limit = self.shared.options.connect_timeout;
-        let deadline = Instant::now() + limit;
-        let connecting = timeout_at(deadline, self.shared.connection(deadline)).await;
-        let connection = connecting.unwrap_or_else(|_| Err(self.shared.timed_out(limit)))?;
-        self.shared.list_on(&connection).await
+        let connection = self.shared.connection_in_time().await?;
+        match self.shared.list_on(&connection).await {
+            // The connection was dead; a list can be asked for twice.
+            Err(_) if !connection.is_alive() && !self.shared.options.stateless => {
+                self.shared.list_on(&self.shared.connection_in_time().await?).await
+            }
+            listed => listed,
+        }
     }
 
     /// The definition of a tool in the last list.

@@ -127,6 +127,13 @@ impl Shared {
         opening.await.unwrap_or_else(|_| Err(self.failed("the runtime of the connection has ended")))
     }
 
+    /// The connection, within the time limit for connecting.
+    pub(super) async fn connection_in_time(self: &Arc<Self>) -> Result<Arc<Connection>, ClientError> {
+        let limit = self.options.connect_timeout;
+        let connection = self.connection(Instant::now() + limit);
+        timeout(limit, connection).await.unwrap_or_else(|_| Err(self.timed_out(limit)))
+    }
+
     /// The connection, if it can be used.
     fn current(&self) -> Result<Option<Arc<Connection>>, ClientError> {
         let mut state = lock(&self.state);
@@ -178,14 +185,12 @@ impl Shared {
         };
         state.greeting = Some(connection.greeting);
         state.info = Some(connection.info.clone());
-        if by_user {
-            state.is_open = true;
-        }
-        if self.options.stateless {
-            return Ok(connection);
-        }
         if state.closed != closed {
             return Err(self.not_connected());
+        }
+        state.is_open |= by_user;
+        if self.options.stateless {
+            return Ok(connection);
         }
         state.next_try = None;
         state.connection = Some(connection.clone());
@@ -250,12 +255,11 @@ impl Shared {
     }
 
     fn remember(&self, listed: ListedTools) -> Arc<ListedTools> {
-        let mut catalogue = write(&self.catalogue);
-        let fresh = Catalogue::of(listed, catalogue.as_deref());
-        let is_changed = catalogue.as_ref().is_some_and(|before| !before.equals(&fresh));
+        let before = read(&self.catalogue).clone();
+        let fresh = Arc::new(Catalogue::of(listed, before.as_deref()));
         let listed = fresh.listed.clone();
-        *catalogue = Some(Arc::new(fresh));
-        drop(catalogue);
+        let is_changed = before.is_some_and(|before| !before.equals(&fresh));
+        *write(&self.catalogue) = Some(fresh);
         if is_changed {
             self.changes.send_modify(|changes| *changes += 1);
         }
