@@ -13,8 +13,9 @@ use super::answer::answer;
 use super::connection::{CLOSED, Connection, Failure, PendingAnswer};
 use super::content::{failed, response};
 use super::routes::CallSlot;
+use super::shared::Shared;
 use super::tools::Entry;
-use super::{CallOptions, Shared, redefined};
+use super::{CallOptions, redefined};
 use crate::call::{ChunkMode, Reply, ToolResponse};
 use crate::native::{ToolContext, ToolError};
 

@@ -1,8 +1,4 @@
-//! One connection: the greeting that decides the version of the protocol, the requests, and the end.
-//!
-//! The newest version has no handshake: `server/discover` asks for the server's facts. Older servers know only `initialize`.
-//! rmcp could decide by itself, but waits ten seconds for a silent server, gives up at an unexpected answer, and takes a late
-//! answer to the first question for one to the second. So the greeting is here, and rmcp begins after it.
+//! One connection: its opening, the requests, and the end.
 
 use std::io;
 use std::sync::Arc;
@@ -10,31 +6,29 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use rmcp::model::{
-    CancelledNotificationParam, ClientConfig, ClientJsonRpcMessage, ClientNotification, ClientRequest, ClientResult,
-    DiscoverRequest, DiscoverRequestParams, DiscoverResult, ErrorData, Implementation, InitializeRequest,
-    InitializeResult, InitializedNotification, JsonRpcMessage, ProtocolVersion, RequestId, RequestMetaObject,
-    ServerPeerInfo, ServerRequest, ServerResult,
+    CancelledNotificationParam, ClientConfig, ClientRequest, ErrorData, RequestId, ServerPeerInfo, ServerResult,
 };
 use rmcp::service::{Peer, PeerRequestOptions, serve_directly_with_ct};
 use rmcp::transport::Transport;
 use rmcp::transport::streamable_http_client::StreamableHttpError;
 use rmcp::{RoleClient, ServiceError};
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::runtime::Handle;
 use tokio::sync::{oneshot, watch};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::answer::Answerer;
+use super::greeting::{
+    DISCOVER_ID, Discovery, Greeting, Ungreeted, as_json, client_config, discover, initialize, server_info,
+};
 use super::http::{HttpEndpoint, HttpError};
+use super::process::Process;
 use super::routes::{Routes, Tap};
-use super::stdio::{FrameRules, Process};
+use super::stdio::{FrameRules, StdioTransport};
 use super::target::CommandTarget;
 use super::{ClientOptions, ServerInfo};
 
-/// The ids of the greeting. rmcp counts from 0.
-const DISCOVER_ID: RequestId = RequestId::Number(2_000_000_001);
-const INITIALIZE_ID: RequestId = RequestId::Number(2_000_000_002);
 /// The longest wait for an answer of a process to `server/discover`, after which it is taken for an older server.
 const PROBE: Duration = Duration::from_secs(3);
 /// The longest wait for the end of a connection.
@@ -47,13 +41,6 @@ pub(super) const CLOSED: &str = "the server closed the connection";
 pub(super) enum Endpoint {
     Command(CommandTarget),
     Http(HttpEndpoint),
-}
-
-/// The way in which a server is greeted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Greeting {
-    Discover,
-    Initialize,
 }
 
 /// A connection to a server. Dropping it closes it.
@@ -101,12 +88,6 @@ pub(super) enum Failure {
     Unsent,
     /// The request failed, and the connection is good.
     Refused(String),
-}
-
-/// The reason why a greeting failed.
-enum Ungreeted {
-    Lost,
-    Because(String),
 }
 
 impl Connection {
@@ -160,7 +141,8 @@ impl Connection {
         strays: &Arc<AtomicU64>,
     ) -> Result<Self, (bool, String)> {
         let rules = FrameRules { max_frame: options.max_frame, encoding_errors: options.encoding_errors };
-        let (process, transport) = Process::start(target, rules, strays.clone()).map_err(|reason| (false, reason))?;
+        let (process, transport) =
+            StdioTransport::start(target, rules, strays.clone()).map_err(|reason| (false, reason))?;
         let routes = Routes::new(strays.clone());
         let mut tap = Tap::new(transport, routes.clone());
         if known != Some(Greeting::Initialize) {
@@ -351,129 +333,4 @@ impl Drop for PendingAnswer {
 /// True if a message could not be written because the server has closed its input, or has ended.
 fn is_broken_pipe(error: &(dyn std::error::Error + 'static)) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
-}
-
-/// A result as JSON.
-fn as_json(result: ServerResult) -> Value {
-    match result {
-        ServerResult::CustomResult(result) => result.0,
-        result => serde_json::to_value(result).unwrap_or_default(),
-    }
-}
-
-/// The facts that the client states about itself.
-fn client_config(options: &ClientOptions) -> ClientConfig {
-    let mut capabilities = json!({"elicitation": {"form": {}}});
-    if options.sampler.is_some() {
-        capabilities["sampling"] = json!({});
-    }
-    let capabilities = serde_json::from_value(capabilities).unwrap_or_default();
-    let client = Implementation::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"));
-    ClientConfig::new(capabilities, client).with_protocol_version(ProtocolVersion::V_2025_11_25)
-}
-
-fn server_info(info: &ServerPeerInfo) -> ServerInfo {
-    let server = info.server_info.as_ref();
-    ServerInfo {
-        name: server.map(|server| server.name.clone()).unwrap_or_default(),
-        version: server.map(|server| server.version.clone()).unwrap_or_default(),
-        title: server.and_then(|server| server.title.clone()),
-        instructions: info.instructions.clone(),
-        protocol_version: info.protocol_version.as_str().to_owned(),
-        capabilities: serde_json::to_value(&info.capabilities).unwrap_or_default(),
-    }
-}
-
-enum Discovery {
-    Modern(Box<ServerPeerInfo>),
-    Older,
-    Lost,
-}
-
-/// Asks a server for its facts, as the newest version does.
-async fn discover<T: Transport<RoleClient>>(tap: &mut T, config: &ClientConfig, wait: Duration) -> Discovery {
-    let (client, capabilities) = (config.client_info.clone(), config.capabilities.clone());
-    let mut request = DiscoverRequest::new(DiscoverRequestParams {});
-    let meta = RequestMetaObject::with_client_context(ProtocolVersion::V_2026_07_28, client, capabilities);
-    request.extensions.insert(meta);
-    let probe = async {
-        if tap.send(ClientJsonRpcMessage::request(ClientRequest::DiscoverRequest(request), DISCOVER_ID)).await.is_err()
-        {
-            return Discovery::Lost;
-        }
-        loop {
-            match next_answer(tap).await {
-                None => return Discovery::Lost,
-                Some((id, answer)) if id == DISCOVER_ID => {
-                    return modern(answer).map_or(Discovery::Older, |info| Discovery::Modern(Box::new(info)));
-                }
-                Some(_) => {}
-            }
-        }
-    };
-    timeout(wait, probe).await.unwrap_or(Discovery::Older)
-}
-
-/// Reads the answer to `server/discover`; none if the server does not speak the newest version.
-fn modern(answer: Result<Value, ErrorData>) -> Option<ServerPeerInfo> {
-    let result: DiscoverResult = serde_json::from_value(answer.ok()?).ok()?;
-    let version = ProtocolVersion::V_2026_07_28;
-    result.supported_versions.contains(&version).then(|| ServerPeerInfo::from_discover_result(version, result))
-}
-
-/// Greets a server as the versions before the newest do.
-async fn initialize<T: Transport<RoleClient>>(
-    tap: &mut T,
-    config: &ClientConfig,
-) -> Result<(ServerPeerInfo, Greeting), Ungreeted> {
-    let unsent = |error: T::Error| Ungreeted::Because(error.to_string());
-    let request = ClientRequest::InitializeRequest(InitializeRequest::new(config.clone()));
-    tap.send(ClientJsonRpcMessage::request(request, INITIALIZE_ID)).await.map_err(unsent)?;
-    let mut late = None;
-    let answer = loop {
-        match next_answer(tap).await.ok_or(Ungreeted::Lost)? {
-            (INITIALIZE_ID, answer) => break answer,
-            // A server that starts slowly.
-            (DISCOVER_ID, answer) => late = modern(answer),
-            _ => {}
-        }
-    };
-    let result = match (answer, late) {
-        (Ok(result), _) => result,
-        (Err(_), Some(info)) => return Ok((info, Greeting::Discover)),
-        (Err(error), None) => {
-            return Err(Ungreeted::Because(format!(
-                "the server answered with error {}: {}",
-                error.code.0, error.message
-            )));
-        }
-    };
-    let result: InitializeResult = serde_json::from_value(result).map_err(|error| {
-        Ungreeted::Because(format!("the server answered `initialize` with an invalid result: {error}"))
-    })?;
-    if !ProtocolVersion::KNOWN_VERSIONS.contains(&result.protocol_version) {
-        let version = result.protocol_version.as_str();
-        return Err(Ungreeted::Because(format!("the server speaks an unknown version of the protocol: `{version}`")));
-    }
-    let initialized = ClientNotification::InitializedNotification(InitializedNotification::default());
-    tap.send(ClientJsonRpcMessage::notification(initialized)).await.map_err(unsent)?;
-    Ok((result.into(), Greeting::Initialize))
-}
-
-/// Waits for the next answer of the server. Its pings are answered, and other messages dropped.
-async fn next_answer<T: Transport<RoleClient>>(tap: &mut T) -> Option<(RequestId, Result<Value, ErrorData>)> {
-    loop {
-        match tap.receive().await? {
-            JsonRpcMessage::Response(response) => return Some((response.id, Ok(as_json(response.result)))),
-            JsonRpcMessage::Error(error) => {
-                if let Some(id) = error.id {
-                    return Some((id, Err(error.error)));
-                }
-            }
-            JsonRpcMessage::Request(request) if matches!(request.request, ServerRequest::PingRequest(_)) => {
-                tap.send(ClientJsonRpcMessage::response(ClientResult::empty(()), request.id)).await.ok()?;
-            }
-            JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => {}
-        }
-    }
 }

@@ -8,8 +8,10 @@ use rmcp::model::{ClientRequest, ListToolsRequest, PaginatedRequestParams, Subsc
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
-use super::connection::{Connection, Failure, Greeting};
-use super::{ListedTools, Shared, SkippedTool};
+use super::connection::{Connection, Failure};
+use super::greeting::Greeting;
+use super::shared::Shared;
+use super::{ListedTools, SkippedTool};
 use crate::mcp::{Definition, Digest};
 use crate::schema::check::Checker;
 
@@ -21,6 +23,8 @@ const MAX_WEIGHT: usize = 64 << 20;
 const MAX_PROBLEMS: usize = 100;
 /// The pause between two lists, however often the server reports a change.
 const PAUSE: Duration = Duration::from_millis(300);
+/// The pause before a list that failed is tried again.
+const RETRY: Duration = Duration::from_secs(2);
 /// The longest pause between two subscriptions.
 const MAX_PAUSE: Duration = Duration::from_secs(30);
 
@@ -173,9 +177,12 @@ pub(super) async fn keep_current(shared: Weak<Shared>, connection: Weak<Connecti
             return;
         }
         // A failure is reported to the calls that wait for the list.
-        let _ = shared.list_on(&connection).await;
+        let is_listed = shared.list_on(&connection).await.is_ok();
         drop((shared, connection));
-        sleep(PAUSE).await;
+        sleep(if is_listed { PAUSE } else { RETRY }).await;
+        if !is_listed {
+            routes.changed.notify_one();
+        }
     }
 }
 

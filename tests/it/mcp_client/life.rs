@@ -70,6 +70,16 @@ async fn a_server_that_has_died_is_started_again_and_no_call_is_repeated() {
 }
 
 #[tokio::test]
+async fn a_list_after_the_death_of_a_server_has_a_new_one() {
+    let client = connected(&["die-after-reply"]).await;
+
+    for _ in 0..3 {
+        assert_eq!(call(&client, "echo", json!({"text": "last words"})).await.text(), "last words");
+        assert_eq!(client.list_tools().await.unwrap().tools.len(), 11);
+    }
+}
+
+#[tokio::test]
 async fn the_pauses_between_tries_grow_and_a_call_says_when_the_next_is() {
     let folder = std::env::temp_dir().join(format!("toolcrib-mcp-life-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
@@ -136,11 +146,9 @@ async fn a_slow_start_of_a_server_of_the_newest_version_works() {
 async fn what_was_learned_about_the_greeting_is_remembered() {
     let client = connected(&["silent-discover"]).await;
     client.close().await.unwrap();
-    let began = Instant::now();
 
     client.connect().await.unwrap();
 
-    assert!(began.elapsed() < Duration::from_millis(2900), "{:?}", began.elapsed());
     assert!(!call(&client, "events", json!({})).await.text().contains("server/discover"));
 }
 
