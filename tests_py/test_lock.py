@@ -81,7 +81,7 @@ def test_the_file_is_readable_and_stable(path: Path) -> None:
     file = json.loads(first)
     assert path.read_text() == first
     assert [tool["name"] for tool in file["tools"]] == ["add", "send"]
-    assert list(file["tools"][1]) == ["name", "source", "digest", "description", "inputSchema"]
+    assert list(file["tools"][1]) == ["name", "source", "digest", "description", "inputSchema", "outputSchema"]
     assert file["tools"][1]["description"] == "Send a mail."
 
 

@@ -496,7 +496,7 @@ async def test_http_clients_keep_a_session_or_do_without() -> None:
 
 async def test_a_wrong_token_is_reported() -> None:
     async with Toolkit().serve_mcp("http") as server:
-        with pytest.raises(errors.McpConnectionError, match="Auth required"):
+        with pytest.raises(errors.McpConnectionError, match="401 Unauthorized"):
             await mcp.connect(server.url, token="wrong")
 
 

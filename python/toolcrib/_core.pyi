@@ -942,12 +942,16 @@ def _native_tool(name: str) -> NativeTool: ...
 
 @final
 class _FileSystem:
+    """Directories under logical names."""
+
     def __new__(cls, roots: Sequence[tuple[str, Path, Sequence[str]]]) -> _FileSystem: ...
     def create_handle(self, grants: Sequence[tuple[str, Sequence[str]]]) -> FileHandle: ...
 
 @final
 class FileHandle:
-    """The grants of a caller on a file system, and the operations that a program calls itself.
+    """The grants of a caller on a file system.
+
+    It has the operations that a program calls itself.
 
     `DiskFileSystem.create_handle` makes one. Every operation waits for the file system, without holding Python's
     interpreter lock, and raises an exception of `toolcrib.files` if it fails.
@@ -955,9 +959,9 @@ class FileHandle:
 
     @property
     def permissions(self) -> builtins.list[tuple[str, builtins.list[str]]]:
-        """The granted prefixes with their operations, as far as the roots permit them."""
+        """The granted prefixes with their operations."""
     def list(self, path: str) -> builtins.list[dict[str, Any]]:
-        """List the entries of a directory by name, at most 1000.
+        """List the entries of a directory.
 
         Args:
             path: The directory; needs the grant `list`.
@@ -976,13 +980,13 @@ class FileHandle:
             A dictionary with `path`, `type`, `size`, `modified` (seconds since 1970) and `mode` (permission bits).
         """
     def read_binary(self, path: str) -> bytes:
-        """Read all bytes of a file of at most 16 MiB.
+        """Read all bytes of a file.
 
         Args:
             path: The file; needs the grant `read_binary`.
         """
     def read_file(self, path: str, start_line: int = 1, read_lines: int | None = None) -> str:
-        """Read lines of a text file, at most 16 MiB of them. Bytes that are not UTF-8 are replaced.
+        """Read lines of a text file.
 
         Args:
             path: The file; needs the grant `read_file`.
@@ -993,7 +997,7 @@ class FileHandle:
             The lines, without a line break at the end.
         """
     def read_re(self, path: str, pattern: str) -> builtins.list[tuple[int, str]]:
-        """Return the lines of a text file that match a regular expression, at most 256 KiB of them.
+        """Return the lines of a text file that match a regular expression, each with its number.
 
         Args:
             path: The file; needs the grant `read_re`.
@@ -1003,7 +1007,7 @@ class FileHandle:
             Pairs of a line number, from 1, and the line.
         """
     def write(self, path: str, content: str | bytes) -> int:
-        """Create or replace a file in one step; create missing directories.
+        """Create or replace a file in one step.
 
         Args:
             path: The file; needs the grant `write`.
@@ -2881,7 +2885,7 @@ class _AwaitableJob(Awaitable[Any]):
 
 @final
 class _NativeFuture(Awaitable[Any]):
-    """A Rust future that has started, to be awaited once. Cancelling the task that awaits it drops the future."""
+    """The awaitable of a future, which has started. Cancelling the task that awaits it drops the future."""
 
     def __await__(self) -> Generator[Any, None, Any]: ...
     def __iter__(self) -> Iterator[Any]: ...

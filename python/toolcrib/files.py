@@ -49,7 +49,7 @@ __all__ = [
     "NotFoundError",
 ]
 
-_Folder: TypeAlias = "str | os.PathLike[str]"
+_Folder: TypeAlias = str | os.PathLike[str]
 
 _READ: Final = ("list", "read")
 _ROOTS: Final = {
@@ -150,6 +150,7 @@ class FileTool:
         self.__name__ = tool.name
         self.description = tool.description
         self.json_schema = tool.json_schema
+        self.kind = tool.kind
 
     async def __call__(self, *, service: "FileDomainService", **arguments: Any) -> Any:
         """Call the tool of a service.

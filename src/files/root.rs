@@ -217,7 +217,12 @@ mod kernel {
     /// Opens a path beneath a folder in one system call.
     pub(super) fn open_beneath(folder: impl AsFd, relative: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
         let relative = if relative.is_empty() { b"." } else { relative };
-        let open = || openat2(folder.as_fd(), relative, open_flags(flags), Mode::empty(), RESOLVE);
+        let mut flags = open_flags(flags);
+        if flags.contains(OFlags::DIRECTORY) {
+            // `RESOLVE_NO_SYMLINKS` refuses a link at the end as well, and reports it as such.
+            flags.remove(OFlags::NOFOLLOW);
+        }
+        let open = || openat2(folder.as_fd(), relative, flags, Mode::empty(), RESOLVE);
         let mut opened = again(open);
         for _ in 1..TRIES {
             // The kernel could not tell whether a directory that moved is still beneath the folder.

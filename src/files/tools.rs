@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
@@ -220,7 +220,7 @@ fn push_omitted(lines: &mut Vec<String>, total: usize, shown: usize) {
     }
 }
 
-#[derive(Deserialize, JsonSchema, Default, Clone, Copy, PartialEq)]
+#[derive(Serialize, Deserialize, JsonSchema, Default, Clone, Copy, PartialEq)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
 enum SortBy {

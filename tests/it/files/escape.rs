@@ -37,7 +37,7 @@ const OPERATIONS: [(&str, Operation); 12] = [
     ("write", |service, path| service.write(path, b"overwritten").map(|()| String::new())),
     ("write beneath", |service, path| service.write(&format!("{path}/new/file"), b"created").map(|()| String::new())),
     ("edit", |service, path| {
-        let edit = Edit { old_text: SECRET.to_owned(), new_text: "edited".to_owned() };
+        let edit = Edit { old_text: SECRET[..3].to_owned(), new_text: "edited".to_owned() };
         service.edit(path, &[edit], &never()).map(|size| size.to_string())
     }),
     ("delete", |service, path| service.delete(path).map(|()| String::new())),
