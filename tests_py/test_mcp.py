@@ -329,7 +329,7 @@ async def test_progress_arrives_before_the_result() -> None:
     async with registered() as toolkit:
         chunks = await read(toolkit.call_tool_function(block("plane", strokes=3)))
 
-    assert [chunk.metadata["progress"]["done"] for chunk in chunks if chunk.mode == "progress"] == [1, 2, 3]
+    assert [(chunk.metadata or {})["progress"]["done"] for chunk in chunks if chunk.mode == "progress"] == [1, 2, 3]
     assert (chunks[-1].text, chunks[-1].is_last) == ("smooth", True)
 
 
@@ -354,7 +354,7 @@ async def test_the_raw_result_can_be_had() -> None:
     async with registered(wrap_tool_result=False) as toolkit:
         response = await toolkit.call("saw", length=3)
 
-    assert response.metadata["value"]["content"] == [{"type": "text", "text": "3 cm of oak"}]
+    assert (response.metadata or {})["value"]["content"] == [{"type": "text", "text": "3 cm of oak"}]
 
 
 async def test_a_question_of_the_server_reaches_the_asker() -> None:

@@ -31,7 +31,6 @@ from toolcrib._provider import Dumped
 from toolcrib.blocks import AudioBlock, ImageBlock, TextBlock, ToolUseBlock, VideoBlock
 from toolcrib.context import Question, ToolContext
 from toolcrib.dialects import DialectSchemas
-from toolcrib.lock import ChangeClass
 from toolcrib.middleware import Middleware
 from toolcrib.policy import Approval, ApprovalRequest, ApprovalStore, Rule
 from toolcrib.skill import AgentSkill
@@ -72,6 +71,22 @@ __all__ = [
 ]
 
 _Deps = TypeVar("_Deps")
+_ChangeClass: TypeAlias = Literal[
+    "look_alike",
+    "source",
+    "breaking",
+    "narrowed",
+    "output_breaking",
+    "output_widened",
+    "riskier",
+    "default",
+    "widened",
+    "added",
+    "annotations",
+    "output_narrowed",
+    "description",
+    "removed",
+]
 _Dialect: TypeAlias = Literal[
     "openai", "openai_strict", "openai_responses", "openai_responses_strict", "anthropic", "gemini", "mcp"
 ]
@@ -878,7 +893,7 @@ class Toolkit:
     def _tasks(self) -> _TaskBoard: ...
     def _lock(self, path: str | PathLike[str]) -> LockReport: ...
     def _verify(
-        self, path: str | PathLike[str], allow: ChangeClass | Iterable[ChangeClass], quarantine: bool
+        self, path: str | PathLike[str], allow: _ChangeClass | Iterable[_ChangeClass], quarantine: bool
     ) -> LockReport: ...
     def _find_tool(self, name: str) -> RegisteredToolFunction | None: ...
     def _find_group(self, name: str) -> ToolGroup | None: ...
@@ -3193,7 +3208,7 @@ class LockChange:
         """The source of the tool: `"local"` or `"mcp:<client>"`."""
 
     @property
-    def classes(self) -> tuple[ChangeClass, ...]:
+    def classes(self) -> tuple[_ChangeClass, ...]:
         """The classes of the change, the most serious first."""
 
     @property
@@ -3209,7 +3224,7 @@ class LockDifference:
         """The place, as a JSON pointer into the definition, such as `/inputSchema/properties/to/type`."""
 
     @property
-    def change_class(self) -> ChangeClass:
+    def change_class(self) -> _ChangeClass:
         """The class of this difference alone."""
 
     @property

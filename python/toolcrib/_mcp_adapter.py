@@ -45,7 +45,7 @@ class AdaptedClient:
         """List the tools of the server."""
         from toolcrib.mcp import McpTool
 
-        return [McpTool(*_core._mcp_definition(tool)) for tool in await self.mcp_definitions()]
+        return [McpTool(*_core._mcp_definition(tool)) for tool in await self._definitions()]
 
     async def get_callable_function(
         self, func_name: str, wrap_tool_result: bool = True, execution_timeout: float | None = None
@@ -60,7 +60,7 @@ class AdaptedClient:
         Raises:
             ValueError: If the server has no such tool.
         """
-        for definition in await self.mcp_definitions():
+        for definition in await self._definitions():
             if definition["name"] == func_name:
                 return AdaptedTool(self, definition, wrap_tool_result, execution_timeout or None)
         raise ValueError(f"unknown tool '{func_name}': the MCP server of '{self.name}' does not have it")

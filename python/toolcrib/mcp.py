@@ -47,7 +47,7 @@ __all__ = [
 _log = logging.getLogger("toolcrib")
 
 Sampler: TypeAlias = Callable[["SamplingRequest"], Any]
-Target: TypeAlias = "str | Sequence[str] | Mapping[str, Any] | os.PathLike[str]"
+Target: TypeAlias = str | Sequence[str] | Mapping[str, Any] | os.PathLike[str]
 
 
 @dataclass(frozen=True)

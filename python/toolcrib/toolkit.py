@@ -16,11 +16,19 @@ if TYPE_CHECKING:
     from toolcrib import modules
     from toolcrib._agent_loop import AgentBudget
     from toolcrib._agents import AgentRegistration
-    from toolcrib._core import AgentDefinition, AgentFolder, Event, RegisteredToolFunction, ToolGroup, ToolResponse
+    from toolcrib._core import (
+        AgentDefinition,
+        AgentFolder,
+        Event,
+        RegisteredToolFunction,
+        ToolGroup,
+        ToolResponse,
+        _ChangeClass,
+    )
     from toolcrib._mcp import McpRegistration, McpRegistrations, Registrations
     from toolcrib._mcp_server import McpServer
     from toolcrib.events import EventStream
-    from toolcrib.lock import ChangeClass, LockReport
+    from toolcrib.lock import LockReport
     from toolcrib.modules import Module
     from toolcrib.skill import AgentSkill
 
@@ -474,7 +482,7 @@ class Toolkit(BackgroundTasks):
         self,
         path: str | PathLike[str] = "toolcrib.lock",
         *,
-        allow: ChangeClass | Iterable[ChangeClass] = (),
+        allow: _ChangeClass | Iterable[_ChangeClass] = (),
         quarantine: bool = False,
     ) -> LockReport:
         """Compare the tools with their reviewed definitions.

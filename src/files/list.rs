@@ -87,7 +87,12 @@ pub struct FileFacts {
 }
 
 impl From<Stat> for FileFacts {
-    #[allow(clippy::useless_conversion, clippy::unnecessary_cast, reason = "the types differ between systems")]
+    #[allow(
+        clippy::useless_conversion,
+        clippy::unnecessary_cast,
+        clippy::cast_lossless,
+        reason = "the types differ between systems"
+    )]
     fn from(stat: Stat) -> Self {
         Self {
             kind: EntryKind::of(FileType::from_raw_mode(stat.st_mode)),

@@ -110,14 +110,14 @@ struct Lines<'a> {
     taken: Vec<u8>,
     /// The length of `taken` up to the last complete line.
     complete: usize,
-    lines: u64,
+    taken_count: u64,
     is_truncated: bool,
 }
 
 impl<'a> Lines<'a> {
     fn new(request: &'a TextRequest, limit: usize) -> Self {
-        let (taken, complete, lines) = (Vec::new(), 0, 0);
-        Self { request, limit, line: 1, at_start: true, taken, complete, lines, is_truncated: false }
+        let (taken, complete, taken_count) = (Vec::new(), 0, 0);
+        Self { request, limit, line: 1, at_start: true, taken, complete, taken_count, is_truncated: false }
     }
 
     /// The number of the last wanted line.
@@ -163,15 +163,12 @@ impl<'a> Lines<'a> {
             &[]
         } else {
             let wanted = usize::try_from(self.request.start_line - self.line - 1).unwrap_or(usize::MAX);
-            match breaks.nth(wanted) {
-                Some(end) => {
-                    self.line = self.request.start_line;
-                    &chunk[end + 1..]
-                }
-                None => {
-                    self.line += memchr_iter(b'\n', chunk).count() as u64;
-                    &[]
-                }
+            if let Some(end) = breaks.nth(wanted) {
+                self.line = self.request.start_line;
+                &chunk[end + 1..]
+            } else {
+                self.line += memchr_iter(b'\n', chunk).count() as u64;
+                &[]
             }
         };
         let read = &chunk[..chunk.len() - rest.len()];
@@ -185,7 +182,7 @@ impl<'a> Lines<'a> {
             return;
         }
         if self.at_start {
-            if self.lines > 0 {
+            if self.taken_count > 0 {
                 self.taken.push(b'\n');
             }
             if self.request.with_line_numbers {
@@ -196,18 +193,18 @@ impl<'a> Lines<'a> {
         self.taken.extend_from_slice(&piece[..piece.len().min(room)]);
         if piece.len() > room || self.taken.len() > self.limit {
             self.is_truncated = true;
-            if self.lines > 0 {
+            if self.taken_count > 0 {
                 // The line that does not fit is left to the next call.
                 self.taken.truncate(self.complete);
             } else {
-                self.lines = 1;
+                self.taken_count = 1;
             }
         }
     }
 
     fn end_line(&mut self) {
         if !self.is_truncated {
-            self.lines += 1;
+            self.taken_count += 1;
             self.complete = self.taken.len();
         }
     }
@@ -237,7 +234,7 @@ impl<'a> Lines<'a> {
         Ok(TextPart {
             text: String::from_utf8_lossy(&self.taken).into_owned(),
             start_line,
-            lines: self.lines,
+            lines: self.taken_count,
             line_count: (self.request.count_lines || !self.is_over()).then_some(count),
             is_truncated: self.is_truncated,
             is_lossy,

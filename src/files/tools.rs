@@ -26,7 +26,8 @@ use crate::policy::ToolKind;
 /// The tools that the grants of a service permit, the reading ones first.
 #[must_use]
 pub fn tools(service: &FileService) -> Vec<NativeTool> {
-    let all: [(Option<Op>, fn(&FileService) -> NativeTool); 11] = [
+    type Make = fn(&FileService) -> NativeTool;
+    let all: [(Option<Op>, Make); 11] = [
         (Some(Op::ReadFile), read_text_file),
         (Some(Op::ReadFile), read_multiple_files),
         (Some(Op::List), list_directory),
@@ -323,7 +324,7 @@ fn list_allowed_directories(service: &FileService) -> NativeTool {
     let name = ("list_allowed_directories", ToolKind::Read);
     tool(service, name, description, |service, _: Nothing, _| {
         let prefixes: Vec<String> = service.handle().permissions().map(|(prefix, _)| prefix.as_folder()).collect();
-        Ok(ToolResponse::of_text(or_empty(prefixes)))
+        Ok(ToolResponse::of_text(or_empty(&prefixes)))
     })
 }
 
@@ -333,11 +334,11 @@ fn fs_describe_permissions_markdown(service: &FileService) -> NativeTool {
     tool(service, name, description, |service, _: Nothing, _| {
         let line =
             |(prefix, ops): (&super::LogicalPath, super::Ops)| format!("{}: {}", prefix.as_folder(), ops.describe());
-        Ok(ToolResponse::of_text(or_empty(service.handle().permissions().map(line).collect())))
+        Ok(ToolResponse::of_text(or_empty(&service.handle().permissions().map(line).collect::<Vec<_>>())))
     })
 }
 
-fn or_empty(lines: Vec<String>) -> String {
+fn or_empty(lines: &[String]) -> String {
     if lines.is_empty() { "<empty>".to_owned() } else { lines.join("\n") }
 }
 

@@ -362,9 +362,10 @@ impl ToolContext {
 
     /// Logs a warning for the developer, by the host's logger or else by `tracing`.
     pub fn warn(&self, text: impl Into<String>) {
-        match &self.logger {
-            Some(logger) => (logger.0)(text.into()),
-            None => tracing::warn!(target: "toolcrib", "{}", text.into()),
+        if let Some(logger) = &self.logger {
+            (logger.0)(text.into());
+        } else {
+            tracing::warn!(target: "toolcrib", "{}", text.into());
         }
     }
 }

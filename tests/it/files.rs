@@ -1,5 +1,6 @@
 //! Files for models: what an operation does, and that none leads out of its root.
 
+#![allow(clippy::expect_used, clippy::format_collect, reason = "tests")]
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
 mod escape;

@@ -67,7 +67,7 @@ async def test_the_reference_server_for_everything_works() -> None:
     assert echo.text == "Echo: hello"
     assert "5" in total.text
     assert "image" in [block["type"] for block in picture.content]
-    assert weather.metadata["structured_content"]["conditions"]
+    assert (weather.metadata or {})["structured_content"]["conditions"]
 
 
 async def test_the_reference_server_for_files_works(tmp_path: Path) -> None:

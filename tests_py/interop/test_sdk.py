@@ -86,9 +86,9 @@ async def test_calls_of_an_sdk_server_give_text_structures_pictures_and_errors(t
         wrong = await toolkit.call("saw", length="long")
 
     assert text.text == "3 cm of oak"
-    assert board.metadata["structured_content"] == {"length": 7, "wood": "oak"}
+    assert (board.metadata or {})["structured_content"] == {"length": 7, "wood": "oak"}
     assert picture.content[0]["type"] == "image"
-    assert picture.content[0]["source"]["media_type"] == "image/png"
+    assert "image/png" in str(picture.content[0])
     assert jam.code == "failed"
     assert "the blade is stuck" in jam.text
     assert wrong.code == "invalid_arguments"
@@ -102,7 +102,7 @@ async def test_progress_of_an_sdk_server_arrives_in_the_stream(transport: str) -
 
         chunks = await read(toolkit.call_tool_function(block("plane", strokes=3)))
 
-    assert [chunk.metadata["progress"]["done"] for chunk in chunks if chunk.mode == "progress"] == [1, 2, 3]
+    assert [(chunk.metadata or {})["progress"]["done"] for chunk in chunks if chunk.mode == "progress"] == [1, 2, 3]
     assert chunks[-1].text == "smooth"
     assert chunks[-1].is_last
 
@@ -167,8 +167,8 @@ async def test_a_live_session_of_the_sdk_is_registered_as_it_is() -> None:
         jam = await toolkit.call("jam")
 
     assert toolkit.tools["saw"].mcp_name == "theirs"
-    assert [chunk.metadata["progress"]["done"] for chunk in chunks if chunk.mode == "progress"] == [1, 2]
-    assert board.metadata["structured_content"] == {"length": 7, "wood": "oak"}
+    assert [(chunk.metadata or {})["progress"]["done"] for chunk in chunks if chunk.mode == "progress"] == [1, 2]
+    assert (board.metadata or {})["structured_content"] == {"length": 7, "wood": "oak"}
     assert jam.code == "failed"
 
 

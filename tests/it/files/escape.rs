@@ -62,7 +62,7 @@ fn vectors() -> Vec<Vector> {
     vec![
         ("parent", path("/workspace/../outside/secret"), nothing),
         ("parent in the middle", path("/workspace/a/../../outside/secret"), |root| {
-            fs::create_dir(root.join("a")).unwrap()
+            fs::create_dir(root.join("a")).unwrap();
         }),
         ("parent at the end", path("/workspace/.."), nothing),
         ("parent of the roots", path("/../outside/secret"), nothing),
@@ -148,7 +148,7 @@ fn vectors() -> Vec<Vector> {
             fs::hard_link(root.parent().unwrap().join("outside/shared"), root.join("hard")).unwrap();
         }),
         ("renamed root", path("/workspace/../outside/secret"), |root| {
-            fs::rename(root, root.with_extension("moved")).unwrap()
+            fs::rename(root, root.with_extension("moved")).unwrap();
         }),
         ("root replaced by a link", path("/workspace/secret"), |root| {
             fs::rename(root, root.with_extension("moved")).unwrap();

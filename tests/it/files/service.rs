@@ -307,7 +307,9 @@ fn no_edit_of_many_writers_is_lost() {
         }
     };
     let writers: Vec<_> = (0..4).map(|_| thread::spawn(add.clone())).collect();
-    writers.into_iter().for_each(|writer| writer.join().unwrap());
+    for writer in writers {
+        writer.join().unwrap();
+    }
 
     assert_eq!(place.read("count"), "200");
 }

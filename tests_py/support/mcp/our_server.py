@@ -7,7 +7,7 @@ import base64
 import sys
 from dataclasses import dataclass
 
-from toolcrib import ToolContext, Toolkit, ToolResponse
+from toolcrib import Base64Source, ImageBlock, ToolContext, Toolkit, ToolResponse
 
 PIXEL = base64.b64encode(b"\x89PNG\r\n\x1a\n").decode()
 
@@ -53,8 +53,9 @@ async def plane(strokes: int, context: ToolContext) -> str:
 @toolkit.tool
 async def draw() -> ToolResponse:
     """Draw a picture."""
-    source = {"type": "base64", "media_type": "image/png", "data": PIXEL}
-    return ToolResponse([{"type": "image", "source": source}])
+    return ToolResponse(
+        [ImageBlock(type="image", source=Base64Source(type="base64", media_type="image/png", data=PIXEL))]
+    )
 
 
 @toolkit.tool
