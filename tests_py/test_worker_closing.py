@@ -223,8 +223,18 @@ async def test_aclose_waits_for_a_generator_whose_step_was_cancelled(slow: SlowE
     assert slow.ended.is_set()
 
 
-@pytest.mark.parametrize("has_begun", [False, True])
-@pytest.mark.parametrize("layers", [(passing,), (returning,), (passing, returning), (waiting, passing)])
+@pytest.mark.parametrize(
+    ("layers", "has_begun"),
+    [
+        ((passing,), False),
+        ((returning,), False),
+        ((waiting, passing), False),
+        ((passing,), True),
+        ((returning,), True),
+        ((passing, returning), True),
+        ((waiting, passing), True),
+    ],
+)
 async def test_aclose_waits_behind_a_middleware_for_a_generator_whose_step_was_cancelled(
     slow: SlowEnd, layers: Any, has_begun: bool
 ) -> None:

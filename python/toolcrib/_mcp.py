@@ -243,7 +243,7 @@ class _Server:
         try:
             toolkit.register_tool_function(
                 function,
-                func_name=registered,
+                func_name=None if registered == name else registered,
                 preset_kwargs=self._presets.get(name),
                 namesake_strategy=namesake,  # type: ignore[arg-type] # checked by the callee
                 **options,

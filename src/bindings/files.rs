@@ -78,8 +78,9 @@ impl PyFileHandle {
         facts.set_item("path", path.parse::<LogicalPath>()?.as_str())?;
         facts.set_item("type", found.kind.as_str())?;
         facts.set_item("size", found.size)?;
-        #[allow(clippy::cast_precision_loss, reason = "a float of seconds, as in `os.stat`")]
-        facts.set_item("modified", found.modified as f64 / 1e9)?;
+        let (seconds, rest) = (found.modified.div_euclid(1_000_000_000), found.modified.rem_euclid(1_000_000_000));
+        #[allow(clippy::cast_precision_loss, reason = "computed as `os.stat` does, so that both are equal")]
+        facts.set_item("modified", seconds as f64 + 1e-9 * rest as f64)?;
         facts.set_item("mode", found.mode)?;
         Ok(facts)
     }

@@ -106,7 +106,7 @@ def served() -> Iterator[str]:
 
 def inspect(*arguments: str) -> Any:
     """Run the Inspector's command line."""
-    result = node("mcp-inspector-cli", *arguments)
+    result = node("mcp-inspector", "--cli", *arguments)
     assert result.returncode == 0, result.stderr
     return json.loads(result.stdout)
 

@@ -6,6 +6,10 @@ import asyncio
 import base64
 import sys
 from dataclasses import dataclass
+from pathlib import Path
+
+# Clients start this program without the variables of their own environment.
+sys.path.insert(0, str(Path(__file__).parents[3] / "python"))
 
 from toolcrib import Base64Source, ImageBlock, ToolContext, Toolkit, ToolResponse
 
