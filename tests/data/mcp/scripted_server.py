@@ -424,8 +424,11 @@ def write_reply(port, server, request, reply):
         port.write(line[: len(line) // 2])
         die()
     elif mode == "die-after-reply":
-        port.write(line)
-        die()
+        # Nothing else is answered between the reply and the end.
+        with port.lock:
+            sys.stdout.buffer.write(line)
+            sys.stdout.buffer.flush()
+            die()
     elif mode == "hang":
         return
     elif mode == "byte-drip":
