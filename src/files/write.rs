@@ -121,7 +121,7 @@ impl<'a> Replacement<'a> {
                 // Only the superuser may change the owner; otherwise the new file belongs to the current user.
                 let _ = fchown(&self.temporary, owner, group);
             }
-            // Without the bits that give the rights of the owner to whoever runs the file.
+            // Without the bits that run the file with the rights of its owner.
             fchmod(&self.temporary, Mode::from_raw_mode(old.st_mode & 0o777))?;
         }
         self.temporary.write_all(content).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
