@@ -345,6 +345,14 @@ class LockMismatchError(ToolcribError, ValueError):
         self.changes = changes
 
 
+class InvalidProgramOptionError(ToolcribError, ValueError):
+    """A setting of the tools that run programs is invalid; the text names it."""
+
+
+class NoSandboxError(ToolcribError, RuntimeError):
+    """This system cannot provide the sandbox that programs are to run in; the text gives the reason."""
+
+
 class InvalidRuleError(ToolcribError, ValueError):
     """A rule is invalid; the text names each invalid field and the reason."""
 
