@@ -16,8 +16,8 @@ use super::supervised::Supervised;
 
 /// The time in which the output of a program is read after its end.
 const DRAIN: Duration = Duration::from_secs(2);
-/// The time between two events with output, and before the first. Most programs end before it, and have no such events.
-const INTERVAL: Duration = Duration::from_millis(100);
+/// The time for which output is collected before it becomes an event. Programs that end in that time have no such events.
+const INTERVAL: Duration = Duration::from_millis(200);
 /// Bytes of output in one event; of a longer one, the middle is omitted.
 const EVENT_BYTES: usize = 32 * 1024;
 /// Bytes that are read at once.
@@ -107,12 +107,14 @@ async fn run(
     let (mut report, mut has_timed_out) = (None, false);
     // First the timeout, then the end of the time for the rest.
     let mut until = deadline;
-    let mut next_event = Instant::now() + INTERVAL;
+    let mut next_event: Option<Instant> = None;
     loop {
         if report.is_some() && output.has_ended && errors.has_ended {
             break;
         }
-        let has_news = !(output.news.is_empty() && errors.news.is_empty());
+        if next_event.is_none() && !(output.news.is_empty() && errors.news.is_empty()) {
+            next_event = Some(Instant::now() + INTERVAL);
+        }
         tokio::select! {
             () = events.closed() => {
                 child.end().await;
@@ -126,8 +128,8 @@ async fn run(
                 child.stop();
                 until = Instant::now() + DRAIN;
             }
-            () = sleep_until(next_event), if has_news && !has_timed_out && report.is_none() => {
-                next_event = Instant::now() + INTERVAL;
+            () = sleep_until(next_event.unwrap_or(until)), if next_event.is_some() && !has_timed_out && report.is_none() => {
+                next_event = None;
                 // A consumer that is behind gets the news with the next event.
                 if let Ok(place) = events.try_reserve() {
                     place.send(Event::Output([output.take_news(), errors.take_news()]));
@@ -143,15 +145,9 @@ async fn run(
             () = errors.read(), if !errors.has_ended => {}
         }
     }
-    let outputs = [output.finish(), errors.finish()];
-    match report {
-        Some(report) => (Some(Outcome { report, has_timed_out, outputs }), Some(child)),
-        None => {
-            child.end().await;
-            let report = Report::Failed("it could not be killed".to_owned());
-            (Some(Outcome { report, has_timed_out, outputs }), None)
-        }
-    }
+    // Without a report the program could not be killed in time, and its supervisor goes on trying.
+    let report = report.unwrap_or(Report::Ended(-1));
+    (Some(Outcome { report, has_timed_out, outputs: [output.finish(), errors.finish()] }), Some(child))
 }
 
 /// One output of a program.

@@ -21,7 +21,7 @@ use super::options::{Programs, with_path};
 use super::run::Report;
 
 /// The time that a supervisor has to end after its program, before it is killed itself.
-const GRACE: Duration = Duration::from_secs(2);
+const GRACE: Duration = Duration::from_secs(10);
 /// The longest report of a supervisor, in bytes.
 const REPORT_BYTES: usize = 128;
 

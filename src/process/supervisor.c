@@ -57,7 +57,7 @@ enum {
     LANDLOCK_RESTRICT = 446,
 };
 
-enum { CONTROL = 0, SWEEP_SECONDS = 5, USAGE = 64 };
+enum { CONTROL = 0, SWEEP_SECONDS = 5, STOPPING_PASSES = 200, USAGE = 64 };
 
 /* ---- the kernel ---- */
 
@@ -378,25 +378,61 @@ static int reap(void)
     return pid == 0;
 }
 
-/* Kills all children. Theirs are adopted by this process, and are killed by the next call. */
-static void kill_children(void)
+struct entry {
+    uint64_t number;
+    int64_t offset;
+    uint16_t length;
+    uint8_t kind;
+    char name[];
+};
+
+/* The state of a process, and its parent; 0 if it has ended. */
+static char state_of(long proc, const char *name, unsigned *parent)
 {
-    char path[64], text[4096];
-    char *end = add_text(path, "/proc/self/task/");
-    end = add_number(end, (unsigned)CALL(SYS_getpid));
-    *add_text(end, "/children") = 0;
-    long file = open_path(path, O_RDONLY), pid = 0;
-    for (long count; (count = CALL(SYS_read, file, (long)text, sizeof text)) > 0;) {
-        for (long at = 0; at < count; at++) {
-            if (text[at] >= '0' && text[at] <= '9') {
-                pid = 10 * pid + (text[at] - '0');
-            } else if (pid > 0) {
-                CALL(SYS_kill, pid, SIGKILL);
-                pid = 0;
+    char path[32], text[512];
+    *add_text(add_text(path, name), "/stat") = 0;
+    long file = CALL(SYS_openat, proc, (long)path, O_RDONLY | O_CLOEXEC);
+    long at = CALL(SYS_read, file, (long)text, sizeof text - 1);
+    CALL(SYS_close, file);
+    if (file < 0 || at <= 0)
+        return 0;
+    text[at] = 0;
+    while (at > 0 && text[at] != ')') /* the name before it may contain anything */
+        at--;
+    *parent = (unsigned)parse(text + at + 4);
+    return text[at + 2];
+}
+
+/* Sends a signal to all descendants; returns the number of those that may still start further processes. */
+static int signal_descendants(int signal)
+{
+    static uint8_t is_ours[1 << 19]; /* a bit for each process id, which are below 2^22 */
+    static _Alignas(struct entry) char entries[16384];
+    unsigned self = (unsigned)CALL(SYS_getpid), parent;
+    int found, running = 0;
+    memset(is_ours, 0, sizeof is_ours);
+    is_ours[self / 8] |= (uint8_t)(1 << self % 8);
+    do { /* again if the numbers have begun anew, so that a child comes before its parent */
+        long proc = open_path("/proc", O_RDONLY | O_DIRECTORY), count;
+        found = 0;
+        while ((count = CALL(SYS_getdents64, proc, (long)entries, sizeof entries)) > 0) {
+            for (long at = 0; at < count; at += ((struct entry *)(entries + at))->length) {
+                const char *name = ((struct entry *)(entries + at))->name;
+                unsigned pid = (unsigned)parse(name);
+                if (pid == 0 || pid / 8 >= sizeof is_ours || is_ours[pid / 8] & 1 << pid % 8)
+                    continue;
+                char state = state_of(proc, name, &parent);
+                if (state == 0 || parent / 8 >= sizeof is_ours || !(is_ours[parent / 8] & 1 << parent % 8))
+                    continue;
+                is_ours[pid / 8] |= (uint8_t)(1 << pid % 8);
+                CALL(SYS_kill, pid, signal);
+                running += state != 'T' && state != 't' && state != 'Z' && state != 'X';
+                found |= pid < parent;
             }
         }
-    }
-    CALL(SYS_close, file);
+        CALL(SYS_close, proc);
+    } while (found);
+    return running;
 }
 
 static long seconds(void)
@@ -416,16 +452,19 @@ static int take_signals(long signals)
     return is_term;
 }
 
-/* Kills all descendants until none is left, or those that are left cannot be killed, such as programs of another user. */
+/* Kills all descendants until none is left, or those that are left cannot be killed, such as programs of another user. They
+ * are stopped first, because processes that start others while some are killed would not come to an end. */
 static void sweep(long signals)
 {
     long deadline = seconds() + SWEEP_SECONDS;
     if (!program.has_ended) /* otherwise the number of its group may belong to another one */
         CALL(SYS_kill, -program.pid, SIGKILL);
+    for (int pass = 0; reap() && pass < STOPPING_PASSES && signal_descendants(SIGSTOP) > 0; pass++)
+        ;
     while (reap() && seconds() < deadline) {
         struct pollfd poller = {.fd = (int)signals, .events = POLLIN};
         struct timespec pause = {.tv_nsec = 5000000};
-        kill_children();
+        signal_descendants(SIGKILL);
         CALL(SYS_ppoll, (long)&poller, 1, (long)&pause);
         take_signals(signals);
     }
