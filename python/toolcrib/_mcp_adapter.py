@@ -159,8 +159,8 @@ def adapt(client: Any, name: str | None = None) -> AdaptedClient:
             f"invalid MCP client: expected one of toolcrib, AgentScope, `mcp` or `fastmcp`, "
             f"got {type(client).__name__} without `{missing[0]}`"
         )
-    info = getattr(client, "server_info", None) or getattr(
-        getattr(client, "initialize_result", None), "serverInfo", None
+    info = getattr(client, "server_info", None) or _field(
+        getattr(client, "initialize_result", None), "server_info", "serverInfo"
     )
     known = getattr(info, "name", None)
     return AdaptedClient(client, name or (known if isinstance(known, str) else "mcp"))
@@ -178,5 +178,10 @@ def dumped(model: Any) -> dict[str, Any]:
 
 
 def _next_cursor(listed: Any) -> str | None:
-    cursor = getattr(listed, "nextCursor", None) or getattr(listed, "next_cursor", None)
+    cursor = _field(listed, "next_cursor", "nextCursor")
     return cursor if isinstance(cursor, str) else None
+
+
+def _field(model: Any, snake: str, camel: str) -> Any:
+    """Return a field of a message. Version 2 of the SDK is tried first, where fastmcp warns of the older spelling."""
+    return getattr(model, snake) if hasattr(model, snake) else getattr(model, camel, None)

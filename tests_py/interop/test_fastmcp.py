@@ -46,12 +46,13 @@ async def test_a_client_of_a_server_in_this_process_is_registered_as_it_is() -> 
     async with fastmcp.Client(workshop()) as client:
         toolkit = Toolkit()
 
-        registration = await toolkit.register_mcp_client(mcp.adapt(client, "theirs"))
+        registration = await toolkit.register_mcp_client(client)
         board = await toolkit.call("saw", length=7)
         plan = await toolkit.call("plan", length=7)
         jam = await toolkit.call("jam")
         chunks = await read(toolkit.call_tool_function(block("plane", strokes=2)))
 
+    assert registration.client == "workshop"
     assert set(registration.tools) == {"saw", "plan", "jam", "plane"}
     assert board.text == "7 cm of oak"
     assert (plan.metadata or {})["structured_content"] == {"length": 7}
