@@ -176,5 +176,5 @@ fn result(outcome: Outcome, deadline: &Deadline) -> Result<ToolResponse, ToolErr
         "timed_out": has_timed_out,
         "omitted_bytes": {OUTPUTS[0]: output_omitted, OUTPUTS[1]: errors_omitted},
     });
-    Ok(ToolResponse { stream: true, metadata: Some(metadata), ..ToolResponse::of_text(text) })
+    Ok(ToolResponse { metadata: Some(metadata), ..ToolResponse::of_text(text) }.ending_stream())
 }
