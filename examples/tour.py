@@ -412,7 +412,7 @@ class Screen:
 
     def response(self, response: ToolResponse) -> None:
         """Print a response; errors are red."""
-        # The last response of a stream is the whole result. If it had parts, it is on the screen already, or ends with a note.
+        # The last response of a stream is the whole result. Its parts are on the screen already, except for a note.
         is_whole = response.stream and response.is_last and response.ok and self.has_parts
         self.has_parts |= response.mode != "progress"
         lines = [] if is_whole else response.text.splitlines()

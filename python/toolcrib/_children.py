@@ -220,7 +220,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=children.leave_to_parent)
 
 
-def _start(wire: socket.socket, control: socket.socket) -> tuple[bool, "subprocess.Popen[bytes]"]:
+def _start(wire: socket.socket, control: socket.socket) -> tuple[bool, subprocess.Popen[bytes]]:
     """Start a worker, under a supervisor where there is one, which is returned as True."""
     descriptor = wire.fileno()
     command = [sys.executable, *_flags(), "-c", _START, _package(), str(descriptor)]

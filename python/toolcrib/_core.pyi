@@ -33,7 +33,7 @@ from toolcrib.context import Question, ToolContext
 from toolcrib.dialects import DialectSchemas
 from toolcrib.middleware import Middleware
 from toolcrib.policy import Approval, ApprovalRequest, ApprovalStore, Rule
-from toolcrib.process import Limits
+from toolcrib.process import ProgramLimits
 from toolcrib.skill import AgentSkill
 
 __all__ = [
@@ -959,7 +959,7 @@ def _program_tools(
     *,
     cwd: str | PathLike[str] | None,
     env: Mapping[str, str],
-    limits: Limits,
+    limits: ProgramLimits,
     python: str | PathLike[str],
     sandbox: tuple[list[str], list[str], bool] | None,
 ) -> list[NativeTool]:

@@ -3,14 +3,14 @@
 Example:
     ```python
     from toolcrib import Toolkit, tools
-    from toolcrib.process import Limits, Sandbox
+    from toolcrib.process import ProgramLimits, Sandbox
 
     toolkit = Toolkit()
     tools.register(
         toolkit,
         "programs",
         cwd="./work",
-        limits=Limits(cpu_seconds=60, memory_bytes=2 * 1024**3),
+        limits=ProgramLimits(cpu_seconds=60, memory_bytes=2 * 1024**3),
         sandbox=Sandbox(write=["./work"]),
     )
     ```
@@ -24,13 +24,13 @@ from typing import TypeAlias
 
 from toolcrib._core import NativeTool, _program_tools
 
-__all__ = ["Limits", "Sandbox"]
+__all__ = ["ProgramLimits", "Sandbox"]
 
 _Path: TypeAlias = str | os.PathLike[str]
 
 
 @dataclass(frozen=True)
-class Limits:
+class ProgramLimits:
     """The limits of a program. Those on time, memory and files hold for each of its processes.
 
     Attributes:
@@ -71,7 +71,7 @@ def _tools(
     *,
     cwd: _Path | None = None,
     env: Mapping[str, str] | None = None,
-    limits: Limits | None = None,
+    limits: ProgramLimits | None = None,
     python: _Path | None = None,
     sandbox: Sandbox | None = None,
 ) -> list[NativeTool]:
@@ -84,7 +84,7 @@ def _tools(
     return _program_tools(
         cwd=cwd,
         env=env or {},
-        limits=limits or Limits(),
+        limits=limits or ProgramLimits(),
         python=python or sys.executable or "python3",
         sandbox=allowed,
     )

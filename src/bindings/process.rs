@@ -9,9 +9,9 @@ use pyo3::prelude::*;
 use super::native::PyNativeTool;
 #[cfg(target_os = "linux")]
 use crate::process::Executable;
-use crate::process::{Limits, Programs, Sandbox};
+use crate::process::{ProgramLimits, Programs, Sandbox};
 
-/// The fields of `toolcrib.process.Limits`.
+/// The fields of `toolcrib.process.ProgramLimits`.
 #[derive(FromPyObject)]
 struct PyLimits {
     cpu_seconds: Option<u64>,
@@ -37,7 +37,7 @@ fn _program_tools(
     let programs = Programs {
         cwd,
         env: env.into_iter().collect(),
-        limits: Limits { cpu_seconds, memory_bytes, file_bytes, processes, output_bytes },
+        limits: ProgramLimits { cpu_seconds, memory_bytes, file_bytes, processes, output_bytes },
         python,
         sandbox: sandbox.map(|(read, write, network)| Sandbox { read, write, network }),
     };

@@ -7,7 +7,7 @@
 //! Read it in this order:
 //!
 //! 1. `environment`: the variables that a program inherits;
-//! 2. `options`: [`Programs`], the settings of the developer, with [`Limits`] and a [`Sandbox`];
+//! 2. `options`: [`Programs`], the settings of the developer, with [`ProgramLimits`] and a [`Sandbox`];
 //! 3. `supervisor.c`, `executable` and `supervised`: the supervisor, the file that it is executed from, and one that runs;
 //!    `group` replaces them on other systems;
 //! 4. `output`: decoded text, of which the head and the tail are kept;
@@ -30,4 +30,4 @@ mod tools;
 pub(crate) use environment::inherited;
 #[cfg(all(target_os = "linux", feature = "python"))]
 pub(crate) use executable::Executable;
-pub use options::{Limits, Programs, Sandbox};
+pub use options::{ProgramLimits, Programs, Sandbox};

@@ -35,9 +35,9 @@ const DEVICES: [&str; 5] = ["/dev/full", "/dev/null", "/dev/random", "/dev/urand
 /// The settings of the tools that run programs. The model sees none of them.
 ///
 /// ```
-/// use toolcrib::process::{Limits, Programs};
+/// use toolcrib::process::{ProgramLimits, Programs};
 ///
-/// let limits = Limits { cpu_seconds: Some(10), ..Limits::default() };
+/// let limits = ProgramLimits { cpu_seconds: Some(10), ..ProgramLimits::default() };
 /// let tools = Programs { limits, ..Programs::default() }.tools()?;
 ///
 /// assert_eq!(tools.iter().map(|tool| tool.name()).collect::<Vec<_>>(), ["execute_shell_command", "execute_python_code"]);
@@ -50,16 +50,16 @@ pub struct Programs {
     /// Variables of the environment, added to those that every program inherits: `PATH`, `HOME`, the language, and no others.
     pub env: Vec<(OsString, OsString)>,
     /// The limits.
-    pub limits: Limits,
+    pub limits: ProgramLimits,
     /// The interpreter of Python code.
     pub python: PathBuf,
     /// The sandbox; none by default.
     pub sandbox: Option<Sandbox>,
 }
 
-/// Limits of a program. Those on time and memory hold for each of its processes.
+/// ProgramLimits of a program. Those on time and memory hold for each of its processes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Limits {
+pub struct ProgramLimits {
     /// CPU time in seconds.
     pub cpu_seconds: Option<u64>,
     /// Address space in bytes.
@@ -87,11 +87,17 @@ pub struct Sandbox {
 
 impl Default for Programs {
     fn default() -> Self {
-        Self { cwd: None, env: Vec::new(), limits: Limits::default(), python: PathBuf::from("python3"), sandbox: None }
+        Self {
+            cwd: None,
+            env: Vec::new(),
+            limits: ProgramLimits::default(),
+            python: PathBuf::from("python3"),
+            sandbox: None,
+        }
     }
 }
 
-impl Default for Limits {
+impl Default for ProgramLimits {
     fn default() -> Self {
         Self { cpu_seconds: None, memory_bytes: None, file_bytes: None, processes: None, output_bytes: 256 * 1024 }
     }
@@ -118,7 +124,7 @@ impl Programs {
             return Err(invalid("env", reason));
         }
         if cfg!(not(target_os = "linux"))
-            && self.limits != (Limits { output_bytes: self.limits.output_bytes, ..Limits::default() })
+            && self.limits != (ProgramLimits { output_bytes: self.limits.output_bytes, ..ProgramLimits::default() })
         {
             return Err(invalid("limits", "only Linux has them".to_owned()));
         }
@@ -133,7 +139,7 @@ impl Programs {
 
     /// The options of the supervisor.
     pub(super) fn supervisor_options(&self) -> Vec<OsString> {
-        let Limits { cpu_seconds, memory_bytes, file_bytes, processes, output_bytes: _ } = self.limits;
+        let ProgramLimits { cpu_seconds, memory_bytes, file_bytes, processes, output_bytes: _ } = self.limits;
         let limits =
             [("cpu=", cpu_seconds), ("memory=", memory_bytes), ("file=", file_bytes), ("processes=", processes)];
         let mut options: Vec<OsString> =

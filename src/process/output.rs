@@ -1,5 +1,10 @@
 //! The output of a program: decoded as UTF-8, and kept in a limited space.
 
+use std::fmt::Write;
+
+/// Bytes of a text that is not long.
+const SHORT_BYTES: usize = 4096;
+
 /// Decodes the bytes of a buffer and removes them from it. Bytes that are not UTF-8 become U+FFFD.
 ///
 /// The beginning of a character whose rest may follow stays in the buffer, unless the output has ended.
@@ -45,9 +50,11 @@ impl Excerpt {
         // The tail is empty as long as the head has room, except for a character that did not fit.
         if self.tail.is_empty() && self.omitted == 0 {
             let (head, rest) = text.split_at(floor(text, self.half - self.head.len()));
+            reserve(&mut self.head, head.len(), self.half);
             self.head.push_str(head);
             text = rest;
         }
+        reserve(&mut self.tail, text.len(), 2 * self.half + text.len());
         self.tail.push_str(text);
         if self.tail.len() > 2 * self.half {
             self.trim();
@@ -64,20 +71,29 @@ impl Excerpt {
         self.tail.drain(..cut);
     }
 
-    /// True if nothing was added.
-    pub(super) fn is_empty(&self) -> bool {
-        self.head.is_empty() && self.tail.is_empty()
+    /// The largest number of bytes of the text so far.
+    pub(super) fn len(&self) -> usize {
+        self.head.len() + self.tail.len()
     }
 
-    /// The text, in which the number of omitted bytes stands for the middle, and that number.
-    pub(super) fn finish(mut self) -> (String, u64) {
+    /// Appends the text to another one, with the number of omitted bytes in place of the middle, and returns that number.
+    pub(super) fn append_to(mut self, text: &mut String) -> u64 {
         self.trim();
-        let Self { head: mut text, tail, omitted, .. } = self;
-        if omitted > 0 {
-            text.push_str(&format!("\n[{omitted} bytes omitted]\n"));
+        text.push_str(&self.head);
+        if self.omitted > 0 {
+            // Writing to a string does not fail.
+            let _ = write!(text, "\n[{} bytes omitted]\n", self.omitted);
         }
-        text.push_str(&tail);
-        (text, omitted)
+        text.push_str(&self.tail);
+        self.omitted
+    }
+}
+
+/// Makes room for more text: little by little at first, then at once for the longest text that it can become. A large text that
+/// grows step by step leaves free memory of every size behind.
+fn reserve(text: &mut String, more: usize, longest: usize) {
+    if text.len() + more > SHORT_BYTES && text.len() + more > text.capacity() {
+        text.reserve_exact(longest.saturating_sub(text.len()));
     }
 }
 
@@ -101,7 +117,9 @@ mod tests {
         for piece in pieces {
             excerpt.push(piece);
         }
-        excerpt.finish()
+        let mut text = String::new();
+        let omitted = excerpt.append_to(&mut text);
+        (text, omitted)
     }
 
     #[test]

@@ -46,8 +46,8 @@ pub(super) enum Report {
 /// An event of a run.
 #[derive(Debug)]
 pub(super) enum Event {
-    /// New output, of which the second is that of errors.
-    Output([String; 2]),
+    /// New text of the output with this number: the standard output, or that of errors.
+    Output(usize, String),
     /// The end, after which nothing follows.
     End(Outcome),
 }
@@ -57,19 +57,19 @@ pub(super) enum Event {
 pub(super) struct Outcome {
     pub(super) report: Report,
     pub(super) has_timed_out: bool,
-    /// The output and the errors, each with the number of bytes that were omitted.
-    pub(super) outputs: [(String, u64); 2],
+    /// The output and the errors.
+    pub(super) outputs: [Excerpt; 2],
 }
 
 impl Outcome {
     fn failed(reason: String) -> Self {
-        Self { report: Report::Failed(reason), has_timed_out: false, outputs: Default::default() }
+        Self { report: Report::Failed(reason), has_timed_out: false, outputs: [Excerpt::new(0), Excerpt::new(0)] }
     }
 }
 
 /// Starts a program in the current tokio runtime. It ends when the receiver is dropped.
 pub(super) fn start(surroundings: Surroundings, programs: Programs, program: Program) -> Receiver<Event> {
-    let (events, receiver) = mpsc::channel(1);
+    let (events, receiver) = mpsc::channel(2);
     tokio::spawn(async move {
         let (outcome, child) = run(&surroundings, &programs, &program, &events).await;
         // A supervisor has removed it already.
@@ -112,7 +112,7 @@ async fn run(
         if report.is_some() && output.has_ended && errors.has_ended {
             break;
         }
-        if next_event.is_none() && !(output.news.is_empty() && errors.news.is_empty()) {
+        if next_event.is_none() && output.news.len() + errors.news.len() > 0 {
             next_event = Some(Instant::now() + INTERVAL);
         }
         tokio::select! {
@@ -130,10 +130,8 @@ async fn run(
             }
             () = sleep_until(next_event.unwrap_or(until)), if next_event.is_some() && !has_timed_out && report.is_none() => {
                 next_event = None;
-                // A consumer that is behind gets the news with the next event.
-                if let Ok(place) = events.try_reserve() {
-                    place.send(Event::Output([output.take_news(), errors.take_news()]));
-                }
+                output.send_news(0, events);
+                errors.send_news(1, events);
             }
             ended = child.report(), if report.is_none() => {
                 report = Some(ended);
@@ -182,12 +180,19 @@ impl<R: AsyncRead + Unpin> Output<R> {
         });
     }
 
-    fn take_news(&mut self) -> String {
-        std::mem::replace(&mut self.news, Excerpt::new(EVENT_BYTES)).finish().0
+    /// Sends the new text of the output with this number. A consumer that is behind gets it with the next event.
+    fn send_news(&mut self, number: usize, events: &Sender<Event>) {
+        if self.news.len() > 0
+            && let Ok(place) = events.try_reserve()
+        {
+            let mut text = String::new();
+            std::mem::replace(&mut self.news, Excerpt::new(EVENT_BYTES)).append_to(&mut text);
+            place.send(Event::Output(number, text));
+        }
     }
 
-    fn finish(mut self) -> (String, u64) {
+    fn finish(mut self) -> Excerpt {
         decode(&mut self.buffer, true, |text| self.kept.push(text));
-        self.kept.finish()
+        self.kept
     }
 }

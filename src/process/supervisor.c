@@ -234,7 +234,9 @@ static long restrict_files(char **options)
     if (version < 3) /* it could not keep the program from truncating files */
         return -EOPNOTSUPP;
     struct ruleset rules = {.files = version < 5 ? IOCTL_DEVICE - 1 : 2 * IOCTL_DEVICE - 1, .scope = 3};
-    size_t size = version < 4 ? offsetof(struct ruleset, network) : version < 6 ? offsetof(struct ruleset, scope) : sizeof rules;
+    size_t size = version < 4   ? offsetof(struct ruleset, network)
+                  : version < 6 ? offsetof(struct ruleset, scope)
+                                : sizeof rules;
     long ruleset = CALL(LANDLOCK_CREATE, (long)&rules, (long)size, 0);
     if (ruleset < 0)
         return ruleset;

@@ -1,8 +1,9 @@
 //! The native tools `execute_shell_command` and `execute_python_code`.
 
 use std::ffi::OsString;
+use std::fmt::Write as _;
 use std::fs;
-use std::io::{self, Write};
+use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -12,7 +13,7 @@ use futures_util::{TryStreamExt, stream};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Number, Value, json};
+use serde_json::{Number, json};
 use tokio::sync::mpsc::Receiver;
 
 use super::environment::{Surroundings, private_folder};
@@ -135,42 +136,45 @@ fn responses(
     stream::unfold(Some((events, deadline)), async |running| {
         let (mut events, deadline) = running?;
         match events.recv().await? {
-            Event::Output(news) => Some((Ok(progress(news)), Some((events, deadline)))),
+            Event::Output(number, text) => Some((Ok(progress(number, text)), Some((events, deadline)))),
             Event::End(outcome) => Some((result(outcome, &deadline), None)),
         }
     })
 }
 
 /// New output, as a notice for people.
-fn progress(news: [String; 2]) -> ToolResponse {
-    let text = news.concat();
-    let entries = OUTPUTS.into_iter().zip(news).filter(|(_, text)| !text.is_empty());
-    let metadata = entries.map(|(name, text)| (name.to_owned(), text.into())).collect();
+fn progress(number: usize, text: String) -> ToolResponse {
     ToolResponse {
         mode: ChunkMode::Progress,
         stream: true,
         is_last: false,
-        metadata: Some(Value::Object(metadata)),
+        metadata: Some(json!({"stream": OUTPUTS[number]})),
         ..ToolResponse::of_text(text)
     }
 }
 
 /// The result of a program. Its output can imitate the elements of the text, so the metadata has the facts.
 fn result(outcome: Outcome, deadline: &Deadline) -> Result<ToolResponse, ToolError> {
-    let Outcome { report, has_timed_out, outputs: [(output, output_omitted), (mut errors, errors_omitted)] } = outcome;
+    let Outcome { report, has_timed_out, outputs: [output, errors] } = outcome;
     let code = match report {
         _ if has_timed_out => -1,
         Report::Ended(code) => code,
         Report::Failed(reason) => return Err(ToolError::new(format!("the program could not be run: {reason}"))),
     };
+    let mut text = String::with_capacity(output.len() + errors.len() + 256);
+    let has_errors = errors.len() > 0;
+    // Writing to a string does not fail.
+    let _ = write!(text, "<returncode>{code}</returncode><stdout>");
+    let output_omitted = output.append_to(&mut text);
+    text.push_str("</stdout><stderr>");
+    let errors_omitted = errors.append_to(&mut text);
     if has_timed_out {
         let Deadline { what, timeout } = deadline;
-        let line_break = if errors.is_empty() { "" } else { "\n" };
-        errors.push_str(&format!(
-            "{line_break}TimeoutError: The {what} execution exceeded the timeout of {timeout} seconds."
-        ));
+        let line_break = if has_errors { "\n" } else { "" };
+        let _ =
+            write!(text, "{line_break}TimeoutError: The {what} execution exceeded the timeout of {timeout} seconds.");
     }
-    let text = format!("<returncode>{code}</returncode><stdout>{output}</stdout><stderr>{errors}</stderr>");
+    text.push_str("</stderr>");
     let metadata = json!({
         "returncode": code,
         "timed_out": has_timed_out,

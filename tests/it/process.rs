@@ -11,7 +11,7 @@ use toolcrib::Error;
 use toolcrib::call::{ChunkMode, ToolResponse};
 use toolcrib::native::{NativeTool, Run, ToolContext};
 use toolcrib::policy::{Permission, ToolKind};
-use toolcrib::process::{Limits, Programs, Sandbox};
+use toolcrib::process::{ProgramLimits, Programs, Sandbox};
 
 /// The longest time that a condition may take to become true.
 const HANG: Duration = Duration::from_secs(30);
@@ -71,6 +71,11 @@ impl Mark {
         let folders = fs::read_dir("/proc").unwrap().filter_map(|process| Some(process.ok()?.path()));
         let commands = folders.filter(is_marked).filter_map(|folder| fs::read(folder.join("cmdline")).ok());
         commands.map(|command| String::from_utf8_lossy(&command).replace('\0', " ")).collect()
+    }
+
+    /// The processes without the supervisor, which exits after its report.
+    fn programs_left(&self) -> Vec<String> {
+        self.processes().into_iter().filter(|command| !command.starts_with("toolcrib-supervisor ")).collect()
     }
 
     /// Waits until so many processes sleep.
@@ -165,7 +170,8 @@ async fn no_process_survives_the_timeout() {
             tokio::join!(result(&tool, json!({"command": command, "timeout": 5})), mark.sleeping(count));
 
         assert!(response.text().starts_with("<returncode>-1</returncode>"), "{command}: {}", response.text());
-        assert_eq!(mark.processes(), Vec::<String>::new(), "{command}");
+        assert_eq!(mark.programs_left(), Vec::<String>::new(), "{command}");
+        mark.gone().await;
     });
     futures_util::future::join_all(runs).await;
 }
@@ -198,7 +204,8 @@ async fn no_process_survives_its_shell() {
         let response = result(&tool, json!({"command": command})).await;
 
         assert!(response.text().starts_with("<returncode>0</returncode>") && response.text().contains("done\n"));
-        assert_eq!(mark.processes(), Vec::<String>::new(), "{command}");
+        assert_eq!(mark.programs_left(), Vec::<String>::new(), "{command}");
+        mark.gone().await;
     });
     futures_util::future::join_all(runs).await;
 }
@@ -278,10 +285,11 @@ async fn output_is_streamed_while_the_program_runs() {
 
     let (last, news) = all.split_last().unwrap();
     assert!(news.iter().all(|it| it.mode == ChunkMode::Progress && it.stream && !it.is_last));
-    let streamed =
-        |name: &str| -> String { news.iter().filter_map(|it| it.metadata.as_ref()?.get(name)?.as_str()).collect() };
+    let streamed = |name: &str| -> String {
+        news.iter().filter(|it| it.metadata.as_ref().unwrap()["stream"] == name).map(ToolResponse::text).collect()
+    };
     assert_eq!((streamed("stdout"), streamed("stderr")), ("oneé\n".to_owned(), "two\n".to_owned()));
-    assert_eq!(news[0].text(), "onetwo\n");
+    assert_eq!(news[0].text(), "one");
     assert_eq!(last.text(), text(0, "oneé\nend\n", "two\n"));
 }
 
@@ -359,7 +367,7 @@ async fn a_program_that_cannot_be_started_is_an_error() {
 
 #[tokio::test]
 async fn limits_hold() {
-    let limits = Limits {
+    let limits = ProgramLimits {
         cpu_seconds: Some(1),
         memory_bytes: Some(512 << 20),
         file_bytes: Some(1000),

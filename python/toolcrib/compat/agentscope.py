@@ -143,7 +143,7 @@ async def execute_python_code(code: str, timeout: float = 300, **kwargs: Any) ->
     return await _last(tools.execute_python_code(code=code, timeout=timeout))
 
 
-async def execute_shell_command(command: str, timeout: float = 300, **kwargs: Any) -> ToolResponse:
+async def execute_shell_command(command: str, timeout: int = 300, **kwargs: Any) -> ToolResponse:
     """Run a shell command, and get its return code, its output and its errors.
 
     Processes that it leaves in the background are killed. It sees only harmless variables of the environment.
@@ -160,10 +160,9 @@ async def execute_shell_command(command: str, timeout: float = 300, **kwargs: An
 
 
 async def _last(responses: Any) -> ToolResponse:
-    async for response in responses:  # the others report the output so far
-        pass
-    result: ToolResponse = response
-    return result
+    # Those before the last one report the output so far.
+    everything: list[ToolResponse] = [response async for response in responses]
+    return everything[-1]
 
 
 def __getattr__(name: str) -> Any:
