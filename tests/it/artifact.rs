@@ -1,0 +1,3 @@
+//! Artifacts: versioned texts.
+
+mod matching;
