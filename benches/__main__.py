@@ -29,6 +29,8 @@ THEMES = (
     "lookup",
     "roles",
     "sessions",
+    "storage",
+    "artifacts",
     "agents",
     "policy",
     "failures",

@@ -9,7 +9,7 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use super::fs::{FileAccess, Fs, not_regular, parent_of, retry_interrupted, write_all};
-use super::sha256;
+use super::file::sha256;
 use crate::bytes::{hex, random_bytes};
 use crate::{Error, Result};
 

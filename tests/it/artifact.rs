@@ -1,3 +1,4 @@
 //! Artifacts: versioned texts.
 
 mod matching;
+mod tools;

@@ -2,6 +2,7 @@
 
 #![allow(clippy::expect_used)]
 
+mod database;
 pub(crate) mod model;
 
 use std::path::Path;

@@ -19,6 +19,12 @@ use crate::native::{NativeTool, tools};
 #[pyclass(name = "NativeTool", module = "toolcrib", frozen, weakref)]
 pub(crate) struct PyNativeTool(NativeTool);
 
+impl From<NativeTool> for PyNativeTool {
+    fn from(tool: NativeTool) -> Self {
+        Self(tool)
+    }
+}
+
 impl PyNativeTool {
     /// The kind of callable.
     pub(crate) fn call_kind(&self) -> CallKind {
