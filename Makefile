@@ -20,6 +20,8 @@ BIN := $(abspath $(VENV))/bin
 LOGS := $(VENV)/logs
 BENCH := .venvs/bench
 AGENTSCOPE := .venvs/agentscope
+MCP := .venvs/mcp
+NPM := .venvs/npm
 SOURCES := Cargo.toml Cargo.lock pyproject.toml $(wildcard build.rs) $(shell find src)
 PIP := python -m pip install --quiet --disable-pip-version-check
 PYTEST := -m pytest --numprocesses $(TEST_PROCESSES) --maxprocesses 8 --dist worksteal
@@ -33,7 +35,7 @@ export CARGO_TARGET_DIR
 export VIRTUAL_ENV := $(abspath $(VENV))
 
 .PHONY: help demo test test-pythons check check-rest bench fmt docs build clean
-.PHONY: test-python test-agentscope lint-rust lint-python types stubs properties pure
+.PHONY: test-python test-agentscope test-mcp lint-rust lint-python types stubs properties pure
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,8 +46,8 @@ demo: build ## set up and run the tour: an agent with a scripted model, without 
 test: build $(VENV)/test.stamp ## set up and run every test: of the core, the package and the documentation
 	@mkdir -p $(LOGS)
 	$(CARGO) test $(LOCKED) 2>&1 | tee $(LOGS)/core.log
-	@$(MAKE) test-python test-agentscope
-	@tools/totals $(LOGS)/core.log $(LOGS)/python.log $(LOGS)/agentscope.log
+	@$(MAKE) test-python test-agentscope test-mcp
+	@tools/totals $(LOGS)/core.log $(LOGS)/python.log $(LOGS)/agentscope.log $(LOGS)/mcp.log $(LOGS)/mcp1.log
 
 test-python: build $(VENV)/test.stamp
 	@mkdir -p $(LOGS)
@@ -55,6 +57,13 @@ test-python: build $(VENV)/test.stamp
 test-agentscope: build $(AGENTSCOPE)/venv.stamp
 	@mkdir -p $(LOGS)
 	PYTHONPATH=python $(AGENTSCOPE)/bin/python $(PYTEST) tests_py/agentscope 2>&1 | tee $(LOGS)/agentscope.log
+
+# The official SDKs 2.x and 1.x cannot share an environment; the second one is AgentScope's. The reference servers come from
+# npm; without it the tests say which checks they left out.
+test-mcp: build $(MCP)/venv.stamp $(AGENTSCOPE)/venv.stamp $(NPM)/npm.stamp
+	@mkdir -p $(LOGS)
+	PYTHONPATH=$(abspath python) MCP_NPM=$(abspath $(NPM)) $(MCP)/bin/python $(PYTEST) tests_py/interop 2>&1 | tee $(LOGS)/mcp.log
+	PYTHONPATH=$(abspath python) $(AGENTSCOPE)/bin/python $(PYTEST) tests_py/interop/test_sdk.py 2>&1 | tee $(LOGS)/mcp1.log
 
 check: test check-rest ## formatting, lints, types, stubs, documentation, tests, and the properties with many cases
 
@@ -130,6 +139,19 @@ $(VENV)/built.stamp: $(SOURCES) $(VENV)/tools.stamp
 $(AGENTSCOPE)/venv.stamp: requirements/agentscope.txt $(VENV)/venv.stamp
 	$(BIN)/python -m venv $(AGENTSCOPE)
 	$(AGENTSCOPE)/bin/$(PIP) -r $<
+	@touch $@
+
+$(MCP)/venv.stamp: requirements/mcp.txt $(VENV)/venv.stamp
+	$(BIN)/python -m venv $(MCP)
+	$(MCP)/bin/$(PIP) -r $<
+	@touch $@
+
+$(NPM)/npm.stamp: tests_py/support/mcp/package.json
+	@mkdir -p $(NPM)
+	@if command -v npm >/dev/null; then \
+	    cp $< $(NPM)/ && cd $(NPM) && npm install --silent --no-audit --no-fund --no-package-lock 2>/dev/null \
+	        || echo "npm cannot install the MCP reference servers: their checks are left out"; \
+	else echo "npm is not installed: the checks with the MCP reference servers are left out"; fi
 	@touch $@
 
 # The figures are measured on a release wheel, as users install it, in an environment of its own beside the peers.

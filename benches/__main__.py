@@ -21,6 +21,8 @@ THEMES = (
     "concurrency",
     "threads",
     "native",
+    "mcp",
+    "files",
     "arguments",
     "repair",
     "listing",

@@ -27,6 +27,7 @@ from toolcrib import (
     Toolkit,
     ToolResponse,
     ToolUseBlock,
+    mcp,
 )
 from toolcrib.agent import ModelReply
 from toolcrib.middleware import NextHandler
@@ -174,6 +175,26 @@ def equip(toolkit: Toolkit) -> None:
     toolkit.register_tool_function(toolkit.reset_equipped_tools)  # lets the model switch the groups
 
 
+def lathe(turns: int, context: ToolContext) -> str:
+    """Turn a table leg.
+
+    Args:
+        turns: How many turns.
+        context: The context of the call.
+    """
+    for turn in range(turns):
+        context.progress(turn + 1, turns)
+        time.sleep(PAUSE)
+    return f"a table leg after {turns} turns"
+
+
+def serve_neighbour() -> None:
+    """Be the neighbour's workshop: an MCP server over standard input and output."""
+    neighbour = Toolkit()
+    neighbour.register_tool_function(lathe)
+    neighbour.serve_mcp("stdio", name="neighbour").run()
+
+
 class Logbook:
     """Make a middleware that records each tool and the number of its responses."""
 
@@ -289,6 +310,11 @@ SCRIPT: Script = [
     ("5.4", "That is a bargain.", []),
 ]
 
+BORROWING: Script = [
+    ("", "The neighbour has a lathe; now I have {tools} tools.", [("neighbour__lathe", {"turns": 2})]),
+    ("a table leg", "The table has its last leg.", []),
+]
+
 LONG_JOB: Script = [("", "And now a hundred holes, just because I can.", [("drill", {"holes": 100})])]
 
 
@@ -310,6 +336,23 @@ async def tour() -> None:
 
     session = toolkit.session(caller="ada", deps=Workshop("Ada"))
     await agent(session, ScriptedModel(SCRIPT), screen)
+
+    screen.title("The neighbour's workshop is an MCP server, in a process of its own:")
+    async with mcp.connect([sys.executable, __file__, "--serve"], name="neighbour") as neighbour:
+        await toolkit.register_mcp_client(neighbour, namespace=True)
+        await agent(session, ScriptedModel(BORROWING), screen)
+        await toolkit.remove_mcp_clients("neighbour")
+
+    screen.title("And this workshop is one too, for a visitor with a token:")
+    async with (
+        toolkit.serve_mcp("http") as server,
+        mcp.connect(server.url, token=server.token, name="workshop") as client,
+    ):
+        visitor = Toolkit()
+        await visitor.register_mcp_client(client)
+        screen.line(f"  The visitor sees {len(visitor.tools)} tools over HTTP")
+        response = await visitor.call("convert", value=1, unit="inch")
+        screen.line(f"  1 inch is {response.text} there, too")
 
     job = asyncio.create_task(agent(session, ScriptedModel(LONG_JOB), screen))
     await screen.shows("hole 2 of 100")
@@ -383,4 +426,7 @@ class Screen:
 if __name__ == "__main__":
     # The tracebacks of failing tools go to this logger; the tour shows what the model reads.
     logging.getLogger("toolcrib").addHandler(logging.NullHandler())
-    asyncio.run(tour())
+    if "--serve" in sys.argv:
+        serve_neighbour()
+    else:
+        asyncio.run(tour())

@@ -120,6 +120,14 @@ pub enum Error {
         /// The records and fields, with the reasons.
         reason: String,
     },
+    /// The root of a file system is invalid.
+    #[error("invalid file root `{root}`: {reason}")]
+    InvalidFileRoot {
+        /// The name of the root.
+        root: String,
+        /// The reason.
+        reason: String,
+    },
     /// A given schema is invalid.
     #[error("Invalid JSON schema for the tool function.{}", suffix(.reason))]
     InvalidSchema {
@@ -441,6 +449,30 @@ pub enum Error {
         path: String,
         /// The largest size in bytes.
         limit: usize,
+    },
+    /// A server would be reachable from other machines without protection.
+    #[error("`{host}` is reachable from other machines: a server there needs `token` and `allowed_hosts`")]
+    ExposedServer {
+        /// The address.
+        host: String,
+    },
+    /// An option of a server is invalid.
+    #[error("invalid {option}: {reason}")]
+    InvalidServerOption {
+        /// The option.
+        option: &'static str,
+        /// The reason.
+        reason: String,
+    },
+    /// The operating system refuses to listen on an address.
+    #[error("cannot listen on `{address}`: {reason}")]
+    CannotListen {
+        /// The address.
+        address: String,
+        /// The error number of the system, if there is one.
+        code: Option<i32>,
+        /// The reason.
+        reason: String,
     },
     /// A rule of a policy is invalid.
     #[error("invalid {}: {reason}", rule_name(.rule))]

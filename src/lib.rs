@@ -19,7 +19,8 @@
 //! [`call`] has this path as decisions without I/O. Two drivers carry them out: [`native`] runs tools that are written in
 //! Rust on tokio, and the feature `python` adds the extension module of the Python package `toolcrib`, which runs Python
 //! functions on their event loop. The other modules are the parts of the path: [`registry`], [`schema`], [`policy`],
-//! [`text`], [`agent`], [`skill`], [`store`], [`trace`] and [`json`]. [`mcp`] joins other programs to it.
+//! [`text`], [`agent`], [`skill`], [`store`], [`trace`] and [`json`]. [`mcp`] joins other programs to it. `files` has the
+//! tools for files.
 //!
 //! A program without Python registers a native tool, is asked for approval, and streams the responses:
 //!
@@ -70,6 +71,8 @@ mod bindings;
 mod bytes;
 pub mod call;
 pub mod error;
+#[cfg(unix)]
+pub mod files;
 mod front_matter;
 pub mod json;
 pub mod mcp;

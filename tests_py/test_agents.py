@@ -364,6 +364,35 @@ async def test_the_approvals_of_a_run_go_to_the_approver_with_the_path() -> None
     ] * 2
 
 
+async def test_events_and_audit_records_of_a_run_have_the_path() -> None:
+    audit: list[dict[str, Any]] = []
+    events: list[tuple[str, str | None, tuple[str, ...]]] = []
+
+    async def leaf(inputs: Any, session: Any, emit: Any) -> str:
+        return str((await session.call("echo", text="x")).text)
+
+    kit = nested("one", "two", last=leaf)
+    kit.register_agent(finder("two", tools=["echo"]), run=leaf, namesake_strategy="override")
+    kit.register_tool_function(echo, namesake_strategy="override", permission="confirm")
+    kit.approver, kit.audit = (lambda request: True), audit.append
+    for type in ("call_start", "permission_request", "call_end"):
+        kit.subscribe(type, lambda event: events.append((event.type, event.tool, event.path)))
+
+    await kit.call("one", task="birds")
+
+    assert {(record["tool"], tuple(record["path"])) for record in audit} >= {("echo", ("one", "two"))}
+    assert [record["path"] for record in audit if record["tool"] == "one"] in ([], [[]])
+    assert events == [
+        ("call_start", "one", ()),
+        ("call_start", "two", ("one",)),
+        ("call_start", "echo", ("one", "two")),
+        ("permission_request", "echo", ("one", "two")),
+        ("call_end", "echo", ("one", "two")),
+        ("call_end", "two", ("one",)),
+        ("call_end", "one", ()),
+    ]
+
+
 async def test_the_questions_of_a_run_go_to_the_asker_with_the_path() -> None:
     asked: list[Question] = []
 

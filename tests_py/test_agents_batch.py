@@ -173,14 +173,33 @@ async def test_an_agent_does_not_inherit_the_tool_that_calls_agents() -> None:
     assert response.metadata["value"] == ["plain"]
 
 
-def test_agents_that_cannot_be_called_are_refused(toolkit: Toolkit) -> None:
-    toolkit.register_agent(
-        define("pair", inputs={name: {"type": "string"} for name in ("one", "two")}),
-        run=repeat,
-    )
+@pytest.fixture
+def pair(toolkit: Toolkit) -> str:
+    """An agent of the toolkit that does not take one instruction."""
+    toolkit.register_agent(define("pair", inputs={name: {"type": "string"} for name in ("one", "two")}), run=repeat)
+    return "pair"
 
-    with pytest.raises(ValueError, match="agent `pair` does not take one instruction: it has the inputs one, two"):
-        toolkit.register_call_subagent()
+
+def test_an_agent_that_takes_no_instruction_is_left_out(
+    toolkit: Toolkit, pair: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    toolkit.register_call_subagent()
+
+    schema = toolkit.tools["call_subagent"].json_schema["function"]
+    names = schema["parameters"]["properties"]["agent_name"]["enum"]
+    assert "crawl" in names
+    assert pair not in names
+    assert f"- {pair}" not in schema["description"]
+    assert [record.message for record in caplog.records if record.levelname == "WARNING"] == [
+        "tool 'call_subagent' leaves an agent out: "
+        "agent `pair` does not take one instruction: it has the inputs one, two"
+    ]
+
+
+def test_agents_that_cannot_be_called_are_refused(toolkit: Toolkit, pair: str) -> None:
+    reason = "there are no agents to call: agent `pair` does not take one instruction: it has the inputs one, two"
+    with pytest.raises(ValueError, match=reason):
+        toolkit.register_call_subagent([pair])
     with pytest.raises(ValueError, match="agent `gone` is not registered in the toolkit"):
         toolkit.register_call_subagent(["gone"])
     with pytest.raises(ValueError, match="there are no agents to call"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import functools
 import math
@@ -134,6 +135,93 @@ async def test_what_a_partial_binds_is_a_preset(other: Any, tmp_path: Path) -> N
         with pytest.raises(MisplacedPendingError, match="presets"):
             await resume(kit(other), metadata["pending"])
         assert (await resume(kit("alice"), metadata["pending"])).endswith("from alice")
+
+
+@dataclasses.dataclass(frozen=True)
+class Account:
+    """A value, whose method is a tool."""
+
+    owner: str
+
+    def pay(self, amount: int) -> str:
+        return f"paid {amount} from {self.owner}"
+
+
+class Bank:
+    """A service, which changes while it is used."""
+
+    name = "bank"
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.calls = 0
+
+    def pay(self, amount: int) -> str:
+        self.calls += 1
+        return f"paid {amount} from {self.name}"
+
+    @classmethod
+    def pay_by_class(cls, amount: int) -> str:
+        return f"paid {amount} from {cls.name}"
+
+
+class OtherBank(Bank):
+    """A service of another class."""
+
+    name = "other"
+
+
+class Till:
+    """An object that is called itself."""
+
+    def __call__(self, amount: int) -> str:
+        return f"paid {amount}"
+
+
+class OtherTill(Till):
+    """An object that is called itself."""
+
+
+def paying(function: Any, folder: Path) -> Toolkit:
+    kit = Toolkit(run_in="inline", approvals=Approvals(folder / "approvals"))
+    kit.register_tool_function(function, func_name="pay", permission="confirm")
+    return kit
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (Account("alice").pay, Account("bob").pay),
+        (Bank().pay, OtherBank().pay),
+        (Bank.pay_by_class, OtherBank.pay_by_class),
+        (Bank().pay, Account("alice").pay),
+        (Till(), OtherTill()),
+    ],
+    ids=["value", "service", "class", "both", "callable"],
+)
+async def test_an_approval_for_a_method_of_one_object_is_refused_with_another(
+    one: Any, other: Any, tmp_path: Path
+) -> None:
+    metadata = (await paying(one, tmp_path).call("pay", amount=1)).metadata
+    assert metadata is not None
+
+    with pytest.raises(MisplacedPendingError, match="presets"):
+        await resume(paying(other, tmp_path), metadata["pending"])
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [(Account("alice").pay, Account("alice").pay), (Bank().pay, Bank().pay), (Till(), Till())],
+    ids=["value", "service", "callable"],
+)
+async def test_an_equal_object_and_a_service_after_a_restart_are_the_same(one: Any, other: Any, tmp_path: Path) -> None:
+    first = paying(one, tmp_path)
+    metadata = (await first.call("pay", amount=1)).metadata
+    assert metadata is not None
+    if isinstance(getattr(one, "__self__", None), Bank):
+        one(2)
+
+    assert (await resume(paying(other, tmp_path), metadata["pending"])).startswith("paid 1")
 
 
 async def test_arguments_too_deep_to_be_kept_are_answered() -> None:

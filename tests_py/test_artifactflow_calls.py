@@ -158,5 +158,6 @@ def test_a_message_may_come_in_pieces() -> None:
         "at": None,
         "calls": 2,
         "passed_over": 0,
+        "other_formats": 0,
         "stopped": None,
     }

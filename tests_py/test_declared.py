@@ -23,7 +23,7 @@ from toolcrib.declared import (
     ToolParameter,
     ToolResult,
 )
-from toolcrib.policy import ApprovalRequest, Rule
+from toolcrib.policy import Approval, ApprovalRequest, Rule
 
 CASES = json.loads((Path(__file__).parent.parent / "tests/data/gemini_cases.json").read_text(encoding="utf-8"))
 
@@ -353,6 +353,135 @@ async def test_a_confirmation_is_part_of_the_one_permission_stage(tool: type[Ech
 
     codes = [response.code for response in (pending, headless, refused, allowed, denied)]
     assert codes == ["pending", "denied", "denied", None, "denied"]
+
+
+@pytest.mark.parametrize("tool", [Careful, CarefulLater])
+@pytest.mark.parametrize("in_loop", [False, True])
+def test_a_dry_run_asks_the_tool(tool: type[Echo], in_loop: bool) -> None:
+    allowing, denying = Policy([Rule("allow", tool="*")]), Policy([Rule("deny", tool="*")])
+
+    def outlooks() -> list[Any]:
+        return [
+            toolkit.check(call("echo", objective=objective))["would"]
+            for toolkit in (
+                Toolkit(tools=[tool()], approver=Asking()),
+                Toolkit(tools=[tool()]),
+                Toolkit(tools=[tool()], headless=True),
+                Toolkit(tools=[tool()], policy=allowing),
+                Toolkit(tools=[tool()], policy=denying),
+            )
+            for objective in ("x", "long")
+        ]
+
+    async def main() -> list[Any]:
+        return outlooks()
+
+    expected = ["run", "ask", "run", "pending", "run", "deny", "run", "run", "deny", "deny"]
+    assert (asyncio.run(main()) if in_loop else outlooks()) == expected
+
+
+def test_a_dry_run_says_why_the_tool_asks_or_refuses() -> None:
+    class Checked(Careful):
+        def check_params(self, params: dict[str, Any]) -> str | None:
+            return "no" if params["objective"] == "bad" else None
+
+    class Failing(Echo):
+        def should_confirm(self, params: dict[str, Any], signal: CancelSignal) -> Any:
+            raise RuntimeError("no idea")
+
+    toolkit = Toolkit(tools=[Checked()])
+
+    asking = toolkit.check(call("echo", objective="long"))
+    refused = toolkit.check(call("echo", objective="bad"))
+
+    assert (asking["decision"], asking["reason"]) == ("ask", "the tool asks for confirmation")
+    assert (refused["would"], refused["code"]) == ("refuse", "invalid_arguments")
+    assert refused["problems"] == "Error: Invalid parameters provided. Reason: no"
+    with pytest.raises(RuntimeError, match="no idea"):
+        Toolkit(tools=[Failing()]).check(call("echo", objective="x"))
+
+
+class Counting(Careful):
+    """Counts the invocations that are built."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.built: list[str] = []
+
+    def create_invocation(self, params: dict[str, Any]) -> ToolInvocation[dict[str, Any]]:
+        self.built.append(params["objective"])
+        return super().create_invocation(params)
+
+
+async def test_a_call_that_is_confirmed_is_built_once() -> None:
+    tool = Counting()
+    toolkit = Toolkit(approver=Asking(), tools=[tool])
+
+    texts = [(await toolkit.call("echo", objective=objective)).text for objective in ("x", "long")]
+
+    assert texts == ['{"objective": "x"}', '{"objective": "long"}']
+    assert tool.built == ["x", "long"]
+
+
+@pytest.mark.parametrize("edited", ["other", "1.0", True, 1])
+async def test_a_call_whose_arguments_the_approver_edits_is_built_again(edited: Any) -> None:
+    class Any1(Counting):
+        parameters = {"type": "object", "properties": {"objective": {}}}
+
+        def should_confirm(self, params: dict[str, Any], signal: CancelSignal) -> Any:
+            return True
+
+    async def approver(request: ApprovalRequest) -> Approval:
+        return Approval("once", arguments={"objective": edited})
+
+    tool = Any1()
+
+    response = await Toolkit(approver=approver, tools=[tool]).call("echo", objective=1.0)
+
+    assert response.text == json.dumps({"objective": edited})
+    assert [repr(built) for built in tool.built] == ["1.0", repr(edited)]
+
+
+async def test_secrets_are_redacted_in_the_description_of_a_call() -> None:
+    secret = "correct horse battery staple, and a long tail that is cut off"
+
+    class Login(Careful):
+        parameters = (ToolParameter("objective", "string"), ToolParameter("token", "string"))
+
+        def should_confirm(self, params: dict[str, Any], signal: CancelSignal) -> Any:
+            return {"title": f"Log in with {params['token']}", "parts": [params["token"], 7, (params["objective"],)]}
+
+    class Worded(Login):
+        def describe(self, params: dict[str, Any]) -> str:
+            return f"Log in as {params['objective']} by '{params['token']}'"
+
+    summaries = []
+    for tool in (Login(), Worded()):
+        approver = Asking()
+        toolkit = Toolkit(approver=approver)
+        toolkit.register_tool_function(tool, secrets=["token"])
+
+        response = await toolkit.call("echo", objective="ann", token=secret)
+
+        (request,) = approver.requests
+        assert json.loads(response.text) == {"objective": "ann", "token": secret}
+        assert request.details == {"title": "Log in with ***", "parts": ["***", 7, ("ann",)]}
+        summaries.append(request.summary)
+    assert summaries == ["echo with { objective: ann, token: ***... }", "Log in as ann by '***'"]
+
+
+async def test_a_confirmation_sees_presets() -> None:
+    class Sending(Careful):
+        parameters = (ToolParameter("objective", "string"), ToolParameter("sender", "string"))
+
+    approver = Asking()
+    toolkit = Toolkit(approver=approver)
+    toolkit.register_tool_function(Sending(), preset_kwargs={"sender": "ann"})
+
+    response = await toolkit.call("echo", objective="long")
+
+    assert json.loads(response.text) == {"objective": "long", "sender": "ann"}
+    assert approver.requests[0].summary == "echo with { objective: long, sender: ann }"
 
 
 @pytest.mark.parametrize("tool", [Careful, CarefulLater])

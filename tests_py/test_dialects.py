@@ -64,7 +64,7 @@ class TestSchemas:
         assert keys["openai_responses"] == ["type", "name", "description", "parameters", "strict"]
         assert keys["anthropic"] == ["name", "description", "input_schema"]
         assert keys["gemini"] == ["name", "description", "parameters"]
-        assert keys["mcp"] == ["name", "description", "inputSchema"]
+        assert keys["mcp"] == ["name", "description", "inputSchema", "outputSchema"]
         assert toolkit.schemas("openai_strict")[0]["function"]["strict"] is True
         assert toolkit.schemas("openai_responses")[0]["strict"] is False
 

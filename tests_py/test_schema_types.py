@@ -17,6 +17,7 @@ import zoneinfo
 from typing import Annotated, Any, Literal, Optional, Union
 
 import annotated_types as at
+import pydantic_core
 import pytest
 from pydantic import AfterValidator, BaseModel, Field, HttpUrl, PositiveInt, SecretStr, Strict, WithJsonSchema
 from pydantic.dataclasses import dataclass as pydantic_dataclass
@@ -102,6 +103,8 @@ ANNOTATIONS: dict[str, Any] = {
     "bytes_literal": Literal[b"a"],
     "enum_literal": Literal[models.Colour.RED, models.Size.BIG],
     "literals": Union[Literal["a"], Literal["b"]],
+    "literal_of_alias": Literal["c", models.Letters, "d"],
+    "literal_of_aliases": Literal[models.MoreLetters, "a"],
     "enum": models.Colour,
     "int_enum": models.Size,
     "mixed_enum": models.Mixed,
@@ -284,6 +287,10 @@ ANNOTATIONS: dict[str, Any] = {
     "checked": Checked,
     "positive": PositiveInt,
     "url": HttpUrl,
+    "core_url": pydantic_core.Url,
+    "multi_host_url": pydantic_core.MultiHostUrl,
+    "hosts": Union[pydantic_core.MultiHostUrl, None],
+    "missing": Union[int, pydantic_core.MISSING],
     "secret": SecretStr,
     "validated": Annotated[int, AfterValidator(abs)],
     "with_schema": Annotated[int, WithJsonSchema({"type": "string"})],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import sqlite3
 import subprocess
@@ -318,5 +319,5 @@ def test_of_many_processes_on_a_database_one_resumes(tmp_path: Path) -> None:
     answers = [process.communicate(timeout=60)[0].strip() for process in [start(value) for _ in range(4)]]
 
     assert sorted(answers) == ["removed a", "used", "used", "used"]
-    with sqlite3.connect(tmp_path / "claims.db") as database:
+    with contextlib.closing(sqlite3.connect(tmp_path / "claims.db")) as database:
         assert database.execute("SELECT key FROM claims").fetchall() == [(json.loads(value)["id"],)]

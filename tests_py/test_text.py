@@ -157,6 +157,7 @@ def test_the_report_names_the_reason_and_the_position() -> None:
         "at": None,
         "calls": 0,
         "passed_over": 0,
+        "other_formats": 0,
         "stopped": None,
     }
     assert after == {
@@ -165,6 +166,7 @@ def test_the_report_names_the_reason_and_the_position() -> None:
         "at": (2, 1),
         "calls": 1,
         "passed_over": 1,
+        "other_formats": 0,
         "stopped": None,
     }
 

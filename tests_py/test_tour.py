@@ -102,6 +102,20 @@ model: The board is ready. What would a door cost?
 
 model: That is a bargain.
 
+The neighbour's workshop is an MCP server, in a process of its own:
+
+model: The neighbour has a lathe; now I have 13 tools.
+  neighbour__lathe(turns=2)
+    1 of 2
+    2 of 2
+    a table leg after 2 turns
+
+model: The table has its last leg.
+
+And this workshop is one too, for a visitor with a token:
+  The visitor sees 10 tools over HTTP
+  1 inch is 25.4 mm there, too
+
 model: And now a hundred holes, just because I can.
   drill(holes=100)
     hole 1 of 100, 10 mm deep
@@ -111,10 +125,10 @@ model: And now a hundred holes, just because I can.
   The agent's task is cancelled; the drill was stopped first.
 
 Summary:
-  12 tools, 16 calls
+  12 tools, 17 calls
   Ada's session has 12 tools switched on, Bob's has 10
   Ada's order book: ['hinge on 2026-11-16']
-  11 ok
+  12 ok
    2 invalid_arguments
    1 inactive_group
    1 failed

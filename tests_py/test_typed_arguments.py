@@ -22,11 +22,14 @@ import attrs
 import msgspec
 import pydantic
 import pytest
+from pydantic_core import MISSING, MultiHostUrl
+from typing_extensions import TypeAliasType
 
-from toolcrib import Policy, Toolkit, ToolResponse
+from toolcrib import Policy, Toolkit, ToolResponse, errors
 from toolcrib.policy import ApprovalRequest, Rule
 
 T = TypeVar("T")
+Letters: Any = TypeAliasType("Letters", Literal["a", "b"])
 
 
 class Color(Enum):
@@ -211,6 +214,8 @@ BUILT: list[tuple[Any, Any, Any]] = [
     (datetime, "2026-01-31 10:30", datetime(2026, 1, 31, 10, 30)),
     (datetime, "2026-01-31", datetime(2026, 1, 31)),
     (timedelta, "PT1H30M", timedelta(hours=1, minutes=30)),
+    (Literal["c", Letters], "b", "b"),
+    (MultiHostUrl, "redis://a:1,b:2/", MultiHostUrl("redis://a:1,b:2/")),
     (timedelta, "-P1DT1S", -timedelta(days=1, seconds=1)),
     (Decimal, "1.10", Decimal("1.10")),
     (Decimal, 3, Decimal(3)),
@@ -452,6 +457,24 @@ def test_a_value_that_cannot_be_built_is_answered_with_its_path(annotation: Any,
 
     assert len(problems) == 1
     assert problems[0].startswith(line), problems
+
+
+def test_a_sentinel_is_a_default_and_no_value() -> None:
+    optional: Any = int | MISSING
+
+    def tool(x: optional = MISSING) -> str:
+        return repr(x)
+
+    toolkit = Toolkit(run_in="inline", tools=[tool])
+
+    assert [toolkit.run("tool", x=3).text, toolkit.run("tool").text] == ["3", "MISSING"]
+    assert refused(tool, x="three") == ['x: expected an integer, got "three" (a string)']
+    assert toolkit.get_json_schemas()[0]["function"]["parameters"]["properties"] == {"x": {"type": "integer"}}
+
+
+def test_a_sentinel_alone_is_refused() -> None:
+    with pytest.raises(errors.UnsupportedTypeError, match=r"parameter `x` .* a sentinel is not a JSON value"):
+        Toolkit().register_tool_function(one(MISSING))
 
 
 def test_every_problem_is_listed() -> None:

@@ -92,6 +92,26 @@ async def test_gemini() -> None:
     assert await texts(toolkit(weather).call_tool_function(part)) == ["sunny in Bern"]
 
 
+async def test_gemini_with_a_signature() -> None:
+    types = pytest.importorskip("google.genai.types")
+    function_call: Any = types.FunctionCall(id="c1", name="weather", args={"city": "Bern"})
+    part: Any = types.Part(function_call=function_call, thought_signature=b"\xff\x00abc")
+    candidate: Any = types.Candidate(content=types.Content(role="model", parts=[part]))
+    response: Any = types.GenerateContentResponse(candidates=[candidate])
+
+    read = [ToolCall.read_all(it) for it in (response, response.model_dump(), response.model_dump(mode="json"))]
+
+    assert [(call.id, call.name, call.arguments) for [call] in read] == [("c1", "weather", {"city": "Bern"})] * 3
+    assert await texts(toolkit(weather).call_tool_function(part)) == ["sunny in Bern"]
+
+
+@pytest.mark.parametrize("key", ["input", "arguments", "args"])
+def test_bytes_in_arguments_are_refused(key: str) -> None:
+    call = ToolCall.read({"name": "weather", key: {"city": [b"Bern"]}})
+
+    assert call.error == f"the call cannot be read: $.{key}.city[0]: bytes is not JSON"
+
+
 async def test_results_are_what_the_libraries_take() -> None:
     chat = pytest.importorskip("openai.types.chat")
     genai = pytest.importorskip("google.genai.types")

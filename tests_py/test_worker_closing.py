@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from support.middleware import layered, passing, returning, waiting
+from support.streams import block, read
 from support.waiting import UNBOUNDED_HANG, turns, until
 from toolcrib import Toolkit
 
@@ -18,8 +20,8 @@ def stream_of(tool: Callable[..., Any], run_in: Any = "thread") -> Any:
     return toolkit.call_tool_function({"type": "tool_use", "id": "1", "name": "tool", "input": {}})
 
 
-@pytest.mark.parametrize("read", [1, 40])
-def test_the_finally_block_has_run_when_aclose_returns(read: int) -> None:
+@pytest.mark.parametrize("count", [1, 40])
+def test_the_finally_block_has_run_when_aclose_returns(count: int) -> None:
     async def main() -> None:
         for _ in range(200):
             ended: list[bool] = []
@@ -32,7 +34,7 @@ def test_the_finally_block_has_run_when_aclose_returns(read: int) -> None:
                     ended.append(threading.current_thread() is not threading.main_thread())
 
             stream = stream_of(lambda forever=forever: forever())
-            for _ in range(read):
+            for _ in range(count):
                 await stream.__anext__()
 
             await stream.aclose()
@@ -215,6 +217,82 @@ async def test_aclose_waits_for_a_generator_whose_step_was_cancelled(slow: SlowE
     await turns()
 
     assert interrupted.is_interrupted
+    assert not closing.done()
+    slow.release.set()
+    await closing
+    assert slow.ended.is_set()
+
+
+@pytest.mark.parametrize(
+    ("layers", "has_begun"),
+    [
+        ((passing,), False),
+        ((returning,), False),
+        ((waiting, passing), False),
+        ((passing,), True),
+        ((returning,), True),
+        ((passing, returning), True),
+        ((waiting, passing), True),
+    ],
+)
+async def test_aclose_waits_behind_a_middleware_for_a_generator_whose_step_was_cancelled(
+    slow: SlowEnd, layers: Any, has_begun: bool
+) -> None:
+    asked = threading.Event()
+
+    def busy() -> Iterator[str]:
+        yield "first"
+        try:
+            asked.set()
+            slow.release.wait(UNBOUNDED_HANG)
+            yield "second"
+        finally:
+            slow.ended.set()
+
+    stream = layered(busy, *layers, run_in="thread").call_tool_function(block("busy"))
+    await stream.__anext__()
+    await until(asked.is_set)
+    step = asyncio.ensure_future(stream.__anext__())
+    if has_begun:
+        await turns()
+    step.cancel()
+    interrupted = await step
+
+    closing = asyncio.ensure_future(stream.aclose())
+    await turns()
+
+    assert interrupted.is_interrupted
+    assert not closing.done()
+    slow.release.set()
+    await closing
+    assert slow.ended.is_set()
+    assert await read(stream) == []
+
+
+@pytest.mark.parametrize("layers", [(passing,), (returning,), (passing, returning), (waiting, passing)])
+async def test_aclose_waits_behind_a_middleware_after_the_task_was_cancelled(slow: SlowEnd, layers: Any) -> None:
+    asked = threading.Event()
+
+    def busy() -> Iterator[str]:
+        yield "first"
+        try:
+            asked.set()
+            slow.release.wait(UNBOUNDED_HANG)
+            yield "second"
+        finally:
+            slow.ended.set()
+
+    stream = layered(busy, *layers, run_in="thread").call_tool_function(block("busy"))
+    consumer = asyncio.ensure_future(read(stream))
+    await until(asked.is_set)
+    await turns()
+    consumer.cancel()
+    await asyncio.wait([consumer])
+
+    closing = asyncio.ensure_future(stream.aclose())
+    await turns()
+
+    assert consumer.cancelled()
     assert not closing.done()
     slow.release.set()
     await closing

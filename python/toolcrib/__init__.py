@@ -34,7 +34,7 @@ from toolcrib._core import (
 from toolcrib.toolkit import Toolkit
 
 if TYPE_CHECKING:
-    from toolcrib import agent, context, declared, tracing
+    from toolcrib import agent, context, declared, mcp, tracing
     from toolcrib._failure import FailedCall
     from toolcrib.blocks import (
         AudioBlock,
@@ -55,6 +55,7 @@ else:
     # Modules that many programs never use are imported when one of their names is first accessed.
     _LAZY = {
         "agent": (),
+        "mcp": (),
         "tracing": (),
         "_failure": ("FailedCall",),
         "blocks": (
@@ -140,6 +141,7 @@ __all__ = [
     "declared",
     "errors",
     "format_tool_result",
+    "mcp",
     "parse_tool_calls",
     "tracing",
 ]

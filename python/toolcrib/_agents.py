@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from toolcrib import _core, errors
 from toolcrib.context import ToolContext
-from toolcrib.declared import CancelSignal, DeclaredTool, Kind, ToolFailure, ToolResult
+from toolcrib.declared import CancelSignal, Declaration, DeclaredTool, Kind, ToolFailure, ToolResult
 
 if TYPE_CHECKING:
     from toolcrib import Toolkit
@@ -120,13 +120,13 @@ class CallSubagent(DeclaredTool[dict[str, Any]]):
         description: The description for the model.
 
     Raises:
-        ValueError: If there are no agents, or one that is to be called does not exist or takes no instruction.
+        ValueError: If there are no agents, one that is to be called does not exist, or none of them takes one
+            instruction. An agent that does not is left out with a warning.
     """
 
     kind = Kind.THINK
     permission = "auto"
     can_update_output = True
-    __tool_calls_agents__ = True
 
     def __init__(
         self,
@@ -140,13 +140,29 @@ class CallSubagent(DeclaredTool[dict[str, Any]]):
             raise ValueError(f"tool `{name}`: there are no agents to call")
         self.agents = dict(agents)
         self._toolkit = toolkit
-        self._inputs = {} if toolkit is None else {agent: _input_of(toolkit, agent) for agent in self.agents}
+        self._inputs: dict[str, str] = {}
+        if toolkit is not None:
+            self._find_inputs(toolkit, name)
         listed = "\n".join(f"- {agent}: {text}" if text else f"- {agent}" for agent, text in self.agents.items())
         super().__init__(
             name,
             description or f"Delegate a task to a sub-agent. The sub-agents are:\n{listed}",
             parameters=_schema(None),
         )
+
+    def _find_inputs(self, toolkit: Toolkit, name: str) -> None:
+        """Find the input of each agent that takes the instruction, and leave out the agents that have none."""
+        problems: list[str] = []
+        for agent in list(self.agents):
+            try:
+                self._inputs[agent] = _input_of(toolkit, agent)
+            except _NoInstruction as error:
+                problems.append(str(error))
+                del self.agents[agent]
+        if not self.agents:
+            raise ValueError(f"tool `{name}`: there are no agents to call: {'; '.join(problems)}")
+        for problem in problems:
+            _log.warning("tool '%s' leaves an agent out: %s", name, problem)
 
     @property
     def json_schema(self) -> dict[str, Any]:
@@ -155,9 +171,9 @@ class CallSubagent(DeclaredTool[dict[str, Any]]):
         return {"type": "function", "function": function}
 
     @property
-    def __tool_accepts__(self) -> dict[str, Any]:
-        """The schema that a `Toolkit` checks: an unknown name is answered here, in words that a model can use."""
-        return self._schema.schema
+    def __tool_declaration__(self) -> Declaration:
+        """The facts that a `Toolkit` reads: an unknown name is answered here, in words that a model can use."""
+        return replace(super().__tool_declaration__, accepts=self._schema.schema, calls_agents=True)
 
     def check_params(self, params: dict[str, Any]) -> str | None:
         """Return the problem of an unknown name or a blank instruction."""
@@ -183,7 +199,7 @@ class CallSubagent(DeclaredTool[dict[str, Any]]):
     async def __call__(self, _context: ToolContext[Any], /, **_declared: Any) -> Any:
         """Run a call of a `Toolkit`: call the agent through the session that calls, or return the route."""
         try:
-            params = self.build(_declared).params
+            params = self._invocation(_context, _declared).params
         except errors.InvalidParametersError as error:
             return self._refused(error)
         routed = self.execute(params, CancelSignal())
@@ -229,6 +245,10 @@ def _schema(names: list[str] | None) -> dict[str, Any]:
     }
 
 
+class _NoInstruction(Exception):
+    """An agent does not take one instruction."""
+
+
 def _input_of(toolkit: Toolkit, agent: str) -> str:
     """The input of an agent that takes the instruction: its only one, its only required one, or `instruction`."""
     tool = toolkit.tools.get(agent)
@@ -242,4 +262,5 @@ def _input_of(toolkit: Toolkit, agent: str) -> str:
         return str(required[0])
     if "instruction" in inputs and not set(required) - {"instruction"}:
         return "instruction"
-    raise ValueError(f"agent `{agent}` does not take one instruction: it has the inputs {', '.join(inputs) or 'none'}")
+    shown = f"the inputs {', '.join(inputs)}" if inputs else "no inputs"
+    raise _NoInstruction(f"agent `{agent}` does not take one instruction: it has {shown}")

@@ -26,6 +26,7 @@ from _typeshed import SupportsWrite
 from typing_extensions import Never, Self, disjoint_base
 
 from toolcrib._failure import FailedCall
+from toolcrib._mcp_server import McpServer
 from toolcrib._provider import Dumped
 from toolcrib.blocks import AudioBlock, ImageBlock, TextBlock, ToolUseBlock, VideoBlock
 from toolcrib.context import Question, ToolContext
@@ -44,9 +45,13 @@ __all__ = [
     "AgentRun",
     "Approvals",
     "ArgumentReader",
+    "DefinitionFlag",
     "Event",
     "Explanation",
     "Limits",
+    "LockChange",
+    "LockDifference",
+    "LockReport",
     "NativeTool",
     "Policy",
     "RegisteredToolFunction",
@@ -67,6 +72,22 @@ __all__ = [
 ]
 
 _Deps = TypeVar("_Deps")
+_ChangeClass: TypeAlias = Literal[
+    "look_alike",
+    "source",
+    "breaking",
+    "narrowed",
+    "output_breaking",
+    "output_widened",
+    "riskier",
+    "default",
+    "widened",
+    "added",
+    "annotations",
+    "output_narrowed",
+    "description",
+    "removed",
+]
 _Dialect: TypeAlias = Literal[
     "openai", "openai_strict", "openai_responses", "openai_responses_strict", "anthropic", "gemini", "mcp"
 ]
@@ -262,6 +283,37 @@ class Toolkit:
         Raises:
             UnknownToolError: If the tool is unknown and `allow_not_exist` is false.
         """
+
+    def quarantine(self, name: str, reason: str = "") -> None:
+        """Quarantine a tool: it is neither shown to the model nor callable until it is accepted.
+
+        A call gets a response with the code `"denied"` and the reason. Calls that run go on. The quarantine ends with
+        `accept`, or when the tool is registered again with `"override"`.
+
+        Args:
+            name: The name of the tool.
+            reason: The reason, which the model is told.
+
+        Raises:
+            UnknownToolError: If there is no such tool.
+        """
+
+    def accept(self, name: str) -> None:
+        """Lift the quarantine of a tool.
+
+        Call `lock` afterwards to record its definition as reviewed.
+
+        Args:
+            name: The name of the tool.
+
+        Raises:
+            UnknownToolError: If there is no such tool.
+            ValueError: If it is not quarantined.
+        """
+
+    @property
+    def quarantined(self) -> dict[str, str]:
+        """The names of the quarantined tools with the reasons, in the order of registration."""
 
     def create_tool_group(
         self,
@@ -848,6 +900,7 @@ class Toolkit:
 
         Raises:
             TypeError: If `tool_call` has a type that cannot be a call.
+            Exception: Any exception of the `should_confirm` of a declared tool, which is asked as for a call.
         """
 
     def end_run(self) -> None:
@@ -893,6 +946,10 @@ class Toolkit:
     def _permissions(self) -> _Permissions: ...
     @property
     def _tasks(self) -> _TaskBoard: ...
+    def _lock(self, path: str | PathLike[str]) -> LockReport: ...
+    def _verify(
+        self, path: str | PathLike[str], allow: _ChangeClass | Iterable[_ChangeClass], quarantine: bool
+    ) -> LockReport: ...
     def _find_tool(self, name: str) -> RegisteredToolFunction | None: ...
     def _find_group(self, name: str) -> ToolGroup | None: ...
     def _all_tools(self) -> dict[str, RegisteredToolFunction]: ...
@@ -924,6 +981,12 @@ class NativeTool:
     def permission(self) -> Literal["auto", "confirm", "kind"]:
         """The permission that a call needs if no rule matches: `"auto"`, `"confirm"` or `"kind"`."""
     @property
+    def mcp_name(self) -> str | None:
+        """The name of the MCP client whose server provides it."""
+    @property
+    def kind(self) -> _Kind:
+        """The kind, which rules can match."""
+    @property
     def is_streaming(self) -> bool:
         """True if it returns a stream of responses, false if it returns one."""
     __name__: str
@@ -951,6 +1014,92 @@ def _artifact_tools(store: Store) -> list[NativeTool]:
 def _native_tool(name: str) -> NativeTool: ...
 
 @final
+class _FileSystem:
+    """Directories under logical names."""
+
+    def __new__(cls, roots: Sequence[tuple[str, Path, Sequence[str]]]) -> _FileSystem: ...
+    def create_handle(self, grants: Sequence[tuple[str, Sequence[str]]]) -> FileHandle: ...
+
+@final
+class FileHandle:
+    """The grants of a caller on a file system.
+
+    It has the operations that a program calls itself.
+
+    `DiskFileSystem.create_handle` makes one. Every operation waits for the file system, without holding Python's
+    interpreter lock, and raises an exception of `toolcrib.files` if it fails.
+    """
+
+    @property
+    def permissions(self) -> builtins.list[tuple[str, builtins.list[str]]]:
+        """The granted prefixes with their operations."""
+    def list(self, path: str) -> builtins.list[dict[str, Any]]:
+        """List the entries of a directory.
+
+        Args:
+            path: The directory; needs the grant `list`.
+
+        Returns:
+            Dictionaries with `name`, `type` (`"file"`, `"directory"`, `"link"` or `"other"`) and `size`, which is None
+            unless the entry is a file.
+        """
+    def file(self, path: str) -> dict[str, Any]:
+        """Return the metadata of a file or directory.
+
+        Args:
+            path: The file; needs the grant `file`.
+
+        Returns:
+            A dictionary with `path`, `type`, `size`, `modified` (seconds since 1970) and `mode` (permission bits).
+        """
+    def read_binary(self, path: str) -> bytes:
+        """Read all bytes of a file.
+
+        Args:
+            path: The file; needs the grant `read_binary`.
+        """
+    def read_file(self, path: str, start_line: int = 1, read_lines: int | None = None) -> str:
+        """Read lines of a text file.
+
+        Args:
+            path: The file; needs the grant `read_file`.
+            start_line: The number of the first line, from 1.
+            read_lines: The largest number of lines.
+
+        Returns:
+            The lines, without a line break at the end.
+        """
+    def read_re(self, path: str, pattern: str) -> builtins.list[tuple[int, str]]:
+        """Return the lines of a text file that match a regular expression, each with its number.
+
+        Args:
+            path: The file; needs the grant `read_re`.
+            pattern: The expression, in the syntax of Rust's `regex`, which has no backtracking.
+
+        Returns:
+            Pairs of a line number, from 1, and the line.
+        """
+    def write(self, path: str, content: str | bytes) -> int:
+        """Create or replace a file in one step.
+
+        Args:
+            path: The file; needs the grant `write`.
+            content: Text, which is written as UTF-8, or bytes.
+
+        Returns:
+            The number of bytes.
+        """
+    def delete(self, path: str) -> None:
+        """Delete a file.
+
+        Args:
+            path: The file; needs the grant `delete`.
+        """
+    def _tools(
+        self, *, max_reply_bytes: int, max_file_bytes: int, max_entries: int, hard_links: bool, durable: bool
+    ) -> builtins.list[NativeTool]: ...
+
+@final
 class RegisteredToolFunction:
     """A tool in a toolkit.
 
@@ -968,6 +1117,10 @@ class RegisteredToolFunction:
     @property
     def group(self) -> str:
         """The name of its group: the first, if it is in several."""
+
+    @property
+    def quarantined(self) -> str | None:
+        """The reason why it is quarantined; None if it is not. See `Toolkit.quarantine`."""
 
     @property
     def tags(self) -> list[str]:
@@ -1047,7 +1200,7 @@ class RegisteredToolFunction:
         arguments: Mapping[str, Any] | str | None,
         stream_print: Callable[[ToolResponse], Any] | None = None,
     ) -> ToolStream:
-        """Call this tool, even if its group is inactive.
+        """Call this tool, even if its group is inactive, but not while it is quarantined.
 
         The toolkit's middlewares do not apply.
 
@@ -1262,6 +1415,16 @@ class ToolkitView:
 
     def run(self, name: str, /, **arguments: Any) -> ToolResponse:
         """Call a tool from synchronous code and return its last response; see `Toolkit.run`."""
+
+    def serve_mcp(self, transport: Literal["stdio", "http"], **options: Any) -> McpServer:
+        """Serve the tools of the view to MCP clients; see `Toolkit.serve_mcp`.
+
+        Clients of a session share it. Those of a view have sessions of their own, with the caller of the view if it has
+        one. See `Toolkit.serve_mcp`.
+        """
+
+    def _asking(self, asker: Callable[[Question], Any]) -> ToolkitView:
+        """The same view with another asker."""
 
     def check(self, tool_call: Mapping[str, Any] | ToolCall | str | Dumped) -> dict[str, Any]:
         """Return the decision about a call; nothing runs, is approved or is written to the audit.
@@ -2442,8 +2605,8 @@ class TextParser:
         """The format of the message, and a summary of its calls.
 
         The keys are `format`, `why` (the reason for the format), `at` (its line and column), `calls` (their number),
-        `passed_over` (the number of quoted calls: in code, quotes, thoughts or comments), and `stopped` (the reason why
-        parsing ended early).
+        `passed_over` (the number of quoted calls: in code, quotes, thoughts or comments), `other_formats` (the number
+        of calls in another format, which were left in the text), and `stopped` (the reason why parsing ended early).
         """
 
 def parse_tool_calls(
@@ -2913,6 +3076,75 @@ class Explanation:
         """Every rule in the order of evaluation, with its outcome."""
 
 @final
+class _McpServer(Awaitable[_ServedCall | int | str]):
+    """A server, and the async iterator of its calls. Dropping it ends the server."""
+
+    def __new__(
+        cls,
+        tools: Toolkit | ToolkitView,
+        name: str,
+        version: str | None,
+        title: str | None,
+        instructions: str | None,
+        deps: object,
+    ) -> _McpServer: ...
+    def serve_stdio(self) -> None:
+        """Serve one client on standard input and output, as they are now."""
+
+    def serve_http(
+        self,
+        host: str,
+        port: int,
+        path: str,
+        token: str | None,
+        allowed_hosts: Sequence[str],
+        allowed_origins: Sequence[str],
+        max_sessions: int,
+        max_connections: int,
+        session_timeout: float,
+    ) -> None:
+        """Serve clients over HTTP. The first item of the iterator is the address."""
+
+    def stop(self) -> None:
+        """End the server: the iterator ends when all calls are cancelled and all connections are closed."""
+
+    def __aiter__(self) -> _McpServer: ...
+    def __anext__(self) -> _McpServer: ...
+    def __await__(self) -> Generator[Any, None, _ServedCall | int | str]: ...
+    def __iter__(self) -> Generator[Any, None, _ServedCall | int | str]: ...
+    def __next__(self) -> Any: ...
+
+@final
+class _ServedCall:
+    """A call of a client."""
+
+    @property
+    def number(self) -> int:
+        """The number by which it is cancelled."""
+    @property
+    def tools(self) -> ToolkitView:
+        """The session that is called; the toolkit or view if all clients share one."""
+    @property
+    def request(self) -> dict[str, Any]:
+        """The request, as a tool use block."""
+    @property
+    def can_ask(self) -> bool:
+        """True if the client can be asked questions."""
+    def send(self, response: ToolResponse) -> Awaitable[None] | None:
+        """Send a response to the client. Return an awaitable if the client is slow, and None otherwise."""
+
+    def end(self) -> None:
+        """End the call: the last response is its result."""
+
+    def ask(self, text: str, schema: Mapping[str, Any]) -> Awaitable[Any]:
+        """Ask the user of the client. Return an awaitable of the answer.
+
+        Raises:
+            NoAskerError: If the client cannot ask such a question; when it is awaited.
+            UnansweredError: If there is no answer; when it is awaited.
+        """
+
+@final
 class _Completion:
     """The last item of a finish function: makes the last response out of the whole result."""
 
@@ -2926,6 +3158,112 @@ class _AwaitableJob(Awaitable[Any]):
     def __await__(self) -> Generator[Any, None, Any]: ...
     def __iter__(self) -> Iterator[Any]: ...
     def __next__(self) -> Any: ...
+
+@final
+class _NativeFuture(Awaitable[Any]):
+    """The awaitable of a future, which has started. Cancelling the task that awaits it drops the future."""
+
+    def __await__(self) -> Generator[Any, None, Any]: ...
+    def __iter__(self) -> Iterator[Any]: ...
+    def __next__(self) -> Any: ...
+    def send(self, _value: Any) -> Any:
+        """Resume; the value is ignored."""
+
+    def throw(self, error: Any, value: Any = None, traceback: Any = None) -> Any:
+        """Drop the future, and raise an exception such as a cancellation."""
+
+    def close(self) -> None:
+        """Drop the future."""
+
+@final
+class _Reply:
+    """The receiver of an answer; only the first is taken."""
+
+    def answer(self, value: Any) -> None:
+        """Give the answer, a JSON value."""
+
+    def decline(self) -> None:
+        """Report that the user declined to answer."""
+
+    def fail(self, reason: str) -> None:
+        """Report that there is no answer because of a failure."""
+
+@final
+class _McpClient:
+    """The client of one MCP server."""
+
+    def __new__(
+        cls,
+        name: str,
+        target: str | dict[str, Any],
+        *,
+        headers: list[tuple[str, str]],
+        token: str | None,
+        env: list[tuple[str, str]],
+        cwd: str | None,
+        connect_timeout: float,
+        call_timeout: float,
+        sampler: Callable[[Any], Any] | None,
+        stateless: bool,
+        allow_private_addresses: bool,
+    ) -> _McpClient: ...
+    @property
+    def is_connected(self) -> bool:
+        """True if tools can be listed and called."""
+    @property
+    def is_open(self) -> bool:
+        """True from `connect` to `close`."""
+    @property
+    def server_info(self) -> dict[str, Any] | None:
+        """The facts that the server stated about itself."""
+    @property
+    def stray_messages(self) -> int:
+        """The number of messages of the server that were dropped."""
+    @property
+    def digests(self) -> dict[str, str]:
+        """The tools of the last list by name, each with its digest."""
+    def connect(self) -> _NativeFuture:
+        """Connect; the result is awaited."""
+
+    def close(self) -> _NativeFuture:
+        """Close the connection; the result is awaited."""
+
+    def list_tools(self) -> _NativeFuture:
+        """List the tools: the fields of each, and the tools that were skipped with the reasons. To be awaited."""
+
+    def tool(self, name: str, *, wrap_tool_result: bool, timeout: float | None) -> NativeTool | None:
+        """A tool of the last list; None if it is not there."""
+
+    def watch(self, callback: Callable[[], Any]) -> _McpWatch:
+        """Call a function on the running event loop whenever the list of tools has changed."""
+
+@final
+class _McpWatch:
+    """A function that an event loop calls whenever a counter goes up, until the loop ends or the watch is closed."""
+
+    def _changed(self, _waiter: Any) -> None:
+        """Called by the event loop when there may be news."""
+
+    def close(self) -> None:
+        """End the notifications."""
+
+def _mcp_target_name(target: str | dict[str, Any]) -> str:
+    """The name of a client that is given none: the host of a URL, or the program."""
+
+def _mcp_tool_name(name: str, namespace: str | None, taken: Any) -> str:
+    """The name under which a tool of a server is registered: valid for every provider, and not among the `taken`."""
+
+def _mcp_definition(tool: dict[str, Any]) -> tuple[Any, ...]:
+    """The fields of a tool as a server lists it, in the order of `toolcrib.mcp.McpTool`."""
+
+def _mcp_flags(tools: list[dict[str, Any]], others: list[str]) -> _NativeFuture:
+    """Find suspicious definitions: for each flag its tool, kind, path and evidence. The result is awaited.
+
+    Each tool is compared with all others, which takes long for many, and so the event loop does not wait for it.
+    """
+
+def _mcp_response(client: str, result: dict[str, Any], tool: dict[str, Any]) -> ToolResponse:
+    """The response for a `CallToolResult` of a tool."""
 
 @final
 class _DeclaredSchema:
@@ -2976,6 +3314,10 @@ class Event:
     @property
     def session(self) -> str | None:
         """The id of the session that was called."""
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        """The names of the agents that called each other until the call, from the outermost one."""
 
     @property
     def time(self) -> float:
@@ -3093,3 +3435,98 @@ def _configure_tracing(
 
 def _resolve() -> None:
     """Resolve the objects of the package, once it is imported."""
+
+@final
+class LockReport:
+    """The comparison of a toolkit with its lock file."""
+
+    @property
+    def ok(self) -> bool:
+        """True if every change is of the allowed classes."""
+
+    @property
+    def changes(self) -> tuple[LockChange, ...]:
+        """The tools that differ, sorted by name."""
+
+    @property
+    def flags(self) -> tuple[DefinitionFlag, ...]:
+        """Warnings about the definitions of all tools, for a reviewer."""
+
+    @property
+    def quarantined(self) -> tuple[str, ...]:
+        """The names of the tools that `verify` has quarantined."""
+
+@final
+class LockChange:
+    """A tool that differs from the reviewed one."""
+
+    @property
+    def tool(self) -> str:
+        """The name of the tool."""
+
+    @property
+    def source(self) -> str:
+        """The source of the tool: `"local"` or `"mcp:<client>"`."""
+
+    @property
+    def classes(self) -> tuple[_ChangeClass, ...]:
+        """The classes of the change, the most serious first."""
+
+    @property
+    def differences(self) -> tuple[LockDifference, ...]:
+        """The differences; none for a tool that was added or removed."""
+
+@final
+class LockDifference:
+    """A place at which the definition of a tool differs from the reviewed one."""
+
+    @property
+    def path(self) -> str:
+        """The place, as a JSON pointer into the definition, such as `/inputSchema/properties/to/type`."""
+
+    @property
+    def change_class(self) -> _ChangeClass:
+        """The class of this difference alone."""
+
+    @property
+    def before(self) -> Any:
+        """The reviewed value; None if there was none."""
+
+    @property
+    def after(self) -> Any:
+        """The present value; None if there is none."""
+
+@final
+class DefinitionFlag:
+    """A warning about the definition of a tool, for its reviewer."""
+
+    @property
+    def tool(self) -> str:
+        """The name of the tool."""
+
+    @property
+    def kind(
+        self,
+    ) -> Literal[
+        "hidden_characters",
+        "bidi_controls",
+        "tag_characters",
+        "look_alike_name",
+        "mixed_scripts",
+        "other_tool",
+        "instructions",
+        "sensitive_data",
+        "conversation_content",
+        "long_text",
+        "remote_reference",
+        "contradicting_hints",
+    ]:
+        """The kind of the warning."""
+
+    @property
+    def path(self) -> str:
+        """The place, as a JSON pointer into the definition."""
+
+    @property
+    def evidence(self) -> str:
+        """The text that the warning is about, with invisible characters escaped."""

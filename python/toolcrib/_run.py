@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from toolcrib import _core
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Mapping
+    from collections.abc import Awaitable, Callable, Coroutine, Mapping
 
     from toolcrib._core import Toolkit, ToolkitView, ToolResponse
 
@@ -30,21 +30,36 @@ def run(
         TypeError: If an argument is misplaced, or `name` is not a string.
     """
     _core._check_call("run", name, misplaced)
-    import asyncio
 
     async def last() -> ToolResponse:
         return await toolkit.call(name, **arguments)
 
+    return _wait_for(last)
+
+
+def finished(awaitable: Awaitable[T]) -> T:
+    """Wait for the result of an awaitable that belongs to no event loop."""
+
+    async def result() -> T:
+        return await awaitable
+
+    return _wait_for(result)
+
+
+def _wait_for(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Run a coroutine on an event loop of its own; in a thread of its own, if this one has a loop that runs."""
+    import asyncio
+
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return _run(last)
+        return _run(main)
     import contextvars
     from concurrent.futures import ThreadPoolExecutor
 
     context = contextvars.copy_context()
     with ThreadPoolExecutor(1, "toolcrib-run") as executor:
-        return executor.submit(context.run, _run, last).result()
+        return executor.submit(context.run, _run, main).result()
 
 
 def _run(main: Callable[[], Coroutine[Any, Any, T]]) -> T:

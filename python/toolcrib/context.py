@@ -89,6 +89,7 @@ class ToolContext(Generic[Deps]):
 
     __slots__ = (
         "_asker",
+        "_confirmation",
         "_loop",
         "_port",
         "call_id",
@@ -122,6 +123,8 @@ class ToolContext(Generic[Deps]):
     ) -> None:
         self._port = port
         self._asker = asker
+        # Set by the call, if its tool has confirmed it.
+        self._confirmation: Any = None
         self.tool_name = tool_name
         self.call_id = call_id
         self.caller = caller
@@ -158,12 +161,7 @@ class ToolContext(Generic[Deps]):
             total: The amount of all work; None if it is not known.
             text: A text for people; made of the numbers if it is None.
         """
-        if text is None:
-            text = f"{done:g}" if total is None else f"{done:g} of {total:g}"
-        report = {"done": done, "total": total, "text": text}
-        self._port.report(
-            ToolResponse([{"type": "text", "text": text}], {"progress": report}, True, False, mode="progress")
-        )
+        self._port.report(progress_response(done, total, text))
 
     @property
     def log(self) -> logging.LoggerAdapter[logging.Logger]:
@@ -219,6 +217,14 @@ class ToolContext(Generic[Deps]):
         """Travel to a child process, without the session: its reports and questions come back to this one."""
         fields = (self.tool_name, self.call_id, self.caller, self.session_id, self.deps, self.deadline)
         return _in_child, fields
+
+
+def progress_response(done: float, total: float | None, text: str | None) -> ToolResponse:
+    """Make the response that reports progress, with a text made of the numbers if there is none."""
+    if text is None:
+        text = f"{done:g}" if total is None else f"{done:g} of {total:g}"
+    report = {"done": done, "total": total, "text": text}
+    return ToolResponse([{"type": "text", "text": text}], {"progress": report}, True, False, mode="progress")
 
 
 class ChildPort:

@@ -151,13 +151,37 @@ class ToolResult:
 
 
 @dataclass(frozen=True)
+class Declaration:
+    """The facts about a tool that a `Toolkit` reads when the tool is registered.
+
+    Args:
+        confirms: True if the tool itself decides whether a call needs approval.
+        accepts: The schema that arguments are checked against; that for the model if it is None.
+        calls_agents: True if it calls agents.
+    """
+
+    confirms: bool
+    accepts: Mapping[str, Any] | None = None
+    calls_agents: bool = False
+
+
+@dataclass(frozen=True)
 class Confirmation:
-    """The part of a tool in the approval of a call; `asks` is true if the call needs approval."""
+    """The part of a tool in the approval of a call.
+
+    Args:
+        asks: True if the call needs approval.
+        summary: The description for the approver.
+        locations: The places that the call affects.
+        details: The details for the approver.
+        invocation: The call, which runs if its arguments stay as they are.
+    """
 
     asks: bool
     summary: str | None
     locations: tuple[Any, ...]
     details: Any
+    invocation: "ToolInvocation[Any]"
 
 
 class CancelSignal:
@@ -429,7 +453,7 @@ class DeclaredTool(Generic[P]):
     async def __call__(self, _context: ToolContext[Any], /, **_declared: Any) -> Any:
         """Run a call of a `Toolkit`: updates become its progress, and its cancellation reaches the signal."""
         try:
-            invocation = self.build(_declared)
+            invocation = self._invocation(_context, _declared)
         except errors.InvalidParametersError as error:
             return self._refused(error)
 
@@ -440,11 +464,18 @@ class DeclaredTool(Generic[P]):
 
         return await self._execute(invocation, CancelSignal(), update_output)
 
+    def _invocation(self, context: ToolContext[Any], arguments: Mapping[str, Any]) -> ToolInvocation[P]:
+        """Return the invocation of a call of a `Toolkit`: the one that was confirmed, or a new one."""
+        confirmed: Confirmation | None = context._confirmation
+        return self.build(arguments) if confirmed is None else confirmed.invocation
+
     @property
-    def __tool_confirms__(self) -> bool:
-        """True if the tool itself decides whether a call needs approval; a `Toolkit` reads it."""
+    def __tool_declaration__(self) -> Declaration:
+        """The facts that a `Toolkit` reads."""
         own, base = type(self), DeclaredTool
-        return own.should_confirm is not base.should_confirm or own.create_invocation is not base.create_invocation
+        return Declaration(
+            own.should_confirm is not base.should_confirm or own.create_invocation is not base.create_invocation
+        )
 
     def __tool_confirm__(self, arguments: dict[str, Any], decide: bool) -> Any:
         """Describe a call to the approver of a `Toolkit`, and decide whether it needs approval."""
@@ -458,19 +489,21 @@ class DeclaredTool(Generic[P]):
             _log.exception("the declared tool '%s' cannot describe a call", self.name)
             summary, locations = None, ()
         if not decide:
-            return Confirmation(False, summary, locations, None)
+            return Confirmation(False, summary, locations, None, invocation)
         signal = CancelSignal()
+
+        def confirmation(details: Any) -> Confirmation:
+            shown = None if isinstance(details, bool) else details
+            return Confirmation(bool(details), summary, locations, shown, invocation)
+
         details = invocation.should_confirm(signal)
-        if inspect.isawaitable(details):
-            return _confirmed(details, signal, summary, locations)
-        return Confirmation(bool(details), summary, locations, None if isinstance(details, bool) else details)
+        return _confirmed(details, signal, confirmation) if inspect.isawaitable(details) else confirmation(details)
 
 
 async def _confirmed(
-    details: Awaitable[Any], signal: CancelSignal, summary: str | None, locations: tuple[Any, ...]
+    details: Awaitable[Any], signal: CancelSignal, confirmation: Callable[[Any], Confirmation]
 ) -> Confirmation:
-    known = await (_Guarded(details, signal) if inspect.iscoroutine(details) else details)
-    return Confirmation(bool(known), summary, locations, None if isinstance(known, bool) else known)
+    return confirmation(await (_Guarded(details, signal) if inspect.iscoroutine(details) else details))
 
 
 class _Guarded(Awaitable[T]):

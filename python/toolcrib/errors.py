@@ -6,7 +6,13 @@ derived from `ToolcribError` and from the builtin that a caller would expect.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from toolcrib.lock import LockChange
+
 __all__ = [
+    "AccessDeniedError",
     "AgentDefinitionError",
     "AgentFileError",
     "AgentTemplateError",
@@ -14,6 +20,8 @@ __all__ = [
     "ApprovalError",
     "ApprovalStoreError",
     "BasicGroupError",
+    "CannotListenError",
+    "ConflictError",
     "DamagedFileError",
     "DuplicateGroupError",
     "DuplicateRoleError",
@@ -23,23 +31,30 @@ __all__ = [
     "ExpiredPendingError",
     "ExtendedModelError",
     "FileAccessError",
+    "FileSystemError",
     "FileTooLargeError",
     "ForeignFileError",
     "IncompleteSchemaError",
     "InternalError",
     "InvalidAnswerError",
+    "InvalidArgumentError",
     "InvalidFilterError",
     "InvalidGroupError",
     "InvalidParametersError",
+    "InvalidPathError",
     "InvalidPendingError",
     "InvalidPolicyFileError",
     "InvalidReplyError",
     "InvalidRoleError",
     "InvalidRuleError",
     "InvalidSchemaError",
+    "InvalidServerOptionError",
     "InvalidStateError",
     "InvalidStoreError",
     "InvalidToolNameError",
+    "LockMismatchError",
+    "McpConnectionError",
+    "McpError",
     "MisplacedPendingError",
     "MissingEntryError",
     "MissingFileError",
@@ -47,6 +62,7 @@ __all__ = [
     "NewerFileError",
     "NoAskerError",
     "NoFreeNameError",
+    "NotFoundError",
     "ReservedGroupError",
     "ReservedGroupRemovalError",
     "RoleFileError",
@@ -58,6 +74,7 @@ __all__ = [
     "SubAgentUnavailable",
     "SystemRoleError",
     "ToolcribError",
+    "UnansweredError",
     "UnknownDialectError",
     "UnknownGroupError",
     "UnknownRoleError",
@@ -268,12 +285,32 @@ class NoAskerError(ToolcribError, RuntimeError):
     """A tool asks the user a question, and its toolkit has no `asker`."""
 
 
+class UnansweredError(ToolcribError, RuntimeError):
+    """A question of a tool to the user of an MCP client has no answer; the text has the reason."""
+
+
 class WrongAnswerError(ToolcribError, ValueError):
     """The answer to a tool's question does not fit its schema; the text lists the problems."""
 
 
+class McpError(ToolcribError, RuntimeError):
+    """An operation of an MCP client is not possible now, or its server answered with an error."""
+
+
+class McpConnectionError(McpError, ConnectionError):
+    """The MCP server cannot be reached, or the connection to it ended; the text has its last messages."""
+
+
 class InvalidReplyError(ToolcribError, TypeError):
     """The model function of a sub-agent returned something that is not a reply."""
+
+
+class InvalidServerOptionError(ToolcribError, ValueError):
+    """An option of an MCP server is invalid, or the server would be reachable from other machines unprotected."""
+
+
+class CannotListenError(ToolcribError, OSError):
+    """The operating system refused to listen on the address of an MCP server."""
 
 
 class FileAccessError(ToolcribError, OSError):
@@ -333,6 +370,18 @@ class FileTooLargeError(ToolcribError, ValueError):
     """The file exceeds, or would exceed, the maximum size."""
 
 
+class LockMismatchError(ToolcribError, ValueError):
+    """Tools differ from their reviewed definitions; the text lists the changes.
+
+    Attributes:
+        changes: The tools that differ.
+    """
+
+    def __init__(self, text: str, changes: tuple[LockChange, ...] = ()) -> None:
+        super().__init__(text)
+        self.changes = changes
+
+
 class InvalidRuleError(ToolcribError, ValueError):
     """A rule is invalid; the text names each invalid field and the reason."""
 
@@ -351,3 +400,30 @@ class NativeToolError(ToolcribError, RuntimeError):
 
 class InternalError(ToolcribError, RuntimeError):
     """A defect of toolcrib, caught before it reached the interpreter. Please report it."""
+
+
+class FileSystemError(ToolcribError, RuntimeError):
+    """An operation of a `FileHandle` failed; the text gives the reason. The base class of the five that follow.
+
+    A file tool that a model calls never raises them: the text becomes a response.
+    """
+
+
+class InvalidPathError(FileSystemError):
+    """The text is not a logical path such as `/workspace/notes.txt`."""
+
+
+class AccessDeniedError(FileSystemError):
+    """No grant allows the operation on the path, or the file is a link, a device or a pipe."""
+
+
+class NotFoundError(FileSystemError):
+    """The file or a directory of its path does not exist."""
+
+
+class ConflictError(FileSystemError):
+    """Another program writes the file, or has changed it meanwhile."""
+
+
+class InvalidArgumentError(FileSystemError):
+    """An argument of the operation is invalid: an unknown operation of a grant, a directory in place of a file."""

@@ -4,19 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
+from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias, TypeVar, overload
 
 from toolcrib import _core
 from toolcrib._background import BackgroundTasks
 from toolcrib._mapping import LiveMapping
+from toolcrib.errors import LockMismatchError
 
 if TYPE_CHECKING:
     from toolcrib import modules
     from toolcrib._agent_loop import AgentBudget
     from toolcrib._agents import AgentRegistration
-    from toolcrib._core import AgentDefinition, AgentFolder, Event, RegisteredToolFunction, ToolGroup, ToolResponse
-    from toolcrib._mcp import McpClient
+    from toolcrib._core import (
+        AgentDefinition,
+        AgentFolder,
+        Event,
+        RegisteredToolFunction,
+        ToolGroup,
+        ToolResponse,
+        _ChangeClass,
+    )
+    from toolcrib._mcp import McpRegistration, McpRegistrations, Registrations
+    from toolcrib._mcp_server import McpServer
     from toolcrib.events import EventStream
+    from toolcrib.lock import LockReport
     from toolcrib.modules import Module
     from toolcrib.skill import AgentSkill
 
@@ -333,7 +345,8 @@ class Toolkit(BackgroundTasks):
             **options: Options of `register_tool_function`.
 
         Raises:
-            ValueError: If there are no agents, or one of them is not registered or takes no instruction.
+            ValueError: If there are no agents, one of them is not registered, or none of them takes one instruction. An
+                agent that does not is left out with a warning.
         """
         from toolcrib import _agents
 
@@ -341,7 +354,7 @@ class Toolkit(BackgroundTasks):
 
     async def register_mcp_client(
         self,
-        mcp_client: McpClient,
+        mcp_client: Any,
         group_name: str = "basic",
         enable_funcs: list[str] | None = None,
         disable_funcs: list[str] | None = None,
@@ -351,30 +364,37 @@ class Toolkit(BackgroundTasks):
         execution_timeout: float | None = None,
         *,
         wrap_tool_result: bool = True,
-    ) -> None:
+        namespace: str | bool = False,
+    ) -> McpRegistration:
         """Register the tools of an MCP server through a connected client.
 
+        The tools of toolcrib's own clients follow the server while the event loop runs: tools that it adds are
+        registered, tools that it removes go, and a tool that it redefines is quarantined; see `accept`.
+
         Args:
-            mcp_client: A client of AgentScope, or any client with the same methods.
+            mcp_client: A client of `toolcrib.mcp`, `mcp`, `fastmcp` or AgentScope.
             group_name: The group of the tools, which must exist.
             enable_funcs: The names of the tools to register; all of them if it is `None`.
             disable_funcs: The names of the tools to leave out.
             preset_kwargs_mapping: For each tool, the arguments that the model can neither see nor override.
             postprocess_func: Called with the request block and each response. A true result replaces the response.
-            namesake_strategy: What to do if a name is taken: `"raise"`, `"skip"`, `"override"` or `"rename"`.
-            execution_timeout: Seconds after which the client ends a call.
-            wrap_tool_result: If true, the client converts a result to blocks; otherwise the server's result is the
-                `value` in the response's metadata.
+            namesake_strategy: What to do if a name is taken: `"raise"`, `"skip"`, `"override"` or `"rename"`, which
+                appends a suffix that is the same in each run.
+            execution_timeout: Seconds after which a call ends.
+            wrap_tool_result: If true, a result becomes blocks; otherwise the server's result is the `value` in the
+                response's metadata.
+            namespace: A text to put before each name, as in `"text__name"`; true for the name of the client.
+
+        Returns:
+            The names of the tools that were registered, and the reasons why others were not.
 
         Raises:
             RuntimeError: If the client is not connected.
             InvalidFilterError: If one of the two lists is not a list of names, or both name the same tool.
+            UnknownGroupError: If the group does not exist.
             DuplicateToolError: If a name is taken and the strategy is `"raise"`; nothing is registered.
         """
-        from toolcrib import _mcp
-
-        await _mcp.register(
-            self,
+        return await self._mcp.register(
             mcp_client,
             group_name=group_name,
             enable_funcs=enable_funcs,
@@ -384,20 +404,191 @@ class Toolkit(BackgroundTasks):
             namesake_strategy=namesake_strategy,
             execution_timeout=execution_timeout,
             wrap_tool_result=wrap_tool_result,
+            namespace=namespace,
+        )
+
+    async def register_mcp_clients(
+        self,
+        mcp_clients: Iterable[Any] | Mapping[str, Any],
+        *,
+        group_name: str = "basic",
+        postprocess_func: Callable[[Any, ToolResponse], Any] | None = None,
+        namesake_strategy: Literal["raise", "skip", "override", "rename"] = "raise",
+        execution_timeout: float | None = None,
+        namespace: bool = True,
+    ) -> McpRegistrations:
+        """Register the tools of several MCP servers at once; one that fails is reported, and the others are registered.
+
+        Args:
+            mcp_clients: Clients, which are connected if they are not; or a configuration with `mcpServers`.
+            group_name: The group of the tools, which must exist.
+            postprocess_func: Called with the request block and each response. A true result replaces the response.
+            namesake_strategy: What to do if a name is taken.
+            execution_timeout: Seconds after which a call ends.
+            namespace: True to put the name of the client before each name, as in `"client__name"`.
+
+        Returns:
+            The registrations by the names of the clients, and the exceptions of those that failed.
+        """
+        return await self._mcp.register_several(
+            mcp_clients,
+            group_name=group_name,
+            postprocess_func=postprocess_func,
+            namesake_strategy=namesake_strategy,
+            execution_timeout=execution_timeout,
+            namespace=namespace,
         )
 
     async def remove_mcp_clients(self, client_names: str | list[str]) -> None:
-        """Remove every tool of these clients.
+        """Remove every tool of these clients. The clients themselves stay connected.
 
         Raises:
             TypeError: If `client_names` is neither a string nor a list of strings.
         """
-        from toolcrib import _mcp
+        self._mcp.remove(client_names)
 
-        _mcp.remove(self, client_names)
+    def accept(self, name: str) -> None:
+        """Lift the quarantine of a tool; one that its MCP server has redefined gets the new definition.
+
+        Call `lock` afterwards to record its definition as reviewed.
+
+        Raises:
+            UnknownToolError: If there is no such tool.
+            ValueError: If it is not quarantined.
+        """
+        super().accept(name)
+        self._mcp.accept(name)
+
+    def lock(self, path: str | PathLike[str] = "toolcrib.lock") -> LockReport:
+        """Write the definitions of all tools to a file, for review.
+
+        The file is replaced atomically and sorted, so that its diff shows what changed. A quarantined tool is not
+        written; if it was reviewed before, that definition stays in the file.
+
+        Args:
+            path: The file.
+
+        Returns:
+            The changes since the file was written before, and warnings about the definitions.
+
+        Raises:
+            FileAccessError: If the operating system refuses, with the fields of an `OSError`.
+            DamagedFileError: If the existing file cannot be read; it stays as it is. So for `ForeignFileError`,
+                `NewerFileError` and `FileTooLargeError`.
+        """
+        return self._lock(path)
+
+    def verify(
+        self,
+        path: str | PathLike[str] = "toolcrib.lock",
+        *,
+        allow: _ChangeClass | Iterable[_ChangeClass] = (),
+        quarantine: bool = False,
+    ) -> LockReport:
+        """Compare the tools with their reviewed definitions.
+
+        Args:
+            path: The file that `lock` wrote.
+            allow: The classes of changes to accept, or one, such as `"removed"` or `"output_narrowed"`. A change that
+                is of another class, too, is not accepted.
+            quarantine: If true, do not raise, but quarantine the tools that have changed or are not in the file; see
+                `quarantine`.
+
+        Returns:
+            The changes, and warnings about the definitions. It is `ok` if every change is allowed.
+
+        Raises:
+            LockMismatchError: If a change is not allowed, unless `quarantine` is true.
+            ValueError: If a class is unknown.
+            MissingFileError: If there is no such file.
+            DamagedFileError: If the file was truncated, or edited without its digests. So for `ForeignFileError`,
+                `NewerFileError` and `FileTooLargeError`.
+        """
+        report = self._verify(path, allow, quarantine)
+        if not report.ok and not quarantine:
+            raise LockMismatchError(str(report), report.changes)
+        return report
 
     register_mcp_server = register_mcp_client
     remove_mcp_servers = remove_mcp_clients
+
+    def serve_mcp(
+        self,
+        transport: Literal["stdio", "http"],
+        *,
+        name: str | None = None,
+        version: str | None = None,
+        title: str | None = None,
+        instructions: str | None = None,
+        deps: Any = None,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        path: str = "/mcp",
+        token: str | Literal[False] | None = None,
+        allowed_hosts: Iterable[str] = (),
+        allowed_origins: Iterable[str] = (),
+        max_sessions: int = 1000,
+        max_connections: int = 2000,
+        session_timeout: float = 1800,
+    ) -> McpServer:
+        """Serve the tools to MCP clients.
+
+        Each client has a session of its own, whose caller is `mcp:` and the name of the client. Its calls take the same
+        path as all others: groups, validation, policy, approvals, middlewares and audit.
+
+        Args:
+            transport: `"stdio"` for one client on standard input and output, `"http"` for many.
+            name: The name of the server; `"toolcrib"` if it is None.
+            version: The version of the server; that of toolcrib if it is None.
+            title: The name for people.
+            instructions: Instructions for the model, on how to use the tools together.
+            deps: The dependencies of the sessions; see `session`.
+            host: The address to listen on. Any other than one of this machine needs `token` and `allowed_hosts`.
+            port: The port; 0 for any that is free.
+            path: The path of the server.
+            token: The bearer token that requests need; None to make a random one, False for none.
+            allowed_hosts: The values of the header `Host` that are accepted, with a port if only one is; those of this
+                machine if there are none.
+            allowed_origins: The origins of web pages that may call the server, such as `"https://app.example.com"`.
+            max_sessions: The most sessions at a time.
+            max_connections: The most connections at a time.
+            session_timeout: The seconds after which a session without requests ends.
+
+        Returns:
+            The server: `await server`, `async with server:` or `server.run()`.
+
+        Raises:
+            ValueError: If the transport is unknown.
+            InvalidServerOptionError: If an option is invalid, or a server would be reachable from other machines
+                unprotected; when it starts.
+            CannotListenError: If the system refuses to listen on the address; when it starts.
+        """
+        from toolcrib import _mcp_server
+
+        return _mcp_server.serve(
+            self,
+            transport,
+            name=name,
+            version=version,
+            title=title,
+            instructions=instructions,
+            deps=deps,
+            host=host,
+            port=port,
+            path=path,
+            token=token,
+            allowed_hosts=allowed_hosts,
+            allowed_origins=allowed_origins,
+            max_sessions=max_sessions,
+            max_connections=max_connections,
+            session_timeout=session_timeout,
+        )
+
+    @cached_property
+    def _mcp(self) -> Registrations:
+        from toolcrib._mcp import Registrations
+
+        return Registrations(self)
 
     def events(self, types: Sequence[_EventType] | None = None, size: int = 1024) -> EventStream:
         """Open a stream of the events of this toolkit's calls.

@@ -1,4 +1,4 @@
-"""The tools included in toolcrib.
+"""The tools included in toolcrib. None is registered by default.
 
 They are native: Rust code on a tokio runtime, which occupies no thread while it waits.
 
@@ -8,22 +8,33 @@ Example:
 
     toolkit = Toolkit()
     toolkit.register_tool_function(tools.wait)
+    tools.register(toolkit, "files", root="./data", write=True)
     ```
 """
 
-from __future__ import annotations
+import os
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
-
-from toolcrib._core import NativeTool, Store, _artifact_tools, _native_tool
+from toolcrib._core import NativeTool, Store, _artifact_tools, _did_you_mean, _native_tool
 
 if TYPE_CHECKING:
-    from toolcrib._core import Toolkit
+    from toolcrib.files import FilePolicy
+    from toolcrib.toolkit import Toolkit
 
-__all__ = ["ArtifactTools", "artifacts", "register", "wait"]
+__all__ = ["ArtifactTools", "artifacts", "insert_text_file", "register", "view_text_file", "wait", "write_text_file"]
 
 wait: Final[NativeTool] = _native_tool("wait")
 """Waits for `seconds`. With `every`, it reports the progress after each interval of that many seconds."""
+
+view_text_file: Final[NativeTool] = _native_tool("view_text_file")
+"""Shows a text file of the machine with line numbers. It is guarded; see `register`."""
+
+write_text_file: Final[NativeTool] = _native_tool("write_text_file")
+"""Creates or overwrites a text file of the machine, or replaces some of its lines. It is guarded; see `register`."""
+
+insert_text_file: Final[NativeTool] = _native_tool("insert_text_file")
+"""Inserts lines into a text file of the machine. It is guarded; see `register`."""
 
 
 class ArtifactTools(NamedTuple):
@@ -50,26 +61,50 @@ def artifacts(store: Store | None = None) -> ArtifactTools:
     return ArtifactTools(*_artifact_tools(Store.open("sqlite::memory:") if store is None else store))
 
 
-def register(
-    toolkit: Toolkit, family: Literal["artifacts"], *, store: Store | None = None, group_name: str = "basic"
-) -> list[str]:
-    """Register a family of tools.
+def register(toolkit: "Toolkit", tools: str, /, *, group: str = "basic", **options: Any) -> list[str]:
+    """Register a set of tools.
+
+    | set | options | tools |
+    |---|---|---|
+    | `"files"` | `root`, `write=False`, `policy=None` | the file tools over one directory; see `toolcrib.files` |
+    | `"artifacts"` | `store=None` | the tools of `artifacts` |
+    | `"text_files"` | – | `view_text_file`, `write_text_file`, `insert_text_file`: raw access to the machine's files |
 
     Args:
         toolkit: The toolkit.
-        family: `"artifacts"`: the tools of `artifacts`.
-        store: The store of the artifacts; None keeps them in memory.
-        group_name: The group that the tools belong to.
+        tools: The name of the set.
+        group: The tool group, which must exist.
+        **options: The options of the set.
 
     Returns:
         The names of the tools.
 
     Raises:
-        ValueError: If the family is unknown.
+        ValueError: If the set is unknown.
+        TypeError: If an option is unknown or missing.
     """
-    if family != "artifacts":
-        raise ValueError(f"unknown family of tools {family!r}: expected 'artifacts'")
-    tools = artifacts(store)
-    for tool in tools:
-        toolkit.register_tool_function(tool, group_name=group_name)
-    return [tool.name for tool in tools]
+    if tools not in _SETS:
+        raise ValueError(f"unknown set of tools `{tools}`{_did_you_mean(tools, list(_SETS))}")
+    made = list(_SETS[tools](**options))
+    for tool in made:
+        toolkit.register_tool_function(tool, group)
+    return [tool.name for tool in made]
+
+
+def _files(
+    *, root: "str | os.PathLike[str]", write: bool = False, policy: "FilePolicy | None" = None
+) -> list[NativeTool]:
+    from toolcrib.files import _over
+
+    return _over(root, write=write, policy=policy).native_tools()
+
+
+def _text_files() -> list[NativeTool]:
+    return [view_text_file, write_text_file, insert_text_file]
+
+
+_SETS: Final[dict[str, Callable[..., Iterable[NativeTool]]]] = {
+    "artifacts": artifacts,
+    "files": _files,
+    "text_files": _text_files,
+}

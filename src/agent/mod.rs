@@ -13,8 +13,7 @@
 //! - `lineage`: the path of callers that led to a run, the limit of its depth, and the refusal of cycles;
 //! - `budget`: the turns, calls and tokens that all runs of a tree share;
 //! - `completion`: the tool `complete_task`, by which an agent ends its run, and its rules;
-//! - `outcome`: the reasons for the end of a run, and their texts;
-//! - `thought`: the subject of a model's thought.
+//! - `outcome`: the reasons for the end of a run, the texts for its events, and the subject of a model's thought.
 
 mod budget;
 mod completion;
@@ -24,7 +23,6 @@ mod input;
 mod lineage;
 mod outcome;
 mod template;
-mod thought;
 
 pub use budget::{Budget, BudgetLimits, BudgetUse, Exhausted};
 pub use completion::{COMPLETE_TASK, Completion, CompletionProblem, DUPLICATE_COMPLETION, completion_text};
@@ -35,6 +33,7 @@ pub use definition::{
 pub use file::{AGENT_FILE_LIMIT, AgentFile, AgentFolder, FileProblem};
 pub use input::{AgentInput, InputType, Inputs, schema_of_inputs};
 pub use lineage::{Lineage, Refusal, TreeLimits};
-pub use outcome::{Activity, Outcome, Termination, activity_event, failure_text, run_description, unauthorized_text};
+pub use outcome::{
+    Activity, Outcome, Termination, Thought, activity_event, failure_text, run_description, unauthorized_text,
+};
 pub use template::Template;
-pub use thought::Thought;

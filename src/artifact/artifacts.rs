@@ -240,8 +240,7 @@ impl Artifacts {
         let found = apart("update", move || find(&text, &quotation)).await?.map_err(Refusal::Mismatch)?;
         let replaced = current.content[found.span.clone()].to_owned();
         let content = format!("{}{new}{}", &current.content[..found.span.start], &current.content[found.span.end..]);
-        let update_type =
-            if found.kind == MatchType::Exact { UpdateType::Update } else { UpdateType::UpdateFuzzy };
+        let update_type = if found.kind == MatchType::Exact { UpdateType::Update } else { UpdateType::UpdateFuzzy };
         let next = Artifact { content, version: current.version + 1, update_type, ..current };
         self.add("update", session, &next, Some((&replaced, new))).await?;
         Ok(Update { version: next.version, found, replaced })

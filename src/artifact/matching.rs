@@ -231,11 +231,9 @@ fn approximate(text: &str, quotation: &str) -> Result<Match, Mismatch> {
     }
     match places.only() {
         Some(span) => Ok(Match { span: places.bytes(span), kind: MatchType::Fuzzy, similarity: 1.0 - part }),
-        None => Err(Mismatch::Ambiguous {
-            text: quotation.to_owned(),
-            distance: nearest.distance,
-            lines: places.lines(),
-        }),
+        None => {
+            Err(Mismatch::Ambiguous { text: quotation.to_owned(), distance: nearest.distance, lines: places.lines() })
+        }
     }
 }
 
@@ -331,7 +329,13 @@ impl Places<'_> {
 /// inner one: at a line, at a word, at a sign, inside of a word.
 fn fit(outer: Option<char>, inner: char, quoted: char) -> u8 {
     match outer {
-        _ if inner.is_whitespace() => if quoted.is_whitespace() { 3 } else { 0 },
+        _ if inner.is_whitespace() => {
+            if quoted.is_whitespace() {
+                3
+            } else {
+                0
+            }
+        }
         None | Some('\n') => 3,
         Some(outer) if outer.is_whitespace() => 2,
         Some(outer) if outer.is_alphanumeric() != inner.is_alphanumeric() => 1,

@@ -55,7 +55,8 @@ pub(super) fn matching(content: &str, pattern: &str) -> Result<Selection, String
             let _ = writeln!(shown, "{}: {line}", at + 1);
         }
     }
-    let about = json!({"matching_lines": count, "shown_lines": count.min(MAX_LINES), "total_lines": content.lines().count()});
+    let about =
+        json!({"matching_lines": count, "shown_lines": count.min(MAX_LINES), "total_lines": content.lines().count()});
     Ok(selection(shown, about))
 }
 
@@ -110,7 +111,11 @@ fn parse(path: &str) -> Result<Vec<Step>, String> {
                 }
                 None => {
                     let (index, after) = inside.split_once(']').ok_or("a bracket is not closed")?;
-                    (item(index.trim()).ok_or_else(|| format!("expected a number, a range or `*`, got '{index}'"))?, after)
+                    (
+                        item(index.trim())
+                            .ok_or_else(|| format!("expected a number, a range or `*`, got '{index}'"))?,
+                        after,
+                    )
                 }
             };
             steps.push(step);

@@ -134,9 +134,7 @@ pub fn tool(artifacts: &Artifacts, name: &str) -> Option<NativeTool> {
              rewrite_artifact.",
             update,
         ),
-        "rewrite_artifact" => {
-            bind(artifacts, "rewrite_artifact", "Replace the whole content of an artifact.", rewrite)
-        }
+        "rewrite_artifact" => bind(artifacts, "rewrite_artifact", "Replace the whole content of an artifact.", rewrite),
         "read_artifact" => bind(
             artifacts,
             "read_artifact",
@@ -233,7 +231,9 @@ fn fields(artifact: Artifact, content: &str, updated_at: Option<String>) -> Map<
 async fn read(artifacts: Artifacts, session: Option<Arc<str>>, wanted: Read) -> Answer {
     let is_by_lines = wanted.first_line.is_some() || wanted.last_line.is_some();
     let refused = |reason: String| Refusal::Failed { doing: "read", reason };
-    if [is_by_lines, wanted.path.is_some(), wanted.pattern.is_some()].into_iter().filter(|is_given| *is_given).count() > 1 {
+    if [is_by_lines, wanted.path.is_some(), wanted.pattern.is_some()].into_iter().filter(|is_given| *is_given).count()
+        > 1
+    {
         return Err(refused("give lines, a path or a pattern, not several of them".to_owned()));
     }
     let mut artifact = artifacts.read(session.as_deref(), &wanted.id, wanted.version).await?;

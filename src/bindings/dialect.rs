@@ -13,7 +13,8 @@ use super::registration::with_switches;
 use super::tool::PyTool;
 use super::toolkit::PyToolkit;
 use crate::Error;
-use crate::provider::{Declaration, Dialect};
+use crate::mcp::Definition;
+use crate::provider::{Declaration, Dialect, mcp_definition};
 use crate::schema::FunctionSchema;
 use crate::schema::check::{Problem, not_json, render};
 use crate::schema::dialect::{Codec, Loss};
@@ -26,6 +27,8 @@ pub(crate) struct PyDialectTool {
     schema: DictTemplate,
     codec: Codec,
     report: Vec<Loss>,
+    /// The definition of an MCP server, in its dialect.
+    definition: Option<Definition>,
 }
 
 /// The declarations of a tool by dialect, each with the revision of the toolkit for which it was made.
@@ -55,9 +58,9 @@ impl PyTool {
         }
         let tool = if self.meta.is_some() {
             // A change since the revision was read makes another revision, so that the entry is made again.
-            PyDialectTool::new(py, dialect, &self.name, &with_switches(&self.schema, &toolkit.switches()))?
+            PyDialectTool::new(py, dialect, self, &with_switches(&self.schema, &toolkit.switches()))?
         } else {
-            PyDialectTool::new(py, dialect, &self.name, &self.schema)?
+            PyDialectTool::new(py, dialect, self, &self.schema)?
         };
         let tool = Py::new(py, tool)?;
         let old = entry().replace((revision, tool.clone_ref(py)));
@@ -67,10 +70,20 @@ impl PyTool {
 }
 
 impl PyDialectTool {
-    pub(crate) fn new(py: Python<'_>, dialect: Dialect, tool: &str, schema: &FunctionSchema) -> PyResult<Self> {
-        let Declaration { name, value, codec, report } = dialect.declare(tool, schema);
+    pub(crate) fn new(py: Python<'_>, dialect: Dialect, tool: &PyTool, schema: &FunctionSchema) -> PyResult<Self> {
+        let declaration = match dialect {
+            Dialect::Mcp => mcp_definition(&tool.name, schema, tool.output_schema(py).as_ref(), tool.traits.kind),
+            other => other.declare(&tool.name, schema),
+        };
+        let Declaration { name, value, codec, report } = declaration;
         let schema = DictTemplate::new(json::schema_to_python(py, &value)?.cast::<PyDict>()?)?;
-        Ok(Self { name, tool: tool.to_owned(), schema, codec, report })
+        let definition = if dialect == Dialect::Mcp { Definition::read(&value).ok() } else { None };
+        Ok(Self { name, tool: tool.name.to_string(), schema, codec, report, definition })
+    }
+
+    /// The tool as an MCP server defines it.
+    pub(crate) fn definition(&self) -> Option<Definition> {
+        self.definition.clone()
     }
 
     /// Decodes arguments to the shape that the tool expects. Invalid arguments give a problem, never an exception.

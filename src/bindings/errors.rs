@@ -2,13 +2,17 @@
 
 use std::any::Any;
 
+use pyo3::exceptions::PyValueError;
 use pyo3::panic::PanicException;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
 use crate::Error;
-use crate::native::Failure;
+#[cfg(unix)]
+use crate::files::FileError;
+use crate::mcp::client::ClientError;
 use crate::native::run::panic_message;
+use crate::native::{Failure, Unanswered};
 
 /// The error number for a missing file, the same on every system.
 const ENOENT: i32 = 2;
@@ -71,6 +75,8 @@ exceptions! {
     UsedPendingError,
     MisplacedPendingError,
     InvalidAnswerError,
+    CannotListenError,
+    InvalidServerOptionError,
     FileAccessError,
     MissingFileError,
     ForeignFileError,
@@ -85,7 +91,17 @@ exceptions! {
     DuplicateRuleError,
     InvalidPolicyFileError,
     InternalError,
+    McpConnectionError,
+    McpError,
     NativeToolError,
+    NoAskerError,
+    UnansweredError,
+    FileSystemError,
+    InvalidPathError,
+    AccessDeniedError,
+    NotFoundError,
+    ConflictError,
+    InvalidArgumentError,
 }
 
 /// Resolves the exceptions. pyo3 makes an exception when Rust returns to Python, and aborts the process if its class cannot
@@ -160,6 +176,11 @@ impl From<Error> for PyErr {
                 }
             }
             Error::FileAccess { code: None, .. } => python::FileAccessError::new_err(text),
+            Error::ExposedServer { .. } | Error::InvalidServerOption { .. } => {
+                python::InvalidServerOptionError::new_err(text)
+            }
+            Error::CannotListen { code: Some(code), .. } => python::CannotListenError::new_err((code, text)),
+            Error::CannotListen { code: None, .. } => python::CannotListenError::new_err(text),
             Error::MissingFile { path } => python::MissingFileError::new_err((ENOENT, "there is no such file", path)),
             Error::ForeignFile { .. } => python::ForeignFileError::new_err(text),
             Error::DamagedFile { .. } => python::DamagedFileError::new_err(text),
@@ -169,12 +190,28 @@ impl From<Error> for PyErr {
             Error::MissingEntry { .. } => python::MissingEntryError::new_err(text),
             Error::VersionConflict { version, .. } => python::VersionConflictError::new_err((text, version)),
             Error::FileTooLarge { .. } => python::FileTooLargeError::new_err(text),
+            Error::InvalidFileRoot { .. } => python::InvalidArgumentError::new_err(text),
             Error::UnsupportedInput { .. } | Error::InvalidAgent { .. } => python::AgentDefinitionError::new_err(text),
             Error::MissingInputs { .. } => python::AgentTemplateError::new_err(text),
             Error::AgentFile { .. } => python::AgentFileError::new_err(text),
             Error::InvalidRule { .. } => python::InvalidRuleError::new_err(text),
             Error::DuplicateRule { .. } => python::DuplicateRuleError::new_err(text),
             Error::InvalidPolicyFile { .. } => python::InvalidPolicyFileError::new_err(text),
+        }
+    }
+}
+
+#[cfg(unix)]
+impl From<FileError> for PyErr {
+    fn from(error: FileError) -> Self {
+        let text = error.to_string();
+        match error {
+            FileError::InvalidPath { .. } => python::InvalidPathError::new_err(text),
+            FileError::AccessDenied { .. } => python::AccessDeniedError::new_err(text),
+            FileError::NotFound { .. } => python::NotFoundError::new_err(text),
+            FileError::Conflict { .. } => python::ConflictError::new_err(text),
+            FileError::InvalidArgument { .. } => python::InvalidArgumentError::new_err(text),
+            FileError::Failed { .. } | FileError::Cancelled => python::FileSystemError::new_err(text),
         }
     }
 }
@@ -189,9 +226,31 @@ pub(crate) fn internal_error(what: &str) -> PyErr {
     python::InternalError::new_err(format!("toolcrib failed internally, please report this: {what}"))
 }
 
+/// The exception for an error of an MCP client.
+pub(crate) fn mcp(error: ClientError) -> PyErr {
+    let text = error.to_string();
+    match error {
+        ClientError::Target(_) => PyValueError::new_err(text),
+        ClientError::AlreadyConnected { .. } | ClientError::Answered { .. } | ClientError::InvalidList { .. } => {
+            python::McpError::new_err(text)
+        }
+        ClientError::NotConnected { .. } | ClientError::Connection { .. } | ClientError::Timeout { .. } => {
+            python::McpConnectionError::new_err(text)
+        }
+    }
+}
+
 /// True for an error that a native tool returned.
 pub(crate) fn is_native(py: Python<'_>, error: &PyErr) -> bool {
     error.is_instance_of::<python::NativeToolError>(py)
+}
+
+/// The exception for a question without an answer.
+pub(crate) fn unanswered(reason: &Unanswered) -> PyErr {
+    match reason {
+        Unanswered::NotSupported => python::NoAskerError::new_err("the client cannot ask such a question"),
+        Unanswered::Declined | Unanswered::Failed(_) => python::UnansweredError::new_err(reason.to_string()),
+    }
 }
 
 /// The exception for the failure of a native tool.

@@ -9,7 +9,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use pyo3::exceptions::PyValueError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyTuple};
 
 use super::call::LISTENERS;
 use super::json::deep_copy;
@@ -25,6 +25,7 @@ pub(crate) struct PyEvent {
     tool: Option<String>,
     caller: Option<Arc<str>>,
     session: Option<Arc<str>>,
+    path: Vec<Arc<str>>,
     time: f64,
     data: Py<PyDict>,
 }
@@ -34,8 +35,8 @@ impl PyEvent {
     fn copy(&self, py: Python<'_>) -> PyResult<Py<Self>> {
         let data = deep_copy(self.data.bind(py))?.unbind();
         let (call_id, tool) = (self.call_id.clone(), self.tool.clone());
-        let (caller, session) = (self.caller.clone(), self.session.clone());
-        Py::new(py, Self { kind: self.kind, call_id, tool, caller, session, time: self.time, data })
+        let (caller, session, path) = (self.caller.clone(), self.session.clone(), self.path.clone());
+        Py::new(py, Self { kind: self.kind, call_id, tool, caller, session, path, time: self.time, data })
     }
 }
 
@@ -69,6 +70,12 @@ impl PyEvent {
     #[getter]
     fn session(&self) -> Option<&str> {
         self.session.as_deref()
+    }
+
+    /// The names of the agents that called each other until the call, from the outermost one.
+    #[getter]
+    fn path<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.path.iter().map(|agent| &**agent))
     }
 
     /// The time of the event, in seconds since 1970.
@@ -261,8 +268,8 @@ impl Listeners {
             let (call_id, tool) = (call.id.clone(), call.tool.clone());
             // The sender may change its data later.
             let data = deep_copy(&data)?.unbind();
-            let (caller, session) = (call.caller.clone(), call.session_id().cloned());
-            Py::new(py, PyEvent { kind, call_id, tool, caller, session, time, data })
+            let (caller, session, path) = (call.caller.clone(), call.session_id().cloned(), call.path());
+            Py::new(py, PyEvent { kind, call_id, tool, caller, session, path, time, data })
         });
         let event = match event {
             Ok(event) => event,

@@ -79,6 +79,8 @@ objects! {
     TAP = "toolcrib.middleware", "tap";
     TOOL_CONTEXT = "toolcrib.context", "ToolContext";
     RUN = "toolcrib._run", "run";
+    FINISHED = "toolcrib._run", "finished";
+    SERVE_MCP = "toolcrib._mcp_server", "serve";
     COPY = "copy", "copy";
     GENERIC_ALIAS = "types", "GenericAlias";
     GET_LOGGER = "logging", "getLogger";

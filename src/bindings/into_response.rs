@@ -82,6 +82,11 @@ pub(crate) fn error_text(py: Python<'_>, error: &PyErr) -> String {
     error.value(py).str().map_or_else(|_| type_name(error.value(py).as_any()), |text| unicode(&text).into_owned())
 }
 
+/// The name of an exception's class.
+pub(crate) fn error_class<'py>(py: Python<'py>, error: &PyErr) -> Bound<'py, PyString> {
+    error.get_type(py).name().unwrap_or_else(|_| intern!(py, "Exception").clone())
+}
+
 /// The text as valid Unicode, which a `str` need not be: surrogate pairs are joined, and lone surrogates are replaced.
 pub(crate) fn unicode<'a>(text: &'a Bound<'_, PyString>) -> Cow<'a, str> {
     if let Ok(text) = text.to_str() {

@@ -10,9 +10,10 @@ use std::collections::HashMap;
 use pyo3::exceptions::{PyRecursionError, PyTypeError, PyValueError};
 use pyo3::ffi::PyObject;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyMapping, PyString, PyTuple};
+use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyMapping, PyString, PyTuple};
 use serde_json::{Map, Number, Value};
 
+use super::imported::import_module;
 use crate::schema::{Entries, Node};
 
 /// The maximum depth of a value: enough for any schema, and safe for any stack.
@@ -74,18 +75,18 @@ fn number_to_python<'py>(py: Python<'py>, number: &Number) -> PyResult<Bound<'py
 
 /// Reads JSON from builtin objects. An error names the path of the object that is not JSON.
 pub(crate) fn from_python(object: &Bound<'_, PyAny>) -> PyResult<Node> {
-    ObjectReader { drops_defaults: false, reads_instances: false }.read(object, &JsonPath::Root, 0)
+    ObjectReader { drops_defaults: false, reads_instances: false, reads_bytes: false }.read(object, &JsonPath::Root, 0)
 }
 
 /// Reads a schema that Python code made. A default that is not JSON is left out.
 pub(crate) fn schema_from_python(object: &Bound<'_, PyAny>) -> PyResult<Node> {
-    ObjectReader { drops_defaults: true, reads_instances: false }.read(object, &JsonPath::Root, 0)
+    ObjectReader { drops_defaults: true, reads_instances: false, reads_bytes: false }.read(object, &JsonPath::Root, 0)
 }
 
 /// Reads JSON from any object: builtin ones, and those of other libraries, such as mappings, pydantic models, messages of
-/// protocols, and objects with the attributes of a tool call.
+/// protocols, and objects with the attributes of a tool call. Bytes outside of arguments, such as signatures, are read as base64.
 pub(crate) fn from_object(object: &Bound<'_, PyAny>) -> PyResult<Value> {
-    ObjectReader { drops_defaults: false, reads_instances: true }.read(object, &JsonPath::Root, 0)
+    ObjectReader { drops_defaults: false, reads_instances: true, reads_bytes: true }.read(object, &JsonPath::Root, 0)
 }
 
 /// The attributes by which an object is recognised as a tool call, or as a message with tool calls.
@@ -200,7 +201,12 @@ struct ObjectReader {
     drops_defaults: bool,
     /// Instances of other classes than the builtin ones are read, which may run their code.
     reads_instances: bool,
+    /// Bytes are read as base64, as providers write them.
+    reads_bytes: bool,
 }
+
+/// The keys of the arguments of a call. Base64 in these would not be what the caller sent.
+const ARGUMENT_KEYS: [&str; 4] = ["input", "arguments", "args", "params"];
 
 impl ObjectReader {
     fn read<T: JsonTree>(&self, object: &Bound<'_, PyAny>, path: &JsonPath<'_>, depth: usize) -> PyResult<T> {
@@ -234,6 +240,9 @@ impl ObjectReader {
             list.iter().collect::<Vec<_>>()
         } else if let Ok(tuple) = object.cast::<PyTuple>() {
             tuple.iter().collect()
+        } else if self.reads_bytes && object.is_instance_of::<PyBytes>() {
+            let encoded = import_module(object.py(), "base64")?.call_method1("urlsafe_b64encode", (object,))?;
+            return Ok(T::from(String::from_utf8_lossy(encoded.cast::<PyBytes>()?.as_bytes()).into_owned()));
         } else if self.reads_instances {
             return self.read_instance(object, path, depth);
         } else {
@@ -252,7 +261,8 @@ impl ObjectReader {
                 PyTypeError::new_err(format!("{path}: key {text} is {}, not str", class_name(&key)))
             })?;
             let key = key.to_str()?;
-            match self.read(&item, &JsonPath::Key(path, key), depth + 1) {
+            let reader = Self { reads_bytes: self.reads_bytes && !ARGUMENT_KEYS.contains(&key), ..*self };
+            match reader.read(&item, &JsonPath::Key(path, key), depth + 1) {
                 Ok(item) => T::insert(&mut entries, key, item),
                 Err(_) if self.drops_defaults && key == "default" => {}
                 Err(error) => return Err(error),

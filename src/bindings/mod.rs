@@ -12,9 +12,9 @@
 //! 5. [`response`] is a chunk of the result, made by [`into_response`], and written for providers by [`result_message`];
 //!    [`events`] and [`trace`] report what happens.
 //!
-//! Beside the path: [`store`] keeps data across restarts, [`agent`] has the definitions of sub-agents, [`declared`] the schemas of declared tools, [`roster`] is the base of a compatibility package, [`json`] converts JSON, [`rule_value`] shows defaults to
+//! Beside the path: [`store`] keeps data across restarts, `files` has the file systems of file tools, [`agent`] has the definitions of sub-agents, [`declared`] the schemas of declared tools, [`mcp`] connects to servers and serves tools to other programs, [`roster`] is the base of a compatibility package, [`json`] converts JSON, [`rule_value`] shows defaults to
 //! policy rules, [`parameters`] reads arguments of methods, [`imported`] finds Python objects, [`errors`] maps errors to
-//! exceptions.
+//! exceptions. [`mcp`] has the lock file of tool definitions.
 #![allow(
     clippy::doc_markdown,
     clippy::needless_pass_by_value,
@@ -30,10 +30,13 @@ mod declared;
 mod dialect;
 mod errors;
 mod events;
+#[cfg(unix)]
+mod files;
 mod group;
 mod imported;
 mod into_response;
 mod json;
+mod mcp;
 mod native;
 mod parameters;
 mod policy;
@@ -114,6 +117,9 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     worker::install(module)?;
     native::init(module)?;
     store::install(module)?;
+    mcp::install(module)?;
+    #[cfg(unix)]
+    files::install(module)?;
     trace::install(module)?;
     call::init(module, &module.py().get_type::<toolkit::PyToolkit>())
 }

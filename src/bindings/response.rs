@@ -7,12 +7,13 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 use pyo3::{IntoPyObjectExt, PyTypeInfo, intern};
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
 use super::imported::{COPY, FORMAT_TIME, LOCAL_TIME};
-use super::into_response::unicode;
+use super::into_response::{as_json, unicode};
 use super::json::{self, entries_of};
 use super::parameters::{Omittable, choice, flag, string};
+use super::result_message::content_to_json;
 use crate::call::{ChunkMode, Code, Notice, Reply, ToolResponse};
 
 /// One chunk of the result of a tool call.
@@ -504,6 +505,40 @@ pub(crate) fn from_core(py: Python<'_>, response: ToolResponse) -> PyResult<Boun
         ..PyToolResponse::with(content, metadata, stream, is_last, is_interrupted, id)
     };
     Ok(Bound::new(py, response)?.into_any())
+}
+
+/// Converts a response to one of the core. Of its metadata only the value and the progress are kept: the rest is for the program.
+pub(crate) fn to_core(response: &Bound<'_, PyToolResponse>) -> PyResult<ToolResponse> {
+    let py = response.py();
+    let copy = response.borrow().clone_ref(py);
+    let content = match content_to_json(copy.content.bind(py))? {
+        Value::Array(blocks) => blocks,
+        text => vec![json!({"type": "text", "text": text})],
+    };
+    let mut kept = Map::new();
+    if let Some(Ok(metadata)) = copy.metadata.as_ref().map(|metadata| metadata.bind(py).cast::<PyDict>()) {
+        for name in ["value", "progress"] {
+            if let Some(entry) = metadata.get_item(name)? {
+                kept.insert(name.to_owned(), as_json(&entry));
+            }
+        }
+    }
+    let code = copy.code.as_ref().map(|code| match code.bind(py).to_str() {
+        Ok("unknown_tool") => Code::UnknownTool,
+        Ok("tool_not_available") => Code::ToolNotAvailable,
+        // Which of the others it is makes no difference outside of this process.
+        _ => Code::Failed,
+    });
+    Ok(ToolResponse {
+        content,
+        metadata: (!kept.is_empty()).then_some(Value::Object(kept)),
+        stream: copy.stream,
+        is_last: copy.is_last,
+        is_interrupted: copy.is_interrupted,
+        code,
+        mode: copy.mode,
+        id: None,
+    })
 }
 
 /// One of toolcrib's own responses.

@@ -91,7 +91,7 @@ impl CallResult {
 }
 
 /// The content as JSON; a block without a JSON form is written as by `str`.
-fn content_to_json(content: &Bound<'_, PyAny>) -> PyResult<Value> {
+pub(super) fn content_to_json(content: &Bound<'_, PyAny>) -> PyResult<Value> {
     if content.is_instance_of::<PyString>() {
         return json::from_object(content);
     }

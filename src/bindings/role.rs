@@ -7,8 +7,8 @@ use pyo3::types::{PyIterator, PyList, PyString, PyType};
 use serde_json::{Map, Value};
 
 use super::json;
-use super::store::{Place, PyStoreCall, StateEntry, expected_version};
 use super::parameters::{Omittable, name_list, optional_dict, optional_name_list, optional_text, text};
+use super::store::{Place, PyStoreCall, StateEntry, expected_version};
 use crate::Result;
 use crate::bytes::random_bytes;
 use crate::registry::{ROLES_FORMAT, RecordStamp, Role, Roles, RolesFile};

@@ -240,6 +240,24 @@ impl PySession {
         Bound::new(py, PyClassInitializer::from(view).add_subclass(session))
     }
 
+    /// The session of an MCP client over a toolkit or view, whose caller it keeps if it has one.
+    pub(crate) fn of_client<'py>(
+        tools: &Bound<'py, PyAny>,
+        core: Arc<Session>,
+        caller: Arc<str>,
+        deps: Option<Py<PyAny>>,
+    ) -> PyResult<Bound<'py, Self>> {
+        let base = match tools.cast::<PyToolkitView>() {
+            Ok(view) => SessionBase::from(view),
+            Err(_) => SessionBase::from(tools.cast::<PyToolkit>()?),
+        };
+        let view = base.view.in_session(core.clone());
+        let view = PyToolkitView::new(base.toolkit, view, Some(base.caller.unwrap_or(caller)));
+        let (deps, versions) = (Mutex::new(deps), SavedVersions::default());
+        let session = Self { core, deps, parent: None, state: OnceLock::new(), versions };
+        Bound::new(tools.py(), PyClassInitializer::from(view).add_subclass(session))
+    }
+
     /// Counts tokens of the agents that this session called; their budget has counted them already.
     pub(crate) fn count_below(&self, py: Python<'_>, tokens: u64) {
         self.core.count_below(tokens);

@@ -17,8 +17,8 @@ use super::worker::{Completions, Polled, await_itself, completions};
 use crate::artifact::{self, Artifacts};
 use crate::policy::{AUDIT_LOG, ApprovalStore};
 use crate::store::{
-    Delete, Entry, FileFormat, Get, Keys, Operation, Put, Records, SavedVersions, Store, prepare_fork, renew_after_fork,
-    resume_after_fork,
+    Delete, Entry, FileFormat, Get, Keys, Operation, Put, Records, SavedVersions, Store, prepare_fork,
+    renew_after_fork, resume_after_fork,
 };
 use crate::{Error, Result};
 
@@ -109,7 +109,8 @@ impl PyStoreCall {
     ) -> Self {
         let handle = store.clone();
         let start: Start = Box::new(move |send| {
-            let finish = |result: Result<O::Output>| -> Finish { Box::new(move |py, owner| finish(py, owner, result?)) };
+            let finish =
+                |result: Result<O::Output>| -> Finish { Box::new(move |py, owner| finish(py, owner, result?)) };
             handle.submit(operation, move |result| send(finish(result)))
         });
         Self { state: Mutex::new(StoreCallState::Fresh(start, store.clone())), owner }
@@ -253,7 +254,9 @@ impl PyStore {
     ///     The value and its version; None if there is none.
     fn get(&self, space: String, key: String) -> PyStoreCall {
         PyStoreCall::new(&self.0, Get { space, key }, None, |py, _, entry| match entry {
-            Some(Entry { value, version }) => Ok((value_from(py, &value)?, version).into_pyobject(py)?.into_any().unbind()),
+            Some(Entry { value, version }) => {
+                Ok((value_from(py, &value)?, version).into_pyobject(py)?.into_any().unbind())
+            }
             None => Ok(py.None()),
         })
     }
@@ -385,7 +388,9 @@ impl Place {
 pub(crate) fn expected_version(version: Option<&Bound<'_, PyAny>>) -> PyResult<Option<u64>> {
     let read = |version: &Bound<'_, PyAny>| {
         let number = version.cast::<PyInt>().ok().and_then(|number| number.extract().ok());
-        number.ok_or_else(|| PyTypeError::new_err(format!("version must be an integer from 0, not {}", class_name(version))))
+        number.ok_or_else(|| {
+            PyTypeError::new_err(format!("version must be an integer from 0, not {}", class_name(version)))
+        })
     };
     version.map(read).transpose()
 }

@@ -143,8 +143,8 @@ impl PyTextParser {
     /// The format of the message, and a summary of its calls.
     ///
     /// The `format` and `why` it is that one, the line and column `at` which that was seen, the number of `calls`, and the
-    /// number that were `passed_over` because they are in code, quotes, thoughts or comments; `stopped` is the reason why no
-    /// more were looked for.
+    /// number that were `passed_over` because they are in code, quotes, thoughts or comments; the number in `other_formats`,
+    /// which were left in the text; `stopped` is the reason why no more were looked for.
     #[getter]
     fn report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         match &self.parser {
@@ -278,6 +278,7 @@ fn report_to_python<'py>(py: Python<'py>, report: &ParseReport) -> PyResult<Boun
     dict.set_item("at", report.at.map(|place| (place.line, place.column)))?;
     dict.set_item("calls", report.calls)?;
     dict.set_item("passed_over", report.passed_over)?;
+    dict.set_item("other_formats", report.other_formats)?;
     dict.set_item("stopped", report.stopped)?;
     Ok(dict)
 }

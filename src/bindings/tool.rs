@@ -8,16 +8,20 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{IntoPyDict, PyDict, PyTuple};
+use serde_json::{Map, Value};
 
 use super::call::{Plan, stream_of};
 use super::dialect::DialectCache;
 use super::imported::{TAP, import_module};
 use super::json::{self, DictTemplate};
+use super::native::PyNativeTool;
 use super::policy::{PyPermissions, presets_hash};
 use super::registration::{CallKind, Callable, Extension, MetaTool, ToolTraits, no_presets};
-use crate::call::{ChunkRule, ErrorMode, RunIn};
+use super::schema::return_schema;
+use crate::call::{ChunkRule, ErrorMode, Reply, RunIn};
 use crate::policy::{AllowCache, hash};
-use crate::registry::{Memberships, Tool};
+use crate::provider::mcp_output_schema;
+use crate::registry::{Denial, Memberships, Tool};
 use crate::schema::FunctionSchema;
 
 /// A tool in a toolkit.
@@ -27,7 +31,7 @@ use crate::schema::FunctionSchema;
 pub(crate) struct PyTool {
     /// The same object as in the registry.
     pub(crate) name: Arc<str>,
-    /// Its groups, which the registry keeps up to date.
+    /// Its groups and its quarantine, which the registry keeps up to date.
     pub(crate) seat: Arc<Memberships>,
     pub(crate) tags: Arc<[Box<str>]>,
     pub(crate) schema: Arc<FunctionSchema>,
@@ -85,13 +89,33 @@ impl PyTool {
         let (name, tags) = (tool.name.clone(), tool.tags.clone());
         let (memberships, schema) = (tool.seat.clone(), tool.schema.clone());
         let is_agent = tool.body == ToolBody::Agent || tool.traits.calls_agents;
-        Tool { name, group, more, tags, is_agent, memberships, schema, body }
+        let quarantine = tool.seat.quarantine();
+        Tool { name, group, more, tags, is_agent, quarantine, memberships, schema, body }
+    }
+
+    /// Refuses a call of this tool by itself while it is quarantined.
+    pub(crate) fn refuse_quarantined(&self) -> Result<(), Reply> {
+        self.seat.quarantine().map_or(Ok(()), |reason| Err(Reply::refusing(&self.name, &Denial::Quarantined(reason))))
     }
 
     /// A copy of the schema.
     pub(crate) fn schema_copy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let make = || schema_to_python(py, &self.schema).and_then(|schema| DictTemplate::new(&schema)).map(Box::new);
         self.template.get_or_try_init(py, make)?.copy(py)
+    }
+
+    /// The schema of its structured results, from the return annotation; none if that says nothing about them.
+    pub(crate) fn output_schema(&self, py: Python<'_>) -> Option<Map<String, Value>> {
+        let function = self.function.bind(py);
+        if let Ok(native) = function.cast::<PyNativeTool>() {
+            return native.get().output_schema().cloned();
+        }
+        // A function that postprocesses results may replace them, and a stream has none.
+        let is_single = matches!(self.kind, CallKind::Function | CallKind::Coroutine);
+        if self.body != ToolBody::Python || !is_single || self.postprocess.is_some() || self.extension.is_some() {
+            return None;
+        }
+        mcp_output_schema(return_schema(function)?.into())
     }
 
     /// True if it changes nothing, so that incomplete arguments do no harm.
@@ -235,6 +259,12 @@ impl PyTool {
         self.seat.groups().iter().map(|group| group.name().to_owned()).collect()
     }
 
+    /// The reason why it is quarantined; None if it is not. See `Toolkit.quarantine`.
+    #[getter]
+    fn quarantined(&self) -> Option<String> {
+        self.seat.quarantine().map(|reason| reason.to_string())
+    }
+
     /// The tags by which views and rules select it.
     #[getter]
     fn tags(&self) -> Vec<&str> {
@@ -359,7 +389,7 @@ impl PyTool {
         self.traits.aliases().into_py_dict(py)
     }
 
-    /// Call this tool, even if its group is inactive.
+    /// Call this tool, even if its group is inactive, but not while it is quarantined.
     ///
     /// Middlewares of the toolkit are not called.
     ///

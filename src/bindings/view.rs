@@ -11,7 +11,9 @@ use pyo3::types::{PyBytes, PyCFunction, PyDict, PyList, PyString, PyTuple, PyTyp
 use super::call::stream_through;
 use super::dialect::{self, PyDialectTool};
 use super::group::{PyToolGroup, groups_by_name};
-use super::imported::{LIVE_MAPPING, RUN, TAP};
+use super::imported::{LIVE_MAPPING, RUN, SERVE_MCP, TAP};
+use super::into_response::error_text;
+use super::log_warning;
 use super::parameters::{optional_name_list, optional_text, text};
 use super::registration::{META_TOOL, with_switches};
 use super::response;
@@ -20,6 +22,8 @@ use super::text::{parse_format, write_instructions};
 use super::tool::{PyTool, schema_to_python};
 use super::toolkit::{PyToolkit, group_switches};
 use crate::call::Reply;
+use crate::mcp::Definition;
+use crate::provider::Dialect;
 use crate::registry::{Filter, Group, Session, Tool, View};
 use crate::schema::FunctionSchema;
 
@@ -34,6 +38,8 @@ pub(crate) struct PyToolkitView {
     caller: Option<Arc<str>>,
     /// The session that it was narrowed from.
     owner: Option<Py<PySession>>,
+    /// The function that answers the questions of tools, in place of the toolkit's.
+    asker: Option<Py<PyAny>>,
     /// The serialised listing, with the revisions of the toolkit and of the view for which it was made.
     listing: Mutex<Option<(Revisions, Py<PyBytes>)>>,
 }
@@ -58,7 +64,7 @@ pub(crate) fn filter(
 
 impl PyToolkitView {
     pub(crate) fn new(toolkit: Py<PyToolkit>, view: View, caller: Option<Arc<str>>) -> Self {
-        Self { toolkit, view, caller, owner: None, listing: Mutex::default() }
+        Self { toolkit, view, caller, owner: None, asker: None, listing: Mutex::default() }
     }
 
     /// The toolkit of the view.
@@ -74,6 +80,45 @@ impl PyToolkitView {
     /// The selection of tools.
     pub(crate) fn selection(&self) -> &View {
         &self.view
+    }
+
+    /// The same view with the asker of another one.
+    pub(crate) fn asking_as(self, py: Python<'_>, other: Option<&Self>) -> Self {
+        let asker = other.and_then(|other| other.asker.as_ref()).map(|asker| asker.clone_ref(py));
+        Self { asker, ..self }
+    }
+
+    /// The function that answers the questions of tools.
+    pub(crate) fn asker<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
+        match &self.asker {
+            Some(asker) => Some(asker.bind(py).clone()),
+            None => self.toolkit.get().asker(py),
+        }
+    }
+
+    /// The tools of the view, as MCP defines them. A tool that cannot be described is left out with a warning.
+    pub(crate) fn definitions(&self, py: Python<'_>) -> PyResult<Vec<Definition>> {
+        let (_, tools) = self.listed(py);
+        let mut definitions = Vec::with_capacity(tools.len());
+        for tool in &tools {
+            match self.in_dialect(py, tool.get(), Dialect::Mcp) {
+                Ok(declared) => definitions.extend(declared.get().definition()),
+                Err(error) => {
+                    let (name, reason) = (&tool.get().name, error_text(py, &error));
+                    log_warning(py, &format!("tool '{name}' is not served: {reason}"))?;
+                }
+            }
+        }
+        Ok(definitions)
+    }
+
+    /// A tool in a dialect; a meta tool lists only the groups that the view shows.
+    fn in_dialect(&self, py: Python<'_>, tool: &PyTool, dialect: Dialect) -> PyResult<Py<PyDialectTool>> {
+        let schema = self.schema_of(tool)?;
+        if tool.meta.is_none() {
+            return tool.in_dialect(py, dialect, self.toolkit.get());
+        }
+        Py::new(py, PyDialectTool::new(py, dialect, tool, &schema)?)
     }
 
     /// The session that calls through the view are part of.
@@ -195,15 +240,7 @@ impl PyToolkitView {
     fn schemas<'py>(&self, py: Python<'py>, dialect: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let dialect = dialect::parse(&text("dialect", dialect)?)?;
         let (_, tools) = self.listed(py);
-        let declared = tools.iter().map(|tool| {
-            let tool = tool.get();
-            let schema = self.schema_of(tool)?;
-            if tool.meta.is_none() {
-                return tool.in_dialect(py, dialect, self.toolkit.get());
-            }
-            Py::new(py, PyDialectTool::new(py, dialect, &tool.name, &schema)?)
-        });
-        dialect::listing(py, dialect, declared)
+        dialect::listing(py, dialect, tools.iter().map(|tool| self.in_dialect(py, tool.get(), dialect)))
     }
 
     /// Return the schemas as JSON text, which is cached until something changes.
@@ -304,7 +341,26 @@ impl PyToolkitView {
         let view = this.view.narrowed(filter);
         let caller = caller.map(Into::into).or_else(|| this.caller.clone());
         let owner = Self::session_object(slf).map(Bound::unbind);
-        Ok(Self { owner, ..Self::new(this.toolkit.clone_ref(slf.py()), view, caller) })
+        let narrowed = Self::new(this.toolkit.clone_ref(slf.py()), view, caller).asking_as(slf.py(), Some(this));
+        Ok(Self { owner, ..narrowed })
+    }
+
+    /// The same view with another asker.
+    fn _asking(slf: &Bound<'_, Self>, asker: Py<PyAny>) -> Self {
+        let this = slf.get();
+        let owner = Self::session_object(slf).map(Bound::unbind);
+        let same = Self::new(this.toolkit.clone_ref(slf.py()), this.view.clone(), this.caller.clone());
+        Self { owner, asker: Some(asker), ..same }
+    }
+
+    /// Serve the tools of the view to MCP clients; see `Toolkit.serve_mcp`.
+    #[pyo3(signature = (transport, **options))]
+    fn serve_mcp<'py>(
+        slf: &Bound<'py, Self>,
+        transport: &Bound<'py, PyAny>,
+        options: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        SERVE_MCP.get(slf.py())?.call((slf, transport), options)
     }
 
     /// Choose the tool groups to work with from now on, among those of the view; see `Toolkit`.
@@ -368,6 +424,7 @@ impl PyToolkitView {
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         // The toolkit and the session clear themselves, which breaks reference cycles.
         visit.call(&self.owner)?;
+        visit.call(&self.asker)?;
         visit.call(&self.toolkit)
     }
 }

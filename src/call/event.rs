@@ -93,6 +93,8 @@ pub struct Event {
     pub caller: Option<Arc<str>>,
     /// The id of the session.
     pub session: Option<Arc<str>>,
+    /// The agents that called each other until the call, from the outermost one.
+    pub path: Vec<Arc<str>>,
     /// The time of the event.
     pub time: Timestamp,
     /// The details, which depend on the kind.
@@ -109,6 +111,7 @@ impl Event {
             "tool": self.tool.as_deref(),
             "caller": self.caller.as_deref(),
             "session": self.session.as_deref(),
+            "path": self.path.iter().map(|agent| &**agent).collect::<Vec<_>>(),
             "time": rfc3339(self.time),
             "data": self.data,
         })

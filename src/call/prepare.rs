@@ -154,7 +154,7 @@ impl<'r, B: Profile, H: Host> Path<'r, B, H> {
         };
         let arguments = accept(tool, request, &mut Vec::new());
         let stage = PermissionStage { tool, call, permissions: self.permissions, host: self.host };
-        stage.outlook(arguments.map_err(Unfit::Refused))
+        stage.outlook(arguments.map_err(Unfit::Refused), false)
     }
 
     /// Finds the tool of a call and sees whether it may be called.

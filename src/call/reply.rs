@@ -26,7 +26,7 @@ pub enum Code {
     Interrupted,
     /// The tool took longer than it may.
     Timeout,
-    /// A rule or an approver denied the call.
+    /// A rule or an approver denied the call, or the tool is quarantined.
     Denied,
     /// The call waits for approval.
     Pending,
@@ -98,6 +98,13 @@ pub enum Reply {
         tool: String,
         /// The group's name.
         group: String,
+    },
+    /// The tool is quarantined until its definition is accepted.
+    Quarantined {
+        /// The tool's name.
+        tool: String,
+        /// The reason; may be empty.
+        reason: String,
     },
     /// The view does not show the tool, or there is none of that name: the reply does not say which.
     NotAvailable {
@@ -188,6 +195,7 @@ impl Reply {
         match denial {
             Denial::Unknown => Self::UnknownTool { name: tool, similar: None },
             Denial::Inactive(group) => Self::InactiveGroup { tool, group: group.name().to_owned() },
+            Denial::Quarantined(reason) => Self::Quarantined { tool, reason: reason.to_string() },
             Denial::OutOfView => Self::NotAvailable { tool, similar: None },
         }
     }
@@ -239,7 +247,7 @@ impl Reply {
             | Self::AgentFailed { .. } => Code::Failed,
             Self::Interrupted => Code::Interrupted,
             Self::Timeout { .. } | Self::AgentTimeout { .. } => Code::Timeout,
-            Self::Denied { .. } => Code::Denied,
+            Self::Denied { .. } | Self::Quarantined { .. } => Code::Denied,
             Self::Pending { .. } => Code::Pending,
             Self::Cancelled { .. } => Code::Cancelled,
             Self::LimitExceeded { .. } | Self::AgentRefused(_) => Code::LimitExceeded,
@@ -262,6 +270,10 @@ impl Reply {
                 "FunctionInactiveError: The function '{tool}' is in the inactive group '{group}'. \
                  Activate the tool group by calling 'reset_equipped_tools' first to use this tool."
             ),
+            Self::Quarantined { tool, reason } => {
+                let clause = if reason.is_empty() { String::new() } else { format!(": {reason}") };
+                format!("Error: The tool '{tool}' is quarantined and did not run{clause}")
+            }
             Self::NotAvailable { tool, similar: None } => {
                 format!("Error: The tool '{}' is not available.", short(tool))
             }

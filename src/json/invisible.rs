@@ -3,7 +3,7 @@
 //! Responses to models, the audit log and prompts show untrusted text. A hidden character there could carry words that a person does not
 //! see and a model reads, reorder the line, or break it in two.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 /// The invisible characters besides controls, as first and last of each range.
 ///
@@ -50,6 +50,30 @@ impl fmt::Display for Escaped {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.encode_utf16(&mut [0; 2]).iter().try_for_each(|unit| write!(formatter, "\\u{unit:04x}"))
     }
+}
+
+/// A text with invisible characters escaped.
+#[must_use]
+pub fn visible(text: &str) -> String {
+    escaped(text, is_invisible)
+}
+
+/// A text with everything but ASCII escaped, so that look-alikes differ.
+#[must_use]
+pub fn spelled(text: &str) -> String {
+    escaped(text, |letter| !matches!(letter, ' '..='~'))
+}
+
+fn escaped(text: &str, is_escaped: impl Fn(char) -> bool) -> String {
+    text.chars().fold(String::with_capacity(text.len()), |mut shown, letter| {
+        if is_escaped(letter) {
+            // Writing to a string does not fail.
+            let _ = write!(shown, "{}", Escaped(letter));
+        } else {
+            shown.push(letter);
+        }
+        shown
+    })
 }
 
 #[cfg(test)]

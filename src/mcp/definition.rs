@@ -120,14 +120,14 @@ impl fmt::Debug for Digest {
 mod tests {
     use super::*;
 
-    fn definition(tool: Value) -> Definition {
-        Definition::read(&tool).unwrap()
+    fn definition(tool: &Value) -> Definition {
+        Definition::read(tool).unwrap()
     }
 
     #[test]
     fn the_digest_ignores_the_order_of_keys_and_other_data() {
-        let one = definition(json!({"name": "a", "inputSchema": {"type": "object", "title": "A"}, "_meta": {"x": 1}}));
-        let other = definition(json!({"inputSchema": {"title": "A", "type": "object"}, "name": "a"}));
+        let one = definition(&json!({"name": "a", "inputSchema": {"type": "object", "title": "A"}, "_meta": {"x": 1}}));
+        let other = definition(&json!({"inputSchema": {"title": "A", "type": "object"}, "name": "a"}));
 
         assert_eq!(one.digest(), other.digest());
     }
@@ -145,10 +145,10 @@ mod tests {
         ];
 
         for (field, value) in changes {
-            let mut changed = base.clone();
-            changed[field] = value;
+            let mut other = base.clone();
+            other[field] = value;
 
-            assert_ne!(definition(changed).digest(), definition(base.clone()).digest(), "{field}");
+            assert_ne!(definition(&other).digest(), definition(&base).digest(), "{field}");
         }
     }
 
@@ -166,6 +166,6 @@ mod tests {
             "outputSchema": {"type": "object"}, "annotations": {"readOnlyHint": true}, "_meta": {"x": 1},
         });
 
-        assert_eq!(definition(tool.clone()).to_value(), tool);
+        assert_eq!(definition(&tool).to_value(), tool);
     }
 }

@@ -2,8 +2,20 @@
 //!
 //! Read it in this order:
 //!
-//! 1. `definition`: [`Definition`], a tool as a server defines it, and the digest by which a change is detected.
+//! 1. `definition`: [`Definition`], a tool as a server defines it, and the digest by which a change is detected;
+//! 2. `names`: [`provider_name`], the name under which a tool of a server is registered, and [`is_look_alike`];
+//! 3. `trust`: [`flags`], warnings about a definition for its reviewer;
+//! 4. [`lock`]: the file of reviewed definitions, and what changed since the review;
+//! 5. [`client`]: the connection to a server, and its tools as native tools;
+//! 6. [`server`]: a toolkit as a server.
 
+pub mod client;
 mod definition;
+pub mod lock;
+mod names;
+pub mod server;
+mod trust;
 
 pub use definition::{Definition, Digest, InvalidDefinition};
+pub use names::{is_look_alike, provider_name};
+pub use trust::{Flag, FlagKind, flags};

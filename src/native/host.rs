@@ -130,12 +130,14 @@ impl Host for NativeHost<'_> {
 pub(super) fn emit(toolkit: &Toolkit, kind: EventKind, call: &str, tool: &str, data: impl FnOnce() -> Value) {
     let events = toolkit.events();
     if events.wants(kind) {
+        let session = toolkit.current_session();
         let event = Event {
             kind,
             call: call.into(),
             tool: Some(tool.into()),
             caller: toolkit.caller.clone(),
-            session: toolkit.current_session().map(|session| session.id().clone()),
+            session: session.as_ref().map(|session| session.id().clone()),
+            path: session.and_then(|session| session.lineage().map(|run| run.path())).unwrap_or_default(),
             time: Timestamp::now(),
             data: data(),
         };

@@ -25,5 +25,5 @@ pub use question::{Asker, Question, Unanswered};
 pub use run::{Failure, Run, ToolError};
 pub use runtime::{Delivery, QueueSlot, Runtime, ShutDown, Task};
 pub use stream::ToolStream;
-pub use tool::{Json, NativeTool, ToolContext};
+pub use tool::{Json, Logger, NativeTool, ToolContext};
 pub use toolkit::Toolkit;

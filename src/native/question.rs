@@ -50,6 +50,20 @@ impl Asker {
         Self(Arc::new(move |question| Box::pin(answer(question))))
     }
 
+    /// The same, with another asker for the questions that this one does not support.
+    #[must_use]
+    pub fn or(self, other: Self) -> Self {
+        Self::new(move |question: Question| {
+            let (first, other) = (self.clone(), other.clone());
+            async move {
+                match first.ask(question.clone()).await {
+                    Err(Unanswered::NotSupported) => other.ask(question).await,
+                    answer => answer,
+                }
+            }
+        })
+    }
+
     /// Asks a question.
     ///
     /// # Errors

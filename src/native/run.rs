@@ -95,7 +95,8 @@ pub struct Run {
     _cancel: DropGuard,
 }
 
-type Begin = Box<dyn FnOnce() -> Result<Responses, Failure> + Send>;
+/// The code of a tool with its arguments, called by the first poll.
+pub(super) type Begin = Box<dyn FnOnce() -> Result<Responses, Failure> + Send>;
 
 enum RunState {
     Fresh(Begin),
@@ -105,11 +106,8 @@ enum RunState {
 
 impl Run {
     /// Makes a run whose responses come from `begin`.
-    pub(super) fn new(
-        token: CancellationToken,
-        begin: impl FnOnce() -> Result<Responses, Failure> + Send + 'static,
-    ) -> Self {
-        Self { state: RunState::Fresh(Box::new(begin)), _cancel: token.drop_guard() }
+    pub(super) fn new(token: CancellationToken, begin: Begin) -> Self {
+        Self { state: RunState::Fresh(begin), _cancel: token.drop_guard() }
     }
 
     /// Polls the tool's own code once.

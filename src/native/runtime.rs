@@ -21,6 +21,10 @@ use crate::sync::lock;
 /// own.
 const MAX_THREADS: usize = 4;
 
+/// Maximum number of threads for work that blocks, such as file access. More calls wait for one of them; by default tokio
+/// would start 512 threads for a thousand calls.
+const MAX_BLOCKING_THREADS: usize = 16;
+
 /// A tokio runtime for native tools.
 pub struct Runtime {
     handle: Handle,
@@ -41,8 +45,9 @@ impl Runtime {
     /// The system's refusal to start one.
     pub fn start() -> io::Result<Self> {
         let threads = std::thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS);
-        let inner =
-            Builder::new_multi_thread().worker_threads(threads).thread_name("toolcrib-native").enable_all().build()?;
+        let mut builder = Builder::new_multi_thread();
+        builder.worker_threads(threads).max_blocking_threads(MAX_BLOCKING_THREADS);
+        let inner = builder.thread_name("toolcrib-native").enable_all().build()?;
         Ok(Self { handle: inner.handle().clone(), inner: Mutex::new(Some(inner)) })
     }
 

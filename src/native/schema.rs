@@ -4,17 +4,12 @@ use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value};
 
-use crate::schema::{Node, remove_titles};
+use crate::schema::{Entries, Node, remove_titles};
 
 /// The JSON Schema of a parameter type, in the form that Python tools have: an object, without titles, `$schema` and Rust's
 /// number formats.
 pub(super) fn parameters<P: JsonSchema>() -> Node {
-    let schema = SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<P>();
-    let mut schema = match schema.to_value() {
-        Value::Object(schema) => schema,
-        _ => Map::new(),
-    };
-    schema.remove("$schema");
+    let Value::Object(mut schema) = of_type::<P>() else { return Node::Object(Entries::with_capacity(0)) };
     // The documentation of the type: the tool has a description of its own.
     schema.remove("description");
     if schema.get("type").is_none_or(Value::is_null) || schema.get("type") == Some(&Value::from("null")) {
@@ -24,10 +19,21 @@ pub(super) fn parameters<P: JsonSchema>() -> Node {
     if !schema.contains_key("properties") {
         schema.insert("properties".to_owned(), Value::Object(Map::new()));
     }
+    let mut schema = Node::from(Value::Object(schema));
+    remove_titles(&mut schema);
+    schema
+}
+
+/// The JSON Schema of a type, an object without `$schema` and Rust's number formats.
+pub(super) fn of_type<T: JsonSchema>() -> Value {
+    let schema = SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<T>();
+    let mut schema = match schema.to_value() {
+        Value::Object(schema) => schema,
+        _ => Map::new(),
+    };
+    schema.remove("$schema");
     let mut schema = Value::Object(schema);
     remove_number_formats(&mut schema);
-    let mut schema = Node::from(schema);
-    remove_titles(&mut schema);
     schema
 }
 

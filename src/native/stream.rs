@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use super::host::NativeHost;
-use super::run::Run;
+use super::run::{Failure, Run};
 use super::{NativeTool, ToolContext, Toolkit};
 use crate::Result;
 use crate::call::{
@@ -256,7 +256,8 @@ impl Responding {
             deadline: deadline.map(|(at, _)| at.into_std()),
             // The tool ends with the call, but the call does not end with the tool.
             cancellation: call.cancellation.child_token(),
-            asker: call.toolkit.state.asker(),
+            asker: call.toolkit.asker(),
+            logger: None,
         };
         let run = tool.run(context, arguments.sent);
         let source = ResponseSource::Running {
@@ -281,7 +282,10 @@ impl Responding {
                         (Some(ToolResponse { stream: true, is_last: false, ..response }), false)
                     }
                     Stepped::Item(Some(Ok(response))) => (Some(response), true),
-                    Stepped::Item(Some(Err(failure))) => (Some(ToolResponse::replying(&failure.reply(tool))), true),
+                    Stepped::Item(Some(Err(failure))) => {
+                        self.report.failure(&failure);
+                        (Some(ToolResponse::replying(&failure.reply(tool))), true)
+                    }
                     // A stream has at least one response.
                     Stepped::Item(None) => {
                         (Some(self.whole.take().map_or_else(ToolResponse::default, WholeResult::into_response)), true)
@@ -361,6 +365,7 @@ fn copy(tool: &Tool<NativeTool>) -> Tool<NativeTool> {
         more: tool.more.clone(),
         tags: tool.tags.clone(),
         is_agent: tool.is_agent,
+        quarantine: tool.quarantine.clone(),
         memberships: tool.memberships.clone(),
         schema: tool.schema.clone(),
         body: tool.body.clone(),
@@ -422,6 +427,16 @@ impl CallReport {
                 "stream": stream,
             })
         });
+    }
+
+    /// Logs a failure of the tool's own code; invalid arguments are the model's mistake.
+    fn failure(&self, failure: &Failure) {
+        let (error, text) = match failure {
+            Failure::Arguments(_) => return,
+            Failure::Returned(error) => (error.message(), "the tool returned an error"),
+            Failure::Panicked(message) => (message.as_str(), "the tool panicked"),
+        };
+        tracing::warn!(target: "toolcrib", tool = &*self.tool, call = &*self.id, error, "{text}");
     }
 
     fn emit(&self, kind: EventKind, data: impl FnOnce() -> Value) {

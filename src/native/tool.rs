@@ -15,10 +15,11 @@ use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 use super::question::{Asker, Question, Unanswered};
-use super::run::{Failure, Responses, Run, ToolError};
+use super::run::{Begin, Failure, Responses, Run, ToolError};
 use super::schema;
 use crate::call::{ChunkMode, ChunkRule, Reply, ToolResponse};
 use crate::policy::{Permission, ToolKind};
+use crate::provider::mcp_output_schema;
 use crate::schema::check::{Checker, FormatRules};
 use crate::schema::{Entries, FunctionSchema, Node};
 
@@ -48,7 +49,7 @@ pub struct NativeTool {
     name: Arc<str>,
     schema: Arc<FunctionSchema>,
     checker: Arc<Checker>,
-    body: Arc<dyn Fn(ToolContext, Value) -> Result<Responses, Failure> + Send + Sync>,
+    body: Arc<dyn Fn(ToolContext, Value) -> Begin + Send + Sync>,
     /// True if the items of its stream are not responses themselves.
     has_plain_items: bool,
     is_streaming: bool,
@@ -57,6 +58,7 @@ pub struct NativeTool {
     permission: Permission,
     timeout: Option<Duration>,
     tags: Arc<[Box<str>]>,
+    output: Option<Arc<Map<String, Value>>>,
 }
 
 impl NativeTool {
@@ -72,9 +74,38 @@ impl NativeTool {
         F: Fn(ToolContext, P) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<R, ToolError>> + Send + 'static,
     {
-        Self::with::<P>(name, description, false, move |context, arguments| {
+        let body = lazy(move |context, arguments| {
             let result = function(context, read(arguments)?);
             Ok(Box::pin(stream::once(result.map(|result| result.map(Into::into)))))
+        });
+        Self::with::<P>(name, description, false, body)
+    }
+
+    /// Makes a tool with one response, which also gets a value that `prepare` makes at each call, in the thread that calls
+    /// [`run`](Self::run).
+    ///
+    /// Variables of the environment are such values: they must not be read in a thread of tokio while the host changes them
+    /// in another.
+    pub fn prepared<T, P, R, F, Fut>(
+        name: &str,
+        description: &str,
+        prepare: impl Fn() -> T + Send + Sync + 'static,
+        function: F,
+    ) -> Self
+    where
+        T: Send + 'static,
+        P: JsonSchema + DeserializeOwned,
+        R: Into<ToolResponse>,
+        F: Fn(ToolContext, T, P) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<R, ToolError>> + Send + 'static,
+    {
+        let function = Arc::new(function);
+        Self::with::<P>(name, description, false, move |context, arguments| {
+            let (function, prepared) = (function.clone(), prepare());
+            Box::new(move || {
+                let result = function(context, prepared, read(arguments)?);
+                Ok(Box::pin(stream::once(result.map(|result| result.map(Into::into)))))
+            })
         })
     }
 
@@ -89,10 +120,11 @@ impl NativeTool {
         F: Fn(ToolContext, P) -> S + Send + Sync + 'static,
         S: Stream<Item = Result<R, ToolError>> + Send + 'static,
     {
-        let tool = Self::with::<P>(name, description, true, move |context, arguments| {
+        let body = lazy(move |context, arguments| {
             let results = function(context, read(arguments)?);
             Ok(Box::pin(results.map(|result| result.map(Into::into))))
         });
+        let tool = Self::with::<P>(name, description, true, body);
         Self { has_plain_items: TypeId::of::<R>() != TypeId::of::<ToolResponse>(), ..tool }
     }
 
@@ -105,29 +137,30 @@ impl NativeTool {
         F: Fn(ToolContext, Map<String, Value>) -> S + Send + Sync + 'static,
         S: Stream<Item = Result<ToolResponse, ToolError>> + Send + 'static,
     {
-        Self::with_parameters(name, description, Node::from(parameters), true, move |context, arguments| {
+        let body = lazy(move |context, arguments| {
             let Value::Object(arguments) = arguments else {
                 return Err(Failure::Arguments("the arguments must be an object".to_owned()));
             };
             Ok(Box::pin(function(context, arguments)))
-        })
+        });
+        Self::with_parameters(name, description, &Node::from(parameters), true, body)
     }
 
     fn with<P: JsonSchema>(
         name: &str,
         description: &str,
         is_streaming: bool,
-        body: impl Fn(ToolContext, Value) -> Result<Responses, Failure> + Send + Sync + 'static,
+        body: impl Fn(ToolContext, Value) -> Begin + Send + Sync + 'static,
     ) -> Self {
-        Self::with_parameters(name, description, schema::parameters::<P>(), is_streaming, body)
+        Self::with_parameters(name, description, &schema::parameters::<P>(), is_streaming, body)
     }
 
     fn with_parameters(
         name: &str,
         description: &str,
-        parameters: Node,
+        parameters: &Node,
         is_streaming: bool,
-        body: impl Fn(ToolContext, Value) -> Result<Responses, Failure> + Send + Sync + 'static,
+        body: impl Fn(ToolContext, Value) -> Begin + Send + Sync + 'static,
     ) -> Self {
         let mut function = Entries::with_capacity(3);
         function.insert("name", name.to_owned().into());
@@ -136,7 +169,7 @@ impl NativeTool {
             function.insert("description", Node::from(description.to_owned()));
         }
         let schema = Arc::new(FunctionSchema::new(&function, name));
-        let checker = Arc::new(Checker::with_document(&parameters, schema.parameters().clone(), FormatRules::Standard));
+        let checker = Arc::new(Checker::with_document(parameters, schema.parameters().clone(), FormatRules::Standard));
         Self {
             name: name.into(),
             schema,
@@ -149,6 +182,7 @@ impl NativeTool {
             permission: Permission::default(),
             timeout: None,
             tags: Arc::default(),
+            output: None,
         }
     }
 
@@ -181,6 +215,20 @@ impl NativeTool {
     #[must_use]
     pub fn with_tags<T: Into<Box<str>>>(self, tags: impl IntoIterator<Item = T>) -> Self {
         Self { tags: tags.into_iter().map(Into::into).collect(), ..self }
+    }
+
+    /// Sets the type of its results, which MCP clients are shown as the schema of the structured content. A type that is not an
+    /// object is under `result` there.
+    #[must_use]
+    pub fn with_output<T: JsonSchema>(self) -> Self {
+        let output = mcp_output_schema(schema::of_type::<T>()).map(Arc::new);
+        Self { output, ..self }
+    }
+
+    /// The schema of its structured results.
+    #[must_use]
+    pub fn output_schema(&self) -> Option<&Map<String, Value>> {
+        self.output.as_deref()
     }
 
     /// The name.
@@ -236,9 +284,10 @@ impl NativeTool {
     /// This is only the last stage of a call: arguments are not validated, and no permission is needed. The run has to be
     /// polled inside a tokio runtime if the tool needs one; the tool does not start before.
     pub fn run(&self, context: ToolContext, arguments: Value) -> Run {
-        let (token, body) = (context.cancellation.clone(), self.body.clone());
+        let token = context.cancellation.clone();
+        let begin = (self.body)(context, arguments);
         if !self.has_plain_items || self.chunks.plain_mode() == ChunkMode::Result {
-            return Run::new(token, move || body(context, arguments));
+            return Run::new(token, begin);
         }
         let mode = self.chunks.plain_mode();
         let marked = move |response: ToolResponse| match response.mode {
@@ -246,10 +295,9 @@ impl NativeTool {
             // Its conversion has decided.
             ChunkMode::Progress | ChunkMode::Addition => response,
         };
-        Run::new(token, move || {
-            let responses = body(context, arguments)?;
-            Ok(Box::pin(responses.map(move |response| response.map(marked))))
-        })
+        let begin =
+            move || -> Result<Responses, Failure> { Ok(Box::pin(begin()?.map(move |response| response.map(marked)))) };
+        Run::new(token, Box::new(begin))
     }
 }
 
@@ -289,6 +337,8 @@ pub struct ToolContext {
     pub cancellation: CancellationToken,
     /// The function that answers the tool's questions, if the host has one.
     pub asker: Option<Asker>,
+    /// The function that logs the tool's warnings, if the host has one.
+    pub logger: Option<Logger>,
 }
 
 impl ToolContext {
@@ -308,6 +358,43 @@ impl ToolContext {
             Some(asker) => asker.ask(question).await,
             None => Err(Unanswered::NotSupported),
         }
+    }
+
+    /// Logs a warning for the developer, by the host's logger or else by `tracing`.
+    pub fn warn(&self, text: impl Into<String>) {
+        if let Some(logger) = &self.logger {
+            (logger.0)(text.into());
+        } else {
+            tracing::warn!(target: "toolcrib", "{}", text.into());
+        }
+    }
+}
+
+/// The function of a host that logs the warnings of its tools. It is called in any thread, and must not block.
+#[derive(Clone)]
+pub struct Logger(Arc<dyn Fn(String) + Send + Sync>);
+
+impl Logger {
+    /// Makes a logger of a function.
+    pub fn new(log: impl Fn(String) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(log))
+    }
+}
+
+impl fmt::Debug for Logger {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Logger").finish_non_exhaustive()
+    }
+}
+
+/// The body of a tool that does nothing before its first poll.
+fn lazy(
+    body: impl Fn(ToolContext, Value) -> Result<Responses, Failure> + Send + Sync + 'static,
+) -> impl Fn(ToolContext, Value) -> Begin + Send + Sync + 'static {
+    let body = Arc::new(body);
+    move |context, arguments| {
+        let body = body.clone();
+        Box::new(move || body(context, arguments))
     }
 }
 

@@ -31,6 +31,8 @@ pub struct Toolkit {
     pub(super) state: Arc<ToolkitState>,
     pub(super) view: Option<Arc<View>>,
     pub(super) caller: Option<Arc<str>>,
+    /// The asker of the calls through this clone, before that of the toolkit.
+    asker: Option<Asker>,
     /// Cancelled together with all open questions to the approver, of the session or outside of sessions.
     questions: Arc<Mutex<CancellationToken>>,
 }
@@ -85,7 +87,7 @@ impl Toolkit {
             settings: RwLock::default(),
             events: EventHub::default(),
         };
-        Self { state: Arc::new(state), view: None, caller: None, questions: Arc::default() }
+        Self { state: Arc::new(state), view: None, caller: None, asker: None, questions: Arc::default() }
     }
 
     /// Sets the rules that allow or deny calls, or ask the approver.
@@ -167,6 +169,31 @@ impl Toolkit {
         removed.map(|tool| tool.body)
     }
 
+    /// Quarantines a tool: it is neither listed nor callable until it is [accepted](Self::accept). Calls that run go on.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::UnknownTool`].
+    pub fn quarantine(&self, name: &str, reason: &str) -> Result<()> {
+        self.registry_mut().quarantine(name, reason)
+    }
+
+    /// Lifts the quarantine of a tool; false if it was not quarantined.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::UnknownTool`].
+    pub fn accept(&self, name: &str) -> Result<bool> {
+        self.registry_mut().accept(name)
+    }
+
+    /// The names of the quarantined tools with the reasons, in the order of registration.
+    #[must_use]
+    pub fn quarantined(&self) -> Vec<(String, String)> {
+        let registry = self.registry();
+        registry.quarantined().map(|(tool, reason)| (tool.name.to_string(), reason.to_owned())).collect()
+    }
+
     /// Adds a group of tools, active or not.
     ///
     /// # Errors
@@ -186,15 +213,27 @@ impl Toolkit {
         Ok(())
     }
 
+    /// The tools that may be called, in the order of their registration.
+    #[must_use]
+    pub fn tools(&self) -> Vec<NativeTool> {
+        let registry = self.registry();
+        let body = |tool: &Tool<NativeTool>| tool.body.clone();
+        match &self.view {
+            None => registry.listed().map(body).collect(),
+            Some(view) => view.listed(&registry).into_iter().map(body).collect(),
+        }
+    }
+
+    /// The tool of this name, whether it may be called or not.
+    #[must_use]
+    pub fn find(&self, name: &str) -> Option<NativeTool> {
+        self.registry().find(name).map(|tool| tool.body.clone())
+    }
+
     /// The schemas of the tools that may be called, as a model reads them.
     #[must_use]
     pub fn schemas(&self) -> Vec<Value> {
-        let registry = self.registry();
-        let schema = |tool: &Tool<NativeTool>| tool.schema.value();
-        match &self.view {
-            None => registry.listed().map(schema).collect(),
-            Some(view) => view.listed(&registry).into_iter().map(schema).collect(),
-        }
+        self.tools().iter().map(|tool| tool.schema().value()).collect()
     }
 
     /// Makes a view for a caller: the tools of this toolkit that the filter selects.
@@ -207,7 +246,7 @@ impl Toolkit {
             Some(view) => view.narrowed(filter),
         };
         let caller = caller.map(Arc::from).or_else(|| self.caller.clone());
-        Self { state: self.state.clone(), view: Some(Arc::new(view)), caller, questions: self.questions.clone() }
+        Self { view: Some(Arc::new(view)), caller, ..self.clone() }
     }
 
     /// Makes a session for a caller: the same tools, with group switches, approvals, limits and counters of its own.
@@ -217,11 +256,38 @@ impl Toolkit {
     pub fn session(&self, session: Arc<Session>, caller: Option<&str>) -> Self {
         let view = self.view.as_deref().cloned().unwrap_or_default().in_session(session);
         let caller = caller.map(Arc::from).or_else(|| self.caller.clone());
-        Self { state: self.state.clone(), view: Some(Arc::new(view)), caller, questions: Arc::default() }
+        Self { view: Some(Arc::new(view)), caller, questions: Arc::default(), ..self.clone() }
+    }
+
+    /// The same toolkit with another asker for the questions of its tools; that of the toolkit is asked what it does not
+    /// support.
+    #[must_use]
+    pub fn asking(&self, asker: Asker) -> Self {
+        Self { asker: Some(asker), ..self.clone() }
+    }
+
+    /// The asker of calls through this toolkit.
+    pub(super) fn asker(&self) -> Option<Asker> {
+        match (&self.asker, self.state.asker()) {
+            (Some(asker), Some(other)) => Some(asker.clone().or(other)),
+            (asker, other) => asker.clone().or(other),
+        }
+    }
+
+    /// The caller of calls through this toolkit.
+    #[must_use]
+    pub fn caller(&self) -> Option<&str> {
+        self.caller.as_deref()
+    }
+
+    /// A number that changes whenever the tools that may be called may have changed.
+    #[must_use]
+    pub fn revision(&self) -> u64 {
+        self.registry().revision() + self.view.as_ref().map_or(0, |view| view.revision())
     }
 
     /// The session that calls through this toolkit are part of.
-    pub(super) fn current_session(&self) -> Option<&Arc<Session>> {
+    pub(crate) fn current_session(&self) -> Option<&Arc<Session>> {
         self.view.as_ref()?.session()
     }
 

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::thread;
 
 use jiff::Timestamp;
@@ -48,6 +48,8 @@ pub struct AuditRecord<'a> {
     pub caller: Option<&'a str>,
     /// The id of the session.
     pub session: Option<&'a str>,
+    /// The agents that called each other until the call, from the outermost one.
+    pub path: &'a [Arc<str>],
     /// The id of the rule that decided; none for a default.
     pub rule: Option<&'a str>,
     /// The decision.
@@ -82,6 +84,7 @@ impl AuditRecord<'_> {
             ("arguments_hash", format!("sha256:{}", hex(&self.arguments_hash)).into()),
             ("caller", text(self.caller)),
             ("session", text(self.session)),
+            ("path", self.path.iter().map(|agent| &**agent).collect::<Vec<_>>().into()),
             ("rule", text(self.rule)),
             ("decision", self.decision.as_str().into()),
             ("shadow", text(self.shadow.map(Decision::as_str))),

@@ -32,8 +32,8 @@ mod rule;
 mod snapshot;
 
 pub use approval::{
-    Answer, ApprovalDraft, ApprovalScope, ApprovalStore, Approvals, Choice, Grants, Key, ListPending, Pending, Question,
-    Ticket, rfc3339,
+    Answer, ApprovalDraft, ApprovalScope, ApprovalStore, Approvals, Choice, Grants, Key, ListPending, Pending,
+    Question, Ticket, rfc3339,
 };
 pub use audit::{AUDIT_LOG, AuditLog, AuditRecord, Durability, Ruling, Sink};
 pub use decision::{Arguments, CallFacts, Cause, Decision, Quick, Shadowed, Verdict};

@@ -177,14 +177,15 @@ fn collect_texts(value: &Value, texts: &mut Vec<String>) {
 /// The shortest secret, in characters, that is hidden inside of words too.
 const DISTINCTIVE: usize = 4;
 
-/// Hides secrets in a text, also where it quotes them with escapes. A short secret is hidden only as a word of its own:
-/// the digit of a preset `1` is part of many numbers.
+/// Hides secrets in a text, also where it quotes them with escapes or cuts them off. A short secret is hidden only as a word of
+/// its own: the digit of a preset `1` is part of many numbers.
 ///
 /// ```
 /// use toolcrib::policy::mask;
 ///
 /// let secrets = ["hunter2".to_owned(), "7".to_owned()];
 /// assert_eq!(mask("no user with 'hunter2' in room 7 of 77", &secrets), "no user with '***' in room *** of 77");
+/// assert_eq!(mask("login with hunte...", &secrets), "login with ***...");
 /// ```
 #[must_use]
 pub fn mask(text: &str, secrets: &[String]) -> String {
@@ -193,14 +194,30 @@ pub fn mask(text: &str, secrets: &[String]) -> String {
     forms.sort_by(|one, other| other.len().cmp(&one.len()).then_with(|| one.cmp(other)));
     forms.dedup();
     forms.iter().filter(|form| !form.is_empty()).fold(text.to_owned(), |text, form| {
-        if !text.contains(form.as_str()) {
-            text
-        } else if form.chars().count() >= DISTINCTIVE {
-            text.replace(form.as_str(), HIDDEN)
-        } else {
-            mask_words(&text, form)
+        if form.chars().count() < DISTINCTIVE {
+            return mask_words(&text, form);
         }
+        mask_cut(&text.replace(form.as_str(), HIDDEN), form)
     })
+}
+
+/// Hides the beginning of a secret where the text ends in it, or goes on with dots.
+fn mask_cut(text: &str, secret: &str) -> String {
+    let shortest: String = secret.chars().take(DISTINCTIVE).collect();
+    let mut masked = String::with_capacity(text.len());
+    let mut rest = 0;
+    for (at, _) in text.match_indices(&shortest) {
+        let same = text[at..].chars().zip(secret.chars()).take_while(|(shown, secret)| shown == secret);
+        let end = at + same.map(|(shown, _)| shown.len_utf8()).sum::<usize>();
+        let after = &text[end..];
+        if at >= rest && (after.is_empty() || after.starts_with("...") || after.starts_with('…')) {
+            masked.push_str(&text[rest..at]);
+            masked.push_str(HIDDEN);
+            rest = end;
+        }
+    }
+    masked.push_str(&text[rest..]);
+    masked
 }
 
 /// A secret as it is, as a JSON string has it, and as Python's `repr` has it.

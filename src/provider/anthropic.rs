@@ -9,7 +9,7 @@ use crate::schema::dialect::LightRules;
 
 /// JSON Schema whose root is an object without composition, and whose properties have restricted names.
 pub(super) const PARAMETERS: LightRules =
-    LightRules { plain_root: true, fills_arrays: false, is_name: Some(is_parameter_name) };
+    LightRules { plain_root: true, fills_arrays: false, is_name: Some(is_parameter_name), names_draft: false };
 
 /// True for a valid name of a tool.
 pub(super) fn is_name(name: &str) -> bool {

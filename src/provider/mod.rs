@@ -23,7 +23,7 @@ use serde_json::{Map, Value};
 pub use anthropic::to_anthropic;
 pub use dialect::{Declaration, Dialect};
 pub use gemini::to_gemini;
-pub use mcp::to_mcp;
+pub use mcp::{mcp_definition, mcp_output_schema, to_mcp};
 pub use openai::{to_openai, to_openai_responses};
 pub use result::ToolResult;
 

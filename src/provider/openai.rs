@@ -9,7 +9,8 @@ use crate::call::ToolCall;
 use crate::schema::dialect::{Capabilities, LightRules};
 
 /// The rules without strict mode: the root is an object without composition, and every array declares its items.
-pub(super) const PARAMETERS: LightRules = LightRules { plain_root: true, fills_arrays: true, is_name: None };
+pub(super) const PARAMETERS: LightRules =
+    LightRules { plain_root: true, fills_arrays: true, is_name: None, names_draft: false };
 
 /// The rules of strict mode, in which the model can only write what fits, as OpenAI documents for structured outputs.
 pub(super) const STRICT_CAPABILITIES: Capabilities = Capabilities {

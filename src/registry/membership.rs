@@ -150,11 +150,12 @@ impl<B> Registry<B> {
         ids.into_iter().any(|id| tool.groups().any(|group| group.name() == id))
     }
 
-    /// Replaces the schema and the body of a tool; its name, groups and tags stay.
+    /// Replaces the schema and the body of a tool; its name, groups, tags and quarantine stay.
     pub fn exchange(&mut self, name: &str, make: impl FnOnce(&Tool<B>) -> Tool<B>) -> Option<Tool<B>> {
         let old = self.tools.get_mut(name)?;
         let mut new = Tool { name: old.name.clone(), tags: old.tags.clone(), ..make(old) };
         new.set_groups(old.groups().cloned().collect());
+        new.set_quarantine(old.quarantine.clone());
         let old = std::mem::replace(old, new);
         self.touch();
         Some(old)

@@ -235,12 +235,12 @@ impl<B> Registry<B> {
         self.tools.values()
     }
 
-    /// The tools that a model sees: those with an active group.
+    /// The tools that a model sees: those with an active group that are not quarantined.
     pub fn listed(&self) -> impl Iterator<Item = &Tool<B>> {
         self.tools.values().filter(|tool| tool.is_active())
     }
 
-    /// The tools of the basic group and of the named groups, active or not.
+    /// The tools of the basic group and of the named groups, active or not, that are not quarantined.
     ///
     /// # Errors
     ///
@@ -248,7 +248,40 @@ impl<B> Registry<B> {
     pub fn listed_in(&self, names: &[String]) -> Result<impl Iterator<Item = &Tool<B>>> {
         names.iter().try_for_each(|name| self.group(name).map(drop))?;
         let is_named = |group: &str| group == BASIC || names.iter().any(|name| name == group);
-        Ok(self.tools.values().filter(move |tool| tool.groups().any(|group| is_named(group.name()))))
+        let is_listed =
+            move |tool: &&Tool<B>| tool.quarantine.is_none() && tool.groups().any(|group| is_named(group.name()));
+        Ok(self.tools.values().filter(is_listed))
+    }
+
+    /// Quarantines a tool: from now on it is neither listed nor callable, whatever its groups and the view, until it is
+    /// [accepted](Self::accept), replaced or removed. Calls that run go on. A new reason replaces the old one.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::UnknownTool`].
+    pub fn quarantine(&mut self, name: &str, reason: &str) -> Result<()> {
+        self.set_quarantine(name, Some(reason.into())).map(drop)
+    }
+
+    /// Lifts the quarantine of a tool; false if it was not quarantined.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::UnknownTool`].
+    pub fn accept(&mut self, name: &str) -> Result<bool> {
+        self.set_quarantine(name, None).map(|reason| reason.is_some())
+    }
+
+    fn set_quarantine(&mut self, name: &str, reason: Option<Arc<str>>) -> Result<Option<Arc<str>>> {
+        let tool = self.tools.get_mut(name).ok_or_else(|| Error::UnknownTool { name: name.to_owned() })?;
+        let before = tool.set_quarantine(reason);
+        self.touch();
+        Ok(before)
+    }
+
+    /// The quarantined tools with the reasons, in the order of registration.
+    pub fn quarantined(&self) -> impl Iterator<Item = (&Tool<B>, &str)> {
+        self.tools.values().filter_map(|tool| Some((tool, tool.quarantine.as_deref()?)))
     }
 
     /// The notes of the active groups, each under a heading.
@@ -271,6 +304,12 @@ impl<B> Registry<B> {
     #[must_use]
     pub fn revision(&self) -> u64 {
         self.revision.load(Ordering::Relaxed)
+    }
+
+    /// The same number, to be read by any thread without the registry.
+    #[must_use]
+    pub fn shared_revision(&self) -> Arc<AtomicU64> {
+        self.revision.clone()
     }
 
     fn touch(&self) {

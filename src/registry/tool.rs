@@ -23,7 +23,9 @@ pub struct Tool<B> {
     pub tags: Arc<[Box<str>]>,
     /// True if it runs an agent.
     pub is_agent: bool,
-    /// Its groups, shared with other holders of the tool.
+    /// The reason why it is quarantined: then it is neither listed nor callable, whatever its groups.
+    pub quarantine: Option<Arc<str>>,
+    /// Its groups and its quarantine, shared with other holders of the tool.
     pub memberships: Arc<Memberships>,
     /// The schema that the model is shown.
     pub schema: Arc<FunctionSchema>,
@@ -36,7 +38,7 @@ impl<B> Tool<B> {
     pub fn new(name: &str, group: Arc<Group>, schema: Arc<FunctionSchema>, body: B) -> Self {
         let memberships = Arc::new(Memberships::new(group.clone()));
         let (name, more, tags) = (name.into(), Box::default(), Arc::default());
-        Self { name, group, more, tags, is_agent: false, memberships, schema, body }
+        Self { name, group, more, tags, is_agent: false, quarantine: None, memberships, schema, body }
     }
 
     /// Its groups, in the order in which it joined them.
@@ -54,16 +56,26 @@ impl<B> Tool<B> {
         true
     }
 
-    /// True if one of its groups is active.
+    /// Sets or lifts its quarantine, here and for the other holders of the tool; returns the reason of the one before.
+    pub fn set_quarantine(&mut self, reason: Option<Arc<str>>) -> Option<Arc<str>> {
+        self.memberships.set_quarantine(reason.clone());
+        std::mem::replace(&mut self.quarantine, reason)
+    }
+
+    /// True if one of its groups is active, and it is not quarantined.
     #[inline]
     pub fn is_active(&self) -> bool {
-        self.group.is_active() || self.more.iter().any(|group| group.is_active())
+        (self.group.is_active() || self.more.iter().any(|group| group.is_active())) && self.quarantine.is_none()
     }
 }
 
-/// The groups of a tool, shared between the registry, which keeps them up to date, and others that show the tool.
+/// The groups of a tool and its quarantine, shared between the registry, which keeps them up to date, and others that show
+/// or call the tool.
 #[derive(Debug)]
-pub struct Memberships(Mutex<FirstAndMore>);
+pub struct Memberships {
+    groups: Mutex<FirstAndMore>,
+    quarantine: Mutex<Option<Arc<str>>>,
+}
 
 type FirstAndMore = (Arc<Group>, Box<[Arc<Group>]>);
 
@@ -77,13 +89,13 @@ impl Memberships {
     /// Makes the memberships of a tool in one group.
     #[must_use]
     pub fn new(group: Arc<Group>) -> Self {
-        Self(Mutex::new((group, Box::default())))
+        Self::among(group, Box::default())
     }
 
     /// Makes the memberships of a tool in several groups.
     #[must_use]
     pub fn among(group: Arc<Group>, more: Box<[Arc<Group>]>) -> Self {
-        Self(Mutex::new((group, more)))
+        Self { groups: Mutex::new((group, more)), quarantine: Mutex::default() }
     }
 
     /// The first of the groups.
@@ -100,12 +112,22 @@ impl Memberships {
 
     /// Passes the first and the other groups to a function without copying them.
     pub fn with<R>(&self, look: impl FnOnce(&Arc<Group>, &[Arc<Group>]) -> R) -> R {
-        let groups = lock(&self.0);
+        let groups = lock(&self.groups);
         look(&groups.0, &groups.1)
     }
 
+    /// The reason why the tool is quarantined.
+    #[must_use]
+    pub fn quarantine(&self) -> Option<Arc<str>> {
+        lock(&self.quarantine).clone()
+    }
+
+    fn set_quarantine(&self, reason: Option<Arc<str>>) {
+        *lock(&self.quarantine) = reason;
+    }
+
     pub(super) fn set(&self, group: Arc<Group>, more: Box<[Arc<Group>]>) {
-        *lock(&self.0) = (group, more);
+        *lock(&self.groups) = (group, more);
     }
 }
 

@@ -134,7 +134,7 @@ impl View {
             return Ok(());
         }
         let shown = tool.groups().find(|group| self.includes_group(group)).filter(|_| self.sees(tool));
-        Err(shown.map_or(Denial::OutOfView, |group| Denial::Inactive(group.clone())))
+        Err(shown.map_or(Denial::OutOfView, |group| Denial::of_hidden(tool, group)))
     }
 
     /// The tools it lists, in the order of registration.
@@ -209,10 +209,10 @@ impl View {
     }
 }
 
-/// True if one of the groups of a tool is active.
+/// True if one of the groups of a tool is active, and it is not quarantined.
 #[inline]
 fn is_active<B>(tool: &Tool<B>, activity: &Activity<'_>) -> bool {
-    tool.groups().any(|group| activity.has(group))
+    tool.groups().any(|group| activity.has(group)) && tool.quarantine.is_none()
 }
 
 /// A set of names, compared byte by byte.
@@ -330,8 +330,17 @@ pub enum Denial {
     Unknown,
     /// Its groups are inactive; this is one of them.
     Inactive(Arc<Group>),
+    /// It is quarantined for this reason.
+    Quarantined(Arc<str>),
     /// The view does not include it, or there is no such tool: a caller with a view does not learn which.
     OutOfView,
+}
+
+impl Denial {
+    /// The reason why a tool of this group is not listed to a caller who may know of it.
+    fn of_hidden<B>(tool: &Tool<B>, group: &Arc<Group>) -> Self {
+        tool.quarantine.clone().map_or_else(|| Self::Inactive(group.clone()), Self::Quarantined)
+    }
 }
 
 impl<B> Registry<B> {
@@ -344,7 +353,7 @@ impl<B> Registry<B> {
     pub fn admit(&self, name: &str, view: Option<&View>) -> Result<&Tool<B>, Denial> {
         match (self.find(name), view) {
             (Some(tool), None) if tool.is_active() => Ok(tool),
-            (Some(tool), None) => Err(Denial::Inactive(tool.group.clone())),
+            (Some(tool), None) => Err(Denial::of_hidden(tool, &tool.group)),
             (None, None) => Err(Denial::Unknown),
             (Some(tool), Some(view)) => view.admit(tool).map(|()| tool),
             (None, Some(_)) => Err(Denial::OutOfView),

@@ -400,7 +400,8 @@ impl Operation for Claim {
             &[self.key.as_str().into(), self.expires.into()],
         )?;
         let over = self.now.saturating_sub(KEPT_AFTER_END);
-        let expired = database.run("DELETE FROM toolcrib_claims WHERE expires <= $1 RETURNING expires", &[over.into()])?;
+        let expired =
+            database.run("DELETE FROM toolcrib_claims WHERE expires <= $1 RETURNING expires", &[over.into()])?;
         if let Some(last) = expired.into_iter().flatten().map(Cell::integer).max()
             && last > horizon
         {

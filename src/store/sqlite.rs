@@ -84,7 +84,12 @@ impl From<rusqlite::Error> for Failure {
     fn from(error: rusqlite::Error) -> Self {
         let is_lost = !matches!(
             error.sqlite_error_code(),
-            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::ConstraintViolation | ErrorCode::DiskFull)
+            Some(
+                ErrorCode::DatabaseBusy
+                    | ErrorCode::DatabaseLocked
+                    | ErrorCode::ConstraintViolation
+                    | ErrorCode::DiskFull
+            )
         );
         Self { reason: error.to_string(), is_lost }
     }

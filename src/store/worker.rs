@@ -2,8 +2,8 @@
 
 use std::mem;
 use std::process;
-use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
 use super::database::{Access, Database, Failure, Target};
@@ -229,7 +229,9 @@ impl WorkerLoop {
         }
         match &mut self.connection {
             Some(connection) => Ok(&mut *connection.database),
-            None => Err(Ended::Undone(Error::StoreFailed { store: self.store.clone(), reason: "no connection".to_owned() })),
+            None => {
+                Err(Ended::Undone(Error::StoreFailed { store: self.store.clone(), reason: "no connection".to_owned() }))
+            }
         }
     }
 }
@@ -254,7 +256,8 @@ impl Ended {
 fn connect(target: &Target, store: &str) -> Result<Connection> {
     let failed = |reason: String| Error::StoreFailed { store: store.to_owned(), reason };
     let permit = || {
-        Permit::take().ok_or_else(|| failed("the process was forked with a connection open: start a new process".to_owned()))
+        Permit::take()
+            .ok_or_else(|| failed("the process was forked with a connection open: start a new process".to_owned()))
     };
     let (database, permit): (Box<dyn Database>, Option<Permit>) = match target {
         Target::Memory => (Box::new(Sqlite::in_memory()?), None),
@@ -268,7 +271,11 @@ fn connect(target: &Target, store: &str) -> Result<Connection> {
     let database = &mut *connection.database;
     let migrated = database.begin(Access::Migrate).and_then(|()| migrate(database, store)).and_then(|migrated| {
         // A newer version is refused, and nothing was changed.
-        if migrated.is_ok() { database.commit()? } else { database.roll_back()? }
+        if migrated.is_ok() {
+            database.commit()?
+        } else {
+            database.roll_back()?
+        }
         Ok(migrated)
     });
     migrated.map_err(|failure| failed(failure.reason))??;

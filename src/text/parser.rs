@@ -4,7 +4,9 @@ use memchr::memrchr;
 
 use super::aside::{Aside, Seen};
 use super::declared_types::FindParameters;
-use super::format::{BlockEnd, BlockReading, CallBlock, CallSyntax, EndFinder, Opening, Start, StartKind, syntaxes};
+use super::format::{
+    BlockEnd, BlockReading, CallBlock, CallSyntax, EndFinder, Opening, SYNTAXES, Start, StartKind, syntax_of,
+};
 use super::prose::{Candidate, Prose};
 use super::{MAX_CALL_BYTES, MAX_CALLS, TextFormat, boundary, place_after};
 use crate::call::{CallError, Place, ToolCall};
@@ -32,6 +34,8 @@ pub struct ParseReport {
     pub calls: usize,
     /// The number of calls in code, quotes, thoughts or comments, which were left in the text.
     pub passed_over: usize,
+    /// The number of calls in another format than that of the message, which were left in the text.
+    pub other_formats: usize,
     /// The reason why no more calls were looked for.
     pub stopped: Option<&'static str>,
 }
@@ -50,7 +54,6 @@ pub struct ParseReport {
 #[derive(Debug)]
 pub struct Parser {
     format: Option<TextFormat>,
-    syntaxes: &'static [&'static dyn CallSyntax],
     /// The syntax of the message, once it is certain.
     chosen: Option<&'static dyn CallSyntax>,
     /// The text that has arrived; the bytes before `at` were given out.
@@ -83,8 +86,7 @@ impl Parser {
     #[must_use]
     pub fn new(format: impl Into<Option<TextFormat>>) -> Self {
         let format = format.into();
-        let syntaxes = syntaxes(format);
-        let only = if let [only] = syntaxes { Some(*only) } else { None };
+        let only = format.map(syntax_of);
         let report = ParseReport {
             format: only.map(CallSyntax::name),
             why: if only.is_some() { "it was asked for" } else { "no call has been seen" },
@@ -92,7 +94,6 @@ impl Parser {
         };
         Self {
             format,
-            syntaxes,
             chosen: only,
             held: String::new(),
             at: 0,
@@ -160,9 +161,8 @@ impl Parser {
 
     /// Scans the prose up to the start of a call; `false` if more text is needed.
     fn in_prose(&mut self, is_last: bool, pieces: &mut Vec<TextPiece>) -> bool {
-        let reads_lines = self.chosen.is_none_or(CallSyntax::reads_lines);
         let (candidate, check) = loop {
-            let next = if self.is_full { None } else { self.prose.next(&self.held, self.scanned, reads_lines) };
+            let next = if self.is_full { None } else { self.prose.next(&self.held, self.scanned) };
             let Some(candidate) = next else {
                 self.scanned = self.held.len();
                 self.release(self.scanned, pieces);
@@ -206,11 +206,13 @@ impl Parser {
         if candidate.is_code && self.prose.end_shown(rest, is_last).is_none() {
             return StartCheck::Unsure;
         }
-        let chosen = self.chosen.map(|syntax| [syntax]);
-        let syntaxes = chosen.as_ref().map_or(self.syntaxes, |chosen| chosen.as_slice());
+        // The format of the message comes first, because formats share tags.
+        let chosen = self.chosen.map(CallSyntax::name);
+        let others = SYNTAXES.iter().filter(|syntax| chosen != Some(syntax.name()));
         let mut is_unsure = false;
-        for syntax in syntaxes {
-            let start = Start { rest, kind: candidate.kind, is_certain: self.chosen.is_some() };
+        for syntax in self.chosen.iter().chain(others) {
+            let is_other = chosen.is_some_and(|chosen| chosen != syntax.name());
+            let start = Start { rest, kind: candidate.kind, is_certain: chosen.is_some() && !is_other };
             let check = match syntax.opens(start) {
                 Opening::No => continue,
                 Opening::Unsure => {
@@ -219,6 +221,7 @@ impl Parser {
                 }
                 // A format that is asked earlier may still turn out to be the right one.
                 _ if is_unsure => return StartCheck::Unsure,
+                Opening::Wrapper(_) if is_other => return StartCheck::Nothing,
                 Opening::Wrapper(length) => StartCheck::Wrapper(length),
                 Opening::Yes(why) => StartCheck::Call(*syntax, why),
             };
@@ -229,6 +232,10 @@ impl Parser {
             };
             return match is_code {
                 None => StartCheck::Unsure,
+                Some(is_code) if is_other => {
+                    self.report.other_formats += usize::from(!is_code);
+                    StartCheck::Nothing
+                }
                 Some(false) => check,
                 Some(true) => {
                     self.prose.pass_shown();

@@ -171,7 +171,7 @@ impl Prose {
     }
 
     /// Scans from a byte to the next place where a call can begin.
-    pub(super) fn next(&mut self, text: &str, from: usize, wants_lines: bool) -> Option<Candidate> {
+    pub(super) fn next(&mut self, text: &str, from: usize) -> Option<Candidate> {
         let bytes = text.as_bytes();
         let mut at = from;
         if let Some(aside) = self.aside {
@@ -192,7 +192,7 @@ impl Prose {
                 self.quotations.peek(letter);
             }
             match self.line {
-                Line::Start if wants_lines && self.is_first_letter(byte) => {
+                Line::Start if self.is_first_letter(byte) => {
                     let is_doubtful = self.code.is_some() && !matches!(byte, b'`' | b'~');
                     return Some(Candidate { is_doubtful, ..Candidate::plain(at, StartKind::Line) });
                 }

@@ -29,6 +29,7 @@ fn record(call: &str) -> AuditRecord<'_> {
         arguments: None,
         caller: Some("ann"),
         session: Some("s1"),
+        path: &[],
         rule: Some("mail"),
         decision: Decision::Ask,
         shadow: None,
@@ -42,15 +43,16 @@ fn record(call: &str) -> AuditRecord<'_> {
 fn a_record_is_a_line_with_its_fields_in_order() {
     let secrets = ["token".into()];
     let arguments = Redaction::new(&secrets, &json!({})).arguments(&json!({"to": "ann", "token": 7}));
+    let path = ["planner".into()];
 
-    let line = AuditRecord { arguments: Some(&arguments), ..record("call_1") }.to_line();
+    let line = AuditRecord { arguments: Some(&arguments), path: &path, ..record("call_1") }.to_line();
 
     let hash = "01".repeat(32);
     assert_eq!(
         line,
         format!(
             "{{\"time\":\"1970-01-01T00:00:00.000Z\",\"call_id\":\"call_1\",\"tool\":\"send\",\
-             \"arguments_hash\":\"sha256:{hash}\",\"caller\":\"ann\",\"session\":\"s1\",\"rule\":\"mail\",\"decision\":\"ask\",\
+             \"arguments_hash\":\"sha256:{hash}\",\"caller\":\"ann\",\"session\":\"s1\",\"path\":[\"planner\"],\"rule\":\"mail\",\"decision\":\"ask\",\
              \"shadow\":null,\"answered_by\":\"bob\",\"answer\":\"once\",\"outcome\":null,\
              \"arguments\":{{\"to\":\"ann\",\"token\":\"***\"}}}}"
         )

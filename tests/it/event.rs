@@ -12,7 +12,7 @@ use toolcrib::call::{Event, EventHub, EventKind, Kinds, Listener};
 
 fn event(kind: EventKind, number: usize) -> Event {
     let (call, tool, time) = ("call_1".into(), Some("send".into()), Timestamp::UNIX_EPOCH);
-    Event { kind, call, tool, caller: None, session: None, time, data: json!(number) }
+    Event { kind, call, tool, caller: None, session: None, path: vec!["planner".into()], time, data: json!(number) }
 }
 
 fn numbers(listener: &Listener) -> Vec<Value> {
@@ -25,7 +25,7 @@ fn an_event_is_told_in_one_form() {
         event(EventKind::CallStart, 1).to_value(),
         json!({
             "type": "call_start", "call_id": "call_1", "tool": "send", "caller": null, "session": null,
-            "time": "1970-01-01T00:00:00.000Z", "data": 1,
+            "path": ["planner"], "time": "1970-01-01T00:00:00.000Z", "data": 1,
         })
     );
 }

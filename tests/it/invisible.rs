@@ -29,6 +29,7 @@ fn audited(text: &str) -> String {
         arguments: Some(&arguments),
         caller: None,
         session: None,
+        path: &[],
         rule: None,
         decision: Decision::Allow,
         shadow: None,

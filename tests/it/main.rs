@@ -11,8 +11,13 @@ mod dialect;
 mod docstring;
 mod event;
 mod extend;
+#[cfg(unix)]
+mod files;
 mod invisible;
 mod layers;
+mod mcp_client;
+mod mcp_lock;
+mod mcp_server;
 mod membership;
 mod meta;
 mod native;

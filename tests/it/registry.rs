@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use toolcrib::Error;
-use toolcrib::registry::{BASIC, NameConflict, Registry, Tool};
+use toolcrib::registry::{BASIC, Denial, Filter, NameConflict, Registry, Tool, View};
 use toolcrib::schema::{Entries, FunctionSchema};
 
 fn tool<B>(registry: &Registry<B>, name: &str, group: &str, body: B) -> Tool<B> {
@@ -231,4 +231,70 @@ fn a_name_that_is_empty_or_has_a_control_character_is_refused() {
         registry.name_for("naïve <tool>", NameConflict::Raise, String::new),
         Ok(Some("naïve <tool>".to_owned()))
     );
+}
+
+#[test]
+fn a_quarantined_tool_is_neither_listed_nor_admitted() {
+    let mut registry = workshop();
+    let (everything, without) = (View::default(), View::from(Filter::of_groups([BASIC])));
+    let before = registry.revision();
+
+    registry.quarantine("browse", "it has changed").expect("a known tool");
+
+    assert_ne!(registry.revision(), before);
+    assert_eq!(listed(&registry), ["think"]);
+    let in_web: Vec<&str> = registry.listed_in(&["web".to_owned()]).expect("a group").map(|tool| &*tool.name).collect();
+    assert_eq!(in_web, ["think"]);
+    assert!(everything.listed(&registry).iter().all(|tool| &*tool.name != "browse"));
+    for view in [None, Some(&everything)] {
+        let denial = registry.admit("browse", view).expect_err("it is quarantined");
+        assert!(matches!(denial, Denial::Quarantined(reason) if &*reason == "it has changed"));
+    }
+    assert!(matches!(registry.admit("browse", Some(&without)), Err(Denial::OutOfView)));
+    assert_eq!(
+        registry.quarantined().map(|(tool, why)| (&*tool.name, why)).collect::<Vec<_>>(),
+        [("browse", "it has changed")]
+    );
+}
+
+#[test]
+fn an_accepted_tool_is_in_its_place_again() {
+    let mut registry = workshop();
+    registry.quarantine("browse", "").expect("a known tool");
+
+    assert!(registry.accept("browse").expect("a known tool"));
+
+    assert!(!registry.accept("browse").expect("a known tool"));
+    assert_eq!(listed(&registry), ["browse", "think"]);
+    assert!(registry.admit("browse", None).is_ok());
+    assert!(matches!(registry.quarantine("hammer", ""), Err(Error::UnknownTool { .. })));
+}
+
+#[test]
+fn a_quarantine_outlives_groups_and_ends_with_a_replacement() {
+    let mut registry = workshop();
+    registry.quarantine("browse", "it has changed").expect("a known tool");
+    let shared = registry.find("browse").expect("a tool").memberships.clone();
+
+    registry.set_active(["web"], false);
+    registry.set_active(["web"], true);
+    registry.exchange("browse", |old| Tool::new("browse", old.group.clone(), old.schema.clone(), 4));
+    let exchanged = listed(&registry) == ["think"];
+    add(&mut registry, "browse", "web", 5);
+
+    assert!(exchanged);
+    assert_eq!(shared.quarantine().as_deref(), Some("it has changed"));
+    assert_eq!(listed(&registry), ["browse", "think"]);
+}
+
+#[test]
+fn a_tool_may_be_registered_in_quarantine() {
+    let mut registry = workshop();
+    let mut new = tool(&registry, "search", "web", 6);
+    new.set_quarantine(Some("it is new".into()));
+
+    registry.insert(new);
+
+    assert_eq!(listed(&registry), ["browse", "think"]);
+    assert!(matches!(registry.admit("search", None), Err(Denial::Quarantined(_))));
 }

@@ -25,6 +25,16 @@ fn an_answer_has_a_code_and_a_fixed_text() {
              Activate the tool group by calling 'reset_equipped_tools' first to use this tool.",
         ),
         (
+            Reply::Quarantined { tool: name(), reason: "it has changed".to_owned() },
+            "denied",
+            "Error: The tool 'look' is quarantined and did not run: it has changed",
+        ),
+        (
+            Reply::Quarantined { tool: name(), reason: String::new() },
+            "denied",
+            "Error: The tool 'look' is quarantined and did not run",
+        ),
+        (
             Reply::NotAvailable { tool: name(), similar: None },
             "tool_not_available",
             "Error: The tool 'look' is not available.",

@@ -1,12 +1,17 @@
 //! Traces of calls, also with a real subscriber.
 
+#![allow(clippy::unwrap_used)]
+
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use futures_util::StreamExt;
 use proptest::prelude::*;
-use toolcrib::call::Code;
+use serde_json::{Map, Value};
+use toolcrib::call::{Code, ToolCall};
+use toolcrib::native::{NativeTool, ToolContext, ToolError, Toolkit};
 use toolcrib::trace::{Outcome, RustSpan, ToolSpan, is_watched};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
@@ -177,6 +182,40 @@ fn a_subscriber_hears_why_a_call_did_not_go_well() {
     assert_eq!(told[1]["error.type"], "timeout");
     assert_eq!(told[3]["toolcrib.cancelled"], "true");
     assert_eq!(told[3]["otel.status_description"], "the call was cancelled");
+}
+
+#[test]
+fn failures_of_native_tools_are_logged_and_mistakes_of_the_model_are_not() {
+    let toolkit = Toolkit::new();
+    let returning = |_: ToolContext, _: Value| async move { Err::<(), _>(ToolError::new("no such city")) };
+    let panicking = |_: ToolContext, arguments: Value| async move {
+        assert!(arguments.is_null(), "oh no");
+        Ok(())
+    };
+    let picky = |_: ToolContext, _: u32| async move { Ok(()) };
+    toolkit.register(NativeTool::new("returning", "", returning)).unwrap();
+    toolkit.register(NativeTool::new("panicking", "", panicking)).unwrap();
+    toolkit.register(NativeTool::new("picky", "", picky)).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+
+    let told = heard(|| {
+        for tool in ["returning", "panicking", "picky"] {
+            let call = ToolCall { id: Some("call-1".to_owned()), ..ToolCall::new(tool, Map::new()) };
+            runtime.block_on(toolkit.call(call).collect::<Vec<_>>());
+        }
+    });
+
+    let logged: Vec<&Fields> = told.iter().filter(|fields| fields.contains_key("error")).collect();
+    let record = |tool, error, message| {
+        fields([("tool", tool), ("call", "call-1"), ("error", error), ("in", ""), ("message", message)])
+    };
+    assert_eq!(
+        logged,
+        [
+            &record("returning", "no such city", "the tool returned an error"),
+            &record("panicking", "oh no", "the tool panicked")
+        ]
+    );
 }
 
 #[test]

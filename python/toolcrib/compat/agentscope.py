@@ -17,7 +17,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import toolcrib
-from toolcrib import AgentSkill, RegisteredToolFunction, ToolGroup, ToolResponse
+from toolcrib import AgentSkill, RegisteredToolFunction, ToolGroup, ToolResponse, tools
 from toolcrib.subagent import SubAgentSpec, SubAgentUnavailable, make_subagent_tool
 
 if TYPE_CHECKING:
@@ -39,7 +39,10 @@ __all__ = [
     "ToolGroup",
     "ToolResponse",
     "Toolkit",
+    "insert_text_file",
     "make_subagent_tool",
+    "view_text_file",
+    "write_text_file",
 ]
 
 
@@ -75,6 +78,50 @@ class Toolkit(toolcrib.Toolkit, StateModule):
     reset_equipped_tools.__doc__ = getattr(
         Original, "reset_equipped_tools", toolcrib.Toolkit.reset_equipped_tools
     ).__doc__
+
+
+async def view_text_file(file_path: str, ranges: list[int] | None = None) -> ToolResponse:
+    """View a text file with line numbers, or some of its lines.
+
+    Args:
+        file_path: The path of the file; `~` is the home directory.
+        ranges: The first and the last line, for example [1, 100]; [-100, -1] are the last 100 lines.
+
+    Returns:
+        The lines. `AGENTSCOPE_DANGEROUS_TEXT_IO` and `TOOLCRIB_DANGEROUS_TEXT_IO` can deny the access.
+    """
+    response: ToolResponse = await tools.view_text_file(file_path=file_path, ranges=ranges)
+    return response
+
+
+async def write_text_file(file_path: str, content: str, ranges: list[int] | None = None) -> ToolResponse:
+    """Create a text file, overwrite it, or replace some of its lines.
+
+    Args:
+        file_path: The path of the file; `~` is the home directory.
+        content: The content to write.
+        ranges: The first and the last line to replace, for example [3, 5].
+
+    Returns:
+        The changed lines. `AGENTSCOPE_DANGEROUS_TEXT_IO` and `TOOLCRIB_DANGEROUS_TEXT_IO` can deny the access.
+    """
+    response: ToolResponse = await tools.write_text_file(file_path=file_path, content=content, ranges=ranges)
+    return response
+
+
+async def insert_text_file(file_path: str, content: str, line_number: int) -> ToolResponse:
+    """Insert content into a text file, before a line of it or at its end.
+
+    Args:
+        file_path: The path of the file; `~` is the home directory.
+        content: The content to insert.
+        line_number: The number of the line, from 1; one more than the last line appends the content.
+
+    Returns:
+        The changed lines. `AGENTSCOPE_DANGEROUS_TEXT_IO` and `TOOLCRIB_DANGEROUS_TEXT_IO` can deny the access.
+    """
+    response: ToolResponse = await tools.insert_text_file(file_path=file_path, content=content, line_number=line_number)
+    return response
 
 
 def __getattr__(name: str) -> Any:

@@ -1,81 +1,23 @@
-//! `AgentDefinition`, an agent as data, and the values in it.
+//! `AgentDefinition`, an agent as data, with its limits and its prompt.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use indexmap::IndexMap;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyList, PyMapping, PyTuple};
+use pyo3::types::{PyDict, PyList, PyTuple};
 use serde_json::{Map, Value};
 
-use super::described::{schema_of, schema_of_object};
-use crate::agent::{
-    AgentDefinition, AgentFile, AgentInput, AgentLimits, AgentOutput, AgentParts, AgentPrompt, Inputs, LIMIT_TIME,
-    LIMIT_TURNS,
-};
+use super::input::{PyAgentInput, as_dict, read_inputs};
+use super::output::PyAgentOutput;
+use crate::agent::{AgentDefinition, AgentFile, AgentLimits, AgentParts, AgentPrompt, Inputs, LIMIT_TIME, LIMIT_TURNS};
 use crate::bindings::json;
 use crate::bindings::parameters::{
     Omittable, class_name, flag, optional_instance, optional_name_list, optional_text, text,
 };
 use crate::bindings::view::PyToolkitView;
-use crate::near::did_you_mean;
 use crate::store::Disk;
-
-/// One input of an agent.
-///
-/// Args:
-///     type: `"string"`, `"number"`, `"integer"`, `"boolean"`, `"string[]"` or `"number[]"`.
-///     description: The description for the calling model.
-///     required: True if the agent cannot be called without it.
-#[pyclass(name = "AgentInput", module = "toolcrib", frozen, eq)]
-#[derive(PartialEq)]
-pub(crate) struct PyAgentInput(AgentInput);
-
-#[pymethods]
-impl PyAgentInput {
-    #[new]
-    #[pyo3(
-        signature = (r#type, description=None, required=Omittable(None)),
-        text_signature = "(type, description='', required=True)"
-    )]
-    fn new(
-        r#type: &Bound<'_, PyAny>,
-        description: Option<&Bound<'_, PyAny>>,
-        required: Omittable<'_>,
-    ) -> PyResult<Self> {
-        Ok(Self(AgentInput {
-            kind: text("type", r#type)?,
-            description: optional_text("description", description)?.unwrap_or_default(),
-            required: flag("required", &required, true)?,
-        }))
-    }
-
-    /// The name of its type.
-    #[getter]
-    fn r#type(&self) -> &str {
-        &self.0.kind
-    }
-
-    /// The description for the calling model.
-    #[getter]
-    fn description(&self) -> &str {
-        &self.0.description
-    }
-
-    /// True if the agent cannot be called without it.
-    #[getter]
-    fn required(&self) -> bool {
-        self.0.required
-    }
-
-    fn __repr__(&self) -> String {
-        let AgentInput { kind, description, required } = &self.0;
-        let required = if *required { "True" } else { "False" };
-        format!("AgentInput(type={kind:?}, description={description:?}, required={required})")
-    }
-}
 
 /// The limits of one run of an agent; None is without limit.
 ///
@@ -140,81 +82,6 @@ impl PyAgentLimits {
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
         let field = |name: &str| slf.getattr(name)?.repr()?.extract::<String>();
         Ok(format!("AgentLimits(turns={}, time={}, tokens={})", field("turns")?, field("time")?, field("tokens")?))
-    }
-}
-
-/// The value that an agent has to give when it has completed its task.
-///
-/// Args:
-///     name: The name of the argument that carries it.
-///     description: The description for the agent's model.
-///     schema: Its JSON Schema, a pydantic model or a type.
-///     process: A function that turns the value into the text of the result.
-#[pyclass(name = "AgentOutput", module = "toolcrib", frozen)]
-pub(crate) struct PyAgentOutput {
-    output: AgentOutput,
-    class: Option<Py<PyAny>>,
-    process: Option<Py<PyAny>>,
-}
-
-#[pymethods]
-impl PyAgentOutput {
-    #[new]
-    #[pyo3(signature = (name, description, schema, process=None))]
-    fn new(
-        name: &Bound<'_, PyAny>,
-        description: &Bound<'_, PyAny>,
-        schema: &Bound<'_, PyAny>,
-        process: Option<Bound<'_, PyAny>>,
-    ) -> PyResult<Self> {
-        if let Some(process) = process.as_ref().filter(|process| !process.is_callable()) {
-            return Err(PyTypeError::new_err(format!("process must be callable, not {}", class_name(process))));
-        }
-        let output = AgentOutput {
-            name: text("name", name)?,
-            description: text("description", description)?,
-            schema: schema_of("schema", schema)?,
-        };
-        let class = (!schema.is_instance_of::<PyDict>()).then(|| schema.clone().unbind());
-        Ok(Self { output, class, process: process.map(Bound::unbind) })
-    }
-
-    /// The name of the argument that carries it.
-    #[getter]
-    fn name(&self) -> &str {
-        &self.output.name
-    }
-
-    /// The description for the agent's model.
-    #[getter]
-    fn description(&self) -> &str {
-        &self.output.description
-    }
-
-    /// The JSON Schema, as a copy.
-    #[getter]
-    fn schema<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        json::schema_to_python(py, &self.output.schema)
-    }
-
-    /// The pydantic model or the type that was given in place of a schema.
-    #[getter]
-    fn r#type(&self, py: Python<'_>) -> Option<Py<PyAny>> {
-        self.class.as_ref().map(|class| class.clone_ref(py))
-    }
-
-    /// The function that turns the value into the text of the result.
-    #[getter]
-    fn process(&self, py: Python<'_>) -> Option<Py<PyAny>> {
-        self.process.as_ref().map(|process| process.clone_ref(py))
-    }
-
-    fn __repr__(&self) -> String {
-        format!("AgentOutput(name={:?})", self.output.name)
-    }
-
-    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        self.class.iter().chain(&self.process).try_for_each(|object| visit.call(object))
     }
 }
 
@@ -299,9 +166,7 @@ impl PyAgentDefinition {
     /// The definition in a file.
     pub(super) fn of_file(py: Python<'_>, file: AgentFile) -> PyResult<Self> {
         let AgentFile { definition, inputs, lenient, .. } = file;
-        let output = definition
-            .output()
-            .map(|output| Py::new(py, PyAgentOutput { output: output.clone(), class: None, process: None }));
+        let output = definition.output().map(|output| Py::new(py, PyAgentOutput::of_file(output.clone())));
         let model = definition.model().map(|model| model.into_pyobject(py).map(|model| model.into_any().unbind()));
         let (output, model) = (output.transpose()?, model.transpose()?);
         Ok(Self { definition: Arc::new(definition), inputs, view: None, output, model, lenient })
@@ -501,85 +366,6 @@ impl PyAgentDefinition {
         visit.call(&self.output)?;
         visit.call(&self.model)
     }
-}
-
-/// A mapping as a dict.
-fn as_dict<'py>(parameter: &str, mapping: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    if mapping.is_instance_of::<PyDict>() {
-        return Ok(mapping.clone());
-    }
-    if mapping.cast::<PyMapping>().is_err() {
-        return Err(PyTypeError::new_err(format!("{parameter} must be a mapping, not {}", class_name(mapping))));
-    }
-    mapping.py().get_type::<PyDict>().call1((mapping,))
-}
-
-/// Reads the inputs of an agent.
-fn read_inputs(inputs: &Bound<'_, PyAny>) -> PyResult<Inputs> {
-    let is_declared = |dict: &Bound<'_, PyDict>| -> PyResult<bool> {
-        Ok(!dict.get_item("type")?.is_some_and(|kind| kind.eq("object").unwrap_or(false)))
-    };
-    let is_model = inputs.is_instance_of::<pyo3::types::PyType>();
-    if is_model || inputs.cast::<PyDict>().is_ok_and(|dict| !is_declared(dict).unwrap_or(true)) {
-        return match schema_of_object(inputs)? {
-            Some(schema) => Ok(Inputs::Schema(schema)),
-            None => Err(wrong_inputs(inputs)),
-        };
-    }
-    let dict = as_dict("inputs", inputs).map_err(|_| wrong_inputs(inputs))?.cast_into::<PyDict>()?;
-    let mut read = IndexMap::new();
-    for (name, input) in json::entries_of(&dict) {
-        let name = text("the name of an input", &name)?;
-        let input = match input.cast::<PyAgentInput>() {
-            Ok(input) => input.get().0.clone(),
-            Err(_) => read_input(&name, &input)?,
-        };
-        read.insert(name, input);
-    }
-    Ok(Inputs::Declared(read))
-}
-
-fn wrong_inputs(inputs: &Bound<'_, PyAny>) -> PyErr {
-    let class = class_name(inputs);
-    PyTypeError::new_err(format!("inputs must be a mapping of names, a JSON Schema or a pydantic model, not {class}"))
-}
-
-/// Reads an input that is given as a dict.
-fn read_input(name: &str, input: &Bound<'_, PyAny>) -> PyResult<AgentInput> {
-    const KNOWN: [&str; 3] = ["type", "description", "required"];
-    let Ok(fields) = input.cast::<PyDict>() else {
-        let class = class_name(input);
-        return Err(PyTypeError::new_err(format!("input `{name}` must be an AgentInput or a dictionary, not {class}")));
-    };
-    for (key, _) in json::entries_of(fields) {
-        let key = text("a key of an input", &key)?;
-        if !KNOWN.contains(&key.as_str()) {
-            let hint = did_you_mean(&key, KNOWN);
-            let expected = ": expected `type`, `description` or `required`; pass a JSON Schema for all inputs for more";
-            let end = if hint.is_empty() { expected } else { &hint };
-            return Err(PyValueError::new_err(format!("input `{name}`: unknown key `{key}`{end}")));
-        }
-    }
-    let Some(kind) = fields.get_item("type")? else {
-        return Err(PyValueError::new_err(format!("input `{name}`: missing `type`")));
-    };
-    let required = match fields.get_item("required")? {
-        None => true,
-        Some(required) => required.cast::<PyBool>().map(PyBoolMethods::is_true).map_err(|_| {
-            PyTypeError::new_err(format!(
-                "required of input `{name}` must be True or False, not {}",
-                class_name(&required)
-            ))
-        })?,
-    };
-    Ok(AgentInput {
-        kind: text(&format!("type of input `{name}`"), &kind)?,
-        description: match fields.get_item("description")? {
-            Some(description) => text(&format!("description of input `{name}`"), &description)?,
-            None => String::new(),
-        },
-        required,
-    })
 }
 
 fn read_messages(given: &Bound<'_, PyAny>) -> PyResult<Vec<Value>> {

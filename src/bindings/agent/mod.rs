@@ -1,7 +1,6 @@
 //! Sub-agents as Python sees them: definitions, the tool that is an agent, its run, and the rules of the ready-made loop.
 //!
-//! - `described`: JSON Schemas from what users write in place of one;
-//! - `definition`: `AgentDefinition` and the values in it;
+//! - `definition`: `AgentDefinition`, its limits and its prompt; with `input` and `output`, the values that an agent takes and gives;
 //! - `folder`: definitions in files.
 //!
 //! The path of a run: [`tool`] is the function of a registered agent. A call of it comes to `call/agent.rs`, which checks its
@@ -10,8 +9,9 @@
 //! the decisions of the core that the ready-made loop in `python/toolcrib/_agent_loop.py` asks for.
 
 mod definition;
-mod described;
 mod folder;
+mod input;
+mod output;
 mod rules;
 mod run;
 mod tool;
@@ -20,16 +20,16 @@ use pyo3::prelude::*;
 
 #[allow(unused_imports, reason = "the runner of agents uses it")]
 pub(crate) use definition::PyAgentDefinition;
-pub(crate) use described::schema_of_object;
+pub(crate) use output::schema_of_object;
 pub(crate) use run::PyAgentRun;
 pub(crate) use tool::PyAgentTool;
 
 /// Adds the classes and functions to the module.
 pub(super) fn install(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<definition::PyAgentDefinition>()?;
-    module.add_class::<definition::PyAgentInput>()?;
+    module.add_class::<input::PyAgentInput>()?;
     module.add_class::<definition::PyAgentLimits>()?;
-    module.add_class::<definition::PyAgentOutput>()?;
+    module.add_class::<output::PyAgentOutput>()?;
     module.add_class::<definition::PyAgentPrompt>()?;
     module.add_class::<folder::PyAgentFolder>()?;
     module.add_class::<run::PyAgentRun>()?;

@@ -33,6 +33,8 @@ pub(crate) struct PyAgentRun {
     /// The session of the call.
     pub(crate) session: Option<Py<PySession>>,
     pub(crate) toolkit: Py<PyToolkit>,
+    /// The function that answers its questions.
+    pub(crate) asker: Option<Py<PyAny>>,
     pub(crate) started: Instant,
     /// The seconds that the run has.
     pub(crate) time: Option<f64>,
@@ -124,7 +126,7 @@ impl PyAgentRun {
             return Ok(context.bind(py).clone());
         }
         let left = self.time.map(|time| time - self.started.elapsed().as_secs_f64());
-        let asker = self.toolkit.get().asker(py);
+        let asker = self.asker.as_ref();
         let (call, session) = (self.call(py), self.session.as_ref());
         let fields = (&self.port, &*self.tool, &call.id, call.caller.as_deref(), session, left, asker);
         let context = TOOL_CONTEXT.get(py)?.call1(fields)?.unbind();

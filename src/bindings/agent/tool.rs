@@ -164,7 +164,7 @@ impl PyAgentTool {
         let owner = caller.and_then(PyToolkitView::session_object);
         let deps = owner.and_then(|owner| owner.get().deps(py));
         let caller = view.and_then(PyToolkitView::caller).cloned();
-        let base = PyToolkitView::new(toolkit.clone().unbind(), selected, caller);
+        let base = PyToolkitView::new(toolkit.clone().unbind(), selected, caller).asking_as(py, view);
         PySession::of_agent(py, base, core, deps, run.clone().into_any())
     }
 

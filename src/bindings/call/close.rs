@@ -141,6 +141,7 @@ impl State {
         }
         let target = self.waiting(py);
         self.requested.set(false);
+        self.awaiting.set(false);
         let close = || match target.map(|target| target.getattr_opt(intern!(py, "close"))) {
             Some(Ok(Some(close))) => close.call0().map(drop),
             Some(Err(error)) => Err(error),

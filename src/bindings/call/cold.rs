@@ -38,6 +38,8 @@ pub(super) struct Cold {
     /// The response that the call ends with; before that, the one that a postprocess function works on.
     pub(super) response: Slot,
     pub(super) error: Slot,
+    /// The call is closed because the one around it was cancelled, which does not wait for threads.
+    pub(super) leaves_threads: Cell<bool>,
     /// The event loop has thrown a cancellation in.
     pub(super) cancel_thrown: Cell<bool>,
     pub(super) deadline: Deadline,
@@ -49,8 +51,9 @@ pub(super) struct Cold {
     pub(super) info: RefCell<Option<Arc<CallInfo>>>,
     /// The arguments of a call whose tool is asked whether they need approval.
     pub(super) confirming: RefCell<Option<Box<CheckedArguments>>>,
-    /// The description of the call by its tool, for the approver.
+    /// The description of the call by its tool, for the approver and for the run, with the arguments that it is about.
     pub(super) confirmation: Slot,
+    pub(super) confirmed: RefCell<Option<serde_json::Value>>,
     /// The question that the approver is asked about the call.
     pub(super) waiting: RefCell<Option<Box<Waiting>>>,
     /// The defaults that were made for the call, by name: a dict.
@@ -92,6 +95,7 @@ impl Default for Cold {
             ending: Cell::new(Ending::Respond),
             response: Slot::empty(),
             error: Slot::empty(),
+            leaves_threads: Cell::new(false),
             cancel_thrown: Cell::new(false),
             deadline: Deadline::new(),
             in_background: Cell::new(false),
@@ -99,6 +103,7 @@ impl Default for Cold {
             info: RefCell::new(None),
             confirming: RefCell::new(None),
             confirmation: Slot::empty(),
+            confirmed: RefCell::default(),
             waiting: RefCell::new(None),
             made_defaults: Slot::empty(),
             built: Slot::empty(),
@@ -142,16 +147,16 @@ impl Cold {
         self.context.clear(py);
         self.port.clear(py);
         drop(self.bound.take());
-        if let Some(next) = self.next.take(py)
-            && let Ok(next) = next.cast::<NextHandler>()
-        {
-            next.get().release();
+        let next = self.next.get(py).and_then(|next| next.cast_into::<NextHandler>().ok());
+        if !next.is_some_and(|next| next.get().release(py)) {
+            self.next.clear(py);
         }
     }
 
     /// Drops every reference.
     pub(super) fn clear(&self, py: Python<'_>) {
         self.release(py);
+        self.next.clear(py);
         self.handler.clear(py);
         self.error.clear(py);
         self.deadline.clear(py);

@@ -215,18 +215,29 @@ impl State {
             Some(tool) => (tool.get().timeout, Some(tool.get().name.to_string())),
             None => (None, info.tool.clone()),
         };
-        let asker = self.toolkit.get(py).and_then(|toolkit| toolkit.get().asker(py));
+        let asker = self.asker(py);
         let fields = (&port, name, &info.id, info.caller.as_deref(), session, timeout, asker);
         let context = TOOL_CONTEXT.get(py)?.call1(fields)?;
+        if let Some(confirmation) = cold.confirmation.get(py) {
+            context.setattr(intern!(py, "_confirmation"), confirmation)?;
+        }
         cold.context.set(context.clone());
         cold.port.set(port.into_any());
         Ok(context)
     }
 
+    /// The function that answers the questions of the tool.
+    pub(super) fn asker<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
+        match self.viewed(py) {
+            Some(view) => view.get().asker(py),
+            None => self.toolkit.get(py).and_then(|toolkit| toolkit.get().asker(py)),
+        }
+    }
+
     /// Sets the facts of the call on the result of calling a tool that is written in Rust.
     #[cold]
     pub(super) fn identify_native(&self, py: Python<'_>, result: &Bound<'_, PyAny>) {
-        let asker = self.toolkit.get(py).and_then(|toolkit| toolkit.get().asker(py));
+        let asker = self.asker(py);
         let session = asker.as_ref().and_then(|_| PyToolkitView::session_object(&self.viewed(py)?));
         let (asker, session) = (asker.map(Bound::unbind), session.map(|session| session.into_any().unbind()));
         native::identify(result, self.native_context(py), asker, session);

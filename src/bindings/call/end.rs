@@ -11,6 +11,7 @@ use super::python::attached;
 use super::python::drive::{Sent, await_iter, send};
 use super::state::{Ending, Phase, State, Step};
 use super::task;
+use crate::bindings::into_response::error_class;
 use crate::bindings::registration::CallKind;
 use crate::bindings::response;
 use crate::bindings::tool::ToolBody;
@@ -264,8 +265,7 @@ fn wrap_stop_iteration(py: Python<'_>, error: PyErr) -> PyErr {
     if !error.is_instance_of::<PyStopIteration>(py) && !error.is_instance_of::<PyStopAsyncIteration>(py) {
         return error;
     }
-    let kind = error.get_type(py).name().map_or_else(|_| "StopIteration".to_owned(), |name| name.to_string());
-    let wrapped = PyRuntimeError::new_err(format!("the tool raised {kind}"));
+    let wrapped = PyRuntimeError::new_err(format!("the tool raised {}", error_class(py, &error)));
     wrapped.set_cause(py, Some(error));
     wrapped
 }
@@ -273,7 +273,7 @@ fn wrap_stop_iteration(py: Python<'_>, error: PyErr) -> PyErr {
 /// True for exceptions that may become a response: all but Ctrl-C, the closing of a generator and the cancellation of
 /// another event loop. A tool that calls `sys.exit()` must not end the agent, unless AgentScope would let it.
 fn is_answerable(py: Python<'_>, error: &PyErr, mode: ErrorMode) -> bool {
-    let is_named = |name: &str| error.get_type(py).name().is_ok_and(|class| class == name);
+    let is_named = |name: &str| error_class(py, error) == name;
     if error.is_instance_of::<PyException>(py) || is_named("PanicException") {
         return true;
     }

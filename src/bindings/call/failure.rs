@@ -1,7 +1,5 @@
 //! Exceptions of a tool: the record in the log, and the response that describes them to the model.
 
-use std::borrow::Cow;
-
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -11,7 +9,7 @@ use serde_json::Value;
 use super::request::Peeked;
 use super::state::State;
 use crate::bindings::imported::{FAILED_CALL, LOG_FAILURE, LOGGER, REDACTED_ERROR, loaded_module};
-use crate::bindings::into_response::{error_text, unicode};
+use crate::bindings::into_response::{error_class, error_text, unicode};
 use crate::bindings::parameters::class_name;
 use crate::bindings::tool::{PyTool, ToolBody};
 use crate::bindings::{errors, json, response};
@@ -155,8 +153,7 @@ fn is_logged(py: Python<'_>) -> PyResult<bool> {
 
 /// The reply to an exception in the run of an agent.
 fn agent_failure(py: Python<'_>, tool: &PyTool, error: &PyErr, message: String) -> Reply {
-    let class = || error.get_type(py).name().map_or_else(|_| "Exception".to_owned(), |name| name.to_string());
-    let message = if message.is_empty() { class() } else { message };
+    let message = if message.is_empty() { error_class(py, error).to_string() } else { message };
     Reply::AgentFailed { agent: tool.name.to_string(), message }
 }
 
@@ -169,8 +166,8 @@ fn reply_to(py: Python<'_>, mode: ErrorMode, error: &PyErr, message: String, is_
     } else if mode == ErrorMode::Compat || errors::is_native(py, error) {
         Reply::Failed { message }
     } else {
-        let class = error.get_type(py).name();
-        let class = class.as_ref().map_or(Cow::Borrowed("Exception"), |name| name.to_string_lossy());
+        let class = error_class(py, error);
+        let class = class.to_string_lossy();
         // The message of an exception that cannot be written is the name of its class.
         Reply::raised(&class, if message == class { "" } else { &message })
     }
@@ -194,7 +191,7 @@ fn redacted<'py>(exception: &Bound<'py, PyAny>, message: &str, secrets: &[String
 }
 
 /// Collects the texts and numbers in a preset.
-fn collect_texts(value: &Bound<'_, PyAny>, texts: &mut Vec<String>, depth: usize) {
+pub(super) fn collect_texts(value: &Bound<'_, PyAny>, texts: &mut Vec<String>, depth: usize) {
     if depth == 0 || value.is_instance_of::<PyBool>() {
     } else if let Ok(text) = value.cast::<PyString>() {
         texts.push(unicode(text).into_owned());

@@ -64,7 +64,10 @@ impl State {
         match &handler.core {
             Core::Named(origin) => self.set_origin(Origin::of(origin.bind(py))?),
             Core::ViewTool(view, _) => self.set_origin(Origin::View(view.bind(py).clone())),
-            Core::Tool(tool) => self.tool.set(tool.bind(py).clone()),
+            Core::Tool(tool) => {
+                tool.get().refuse_quarantined()?;
+                self.tool.set(tool.bind(py).clone());
+            }
         }
         Ok(None)
     }
@@ -133,15 +136,14 @@ impl State {
     /// Closes, one after the other, the streams that the middleware left open; the future to wait for, if there is one.
     pub(super) fn close_opened<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
         let next = self.cold.get()?.next.get(py)?.cast_into::<NextHandler>().ok()?;
-        while let Some(stream) = next.get().take_open(py) {
+        while let Some(stream) = next.get().take_open(py, self.is_closed_by_consumer()) {
             let stream = stream.into_bound(py);
             if let Some(cancellation) = object::take_cancellation(&stream) {
                 self.pass_on(py, cancellation);
-                // It is over but for the tool's thread, for which a cancellation does not wait.
-                if let Err(error) = object::aclose(&stream) {
-                    self.note_closing_error(py, error);
+                if !self.is_closed_by_consumer() {
+                    next.get().watch(&stream);
+                    continue;
                 }
-                continue;
             }
             let iterator = match object::aclose(&stream).and_then(await_iter) {
                 Ok(iterator) => iterator,
@@ -150,6 +152,13 @@ impl State {
                     continue;
                 }
             };
+            // A cancellation does not wait for the tool's thread; `aclose` does, now or later.
+            if !self.is_closed_by_consumer() {
+                next.get().watch(&stream);
+                if self.is_cancelled() && object::leave_thread(&stream) {
+                    continue;
+                }
+            }
             self.awaited.set(iterator.clone());
             self.phase.set(Phase::Closing);
             match send(&iterator, PyNone::get(py).as_any()) {
@@ -159,6 +168,30 @@ impl State {
             }
         }
         None
+    }
+
+    /// True if the call ends because its consumer asked for that, by `aclose`.
+    fn is_closed_by_consumer(&self) -> bool {
+        self.cold.get().is_some_and(|cold| cold.ending.get() == Ending::Closed && !cold.leaves_threads.get())
+    }
+
+    /// True if the call ends because its task was cancelled.
+    fn is_cancelled(&self) -> bool {
+        self.cold.get().is_some_and(|cold| match cold.ending.get() {
+            Ending::Interrupt => true,
+            Ending::Raise => cold.cancel_thrown.get(),
+            Ending::Closed => cold.leaves_threads.get(),
+            Ending::Respond | Ending::Over => false,
+        })
+    }
+
+    /// Lets the closing of this call, which is under way, not wait for threads. True if it has nothing else to wait for.
+    pub(super) fn leave_thread(&self) -> bool {
+        if self.is_layer() {
+            self.cold().leaves_threads.set(true);
+            return false;
+        }
+        self.job().is_some()
     }
 
     /// A cancellation that was held back until its response is delivered must not be lost with a middleware that stops
@@ -184,6 +217,7 @@ impl State {
             None => self.awaited.clear(py),
         }
         self.cold().ending.set(Ending::Closed);
+        self.cold().leaves_threads.set(false);
         self.phase.set(Phase::Closing);
         self.requested.set(true);
         Ok(me.clone())
@@ -264,20 +298,34 @@ impl NextHandler {
         self.opened.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes out a stream that was left open. One that another task waits for is that task's to finish.
-    fn take_open(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+    /// Takes out a stream that was left open, or `with_threads` one whose thread has not ended. One that another task waits for
+    /// is that task's to finish.
+    fn take_open(&self, py: Python<'_>, with_threads: bool) -> Option<Py<PyAny>> {
+        let is_open =
+            |stream: &Bound<'_, PyAny>| object::is_abandoned(stream) || with_threads && object::is_outlived(stream);
         let mut opened = self.opened();
-        let index = opened.streams.iter().position(|stream| object::is_abandoned(stream.bind(py)))?;
+        let index = opened.streams.iter().position(|stream| is_open(stream.bind(py)))?;
         Some(opened.streams.swap_remove(index))
     }
 
-    /// Drops the streams.
-    pub(super) fn release(&self) {
-        let streams = {
+    /// Drops the streams, but for those whose thread has not ended: `aclose` waits for these. True if there are any.
+    pub(super) fn release(&self, py: Python<'_>) -> bool {
+        let (is_outlived, others) = {
             let mut opened = self.opened();
             opened.is_over = true;
-            std::mem::take(&mut opened.streams)
+            let streams = std::mem::take(&mut opened.streams);
+            let (outlived, others): (Vec<_>, Vec<_>) =
+                streams.into_iter().partition(|stream| object::is_outlived(stream.bind(py)));
+            opened.streams = outlived;
+            (!opened.streams.is_empty(), others)
         };
+        drop(others);
+        is_outlived
+    }
+
+    /// Drops all streams.
+    fn clear(&self) {
+        let streams = std::mem::take(&mut self.opened().streams);
         drop(streams);
     }
 
@@ -289,8 +337,9 @@ impl NextHandler {
             if opened.is_over {
                 return;
             }
+            let is_over = |stream: &Bound<'_, PyAny>| object::is_over(stream) && !object::is_outlived(stream);
             let (ended, mut open): (Vec<_>, Vec<_>) =
-                std::mem::take(&mut opened.streams).into_iter().partition(|stream| object::is_over(stream.bind(py)));
+                std::mem::take(&mut opened.streams).into_iter().partition(|stream| is_over(stream.bind(py)));
             open.push(stream.clone().unbind());
             opened.streams = open;
             ended
@@ -376,7 +425,7 @@ impl NextHandler {
     }
 
     fn __clear__(&self) {
-        self.release();
+        self.clear();
     }
 }
 

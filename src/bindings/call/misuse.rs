@@ -11,12 +11,6 @@ use super::state::{Phase, State};
 use crate::bindings::response::PyToolResponse;
 
 impl State {
-    /// True if the stream is stepped by `await`, the one use of its synchronous iterator.
-    #[inline]
-    pub(super) fn is_driven(&self) -> bool {
-        self.awaiting.get() && (self.requested.get() || self.phase.get() == Phase::Fresh)
-    }
-
     /// The exception for a plain `for` loop over the stream, and for `next`.
     #[cold]
     pub(super) fn not_iterable(&self) -> PyErr {

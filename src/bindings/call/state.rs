@@ -166,7 +166,7 @@ pub(crate) struct State {
     pub(super) resume: Cell<Phase>,
     /// A step was asked for and is not finished.
     pub(super) requested: Cell<bool>,
-    /// `await` was used on the stream.
+    /// An `await` of the stream has begun and is not over, the one use of its synchronous iterator.
     pub(super) awaiting: Cell<bool>,
     /// The tool's own code is on the stack.
     pub(super) running: Cell<bool>,
@@ -314,6 +314,7 @@ impl State {
     #[inline(always)]
     fn step_done(&self, py: Python<'_>) {
         self.requested.set(false);
+        self.awaiting.set(false);
         if self.suspended.replace(false)
             && let Some(cold) = self.cold.get()
         {
@@ -327,6 +328,7 @@ impl State {
         let is_fresh = self.phase.get() == Phase::Fresh;
         if is_fresh {
             self.phase.set(Phase::Ready);
+            self.awaiting.set(false);
         }
         is_fresh
     }
@@ -335,7 +337,11 @@ impl State {
     #[inline]
     pub(crate) fn stopped(&self) -> bool {
         let is_over = self.phase.get() == Phase::Done && !self.single && self.cold.get().is_none();
-        is_over && !self.running.get() && self.requested.replace(false)
+        let is_stopped = is_over && !self.running.get() && self.requested.replace(false);
+        if is_stopped {
+            self.awaiting.set(false);
+        }
+        is_stopped
     }
 
     /// Resumes the call until it yields a response or suspends.
@@ -345,6 +351,7 @@ impl State {
             return Resumed::Raise(PyValueError::new_err("the tool call is already executing").into());
         }
         if !self.requested.get() {
+            self.awaiting.set(false);
             return Resumed::Raise(PyRuntimeError::new_err("cannot reuse already awaited tool call").into());
         }
         let step = self.guarded_step(py, value);

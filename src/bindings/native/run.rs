@@ -13,8 +13,8 @@ use serde_json::Value;
 use super::question::{AnswerSender, AnswerTask, Answerers, asker};
 use super::runtime;
 use crate::bindings::worker::{Completions, JobStep, Polled, await_itself, completions};
-use crate::bindings::{errors, response};
-use crate::native::{Delivery, Failure, NativeTool, Question, Task, ToolContext};
+use crate::bindings::{errors, log_warning, response};
+use crate::native::{Delivery, Failure, Logger, NativeTool, Question, Task, ToolContext};
 
 /// The number of responses that a tool may be ahead of its consumer.
 const BUFFERED_RESPONSES: usize = 32;
@@ -31,6 +31,7 @@ struct FreshCall {
 enum Message {
     Delivery(Delivery),
     Question(Question, AnswerSender),
+    Warning(String),
 }
 
 /// A native tool that runs. Dropping it abandons the run.
@@ -61,7 +62,14 @@ impl NativeJob {
                 completer.complete(Message::Question(question, sender));
             }
         });
-        let run = tool.run(ToolContext { asker: Some(asker), ..context.clone() }, arguments);
+        let warnings = Arc::downgrade(&completer);
+        let logger = Logger::new(move |text| {
+            if let Some(completer) = warnings.upgrade() {
+                completer.complete(Message::Warning(text));
+            }
+        });
+        let context_of_run = ToolContext { asker: Some(asker), logger: Some(logger), ..context.clone() };
+        let run = tool.run(context_of_run, arguments);
         let task = runtime::current()?
             .spawn(run, BUFFERED_RESPONSES, move |delivery| completer.complete(Message::Delivery(delivery)))
             .map_err(|_| runtime::shutting_down())?;
@@ -84,6 +92,7 @@ impl NativeJob {
                     return Ok(JobStep::Done(None));
                 }
                 Polled::Value(Message::Question(question, sender)) => self.answer(py, question, sender)?,
+                Polled::Value(Message::Warning(text)) => log_warning(py, &text)?,
                 Polled::Ended => {
                     self.abandon();
                     return Ok(JobStep::Raised(runtime::shutting_down()));

@@ -29,7 +29,7 @@ enum RuntimeState {
 }
 
 /// The runtime, started if it is not running.
-pub(super) fn current() -> PyResult<Arc<Runtime>> {
+pub(crate) fn current() -> PyResult<Arc<Runtime>> {
     let mut state = lock(&CURRENT);
     match &*state {
         RuntimeState::Running(runtime) => Ok(runtime.clone()),
@@ -46,12 +46,12 @@ pub(super) fn current() -> PyResult<Arc<Runtime>> {
 }
 
 /// The exception of a native tool that is refused or ended because the interpreter shuts down.
-pub(super) fn shutting_down() -> PyErr {
+pub(crate) fn shutting_down() -> PyErr {
     PyRuntimeError::new_err("cannot run a native tool: the interpreter is shutting down")
 }
 
 /// The number of forks between the first process and this one.
-pub(super) fn generation() -> u64 {
+pub(crate) fn generation() -> u64 {
     GENERATION.load(Ordering::Relaxed)
 }
 

@@ -1,6 +1,9 @@
 //! `NativeTool`: the Python class of a tool that is written in Rust.
 
-use pyo3::exceptions::PyValueError;
+use std::sync::Arc;
+
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 use serde_json::{Map, Value};
@@ -10,6 +13,9 @@ use super::run::{NativeCall, PyNativeResponses, PyNativeStep};
 use crate::bindings::json;
 use crate::bindings::registration::{CallKind, Parameter, ParameterKind, Signature, ToolOptions};
 use crate::bindings::tool::schema_to_python;
+#[cfg(unix)]
+use crate::files::raw;
+use crate::mcp::Definition;
 use crate::native::{NativeTool, tools};
 
 /// A tool that is written in Rust.
@@ -17,28 +23,56 @@ use crate::native::{NativeTool, tools};
 /// It is registered like a function. Calling it with keyword arguments returns an async iterator of its responses if it
 /// streams, and otherwise an awaitable of its only response; nothing runs before that is awaited.
 #[pyclass(name = "NativeTool", module = "toolcrib", frozen, weakref)]
-pub(crate) struct PyNativeTool(NativeTool);
+pub(crate) struct PyNativeTool {
+    tool: NativeTool,
+    /// The name of the MCP client whose server provides it.
+    server: Option<Box<str>>,
+    /// The tool as that server defines it.
+    definition: Option<Arc<Definition>>,
+    /// The function that answers its requests to a model.
+    sampler: Option<Py<PyAny>>,
+}
 
 impl From<NativeTool> for PyNativeTool {
     fn from(tool: NativeTool) -> Self {
-        Self(tool)
+        Self { tool, server: None, definition: None, sampler: None }
     }
 }
 
 impl PyNativeTool {
+    /// A tool of an MCP server.
+    pub(crate) fn of_server(
+        tool: NativeTool,
+        client: &str,
+        definition: Arc<Definition>,
+        sampler: Option<Py<PyAny>>,
+    ) -> Self {
+        Self { tool, server: Some(client.into()), definition: Some(definition), sampler }
+    }
+
+    /// The tool as its MCP server defines it.
+    pub(crate) fn definition(&self) -> Option<&Arc<Definition>> {
+        self.definition.as_ref()
+    }
+
     /// The kind of callable.
     pub(crate) fn call_kind(&self) -> CallKind {
-        if self.0.is_streaming() { CallKind::AsyncGenerator } else { CallKind::Coroutine }
+        if self.tool.is_streaming() { CallKind::AsyncGenerator } else { CallKind::Coroutine }
     }
 
     /// The signature, from the schema. If a parameter is optional and has no default, any keywords are accepted.
     pub(crate) fn signature(&self, py: Python<'_>) -> PyResult<Signature> {
-        signature_of(py, self.0.schema().parameters().value())
+        signature_of(py, self.tool.schema().parameters().value())
+    }
+
+    /// The schema of its structured results.
+    pub(crate) fn output_schema(&self) -> Option<&Map<String, Value>> {
+        self.tool.output_schema()
     }
 
     /// Adds the options of the tool itself to those of its registration, which take precedence.
     pub(crate) fn complete(&self, options: &mut ToolOptions<'_>) {
-        let tool = &self.0;
+        let tool = &self.tool;
         options.timeout = options.timeout.or_else(|| tool.timeout().map(|limit| limit.as_secs_f64()));
         options.given.kind.get_or_insert_with(|| tool.kind().as_str().to_owned());
         options.given.tags.extend(tool.tags().iter().map(ToString::to_string));
@@ -50,36 +84,48 @@ impl PyNativeTool {
     /// The name under which it is registered by default.
     #[getter]
     fn name(&self) -> &str {
-        self.0.name()
+        self.tool.name()
     }
 
     #[getter]
     fn __name__(&self) -> &str {
-        self.0.name()
+        self.tool.name()
     }
 
     /// The description that the model reads.
     #[getter]
     fn description(&self) -> Option<String> {
-        self.0.schema().description()
+        self.tool.schema().description()
     }
 
     /// The schema that the model reads, as a copy.
     #[getter]
     fn json_schema<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        schema_to_python(py, self.0.schema())
+        schema_to_python(py, self.tool.schema())
     }
 
     /// The permission that a call needs if no rule matches: `"auto"`, `"confirm"` or `"kind"`.
     #[getter]
     fn permission(&self) -> &'static str {
-        self.0.permission().as_str()
+        self.tool.permission().as_str()
+    }
+
+    /// The name of the MCP client whose server provides it.
+    #[getter]
+    fn mcp_name(&self) -> Option<&str> {
+        self.server.as_deref()
+    }
+
+    /// The kind, which rules can match.
+    #[getter]
+    fn kind(&self) -> &'static str {
+        self.tool.kind().as_str()
     }
 
     /// True if it returns a stream of responses, false if it returns one.
     #[getter]
     fn is_streaming(&self) -> bool {
-        self.0.is_streaming()
+        self.tool.is_streaming()
     }
 
     #[pyo3(signature = (**arguments))]
@@ -88,8 +134,9 @@ impl PyNativeTool {
             Some(arguments) => Value::from(json::from_python(arguments.as_any())?),
             None => Value::Object(Map::new()),
         };
-        let call = NativeCall::new(self.0.clone(), arguments, Answerers::default());
-        if self.0.is_streaming() {
+        let sampler = self.sampler.as_ref().map(|sampler| sampler.clone_ref(py));
+        let call = NativeCall::new(self.tool.clone(), arguments, Answerers { sampler, ..Answerers::default() });
+        if self.tool.is_streaming() {
             Ok(Bound::new(py, PyNativeResponses::new(call))?.into_any())
         } else {
             Ok(Bound::new(py, PyNativeStep::of_result(call))?.into_any())
@@ -97,7 +144,7 @@ impl PyNativeTool {
     }
 
     fn __repr__(&self) -> String {
-        format!("NativeTool(name='{}')", self.0.name())
+        format!("NativeTool(name='{}')", self.tool.name())
     }
 
     /// Return the tool itself: native tools belong to the process.
@@ -110,7 +157,15 @@ impl PyNativeTool {
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (String,))> {
-        Ok((py.import("toolcrib._core")?.getattr("_native_tool")?, (self.0.name().to_owned(),)))
+        if let Some(server) = &self.server {
+            let message = format!("cannot pickle a tool of the MCP client '{server}': it belongs to a connection");
+            return Err(PyTypeError::new_err(message));
+        }
+        Ok((py.import("toolcrib._core")?.getattr("_native_tool")?, (self.tool.name().to_owned(),)))
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.sampler)
     }
 }
 
@@ -142,8 +197,15 @@ fn parameter(py: Python<'_>, name: &str, kind: ParameterKind, default: Option<Py
 /// A tool that comes with toolcrib, by its name.
 #[pyfunction]
 pub(super) fn _native_tool(name: &str) -> PyResult<PyNativeTool> {
-    match name {
-        "wait" => Ok(PyNativeTool(tools::wait())),
-        other => Err(PyValueError::new_err(format!("unknown native tool '{other}'"))),
-    }
+    let tool = match name {
+        "wait" => tools::wait(),
+        #[cfg(unix)]
+        "view_text_file" => raw::view_text_file(),
+        #[cfg(unix)]
+        "write_text_file" => raw::write_text_file(),
+        #[cfg(unix)]
+        "insert_text_file" => raw::insert_text_file(),
+        other => return Err(PyValueError::new_err(format!("unknown native tool '{other}'"))),
+    };
+    Ok(tool.into())
 }

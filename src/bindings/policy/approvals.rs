@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::Error;
 use crate::bindings::imported::APPROVAL;
-use crate::bindings::into_response::error_text;
+use crate::bindings::into_response::{error_class, error_text};
 use crate::bindings::json;
 use crate::bindings::parameters::{Omittable, class_name, optional_bytes, optional_path, optional_seconds};
 use crate::bindings::store::{PyStore, PyStoreCall};
@@ -55,10 +55,8 @@ impl ApprovalStore for SuppliedStore {
         let seconds = expires.as_millisecond() as f64 / 1000.0;
         Python::attach(|py| {
             let claimed = self.0.bind(py).call_method1(intern!(py, "claim"), (key, seconds));
-            let claimed = claimed.map_err(|error| {
-                let kind = error.get_type(py).name().map_or_else(|_| String::new(), |name| format!("{name}: "));
-                format!("{kind}{}", error_text(py, &error))
-            })?;
+            let claimed =
+                claimed.map_err(|error| format!("{}: {}", error_class(py, &error), error_text(py, &error)))?;
             // Anything else than a plain yes, such as the coroutine of an asynchronous method, must not let the call run.
             claimed
                 .cast::<PyBool>()

@@ -42,7 +42,9 @@ impl AuditSink {
             return Ok(Self::Function(sink.clone().unbind()));
         }
         let kind = sink.get_type().qualname()?;
-        Err(PyTypeError::new_err(format!("audit must be a path, a `Store`, a function or an object with `write`, not {kind}")))
+        Err(PyTypeError::new_err(format!(
+            "audit must be a path, a `Store`, a function or an object with `write`, not {kind}"
+        )))
     }
 
     pub(crate) fn clone_ref(&self, py: Python<'_>) -> Self {

@@ -5,10 +5,12 @@ use std::sync::{LazyLock, Mutex};
 
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyFloat, PyFrozenSet, PyList, PySet, PyTuple, PyWeakrefReference};
+use pyo3::types::{
+    PyBytes, PyCFunction, PyDict, PyFloat, PyFrozenSet, PyFunction, PyList, PySet, PyTuple, PyType, PyWeakrefReference,
+};
 use serde_json::{Value, json};
 
-use crate::bindings::imported::PARTIAL;
+use crate::bindings::imported::{METHOD, PARTIAL};
 use crate::bindings::json::{MAX_DEPTH, from_python};
 use crate::bytes::{hex, random_bytes};
 use crate::policy::{canonical, hash};
@@ -18,13 +20,47 @@ use crate::sync::lock;
 /// its own, which is valid in this process only.
 ///
 /// A partial that binds a part of `*args` is called itself; its positional arguments have no names and are not among the
-/// presets, but are presets all the same.
+/// presets, but are presets all the same. So is the object that a method is bound to.
 pub(crate) fn presets_hash(presets: &Bound<'_, PyDict>, function: &Bound<'_, PyAny>) -> [u8; 32] {
     let named = dict(presets, 0);
-    match positional(function) {
-        Some(values) => hash(&json!([named, tagged(&values, 0)])),
-        None => hash(&named),
+    match (positional(function), receiver(function)) {
+        (Some(values), _) => hash(&json!([named, tagged(&values, 0)])),
+        (None, Some(receiver)) => hash(&json!([named, ["receiver", receiver_tag(&receiver)]])),
+        (None, None) => hash(&named),
     }
+}
+
+/// The object that a method is bound to, or that is called itself.
+fn receiver<'py>(function: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
+    let py = function.py();
+    if function.is_instance_of::<PyFunction>() || function.is_instance_of::<PyCFunction>() {
+        return None;
+    }
+    match function.is_instance(METHOD.get(py).ok()?) {
+        Ok(true) => function.getattr(intern!(py, "__self__")).ok(),
+        _ => Some(function.clone()),
+    }
+}
+
+/// The identity of a receiver that other processes can know: the name of its class, and its value if it is one, which an object with
+/// an equality and a hash of its own is. Any other object may change between the question and the answer.
+fn receiver_tag(receiver: &Bound<'_, PyAny>) -> Value {
+    let name = |class: &Bound<'_, PyType>| class.qualname().map_or(Value::Null, |name| name.to_string().into());
+    match receiver.cast::<PyType>() {
+        Ok(class) => json!(["class", name(class)]),
+        Err(_) if is_value(receiver) => json!(["value", name(&receiver.get_type()), tagged(receiver, 0)]),
+        Err(_) => json!(["object", name(&receiver.get_type())]),
+    }
+}
+
+/// True for an object whose class defines an equality and a hash.
+fn is_value(object: &Bound<'_, PyAny>) -> bool {
+    let (py, class) = (object.py(), object.get_type());
+    let base = py.get_type::<PyAny>();
+    [intern!(py, "__eq__"), intern!(py, "__hash__")].into_iter().all(|method| {
+        let own = class.getattr(method).ok().filter(|own| !own.is_none());
+        own.is_some_and(|own| base.getattr(method).is_ok_and(|base| !own.is(&base)))
+    })
 }
 
 /// The positional arguments of a partial.

@@ -418,7 +418,7 @@ impl<'py> SelfDescribing<'py> {
             return Ok(None);
         };
         let Ok(name) = name.cast::<PyString>() else { return Ok(None) };
-        let server = match callable.getattr_opt(intern!(py, "mcp_name"))? {
+        let server = match callable.getattr_opt(intern!(py, "mcp_name"))?.filter(|server| !server.is_none()) {
             Some(server) => match server.cast::<PyString>() {
                 Ok(server) => Some(server.extract()?),
                 Err(_) => return Ok(None),
@@ -427,19 +427,16 @@ impl<'py> SelfDescribing<'py> {
             // Another attribute of that name, such as a method of a pydantic model.
             None => return Ok(None),
         };
-        let confirmation = match callable.getattr_opt(intern!(py, "__tool_confirms__"))? {
-            None => Confirmation::Silent,
-            Some(decides) if decides.is_truthy()? => Confirmation::Decides,
-            Some(_) => Confirmation::Describes,
-        };
+        let (mut confirmation, mut accepted, mut calls_agents) = (Confirmation::Silent, None, false);
+        if let Some(declared) = callable.getattr_opt(intern!(py, "__tool_declaration__"))? {
+            let decides = declared.getattr(intern!(py, "confirms"))?.is_truthy()?;
+            confirmation = if decides { Confirmation::Decides } else { Confirmation::Describes };
+            accepted = Some(declared.getattr(intern!(py, "accepts"))?);
+            calls_agents = declared.getattr(intern!(py, "calls_agents"))?.is_truthy()?;
+        }
         let permission = word_of(callable, intern!(py, "permission"))?;
         // An attribute of this name may mean something else.
         let kind = word_of(callable, intern!(py, "kind"))?.filter(|word| ToolKind::parse(word).is_some());
-        let (mut accepted, mut calls_agents) = (None, false);
-        if confirmation != Confirmation::Silent {
-            accepted = callable.getattr_opt(intern!(py, "__tool_accepts__"))?;
-            calls_agents = callable.getattr_opt(intern!(py, "__tool_calls_agents__"))?.is_some();
-        }
         let name = name.extract()?;
         Ok(Some(Self { name, schema, server, permission, kind, confirmation, accepted, calls_agents }))
     }

@@ -10,7 +10,7 @@ use pyo3::types::{PyBool, PyDict, PyFloat, PyFunction, PyInt, PyList, PyString, 
 
 use super::forward_refs::{self, Scope};
 use super::pydantic;
-use super::typing::{TypingObjects, arguments_of, form_name, may_name_a_class, origin_of, read_literal};
+use super::typing::{TypingObjects, arguments_of, form_name, is_sentinel, may_name_a_class, origin_of, read_literal};
 use crate::bindings::imported::import_module;
 use crate::bindings::json::{MAX_DEPTH, schema_from_python};
 use crate::schema::StdlibType;
@@ -252,6 +252,9 @@ impl<'py> AnnotationReader<'py> {
         if annotation.is_exact_instance_of::<PyFunction>() {
             return Ok(unsupported_type(annotation, "it is a function"));
         }
+        if is_sentinel(annotation) {
+            return Ok(unsupported_type(annotation, "a sentinel is not a JSON value"));
+        }
         if has_pydantic_hooks(annotation)? {
             return self.read_with_pydantic(annotation);
         }
@@ -381,7 +384,16 @@ pub(super) fn has_pydantic_hooks(object: &Bound<'_, PyAny>) -> PyResult<bool> {
         || object.hasattr(intern!(py, "__pydantic_core_schema__"))?
         || object.hasattr(intern!(py, "__get_pydantic_json_schema__"))?
         || object.hasattr(intern!(py, "__pydantic_config__"))?
-        || object.hasattr(intern!(py, "__get_validators__"))?)
+        || object.hasattr(intern!(py, "__get_validators__"))?
+        || is_pydantic_url(object))
+}
+
+/// True for the two classes that pydantic knows by their identity and that have no hook.
+fn is_pydantic_url(object: &Bound<'_, PyAny>) -> bool {
+    object.cast::<PyType>().is_ok_and(|class| {
+        class.module().is_ok_and(|module| module == "pydantic_core._pydantic_core")
+            && class.name().is_ok_and(|name| name == "Url" || name == "MultiHostUrl")
+    })
 }
 
 /// True for a string annotation and for `typing.ForwardRef`.

@@ -13,7 +13,9 @@ use super::annotation::{AnnotationReader, PydanticMode, ReadError, has_pydantic_
 use super::field::Metadata;
 use super::forward_refs::Scope;
 use super::records::{RecordKind, all_annotations, is_class_variable, own_annotations};
-use super::typing::{TypeVariables, arguments_of, form_name, origin_of, reference_of, variables_of};
+use super::typing::{
+    TypeVariables, arguments_of, form_name, is_sentinel, literal_values, origin_of, reference_of, variables_of,
+};
 use crate::bindings::imported::{import_module, loaded_module};
 use crate::bindings::json::{MAX_DEPTH, entries_of};
 use crate::bindings::typed::{
@@ -179,14 +181,15 @@ impl<'py> ConverterReader<'py> {
         let none = self.reader.py.None();
         let none = none.bind(self.reader.py).get_type();
         let is_null = |argument: &Bound<'py, PyAny>| argument.is_none() || argument.is(&none);
-        let types: Vec<_> = arguments.iter().filter(|argument| !is_null(argument)).collect();
+        let is_type = |argument: &&Bound<'py, PyAny>| !is_null(argument) && !is_sentinel(argument);
+        let types: Vec<_> = arguments.iter().filter(is_type).collect();
         let mut members = types.iter().map(|member| self.read(member)).collect::<PyResult<Vec<_>>>()?;
         let is_pydantic = |member: &Converter| matches!(member, Converter::External(external) if external.library == Library::Pydantic);
         if members.len() > 1 && members.iter().all(is_pydantic) {
             // Pydantic itself chooses among its own types.
             return pydantic(self.reader.py, annotation);
         }
-        let is_nullable = types.len() < arguments.len();
+        let is_nullable = arguments.iter().any(is_null);
         let converter = match members.len() {
             0 => return Ok(Converter::Json(JsonShape::Null)),
             1 => members.remove(0),
@@ -420,7 +423,7 @@ impl<'py> ConverterReader<'py> {
 
 /// Reads `Literal[…]`: plain values stay as they are, and members of enumerations are built.
 fn read_literal(annotation: &Bound<'_, PyAny>) -> PyResult<Converter> {
-    let values = PyTuple::new(annotation.py(), arguments_of(annotation)?)?;
+    let values = PyTuple::new(annotation.py(), literal_values(annotation)?)?;
     Ok(Converter::Json(JsonShape::Literal(values.unbind())))
 }
 

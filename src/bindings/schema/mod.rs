@@ -153,6 +153,74 @@ pub(crate) fn describe(
     Ok(Description { parameters: Node::Object(parameters), description, unshown, converters })
 }
 
+/// The schema of the results of a callable, from its return annotation.
+///
+/// None if there is no annotation, or one without a schema of its own: `None`, `Any`, a response, an iterator. No annotation is a
+/// mistake here, so that nothing is raised.
+pub(crate) fn return_schema(callable: &Bound<'_, PyAny>) -> Option<Node> {
+    let annotation = return_annotation(callable).ok()??;
+    let mut reader = AnnotationReader::new(callable, PydanticMode::EachType);
+    let resolved = match is_forward_ref(&annotation) {
+        Ok(true) => reader.resolve_forward_ref(&annotation).ok().flatten()?,
+        _ => annotation,
+    };
+    if resolved.is_none() || !describes_result(&resolved).unwrap_or(false) {
+        return None;
+    }
+    let accepts = reader.read(&resolved).ok()?;
+    if matches!(accepts, Type::Any) {
+        return None;
+    }
+    let parameter = Parameter { field: Field::required(RESULT, accepts), hidden: false };
+    let mut built = build(vec![parameter], &reader.definitions).ok()?;
+    let Some(Node::Object(mut properties)) = built.remove("properties") else { return None };
+    let Some(Node::Object(mut schema)) = properties.remove(RESULT) else { return None };
+    if let Some(definitions) = built.remove("$defs") {
+        schema.push("$defs", definitions);
+    }
+    Some(Node::Object(schema))
+}
+
+/// The name under which the schema of a result is built.
+const RESULT: &str = "result";
+
+fn return_annotation<'py>(callable: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let py = callable.py();
+    let mut function = callable.clone();
+    if function.getattr_opt(intern!(py, "__annotations__"))?.is_none() || function.is_instance_of::<PyType>() {
+        // An object is called by the method of its class.
+        let Some(call) = function.get_type().getattr_opt(intern!(py, "__call__"))? else { return Ok(None) };
+        function = call;
+    }
+    let Some(annotations) = function.getattr_opt(intern!(py, "__annotations__"))? else { return Ok(None) };
+    let Ok(annotations) = annotations.cast_into::<PyDict>() else { return Ok(None) };
+    annotations.get_item(intern!(py, "return"))
+}
+
+/// False for an annotation of a response, or of a result that is not known before it is awaited or iterated.
+fn describes_result(annotation: &Bound<'_, PyAny>) -> PyResult<bool> {
+    const OPEN: [&str; 10] = [
+        "ToolResponse",
+        "Any",
+        "object",
+        "Iterator",
+        "Iterable",
+        "Generator",
+        "AsyncIterator",
+        "AsyncIterable",
+        "AsyncGenerator",
+        "Awaitable",
+    ];
+    let py = annotation.py();
+    let class = origin_of(annotation)?.unwrap_or_else(|| annotation.clone());
+    if matches!(form_name(&class).as_deref(), Some("Union" | "UnionType" | "Annotated")) {
+        return arguments_of(annotation)?.iter().try_fold(true, |all, part| Ok(all && describes_result(part)?));
+    }
+    let name = class.getattr_opt(intern!(py, "__name__"))?;
+    let name = name.and_then(|name| name.extract::<String>().ok()).or_else(|| form_name(&class));
+    Ok(name.is_none_or(|name| !OPEN.contains(&name.as_str()) && name != "Coroutine"))
+}
+
 /// The description in the docstring of a callable.
 pub(crate) fn description_of(callable: &Bound<'_, PyAny>, is_long: bool) -> PyResult<Option<String>> {
     Ok(docstring_of(callable, false)?.and_then(|docstring| docstring.description(is_long)))

@@ -10,6 +10,8 @@ use super::field::Metadata;
 use super::forward_refs::Scope;
 use super::value::value_to_json;
 use crate::bindings::imported::import_module;
+use crate::bindings::json::MAX_DEPTH;
+use crate::bindings::typed::is_json_scalar;
 use crate::schema::{ArrayKind, Type};
 
 /// The objects of `typing` that annotations are compared with.
@@ -323,10 +325,14 @@ impl<'py> AnnotationReader<'py> {
     }
 
     pub(super) fn read_union(&mut self, annotation: &Bound<'py, PyAny>) -> ReadResult<Type> {
-        let arguments = arguments_of(annotation)?;
+        let mut arguments = arguments_of(annotation)?;
         let none = self.py.None();
         let none = none.bind(self.py);
         let is_null = |argument: &Bound<'py, PyAny>| argument.is_none() || argument.is(none.get_type());
+        let sentinels = arguments.iter().filter(|argument| is_sentinel(argument)).count();
+        if sentinels > 0 && sentinels < arguments.len() {
+            arguments.retain(|argument| !is_sentinel(argument));
+        }
         let mut choices = Vec::with_capacity(arguments.len());
         for argument in arguments.iter().filter(|argument| !is_null(argument)) {
             choices.push(self.read(argument)?);
@@ -413,10 +419,41 @@ pub(super) fn may_name_a_class(class: &Bound<'_, PyAny>) -> PyResult<bool> {
     }
 }
 
+/// The values of `Literal[…]`, also of those that it names by a `TypeAliasType`; `typing` resolves plain aliases itself.
+pub(super) fn literal_values<'py>(annotation: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    let mut values: Vec<Bound<'py, PyAny>> = Vec::new();
+    let mut open = arguments_of(annotation)?;
+    open.reverse();
+    // Aliases can contain each other.
+    let mut most_aliases = MAX_DEPTH;
+    while let Some(value) = open.pop() {
+        if is_json_scalar(&value) && most_aliases == MAX_DEPTH {
+            values.push(value); // nearly all literals have no others
+        } else if type_name(&value) == "TypeAliasType" && most_aliases > 0 {
+            most_aliases -= 1;
+            open.push(value.getattr(intern!(value.py(), "__value__"))?);
+        } else if origin_of(&value)?.is_some_and(|origin| form_name(&origin).as_deref() == Some("Literal")) {
+            open.extend(arguments_of(&value)?.into_iter().rev());
+        } else if most_aliases == MAX_DEPTH || !values.iter().any(|before| is_same(before, &value)) {
+            values.push(value);
+        }
+    }
+    Ok(values)
+}
+
+/// True for equal values of one class: `1` and `True` are different values.
+fn is_same(one: &Bound<'_, PyAny>, other: &Bound<'_, PyAny>) -> bool {
+    one.get_type().is(other.get_type()) && one.eq(other).unwrap_or(false)
+}
+
+/// True for a sentinel, such as `pydantic.MISSING`: a default that JSON has no value for.
+pub(super) fn is_sentinel(annotation: &Bound<'_, PyAny>) -> bool {
+    !annotation.is_instance_of::<PyType>() && matches!(type_name(annotation).as_str(), "Sentinel" | "sentinel")
+}
+
 /// Reads the values of `Literal[…]`.
 pub(super) fn read_literal(annotation: &Bound<'_, PyAny>) -> ReadResult<Type> {
-    let arguments = arguments_of(annotation)?;
-    let values: Option<Vec<_>> = arguments.iter().map(value_to_json).collect();
+    let values: Option<Vec<_>> = literal_values(annotation)?.iter().map(value_to_json).collect();
     Ok(match values {
         Some(values) => Type::Literal(values),
         None => invalid_type(annotation, "one of its values is not JSON"),

@@ -4,6 +4,7 @@
 //! - `registration` adds and removes tools, `extend` adds extended models, the meta tool and middlewares;
 //! - `groups` manages groups and makes views;
 //! - `describe` writes the schemas of tools for models;
+//! - `quarantine` takes tools out of service until they are accepted;
 //! - `permission` holds the policy, the approver and the audit, and the calls that wait for approval;
 //! - `state` saves and restores groups, and manages skills.
 
@@ -11,6 +12,7 @@ mod describe;
 mod extend;
 mod groups;
 mod permission;
+mod quarantine;
 mod registration;
 mod state;
 

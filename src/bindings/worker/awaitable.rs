@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use super::job::{Job, JobCore, JobStep};
+use crate::bindings::into_response::error_class;
 
 /// Makes a class with `__next__` an awaitable that is its own iterator.
 macro_rules! await_itself {
@@ -138,7 +139,7 @@ fn wrap_protocol_exception(py: Python<'_>, error: PyErr) -> PyErr {
     if !is_protocol {
         return error;
     }
-    let class = error.get_type(py).name().map_or_else(|_| "StopIteration".to_owned(), |name| name.to_string());
+    let class = error_class(py, &error);
     let replacement = PyRuntimeError::new_err(format!("a function that ran in a thread raised {class}"));
     replacement.set_cause(py, Some(error));
     replacement

@@ -163,10 +163,15 @@ impl Job {
     /// Returns an awaitable that is done when the generator of an abandoned job has been closed in its thread; `None` if it
     /// is closed, or if there is no generator.
     pub(crate) fn closed<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        if self.0.workers.is_current() && self.0.is_iterating(py) {
+        if self.is_iterating(py) {
             return Ok(Some(Bound::new(py, AbandonedEnd(self.0.clone()))?.into_any()));
         }
         Ok(None)
+    }
+
+    /// True if there is a generator that its thread has not closed.
+    pub(crate) fn is_iterating(&self, py: Python<'_>) -> bool {
+        self.0.workers.is_current() && self.0.is_iterating(py)
     }
 
     /// Abandons the call: its results are dropped.

@@ -28,7 +28,7 @@ use pyo3::types::PyDict;
 use super::call::python::interpreter::GilCell;
 
 pub(crate) use awaitable::{AwaitableJob, await_itself};
-pub(crate) use completion::{Completions, Polled, completions};
+pub(crate) use completion::{Completer, Completions, Polled, completions};
 pub(crate) use job::{Job, JobStep};
 
 /// The state that threads, jobs and inboxes share. A forked child makes its own.

@@ -69,6 +69,14 @@ pub struct Waiting {
     ticket: Ticket,
 }
 
+impl Waiting {
+    /// The arguments that the question is about.
+    #[must_use]
+    pub fn arguments(&self) -> &CheckedArguments {
+        &self.arguments
+    }
+}
+
 /// The next thing for a driver to do.
 #[derive(Debug)]
 pub enum Next {
@@ -166,12 +174,14 @@ impl<T: ToolFacts, H: Host> PermissionStage<'_, T, H> {
         })
     }
 
-    /// The outcome that a call with these arguments would have. Nothing runs, is asked or recorded.
+    /// The outcome that a call with these arguments would have; `confirms` if the tool itself wants it to be confirmed. Nothing
+    /// runs, is asked or recorded.
     #[must_use]
-    pub fn outlook(&self, arguments: Result<CheckedArguments, Unfit>) -> Outlook {
+    pub fn outlook(&self, arguments: Result<CheckedArguments, Unfit>, confirms: bool) -> Outlook {
         match arguments {
             Ok(arguments) => {
-                let (route, verdict) = self.route(&arguments);
+                let verdict = self.permissions.verdict(self.tool, self.caller(), &arguments.whole);
+                let (route, verdict) = self.route_of(if confirms { verdict.confirmed() } else { verdict });
                 Outlook { would: route.as_str(), reply: None, verdict: Some(verdict) }
             }
             Err(unfit) => match self.permissions.preview(self.tool, self.caller(), None) {
@@ -502,6 +512,7 @@ impl<T: ToolFacts, H: Host> PermissionStage<'_, T, H> {
         }
         let redaction = self.tool.redaction();
         let shown = redaction.arguments(arguments);
+        let path = self.call.path();
         self.host.record(&AuditRecord {
             time: self.host.now(),
             call: &self.call.id,
@@ -510,6 +521,7 @@ impl<T: ToolFacts, H: Host> PermissionStage<'_, T, H> {
             arguments: Some(&shown),
             caller: self.caller(),
             session: self.session(),
+            path: &path,
             rule: decided.rule.as_ref().map(|rule| rule.id()),
             decision: decided.decision,
             shadow: decided.shadow,

@@ -282,13 +282,13 @@ mod python {
         (is_clock(clock.as_bytes(), 2) || is_clock(clock.as_bytes(), 3)) && are_digits(fraction) && is_offset
     }
 
-    /// True for a duration of ISO 8601, or days with or without a time: `1 day, 02:03:04`.
+    /// True for a duration of ISO 8601, or days with or without a time: `1 day, 02:03:04`. The hours may be missing: `:30:00`.
     pub(super) fn is_duration(text: &str) -> bool {
         let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
         let has_only = |others: &[u8]| unsigned.bytes().all(|byte| byte.is_ascii_digit() || others.contains(&byte));
         let is_iso = unsigned.starts_with('P') && has_only(b"PYMWDTHS.,");
         let is_clock = unsigned.contains([':', 'd', 'D']) && has_only(b":., daysDAYS");
-        let begins = unsigned.starts_with(|first: char| first.is_ascii_digit() || first == 'P');
+        let begins = unsigned.starts_with(|first: char| first.is_ascii_digit() || matches!(first, 'P' | ':'));
         begins && (is_iso || is_clock) && unsigned.bytes().any(|byte| byte.is_ascii_digit())
     }
 
@@ -408,7 +408,16 @@ mod tests {
             ("time", &["10:00", "10:00:00", "10:00:00.123456Z", "10:00+02:00"]),
             (
                 "duration",
-                &["P1DT2H", "01:02:03", "1 day, 02:03:04", "-P1W", "2 days, 1:02:03", "3 days", "-1 day, 10:00"],
+                &[
+                    "P1DT2H",
+                    "01:02:03",
+                    "1 day, 02:03:04",
+                    "-P1W",
+                    "2 days, 1:02:03",
+                    "3 days",
+                    "-1 day, 10:00",
+                    ":30:30",
+                ],
             ),
             (
                 "uuid",
@@ -436,7 +445,7 @@ mod tests {
             ("date", &["tomorrow", "2026-02-30", ""][..]),
             ("date-time", &["now", "2026-01-01T25:00", "2026-01-01T10:00 CET"]),
             ("time", &["noon", "25:00", "10:00 PM", "3600"]),
-            ("duration", &["soon", "P", "90", ""]),
+            ("duration", &["soon", "P", "90", ":", ""]),
             ("uuid", &["2eb8aa08", "no"]),
             ("email", &["ann", "@", "ann@"]),
             ("uri", &["not a url", "example.com"]),

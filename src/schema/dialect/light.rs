@@ -21,7 +21,12 @@ pub(crate) struct LightRules {
     pub(crate) fills_arrays: bool,
     /// The test for parameter names, if there is one.
     pub(crate) is_name: Option<fn(&str) -> bool>,
+    /// True if the root may say that it is of the current draft.
+    pub(crate) names_draft: bool,
 }
+
+/// The name of the draft that schemas are converted to.
+const DRAFT: &str = "https://json-schema.org/draft/2020-12/schema";
 
 /// The keywords that a plain root must not have.
 const COMPOSITION: [&str; 5] = ["anyOf", "oneOf", "allOf", "enum", "not"];
@@ -51,8 +56,12 @@ pub(crate) fn encode(parameters: &Arc<Document>, light: &LightRules) -> Encoded 
         root = inside(root);
         op = Op::Inside(ARGUMENTS, Box::new(op));
     }
+    let is_current = root.get("$schema").and_then(Value::as_str) == Some(DRAFT);
     let mut schema = Value::Object(root);
     every_schema(&mut schema, &mut modernize);
+    if light.names_draft && is_current {
+        schema["$schema"] = Value::from(DRAFT);
+    }
     if light.fills_arrays {
         every_schema(&mut schema, &mut |map| {
             let is_array = match map.get("type") {

@@ -50,10 +50,6 @@ impl CallSyntax for Fenced {
          valid JSON."
     }
 
-    fn reads_lines(&self) -> bool {
-        true
-    }
-
     fn evidence(&self) -> &'static str {
         "a code fence with a name and arguments in it"
     }

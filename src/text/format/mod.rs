@@ -25,17 +25,19 @@ use super::declared_types::FindParameters;
 use super::{TextFormat, boundary, place_after, place_within};
 use crate::call::{CallError, Place, ToolCall};
 
-/// The syntax of a format, or all of them in the order in which they are tried.
-pub(super) fn syntaxes(format: Option<TextFormat>) -> &'static [&'static dyn CallSyntax] {
+/// The syntaxes in the order in which they are tried: one that looks at more than the outer tag comes before those that do not.
+pub(super) const SYNTAXES: [&dyn CallSyntax; 6] =
+    [&json::Hermes, &tagged::FUNCTION, &tagged::INVOKE, &xml::Xml, &fenced::Fenced, &react::React];
+
+/// The syntax of a format.
+pub(super) fn syntax_of(format: TextFormat) -> &'static dyn CallSyntax {
     match format {
-        // A format that looks at more than the outer tag comes before those that do not.
-        None => &[&json::Hermes, &tagged::FUNCTION, &tagged::INVOKE, &xml::Xml, &fenced::Fenced, &react::React],
-        Some(TextFormat::Xml) => &[&xml::Xml],
-        Some(TextFormat::Hermes) => &[&json::Hermes],
-        Some(TextFormat::Function) => &[&tagged::FUNCTION],
-        Some(TextFormat::Invoke) => &[&tagged::INVOKE],
-        Some(TextFormat::Fenced) => &[&fenced::Fenced],
-        Some(TextFormat::React) => &[&react::React],
+        TextFormat::Xml => &xml::Xml,
+        TextFormat::Hermes => &json::Hermes,
+        TextFormat::Function => &tagged::FUNCTION,
+        TextFormat::Invoke => &tagged::INVOKE,
+        TextFormat::Fenced => &fenced::Fenced,
+        TextFormat::React => &react::React,
     }
 }
 
@@ -156,11 +158,6 @@ pub(super) trait CallSyntax: fmt::Debug + Sync {
 
     /// Instructions for a model that wrote an invalid call.
     fn usage(&self) -> &'static str;
-
-    /// True if calls begin at lines, and not only at tags.
-    fn reads_lines(&self) -> bool {
-        false
-    }
 
     /// The start of a line that only the result of a call has. A model that writes one has made the result up.
     fn result_prefix(&self) -> Option<&'static str> {

@@ -28,10 +28,6 @@ impl CallSyntax for React {
         "Write a call in two lines, Action: TOOL and Action Input: {\"KEY\": VALUE}, in valid JSON."
     }
 
-    fn reads_lines(&self) -> bool {
-        true
-    }
-
     fn result_prefix(&self) -> Option<&'static str> {
         Some(NEXT_LINES[0])
     }

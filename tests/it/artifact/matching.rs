@@ -98,10 +98,7 @@ fn two_equally_similar_places_are_refused_with_their_lines() {
 fn the_better_of_two_similar_places_is_taken() {
     let text = "alpha beta gamma delta 1\nalpha beta gamma delta 22\n";
 
-    assert_eq!(
-        replace(text, "alpha betta gamma delta 22", "new").unwrap(),
-        "alpha beta gamma delta 1\nnew\n"
-    );
+    assert_eq!(replace(text, "alpha betta gamma delta 22", "new").unwrap(), "alpha beta gamma delta 1\nnew\n");
 }
 
 #[test]

@@ -551,3 +551,20 @@ async fn calls_run_side_by_side_on_any_thread() {
     }
     assert_eq!(ran.load(Ordering::SeqCst), 200);
 }
+
+#[tokio::test]
+async fn a_quarantined_tool_runs_again_once_it_is_accepted() {
+    let (toolkit, ran) = counting(Permission::Auto);
+    toolkit.quarantine("count", "it has changed").unwrap();
+
+    let refused = read(toolkit.call(call("count", json!({"to": 1})))).await;
+    let (schemas, quarantined) = (toolkit.schemas(), toolkit.quarantined());
+    toolkit.accept("count").unwrap();
+    let accepted = read(toolkit.call(call("count", json!({"to": 1})))).await;
+
+    assert_eq!(refused.0, ["Error: The tool 'count' is quarantined and did not run: it has changed"]);
+    assert_eq!(refused.1, Some(Code::Denied));
+    assert_eq!((schemas.len(), quarantined), (0, vec![("count".to_owned(), "it has changed".to_owned())]));
+    assert_eq!(accepted.1, None);
+    assert_eq!(ran.load(Ordering::SeqCst), 1);
+}

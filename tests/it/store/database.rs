@@ -35,7 +35,9 @@ fn threads_that_write_at_once_lose_nothing() {
     let store = Store::open("sqlite::memory:").unwrap();
     let writers = (0..8).map(|writer| {
         let store = store.clone();
-        thread::spawn(move || (0..50).for_each(|at| drop(store.run(put(&format!("{writer}-{at}"), "x", Some(0))).unwrap())))
+        thread::spawn(move || {
+            (0..50).for_each(|at| drop(store.run(put(&format!("{writer}-{at}"), "x", Some(0))).unwrap()))
+        })
     });
 
     writers.collect::<Vec<_>>().into_iter().for_each(|writer| writer.join().unwrap());

@@ -1,7 +1,7 @@
 //! However a message is cut, the same comes of it.
 
 use proptest::prelude::*;
-use toolcrib::text::{Parser, TextFormat, TextPiece};
+use toolcrib::text::{ParseReport, Parser, TextFormat, TextPiece};
 
 use super::cases;
 
@@ -28,6 +28,10 @@ pub(super) fn joined(pieces: Vec<TextPiece>) -> Vec<TextPiece> {
 }
 
 pub(super) fn cut(text: &str, format: Option<TextFormat>, places: &[usize]) -> Vec<TextPiece> {
+    read(text, format, places).0
+}
+
+fn read(text: &str, format: Option<TextFormat>, places: &[usize]) -> (Vec<TextPiece>, ParseReport) {
     let mut parser = Parser::new(format);
     let mut pieces = Vec::new();
     let mut from = 0;
@@ -37,7 +41,7 @@ pub(super) fn cut(text: &str, format: Option<TextFormat>, places: &[usize]) -> V
     }
     pieces.extend(parser.feed(&text[from..], None));
     pieces.extend(parser.finish(None));
-    joined(pieces)
+    (joined(pieces), parser.report().clone())
 }
 
 pub(super) fn every_place(text: &str) -> Vec<usize> {
@@ -172,10 +176,10 @@ proptest! {
             random >> 62 == 0
         }).collect();
         for format in FORMATS {
-            let whole = cut(&text, format, &[]);
+            let whole = read(&text, format, &[]);
 
-            prop_assert_eq!(&cut(&text, format, &chosen), &whole, "{:?}", format);
-            prop_assert_eq!(&cut(&text, format, &places), &whole, "{:?}", format);
+            prop_assert_eq!(&read(&text, format, &chosen), &whole, "{:?}", format);
+            prop_assert_eq!(&read(&text, format, &places), &whole, "{:?}", format);
         }
     }
 

@@ -411,3 +411,41 @@ fn a_key_that_comes_twice_in_the_json_of_parameters_is_known() {
 
     assert!(call.has_duplicate_keys, "{call:?}");
 }
+
+#[test]
+fn calls_in_another_format_are_counted_and_stay_in_the_text() {
+    let xml = "<tool_call><name>t</name><params><city>Oslo</city></params></tool_call>\n";
+    for (_, other) in MESSAGES.iter().filter(|(name, _)| *name != "xml" && *name != "hermes") {
+        let is_example = other.starts_with("~~~json");
+        let is_wrong = other.starts_with("<tool_call>");
+        for format in [TextFormat::AUTO, Some(TextFormat::Xml)] {
+            let mut parser = Parser::new(format);
+
+            let mut pieces = parser.feed(&format!("{xml}{other}\n"), None);
+            pieces.extend(parser.finish(None));
+
+            let report = parser.report();
+            assert_eq!(report.format, Some("xml"));
+            // The outer tag of XML makes it a call in the wrong format, which has an error of its own.
+            assert_eq!(
+                (report.calls, report.other_formats),
+                (1 + usize::from(is_wrong), usize::from(!is_example && !is_wrong)),
+                "{other}"
+            );
+            assert!(is_wrong || text_of(pieces).contains(other), "{other}");
+        }
+    }
+}
+
+#[test]
+fn calls_in_another_format_are_not_counted_in_code() {
+    let mut parser = Parser::new(TextFormat::Xml);
+
+    parser.feed(
+        "Write `<invoke name=\"t\">`, not\n> <function=t>{}</function>\n\n<think><invoke name=\"t\"></think>",
+        None,
+    );
+    parser.finish(None);
+
+    assert_eq!(parser.report().other_formats, 0);
+}

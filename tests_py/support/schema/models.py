@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, InitVar, dataclass, field
-from typing import Annotated, Any, ClassVar, Final, Generic, NamedTuple, NewType, Optional, TypeVar, Union
+from typing import Annotated, Any, ClassVar, Final, Generic, Literal, NamedTuple, NewType, Optional, TypeVar, Union
 
 import annotated_types as at
 from typing_extensions import NotRequired, ReadOnly, Required, Self, TypeAliasType, TypedDict
@@ -232,6 +232,8 @@ ToColour = TypeVar("ToColour", bound=Colour)
 
 Json = TypeAliasType("Json", "Union[dict[str, Json], list[Json], str, int, float, bool, None]")
 Ids = TypeAliasType("Ids", list[int])
+Letters = TypeAliasType("Letters", Literal["a", "b"])
+MoreLetters = TypeAliasType("MoreLetters", Literal[Letters, "c"])
 Many = TypeAliasType("Many", Union[list[T], T], type_params=(T,))
 Named = TypeAliasType("Named", Point)
 Doubly = TypeAliasType("Doubly", Ids)

@@ -133,7 +133,7 @@ class NativeCallStream:
     def report(self) -> dict[str, Any]:
         """The same entries as `TextParser.report`."""
         report = {"format": "xml", "why": "it was asked for", "at": None, "calls": self.calls}
-        return {**report, "passed_over": 0, "stopped": None}
+        return {**report, "passed_over": 0, "other_formats": 0, "stopped": None}
 
     def _converted(self, pieces: list[str | ToolCall]) -> list[str | toolcrib.ToolCall]:
         self.calls += sum(isinstance(piece, ToolCall) for piece in pieces)

@@ -133,7 +133,7 @@ impl Span {
         let outcome = if task::is_cancellation(py, error).unwrap_or(false) {
             Outcome::Cancelled
         } else {
-            let class = error.get_type(py).name().map_or_else(|_| "_OTHER".to_owned(), |name| name.to_string());
+            let class = into_response::error_class(py, error).to_string();
             Outcome::Raised { class, message: into_response::error_text(py, error) }
         };
         self.outcome.replace(Some(outcome));

@@ -2,11 +2,13 @@
 //!
 //! Such a tool has a method `__tool_confirm__(arguments, decide)`. It returns an object with `asks`, `summary`, `locations` and
 //! `details`, a response if it refuses the arguments, and an awaitable of one of these if that takes time. The call waits for
-//! that as it waits for an approver.
+//! that as it waits for an approver. A run with the same arguments finds the object in its context.
 
 use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 
+use super::super::failure::collect_texts;
 use super::super::python::drive::await_iter;
 use super::super::state::{Early, Phase, State, Step};
 use super::Permitted;
@@ -15,7 +17,7 @@ use crate::bindings::registration::Confirmation;
 use crate::bindings::response::PyToolResponse;
 use crate::bindings::tool::PyTool;
 use crate::call::CheckedArguments;
-use crate::policy::Decision;
+use crate::policy::{Decision, mask};
 
 impl State {
     /// True if the tool has a part in the approval of a call: it decides about it, or describes it to the approver.
@@ -46,10 +48,7 @@ impl State {
     ) -> Permitted<'py> {
         self.phase.set(Phase::Approval);
         let failed = |error: PyErr| Early::Step(self.fail(py, error));
-        let decide = tool.get().traits.confirmation == Confirmation::Decides;
-        let function = tool.get().registered().bind(py);
-        let arguments = json::to_python(py, &checked.sent)?;
-        let answer = function.call_method1(intern!(py, "__tool_confirm__"), (arguments, decide)).map_err(failed)?;
+        let answer = confirmation_of(tool, &checked).map_err(failed)?;
         if answer.getattr_opt(intern!(py, "__await__"))?.is_none() {
             return self.tool_answered(py, tool, checked, &answer);
         }
@@ -72,6 +71,7 @@ impl State {
         }
         let asks = answer.getattr(intern!(py, "asks"))?.is_truthy()?;
         self.cold().confirmation.set(answer.clone());
+        self.cold().confirmed.replace(Some(checked.sent.clone()));
         let next = self.in_stage(py, tool, &self.info(py), |stage| {
             if asks { stage.decide_confirmed(checked) } else { stage.decide(checked) }
         })?;
@@ -82,4 +82,71 @@ impl State {
         }
         Ok(permitted)
     }
+
+    /// Drops the description of a call that runs with other arguments.
+    pub(super) fn keep_confirmation_of(&self, py: Python<'_>, arguments: &CheckedArguments) {
+        if let Some(cold) = self.cold.get()
+            && cold.confirmed.take().is_some_and(|confirmed| confirmed != arguments.sent)
+        {
+            cold.confirmation.clear(py);
+        }
+    }
+}
+
+/// Calls the method of the tool. The arguments are those that it would run with, so that they include its presets.
+pub(super) fn confirmation_of<'py>(
+    tool: &Bound<'py, PyTool>,
+    checked: &CheckedArguments,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = tool.py();
+    let decide = tool.get().traits.confirmation == Confirmation::Decides;
+    let arguments = json::to_python(py, &checked.sent)?;
+    arguments.cast::<PyDict>()?.update(tool.get().presets(py).as_mapping())?;
+    tool.get().registered().bind(py).call_method1(intern!(py, "__tool_confirm__"), (arguments, decide))
+}
+
+/// The texts of the secrets in a call.
+pub(super) fn secrets_of(py: Python<'_>, tool: &PyTool, arguments: &CheckedArguments) -> Vec<String> {
+    if tool.traits.secrets.is_empty() {
+        return Vec::new();
+    }
+    let mut texts = tool.plan.redaction().secret_texts(&arguments.whole);
+    for (name, value) in json::entries_of(tool.presets(py)) {
+        if tool.traits.secrets.iter().any(|secret| name.eq(&**secret).unwrap_or(false)) {
+            collect_texts(&value, &mut texts, DEEPEST);
+        }
+    }
+    texts
+}
+
+/// The depth to which descriptions are searched for secrets.
+const DEEPEST: usize = 8;
+
+/// A description of a call without the secrets in its texts.
+pub(super) fn without_secrets<'py>(
+    value: Bound<'py, PyAny>,
+    secrets: &[String],
+    depth: usize,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = value.py();
+    if secrets.is_empty() || depth > DEEPEST {
+        return Ok(value);
+    }
+    let inner = |value| without_secrets(value, secrets, depth + 1);
+    if let Ok(text) = value.cast::<PyString>() {
+        return Ok(PyString::new(py, &mask(&text.to_string_lossy(), secrets)).into_any());
+    }
+    if let Ok(entries) = value.cast_exact::<PyDict>() {
+        let shown = PyDict::new(py);
+        for (key, value) in json::entries_of(entries) {
+            shown.set_item(inner(key)?, inner(value)?)?;
+        }
+        return Ok(shown.into_any());
+    }
+    let is_tuple = value.is_exact_instance_of::<PyTuple>();
+    if is_tuple || value.is_exact_instance_of::<PyList>() {
+        let shown = value.try_iter()?.map(|item| inner(item?)).collect::<PyResult<Vec<_>>>()?;
+        return Ok(if is_tuple { PyTuple::new(py, shown)?.into_any() } else { PyList::new(py, shown)?.into_any() });
+    }
+    Ok(value)
 }

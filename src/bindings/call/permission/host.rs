@@ -79,7 +79,7 @@ impl Host for CallHost<'_, '_> {
     fn find_again(&self) -> Standing {
         let tool = self.tool.get();
         if self.state.toolkit.get(self.py).is_none() {
-            return Standing::Same;
+            return tool.refuse_quarantined().map_or_else(Standing::Gone, |()| Standing::Same);
         }
         match self.state.find_admitted(self.py, &tool.name) {
             // A view makes its own meta tool each time.

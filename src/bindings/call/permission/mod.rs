@@ -31,6 +31,7 @@ use crate::bindings::{json, log_warning, response};
 use crate::call::{ApprovalRequest, CallInfo, CheckedArguments, Next, PermissionStage, Preview, Reply, Unfit, Waiting};
 use crate::policy::{Answer, Pending};
 
+use confirm::{secrets_of, without_secrets};
 use host::CallHost;
 pub(crate) use resume::{check, resumed};
 
@@ -171,7 +172,10 @@ impl State {
     /// Does what the core says.
     fn follow<'py>(&self, py: Python<'py>, tool: &Bound<'py, PyTool>, next: Next) -> Permitted<'py> {
         match next {
-            Next::Run(arguments) => self.permitted_arguments(py, &arguments).map(Some).map_err(Early::from),
+            Next::Run(arguments) => {
+                self.keep_confirmation_of(py, &arguments);
+                self.permitted_arguments(py, &arguments).map(Some).map_err(Early::from)
+            }
             Next::Ask(question) => {
                 let (request, waiting) = *question;
                 self.ask(py, tool, &request, waiting).map(|()| None).map_err(Early::from)
@@ -204,7 +208,9 @@ impl State {
         let (approver, timeout) = (permissions.get().approver(py), permissions.get().approver_timeout());
         let session = self.viewed(py).and_then(|view| PyToolkitView::session_object(&view));
         let deps = session.and_then(|session| session.get().deps(py));
-        let request = request_to_python(py, request, deps, self.cold().confirmation.take(py))?;
+        let described = self.cold().confirmation.get(py);
+        let secrets = described.as_ref().map(|_| secrets_of(py, tool.get(), waiting.arguments()));
+        let request = request_to_python(py, request, deps, described, &secrets.unwrap_or_default())?;
         let question = ASK_APPROVER.get(py)?.call1((permissions, approver, request, timeout))?;
         self.awaited.set(await_iter(question)?);
         self.cold().waiting.replace(Some(Box::new(waiting)));
@@ -319,6 +325,7 @@ fn request_to_python<'py>(
     request: &ApprovalRequest,
     deps: Option<Py<PyAny>>,
     described: Option<Bound<'py, PyAny>>,
+    secrets: &[String],
 ) -> PyResult<Bound<'py, PyAny>> {
     let fields = PyDict::new(py);
     fields.set_item(intern!(py, "tool"), &request.tool)?;
@@ -333,7 +340,7 @@ fn request_to_python<'py>(
     fields.set_item(intern!(py, "deps"), deps)?;
     if let Some(described) = described {
         for name in [intern!(py, "summary"), intern!(py, "locations"), intern!(py, "details")] {
-            fields.set_item(name, described.getattr(name)?)?;
+            fields.set_item(name, without_secrets(described.getattr(name)?, secrets, 0)?)?;
         }
     }
     fields.set_item(intern!(py, "path"), PyTuple::new(py, request.path.iter().map(|agent| &**agent))?)?;

@@ -9,14 +9,17 @@ use pyo3::types::{PyDict, PyString};
 use serde_json::Value;
 
 use super::check_arguments;
+use super::confirm::confirmation_of;
 use crate::Error;
 use crate::bindings::call::python::object;
 use crate::bindings::call::request::{NO_CALL, block, is_readable};
 use crate::bindings::call::state::{Early, Origin, State};
+use crate::bindings::imported::FINISHED;
 use crate::bindings::into_response::error_text;
 use crate::bindings::json;
 use crate::bindings::policy::{answer_of, value_of};
-use crate::call::{CallInfo, Outlook};
+use crate::bindings::response::PyToolResponse;
+use crate::call::{CallInfo, Outlook, Reply};
 use crate::policy::Pending;
 
 /// The stream that resumes a pending call. Its first step decides whether that is possible.
@@ -79,5 +82,19 @@ fn outlook<'py>(py: Python<'py>, state: &State, name: &mut Option<String>) -> Re
     let tool = state.find_admitted(py, name)?;
     state.refuse_uncertain(py, tool.get(), &request.arguments)?;
     let checked = check_arguments(py, &tool.get().plan, &request.arguments, state)?;
-    Ok(state.in_stage(py, &tool, &state.info(py), |stage| stage.outlook(checked)))
+    let mut confirms = false;
+    if let Ok(checked) = &checked
+        && state.asks_tool(py, &tool, checked)
+    {
+        let mut answer = confirmation_of(&tool, checked)?;
+        if answer.getattr_opt(intern!(py, "__await__"))?.is_some() {
+            answer = FINISHED.get(py)?.call1((answer,))?;
+        }
+        if answer.is_instance_of::<PyToolResponse>() {
+            let text = answer.getattr(intern!(py, "text"))?.extract()?;
+            return Ok(Outlook::refused(Reply::InvalidArguments { text }));
+        }
+        confirms = answer.getattr(intern!(py, "asks"))?.is_truthy()?;
+    }
+    Ok(state.in_stage(py, &tool, &state.info(py), |stage| stage.outlook(checked, confirms)))
 }

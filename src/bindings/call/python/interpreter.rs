@@ -120,6 +120,7 @@ macro_rules! guarded {
         /// # Safety
         /// The requirements of the C function of that name; the thread is attached.
         pub(crate) unsafe fn $name($($argument: $type),*) $(-> $result)? {
+            #[allow(deprecated, reason = "the replacements are not there before Python 3.12")]
             static FUNCTION: unsafe extern "C" fn($($type),*) $(-> $result)? = $function;
             let guard = Park;
             // SAFETY: the two pointer types differ in what the compiler may assume of unwinding, not in how the

@@ -95,9 +95,23 @@ pub(crate) fn is_abandoned(stream: &Bound<'_, PyAny>) -> bool {
     state_of(stream).is_some_and(|state| state.phase.get() != Phase::Done && !state.is_busy())
 }
 
-/// Takes the cancellation out that a stream would raise next.
+/// Lets the closing of a stream not wait for threads. True if it has nothing else to wait for.
+pub(crate) fn leave_thread(stream: &Bound<'_, PyAny>) -> bool {
+    state_of(stream).is_some_and(State::leave_thread)
+}
+
+/// True for a stream that has come to its end before a generator in a thread, here or in a call further in.
+pub(crate) fn is_outlived(stream: &Bound<'_, PyAny>) -> bool {
+    state_of(stream).is_some_and(|state| {
+        state.phase.get() == Phase::Done
+            && (state.is_layer() || state.job().is_some_and(|job| job.is_iterating(stream.py())))
+    })
+}
+
+/// Takes the cancellation out that a stream would raise next, which is over then.
 pub(crate) fn take_cancellation(stream: &Bound<'_, PyAny>) -> Option<PyErr> {
     let state = state_of(stream).filter(|state| state.phase.get() == Phase::Cancelled)?;
+    state.phase.set(Phase::Done);
     state.cold().error.take(stream.py()).map(PyErr::from_value)
 }
 
@@ -288,7 +302,7 @@ unsafe extern "C" fn await_itself(object: *mut PyObject) -> *mut PyObject {
 
 unsafe extern "C" fn next(object: *mut PyObject) -> *mut PyObject {
     // SAFETY: called by the interpreter with a live stream; `None` is a live value.
-    unsafe { if state(object).is_driven() { method_send(object, ffi::Py_None()) } else { iter_slot(object) } }
+    unsafe { if state(object).awaiting.get() { method_send(object, ffi::Py_None()) } else { iter_slot(object) } }
 }
 
 unsafe extern "C" fn anext(object: *mut PyObject) -> *mut PyObject {
@@ -387,7 +401,7 @@ method_slot!(missing_attribute, *mut PyObject, |state, me, name| {
 
 // The iterator of a `for` loop. There is none, except for code that awaits the stream step by step.
 method_slot!(iter, *mut c_void, |state, me, _| {
-    given(me.py(), if state.is_driven() { Ok(me.clone()) } else { Err(state.not_iterable()) })
+    given(me.py(), if state.awaiting.get() { Ok(me.clone()) } else { Err(state.not_iterable()) })
 });
 
 unsafe extern "C" fn iter_slot(object: *mut PyObject) -> *mut PyObject {

@@ -1,0 +1,306 @@
+//! The client of one MCP server, behind `toolcrib.mcp.McpClient`.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use pyo3::IntoPyObjectExt;
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyString, PyTuple};
+use serde_json::{Value, json};
+
+use super::watch::PyMcpWatch;
+use crate::bindings::native::future::{Conversion, PyNativeFuture};
+use crate::bindings::native::{PyNativeTool, generation};
+use crate::bindings::{errors, json, response};
+use crate::mcp::client::{
+    CallOptions, Client, ClientError, ClientOptions, ListedTools, ServerInfo, Target, read_config, response_of,
+};
+use crate::mcp::{Definition, Flag, flags};
+use crate::native::{Question, ToolContext};
+use crate::sync::lock;
+
+/// The client of one MCP server.
+#[pyclass(name = "_McpClient", module = "toolcrib._core", frozen)]
+pub(crate) struct PyMcpClient {
+    name: String,
+    target: Target,
+    options: ClientOptions,
+    sampler: Option<Py<PyAny>>,
+    /// The client of this process; a forked child makes its own.
+    current: Mutex<(u64, Client)>,
+}
+
+impl PyMcpClient {
+    /// The client of this process. One that was inherited by a fork is not touched: its connection belongs to threads that do
+    /// not exist here, and any of their locks may be held.
+    fn client(&self) -> PyResult<Client> {
+        let mut current = lock(&self.current);
+        if current.0 != generation() {
+            let fresh = Client::new(&self.name, self.target.clone(), self.options.clone()).map_err(errors::mcp)?;
+            std::mem::forget(std::mem::replace(&mut *current, (generation(), fresh)));
+        }
+        Ok(current.1.clone())
+    }
+
+    /// Starts an operation of the client, and converts its result on the event loop.
+    fn spawn<T: Send + 'static, Fut: Future<Output = Result<T, ClientError>> + Send + 'static>(
+        &self,
+        py: Python<'_>,
+        operation: impl FnOnce(Client) -> Fut,
+        convert: impl FnOnce(Python<'_>, T) -> PyResult<Py<PyAny>> + Send + 'static,
+    ) -> PyResult<PyNativeFuture> {
+        let operation = operation(self.client()?);
+        PyNativeFuture::spawn(py, async move {
+            let result = operation.await;
+            Box::new(move |py: Python<'_>| convert(py, result.map_err(errors::mcp)?)) as Conversion
+        })
+    }
+}
+
+#[pymethods]
+impl PyMcpClient {
+    #[new]
+    #[pyo3(signature = (name, target, *, headers, token, env, cwd, connect_timeout, call_timeout, sampler, stateless,
+        allow_private_addresses))]
+    #[allow(clippy::too_many_arguments, reason = "one class of the package makes it, by keywords")]
+    fn new(
+        name: String,
+        target: &Bound<'_, PyAny>,
+        headers: Vec<(String, String)>,
+        token: Option<String>,
+        env: Vec<(String, String)>,
+        cwd: Option<String>,
+        connect_timeout: f64,
+        call_timeout: f64,
+        sampler: Option<Py<PyAny>>,
+        stateless: bool,
+        allow_private_addresses: bool,
+    ) -> PyResult<Self> {
+        let mut target = read_target(&name, target)?;
+        let stray = match &mut target {
+            Target::Command(command) => {
+                command.env.extend(env);
+                command.cwd = cwd.map(Into::into).or(command.cwd.take());
+                [("headers", !headers.is_empty()), ("token", token.is_some())]
+            }
+            Target::Http(http) => {
+                http.headers.extend(headers);
+                http.bearer = token.or(http.bearer.take());
+                http.allow_private_addresses |= allow_private_addresses;
+                [("env", !env.is_empty()), ("cwd", cwd.is_some())]
+            }
+        };
+        if let Some((option, _)) = stray.iter().find(|(_, is_given)| *is_given) {
+            let kind = if matches!(target, Target::Http(_)) { "a URL" } else { "a command" };
+            return Err(PyValueError::new_err(format!("invalid option `{option}`: it does not apply to {kind}")));
+        }
+        let mut options = ClientOptions {
+            connect_timeout: seconds("connect_timeout", connect_timeout)?,
+            call_timeout: seconds("call_timeout", call_timeout)?,
+            stateless,
+            ..ClientOptions::default()
+        };
+        if sampler.is_some() {
+            // The Python function is called on the event loop of the call.
+            options.sampler = Some(Arc::new(|context: ToolContext, request| {
+                Box::pin(
+                    async move { context.ask(Question::Model { request }).await.map_err(|error| error.to_string()) },
+                )
+            }));
+        }
+        let client = Client::new(&name, target.clone(), options.clone()).map_err(errors::mcp)?;
+        Ok(Self { name, target, options, sampler, current: Mutex::new((generation(), client)) })
+    }
+
+    /// True if tools can be listed and called.
+    #[getter]
+    fn is_connected(&self) -> PyResult<bool> {
+        Ok(self.options.stateless || self.is_open()?)
+    }
+
+    /// True from `connect` to `close`.
+    #[getter]
+    fn is_open(&self) -> PyResult<bool> {
+        Ok(self.client()?.is_connected())
+    }
+
+    /// The facts that the server stated about itself.
+    #[getter]
+    fn server_info<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let info = self.client()?.server_info();
+        info.map(|info| json::to_python(py, &info_value(info))).transpose()
+    }
+
+    /// The number of messages of the server that were dropped.
+    #[getter]
+    fn stray_messages(&self) -> PyResult<u64> {
+        Ok(self.client()?.stray_messages())
+    }
+
+    /// Connect; the result is awaited.
+    fn connect(&self, py: Python<'_>) -> PyResult<PyNativeFuture> {
+        self.spawn(py, |client| async move { client.connect().await }, |py, _| Ok(py.None()))
+    }
+
+    /// Close the connection; the result is awaited.
+    fn close(&self, py: Python<'_>) -> PyResult<PyNativeFuture> {
+        self.spawn(py, |client| async move { client.close().await }, |py, ()| Ok(py.None()))
+    }
+
+    /// List the tools: the fields of each, and the tools that were skipped with the reasons. To be awaited.
+    fn list_tools(&self, py: Python<'_>) -> PyResult<PyNativeFuture> {
+        let list = |client: Client| async move { client.list_tools().await };
+        self.spawn(py, list, |py, listed| listed_tools(py, &listed)?.into_py_any(py))
+    }
+
+    /// The tools of the last list by name, each with its digest.
+    #[getter]
+    fn digests<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let digests = PyDict::new(py);
+        for definition in self.client()?.listed().iter().flat_map(|listed| &listed.tools) {
+            digests.set_item(&definition.name, definition.digest().to_string())?;
+        }
+        Ok(digests)
+    }
+
+    /// A tool of the last list; None if it is not there.
+    #[pyo3(signature = (name, *, wrap_tool_result, timeout))]
+    fn tool(&self, name: &str, wrap_tool_result: bool, timeout: Option<f64>) -> PyResult<Option<PyNativeTool>> {
+        let client = self.client()?;
+        let Some(definition) = client.known(name) else { return Ok(None) };
+        // As in AgentScope, 0 is no limit of its own.
+        let timeout =
+            timeout.filter(|limit| *limit != 0.0).map(|limit| seconds("execution_timeout", limit)).transpose()?;
+        let options = CallOptions { timeout, raw: !wrap_tool_result };
+        let sampler = self.sampler.as_ref().map(|sampler| Python::attach(|py| sampler.clone_ref(py)));
+        let tool = client.tool(name, definition.clone(), options);
+        Ok(Some(PyNativeTool::of_server(tool, &self.name, definition, sampler)))
+    }
+
+    /// Call a function on the running event loop whenever the list of tools has changed.
+    fn watch(&self, py: Python<'_>, callback: Py<PyAny>) -> PyResult<Py<PyMcpWatch>> {
+        PyMcpWatch::start(py, self.client()?.changes(), callback)
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.sampler)
+    }
+}
+
+/// A target: text, or the entry of a configuration.
+fn read_target(name: &str, target: &Bound<'_, PyAny>) -> PyResult<Target> {
+    if let Ok(text) = target.cast::<PyString>() {
+        return Target::parse(text.to_str()?).map_err(|error| PyValueError::new_err(error.to_string()));
+    }
+    let entry = Value::from(json::from_python(target)?);
+    let servers = read_config(&json!({"mcpServers": {name: entry}}));
+    let servers = servers.map_err(|error| PyValueError::new_err(error.to_string()))?;
+    servers.into_iter().next().map(|(_, target)| target).ok_or_else(|| PyTypeError::new_err("invalid target"))
+}
+
+/// A time limit in seconds.
+fn seconds(option: &str, value: f64) -> PyResult<Duration> {
+    Duration::try_from_secs_f64(value).ok().filter(|limit| !limit.is_zero()).ok_or_else(|| {
+        PyValueError::new_err(format!("invalid {option}: expected a positive number of seconds, got {value}"))
+    })
+}
+
+/// The fields of each tool, in the order of `toolcrib.mcp.McpTool`, and the tools that were skipped.
+fn listed_tools<'py>(py: Python<'py>, listed: &ListedTools) -> PyResult<Bound<'py, PyTuple>> {
+    let tools = PyList::empty(py);
+    for tool in &listed.tools {
+        tools.append(fields_of(py, tool)?)?;
+    }
+    let problems: Vec<(Option<&str>, &str)> =
+        listed.problems.iter().map(|skipped| (skipped.tool.as_deref(), skipped.reason.as_str())).collect();
+    (tools, problems).into_pyobject(py)
+}
+
+/// The fields of a tool, in the order of `toolcrib.mcp.McpTool`.
+fn fields_of<'py>(py: Python<'py>, tool: &Definition) -> PyResult<Bound<'py, PyTuple>> {
+    let object = |entries: &Option<serde_json::Map<String, Value>>| match entries {
+        Some(entries) => json::to_python(py, &Value::Object(entries.clone())),
+        None => Ok(py.None().into_bound(py)),
+    };
+    let digest = tool.digest().to_string();
+    let schema = json::to_python(py, &Value::Object(tool.input_schema.clone()))?;
+    let (output, annotations, meta) = (object(&tool.output_schema)?, object(&tool.annotations)?, object(&tool.meta)?);
+    (&tool.name, &tool.title, &tool.description, schema, output, annotations, meta, digest).into_pyobject(py)
+}
+
+fn info_value(info: ServerInfo) -> Value {
+    json!({
+        "name": info.name,
+        "version": info.version,
+        "title": info.title,
+        "instructions": info.instructions,
+        "protocolVersion": info.protocol_version,
+        "capabilities": info.capabilities,
+    })
+}
+
+/// The name of a client that is given none: the host of a URL, or the program.
+#[pyfunction]
+pub(super) fn _mcp_target_name(target: &Bound<'_, PyAny>) -> PyResult<String> {
+    Ok(match read_target("mcp", target)? {
+        Target::Command(command) => {
+            let program = Path::new(&command.program).file_stem();
+            program.map_or_else(|| command.program.clone(), |stem| stem.to_string_lossy().into_owned())
+        }
+        Target::Http(http) => {
+            let host = http.url.split("://").nth(1).unwrap_or(&http.url);
+            host.split(['/', '?', '#']).next().unwrap_or(host).to_owned()
+        }
+    })
+}
+
+/// The fields of a tool as a server lists it, in the order of `toolcrib.mcp.McpTool`.
+#[pyfunction]
+pub(super) fn _mcp_definition<'py>(tool: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyTuple>> {
+    fields_of(tool.py(), &read_definition(tool)?)
+}
+
+/// The response for a `CallToolResult` of a tool.
+#[pyfunction]
+pub(super) fn _mcp_response<'py>(
+    client: &str,
+    result: &Bound<'py, PyDict>,
+    tool: &Bound<'py, PyDict>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let result = Value::from(json::from_python(result)?);
+    response::from_core(tool.py(), response_of(client, result, read_definition(tool)?))
+}
+
+/// Find suspicious definitions: for each flag its tool, kind, path and evidence. The result is awaited.
+///
+/// Each tool is compared with all others, which takes long for many, and so the event loop does not wait for it.
+#[pyfunction]
+pub(super) fn _mcp_flags(
+    py: Python<'_>,
+    tools: Vec<Bound<'_, PyDict>>,
+    others: Vec<String>,
+) -> PyResult<PyNativeFuture> {
+    let definitions = tools.iter().map(read_definition).collect::<PyResult<Vec<_>>>()?;
+    PyNativeFuture::spawn(py, async move {
+        let found = tokio::task::spawn_blocking(move || {
+            let siblings = definitions.iter().map(|definition| definition.name.as_str());
+            let names: Vec<&str> = others.iter().map(String::as_str).chain(siblings).collect();
+            let of_tool = |tool: &Definition| {
+                let found = flags(tool, &names).into_iter();
+                let fields = |flag: Flag| (tool.name.clone(), flag.kind.as_str(), flag.path, flag.evidence);
+                found.map(fields).collect::<Vec<_>>()
+            };
+            definitions.iter().flat_map(of_tool).collect::<Vec<_>>()
+        });
+        let found = found.await.unwrap_or_default();
+        Box::new(move |py: Python<'_>| found.into_py_any(py)) as Conversion
+    })
+}
+
+fn read_definition(tool: &Bound<'_, PyDict>) -> PyResult<Definition> {
+    let tool = Value::from(json::from_python(tool)?);
+    Definition::read(&tool).map_err(|error| PyValueError::new_err(format!("invalid tool of an MCP server: {error}")))
+}

@@ -1,0 +1,102 @@
+//! A Rust future that Python code awaits: it runs on the tokio runtime of the process, and its result is converted on the
+//! event loop.
+
+use std::sync::Mutex;
+
+use pyo3::exceptions::{PyRuntimeError, PyStopIteration};
+use pyo3::prelude::*;
+
+use super::runtime;
+use crate::bindings::worker::{Completions, Polled, await_itself, completions};
+use crate::native::Task;
+use crate::sync::lock;
+
+/// The result of a future, as a function that makes the Python object of it.
+pub(crate) type Conversion = Box<dyn FnOnce(Python<'_>) -> PyResult<Py<PyAny>> + Send>;
+
+/// The awaitable of a future, which has started. Cancelling the task that awaits it drops the future.
+#[pyclass(name = "_NativeFuture", module = "toolcrib._core", frozen)]
+pub(crate) struct PyNativeFuture {
+    /// Taken when the future has ended or is abandoned.
+    running: Mutex<Option<(Task, Completions<Conversion>)>>,
+    generation: u64,
+}
+
+impl PyNativeFuture {
+    /// Starts a future for the event loop that runs in this thread.
+    ///
+    /// # Errors
+    /// If no event loop is running, or the interpreter is shutting down.
+    pub(crate) fn spawn(py: Python<'_>, future: impl Future<Output = Conversion> + Send + 'static) -> PyResult<Self> {
+        let (completer, results) = completions(py)?;
+        let task = runtime::current()?
+            .spawn_future(async move { completer.complete(future.await) })
+            .map_err(|_| runtime::shutting_down())?;
+        Ok(Self { running: Mutex::new(Some((task, results))), generation: runtime::generation() })
+    }
+
+    fn step(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        if self.generation != runtime::generation() {
+            self.abandon();
+            return Err(PyRuntimeError::new_err("the process was forked while this was awaited"));
+        }
+        // Taken out, because polling may run code of the event loop.
+        let Some((task, results)) = lock(&self.running).take() else {
+            return Err(PyRuntimeError::new_err("cannot reuse an awaitable that was awaited already"));
+        };
+        match results.poll(py)? {
+            Polled::Wait(waiter) => {
+                *lock(&self.running) = Some((task, results));
+                Ok(waiter)
+            }
+            Polled::Value(conversion) => Err(PyStopIteration::new_err((conversion(py)?,))),
+            Polled::Ended => Err(runtime::shutting_down()),
+        }
+    }
+
+    fn abandon(&self) {
+        let running = lock(&self.running).take();
+        if self.generation != runtime::generation() {
+            // The task belongs to threads that do not exist in a forked child, and any of their locks may be held.
+            std::mem::forget(running);
+        }
+    }
+}
+
+impl Drop for PyNativeFuture {
+    fn drop(&mut self) {
+        self.abandon();
+    }
+}
+
+await_itself!(PyNativeFuture);
+
+#[pymethods]
+impl PyNativeFuture {
+    fn __next__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        self.step(py)
+    }
+
+    /// Resume; the value is ignored.
+    fn send(&self, py: Python<'_>, _value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        self.step(py)
+    }
+
+    /// Drop the future, and raise an exception such as a cancellation.
+    #[pyo3(signature = (error, value=None, traceback=None))]
+    fn throw(
+        &self,
+        error: &Bound<'_, PyAny>,
+        value: Option<&Bound<'_, PyAny>>,
+        traceback: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Py<PyAny>> {
+        let _ = traceback;
+        self.abandon();
+        Err(PyErr::from_value(value.filter(|value| !value.is_none()).unwrap_or(error).clone()))
+    }
+
+    /// Drop the future.
+    fn close(&self) {
+        self.abandon();
+    }
+}

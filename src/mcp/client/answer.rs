@@ -1,0 +1,135 @@
+//! Answers to the requests of a server: questions to the user, and requests for a model.
+//!
+//! They belong to a call, and are answered by the host of that call.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use rmcp::RoleClient;
+use rmcp::model::{ClientConfig, ClientResult, CustomResult, ErrorCode, ErrorData, ServerNotification, ServerRequest};
+use rmcp::service::{InboundStreamOrigin, NotificationContext, RequestContext, Service};
+use serde_json::{Map, Value, json};
+use tokio::sync::Semaphore;
+
+use super::Sampler;
+use super::routes::{CallSlot, Routes, Unrouted};
+use crate::native::{Question, Unanswered};
+
+/// The code of a refusal by the user, as the protocol's examples have it.
+const REFUSED: ErrorCode = ErrorCode(-1);
+
+/// Maximum number of requests of a server that are answered at the same time.
+const MAX_OPEN: usize = 16;
+
+/// The side of the client that answers the server.
+pub(super) struct Answerer {
+    routes: Arc<Routes>,
+    sampler: Option<Sampler>,
+    config: ClientConfig,
+    open: Semaphore,
+}
+
+impl Answerer {
+    pub(super) fn new(routes: Arc<Routes>, sampler: Option<Sampler>, config: ClientConfig) -> Self {
+        Self { routes, sampler, config, open: Semaphore::new(MAX_OPEN) }
+    }
+}
+
+impl Service<RoleClient> for Answerer {
+    async fn handle_request(
+        &self,
+        request: ServerRequest,
+        context: RequestContext<RoleClient>,
+    ) -> Result<ClientResult, ErrorData> {
+        if let ServerRequest::PingRequest(_) = request {
+            return Ok(ClientResult::empty(()));
+        }
+        let request = serde_json::to_value(&request).unwrap_or_default();
+        let (method, params) = (request["method"].as_str().unwrap_or_default(), &request["params"]);
+        let is_for_call = matches!(method, "elicitation/create" | "sampling/createMessage");
+        let answer = if is_for_call {
+            let _open = self.open.try_acquire().map_err(|_| refused("too many requests are open"))?;
+            let call = self.routes.call_of(context.extensions.get::<InboundStreamOrigin>()).map_err(unrouted)?;
+            tokio::select! {
+                answer = answer(method, params, &call, self.sampler.as_ref()) => answer,
+                () = call.over.cancelled() => Err(refused("the call has ended")),
+                () = self.routes.lost.cancelled() => Err(refused("the connection has ended")),
+                () = context.ct.cancelled() => Err(refused("the request was cancelled")),
+            }
+        } else if method == "roots/list" {
+            Ok(json!({"roots": []}))
+        } else {
+            Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, Cow::Owned(method.to_owned()), None))
+        };
+        answer.map(|answer| ClientResult::CustomResult(CustomResult(answer)))
+    }
+
+    async fn handle_notification(
+        &self,
+        notification: ServerNotification,
+        _: NotificationContext<RoleClient>,
+    ) -> Result<(), ErrorData> {
+        tracing::debug!(target: "toolcrib::mcp", ?notification, "notification of a server");
+        Ok(())
+    }
+
+    fn get_info(&self) -> ClientConfig {
+        self.config.clone()
+    }
+}
+
+/// Answers a request of the server that belongs to a call.
+pub(super) async fn answer(
+    method: &str,
+    params: &Value,
+    call: &CallSlot,
+    sampler: Option<&Sampler>,
+) -> Result<Value, ErrorData> {
+    match (method, sampler) {
+        ("elicitation/create", _) => Ok(elicit(params, call).await),
+        ("sampling/createMessage", Some(sampler)) => {
+            let params = params.clone();
+            sampler(call.context.clone(), params).await.map_err(|reason| refused(&reason))
+        }
+        ("roots/list", _) => Ok(json!({"roots": []})),
+        _ => Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, Cow::Owned(format!("{method} is not supported")), None)),
+    }
+}
+
+/// Asks the user.
+async fn elicit(params: &Value, call: &CallSlot) -> Value {
+    // A page that the user should open is not shown: the model could not tell which one.
+    if params["mode"] == "url" {
+        return json!({"action": "decline"});
+    }
+    let text = params["message"].as_str().unwrap_or_default().to_owned();
+    let schema = params.get("requestedSchema").cloned().unwrap_or_else(|| json!({"type": "object"}));
+    let defaults = defaults_of(&schema);
+    match call.context.ask(Question::User { text, schema }).await {
+        Ok(Value::Object(content)) => {
+            let content: Map<String, Value> = defaults.into_iter().chain(content).collect();
+            json!({"action": "accept", "content": content})
+        }
+        Ok(_) | Err(Unanswered::Failed(_)) => json!({"action": "cancel"}),
+        Err(Unanswered::Declined | Unanswered::NotSupported) => json!({"action": "decline"}),
+    }
+}
+
+/// The defaults of the fields that a form has: a field that the user leaves out has its default.
+fn defaults_of(schema: &Value) -> Map<String, Value> {
+    let fields = schema["properties"].as_object().into_iter().flatten();
+    fields.filter_map(|(name, field)| Some((name.clone(), field.get("default")?.clone()))).collect()
+}
+
+fn refused(reason: &str) -> ErrorData {
+    ErrorData::new(REFUSED, Cow::Owned(reason.to_owned()), None)
+}
+
+fn unrouted(reason: Unrouted) -> ErrorData {
+    refused(match reason {
+        Unrouted::NoCall => "no call is in progress that this request could belong to",
+        Unrouted::Ambiguous => {
+            "calls of several callers are in progress, and the request does not say to which it belongs"
+        }
+    })
+}

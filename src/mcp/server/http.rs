@@ -1,0 +1,393 @@
+//! Many clients over streamable HTTP: sessions up to 2025-11-25, single requests since 2026-07-28.
+
+use std::convert::Infallible;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use http::header::{
+    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, CONTENT_TYPE, HeaderValue, ORIGIN, RETRY_AFTER, VARY,
+    WWW_AUTHENTICATE,
+};
+use http::{Method, Request, Response, StatusCode};
+use http_body_util::combinators::BoxBody;
+use http_body_util::{BodyExt, Full};
+use hyper::body::{Bytes, Incoming};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use rmcp::model::ProtocolVersion;
+use rmcp::transport::streamable_http_server::session::SessionManager;
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use super::frames::Malformed;
+use super::guard::{Guard, Refused};
+use super::handler::{Handler, ServerState};
+use super::host::ToolHost;
+use crate::{Error, Result};
+
+/// The largest body of a request, in bytes.
+const LARGEST_BODY: usize = 4 * 1024 * 1024;
+/// The part of a larger body that is read and discarded, in bytes.
+const LARGEST_DISCARDED: usize = 64 * 1024 * 1024;
+/// Time for the headers of a request, and between two requests of a connection.
+const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
+/// Time for the body of a request.
+const BODY_TIMEOUT: Duration = Duration::from_secs(30);
+/// The largest headers of a request, in bytes.
+const LARGEST_HEADERS: usize = 64 * 1024;
+/// Time for which the end of the server waits for its connections.
+const LONGEST_SHUTDOWN: Duration = Duration::from_secs(2);
+/// The wait after the system refused a connection, which it does while it has no more file descriptors.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+const SESSION_ID: &str = "mcp-session-id";
+const PROTOCOL_VERSION: &str = "mcp-protocol-version";
+
+type HttpBody = BoxBody<Bytes, Infallible>;
+
+/// The options of a server over HTTP.
+#[derive(Debug, Clone)]
+pub struct HttpOptions {
+    /// The address to listen on: a name or an IP address.
+    pub host: String,
+    /// The port; zero for any that is free.
+    pub port: u16,
+    /// The path of the server.
+    pub path: String,
+    /// The bearer token that requests need.
+    pub token: Option<String>,
+    /// The allowed values of the header `Host`, with a port if only one is allowed; those of this machine if it is empty.
+    pub allowed_hosts: Vec<String>,
+    /// The origins of web pages that may call the server, such as `https://app.example.com`.
+    pub allowed_origins: Vec<String>,
+    /// The most sessions at a time.
+    pub max_sessions: usize,
+    /// The most connections at a time.
+    pub max_connections: usize,
+    /// The time after which a session without requests ends.
+    pub session_timeout: Duration,
+}
+
+impl Default for HttpOptions {
+    /// A server for programs on this machine, without a token.
+    fn default() -> Self {
+        Self {
+            host: "127.0.0.1".to_owned(),
+            port: 0,
+            path: "/mcp".to_owned(),
+            token: None,
+            allowed_hosts: Vec::new(),
+            allowed_origins: Vec::new(),
+            max_sessions: 1000,
+            max_connections: 2000,
+            session_timeout: Duration::from_secs(30 * 60),
+        }
+    }
+}
+
+/// A server over HTTP that listens, and does not answer yet.
+#[derive(Debug)]
+pub struct HttpServer {
+    listener: TcpListener,
+    address: SocketAddr,
+    options: HttpOptions,
+}
+
+impl HttpServer {
+    /// Listens on the address of the options.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::ExposedServer`] if other machines can reach the address and the options lack a token or allowed hosts,
+    /// [`Error::InvalidServerOption`], and [`Error::CannotListen`] if the system refuses.
+    pub async fn bind(options: HttpOptions) -> Result<Self> {
+        if !options.path.starts_with('/') {
+            let reason = format!("expected a path that begins with `/`, got `{}`", options.path);
+            return Err(Error::InvalidServerOption { option: "path", reason });
+        }
+        if options
+            .token
+            .as_ref()
+            .is_some_and(|token| token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()))
+        {
+            let reason = "expected visible ASCII characters without spaces".to_owned();
+            return Err(Error::InvalidServerOption { option: "token", reason });
+        }
+        if options.max_connections == 0 || options.max_connections > Semaphore::MAX_PERMITS {
+            let reason = format!("expected a number from 1 to {}", Semaphore::MAX_PERMITS);
+            return Err(Error::InvalidServerOption { option: "max_connections", reason });
+        }
+        let address = format!("{}:{}", options.host, options.port);
+        let failed = |error: io::Error| Error::CannotListen {
+            address: address.clone(),
+            code: error.raw_os_error(),
+            reason: error.to_string(),
+        };
+        let resolved: Vec<SocketAddr> =
+            tokio::net::lookup_host((options.host.as_str(), options.port)).await.map_err(failed)?.collect();
+        let is_local = resolved.iter().all(|address| address.ip().is_loopback());
+        if !is_local && (options.token.is_none() || options.allowed_hosts.is_empty()) {
+            return Err(Error::ExposedServer { host: options.host });
+        }
+        let listener = TcpListener::bind(&*resolved).await.map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        Ok(Self { listener, address, options })
+    }
+
+    /// The address that it listens on.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Answers requests until the token is cancelled. Then all calls are cancelled, and connections have a moment to end.
+    pub async fn serve(self, host: impl ToolHost, stop: CancellationToken) {
+        let Self { listener, address, options } = self;
+        let server = Arc::new(Server::new(Arc::new(host), &options, address.port()));
+        let connections = Arc::new(Semaphore::new(options.max_connections));
+        let mut open = JoinSet::new();
+        loop {
+            let permit = tokio::select! {
+                () = stop.cancelled() => break,
+                // The semaphore is never closed.
+                permit = connections.clone().acquire_owned() => permit,
+            };
+            let accepted = tokio::select! {
+                () = stop.cancelled() => break,
+                accepted = listener.accept() => accepted,
+            };
+            while open.try_join_next().is_some() {}
+            let Ok((stream, _)) = accepted else {
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+                continue;
+            };
+            let (server, stop) = (server.clone(), stop.clone());
+            open.spawn(async move {
+                let _permit = permit;
+                server.connection(stream, stop).await;
+            });
+        }
+        drop(listener);
+        server.shut_down().await;
+        let all = async { while open.join_next().await.is_some() {} };
+        let _ = tokio::time::timeout(LONGEST_SHUTDOWN, all).await;
+    }
+}
+
+/// A server that answers.
+struct Server {
+    state: Arc<ServerState>,
+    guard: Guard,
+    path: String,
+    service: StreamableHttpService<Handler, LocalSessionManager>,
+    sessions: Arc<LocalSessionManager>,
+    /// Requests that may be about to open a session.
+    opening: AtomicUsize,
+    max_sessions: usize,
+}
+
+impl Server {
+    fn new(host: Arc<dyn ToolHost>, options: &HttpOptions, port: u16) -> Self {
+        let state = ServerState::start(host);
+        let mut sessions = LocalSessionManager::default();
+        sessions.session_config.keep_alive = Some(options.session_timeout);
+        let sessions = Arc::new(sessions);
+        // The guard has checked both by then.
+        let config = StreamableHttpServerConfig::default()
+            .disable_allowed_hosts()
+            .disable_allowed_origins()
+            .with_max_request_body_bytes(LARGEST_BODY)
+            .with_json_response(true);
+        let shared = state.clone();
+        Self {
+            guard: Guard::new(&options.allowed_hosts, &options.allowed_origins, options.token.as_deref(), port),
+            path: options.path.clone(),
+            service: StreamableHttpService::new(move || Ok(Handler::new(shared.clone())), sessions.clone(), config),
+            state,
+            sessions,
+            opening: AtomicUsize::new(0),
+            max_sessions: options.max_sessions,
+        }
+    }
+
+    /// Answers the requests of a connection.
+    async fn connection(self: Arc<Self>, stream: TcpStream, stop: CancellationToken) {
+        // Responses are small and complete, and must not wait for more of them.
+        let _ = stream.set_nodelay(true);
+        let service = service_fn(|request| {
+            let server = self.clone();
+            async move { Ok::<_, Infallible>(server.answer(request).await) }
+        });
+        let mut connection = std::pin::pin!(
+            http1::Builder::new()
+                .timer(TokioTimer::new())
+                .header_read_timeout(HEADER_TIMEOUT)
+                .max_buf_size(LARGEST_HEADERS)
+                .serve_connection(TokioIo::new(stream), service)
+        );
+        // An error concerns this connection only: the client is gone, slow, or speaks no HTTP.
+        tokio::select! {
+            _ = connection.as_mut() => {}
+            () = stop.cancelled() => {
+                connection.as_mut().graceful_shutdown();
+                let _ = connection.await;
+            }
+        }
+    }
+
+    /// Answers a request: the checks in order, and then the protocol.
+    async fn answer(&self, request: Request<Incoming>) -> Response<HttpBody> {
+        let origin = request.headers().get(ORIGIN).cloned();
+        let mut response = match self.guard.check_source(request.uri(), request.headers()) {
+            Err(refused) => return refuse(refused),
+            Ok(()) if origin.is_some() && request.method() == Method::OPTIONS => preflight(),
+            Ok(()) => match self.guard.check_token(request.headers()) {
+                Err(refused) => refuse(refused),
+                Ok(()) if request.uri().path() != self.path => plain(StatusCode::NOT_FOUND, "Not Found"),
+                Ok(()) => self.answer_allowed(request).await,
+            },
+        };
+        if let Some(origin) = origin {
+            let headers = response.headers_mut();
+            headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+            headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(SESSION_ID));
+            headers.insert(VARY, HeaderValue::from_static("origin"));
+        }
+        response
+    }
+
+    async fn answer_allowed(&self, request: Request<Incoming>) -> Response<HttpBody> {
+        let (parts, body) = request.into_parts();
+        let body = match tokio::time::timeout(BODY_TIMEOUT, read_body(body)).await {
+            Err(_) => return plain(StatusCode::REQUEST_TIMEOUT, "Request Timeout"),
+            Ok(Err(_)) => return plain(StatusCode::BAD_REQUEST, "Bad Request: the body is incomplete"),
+            Ok(Ok(None)) => return plain(StatusCode::PAYLOAD_TOO_LARGE, "Payload Too Large: at most 4 MiB"),
+            Ok(Ok(Some(body))) => body,
+        };
+        let may_open = parts.method == Method::POST
+            && !parts.headers.contains_key(SESSION_ID)
+            && parts
+                .headers
+                .get(PROTOCOL_VERSION)
+                .is_none_or(|version| version.as_bytes() < ProtocolVersion::NO_INITIALIZE.as_str().as_bytes());
+        let opening = if may_open { self.reserve_session().await } else { None };
+        if may_open && opening.is_none() {
+            let mut full = plain(StatusCode::SERVICE_UNAVAILABLE, "Service Unavailable: too many sessions");
+            full.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("60"));
+            return full;
+        }
+        let is_json =
+            parts.headers.get(CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"));
+        let response = self.service.handle(Request::from_parts(parts, Full::new(body.clone()))).await;
+        drop(opening);
+        if response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE && is_json {
+            // The body is what is wrong, not its type.
+            return malformed(&body);
+        }
+        response
+    }
+
+    /// Reserves the place of a session that a request may open; none if there are too many.
+    async fn reserve_session(&self) -> Option<Opening<'_>> {
+        let opening = Opening::new(&self.opening);
+        let open = self.sessions.sessions.read().await.len();
+        (open + self.opening.load(Ordering::Relaxed) <= self.max_sessions).then_some(opening)
+    }
+
+    /// Cancels all calls and ends all sessions.
+    async fn shut_down(&self) {
+        self.state.shut_down();
+        self.service.config.cancellation_token.cancel();
+        let open: Vec<_> = self.sessions.sessions.read().await.keys().cloned().collect();
+        for session in open {
+            // It may have ended meanwhile.
+            let _ = self.sessions.close_session(&session).await;
+        }
+    }
+}
+
+/// A request that is counted while it may open a session.
+struct Opening<'a>(&'a AtomicUsize);
+
+impl<'a> Opening<'a> {
+    fn new(count: &'a AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(count)
+    }
+}
+
+impl Drop for Opening<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+fn plain(status: StatusCode, text: &'static str) -> Response<HttpBody> {
+    respond(status, "text/plain; charset=utf-8", Bytes::from_static(text.as_bytes()))
+}
+
+fn respond(status: StatusCode, kind: &'static str, body: Bytes) -> Response<HttpBody> {
+    let mut response = Response::new(Full::new(body).boxed());
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    response
+}
+
+fn refuse(refused: Refused) -> Response<HttpBody> {
+    let mut response = plain(refused.status(), refused.text());
+    if refused == Refused::Token {
+        response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    }
+    response
+}
+
+/// Reads a body; none if it is too large. The rest of such a body is discarded up to a limit, because a client that is still
+/// sending does not see the answer.
+async fn read_body(mut body: Incoming) -> hyper::Result<Option<Bytes>> {
+    let (mut read, mut size) = (Vec::new(), 0);
+    while let Some(frame) = body.frame().await {
+        let Ok(data) = frame?.into_data() else { continue };
+        size += data.len();
+        if size <= LARGEST_BODY {
+            read.extend_from_slice(&data);
+        } else if size > LARGEST_DISCARDED {
+            break;
+        } else {
+            read = Vec::new();
+        }
+    }
+    Ok((size <= LARGEST_BODY).then(|| read.into()))
+}
+
+/// The answer to the question of a browser whether a page may send a request.
+fn preflight() -> Response<HttpBody> {
+    let mut response = Response::new(Full::default().boxed());
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    let headers = response.headers_mut();
+    headers.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET, POST, DELETE"));
+    headers.insert(
+        ACCESS_CONTROL_ALLOW_HEADERS,
+        HeaderValue::from_static(
+            "authorization, content-type, last-event-id, mcp-method, mcp-name, mcp-protocol-version, mcp-session-id",
+        ),
+    );
+    headers.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));
+    response
+}
+
+/// The answer to a body that is not a message.
+fn malformed(body: &[u8]) -> Response<HttpBody> {
+    match Malformed::of(body) {
+        Malformed::Ignored => plain(StatusCode::ACCEPTED, ""),
+        Malformed::Reply(reply) => respond(StatusCode::BAD_REQUEST, "application/json", reply.to_string().into()),
+    }
+}
