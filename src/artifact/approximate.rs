@@ -134,10 +134,8 @@ impl Search {
     /// The parts of the text where an occurrence with at most this many edits can be.
     fn windows(&self, edits: usize) -> Vec<Range<usize>> {
         const BASE: u64 = 0x9e37_79b9_7f4a_7c15;
+        let add = |sum: u64, letter: u32| sum.wrapping_mul(BASE).wrapping_add(u64::from(letter));
         let hash = |letters: &[u32]| letters.iter().fold(0_u64, |sum, letter| add(sum, *letter));
-        fn add(sum: u64, letter: u32) -> u64 {
-            sum.wrapping_mul(BASE).wrapping_add(u64::from(letter))
-        }
         // One piece more than edits, each of at least `PIECE` letters, of which the first ones are looked for.
         let length = self.pattern.len() / (edits + 1);
         let mut offsets: AHashMap<u64, Vec<usize>> = AHashMap::new();
@@ -263,7 +261,7 @@ mod tests {
 
             let filtered = search.near_pieces();
 
-            let whole = search.in_windows(&[0..text.len()]).unwrap();
+            let whole = search.in_windows(std::slice::from_ref(&(0..text.len()))).unwrap();
             match filtered {
                 Some(filtered) => prop_assert_eq!(filtered, whole),
                 None => prop_assert!(whole.distance > pattern.len() / PIECE - 2 || pattern.len() < 3 * PIECE),

@@ -103,23 +103,16 @@ fn parse(path: &str) -> Result<Vec<Step>, String> {
     while !rest.is_empty() {
         if let Some(inside) = rest.strip_prefix('[') {
             let quote = inside.chars().next().filter(|letter| matches!(letter, '"' | '\''));
-            let (step, after) = match quote {
-                Some(quote) => {
-                    let end = inside[1..].find(quote).ok_or("a quote is not closed")?;
-                    let after = inside[end + 2..].strip_prefix(']').ok_or("expected `]` after a name")?;
-                    (Step::Name(inside[1..=end].to_owned()), after)
-                }
-                None => {
-                    let (index, after) = inside.split_once(']').ok_or("a bracket is not closed")?;
-                    (
-                        item(index.trim())
-                            .ok_or_else(|| format!("expected a number, a range or `*`, got '{index}'"))?,
-                        after,
-                    )
-                }
-            };
-            steps.push(step);
-            rest = after;
+            if let Some(quote) = quote {
+                let end = inside[1..].find(quote).ok_or("a quote is not closed")?;
+                steps.push(Step::Name(inside[1..=end].to_owned()));
+                rest = inside[end + 2..].strip_prefix(']').ok_or("expected `]` after a name")?;
+            } else {
+                let (index, after) = inside.split_once(']').ok_or("a bracket is not closed")?;
+                let step = item(index.trim());
+                steps.push(step.ok_or_else(|| format!("expected a number, a range or `*`, got '{index}'"))?);
+                rest = after;
+            }
             continue;
         }
         rest = rest.strip_prefix('.').unwrap_or(rest);

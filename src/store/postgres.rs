@@ -1,6 +1,7 @@
 //! PostgreSQL: a store that several machines share.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::time::Duration;
 
 use ::postgres::types::{ToSql, Type};
@@ -82,13 +83,9 @@ impl Database for Postgres {
     }
 
     fn run(&mut self, sql: &'static str, parameters: &[Cell]) -> Result<Vec<Vec<Cell>>, Failure> {
-        let statement = match self.statements.get(sql) {
-            Some(statement) => statement.clone(),
-            None => {
-                let statement = self.client.prepare(sql)?;
-                self.statements.insert(sql, statement.clone());
-                statement
-            }
+        let statement = match self.statements.entry(sql) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => new.insert(self.client.prepare(sql)?),
         };
         let parameters: Vec<&(dyn ToSql + Sync)> = parameters
             .iter()
@@ -98,7 +95,7 @@ impl Database for Postgres {
                 Cell::Bytes(bytes) => bytes,
             })
             .collect();
-        self.client.query(&statement, &parameters)?.iter().map(cells).collect()
+        self.client.query(&*statement, &parameters)?.iter().map(cells).collect()
     }
 
     fn create(&mut self, sql: &str) -> Result<(), Failure> {

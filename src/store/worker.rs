@@ -184,7 +184,8 @@ impl WorkerLoop {
         for job in jobs {
             let mut one = [job];
             let done = self.transaction(&mut one).map_err(Ended::error);
-            one.into_iter().for_each(|job| job.finish(done.clone()));
+            let [job] = one;
+            job.finish(done);
         }
     }
 
@@ -272,9 +273,9 @@ fn connect(target: &Target, store: &str) -> Result<Connection> {
     let migrated = database.begin(Access::Migrate).and_then(|()| migrate(database, store)).and_then(|migrated| {
         // A newer version is refused, and nothing was changed.
         if migrated.is_ok() {
-            database.commit()?
+            database.commit()?;
         } else {
-            database.roll_back()?
+            database.roll_back()?;
         }
         Ok(migrated)
     });

@@ -36,7 +36,9 @@ fn threads_that_write_at_once_lose_nothing() {
     let writers = (0..8).map(|writer| {
         let store = store.clone();
         thread::spawn(move || {
-            (0..50).for_each(|at| drop(store.run(put(&format!("{writer}-{at}"), "x", Some(0))).unwrap()))
+            for at in 0..50 {
+                store.run(put(&format!("{writer}-{at}"), "x", Some(0))).unwrap();
+            }
         })
     });
 
@@ -64,7 +66,7 @@ fn an_operation_that_fails_is_undone_and_leaves_its_group_alone() {
     let (sender, results) = channel();
     let reply = |name: &'static str| {
         let sender = sender.clone();
-        move |result: Result<u64>| drop(sender.send((name, result.is_ok())))
+        move |result: Result<u64>| sender.send((name, result.is_ok())).unwrap()
     };
 
     for round in 0..20 {
