@@ -256,7 +256,7 @@ def test_none_is_registered_by_default_and_each_can_be_alone() -> None:
     assert list(parameters["properties"]) == ["id", "content_type", "title", "content"]
     assert parameters["required"] == ["id", "title", "content"]
     assert parameters["properties"]["content_type"]["default"] == "markdown"
-    with pytest.raises(ValueError, match="unknown family of tools 'art'"):
+    with pytest.raises(ValueError, match="unknown set of tools `art`"):
         tools.register(kit, "art")  # type: ignore[arg-type]
 
 

@@ -222,11 +222,12 @@ def test_a_fork_in_the_middle_of_writes_is_safe(store_url: str) -> None:
         thread.join()
 
     async def check():
-        return {name: (await store.get("s", name))[0] for name in counts}
+        return {name: (await store.get("s", name))[0] for name in counts}, len(await store.keys("s"))
 
     assert written == [20] * 20, written
-    assert asyncio.run(check()) == counts
-    print(len(asyncio.run(store.keys("s"))))
+    found, keys = asyncio.run(check())
+    assert found == counts, (found, counts)
+    print(keys)
     """
 
     assert run(program, store_url) == str(3 + 400)
