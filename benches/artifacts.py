@@ -77,7 +77,9 @@ async def _large(source: random.Random) -> float:
 
 
 def _line(source: random.Random) -> str:
-    words = ("".join(source.choices(string.ascii_lowercase, k=source.randint(2, 9))) for _ in range(source.randint(5, 12)))
+    words = (
+        "".join(source.choices(string.ascii_lowercase, k=source.randint(2, 9))) for _ in range(source.randint(5, 12))
+    )
     return " ".join(words)
 
 

@@ -114,7 +114,11 @@ async def test_a_fuzzy_update_says_what_it_replaced(kit: Toolkit) -> None:
     response = await kit.call("update_artifact", id="a", old_str="第一步：检索资料", new_str="第一步：完成")
 
     fuzzy = value(response)["fuzzy_match"]
-    assert (fuzzy["similarity"], fuzzy["expected"], fuzzy["matched"]) == ("87.5%", "第一步：检索资料", "第一步：搜索资料")
+    assert (fuzzy["similarity"], fuzzy["expected"], fuzzy["matched"]) == (
+        "87.5%",
+        "第一步：检索资料",
+        "第一步：搜索资料",
+    )
     assert fuzzy["note"]
     assert response.metadata["expected_text"] == "第一步：检索资料"
     assert response.metadata["matched_text"] == "第一步：搜索资料"
@@ -293,7 +297,7 @@ def test_several_processes_that_edit_one_artifact_lose_nothing(store_url: str) -
                         )
                         if response.code is None:
                             break
-                        assert response.text == "Error: Version conflict: artifact was modified by another process", response.text
+                        assert response.text.startswith("Error: Version conflict"), response.text
 
         asyncio.run(main())
     """
@@ -314,7 +318,11 @@ def test_several_processes_that_edit_one_artifact_lose_nothing(store_url: str) -
         asyncio.run(main())
     """
     checked = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(check), store_url], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", textwrap.dedent(check), store_url],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
     assert codes == [0, 0, 0]
     assert checked.stdout.strip() == "76 76", checked.stderr

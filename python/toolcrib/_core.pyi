@@ -581,7 +581,7 @@ class Toolkit:
         deps: _Deps,
         limits: Limits | None = None,
     ) -> Session[_Deps]:
-        """Continue a session that `Session.save` wrote to a file or store: its id, caller, switches, counters and state.
+        """Continue a session that `Session.save` wrote to a file or store: id, caller, switches, counters and state.
 
         The selection of tools, the dependencies and the limits are not saved: pass them again, as to `session`. With a
         store and the key of the entry, the id of the session unless it was saved under another, await the result.
@@ -1390,7 +1390,7 @@ class ToolkitView:
         deps: _Deps,
         limits: Limits | None = None,
     ) -> Session[_Deps]:
-        """Continue a session that `Session.save` wrote to a file or store: its id, caller, switches, counters and state.
+        """Continue a session that `Session.save` wrote to a file or store: id, caller, switches, counters and state.
 
         Its tools are among those of the view. See `Toolkit.load_session`.
         """
@@ -2763,8 +2763,8 @@ class Store:
 
     Toolkits, sessions, roles, approvals, saved answers, the audit log and artifacts are kept in it. Each value has a
     version, and a writer that has not seen the current one is refused. A store has one connection and one thread of its
-    own: operations never block the event loop, and what is written at the same time is committed together. It may be shared
-    by threads and event loops, and used on in a forked process.
+    own: operations never block the event loop, and what is written at the same time is committed together. It may be
+    shared by threads and event loops, and used on in a forked process.
 
     A store is a context manager, synchronous and asynchronous, which closes it.
 
