@@ -43,7 +43,7 @@ async def rows(bench: Bench) -> list[Row]:
             if response.code is None:
                 text[at] = "NEW"
                 read = await kit.call("read_artifact", id=str(trial))
-                is_right = read.metadata["value"]["content"] == "\n".join(text)
+                is_right = (read.metadata or {})["value"]["content"] == "\n".join(text)
                 right, wrong = right + is_right, wrong + (not is_right)
     return [
         Row(

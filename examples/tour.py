@@ -374,8 +374,8 @@ async def tour() -> None:
     async with Store.open("sqlite::memory:") as store:  # "sqlite:workshop.db" would keep it
         names = tools.register(toolkit, "artifacts", store=store)
         await agent(session, ScriptedModel(PAPERWORK), screen)
-        bill = await session.call("read_artifact", id="bill")
-        screen.line(f"  Version {bill.metadata['value']['version']}: {bill.metadata['value']['content']!r}")
+        bill = json.loads((await session.call("read_artifact", id="bill")).text)
+        screen.line(f"  Version {bill['version']}: {bill['content']!r}")
         for name in names:
             toolkit.remove_tool_function(name)
 
