@@ -412,9 +412,9 @@ class Screen:
     def __init__(self) -> None:
         self.colour = sys.stdout.isatty()
         self.outcomes: Counter[str] = Counter()
-        self.has_result = False
         self.awaited = ""
         self.seen = asyncio.Event()
+        self.has_parts = False
 
     def line(self, text: str, colour: str = "0") -> None:
         """Print a line at once."""
@@ -430,14 +430,13 @@ class Screen:
         """Print a tool call."""
         arguments = ", ".join(f"{name}={value!r}" for name, value in call["input"].items())
         self.line(f"  {call['name']}({arguments})", colour="36")
-        self.has_result = False
 
     def response(self, response: ToolResponse) -> None:
         """Print a response; errors are red."""
-        # The last response of a stream is the whole result. If it came in parts, it is on the screen already.
-        is_repeated = self.has_result and response.stream and response.is_last and response.ok
-        self.has_result = response.mode != "progress"
-        lines = [] if is_repeated else response.text.splitlines()
+        # The whole result of a stream is on the screen already if it came in parts. An interrupted one ends with a note.
+        is_whole = self.has_parts and response.is_last and response.ok
+        self.has_parts = not response.is_last and (self.has_parts or response.mode != "progress")
+        lines = [] if is_whole else response.text.splitlines()
         for line in lines[-1:] if response.is_interrupted else lines:
             self.line(f"    {line}", colour="0" if response.ok else "31")
 
