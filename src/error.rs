@@ -404,7 +404,7 @@ pub enum Error {
         /// The reason.
         reason: &'static str,
     },
-    /// A store cannot do what it was told.
+    /// The database of a store failed.
     #[error("store `{store}` failed: {reason}")]
     StoreFailed {
         /// The store.

@@ -67,7 +67,7 @@ pub enum Access {
     Migrate,
 }
 
-/// The reason why a database did not do what it was told.
+/// The failure of a step of a transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
     /// The reason, as the database says it.
