@@ -5,6 +5,7 @@ mod agent_run;
 mod approval;
 mod audit;
 mod background;
+mod budget;
 mod check;
 mod dialect;
 mod docstring;
