@@ -191,6 +191,18 @@ fn a_diff_keeps_the_headers_of_its_files_and_hunks() {
 }
 
 #[test]
+fn a_hunk_that_does_not_fit_keeps_its_first_lines() {
+    let lines: String = (0..200).map(|line| format!("+line {line}\n")).collect();
+
+    let cut = cut(&format!("--- /dev/null\n+++ b/new\n@@ -0,0 +1,200 @@\n{lines}"), 500);
+
+    assert!(cut.text.starts_with("--- /dev/null\n+++ b/new\n@@ -0,0 +1,200 @@\n+line 0\n+line 1\n"));
+    assert!(cut.text.chars().count() > 400);
+    let shown = cut.text.matches("+line").count();
+    assert!(cut.text.contains(&format!("\n[0 of 1 hunks, {} lines left out]\n", 200 - shown)));
+}
+
+#[test]
 fn a_diff_of_many_files_keeps_the_first_ones() {
     let file = |at: usize| format!("--- a/file{at}\n+++ b/file{at}\n@@ -1 +1 @@\n-a\n+b\n");
     let diff: String = (0..90).map(file).collect();

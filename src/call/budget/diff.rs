@@ -1,6 +1,6 @@
 //! Unified diffs: the headers of files and hunks stay as long as possible, and hunks are dropped from the end of each file.
 
-use super::{Cut, CutKind, Note, characters, prose};
+use super::{Cut, CutKind, Note, characters, offset, prose};
 
 /// The changes of one file.
 struct File<'a> {
@@ -9,6 +9,8 @@ struct File<'a> {
     hunks: Vec<Hunk<'a>>,
     /// The number of hunks whose lines are shown.
     shown: usize,
+    /// The first lines of the hunk after those.
+    partial: &'a str,
 }
 
 /// A hunk: its line with `@@`, and the lines after it.
@@ -70,18 +72,24 @@ pub(super) fn cut(text: &str, limit: usize, note: &Note<'_>) -> Option<Cut> {
     Some(Cut { text: result, kind: CutKind::Diff, shown, total, unit: "hunks" })
 }
 
-/// Shows the lines of hunks while there is room: the first hunk of each file, then the second of each.
+/// Shows the lines of hunks while there is room: the first hunk of each file, then the second of each. The room that is left is for
+/// a part of the first hunk that does not fit.
 fn choose(files: &mut [File<'_>], mut room: usize, detail: Detail) {
+    let header = |hunk: &Hunk<'_>| if detail == Detail::Files { characters(hunk.header) } else { 0 };
     let mut open: Vec<&mut File<'_>> = files.iter_mut().collect();
     while !open.is_empty() {
         open.retain_mut(|file| {
             let Some(hunk) = file.hunks.get(file.shown) else { return false };
-            let header = if detail == Detail::Files { characters(hunk.header) } else { 0 };
-            let Some(rest) = room.checked_sub(header + characters(hunk.body)) else { return false };
+            let Some(rest) = room.checked_sub(header(hunk) + characters(hunk.body)) else { return false };
             room = rest;
             file.shown += 1;
             true
         });
+    }
+    if let Some(file) = files.iter_mut().find(|file| file.shown < file.hunks.len()) {
+        let hunk = &file.hunks[file.shown];
+        let part = &hunk.body[..offset(hunk.body, room.saturating_sub(header(hunk)))];
+        file.partial = &part[..part.rfind('\n').map_or(0, |at| at + 1)];
     }
 }
 
@@ -93,12 +101,16 @@ impl File<'_> {
             result.push_str(hunk.header);
             result.push_str(hunk.body);
         }
-        if detail == Detail::Hunks {
-            dropped.iter().for_each(|hunk| result.push_str(hunk.header));
+        for (at, hunk) in dropped.iter().enumerate() {
+            let partial = if at == 0 { self.partial } else { "" };
+            if detail == Detail::Hunks || !partial.is_empty() {
+                result.push_str(hunk.header);
+                result.push_str(partial);
+            }
         }
         if !dropped.is_empty() {
-            let lines = dropped.iter().map(|hunk| hunk.body.lines().count()).sum();
-            result.push_str(&left_out(shown.len(), self.hunks.len(), lines));
+            let lines: usize = dropped.iter().map(|hunk| hunk.body.lines().count()).sum();
+            result.push_str(&left_out(shown.len(), self.hunks.len(), lines - self.partial.lines().count()));
         }
     }
 }
@@ -118,7 +130,7 @@ fn parse(text: &str) -> (&str, Vec<File<'_>>) {
     let mut at = 0;
     // The beginning of the current file and of the lines of its last hunk, and the lines that this hunk still has to have.
     let (mut header, mut body, mut old, mut new) = (None, 0, 0_u64, 0_u64);
-    let file = |from: usize, to: usize| File { header: &text[from..to], hunks: Vec::new(), shown: 0 };
+    let file = |from: usize, to: usize| File { header: &text[from..to], hunks: Vec::new(), shown: 0, partial: "" };
     let mut preamble = None;
     let mut lines = text.split_inclusive('\n').peekable();
     while let Some(line) = lines.next() {

@@ -73,70 +73,69 @@ struct Part {
     shown: usize,
 }
 
+/// The parts of a log that are chosen so far.
+struct Selection<'a> {
+    text: &'a str,
+    parts: Vec<Part>,
+    /// The number of their characters.
+    used: usize,
+}
+
+impl<'a> Selection<'a> {
+    /// Adds lines if they fit into `most` characters; `extra` are the characters besides their own.
+    fn take(&mut self, run: Run<'a>, extra: usize, most: usize) -> bool {
+        let at = |line: &str| line.as_ptr() as usize - self.text.as_ptr() as usize;
+        let part =
+            Part { from: at(run.first), to: at(run.last) + run.last.len(), text: run.text(), shown: run.shown() };
+        let used = self.used + characters(&part.text) + extra;
+        if used <= most {
+            self.used = used;
+            self.parts.push(part);
+        }
+        used <= most
+    }
+
+    /// Adds the last lines of a part of the text. Returns the place where they begin.
+    fn take_last(&mut self, from: usize, to: usize, most: usize) -> usize {
+        let mut start = to;
+        // A part begins at the end of the line before it.
+        let lines = self.text[from..to].lines().rev().filter(|line| !line.is_empty());
+        for Run { first, last, lines } in runs(lines) {
+            if !self.take(Run { first: last, last: first, lines }, 0, most) {
+                break;
+            }
+            start = self.parts.last().map_or(to, |part| part.from);
+        }
+        start
+    }
+}
+
 /// Cuts a log to at most `limit` characters; none if there is too little room.
 pub(super) fn cut(text: &str, limit: usize, note: &Note<'_>) -> Option<Cut> {
     let total = text.lines().count();
     let widest = characters(&note.after(&shown_of(total, total)));
     let wide_gap = characters(&gap(total, "lines"));
     let room = limit.checked_sub(widest + wide_gap)?;
-    let mut parts: Vec<Part> = Vec::new();
-    let place = |run: &Run<'_>| {
-        let at = |line: &str| line.as_ptr() as usize - text.as_ptr() as usize;
-        let (one, other) = (at(run.first), at(run.last));
-        if one <= other { (one, other + run.last.len()) } else { (other, one + run.first.len()) }
-    };
-    let part = |run: Run<'_>| {
-        let (from, to) = place(&run);
-        Part { from, to, text: run.text(), shown: run.shown() }
-    };
-    let mut used = 0;
-    let mut take = |parts: &mut Vec<Part>, run: Run<'_>, extra: usize, most: usize| {
-        let part = part(run);
-        let size = characters(&part.text) + extra;
-        let fits = used + size <= most;
-        if fits {
-            used += size;
-            parts.push(part);
-        }
-        fits
-    };
-    for run in runs(text.lines()) {
-        if !take(&mut parts, run, 0, room / 4) {
-            break;
-        }
-    }
-    let head_end = parts.last().map_or(0, |part| part.to);
-    let head = parts.len();
-    for run in runs(text[head_end..].lines().rev()) {
-        let run = Run { first: run.last, last: run.first, lines: run.lines };
-        // An empty line that is left of the head.
-        if run.first.is_empty() && place(&run).0 == head_end {
-            break;
-        }
-        if !take(&mut parts, run, 0, room * 5 / 8) {
-            break;
-        }
-    }
-    if parts.is_empty() {
+    let mut chosen = Selection { text, parts: Vec::new(), used: 0 };
+    let _ = runs(text.lines()).take_while(|run| chosen.take(*run, 0, room / 4)).count();
+    let head_end = chosen.parts.last().map_or(0, |part| part.to);
+    let tail_start = chosen.take_last(head_end, text.len(), room * 5 / 8);
+    if chosen.parts.is_empty() {
         return None;
     }
-    let tail_start = parts[head..].last().map_or(text.len(), |part| part.from);
-    if let Some(problems) = &*PROBLEMS
-        && head_end < tail_start
-    {
-        for (level, problem) in problems.iter().enumerate() {
-            let middle = runs(text[head_end..tail_start].lines());
-            let found =
-                middle.filter(|run| problem.is_match(run.first) && (level == 0 || !problems[0].is_match(run.first)));
-            for run in found {
-                if !take(&mut parts, run, wide_gap, room) {
-                    break;
-                }
-            }
-        }
+    let is_problem = |level: usize, run: &Run<'_>| {
+        let found = |level: usize| PROBLEMS.as_ref().is_some_and(|problems| problems[level].is_match(run.first));
+        found(level) && (level == 0 || !found(0))
+    };
+    for level in [0, 1] {
+        let problems = runs(text[head_end..tail_start].lines()).filter(|run| is_problem(level, run));
+        let _ = problems.take_while(|run| chosen.take(*run, wide_gap, room)).count();
     }
-    parts.sort_unstable_by_key(|part| part.from);
-    Some(joined(&parts, text, total, note))
+    // The room that is left is for more of the end.
+    let before = chosen.parts.iter().map(|part| part.to).filter(|to| *to <= tail_start).max();
+    chosen.take_last(before.unwrap_or(0), tail_start, room);
+    chosen.parts.sort_unstable_by_key(|part| part.from);
+    Some(joined(&chosen.parts, text, total, note))
 }
 
 /// The text of the parts, with a line for each gap and the note at the end.
