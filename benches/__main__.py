@@ -31,6 +31,8 @@ THEMES = (
     "lookup",
     "roles",
     "sessions",
+    "storage",
+    "artifacts",
     "agents",
     "policy",
     "failures",

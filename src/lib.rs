@@ -65,6 +65,7 @@
 mod string_enum;
 
 pub mod agent;
+pub mod artifact;
 #[cfg(feature = "python")]
 mod bindings;
 mod bytes;

@@ -50,11 +50,13 @@ __all__ = [
     "InvalidSchemaError",
     "InvalidServerOptionError",
     "InvalidStateError",
+    "InvalidStoreError",
     "InvalidToolNameError",
     "LockMismatchError",
     "McpConnectionError",
     "McpError",
     "MisplacedPendingError",
+    "MissingEntryError",
     "MissingFileError",
     "NativeToolError",
     "NewerFileError",
@@ -68,6 +70,7 @@ __all__ = [
     "SkillFileError",
     "SkillFrontMatterError",
     "SkillTemplateError",
+    "StoreError",
     "SubAgentUnavailable",
     "SystemRoleError",
     "ToolcribError",
@@ -79,6 +82,7 @@ __all__ = [
     "UnreadableArgumentsError",
     "UnsupportedTypeError",
     "UsedPendingError",
+    "VersionConflictError",
     "WrongAnswerError",
 ]
 
@@ -327,6 +331,39 @@ class DamagedFileError(ToolcribError, ValueError):
 
 class NewerFileError(ToolcribError, ValueError):
     """A newer version of toolcrib wrote the file, and this version would lose data."""
+
+
+class StoreError(ToolcribError, OSError):
+    """The database of a store failed, does not answer, or is closed."""
+
+
+class InvalidStoreError(ToolcribError, ValueError):
+    """The URL of a store, or the name of one of its entries, is invalid."""
+
+
+class MissingEntryError(ToolcribError, KeyError):
+    """The store has nothing under the key."""
+
+    def __str__(self) -> str:
+        """Return the text without the quotes that a `KeyError` adds."""
+        return Exception.__str__(self)
+
+
+class VersionConflictError(ToolcribError, RuntimeError):
+    """Another writer has changed the entry of a store since it was loaded.
+
+    Attributes:
+        version: The current version; 0 if the entry does not exist.
+    """
+
+    def __init__(self, message: str, version: int = 0) -> None:
+        """Set the version, in addition to the text."""
+        super().__init__(message)
+        self.version = version
+
+    def __reduce__(self) -> tuple[type[VersionConflictError], tuple[str, int]]:
+        """Keep the version in a pickle."""
+        return type(self), (str(self), self.version)
 
 
 class FileTooLargeError(ToolcribError, ValueError):

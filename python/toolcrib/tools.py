@@ -13,16 +13,16 @@ Example:
 """
 
 import os
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from toolcrib._core import NativeTool, _did_you_mean, _native_tool
+from toolcrib._core import NativeTool, Store, _artifact_tools, _did_you_mean, _native_tool
 
 if TYPE_CHECKING:
     from toolcrib.files import FilePolicy
     from toolcrib.toolkit import Toolkit
 
-__all__ = ["insert_text_file", "register", "view_text_file", "wait", "write_text_file"]
+__all__ = ["ArtifactTools", "artifacts", "insert_text_file", "register", "view_text_file", "wait", "write_text_file"]
 
 wait: Final[NativeTool] = _native_tool("wait")
 """Waits for `seconds`. With `every`, it reports the progress after each interval of that many seconds."""
@@ -37,12 +37,37 @@ insert_text_file: Final[NativeTool] = _native_tool("insert_text_file")
 """Inserts lines into a text file of the machine. It is guarded; see `register`."""
 
 
+class ArtifactTools(NamedTuple):
+    """The tools for artifacts: versioned texts, which each session has for itself."""
+
+    create_artifact: NativeTool
+    update_artifact: NativeTool
+    rewrite_artifact: NativeTool
+    read_artifact: NativeTool
+    list_artifacts: NativeTool
+    artifact_history: NativeTool
+    diff_artifact: NativeTool
+
+
+def artifacts(store: Store | None = None) -> ArtifactTools:
+    """Make the tools for the artifacts in a store.
+
+    Args:
+        store: The store; None keeps the artifacts in memory, as long as one of the tools exists.
+
+    Returns:
+        The tools, to be registered all or one by one.
+    """
+    return ArtifactTools(*_artifact_tools(Store.open("sqlite::memory:") if store is None else store))
+
+
 def register(toolkit: "Toolkit", tools: str, /, *, group: str = "basic", **options: Any) -> list[str]:
     """Register a set of tools.
 
     | set | options | tools |
     |---|---|---|
     | `"files"` | `root`, `write=False`, `policy=None` | the file tools over one directory; see `toolcrib.files` |
+    | `"artifacts"` | `store=None` | the tools of `artifacts` |
     | `"text_files"` | – | `view_text_file`, `write_text_file`, `insert_text_file`: raw access to the machine's files |
 
     Args:
@@ -60,7 +85,7 @@ def register(toolkit: "Toolkit", tools: str, /, *, group: str = "basic", **optio
     """
     if tools not in _SETS:
         raise ValueError(f"unknown set of tools `{tools}`{_did_you_mean(tools, list(_SETS))}")
-    made = _SETS[tools](**options)
+    made = list(_SETS[tools](**options))
     for tool in made:
         toolkit.register_tool_function(tool, group)
     return [tool.name for tool in made]
@@ -78,7 +103,8 @@ def _text_files() -> list[NativeTool]:
     return [view_text_file, write_text_file, insert_text_file]
 
 
-_SETS: Final[dict[str, Callable[..., list[NativeTool]]]] = {
+_SETS: Final[dict[str, Callable[..., Iterable[NativeTool]]]] = {
+    "artifacts": artifacts,
     "files": _files,
     "text_files": _text_files,
 }

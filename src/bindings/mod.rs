@@ -12,7 +12,7 @@
 //! 5. [`response`] is a chunk of the result, made by [`into_response`], and written for providers by [`result_message`];
 //!    [`events`] and [`trace`] report what happens.
 //!
-//! Beside the path: `files` has the file systems of file tools, [`agent`] has the definitions of sub-agents, [`declared`] the schemas of declared tools, [`mcp`] connects to servers and serves tools to other programs, [`roster`] is the base of a compatibility package, [`json`] converts JSON, [`rule_value`] shows defaults to
+//! Beside the path: [`store`] keeps data across restarts, `files` has the file systems of file tools, [`agent`] has the definitions of sub-agents, [`declared`] the schemas of declared tools, [`mcp`] connects to servers and serves tools to other programs, [`roster`] is the base of a compatibility package, [`json`] converts JSON, [`rule_value`] shows defaults to
 //! policy rules, [`parameters`] reads arguments of methods, [`imported`] finds Python objects, [`errors`] maps errors to
 //! exceptions. [`mcp`] has the lock file of tool definitions.
 #![allow(
@@ -48,6 +48,7 @@ mod roster;
 mod rule_value;
 mod schema;
 mod session;
+mod store;
 mod text;
 mod tool;
 mod tool_call;
@@ -115,6 +116,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.setattr("_did_you_mean", wrap_pyfunction!(parameters::_did_you_mean, module)?)?;
     worker::install(module)?;
     native::init(module)?;
+    store::install(module)?;
     mcp::install(module)?;
     #[cfg(unix)]
     files::install(module)?;

@@ -1,6 +1,6 @@
 //! `Session`: one conversation over a shared toolkit, with its `Limits` and `Usage`.
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -14,13 +14,14 @@ use super::imported::GENERIC_ALIAS;
 use super::into_response::error_text;
 use super::parameters::{Omittable, class_name, name_list};
 use super::role::PyRoles;
+use super::store::{Place, PyStoreCall, StateEntry, expected_version};
 use super::toolkit::{PyToolkit, role_view};
 use super::view::{PyToolkitView, filter};
 use super::{json, log_warning};
 use crate::Error;
 use crate::bytes::{hex, random_bytes};
 use crate::registry::{BASIC, Filter, SESSION_FORMAT, Session, SessionLimits, SessionState, SessionUsage, View};
-use crate::store::{self, Disk};
+use crate::store::{self, Disk, SavedVersions};
 use crate::sync::lock;
 
 /// Limit the calls, retries and tokens of each run of a session.
@@ -133,6 +134,8 @@ pub(crate) struct PySession {
     parent: Option<Py<PyAny>>,
     /// The values of the program, in a dict that is made on first use.
     state: OnceLock<Py<PyDict>>,
+    /// The versions of the session in stores.
+    versions: SavedVersions,
 }
 
 /// The arguments of a new session.
@@ -190,21 +193,20 @@ impl SessionBase {
         let base = PyToolkitView::new(self.toolkit, view, caller);
         let deps = Mutex::new(options.deps.map(Bound::unbind));
         let parent = options.parent.map(Bound::unbind);
-        let session = PySession { core, deps, parent, state: OnceLock::new() };
+        let session = PySession { core, deps, parent, state: OnceLock::new(), versions: SavedVersions::default() };
         Bound::new(py, PyClassInitializer::from(base).add_subclass(session))
     }
 
-    fn load<'py>(
+    /// Continues a saved session; `path` is the place in messages.
+    fn restore<'py>(
         self,
         py: Python<'py>,
-        path: PathBuf,
+        saved: Value,
+        path: &Path,
         options: SessionOptions<'_, 'py>,
     ) -> PyResult<Bound<'py, PySession>> {
-        let saved = py.detach(|| -> crate::Result<SessionState> {
-            let saved = store::load(&Disk, &path, &SESSION_FORMAT)?;
-            SessionState::from_value(saved.value)
-                .map_err(|reason| Error::DamagedFile { path: path.display().to_string(), reason })
-        })?;
+        let saved = SessionState::from_value(saved)
+            .map_err(|reason| Error::DamagedFile { path: path.display().to_string(), reason })?;
         // A view with a caller continues the sessions of this caller only.
         let caller = saved.caller.clone().filter(|_| self.caller.is_none());
         let session = self.open(py, Some(saved.id.clone()), caller, options)?;
@@ -228,7 +230,13 @@ impl PySession {
         deps: Option<Py<PyAny>>,
         parent: Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, Self>> {
-        let session = Self { core, deps: Mutex::new(deps), parent: Some(parent.unbind()), state: OnceLock::new() };
+        let session = Self {
+            core,
+            deps: Mutex::new(deps),
+            parent: Some(parent.unbind()),
+            state: OnceLock::new(),
+            versions: SavedVersions::default(),
+        };
         Bound::new(py, PyClassInitializer::from(view).add_subclass(session))
     }
 
@@ -245,7 +253,8 @@ impl PySession {
         };
         let view = base.view.in_session(core.clone());
         let view = PyToolkitView::new(base.toolkit, view, Some(base.caller.unwrap_or(caller)));
-        let session = Self { core, deps: Mutex::new(deps), parent: None, state: OnceLock::new() };
+        let (deps, versions) = (Mutex::new(deps), SavedVersions::default());
+        let session = Self { core, deps, parent: None, state: OnceLock::new(), versions };
         Bound::new(tools.py(), PyClassInitializer::from(view).add_subclass(session))
     }
 
@@ -447,15 +456,44 @@ impl PySession {
         Self::restore(slf, &saved)
     }
 
-    /// Save the session to a file, which is replaced atomically; see `Toolkit.load_session`.
+    /// Save the session to a file, which is replaced atomically, or to a store; see `Toolkit.load_session`.
+    ///
+    /// Args:
+    ///     path: The file, or a `Store`; then await the result.
+    ///     key: The name of the entry in the store, by default the id of the session.
+    ///     version: The version that the entry must have: 0 if there must be none. By default the one that this session
+    ///         has loaded or saved last.
+    ///
+    /// Returns:
+    ///     None for a file; for a store an awaitable of the new version.
     ///
     /// Raises:
     ///     InvalidStateError: If `state` has a value that JSON cannot represent.
     ///     FileAccessError: If the operating system refuses, with the fields of an `OSError`.
     ///     FileTooLargeError: If the state is larger than 16 MiB.
-    fn save(slf: &Bound<'_, Self>, path: PathBuf) -> PyResult<()> {
+    ///     VersionConflictError: If the entry has another version; its `version` is the current one.
+    ///     StoreError: If the store fails.
+    #[pyo3(signature = (path, key=None, *, version=None))]
+    fn save<'py>(
+        slf: &Bound<'py, Self>,
+        path: &Bound<'py, PyAny>,
+        key: Option<&Bound<'py, PyAny>>,
+        version: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Option<PyStoreCall>> {
+        let expected = expected_version(version)?;
         let saved = Self::saved(slf)?.to_value();
-        Ok(slf.py().detach(|| store::save(&Disk, &path, &SESSION_FORMAT, &saved))?)
+        match Place::of(path, key, Some(slf.get().core.id()))? {
+            Place::File(path) => {
+                slf.py().detach(|| store::save(&Disk, &path, &SESSION_FORMAT, &saved))?;
+                Ok(None)
+            }
+            Place::Entry(store, key) => {
+                let entry = StateEntry { store, key, format: &SESSION_FORMAT };
+                Ok(Some(entry.save(slf, &saved, expected, |owner| {
+                    owner.cast::<Self>().ok().map(|session| &session.get().versions)
+                })?))
+            }
+        }
     }
 
     fn __repr__(slf: &Bound<'_, Self>) -> String {
@@ -530,12 +568,13 @@ macro_rules! session_methods {
                 SessionBase::from(slf).open(slf.py(), id, caller, options)
             }
 
-            /// Continue a session that `Session.save` wrote to a file: its id, caller, switches, counters and state.
+            /// Continue a session that `Session.save` wrote to a file or store: its id, caller, switches, counters and state.
             ///
-            /// The selection of tools, the dependencies and the limits are not in the file: pass them again.
+            /// The selection of tools, the dependencies and the limits are not saved: pass them again.
             ///
             /// Args:
-            ///     path: The file.
+            ///     path: The file, or a `Store`; then await the result.
+            ///     key: The name of the entry in the store: the id of the session, unless it was saved under another key.
             ///     role: See `session`.
             ///     roles: See `session`.
             ///     groups: See `session`.
@@ -554,16 +593,17 @@ macro_rules! session_methods {
             ///     FileTooLargeError: If it is larger than 16 MiB.
             #[pyo3(
                 signature = (
-                    path, *, role=Omittable(None), roles=None, groups=None, names=None, exclude=None, tags=None,
+                    path, key=None, *, role=Omittable(None), roles=None, groups=None, names=None, exclude=None, tags=None,
                     deps=None, limits=None
                 ),
-                text_signature = "($self, path, *, role=..., roles=None, groups=None, names=None, exclude=(), \
+                text_signature = "($self, path, key=None, *, role=..., roles=None, groups=None, names=None, exclude=(), \
                                   tags=None, deps=None, limits=None)"
             )]
             #[allow(clippy::too_many_arguments, reason = "each is a parameter of its own")]
             fn load_session<'py>(
                 slf: &Bound<'py, Self>,
-                path: PathBuf,
+                path: &Bound<'py, PyAny>,
+                key: Option<&Bound<'py, PyAny>>,
                 role: Omittable<'py>,
                 roles: Option<&Bound<'py, PyRoles>>,
                 groups: Option<&Bound<'py, PyAny>>,
@@ -572,10 +612,34 @@ macro_rules! session_methods {
                 tags: Option<&Bound<'py, PyAny>>,
                 deps: Option<Bound<'py, PyAny>>,
                 limits: Option<PyLimits>,
-            ) -> PyResult<Bound<'py, PySession>> {
-                let filter = filter(groups, names, exclude, tags)?;
-                let options = SessionOptions { role, roles, filter, deps, parent: None, limits };
-                SessionBase::from(slf).load(slf.py(), path, options)
+            ) -> PyResult<Bound<'py, PyAny>> {
+                let (py, filter) = (slf.py(), filter(groups, names, exclude, tags)?);
+                match Place::of(path, key, None)? {
+                    Place::File(path) => {
+                        let saved = py.detach(|| store::load(&Disk, &path, &SESSION_FORMAT))?;
+                        let options = SessionOptions { role, roles, filter, deps, parent: None, limits };
+                        Ok(SessionBase::from(slf).restore(py, saved.value, &path, options)?.into_any())
+                    }
+                    Place::Entry(store, key) => {
+                        let entry = StateEntry { store, key, format: &SESSION_FORMAT };
+                        // An omitted role is no item.
+                        let role = PyTuple::new(py, role.0)?;
+                        let held = (slf, role, roles, deps).into_pyobject(py)?;
+                        let call = entry.load(&held, move |held, mut loaded| {
+                            type Held<'py> =
+                                (Bound<'py, $class>, Vec<Bound<'py, PyAny>>, Option<Bound<'py, PyRoles>>, Option<Bound<'py, PyAny>>);
+                            let (slf, role, roles, deps): Held<'_> = held.extract()?;
+                            let role = Omittable(role.into_iter().next());
+                            let options =
+                                SessionOptions { role, roles: roles.as_ref(), filter, deps, parent: None, limits };
+                            let (value, place) = (loaded.value.take(), loaded.place());
+                            let session = SessionBase::from(&slf).restore(held.py(), value, &place, options)?;
+                            loaded.seen(&session.get().versions);
+                            Ok(session.into_any().unbind())
+                        });
+                        Ok(Bound::new(py, call)?.into_any())
+                    }
+                }
             }
         }
     };

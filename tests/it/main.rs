@@ -3,6 +3,7 @@
 mod agent;
 mod agent_run;
 mod approval;
+mod artifact;
 mod audit;
 mod background;
 mod budget;

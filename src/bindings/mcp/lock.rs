@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use crate::Error;
+use crate::bindings::errors::internal_error;
 use crate::bindings::json;
 use crate::bindings::native::PyNativeTool;
 use crate::bindings::parameters::{choice, name_list};
@@ -16,6 +17,7 @@ use crate::bindings::toolkit::PyToolkit;
 use crate::json::invisible::visible;
 use crate::mcp::lock::{Change, ChangeClass, Difference, Lock, LockedTool, Source, compare, render};
 use crate::mcp::{Definition, Flag, flags};
+use crate::provider::mcp_definition;
 use crate::store::Disk;
 
 /// Adds the classes to the module.
@@ -209,19 +211,16 @@ fn server_definition(py: Python<'_>, tool: &PyTool) -> Option<Definition> {
     Definition::read(&json::from_python(&defined).ok()?.into()).ok()
 }
 
-/// A registered tool, under its name in the toolkit: as its server defines it, or else as the model is shown it.
-fn locked(py: Python<'_>, tool: &PyTool) -> LockedTool {
+/// A registered tool under its name in the toolkit: as its server defines it, or as a server of this toolkit would.
+fn locked(py: Python<'_>, tool: &PyTool) -> PyResult<LockedTool> {
     let source = tool.server.as_deref().map_or(Source::Local, |server| Source::Mcp(server.to_owned()));
-    let defined = server_definition(py, tool).unwrap_or_else(|| Definition {
-        name: String::new(),
-        title: None,
-        description: tool.schema.description(),
-        input_schema: tool.schema.parameters().value().as_object().cloned().unwrap_or_default(),
-        output_schema: tool.output_schema(py),
-        annotations: None,
-        meta: None,
-    });
-    LockedTool { source, definition: Definition { name: tool.name.to_string(), meta: None, ..defined } }
+    let declared = || {
+        let output = tool.output_schema(py);
+        let declaration = mcp_definition(&tool.name, &tool.schema, output.as_ref(), tool.traits.kind);
+        Definition::read(&declaration.value).map_err(|error| internal_error(&error.to_string()))
+    };
+    let defined = server_definition(py, tool).map_or_else(declared, Ok)?;
+    Ok(LockedTool { source, definition: Definition { name: tool.name.to_string(), meta: None, ..defined } })
 }
 
 /// The warnings about the definitions of all tools.
@@ -257,7 +256,7 @@ impl PyToolkit {
     fn _lock(&self, py: Python<'_>, path: PathBuf) -> PyResult<PyLockReport> {
         let (quarantined, accepted): (Vec<Py<PyTool>>, Vec<Py<PyTool>>) =
             self.all_tools(py).into_iter().partition(|tool| tool.get().seat.quarantine().is_some());
-        let accepted: Vec<LockedTool> = accepted.iter().map(|tool| locked(py, tool.get())).collect();
+        let accepted: Vec<LockedTool> = accepted.iter().map(|tool| locked(py, tool.get())).collect::<PyResult<_>>()?;
         let quarantined: Vec<Arc<str>> = quarantined.iter().map(|tool| tool.get().name.clone()).collect();
         py.detach(|| {
             let reviewed = match Lock::load(&Disk, &path) {
@@ -282,7 +281,7 @@ impl PyToolkit {
         quarantine: bool,
     ) -> PyResult<PyLockReport> {
         let allowed = classes(allow)?;
-        let present: Lock = self.all_tools(py).iter().map(|tool| locked(py, tool.get())).collect();
+        let present = self.all_tools(py).iter().map(|tool| locked(py, tool.get())).collect::<PyResult<Lock>>()?;
         let (changes, flags) = py.detach(|| -> crate::Result<_> {
             let reviewed = Lock::load(&Disk, &path)?;
             Ok((compare(&reviewed, &present), all_flags(&present)))

@@ -37,6 +37,7 @@ use crate::call::repair::RepairMode;
 use crate::call::{ArgumentMode, ChunkRule, ErrorMode, Reply, RunIn};
 use crate::registry::{BASIC, Denial, Group, Registry, View};
 use crate::skill::Skills;
+use crate::store::SavedVersions;
 use crate::sync::lock;
 
 /// Keep tools, describe them to a model, and call them.
@@ -61,6 +62,8 @@ pub(crate) struct PyToolkit {
     middlewares: OnceLock<Py<PyList>>,
     /// The function that answers the questions of tools.
     asker: Mutex<Option<Py<PyAny>>>,
+    /// The versions of its groups in stores.
+    saved: SavedVersions,
 }
 
 impl PyToolkit {
@@ -139,6 +142,7 @@ impl PyToolkit {
             permissions: Py::new(arguments.py(), PyPermissions::default())?,
             middlewares: OnceLock::new(),
             asker: Mutex::default(),
+            saved: SavedVersions::default(),
         })
     }
 
