@@ -1,5 +1,6 @@
 //! The toolkit of a Rust program: its tools, groups, views, policy and approver.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
@@ -14,7 +15,7 @@ use super::{Asker, NativeTool};
 use crate::bytes::random_bytes;
 use crate::call::{ApprovalRequest, CallInfo, EventHub, KeepWhole, Permissions, Profile, ResultBudget, ToolCall};
 use crate::policy::{Answer, Approvals, Key, Pending, Permission, Policy, Sink, ToolKind};
-use crate::registry::{BASIC, Filter, Group, Registry, Session, Tool, View};
+use crate::registry::{BASIC, Filter, Registry, Session, Tool, View};
 use crate::schema::check::Checker;
 use crate::sync::{lock, read, write};
 use crate::{Error, Result};
@@ -54,7 +55,8 @@ struct ToolkitSettings {
     approvals: Option<(Arc<Approvals>, Duration)>,
     audit: Option<Arc<dyn Sink>>,
     asker: Option<Asker>,
-    group_budgets: Vec<(Arc<Group>, ResultBudget)>,
+    /// The budgets of groups, by their names.
+    group_budgets: HashMap<String, ResultBudget>,
     whole_results: Option<Arc<dyn KeepWhole>>,
 }
 
@@ -156,10 +158,8 @@ impl Toolkit {
     ///
     /// [`Error::UnknownGroup`] if there is no such group.
     pub fn set_group_budget(&self, group: &str, budget: ResultBudget) -> Result<()> {
-        let group = self.registry().group(group)?;
-        let budgets = &mut self.settings_mut().group_budgets;
-        budgets.retain(|(known, _)| known.name() != group.name());
-        budgets.push((group, budget));
+        let name = self.registry().group(group)?.name().to_owned();
+        self.settings_mut().group_budgets.insert(name, budget);
         Ok(())
     }
 
@@ -173,8 +173,7 @@ impl Toolkit {
     /// The budget of the results of a tool.
     pub(super) fn budget_of(&self, tool: &Tool<NativeTool>) -> Option<ResultBudget> {
         let settings = read(&self.state.settings);
-        let is_member = |group: &Arc<Group>| tool.groups().any(|known| Arc::ptr_eq(known, group));
-        let groups = settings.group_budgets.iter().filter(|(group, _)| is_member(group)).map(|(_, budget)| budget);
+        let groups = tool.groups().filter_map(|group| settings.group_budgets.get(group.name()));
         let own = self.result_budget.iter().chain(tool.body.result_budget());
         smallest(groups.chain(own).cloned())
     }

@@ -54,6 +54,9 @@ impl State {
         if task::is_cancellation(py, &error).unwrap_or(false) {
             self.cold().cancel_thrown.set(true);
         }
+        if let Some(cold) = self.cold.get().filter(|cold| !cold.keeping.is_empty()) {
+            return self.give_up_keeping(py, cold, error);
+        }
         if let Some(step) = self.cancel_held(py, &error) {
             return step;
         }
