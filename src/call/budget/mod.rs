@@ -215,9 +215,10 @@ fn scaled(value: usize, numerator: usize, denominator: usize) -> usize {
 
 /// Estimates the number of tokens of a text, without the vocabulary of a model.
 ///
-/// A token is four ASCII letters or spaces, two digits or signs, two letters of another alphabet, or one character of a script
-/// such as Chinese, Japanese, Korean, Thai or Hindi, which vocabularies have few words of; an emoji or another character outside
-/// of the basic plane is three tokens. The sum is rounded up.
+/// Each character counts quarters of a token: a small ASCII letter or a space one, a capital or a Cyrillic letter two, a digit, a sign
+/// or a letter of another alphabet three, a character of a script such as Chinese, Japanese, Korean, Thai or Hindi five, and an
+/// emoji twelve. The sum is rounded up. This is about 0.9 to 1.4 times the number of a vocabulary of a
+/// hundred thousand tokens for text, code and data in any language, and half of it for random letters.
 ///
 /// ```
 /// use toolcrib::call::estimate_tokens;
@@ -229,11 +230,13 @@ fn scaled(value: usize, numerator: usize, denominator: usize) -> usize {
 pub fn estimate_tokens(text: &str) -> usize {
     let quarters = text.bytes().fold(0_usize, |sum, byte| {
         let weight = match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b' ' | b'\t' | b'\n' | b'\r' => 1,
-            ..=0x7F => 2,
+            b'a'..=b'z' | b' ' | b'\t' | b'\n' | b'\r' => 1,
+            b'A'..=b'Z' => 2,
+            ..=0x7F => 3,
             // The bytes that continue a character count nothing, those that begin one for all of it.
             0x80..=0xBF => 0,
-            0xC0..=0xDF => 2,
+            0xD0..=0xD3 => 2,
+            0xC0..=0xDF => 3,
             0xE0..=0xEF => 5,
             0xF0.. => 12,
         };
