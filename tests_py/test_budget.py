@@ -238,6 +238,17 @@ async def test_errors_are_cut_too() -> None:
     assert "of 1612 characters" in response.text
 
 
+async def test_replies_to_invalid_calls_are_cut_too() -> None:
+    kit = Toolkit(result_budget=150, tools=[search])
+
+    unknown = await kit.run({"type": "tool_use", "id": "1", "name": "unknown" * 100, "input": {}})
+    invalid = await kit.run({"type": "tool_use", "id": "1", "name": "search", "input": {"x" * 1000: 1}})
+
+    assert (unknown.code, invalid.code) == ("unknown_tool", "invalid_arguments")
+    assert len(unknown.text) <= 150
+    assert len(invalid.text) <= 150
+
+
 async def test_only_text_is_cut_and_the_response_of_the_tool_stays_as_it_is() -> None:
     content: Any = [IMAGE, {"type": "text", "text": LINES, "cache": True}, {"type": "text", "text": "short"}]
     given = ToolResponse(content, {"own": 1})

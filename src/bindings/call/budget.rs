@@ -30,21 +30,35 @@ impl State {
     #[inline(always)]
     pub(super) fn open_budget(&self, py: Python<'_>, tool: &PyTool) {
         if is_in_use() {
-            attached(py, |py| self.find_budgets(py, tool));
+            attached(py, |py| self.find_budgets(py, Some(tool)));
+        }
+    }
+
+    /// The same for a call that ends before it has a tool.
+    pub(super) fn open_budget_without_tool(&self, py: Python<'_>) {
+        if is_in_use() && self.tool.get(py).is_none() {
+            self.find_budgets(py, None);
         }
     }
 
     #[cold]
-    fn find_budgets(&self, py: Python<'_>, tool: &PyTool) {
-        let groups = tool.seat.groups();
-        let permissions = tool.permissions.get();
-        let session = self.view.get(py).and_then(|view| PyToolkitView::session_object(&view));
+    fn find_budgets(&self, py: Python<'_>, tool: Option<&PyTool>) {
+        let toolkit = self.toolkit.get(py);
+        let permissions = match (tool, &toolkit) {
+            (Some(tool), _) => tool.permissions.bind(py),
+            (None, Some(toolkit)) => toolkit.get().permissions(py),
+            (None, None) => return,
+        };
         let mut budgets: Vec<Py<PyResultBudget>> = Vec::new();
         // The most specific one first: its store is used.
-        budgets.extend(tool.result_budget.as_ref().map(|budget| budget.clone_ref(py)));
-        budgets.extend(permissions.group_budgets(py, groups.iter().map(|group| group.name())));
+        if let Some(tool) = tool {
+            budgets.extend(tool.result_budget.as_ref().map(|budget| budget.clone_ref(py)));
+            let groups = tool.seat.groups();
+            budgets.extend(permissions.get().group_budgets(py, groups.iter().map(|group| group.name())));
+        }
+        let session = self.view.get(py).and_then(|view| PyToolkitView::session_object(&view));
         budgets.extend(session.and_then(|session| session.get().result_budget(py)));
-        budgets.extend(permissions.result_budget(py));
+        budgets.extend(permissions.get().result_budget(py));
         if budgets.is_empty() {
             return;
         }

@@ -147,7 +147,10 @@ impl State {
         attached(py, |py| {
             let response = match early {
                 Early::Step(step) => return step,
-                Early::Reply(answer) => response::answer(py, &answer),
+                Early::Reply(answer) => {
+                    self.open_budget_without_tool(py);
+                    response::answer(py, &answer)
+                }
                 Early::Raise(error) => Err(*error),
             };
             self.finish(py);
