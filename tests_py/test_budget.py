@@ -7,6 +7,8 @@ import gc
 import json
 import logging
 import re
+import subprocess
+import sys
 import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.streams import block, read
-from toolcrib import ResultBudget, Store, Toolkit, ToolResponse, tools
+from toolcrib import ResultBudget, Store, Toolkit, ToolResponse, mcp, tools
 from toolcrib.compat.agentscope import Toolkit as CompatToolkit
 
 if TYPE_CHECKING:
@@ -191,11 +193,37 @@ async def test_a_budget_holds_for_coroutines_and_native_tools(tmp_path: Path) ->
     tools.register(kit, "files", root=tmp_path)
 
     coroutine = await kit.call("asearch")
-    native = await kit.call("read_text_file", path="long.txt")
+    native = await kit.call("read_text_file", path="/workspace/long.txt")
 
     assert len(coroutine.text) <= 300
     assert len(native.text) <= 300
     assert native.metadata["budget"]["characters"] > 10_000
+
+
+SERVER = """
+from toolcrib import Toolkit
+
+toolkit = Toolkit()
+
+@toolkit.tool
+def search() -> list[dict[str, int]]:
+    "Search for items."
+    return [{"id": number} for number in range(480)]
+
+toolkit.serve_mcp("stdio").run()
+"""
+
+
+async def test_a_budget_holds_for_the_tools_of_mcp_servers() -> None:
+    kit = Toolkit()
+    kit.create_tool_group("remote", "A server.", active=True, result_budget=300)
+
+    async with mcp.connect([sys.executable, "-c", SERVER], name="server") as client:
+        await kit.register_mcp_client(client, "remote")
+        response = await kit.call("search")
+
+    assert len(response.text) <= 300
+    assert response.metadata["budget"]["total"] == 480
 
 
 async def test_a_tool_that_is_called_by_itself_and_by_middlewares_keeps_to_its_budget() -> None:
@@ -241,8 +269,8 @@ async def test_errors_are_cut_too() -> None:
 async def test_replies_to_invalid_calls_are_cut_too() -> None:
     kit = Toolkit(result_budget=150, tools=[search])
 
-    unknown = await kit.run({"type": "tool_use", "id": "1", "name": "unknown" * 100, "input": {}})
-    invalid = await kit.run({"type": "tool_use", "id": "1", "name": "search", "input": {"x" * 1000: 1}})
+    unknown = (await read(kit.call_tool_function(block("unknown" * 100))))[-1]
+    invalid = (await read(kit.call_tool_function(block("search", **{"x" * 1000: 1}))))[-1]
 
     assert (unknown.code, invalid.code) == ("unknown_tool", "invalid_arguments")
     assert len(unknown.text) <= 150
@@ -530,21 +558,34 @@ async def test_a_store_that_fails_is_logged_and_the_result_is_delivered(caplog: 
     assert "the whole text of a result was not kept: Failed to create artifact: " in caplog.text
 
 
-async def test_a_call_can_be_cancelled_while_its_whole_text_is_kept() -> None:
-    store = Store.open("sqlite::memory:")
-    kit = Toolkit(result_budget=ResultBudget(400, store=store))
-    kit.register_tool_function(asearch)
-    stream = kit.call_tool_function(block("asearch"))
-    step = stream.__anext__()
-    waiting = step.__await__()  # type: ignore[attr-defined]
-    next(waiting)
+# Another process, because locks of files do not hold within one.
+LOCK = """
+import sqlite3, sys
+connection = sqlite3.connect(sys.argv[1], isolation_level=None)
+connection.execute("BEGIN IMMEDIATE")
+print("locked", flush=True)
+input()
+"""
 
-    with pytest.raises(asyncio.CancelledError):
-        waiting.throw(asyncio.CancelledError())
 
-    with pytest.raises(StopAsyncIteration):
-        await stream.__anext__()
-    assert (await kit.call("asearch")).metadata["budget"]["whole"]
+async def test_a_call_can_be_cancelled_while_its_whole_text_is_kept(tmp_path: Path) -> None:
+    path = tmp_path / "crib.db"
+    with Store.open(f"sqlite:{path}") as store:
+        kit = Toolkit(result_budget=ResultBudget(400, store=store), tools=[asearch])
+        await spilled(kit, "asearch")  # the tables are made
+        writer = subprocess.Popen([sys.executable, "-c", LOCK, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        assert writer.stdout
+        assert writer.stdout.readline() == b"locked\n"
+
+        task = asyncio.create_task(kit.call("asearch"))
+        done, _ = await asyncio.wait([task], timeout=0.2)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        writer.communicate(b"\n")
+
+        assert not done
+        await spilled(kit, "asearch")
 
 
 async def test_a_repaired_call_lists_its_repairs_beside_its_budget() -> None:
@@ -555,7 +596,7 @@ async def test_a_repaired_call_lists_its_repairs_beside_its_budget() -> None:
     kit = Toolkit()
     kit.register_tool_function(echo, result_budget=ResultBudget(300, store=store))
 
-    response = await kit.run({"type": "tool_use", "id": "1", "name": "echo", "input": {"count": "500"}})
+    response = (await read(kit.call_tool_function(block("echo", count="500"))))[-1]
 
     assert response.metadata["repairs"]
     assert response.metadata["budget"]["whole"]

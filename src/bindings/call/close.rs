@@ -34,7 +34,7 @@ impl State {
             }
         };
         let step = match self.cold.get() {
-            Some(cold) => self.count_result(py, cold, step),
+            Some(cold) => self.within_budget(py, cold, self.count_result(py, cold, step)),
             None => step,
         };
         self.conclude(py, step)
