@@ -11,7 +11,6 @@ import sys
 import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 from mcp import ClientSession, StdioServerParameters
@@ -23,7 +22,6 @@ from benches.measure import Bench, Loop
 from toolcrib import Toolkit
 from toolcrib import mcp as ours
 
-SERVERS = Path(__file__).parent / "peers" / "mcp_servers.py"
 TOGETHER = 50
 TOOLS = 1_000
 ARGUMENTS = {"a": 2, "b": 3}
@@ -95,7 +93,7 @@ def command(server: str, *arguments: str) -> list[str]:
         server: `"sdk"` or `"toolcrib"`.
         *arguments: Its arguments.
     """
-    return [sys.executable, str(SERVERS), server, *arguments]
+    return [sys.executable, "-m", "benches.peers.mcp_servers", server, *arguments]
 
 
 @asynccontextmanager

@@ -45,7 +45,7 @@ def test_the_finally_block_has_run_when_aclose_returns(count: int) -> None:
 
 
 class SlowEnd:
-    """A tool whose generator blocks in its `finally` until it is released."""
+    """Tools whose generators block until they are released: in the `finally`, or before the second chunk."""
 
     def __init__(self) -> None:
         self.entered, self.release, self.ended = threading.Event(), threading.Event(), threading.Event()
@@ -57,6 +57,16 @@ class SlowEnd:
         finally:
             self.entered.set()
             self.release.wait(UNBOUNDED_HANG)
+            self.ended.set()
+
+    def second_chunk(self) -> Iterator[str]:
+        """Block before the second chunk until it is released."""
+        yield "first"
+        try:
+            self.entered.set()
+            self.release.wait(UNBOUNDED_HANG)
+            yield "second"
+        finally:
             self.ended.set()
 
     async def start_closing(self) -> asyncio.Future[None]:
@@ -195,21 +205,10 @@ def test_what_a_finally_block_raises_is_raised_by_aclose(run_in: str) -> None:
 
 
 async def test_aclose_waits_for_a_generator_whose_step_was_cancelled(slow: SlowEnd) -> None:
-    asked = threading.Event()
-
-    def busy() -> Iterator[str]:
-        yield "first"
-        try:
-            asked.set()
-            slow.release.wait(UNBOUNDED_HANG)
-            yield "second"
-        finally:
-            slow.ended.set()
-
-    stream = stream_of(busy)
+    stream = stream_of(slow.second_chunk)
     await stream.__anext__()
     step = asyncio.ensure_future(stream.__anext__())
-    await until(asked.is_set)
+    await until(slow.entered.is_set)
     step.cancel()
     interrupted = await step
 
@@ -228,6 +227,9 @@ async def test_aclose_waits_for_a_generator_whose_step_was_cancelled(slow: SlowE
     [
         ((passing,), False),
         ((returning,), False),
+        ((passing, returning), False),
+        ((returning, passing), False),
+        ((returning, returning), False),
         ((waiting, passing), False),
         ((passing,), True),
         ((returning,), True),
@@ -238,20 +240,9 @@ async def test_aclose_waits_for_a_generator_whose_step_was_cancelled(slow: SlowE
 async def test_aclose_waits_behind_a_middleware_for_a_generator_whose_step_was_cancelled(
     slow: SlowEnd, layers: Any, has_begun: bool
 ) -> None:
-    asked = threading.Event()
-
-    def busy() -> Iterator[str]:
-        yield "first"
-        try:
-            asked.set()
-            slow.release.wait(UNBOUNDED_HANG)
-            yield "second"
-        finally:
-            slow.ended.set()
-
-    stream = layered(busy, *layers, run_in="thread").call_tool_function(block("busy"))
+    stream = layered(slow.second_chunk, *layers, run_in="thread").call_tool_function(block("second_chunk"))
     await stream.__anext__()
-    await until(asked.is_set)
+    await until(slow.entered.is_set)
     step = asyncio.ensure_future(stream.__anext__())
     if has_begun:
         await turns()
@@ -271,20 +262,9 @@ async def test_aclose_waits_behind_a_middleware_for_a_generator_whose_step_was_c
 
 @pytest.mark.parametrize("layers", [(passing,), (returning,), (passing, returning), (waiting, passing)])
 async def test_aclose_waits_behind_a_middleware_after_the_task_was_cancelled(slow: SlowEnd, layers: Any) -> None:
-    asked = threading.Event()
-
-    def busy() -> Iterator[str]:
-        yield "first"
-        try:
-            asked.set()
-            slow.release.wait(UNBOUNDED_HANG)
-            yield "second"
-        finally:
-            slow.ended.set()
-
-    stream = layered(busy, *layers, run_in="thread").call_tool_function(block("busy"))
+    stream = layered(slow.second_chunk, *layers, run_in="thread").call_tool_function(block("second_chunk"))
     consumer = asyncio.ensure_future(read(stream))
-    await until(asked.is_set)
+    await until(slow.entered.is_set)
     await turns()
     consumer.cancel()
     await asyncio.wait([consumer])

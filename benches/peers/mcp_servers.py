@@ -1,4 +1,4 @@
-"""The servers of the MCP benchmark: `mcp_servers.py sdk|toolcrib stdio|http PORT|TOOLS`."""
+"""The servers of the MCP benchmark: `python -m benches.peers.mcp_servers sdk|toolcrib stdio|http PORT|TOOLS`."""
 
 from __future__ import annotations
 

@@ -3330,14 +3330,17 @@ class _McpWatch:
 def _mcp_target_name(target: str | dict[str, Any]) -> str:
     """The name of a client that is given none: the host of a URL, or the program."""
 
-def _mcp_tool_name(name: str, namespace: str | None, taken: Any) -> str:
+def _mcp_tool_name(server: str, namespace: str | None, name: str, taken: Any) -> str:
     """The name under which a tool of a server is registered: valid for every provider, and not among the `taken`."""
+
+def _mcp_redefined(client: str) -> str:
+    """The reason of the quarantine of a tool whose server has changed its definition."""
 
 def _mcp_definition(tool: dict[str, Any]) -> tuple[Any, ...]:
     """The fields of a tool as a server lists it, in the order of `toolcrib.mcp.McpTool`."""
 
 def _mcp_flags(tools: list[dict[str, Any]], others: list[str]) -> _NativeFuture:
-    """Find suspicious definitions: for each flag its tool, kind, path and evidence. The result is awaited.
+    """Find suspicious definitions. The result, a list of `DefinitionFlag`, is awaited.
 
     Each tool is compared with all others, which takes long for many, and so the event loop does not wait for it.
     """

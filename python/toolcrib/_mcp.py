@@ -19,9 +19,10 @@ from toolcrib._mcp_adapter import AdaptedTool, dumped
 from toolcrib.errors import DuplicateToolError, InvalidFilterError, ToolcribError, UnknownGroupError
 
 if TYPE_CHECKING:
+    from toolcrib.lock import DefinitionFlag
     from toolcrib.toolkit import Toolkit
 
-__all__ = ["Flag", "McpRegistration", "McpRegistrations", "Registrations"]
+__all__ = ["McpRegistration", "McpRegistrations", "Registrations"]
 
 _log = logging.getLogger("toolcrib")
 
@@ -34,23 +35,6 @@ _FILTERS: dict[str, Any] = {
 """The options that make sense for a single server only."""
 
 
-@dataclass(frozen=True)
-class Flag:
-    """A warning about the definition of a tool, for its reviewer.
-
-    Attributes:
-        tool: The name of the tool at the server.
-        kind: The kind, such as `"hidden_characters"` or `"other_tool"`.
-        path: The place in the definition, as a JSON pointer.
-        evidence: The text that the warning is about, with invisible characters escaped.
-    """
-
-    tool: str
-    kind: str
-    path: str
-    evidence: str
-
-
 @dataclass
 class McpRegistration:
     """The tools of one server in a toolkit.
@@ -59,13 +43,13 @@ class McpRegistration:
         client: The name of the client.
         tools: The names of the registered tools, by their names at the server.
         skipped: The reasons why other tools were not registered, by their names at the server.
-        flags: Warnings about the definitions. They are also logged.
+        flags: Warnings about the definitions, by the names of the tools at the server. They are also logged.
     """
 
     client: str
     tools: dict[str, str] = field(default_factory=dict)
     skipped: dict[str, str] = field(default_factory=dict)
-    flags: list[Flag] = field(default_factory=list)
+    flags: list[DefinitionFlag] = field(default_factory=list)
 
 
 @dataclass
@@ -213,8 +197,7 @@ class _Server:
         toolkit = self.toolkit()
         assert toolkit is not None
         definitions = [dumped(tool) for tool in listed if self.wants(tool.name)]
-        for fields in await _core._mcp_flags(definitions, list(toolkit.tools)):
-            flag = Flag(*fields)
+        for flag in await _core._mcp_flags(definitions, list(toolkit.tools)):
             self.registration.flags.append(flag)
             _log.warning(
                 "tool %r of the MCP server of '%s' has a suspicious definition: %s at %s: %s",
@@ -261,7 +244,7 @@ class _Server:
 
     def _name(self, toolkit: Toolkit, name: str, avoids_taken: bool) -> str:
         """Return the name in the toolkit: valid for every provider, with a suffix that is the same in each run."""
-        return _core._mcp_tool_name(name, self._namespace, toolkit.tools if avoids_taken else ())
+        return _core._mcp_tool_name(self.client.name, self._namespace, name, toolkit.tools if avoids_taken else ())
 
     def _check_names(self, names: Iterable[str]) -> None:
         """Raise an exception for names that are taken, before the first tool is registered."""
@@ -327,7 +310,7 @@ class _LiveServer:
         registered = self._server.registration.tools[name]
         if self._redefined.get(name) != digest and registered in toolkit.tools:
             self._redefined[name] = digest
-            reason = f"the MCP server of '{self._server.client.name}' has changed its definition"
+            reason = _core._mcp_redefined(self._server.client.name)
             toolkit.quarantine(registered, reason)
             _log.warning("tool '%s' is quarantined: %s", registered, reason)
 

@@ -34,6 +34,7 @@ class AdaptedClient:
     def __init__(self, client: Any, name: str) -> None:
         self.client = client
         self.name = name
+        self._listed: dict[str, dict[str, Any]] = {}
 
     @property
     def is_connected(self) -> bool:
@@ -60,23 +61,24 @@ class AdaptedClient:
         Raises:
             ValueError: If the server has no such tool.
         """
-        for definition in await self._definitions():
-            if definition["name"] == func_name:
-                return AdaptedTool(self, definition, wrap_tool_result, execution_timeout or None)
-        raise ValueError(f"unknown tool '{func_name}': the MCP server of '{self.name}' does not have it")
+        if func_name not in self._listed:
+            await self._definitions()
+        if func_name not in self._listed:
+            raise ValueError(f"unknown tool '{func_name}': the MCP server of '{self.name}' does not have it")
+        return AdaptedTool(self, self._listed[func_name], wrap_tool_result, execution_timeout or None)
 
     async def _definitions(self) -> list[dict[str, Any]]:
-        """List the definitions of all pages."""
+        """List the definitions of all pages, and keep them."""
         listed = await self.client.list_tools()
-        if isinstance(listed, list):
-            return [dumped(tool) for tool in listed]
-        tools = list(listed.tools)
+        tools = list(listed if isinstance(listed, list) else listed.tools)
         seen = set[str]()
         while (cursor := _next_cursor(listed)) is not None and cursor not in seen and len(seen) < _MOST_PAGES:
             seen.add(cursor)
             listed = await self._page(cursor)
             tools.extend(listed.tools)
-        return [dumped(tool) for tool in tools]
+        definitions = [dumped(tool) for tool in tools]
+        self._listed = {definition["name"]: definition for definition in definitions}
+        return definitions
 
     async def _page(self, cursor: str) -> Any:
         parameters = inspect.signature(self.client.list_tools).parameters
@@ -157,8 +159,8 @@ def adapt(client: Any, name: str | None = None) -> AdaptedClient:
             f"invalid MCP client: expected one of toolcrib, AgentScope, `mcp` or `fastmcp`, "
             f"got {type(client).__name__} without `{missing[0]}`"
         )
-    info = getattr(client, "server_info", None) or getattr(
-        getattr(client, "initialize_result", None), "serverInfo", None
+    info = getattr(client, "server_info", None) or _field(
+        getattr(client, "initialize_result", None), "server_info", "serverInfo"
     )
     known = getattr(info, "name", None)
     return AdaptedClient(client, name or (known if isinstance(known, str) else "mcp"))
@@ -176,5 +178,10 @@ def dumped(model: Any) -> dict[str, Any]:
 
 
 def _next_cursor(listed: Any) -> str | None:
-    cursor = getattr(listed, "nextCursor", None) or getattr(listed, "next_cursor", None)
+    cursor = _field(listed, "next_cursor", "nextCursor")
     return cursor if isinstance(cursor, str) else None
+
+
+def _field(model: Any, snake: str, camel: str) -> Any:
+    """Return a field of a message. Version 2 of the SDK is tried first, where fastmcp warns of the older spelling."""
+    return getattr(model, snake) if hasattr(model, snake) else getattr(model, camel, None)

@@ -78,6 +78,19 @@ impl ToolResponse {
         response
     }
 
+    /// The same as the result with which a tool that streams ends. It is delivered as the last response, and nothing else of
+    /// the tool's stream is read; without it, the last response repeats what was collected.
+    #[must_use]
+    pub fn ending_stream(self) -> Self {
+        Self { stream: true, is_last: true, mode: ChunkMode::Result, ..self }
+    }
+
+    /// True for the result with which a tool that streams ends.
+    #[must_use]
+    pub fn ends_stream(&self) -> bool {
+        self.stream && self.is_last && self.mode == ChunkMode::Result
+    }
+
     /// The same with an entry in its metadata; other metadata than an object is kept under `value`.
     #[must_use]
     pub fn with_metadata(mut self, name: &str, value: Value) -> Self {

@@ -15,28 +15,29 @@ const SUFFIXES: [usize; 3] = [10, 20, 40];
 /// The separator of a namespace and a name.
 const SEPARATOR: &str = "__";
 
-/// Makes the name under which a tool of a server is registered: `name`, or `namespace__name`.
+/// Makes the name under which a tool of a server is registered: `name`, or `namespace__name`. `server` is the host's own name
+/// of the server.
 ///
 /// A name that every provider accepts and that is free stays as it is. In any other one, characters that a provider refuses
-/// become underscores, it is cut to 64 characters, and the first digits of a digest of the exact namespace and name follow. So
-/// names that differ only in what was replaced stay apart, and a tool gets the same name in each run, whatever is
-/// registered before it. A namespace that makes the parts ambiguous, such as `a__b`, counts as changed.
+/// become underscores, it is cut to 64 characters, and the first digits of a digest of the exact server, namespace and name
+/// follow. So names that differ only in what was replaced stay apart, as do namesakes of several servers, and a tool gets the
+/// same name in each run, whatever is registered before it. A namespace that makes the parts ambiguous, such as `a__b`, counts as changed.
 ///
 /// ```
 /// use toolcrib::mcp::provider_name;
 ///
-/// assert_eq!(provider_name("add", Some("math"), |_| false), "math__add");
-/// assert_eq!(provider_name("größe", None, |_| false), "gr__e_ddb7694e64");
-/// assert_eq!(provider_name("add", None, |name| name == "add"), "add_71727c4c5c");
+/// assert_eq!(provider_name("calc", Some("math"), "add", |_| false), "math__add");
+/// assert_eq!(provider_name("calc", None, "größe", |_| false), "gr__e_90b88d0632");
+/// assert_eq!(provider_name("calc", None, "add", |name| name == "add"), "add_c56d1d38b9");
 /// ```
 #[must_use]
-pub fn provider_name(name: &str, namespace: Option<&str>, taken: impl Fn(&str) -> bool) -> String {
+pub fn provider_name(server: &str, namespace: Option<&str>, name: &str, taken: impl Fn(&str) -> bool) -> String {
     let whole = namespace.map_or_else(|| name.to_owned(), |namespace| [namespace, SEPARATOR, name].concat());
     let is_ambiguous = namespace.is_some_and(|namespace| namespace.contains(SEPARATOR) || namespace.ends_with('_'));
     if !is_ambiguous && is_portable(&whole) && !taken(&whole) {
         return whole;
     }
-    let digest = digest(namespace, name);
+    let digest = digest(server, namespace, name);
     let portable = portable(&whole);
     let candidates = SUFFIXES.map(|length| {
         // The name is ASCII by now, so that a byte is a character.
@@ -60,12 +61,13 @@ fn portable(name: &str) -> String {
     start.chars().chain(name.chars().map(letter)).collect()
 }
 
-/// The digest of a namespace and a name, as hexadecimal digits.
-fn digest(namespace: Option<&str>, name: &str) -> String {
+/// The digest of a server, namespace and name, as hexadecimal digits.
+fn digest(server: &str, namespace: Option<&str>, name: &str) -> String {
     let mut hash = Sha256::new();
-    // The length tells where the namespace ends, and no namespace has the length of none.
-    let length = namespace.map_or(u64::MAX, |namespace| namespace.len() as u64);
-    hash.update(length.to_be_bytes());
+    // The lengths tell where the parts end, and no namespace has the length of none.
+    hash.update((server.len() as u64).to_be_bytes());
+    hash.update(server);
+    hash.update(namespace.map_or(u64::MAX, |namespace| namespace.len() as u64).to_be_bytes());
     hash.update(namespace.unwrap_or_default());
     hash.update(name);
     hex(&hash.finalize())
@@ -176,7 +178,7 @@ mod tests {
         for name in ["", " ", "a\u{200b}d d\n", "1st", "-x", "ünïcode", &"x".repeat(300), "a/b", "a.b", "𝒶", "__"]
         {
             for namespace in [None, Some("s"), Some(""), Some("größe"), Some("9")] {
-                let made = provider_name(name, namespace, free);
+                let made = provider_name("server", namespace, name, free);
 
                 assert!(is_portable(&made), "{name:?} {namespace:?} {made:?}");
             }
@@ -188,14 +190,14 @@ mod tests {
         let parts = [("b__c", "a"), ("c", "a__b"), ("_b", "a"), ("b", "a_"), ("__b", "a"), ("_b", "a_")];
 
         let names: HashSet<String> =
-            parts.iter().map(|(name, server)| provider_name(name, Some(server), free)).collect();
+            parts.iter().map(|(name, namespace)| provider_name("server", Some(namespace), name, free)).collect();
 
         assert_eq!(names.len(), parts.len());
     }
 
     #[test]
     fn a_name_that_is_always_taken_still_ends() {
-        let name = provider_name("add", Some("math"), |_| true);
+        let name = provider_name("calc", Some("math"), "add", |_| true);
 
         assert!(is_portable(&name));
     }
@@ -206,7 +208,7 @@ mod tests {
         let register = |order: &[&str]| {
             let mut known: Vec<(String, String)> = Vec::new();
             for name in order {
-                let made = provider_name(name, None, |made| known.iter().any(|(_, known)| known == made));
+                let made = provider_name("server", None, name, |made| known.iter().any(|(_, known)| known == made));
                 known.push(((*name).to_owned(), made));
             }
             known.sort();
@@ -217,6 +219,15 @@ mod tests {
         let backward = register(&names.iter().rev().copied().collect::<Vec<_>>());
 
         assert_eq!(forward, backward);
+    }
+
+    #[test]
+    fn namesakes_of_several_servers_have_suffixes_of_one_length() {
+        let first = provider_name("first", None, "add", |name| name == "add");
+        let second = provider_name("second", None, "add", |name| name == "add" || name == first);
+
+        assert_ne!(first, second);
+        assert_eq!(first.len(), second.len());
     }
 
     #[test]
@@ -246,8 +257,8 @@ mod tests {
     proptest! {
         #[test]
         fn a_name_is_valid_for_every_provider(name in names(), namespace in proptest::option::of(names()), taken: bool) {
-            let first = provider_name(&name, namespace.as_deref(), free);
-            let made = provider_name(&name, namespace.as_deref(), |it| taken && it == first);
+            let first = provider_name("server", namespace.as_deref(), &name, free);
+            let made = provider_name("server", namespace.as_deref(), &name, |it| taken && it == first);
 
             prop_assert!(is_portable(&made), "{:?}", made);
             prop_assert!(!taken || made != first);
@@ -255,7 +266,7 @@ mod tests {
 
         #[test]
         fn the_same_tool_has_the_same_name(name in names(), namespace in proptest::option::of(names())) {
-            prop_assert_eq!(provider_name(&name, namespace.as_deref(), free), provider_name(&name, namespace.as_deref(), free));
+            prop_assert_eq!(provider_name("server", namespace.as_deref(), &name, free), provider_name("server", namespace.as_deref(), &name, free));
         }
 
         #[test]

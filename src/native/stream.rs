@@ -287,11 +287,15 @@ impl Responding {
             ResponseSource::Early(response) => (response.take().map(|response| *response), true),
             ResponseSource::Running { run, tool, is_streaming, cancellation, deadline } => {
                 match step(run, cancellation, deadline.map(|(at, _)| at)).await {
-                    Stepped::Item(Some(Ok(response))) if *is_streaming => {
+                    Stepped::Item(Some(Ok(response))) if *is_streaming && !response.ends_stream() => {
                         self.whole.get_or_insert_default().add(&response);
                         (Some(ToolResponse { stream: true, is_last: false, ..response }), false)
                     }
-                    Stepped::Item(Some(Ok(response))) => (Some(response), true),
+                    Stepped::Item(Some(Ok(mut response))) => {
+                        // A tool that streams sets the mark also on its only response. If there were others it is set below.
+                        response.stream &= !*is_streaming;
+                        (Some(response), true)
+                    }
                     Stepped::Item(Some(Err(failure))) => {
                         self.report.failure(&failure);
                         (Some(ToolResponse::replying(&failure.reply(tool))), true)

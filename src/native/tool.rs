@@ -113,7 +113,8 @@ impl NativeTool {
     /// Makes a tool with a response for each item of a stream. It ends with the stream or with the first error.
     ///
     /// Each item is appended to the result; see [`with_chunks`](Self::with_chunks). An item that is a [`ToolResponse`] says
-    /// by its [`mode`](ToolResponse::mode) what it is. A toolkit delivers the whole result as the last response.
+    /// by its [`mode`](ToolResponse::mode) what it is. The last response is the whole result: the one that is made by
+    /// [`ending_stream`](ToolResponse::ending_stream), or else what was collected.
     pub fn streaming<P, R, F, S>(name: &str, description: &str, function: F) -> Self
     where
         P: JsonSchema + DeserializeOwned,

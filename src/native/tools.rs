@@ -79,7 +79,8 @@ async fn step(
         sleep_until(waiting.began + Duration::from_secs_f64(at)).await;
     }
     if next.is_none() {
-        return Some((Ok(ToolResponse::of_text(format!("Waited {} seconds.", waiting.seconds))), None));
+        let response = ToolResponse::of_text(format!("Waited {} seconds.", waiting.seconds));
+        return Some((Ok(response.ending_stream()), None));
     }
     waiting.reports += 1;
     let report = ToolResponse::of_text(format!("Waited {at} of {} seconds.", waiting.seconds));

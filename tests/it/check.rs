@@ -152,6 +152,19 @@ fn unknown_names_are_refused_unless_the_schema_speaks_of_them() {
 }
 
 #[test]
+fn a_name_that_is_only_required_is_known() {
+    let open = checker(&json!({"type": "object", "properties": {}, "required": ["a"]}));
+    let closed =
+        checker(&json!({"type": "object", "properties": {}, "required": ["a"], "additionalProperties": false}));
+    let arguments = json!({"a": null});
+
+    for hidden in [&[][..], &["b"]] {
+        assert_eq!(open.check(&arguments, Mode::Check, hidden), Ok(None), "{hidden:?}");
+        assert!(closed.check(&arguments, Mode::Check, hidden).is_err(), "{hidden:?}");
+    }
+}
+
+#[test]
 fn a_hidden_name_does_not_exist() {
     let schema = json!({"type": "object", "properties": {"a": {}, "key": {}}, "additionalProperties": true});
 

@@ -57,7 +57,7 @@ def http_streams(url: str) -> Any:
 def field(model: Any, name: str) -> Any:
     """Read a field of a message, which version 2 spells in snake case."""
     snake = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)
-    return getattr(model, name, None) if hasattr(model, name) else getattr(model, snake)
+    return getattr(model, snake) if hasattr(model, snake) else getattr(model, name, None)
 
 
 @BOTH

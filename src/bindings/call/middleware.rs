@@ -186,12 +186,22 @@ impl State {
     }
 
     /// Lets the closing of this call, which is under way, not wait for threads. True if it has nothing else to wait for.
-    pub(super) fn leave_thread(&self) -> bool {
-        if self.is_layer() {
-            self.cold().leaves_threads.set(true);
-            return false;
+    pub(super) fn leave_thread(&self, py: Python<'_>) -> bool {
+        if !self.is_layer() {
+            return self.job().is_some();
         }
-        self.job().is_some()
+        let cold = self.cold();
+        cold.leaves_threads.set(true);
+        // The closing of a stream that the middleware handed on has begun; `aclose` may still wait for its thread later.
+        if let Some(inner) = self.inner.get(py)
+            && object::leave_thread(&inner)
+        {
+            self.awaited.clear(py);
+            if let Some(next) = cold.next.get(py).and_then(|next| next.cast_into::<NextHandler>().ok()) {
+                next.get().watch(&inner);
+            }
+        }
+        false
     }
 
     /// A cancellation that was held back until its response is delivered must not be lost with a middleware that stops

@@ -11,6 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 use serde_json::{Value, json};
 
+use super::lock::PyDefinitionFlag;
 use super::watch::PyMcpWatch;
 use crate::bindings::native::future::{Conversion, PyNativeFuture};
 use crate::bindings::native::{PyNativeTool, generation};
@@ -18,7 +19,7 @@ use crate::bindings::{errors, json, response};
 use crate::mcp::client::{
     CallOptions, Client, ClientError, ClientOptions, ListedTools, ServerInfo, Target, read_config, response_of,
 };
-use crate::mcp::{Definition, Flag, flags};
+use crate::mcp::{Definition, flags};
 use crate::native::{Question, ToolContext};
 use crate::sync::lock;
 
@@ -274,7 +275,7 @@ pub(super) fn _mcp_response<'py>(
     response::from_core(tool.py(), response_of(client, result, read_definition(tool)?))
 }
 
-/// Find suspicious definitions: for each flag its tool, kind, path and evidence. The result is awaited.
+/// Find suspicious definitions. The result, a list of `DefinitionFlag`, is awaited.
 ///
 /// Each tool is compared with all others, which takes long for many, and so the event loop does not wait for it.
 #[pyfunction]
@@ -290,8 +291,7 @@ pub(super) fn _mcp_flags(
             let names: Vec<&str> = others.iter().map(String::as_str).chain(siblings).collect();
             let of_tool = |tool: &Definition| {
                 let found = flags(tool, &names).into_iter();
-                let fields = |flag: Flag| (tool.name.clone(), flag.kind.as_str(), flag.path, flag.evidence);
-                found.map(fields).collect::<Vec<_>>()
+                found.map(|flag| PyDefinitionFlag::new(tool.name.clone(), flag)).collect::<Vec<_>>()
             };
             definitions.iter().flat_map(of_tool).collect::<Vec<_>>()
         });

@@ -114,6 +114,12 @@ pub(crate) struct PyDefinitionFlag {
     flag: Flag,
 }
 
+impl PyDefinitionFlag {
+    pub(super) fn new(tool: String, flag: Flag) -> Self {
+        Self { tool, flag }
+    }
+}
+
 #[pymethods]
 impl PyDefinitionFlag {
     /// The name of the tool.
@@ -177,7 +183,7 @@ impl PyLockReport {
     /// Warnings about the definitions of all tools, for a reviewer.
     #[getter]
     fn flags<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        let flags = self.flags.iter().cloned().map(|(tool, flag)| Py::new(py, PyDefinitionFlag { tool, flag }));
+        let flags = self.flags.iter().cloned().map(|(tool, flag)| Py::new(py, PyDefinitionFlag::new(tool, flag)));
         PyTuple::new(py, flags.collect::<PyResult<Vec<_>>>()?)
     }
 

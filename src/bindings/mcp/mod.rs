@@ -10,6 +10,7 @@ mod watch;
 
 use pyo3::prelude::*;
 
+use crate::mcp::client::redefined;
 use crate::mcp::provider_name;
 
 /// Adds the classes that `toolcrib.mcp` is made of.
@@ -23,11 +24,18 @@ pub(crate) fn install(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.setattr("_mcp_definition", wrap_pyfunction!(client::_mcp_definition, module)?)?;
     module.setattr("_mcp_flags", wrap_pyfunction!(client::_mcp_flags, module)?)?;
     module.setattr("_mcp_response", wrap_pyfunction!(client::_mcp_response, module)?)?;
+    module.setattr("_mcp_redefined", wrap_pyfunction!(_mcp_redefined, module)?)?;
     module.setattr("_mcp_tool_name", wrap_pyfunction!(_mcp_tool_name, module)?)
 }
 
 /// The name under which a tool of a server is registered: valid for every provider, and not among the `taken`.
 #[pyfunction]
-fn _mcp_tool_name(name: &str, namespace: Option<&str>, taken: &Bound<'_, PyAny>) -> String {
-    provider_name(name, namespace, |name| taken.contains(name).unwrap_or(false))
+fn _mcp_tool_name(server: &str, namespace: Option<&str>, name: &str, taken: &Bound<'_, PyAny>) -> String {
+    provider_name(server, namespace, name, |name| taken.contains(name).unwrap_or(false))
+}
+
+/// The reason of the quarantine of a tool whose server has changed its definition.
+#[pyfunction]
+fn _mcp_redefined(client: &str) -> String {
+    redefined(client)
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 
-use pyo3::exceptions::{PyRuntimeError, PyStopIteration};
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -13,13 +13,12 @@ use tokio::sync::mpsc::error::TrySendError;
 
 use super::server::ServedClient;
 use crate::bindings::into_response::error_text;
-use crate::bindings::native::runtime;
+use crate::bindings::native::future::{Conversion, PyNativeFuture};
 use crate::bindings::response::PyToolResponse;
-use crate::bindings::worker::{Completions, Polled, await_itself, completions};
 use crate::bindings::{errors, json, response};
 use crate::call::{Reply, ToolResponse};
 use crate::mcp::server::ServedCall;
-use crate::native::{Question, Task, Unanswered};
+use crate::native::Question;
 use crate::sync::lock;
 
 /// A call, as it arrives.
@@ -84,7 +83,7 @@ impl PyServedCall {
     }
 
     /// Send a response to the client. Return an awaitable if the client is slow, and None otherwise.
-    fn send(&self, py: Python<'_>, response: &Bound<'_, PyToolResponse>) -> PyResult<Option<PyServedStep>> {
+    fn send(&self, py: Python<'_>, response: &Bound<'_, PyToolResponse>) -> PyResult<Option<PyNativeFuture>> {
         let response = response::to_core(response)?;
         let Some(responses) = lock(&self.responses).clone() else { return Ok(None) };
         match responses.try_send(response) {
@@ -93,9 +92,9 @@ impl PyServedCall {
             Err(TrySendError::Full(response)) => {
                 let sent = async move {
                     let _ = responses.send(response).await;
-                    Ok(Value::Null)
+                    Box::new(|py: Python<'_>| Ok(py.None())) as Conversion
                 };
-                PyServedStep::start(py, sent).map(Some)
+                PyNativeFuture::spawn(py, sent).map(Some)
             }
         }
     }
@@ -110,79 +109,22 @@ impl PyServedCall {
     /// Raises:
     ///     NoAskerError: If the client cannot ask such a question; when it is awaited.
     ///     UnansweredError: If there is no answer; when it is awaited.
-    fn ask(&self, py: Python<'_>, text: String, schema: &Bound<'_, PyAny>) -> PyResult<PyServedStep> {
+    fn ask(&self, py: Python<'_>, text: String, schema: &Bound<'_, PyAny>) -> PyResult<PyNativeFuture> {
         let Some(asker) = self.asker.clone() else {
             return Err(PyRuntimeError::new_err("the client cannot be asked"));
         };
         let schema = Value::from(json::from_python(schema)?);
-        PyServedStep::start(py, async move { asker.ask(Question::User { text, schema }).await })
+        PyNativeFuture::spawn(py, async move {
+            let answer = asker.ask(Question::User { text, schema }).await;
+            Box::new(move |py: Python<'_>| match answer {
+                Ok(value) => Ok(json::to_python(py, &value)?.unbind()),
+                Err(reason) => Err(errors::unanswered(&reason)),
+            }) as Conversion
+        })
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.tools)?;
         visit.call(&self.request)
-    }
-}
-
-/// A future of the runtime, and the way of its result.
-type RunningStep = (Task, Completions<Result<Value, Unanswered>>);
-
-/// An awaitable of the result of a future of the runtime. Dropping it cancels the future.
-#[pyclass(name = "_ServedStep", module = "toolcrib._core", frozen)]
-pub(super) struct PyServedStep {
-    /// Taken when it is over.
-    running: Mutex<Option<RunningStep>>,
-    generation: u64,
-}
-
-impl PyServedStep {
-    fn start(
-        py: Python<'_>,
-        future: impl Future<Output = Result<Value, Unanswered>> + Send + 'static,
-    ) -> PyResult<Self> {
-        let (completer, results) = completions(py)?;
-        let task = runtime::current()?
-            .spawn_future(async move { completer.complete(future.await) })
-            .map_err(|_| runtime::shutting_down())?;
-        Ok(Self { running: Mutex::new(Some((task, results))), generation: runtime::generation() })
-    }
-
-    fn abandon(&self) {
-        let running = lock(&self.running).take();
-        if self.generation == runtime::generation() {
-            drop(running);
-        } else {
-            // The task belongs to threads that do not exist in a forked child, and any of their locks may be held.
-            std::mem::forget(running);
-        }
-    }
-}
-
-await_itself!(PyServedStep);
-
-#[pymethods]
-impl PyServedStep {
-    fn __next__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        // An event loop may run Python code while it makes a future, and that code may poll this step.
-        let polled = match self.running.try_lock().as_deref() {
-            Ok(Some((_, results))) => results.poll(py)?,
-            _ => return Err(PyRuntimeError::new_err("cannot await the same step twice")),
-        };
-        let answer = match polled {
-            Polled::Wait(waiter) => return Ok(waiter),
-            Polled::Value(answer) => answer,
-            Polled::Ended => Err(Unanswered::Failed("the server has ended".to_owned())),
-        };
-        self.abandon();
-        match answer {
-            Ok(value) => Err(PyStopIteration::new_err((json::to_python(py, &value)?.unbind(),))),
-            Err(reason) => Err(errors::unanswered(&reason)),
-        }
-    }
-}
-
-impl Drop for PyServedStep {
-    fn drop(&mut self) {
-        self.abandon();
     }
 }

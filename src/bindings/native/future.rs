@@ -7,7 +7,7 @@ use pyo3::exceptions::{PyRuntimeError, PyStopIteration};
 use pyo3::prelude::*;
 
 use super::runtime;
-use crate::bindings::worker::{Completions, Polled, await_itself, completions};
+use crate::bindings::worker::{Completions, Polled, await_by_steps, completions};
 use crate::native::Task;
 use crate::sync::lock;
 
@@ -69,34 +69,4 @@ impl Drop for PyNativeFuture {
     }
 }
 
-await_itself!(PyNativeFuture);
-
-#[pymethods]
-impl PyNativeFuture {
-    fn __next__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        self.step(py)
-    }
-
-    /// Resume; the value is ignored.
-    fn send(&self, py: Python<'_>, _value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        self.step(py)
-    }
-
-    /// Drop the future, and raise an exception such as a cancellation.
-    #[pyo3(signature = (error, value=None, traceback=None))]
-    fn throw(
-        &self,
-        error: &Bound<'_, PyAny>,
-        value: Option<&Bound<'_, PyAny>>,
-        traceback: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Py<PyAny>> {
-        let _ = traceback;
-        self.abandon();
-        Err(PyErr::from_value(value.filter(|value| !value.is_none()).unwrap_or(error).clone()))
-    }
-
-    /// Drop the future.
-    fn close(&self) {
-        self.abandon();
-    }
-}
+await_by_steps!(PyNativeFuture);

@@ -12,8 +12,9 @@ use serde_json::Value;
 
 use super::question::{AnswerSender, AnswerTask, Answerers, asker};
 use super::runtime;
-use crate::bindings::worker::{Completions, JobStep, Polled, await_itself, completions};
+use crate::bindings::worker::{Completions, JobStep, Polled, await_by_steps, completions};
 use crate::bindings::{errors, log_warning, response};
+use crate::call::ToolResponse;
 use crate::native::{Delivery, Failure, Logger, NativeTool, Question, Task, ToolContext};
 
 /// The number of responses that a tool may be ahead of its consumer.
@@ -43,6 +44,8 @@ struct NativeJob {
     questions: Vec<AnswerTask>,
     /// Taken when the run has ended or is abandoned.
     running: Option<(Task, Completions<Message>)>,
+    /// True if there was a response.
+    has_chunks: bool,
     generation: u64,
 }
 
@@ -74,7 +77,8 @@ impl NativeJob {
             .spawn(run, BUFFERED_RESPONSES, move |delivery| completer.complete(Message::Delivery(delivery)))
             .map_err(|_| runtime::shutting_down())?;
         let running = Some((task, results));
-        Ok(Self { tool, context, answerers, questions: Vec::new(), running, generation: runtime::generation() })
+        let generation = runtime::generation();
+        Ok(Self { tool, context, answerers, questions: Vec::new(), running, has_chunks: false, generation })
     }
 
     /// Takes the next response, or returns a waiter for the event loop.
@@ -100,7 +104,16 @@ impl NativeJob {
             }
         };
         match item {
-            Ok(response) => Ok(JobStep::Chunk(response::from_core(py, response)?.unbind())),
+            Ok(response) if response.ends_stream() => {
+                self.abandon();
+                let stream = std::mem::replace(&mut self.has_chunks, false);
+                let response = ToolResponse { stream, ..response };
+                Ok(JobStep::Done(Some(response::from_core(py, response)?.unbind())))
+            }
+            Ok(response) => {
+                self.has_chunks = true;
+                Ok(JobStep::Chunk(response::from_core(py, response)?.unbind()))
+            }
             // The model's mistake, so the reply is a response in every error mode.
             Err(failure @ Failure::Arguments(_)) => {
                 self.abandon();
@@ -314,6 +327,10 @@ impl PyNativeStep {
         Self { call, awaited: Awaited::Result }
     }
 
+    fn abandon(&self) {
+        self.call.abandon();
+    }
+
     /// A waiter for the event loop, or the outcome as an exception, by which an iterator returns.
     fn step(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         if let Awaited::End = self.awaited {
@@ -331,7 +348,7 @@ impl PyNativeStep {
                 Err(PyStopIteration::new_err((response,)))
             }
             (JobStep::Raised(error), _) => Err(error),
-            // The answer to invalid arguments.
+            // The result that ends a stream, or the answer to invalid arguments.
             (JobStep::Done(Some(response)), _) => Err(PyStopIteration::new_err((response,))),
             (JobStep::Done(None), Awaited::Result) => {
                 Err(PyRuntimeError::new_err("cannot reuse the call of a native tool that was awaited already"))
@@ -341,42 +358,15 @@ impl PyNativeStep {
     }
 }
 
-await_itself!(PyNativeStep);
+await_by_steps!(PyNativeStep);
 
 #[pymethods]
 impl PyNativeStep {
-    fn __next__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        self.step(py)
-    }
-
-    /// Resume; the value is ignored.
-    fn send(&self, py: Python<'_>, _value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        self.step(py)
-    }
-
-    /// End the tool with an exception, such as a cancellation.
-    #[pyo3(signature = (error, value=None, traceback=None))]
-    fn throw(
-        &self,
-        error: &Bound<'_, PyAny>,
-        value: Option<&Bound<'_, PyAny>>,
-        traceback: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Py<PyAny>> {
-        let _ = traceback;
-        self.call.abandon();
-        Err(PyErr::from_value(value.filter(|value| !value.is_none()).unwrap_or(error).clone()))
-    }
-
-    /// End the tool.
-    fn close(&self) {
-        self.call.abandon();
-    }
-
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         self.call.traverse(&visit)
     }
 
     fn __clear__(&self) {
-        self.call.abandon();
+        self.abandon();
     }
 }

@@ -11,7 +11,9 @@ use serde_json::{Map, Value};
 use super::question::Answerers;
 use super::run::{NativeCall, PyNativeResponses, PyNativeStep};
 use crate::bindings::json;
-use crate::bindings::registration::{CallKind, Parameter, ParameterKind, Signature, ToolOptions};
+use crate::bindings::registration::{
+    CallKind, Confirmation, OwnSchema, Parameter, ParameterKind, SelfDescribing, Signature, ToolOptions,
+};
 use crate::bindings::tool::schema_to_python;
 #[cfg(unix)]
 use crate::files::raw;
@@ -53,6 +55,20 @@ impl PyNativeTool {
     /// The tool as its MCP server defines it.
     pub(crate) fn definition(&self) -> Option<&Arc<Definition>> {
         self.definition.as_ref()
+    }
+
+    /// The description of the tool, without the detour by its Python attributes.
+    pub(crate) fn described<'py>(&self) -> SelfDescribing<'py> {
+        SelfDescribing {
+            name: self.tool.name().to_owned(),
+            schema: OwnSchema::Native(self.tool.schema().clone()),
+            server: self.server.as_deref().map(str::to_owned),
+            permission: Some(self.tool.permission().as_str().to_owned()),
+            kind: Some(self.tool.kind().as_str().to_owned()),
+            confirmation: Confirmation::Silent,
+            accepted: None,
+            calls_agents: false,
+        }
     }
 
     /// The kind of callable.

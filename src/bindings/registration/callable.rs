@@ -1,6 +1,8 @@
 //! Callables: their signature, the kind of result that a call returns, the arguments that a partial has bound, and the
 //! description that some carry themselves.
 
+use std::sync::Arc;
+
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -14,6 +16,7 @@ use crate::bindings::json::entries_of;
 use crate::bindings::native::PyNativeTool;
 use crate::bindings::schema::names_class;
 use crate::policy::ToolKind;
+use crate::schema::FunctionSchema;
 
 /// The kind of result that calling a tool's function returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -387,11 +390,17 @@ fn inspect(py: Python<'_>, callable: &Bound<'_, PyAny>) -> PyResult<Signature> {
     Ok(Signature { parameters, by_name: true, lacks_receiver, flags: None })
 }
 
+/// The schema of a callable that describes itself.
+pub(crate) enum OwnSchema<'py> {
+    Python(Bound<'py, PyAny>),
+    Native(Arc<FunctionSchema>),
+}
+
 /// A callable that describes itself: a tool of an MCP server as AgentScope's clients hand it out, or an object with a name and a
 /// schema. The schema belongs to the callable and must not be modified.
 pub(crate) struct SelfDescribing<'py> {
     pub(crate) name: String,
-    pub(crate) schema: Bound<'py, PyAny>,
+    pub(crate) schema: OwnSchema<'py>,
     /// The name of the MCP client.
     pub(crate) server: Option<String>,
     /// The word for its permission.
@@ -411,6 +420,9 @@ impl<'py> SelfDescribing<'py> {
         let py = callable.py();
         if callable.is_exact_instance_of::<PyFunction>() {
             return Ok(None);
+        }
+        if let Ok(native) = callable.cast::<PyNativeTool>() {
+            return Ok(Some(native.get().described()));
         }
         let (Some(name), Some(schema)) =
             (callable.getattr_opt(intern!(py, "name"))?, callable.getattr_opt(intern!(py, "json_schema"))?)
@@ -437,7 +449,7 @@ impl<'py> SelfDescribing<'py> {
         let permission = word_of(callable, intern!(py, "permission"))?;
         // An attribute of this name may mean something else.
         let kind = word_of(callable, intern!(py, "kind"))?.filter(|word| ToolKind::parse(word).is_some());
-        let name = name.extract()?;
+        let (name, schema) = (name.extract()?, OwnSchema::Python(schema));
         Ok(Some(Self { name, schema, server, permission, kind, confirmation, accepted, calls_agents }))
     }
 }

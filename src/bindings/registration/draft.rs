@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyCFunction, PyDict, PyString};
 
-use super::callable::{Callable, SelfDescribing};
+use super::callable::{Callable, OwnSchema, SelfDescribing};
 use super::meta::with_any_switch;
 use super::mistakes;
 use super::options::{Behaviour, Tags, ToolOptions, ToolTraits};
@@ -89,7 +89,11 @@ impl<'py> ToolDraft<'py> {
                 if permission.is_some() && options.given.permission.as_deref().is_none_or(|word| word == "auto") {
                     options.given.permission = permission;
                 }
-                (Some(supplied.map_or_else(|| function_part(&schema, true), Ok)?), server)
+                let own = || match &schema {
+                    OwnSchema::Python(schema) => function_part(schema, true),
+                    OwnSchema::Native(schema) => function_of(Node::from(schema.value()), true),
+                };
+                (Some(supplied.map_or_else(own, Ok)?), server)
             }
             None => (supplied, None),
         };
@@ -305,8 +309,7 @@ fn derive_function(
     Ok((function, described.converters))
 }
 
-/// A copy of the `function` part of a supplied schema, which may be the schema of the parameters alone unless it has to be one
-/// that AgentScope accepts.
+/// A copy of the `function` part of a supplied schema.
 fn function_part(schema: &Bound<'_, PyAny>, is_lenient: bool) -> PyResult<Entries> {
     let invalid = |reason: &str| Error::InvalidSchema { reason: reason.to_owned() };
     if !schema.is_instance_of::<PyDict>() {
@@ -315,7 +318,14 @@ fn function_part(schema: &Bound<'_, PyAny>, is_lenient: bool) -> PyResult<Entrie
     let value = json::from_python(schema).map_err(|error| {
         if error.is_instance_of::<PyRecursionError>(schema.py()) { error } else { invalid(&error.to_string()).into() }
     })?;
-    let Node::Object(mut schema) = value else { return Err(invalid("").into()) };
+    function_of(value, is_lenient)
+}
+
+/// The `function` part of a schema, which may be the schema of the parameters alone unless it has to be one that AgentScope
+/// accepts.
+fn function_of(schema: Node, is_lenient: bool) -> PyResult<Entries> {
+    let invalid = |reason: &str| Error::InvalidSchema { reason: reason.to_owned() };
+    let Node::Object(mut schema) = schema else { return Err(invalid("").into()) };
     let kind = schema.get("type").and_then(Node::as_str);
     let is_function = kind == Some("function");
     if !is_lenient && kind == Some("object") && !schema.contains_key("function") {

@@ -14,7 +14,9 @@ mod meta;
 mod mistakes;
 mod options;
 
-pub(crate) use callable::{CallKind, Callable, Parameter, ParameterKind, Signature, kind_of};
+pub(crate) use callable::{
+    CallKind, Callable, OwnSchema, Parameter, ParameterKind, SelfDescribing, Signature, kind_of,
+};
 pub(crate) use draft::{ToolDraft, no_presets, parse_namesake, random_suffix};
 pub(crate) use extension::{Extension, ModelUse, check_model};
 pub(crate) use meta::{META_TOOL, MetaTool, is_meta_tool_of, with_switches};

@@ -28,6 +28,45 @@ macro_rules! await_itself {
 }
 pub(crate) use await_itself;
 
+/// Makes a class with `step` and `abandon` an awaitable that event loops drive like a coroutine.
+macro_rules! await_by_steps {
+    ($class:ty) => {
+        $crate::bindings::worker::await_itself!($class);
+
+        #[pymethods]
+        impl $class {
+            fn __next__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+                self.step(py)
+            }
+
+            /// Resume; the value is ignored.
+            fn send(&self, py: Python<'_>, _value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+                self.step(py)
+            }
+
+            /// Abandon it, and raise an exception such as a cancellation; `throw(class, value, traceback)` is accepted as
+            /// generators do.
+            #[pyo3(signature = (error, value=None, traceback=None))]
+            fn throw(
+                &self,
+                error: &Bound<'_, PyAny>,
+                value: Option<&Bound<'_, PyAny>>,
+                traceback: Option<&Bound<'_, PyAny>>,
+            ) -> PyResult<Py<PyAny>> {
+                let _ = traceback;
+                self.abandon();
+                Err(PyErr::from_value(value.filter(|value| !value.is_none()).unwrap_or(error).clone()))
+            }
+
+            /// Abandon it.
+            fn close(&self) {
+                self.abandon();
+            }
+        }
+    };
+}
+pub(crate) use await_by_steps;
+
 /// One call in a worker thread, to be awaited once. Dropping it abandons the call.
 #[pyclass(name = "_AwaitableJob", module = "toolcrib._core", frozen)]
 pub(crate) struct AwaitableJob(Job);

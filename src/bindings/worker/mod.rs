@@ -27,7 +27,7 @@ use pyo3::types::PyDict;
 
 use super::call::python::interpreter::GilCell;
 
-pub(crate) use awaitable::{AwaitableJob, await_itself};
+pub(crate) use awaitable::{AwaitableJob, await_by_steps, await_itself};
 pub(crate) use completion::{Completer, Completions, Polled, completions};
 pub(crate) use job::{Job, JobStep};
 

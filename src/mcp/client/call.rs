@@ -79,7 +79,7 @@ impl Call {
             let mut call = call?;
             match call.next().await {
                 Step::Progress(report) => Some((Ok(report), Some(call))),
-                Step::Last(response) => Some((Ok(response), None)),
+                Step::Last(response) => Some((Ok(response.ending_stream()), None)),
             }
         })
     }

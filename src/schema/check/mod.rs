@@ -50,6 +50,7 @@ use fast::{FastCheck, FastField, SizeRange};
 use validator::{Budget, options, oversize};
 
 use crate::json::{Document, Node};
+use crate::schema::view::required;
 
 /// The treatment of an argument of another type than declared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -250,6 +251,7 @@ impl<F: Json> Checker<F> {
             return true;
         };
         properties.get(name).is_some()
+            || root.as_object().is_some_and(|root| required(root).any(|required| required == name))
             || root.get("additionalProperties").is_some_and(|rest| *rest != Value::Bool(false))
             || self.matches_pattern(name)
     }

@@ -101,6 +101,29 @@ async fn a_response_says_itself_what_it_is() {
 }
 
 #[tokio::test]
+async fn a_result_that_ends_its_stream_is_delivered_once() {
+    let toolkit = Toolkit::new();
+    for (name, reports) in [("silent", 0), ("reporting", 1)] {
+        let tool = NativeTool::streaming(name, "", move |_: ToolContext, _: Value| {
+            let report = Ok(ToolResponse { mode: ChunkMode::Progress, ..ToolResponse::from("50 %") });
+            let result = Ok::<_, ToolError>(ToolResponse::from("result").ending_stream());
+            stream::iter(vec![report; reports].into_iter().chain([result])).chain(stream::pending())
+        });
+        toolkit.register(tool).unwrap();
+    }
+
+    let silent = all(toolkit.call(call("silent", json!({})))).await;
+    let reporting = all(toolkit.call(call("reporting", json!({})))).await;
+
+    let marks = |response: &ToolResponse| (response.text(), response.mode, response.stream, response.is_last);
+    assert_eq!(silent.iter().map(marks).collect::<Vec<_>>(), [("result".into(), ChunkMode::Result, false, true)]);
+    assert_eq!(
+        reporting.iter().map(marks).collect::<Vec<_>>(),
+        [("50 %".into(), ChunkMode::Progress, true, false), ("result".into(), ChunkMode::Result, true, true)]
+    );
+}
+
+#[tokio::test]
 async fn an_interrupted_stream_repeats_its_result_so_far() {
     let toolkit = Toolkit::new();
     let tool = NativeTool::streaming("slow", "", |_: ToolContext, _: Value| {

@@ -97,7 +97,7 @@ pub(crate) fn is_abandoned(stream: &Bound<'_, PyAny>) -> bool {
 
 /// Lets the closing of a stream not wait for threads. True if it has nothing else to wait for.
 pub(crate) fn leave_thread(stream: &Bound<'_, PyAny>) -> bool {
-    state_of(stream).is_some_and(State::leave_thread)
+    state_of(stream).is_some_and(|state| state.leave_thread(stream.py()))
 }
 
 /// True for a stream that has come to its end before a generator in a thread, here or in a call further in.

@@ -1,0 +1,88 @@
+"""fastmcp: its client as the adapter takes it, its server behind our client, its client before our server."""
+
+from __future__ import annotations
+
+import asyncio
+
+import fastmcp
+from fastmcp.exceptions import ToolError
+
+from support.mcp.processes import OUR_SERVER, http_server
+from support.streams import block, read
+from toolcrib import Toolkit, mcp
+
+
+def workshop() -> fastmcp.FastMCP:
+    """Make a server in this process."""
+    server = fastmcp.FastMCP("workshop")
+
+    @server.tool
+    def saw(length: int, wood: str = "oak") -> str:
+        """Saw a board."""
+        return f"{length} cm of {wood}"
+
+    @server.tool
+    def plan(length: int) -> dict[str, int]:
+        """Plan a board."""
+        return {"length": length}
+
+    @server.tool
+    def jam() -> str:
+        """Fail."""
+        raise ToolError("the blade is stuck")
+
+    @server.tool
+    async def plane(strokes: int, ctx: fastmcp.Context) -> str:
+        """Plane a board, and report each stroke."""
+        for stroke in range(strokes):
+            await ctx.report_progress(stroke + 1, strokes, f"stroke {stroke + 1}")
+            await asyncio.sleep(0.01)
+        return "smooth"
+
+    return server
+
+
+async def test_a_client_of_a_server_in_this_process_is_registered_as_it_is() -> None:
+    async with fastmcp.Client(workshop()) as client:
+        toolkit = Toolkit()
+
+        registration = await toolkit.register_mcp_client(client)
+        board = await toolkit.call("saw", length=7)
+        plan = await toolkit.call("plan", length=7)
+        jam = await toolkit.call("jam")
+        chunks = await read(toolkit.call_tool_function(block("plane", strokes=2)))
+
+    assert registration.client == "workshop"
+    assert set(registration.tools) == {"saw", "plan", "jam", "plane"}
+    assert board.text == "7 cm of oak"
+    assert (plan.metadata or {})["structured_content"] == {"length": 7}
+    assert (jam.code, jam.text) == ("failed", "the blade is stuck")
+    assert [chunk.text for chunk in chunks if chunk.mode == "progress"] == ["stroke 1", "stroke 2"]
+    assert (chunks[-1].text, chunks[-1].is_last) == ("smooth", True)
+
+
+async def test_a_foreign_client_is_listed_once_for_all_its_tools() -> None:
+    class Counting(fastmcp.Client):  # type: ignore[misc, type-arg] # a class of an untyped environment
+        """A client that counts its lists."""
+
+        lists = 0
+
+        async def list_tools(self, *arguments: object, **options: object) -> object:
+            self.lists += 1
+            return await super().list_tools(*arguments, **options)
+
+    async with Counting(workshop()) as client:
+        toolkit = Toolkit()
+
+        await toolkit.register_mcp_client(mcp.adapt(client, "theirs"))
+
+        assert (len(toolkit.tools), client.lists) == (4, 1)
+
+
+async def test_a_client_of_fastmcp_calls_a_toolkit() -> None:
+    async with http_server(OUR_SERVER) as url, fastmcp.Client(url) as client:
+        names = {tool.name for tool in await client.list_tools()}
+        result = await client.call_tool("add", {"a": 2, "b": 3})
+
+    assert "add" in names
+    assert result.content[0].text == "5"
