@@ -3,6 +3,8 @@
 //!
 //! A document is never parsed into values: a part is found by scanning its text, once for each level that is cut.
 
+use std::fmt::Write;
+
 use super::{Cut, CutKind, Note, characters, fair_share, offset};
 
 /// The most levels that are cut; deeper containers are shown by their size only.
@@ -95,7 +97,7 @@ impl Frame {
             Self::Lines => format!("{{\"{NOTE_KEY}\":{text}}}"),
             Self::Object => {
                 let mut key = NOTE_KEY.to_owned();
-                while keys.iter().any(|child| child.key.is_some_and(|taken| &taken[1..taken.len() - 1] == key)) {
+                while keys.iter().any(|child| child.key.is_some_and(|taken| taken[1..taken.len() - 1] == *key)) {
                     key.push_str(NOTE_KEY);
                 }
                 format!("\"{key}\":{text}")
@@ -148,7 +150,8 @@ impl Cutter {
         };
         written.unwrap_or_else(|| {
             let total = count(value, frame);
-            self.result.push_str(&format!("\"[{total} {}]\"", unit(frame)));
+            // Writing to a string does not fail.
+            let _ = write!(self.result, "\"[{total} {}]\"", unit(frame));
             (0, total)
         })
     }
@@ -175,7 +178,7 @@ impl Cutter {
             end += letter.len();
             shown += 1;
         }
-        self.result.push_str(&format!("\"{}… {}\"", &inside[..end], about(shown)));
+        let _ = write!(self.result, "\"{}… {}\"", &inside[..end], about(shown));
         Some((shown, total))
     }
 
@@ -230,7 +233,7 @@ impl Cutter {
         let sizes: Vec<usize> = chosen.iter().map(|child| child.size).collect();
         let extras: usize = chosen.iter().map(Child::extra).sum();
         let share = fair_share(&sizes, room - extras);
-        let mut spare = 0;
+        let mut unused = 0;
         self.result.push_str(open);
         for (at, child) in chosen.iter().enumerate() {
             if at > 0 {
@@ -240,11 +243,11 @@ impl Cutter {
                 self.result.push_str(key);
                 self.result.push(':');
             }
-            let (before, room) = (self.result.len(), child.size.min(share.saturating_add(spare)));
+            let (before, room) = (self.result.len(), child.size.min(share.saturating_add(unused)));
             self.write(child.value, child.size, room, depth + 1, None);
             // Values that need less than their share leave it to the next ones.
             let used = characters(&self.result[before..]);
-            spare = (child.size.min(share) + spare).saturating_sub(used);
+            unused = (child.size.min(share) + unused).saturating_sub(used);
         }
         let shown = chosen.len();
         if shown < total || note.is_some() {

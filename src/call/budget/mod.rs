@@ -231,12 +231,10 @@ pub fn estimate_tokens(text: &str) -> usize {
     let quarters = text.bytes().fold(0_usize, |sum, byte| {
         let weight = match byte {
             b'a'..=b'z' | b' ' | b'\t' | b'\n' | b'\r' => 1,
-            b'A'..=b'Z' => 2,
-            ..=0x7F => 3,
             // The bytes that continue a character count nothing, those that begin one for all of it.
             0x80..=0xBF => 0,
-            0xD0..=0xD3 => 2,
-            0xC0..=0xDF => 3,
+            b'A'..=b'Z' | 0xD0..=0xD3 => 2,
+            ..=0xDF => 3,
             0xE0..=0xEF => 5,
             0xF0.. => 12,
         };

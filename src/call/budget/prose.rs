@@ -76,8 +76,8 @@ fn tail(text: &str, room: usize) -> &str {
 
 /// The end of the last sentence.
 fn sentence_end(text: &str) -> Option<usize> {
-    let ends = text.char_indices().filter(|(at, letter)| ends_sentence(text, *at, *letter));
-    ends.last().map(|(at, letter)| at + letter.len_utf8())
+    let mut ends = text.char_indices().filter(|(at, letter)| ends_sentence(text, *at, *letter));
+    ends.next_back().map(|(at, letter)| at + letter.len_utf8())
 }
 
 /// The start of the second sentence.
