@@ -47,6 +47,12 @@ async def alines() -> AsyncIterator[str]:
         yield line
 
 
+def facts(response: ToolResponse) -> dict[str, Any]:
+    """The metadata, which there has to be."""
+    assert response.metadata is not None
+    return response.metadata
+
+
 async def call(function: Any, kit: Toolkit | None = None, **options: Any) -> ToolResponse:
     kit = kit or Toolkit()
     kit.register_tool_function(function, name="tool", **options)
@@ -87,7 +93,7 @@ def test_every_place_of_a_budget_refuses_other_values() -> None:
 
     for refused in (
         lambda: Toolkit(result_budget="9"),  # type: ignore[arg-type]
-        lambda: kit.session(result_budget="9"),  # type: ignore[arg-type]
+        lambda: kit.session(result_budget="9"),  # type: ignore[call-overload]
         lambda: kit.create_tool_group("g", "d", result_budget="9"),  # type: ignore[arg-type]
         lambda: kit.register_tool_function(search, result_budget="9"),  # type: ignore[arg-type]
     ):
@@ -107,8 +113,8 @@ async def test_a_tool_has_a_budget() -> None:
     *shown, note = json.loads(response.text)
     assert shown == ITEMS[: len(shown)]
     assert note == f"[{len(shown)} of 480 items; narrow the request to see more]"
-    assert response.metadata["value"] == ITEMS
-    assert response.metadata["budget"] == {
+    assert facts(response)["value"] == ITEMS
+    assert facts(response)["budget"] == {
         "kind": "json",
         "shown": len(shown),
         "total": 480,
@@ -157,7 +163,7 @@ async def test_a_budget_can_be_changed_and_removed() -> None:
     assert session.result_budget is None
 
     kit.result_budget = ResultBudget(300)
-    session.result_budget = 200  # type: ignore[assignment]
+    session.result_budget = 200
     sizes = len((await kit.call("search")).text), len((await session.call("search")).text)
     session.result_budget = kit.result_budget = None
 
@@ -175,7 +181,7 @@ async def test_a_view_of_a_session_keeps_its_budget_and_a_new_group_has_none() -
     session = kit.session(result_budget=300)
 
     assert len((await session.view(names=["search"]).call("search")).text) <= 300
-    assert "budget" not in (await kit.call("search")).metadata
+    assert "budget" not in facts(await kit.call("search"))
 
 
 @pytest.mark.parametrize("run_in", ["thread", "inline", "process"])
@@ -183,7 +189,7 @@ async def test_a_budget_holds_wherever_a_function_runs(run_in: Any) -> None:
     response = await call(search, run_in=run_in, result_budget=300)
 
     assert len(response.text) <= 300
-    assert response.metadata["budget"]["total"] == 480
+    assert facts(response)["budget"]["total"] == 480
 
 
 async def test_a_budget_holds_for_coroutines_and_native_tools(tmp_path: Path) -> None:
@@ -197,7 +203,7 @@ async def test_a_budget_holds_for_coroutines_and_native_tools(tmp_path: Path) ->
 
     assert len(coroutine.text) <= 300
     assert len(native.text) <= 300
-    assert native.metadata["budget"]["characters"] > 10_000
+    assert facts(native)["budget"]["characters"] > 10_000
 
 
 SERVER = """
@@ -223,7 +229,7 @@ async def test_a_budget_holds_for_the_tools_of_mcp_servers() -> None:
         response = await kit.call("search")
 
     assert len(response.text) <= 300
-    assert response.metadata["budget"]["total"] == 480
+    assert facts(response)["budget"]["total"] == 480
 
 
 async def test_a_tool_that_is_called_by_itself_and_by_middlewares_keeps_to_its_budget() -> None:
@@ -245,7 +251,7 @@ async def test_the_result_of_a_background_task_keeps_to_its_budget() -> None:
     kit.register_tool_function(asearch, async_execution=True, result_budget=300)
     started = await kit.call("asearch")
 
-    response = await kit.wait_task(started.metadata["task_id"])
+    response = await kit.wait_task(facts(started)["task_id"])
 
     assert "480 items" in response.text
     assert len(response.text) <= 400
@@ -288,7 +294,7 @@ async def test_only_text_is_cut_and_the_response_of_the_tool_stays_as_it_is() ->
     assert cut["cache"] is True  # type: ignore[typeddict-item]
     assert short["text"] == "short"  # type: ignore[typeddict-item]
     assert len(response.text) <= 300
-    assert response.metadata["own"] == 1
+    assert facts(response)["own"] == 1
     assert given.content[1]["text"] == LINES  # type: ignore[typeddict-item]
     assert given.metadata == {"own": 1}
 
@@ -364,7 +370,7 @@ async def test_additions_and_the_last_response_are_within_the_budget(function: A
     assert responses[-1].is_last
     assert len(responses[-1].text) <= 300
     assert responses[-1].text.endswith("Line 499 of a text.\n")
-    assert responses[-1].metadata["budget"]["characters"] == len(LINES)
+    assert facts(responses[-1])["budget"]["characters"] == len(LINES)
     assert len(responses) == 501
 
 
@@ -472,13 +478,13 @@ async def test_the_whole_result_is_read_by_lines_path_and_pattern(store_url: str
 
     assert len(response.text) <= 400
     assert json.loads(response.text)[-1].endswith(f' of 480 items; read the rest with read_artifact(id="{found}")]')
-    assert response.metadata["budget"]["whole"] == f'read_artifact(id="{found}")'
-    assert json.loads(whole.metadata["value"]["content"]) == ITEMS
-    assert whole.metadata["value"]["title"] == "The whole result of search"
-    assert whole.metadata["value"]["content_type"] == "json"
-    assert json.loads(path.metadata["value"]["content"]) == "item 479"
-    assert some.metadata["value"]["content"] == "Line 99 of a text.\nLine 100 of a text.\n"
-    assert matching.metadata["value"]["content"].splitlines()[0] == "421: Line 420 of a text."
+    assert facts(response)["budget"]["whole"] == f'read_artifact(id="{found}")'
+    assert json.loads(facts(whole)["value"]["content"]) == ITEMS
+    assert facts(whole)["value"]["title"] == "The whole result of search"
+    assert facts(whole)["value"]["content_type"] == "json"
+    assert json.loads(facts(path)["value"]["content"]) == "item 479"
+    assert facts(some)["value"]["content"] == "Line 99 of a text.\nLine 100 of a text.\n"
+    assert facts(matching)["value"]["content"].splitlines()[0] == "421: Line 420 of a text."
 
 
 async def test_the_whole_result_belongs_to_the_session_of_its_call() -> None:
@@ -503,9 +509,9 @@ async def test_what_read_artifact_gives_is_cut_but_not_kept_again() -> None:
 
     assert len(response.text) <= 400
     assert json.loads(response.text)["id"] == found
-    assert "whole" not in response.metadata["budget"]
+    assert "whole" not in facts(response)["budget"]
     listed = await kit.call("list_artifacts")
-    assert len(listed.metadata["value"]["artifacts"]) == 1
+    assert len(facts(listed)["value"]["artifacts"]) == 1
 
 
 async def test_the_store_of_any_budget_that_applies_is_used() -> None:
@@ -527,11 +533,11 @@ async def test_the_whole_result_of_a_stream_is_kept_once(function: Any) -> None:
 
     responses = await read(kit.call_tool_function(block("tool")))
 
-    found = responses[-1].metadata["budget"]["whole"][len('read_artifact(id="') : -2]
+    found = facts(responses[-1])["budget"]["whole"][len('read_artifact(id="') : -2]
     whole = await kit.call("read_artifact", id=found)
     expected = LINES if function is not asearch else json.dumps(ITEMS)
-    assert whole.metadata["value"]["content"] == expected
-    assert len((await kit.call("list_artifacts")).metadata["value"]["artifacts"]) == 1
+    assert facts(whole)["value"]["content"] == expected
+    assert len(facts(await kit.call("list_artifacts"))["value"]["artifacts"]) == 1
     assert responses[-1].is_last
     assert sum(response.is_last for response in responses) == 1
 
@@ -543,7 +549,7 @@ async def test_a_result_that_fits_is_not_kept() -> None:
     kit.register_tool_function(lambda: "short", name="tool")
 
     assert (await kit.call("tool")).metadata is None
-    assert (await kit.call("list_artifacts")).metadata["value"] == {"artifacts": []}
+    assert facts(await kit.call("list_artifacts"))["value"] == {"artifacts": []}
 
 
 async def test_a_store_that_fails_is_logged_and_the_result_is_delivered(caplog: pytest.LogCaptureFixture) -> None:
@@ -554,7 +560,7 @@ async def test_a_store_that_fails_is_logged_and_the_result_is_delivered(caplog: 
         response = await call(search, result_budget=ResultBudget(400, store=store))
 
     assert len(json.loads(response.text)) > 2
-    assert "whole" not in response.metadata["budget"]
+    assert "whole" not in facts(response)["budget"]
     assert "the whole text of a result was not kept: Failed to create artifact: " in caplog.text
 
 
@@ -598,8 +604,8 @@ async def test_a_repaired_call_lists_its_repairs_beside_its_budget() -> None:
 
     response = (await read(kit.call_tool_function(block("echo", count="500"))))[-1]
 
-    assert response.metadata["repairs"]
-    assert response.metadata["budget"]["whole"]
+    assert facts(response)["repairs"]
+    assert facts(response)["budget"]["whole"]
 
 
 # Memory, and any result
@@ -636,7 +642,7 @@ def test_any_value_stays_json_within_its_budget(value: Any, most: int) -> None:
 
     assert len(response.text) <= most
     if not isinstance(value, str):
-        whole = "budget" not in response.metadata
+        whole = "budget" not in facts(response)
         left = json.loads(response.text)
         assert not whole or left == value
 

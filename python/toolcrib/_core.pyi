@@ -1181,7 +1181,7 @@ class RegisteredToolFunction:
 
     @property
     def result_budget(self) -> ResultBudget | None:
-        """The largest size of its results, apart from the budgets of its groups, toolkit and session; None if it has none."""
+        """The largest size of its results, apart from the budgets of other places; None if it has none."""
 
     @property
     def run_in(self) -> Literal["thread", "inline", "process"]:
@@ -2281,18 +2281,18 @@ class ToolGroup:
 class ResultBudget:
     """Limit the size of results that a model reads.
 
-    A longer result is cut by its structure: JSON stays JSON and says `"12 of 480 items"`, tables keep their header, logs
-    their errors, diffs the names of files, and text its beginning and end. The note on what is missing is part of the
-    budget. Only text is cut; `metadata["value"]` keeps the whole value for the program, and `metadata["budget"]` describes
-    the cut.
+    A longer result is cut by its structure: JSON stays JSON and says `"12 of 480 items"`, tables keep their header,
+    logs their errors, diffs the names of files, and text its beginning and end. The note on what is missing is part of
+    the budget. Only text is cut; `metadata["value"]` keeps the whole value for the program, and `metadata["budget"]`
+    describes the cut.
 
     Of all budgets that apply to a call, those of the tool, its groups, the session and the toolkit, the smallest holds.
 
     Args:
         characters: The most characters.
         tokens: The most tokens. With both, both hold.
-        count: A function that counts the tokens of a text. It is called several times for a result that is too long. Without
-            one, tokens are estimated, rather too high than too low.
+        count: A function that counts the tokens of a text. It is called several times for a result that is too long.
+            Without one, tokens are estimated, rather too high than too low.
         store: The store that keeps the whole text of results that are cut, as artifacts of the session. The model reads
             them with the tool `read_artifact`.
 
