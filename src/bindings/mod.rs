@@ -25,6 +25,7 @@ mod agent;
 mod allocator;
 mod argument_reader;
 mod background;
+mod budget;
 mod call;
 mod declared;
 mod dialect;
@@ -94,6 +95,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<role::PyRole>()?;
     module.add_class::<role::PyRoles>()?;
     module.add_class::<response::PyToolResponse>()?;
+    module.add_class::<budget::PyResultBudget>()?;
     module.add_class::<policy::PyPolicy>()?;
     module.add_class::<policy::PyApprovals>()?;
     module.add_class::<policy::PyExplanation>()?;

@@ -6,6 +6,7 @@ mod approval;
 mod artifact;
 mod audit;
 mod background;
+mod budget;
 mod check;
 mod dialect;
 mod docstring;
