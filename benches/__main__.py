@@ -23,6 +23,7 @@ THEMES = (
     "native",
     "mcp",
     "files",
+    "programs",
     "arguments",
     "repair",
     "listing",

@@ -22,6 +22,8 @@ BUILTINS: dict[str, set[type[Exception]]] = {
     "UnansweredError": {RuntimeError},
     "CannotListenError": {OSError},
     "InvalidServerOptionError": {ValueError},
+    "InvalidProgramOptionError": {ValueError},
+    "NoSandboxError": {RuntimeError},
     "McpConnectionError": {RuntimeError, ConnectionError},
     "DuplicateGroupError": {ValueError},
     "UnknownDialectError": {ValueError},

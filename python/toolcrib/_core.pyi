@@ -33,6 +33,7 @@ from toolcrib.context import Question, ToolContext
 from toolcrib.dialects import DialectSchemas
 from toolcrib.middleware import Middleware
 from toolcrib.policy import Approval, ApprovalRequest, ApprovalStore, Rule
+from toolcrib.process import ProgramLimits
 from toolcrib.skill import AgentSkill
 
 __all__ = [
@@ -1029,6 +1030,24 @@ def _artifact_tools(store: Store) -> list[NativeTool]:
     """Return the tools for the artifacts in a store."""
 
 def _native_tool(name: str) -> NativeTool: ...
+def _program_tools(
+    *,
+    cwd: str | PathLike[str] | None,
+    env: Mapping[str, str],
+    limits: ProgramLimits,
+    python: str | PathLike[str],
+    sandbox: tuple[list[str], list[str], bool] | None,
+) -> list[NativeTool]:
+    """Return the tools that run programs with these settings.
+
+    A sandbox is readable folders, writable folders, and the network.
+    """
+
+def _supervisor() -> tuple[int, Path] | None:
+    """Return the descriptor of the supervisor's file and the path to execute it by.
+
+    Systems without a supervisor return `None`.
+    """
 
 @final
 class _FileSystem:

@@ -48,6 +48,7 @@ __all__ = [
     "InvalidRoleError",
     "InvalidRuleError",
     "InvalidSchemaError",
+    "InvalidProgramOptionError",
     "InvalidServerOptionError",
     "InvalidStateError",
     "InvalidStoreError",
@@ -62,6 +63,7 @@ __all__ = [
     "NewerFileError",
     "NoAskerError",
     "NoFreeNameError",
+    "NoSandboxError",
     "NotFoundError",
     "ReservedGroupError",
     "ReservedGroupRemovalError",
@@ -380,6 +382,14 @@ class LockMismatchError(ToolcribError, ValueError):
     def __init__(self, text: str, changes: tuple[LockChange, ...] = ()) -> None:
         super().__init__(text)
         self.changes = changes
+
+
+class InvalidProgramOptionError(ToolcribError, ValueError):
+    """A setting of the tools that run programs is invalid; the text names it."""
+
+
+class NoSandboxError(ToolcribError, RuntimeError):
+    """This system cannot provide the sandbox that programs are to run in; the text gives the reason."""
 
 
 class InvalidRuleError(ToolcribError, ValueError):
