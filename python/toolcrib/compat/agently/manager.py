@@ -351,11 +351,12 @@ def _value(response: ToolResponse) -> Any:
 
 def _signature(func: Callable[..., Any]) -> dict[str, Any]:
     """Return the JSON Schema of the parameters of a function; one without types if they have no schema."""
+    toolkit = Toolkit()
     try:
-        (tool,) = Toolkit(tools=[func]).get_json_schemas()
+        toolkit.register_tool_function(func, name="tool")
     except (ToolcribError, TypeError, ValueError):
         return {"type": "object", "properties": {}}
-    parameters: dict[str, Any] = tool["function"]["parameters"]
+    parameters: dict[str, Any] = toolkit.tools["tool"].json_schema["function"]["parameters"]
     return parameters
 
 
