@@ -1,6 +1,7 @@
 """Agently's agent, with its own manager and with toolcrib's as a plugin: all requests to the model are equal."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,8 +11,14 @@ SCRIPT = Path(__file__).parents[1] / "support/agently/agent.py"
 
 
 def converse(manager: str) -> dict[str, Any]:
+    # Agently lists the tools of an agent in the order of a set; with this seed it is that of registration.
     finished = subprocess.run(
-        [sys.executable, str(SCRIPT), manager], capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, str(SCRIPT), manager],
+        env={**os.environ, "PYTHONHASHSEED": "4"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
     )
     assert finished.returncode == 0, finished.stderr
     transcript: dict[str, Any] = json.loads(finished.stdout.splitlines()[-1])
