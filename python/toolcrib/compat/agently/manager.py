@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import inspect
 import logging
+import threading
 from collections import UserDict
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, get_type_hints
 
@@ -23,15 +24,21 @@ __all__ = ["ToolManager"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-# True while `call_tool` runs a synchronous function, which belongs into the calling thread.
-_calls_here: ContextVar[bool] = ContextVar("calls_here", default=False)
+
+class _Direct(threading.local):
+    """True in a thread from the moment in which `call_tool` starts a call, until the synchronous function is called."""
+
+    call = False
+
+
+_direct = _Direct()
 
 # True while `tag` registers a tool again in the toolkit, which otherwise warns of a tool that is replaced.
 _tags: ContextVar[bool] = ContextVar("tags", default=False)
 logging.getLogger("toolcrib").addFilter(lambda _: not _tags.get())
 
 # The classes of results that a response keeps as they are.
-PLAIN = (dict, list, int, float, bool)
+PLAIN = frozenset((dict, list, int, float, bool))
 
 
 class ToolManager:
@@ -57,6 +64,7 @@ class ToolManager:
         self.tool_funcs = _ToolFuncs(self)
         self.tool_info: dict[str, dict[str, Any]] = {}
         self.tag_mappings: dict[str, set[str]] = {}
+        self._is_async: dict[str, bool] = {}
         self._parameters: dict[str, dict[str, Any]] = {}
         self._servers: list[McpServer] = []
 
@@ -155,20 +163,21 @@ class ToolManager:
     def call_tool(self, name: str, kwargs: dict[str, Any]) -> Any:
         """Call a tool from synchronous code.
 
-        A synchronous function runs in the calling thread, a coroutine function on an event loop of its own.
+        A synchronous function runs in the calling thread, or in a worker thread if an approver or a middleware has to
+        be awaited before. A coroutine function runs on an event loop of its own.
 
         Returns:
             The result; or a text that says that the tool does not exist, or begins with `Error: `.
         """
-        shift = self.tool_funcs.is_async.get(name)
-        if shift is None:
+        is_async = self._is_async.get(name)
+        if is_async is None:
             return f"Can not find tool named '{name}'"
         try:
-            if shift:
-                return _value(_run.wait_for(lambda: self._call(name, kwargs)))
+            if is_async or self.toolkit.approver is not None or self.toolkit._middlewares:
+                return _value(_run.wait_for(lambda: self.toolkit.call(name, **kwargs)))
             return self._call_here(name, kwargs)
         except Exception as error:
-            return f"Error: {error}"
+            return self._error(name, kwargs, error)
 
     async def async_call_tool(self, name: str, kwargs: dict[str, Any]) -> Any:
         """Call a tool. A synchronous function runs in a worker thread.
@@ -176,15 +185,12 @@ class ToolManager:
         Returns:
             The result; or a text that says that the tool does not exist, or begins with `Error: `.
         """
-        if name not in self.tool_funcs.is_async:
+        if name not in self._is_async:
             return f"Can not find tool named '{name}'"
-        token = _calls_here.set(False)
         try:
-            return _value(await self._call(name, kwargs))
+            return _value(await self.toolkit.call(name, **kwargs))
         except Exception as error:
-            return f"Error: {error}"
-        finally:
-            _calls_here.reset(token)
+            return self._error(name, kwargs, error)
 
     def use_mcp(self, transport: Any, *, tags: str | list[str] | None = None) -> None:
         """Register the tools of MCP servers; see `async_use_mcp`."""
@@ -261,35 +267,32 @@ class ToolManager:
             namesake_strategy="override",
         )
 
-    def _call(self, name: str, kwargs: dict[str, Any]) -> Coroutine[Any, Any, ToolResponse]:
-        if not hasattr(kwargs, "keys"):
-            self.tool_funcs[name](**kwargs)  # Raises the error of Python about them.
-        return self.toolkit.call(name, **kwargs)
-
     def _call_here(self, name: str, kwargs: dict[str, Any]) -> Any:
-        """Call a synchronous function in this thread, without an event loop if nothing has to be awaited."""
-        token = _calls_here.set(True)
+        """Call a synchronous function in this thread, without an event loop: there is nothing to wait for."""
+        call = self.toolkit.call(name, **kwargs)
+        _direct.call = True
         try:
-            if self.toolkit.approver is not None or self.toolkit._middlewares:
-                return _value(_run.wait_for(lambda: self._call(name, kwargs)))
-            self._call(name, kwargs).send(None)
+            call.send(None)
         except StopIteration as done:
             return _value(done.value)
         finally:
-            _calls_here.reset(token)
+            _direct.call = False
         raise RuntimeError(f"tool '{name}' has not finished")
+
+    def _error(self, name: str, kwargs: Any, error: Exception) -> str:
+        if not hasattr(kwargs, "keys"):
+            try:
+                self.tool_funcs[name](**kwargs)
+            except TypeError as refused:
+                error = refused  # Its text names the function.
+        return f"Error: {error}"
 
 
 class _ToolFuncs(UserDict[str, Callable[..., Any]]):
-    """The functions by name. The toolkit follows changes of this mapping.
-
-    Attributes:
-        is_async: True for each name if the function has to be awaited.
-    """
+    """The functions by name. The toolkit follows changes of this mapping."""
 
     def __init__(self, manager: ToolManager) -> None:
         self._manager = manager
-        self.is_async: dict[str, bool] = {}
         super().__init__()
 
     def __setitem__(self, name: str, func: Callable[..., Any]) -> None:
@@ -298,12 +301,12 @@ class _ToolFuncs(UserDict[str, Callable[..., Any]]):
 
     def __delitem__(self, name: str) -> None:
         super().__delitem__(name)
-        del self.is_async[name]
+        del self._manager._is_async[name]
         self._manager.toolkit.remove_tool_function(name)
 
     def keep(self, name: str, func: Callable[..., Any]) -> None:
         """Add a function that the toolkit has already."""
-        self.is_async[name] = is_async(func)
+        self._manager._is_async[name] = is_async(func)
         self.data[name] = func
 
 
@@ -329,7 +332,8 @@ def _entry(func: Callable[..., Any]) -> Callable[..., Any]:
         return awaited
 
     def called(**kwargs: Any) -> Any:
-        if _calls_here.get():
+        if _direct.call:
+            _direct.call = False
             return _kept(func(**kwargs))
         return _AwaitableJob(lambda _: _kept(func(**kwargs)), None)
 
@@ -337,16 +341,17 @@ def _entry(func: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _kept(value: Any) -> Any:
-    """Return a result in a form that the toolkit neither runs nor converts."""
-    return value if type(value) in PLAIN else _Result(value)
+    """Return a result in a form that the toolkit neither runs nor changes."""
+    kind = type(value)
+    return value if kind in PLAIN or (kind is str and value.isascii()) else _Result(value)
 
 
 def _value(response: ToolResponse) -> Any:
     """Return the result of a tool, or the reason why it did not run."""
-    if response.code is not None:
-        return f"Error: {response.text}"
     metadata = response.metadata
-    return metadata["value"] if metadata and "value" in metadata else response.text
+    if metadata is not None and "value" in metadata and response.code is None:
+        return metadata["value"]
+    return response.text if response.code is None else f"Error: {response.text}"
 
 
 def _signature(func: Callable[..., Any]) -> dict[str, Any]:
