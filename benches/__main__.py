@@ -37,6 +37,7 @@ THEMES = (
     "responses",
     "leaks",
     "background",
+    "faces",
     "imports",
     "memory",
     "tracing",
