@@ -50,11 +50,7 @@ def wait_for(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """Run a coroutine on an event loop of its own; in a thread of its own, if this one has a loop that runs."""
     import asyncio
 
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return run_here(main)
-    return wait_in_thread(main)
+    return run_here(main) if asyncio._get_running_loop() is None else wait_in_thread(main)
 
 
 def wait_in_thread(main: Callable[[], Coroutine[Any, Any, T]]) -> T:

@@ -351,7 +351,7 @@ def _value(response: ToolResponse) -> Any:
     metadata = response.metadata
     if metadata is not None and "value" in metadata and response.code is None:
         return metadata["value"]
-    return response.text if response.code is None else f"Error: {response.text}"
+    return response.text if response.code is None else f"Error: {response.text.removeprefix('Error: ')}"
 
 
 def _signature(func: Callable[..., Any]) -> dict[str, Any]:
