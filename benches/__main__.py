@@ -40,6 +40,7 @@ THEMES = (
     "responses",
     "leaks",
     "background",
+    "faces",
     "imports",
     "memory",
     "tracing",
