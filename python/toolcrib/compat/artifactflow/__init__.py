@@ -9,6 +9,7 @@ becomes the permission `"confirm"`, and a failed `ToolResult` becomes a response
 """
 
 from toolcrib.compat.artifactflow.base import BaseTool, CallSubagentTool, ToolParameter, ToolPermission, ToolResult
+from toolcrib.compat.artifactflow.execution import EventType, PermissionRequest, ToolExecution
 from toolcrib.compat.artifactflow.prompt_generator import ToolPromptGenerator
 from toolcrib.compat.artifactflow.registry import AgentToolkit, ToolRegistry
 from toolcrib.compat.artifactflow.xml_parser import ToolCall, XMLToolCallParser, parse_tool_calls
@@ -17,7 +18,10 @@ __all__ = [
     "AgentToolkit",
     "BaseTool",
     "CallSubagentTool",
+    "EventType",
+    "PermissionRequest",
     "ToolCall",
+    "ToolExecution",
     "ToolParameter",
     "ToolPermission",
     "ToolPromptGenerator",
