@@ -77,6 +77,12 @@ def test_an_input_may_have_any_name(name: str) -> None:
     assert (list(schema["properties"]), schema["required"]) == ([name], [name])
 
 
+def test_an_input_is_required_only_if_it_says_so() -> None:
+    schema = convert_input_config_to_json_schema({"inputs": {"a": {"type": "string"}}})
+
+    assert schema == {"type": "object", "properties": {"a": {"type": "string"}}, "required": []}
+
+
 def test_inputs_may_be_a_json_schema() -> None:
     schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import threading
 from typing import Any
 
 import pytest
@@ -227,6 +228,20 @@ async def test_a_subscriber_may_be_a_coroutine_function() -> None:
     response = await bus.request(ToolConfirmationRequest({"name": "t"}, "1"))
 
     assert response == ToolConfirmationResponse("1", False)
+
+
+async def test_a_request_may_be_answered_in_another_thread() -> None:
+    bus = bus_of()
+
+    def answer(request: ToolConfirmationRequest) -> None:
+        response = ToolConfirmationResponse(request.correlation_id, True)
+        threading.Thread(target=bus.publish, args=[response]).start()
+
+    bus.subscribe(REQUEST, answer)
+
+    response = await bus.request(ToolConfirmationRequest({"name": "t"}, "1"))
+
+    assert response == ToolConfirmationResponse("1", True)
 
 
 async def test_a_request_without_an_answer_ends() -> None:

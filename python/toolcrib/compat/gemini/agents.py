@@ -242,8 +242,11 @@ class SubagentInvocation(ToolInvocation[dict[str, Any]]):
 
 
 def _inputs(input_config: Mapping[str, Any]) -> dict[str, Any]:
+    """The inputs or the JSON Schema; an input is required only if it says so."""
     fields = snake_keys(input_config)
-    return dict(fields.get("input_schema") or fields.get("inputs") or {})
+    if fields.get("input_schema"):
+        return dict(fields["input_schema"])
+    return {name: {"required": False, **given} for name, given in (fields.get("inputs") or {}).items()}
 
 
 def _message(content: Mapping[str, Any]) -> dict[str, Any]:

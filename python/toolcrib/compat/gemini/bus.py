@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
+import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -210,11 +211,15 @@ class MessageBus:
         Returns:
             The first response, or None if there is none in time.
         """
-        loop = asyncio.get_running_loop()
+        loop, thread = asyncio.get_running_loop(), threading.get_ident()
         answer: asyncio.Future[ToolConfirmationResponse] = loop.create_future()
 
         def listen(response: ToolConfirmationResponse) -> None:
-            if response.correlation_id == request.correlation_id:
+            if response.correlation_id != request.correlation_id:
+                return
+            if threading.get_ident() == thread:
+                _resolve(answer, response)
+            else:
                 loop.call_soon_threadsafe(_resolve, answer, response)
 
         self.subscribe(MessageBusType.TOOL_CONFIRMATION_RESPONSE, listen)
@@ -222,7 +227,8 @@ class MessageBus:
             signal.on_cancel(lambda: loop.call_soon_threadsafe(answer.cancel))
         try:
             self.publish(request)
-            await asyncio.wait({answer}, timeout=timeout)
+            if not answer.done():
+                await asyncio.wait({answer}, timeout=timeout)
             return answer.result() if answer.done() else None
         finally:
             self.unsubscribe(MessageBusType.TOOL_CONFIRMATION_RESPONSE, listen)

@@ -174,7 +174,8 @@ class ToolRegistry:
 
     def get_tool(self, name: str) -> BaseDeclarativeTool[Any] | None:
         """Find a tool that is not excluded."""
-        return None if self._config.is_excluded(name) else self._all().get(name)
+        found = None if self._config.is_excluded(name) else self.toolkit.tools.get(name)
+        return None if found is None else found.original_func  # type: ignore[return-value]
 
     def get_all_tools(self) -> list[BaseDeclarativeTool[Any]]:
         """Return the tools that are not excluded: those of the program in the order of registration, then by server."""

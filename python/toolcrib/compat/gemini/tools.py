@@ -133,6 +133,13 @@ class ToolInvocation(declared.ToolInvocation[P]):
 
     def should_confirm(self, signal: CancelSignal) -> Any:
         """Decide for a `Toolkit` if a call needs approval."""
+        own, base = type(self), ToolInvocation
+        if (
+            self.message_bus is None
+            and own.should_confirm_execute is base.should_confirm_execute
+            and own.get_confirmation_details is base.get_confirmation_details
+        ):
+            return False  # The most common case needs no coroutine.
         return self.should_confirm_execute(signal)
 
 
