@@ -189,6 +189,16 @@ async def test_every_mistake_of_a_call_is_a_result() -> None:
     assert str(single.llm_content).endswith(' Did you mean "read_file"?')
 
 
+@pytest.mark.parametrize("tool_call", [{}, {"name": "read_file", "args": "{"}, {"name": "read_file", "args": []}])
+async def test_what_is_not_a_call_is_a_result(tool_call: Any) -> None:
+    tool = ReadFileTool()
+
+    result = await registry_of(tool).execute_tool_call(tool_call)
+
+    assert result.error is not None
+    assert tool.ran == []
+
+
 async def test_at_most_three_near_names_are_suggested() -> None:
     registry = registry_of(*(ReadFileTool(name) for name in ("write_file", "list_files", "read_file", "grep")))
 
@@ -283,7 +293,7 @@ async def test_the_outcome_of_the_user_decides(outcome: Any, ran: list[str], rul
     assert len(asked) == (1 if rules else 2)
 
 
-async def test_the_bus_is_told_of_success_and_failure() -> None:
+async def test_success_and_failure_are_published() -> None:
     config = Config(policy_engine=PolicyEngine(ALLOW_ALL))
     registry, bus, seen = config.get_tool_registry(), config.get_message_bus(), list[Any]()
     registry.register_tool(ReadFileTool())

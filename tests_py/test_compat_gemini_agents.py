@@ -78,9 +78,9 @@ def test_an_input_may_have_any_name(name: str) -> None:
 
 
 def test_an_input_is_required_only_if_it_says_so() -> None:
-    schema = convert_input_config_to_json_schema({"inputs": {"a": {"type": "string"}}})
+    schema = convert_input_config_to_json_schema({"inputs": {"a": {"type": "string", "description": "d"}}})
 
-    assert schema == {"type": "object", "properties": {"a": {"type": "string"}}, "required": []}
+    assert schema == {"type": "object", "properties": {"a": {"type": "string", "description": "d"}}, "required": []}
 
 
 def test_inputs_may_be_a_json_schema() -> None:

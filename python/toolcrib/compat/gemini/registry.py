@@ -201,13 +201,17 @@ class ToolRegistry:
     async def execute_tool_call(self, tool_call: Any, update_output: Callable[[str], None] | None = None) -> ToolResult:
         """Run a call of the model: find the tool, validate, confirm, execute. Every error is a result.
 
-        The bus is told of the success or the failure.
+        The success or the failure is published on the bus.
 
         Args:
             tool_call: The call, in any form that `ToolCall.read` accepts, such as a mapping with `name` and `args`.
             update_output: Shows parts of the output.
         """
-        call = ToolCall.read(tool_call)
+        try:
+            call = ToolCall.read(tool_call)
+        except ValueError as error:
+            failure = ToolFailure(str(error), ToolErrorType.INVALID_TOOL_PARAMS.value)
+            return ToolResult(f"Error: {error}", str(error), failure)
         result = await self._run(call, update_output)
         bus = self._config.get_message_bus()
         if bus is not None:
