@@ -389,6 +389,7 @@ class Screen:
         self.outcomes: Counter[str] = Counter()
         self.awaited = ""
         self.seen = asyncio.Event()
+        self.has_parts = False
 
     def line(self, text: str, colour: str = "0") -> None:
         """Print a line at once."""
@@ -407,8 +408,9 @@ class Screen:
 
     def response(self, response: ToolResponse) -> None:
         """Print a response; errors are red."""
-        # The last response of a stream is the whole result, which is on the screen already, or ends with a note.
-        is_whole = response.stream and response.is_last and response.ok
+        # The whole result of a stream is on the screen already if it came in parts. An interrupted one ends with a note.
+        is_whole = self.has_parts and response.is_last and response.ok
+        self.has_parts = not response.is_last and (self.has_parts or response.mode != "progress")
         lines = [] if is_whole else response.text.splitlines()
         for line in lines[-1:] if response.is_interrupted else lines:
             self.line(f"    {line}", colour="0" if response.ok else "31")

@@ -2909,10 +2909,13 @@ class _NativeFuture(Awaitable[Any]):
         """Resume; the value is ignored."""
 
     def throw(self, error: Any, value: Any = None, traceback: Any = None) -> Any:
-        """Drop the future, and raise an exception such as a cancellation."""
+        """Abandon it, and raise an exception such as a cancellation.
+
+        `throw(class, value, traceback)` is accepted as generators do.
+        """
 
     def close(self) -> None:
-        """Drop the future."""
+        """Abandon it."""
 
 @final
 class _Reply:
