@@ -330,6 +330,14 @@ async def test_a_cancelled_confirmation_ends() -> None:
         await ReadFileTool(message_bus=bus).build({"path": "a"}).should_confirm_execute(signal)
 
 
+async def test_a_cancelled_call_is_not_confirmed() -> None:
+    signal = CancelSignal()
+    signal.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await ReadFileTool(message_bus=bus_of("allow")).build({"path": "a"}).should_confirm_execute(signal)
+
+
 async def test_the_answer_always_changes_the_policy() -> None:
     engine = PolicyEngine()
     bus = MessageBus(engine)

@@ -222,9 +222,10 @@ class MessageBus:
             else:
                 loop.call_soon_threadsafe(_resolve, answer, response)
 
-        self.subscribe(MessageBusType.TOOL_CONFIRMATION_RESPONSE, listen)
         if signal is not None:
+            signal.raise_if_cancelled()
             signal.on_cancel(lambda: loop.call_soon_threadsafe(answer.cancel))
+        self.subscribe(MessageBusType.TOOL_CONFIRMATION_RESPONSE, listen)
         try:
             self.publish(request)
             if not answer.done():
