@@ -14,6 +14,7 @@ BUILTINS: dict[str, set[type[Exception]]] = {
     "AgentTemplateError": {ValueError},
     "InvalidParametersError": {ValueError},
     "SubAgentUnavailable": {RuntimeError},
+    "ToolDeniedError": {PermissionError},
     "DuplicateToolError": {ValueError},
     "UnknownToolError": {ValueError},
     "InvalidToolNameError": {ValueError},

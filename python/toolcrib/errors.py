@@ -75,6 +75,7 @@ __all__ = [
     "StoreError",
     "SubAgentUnavailable",
     "SystemRoleError",
+    "ToolDeniedError",
     "ToolcribError",
     "UnansweredError",
     "UnknownDialectError",
@@ -241,6 +242,10 @@ class AgentTemplateError(ToolcribError, ValueError):
 
 class InvalidParametersError(ToolcribError, ValueError):
     """Parameters do not fit a declared tool; the text is the first problem."""
+
+
+class ToolDeniedError(ToolcribError, PermissionError):
+    """A call of a declared tool was denied by its message bus; the text names the tool."""
 
 
 class SubAgentUnavailable(ToolcribError, RuntimeError):
