@@ -43,7 +43,7 @@ async def rows(bench: Bench) -> list[Row]:
             if response.code is None:
                 text[at] = "NEW"
                 read = await kit.call("read_artifact", id=str(trial))
-                is_right = read.metadata["value"]["content"] == "\n".join(text)
+                is_right = (read.metadata or {})["value"]["content"] == "\n".join(text)
                 right, wrong = right + is_right, wrong + (not is_right)
     return [
         Row(
@@ -77,7 +77,9 @@ async def _large(source: random.Random) -> float:
 
 
 def _line(source: random.Random) -> str:
-    words = ("".join(source.choices(string.ascii_lowercase, k=source.randint(2, 9))) for _ in range(source.randint(5, 12)))
+    words = (
+        "".join(source.choices(string.ascii_lowercase, k=source.randint(2, 9))) for _ in range(source.randint(5, 12))
+    )
     return " ".join(words)
 
 

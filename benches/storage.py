@@ -41,7 +41,10 @@ async def rows(bench: Bench) -> list[Row]:
             f"durable small writes to a SQLite store, {WRITERS} at once",
             (at_least(WRITERS / many["write"] * 1e9, 5_000, 5_000, "{} a second"),),
         ),
-        Row("save the state of a toolkit in a store", (at_most(one.ratio("save", "bare"), 1.2, 1.2, "{} of a bare SQLite transaction"),)),
+        Row(
+            "save the state of a toolkit in a store",
+            (at_most(one.ratio("save", "bare"), 1.2, 1.2, "{} of a bare SQLite transaction"),),
+        ),
     ]
 
 

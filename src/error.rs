@@ -404,7 +404,7 @@ pub enum Error {
         /// The reason.
         reason: &'static str,
     },
-    /// A store cannot do what it was told.
+    /// The database of a store failed.
     #[error("store `{store}` failed: {reason}")]
     StoreFailed {
         /// The store.
@@ -471,6 +471,20 @@ pub enum Error {
         address: String,
         /// The error number of the system, if there is one.
         code: Option<i32>,
+        /// The reason.
+        reason: String,
+    },
+    /// A setting of the tools that run programs is invalid.
+    #[error("invalid option `{option}` of programs: {reason}")]
+    InvalidProgramOption {
+        /// The option.
+        option: &'static str,
+        /// The reason.
+        reason: String,
+    },
+    /// This system cannot provide the sandbox that programs are to run in.
+    #[error("no sandbox for programs: {reason}")]
+    NoSandbox {
         /// The reason.
         reason: String,
     },

@@ -20,7 +20,7 @@
 //! Rust on tokio, and the feature `python` adds the extension module of the Python package `toolcrib`, which runs Python
 //! functions on their event loop. The other modules are the parts of the path: [`registry`], [`schema`], [`policy`],
 //! [`text`], [`agent`], [`skill`], [`store`], [`trace`] and [`json`]. [`mcp`] joins other programs to it. `files` has the
-//! tools for files.
+//! tools for files, `process` those that run programs.
 //!
 //! A program without Python registers a native tool, is asked for approval, and streams the responses:
 //!
@@ -79,6 +79,8 @@ pub mod mcp;
 pub mod native;
 mod near;
 pub mod policy;
+#[cfg(unix)]
+pub mod process;
 pub mod provider;
 pub mod registry;
 pub mod schema;

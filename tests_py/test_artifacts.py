@@ -40,7 +40,7 @@ def in_memory() -> Toolkit:
 
 def value(response: ToolResponse) -> Any:
     assert response.code is None, response.text
-    return response.metadata["value"]
+    return (response.metadata or {})["value"]
 
 
 async def test_the_tools_have_the_results_of_artifactflow(kit: Toolkit) -> None:
@@ -52,7 +52,7 @@ async def test_the_tools_have_the_results_of_artifactflow(kit: Toolkit) -> None:
 
     assert value(created) == {"message": "Created artifact 'plan'"}
     assert value(updated) == {"message": "Successfully updated artifact 'plan' (v2)", "version": 2}
-    assert {name: updated.metadata[name] for name in ("match_type", "similarity", "changes")} == {
+    assert {name: (updated.metadata or {})[name] for name in ("match_type", "similarity", "changes")} == {
         "match_type": "exact",
         "similarity": 1.0,
         "changes": [["beta", "BETA"]],
@@ -96,13 +96,13 @@ async def test_an_update_finds_its_place_as_in_the_cases(case: dict[str, Any]) -
     response = await kit.call("update_artifact", id="a", old_str=case["old_str"], new_str=case["new_str"])
 
     if case["id"] in FOUND_HERE:
-        assert response.metadata["match_type"] == "fuzzy"
+        assert (response.metadata or {})["match_type"] == "fuzzy"
         content = value(await kit.call("read_artifact", id="a"))["content"]
-        assert content == case["content"].replace(response.metadata["matched_text"], case["new_str"])
+        assert content == case["content"].replace((response.metadata or {})["matched_text"], case["new_str"])
     elif case["ok"]:
         assert value(await kit.call("read_artifact", id="a"))["content"] == case["new_content"]
-        assert response.metadata["match_type"] == case["match_type"]
-        assert response.metadata["similarity"] == case["similarity"]
+        assert (response.metadata or {})["match_type"] == case["match_type"]
+        assert (response.metadata or {})["similarity"] == case["similarity"]
     else:
         # The distance that ArtifactFlow counts is that of one alignment, not of the best one.
         assert response.text == f"Error: {case['message'].replace('18', '14')}"
@@ -114,11 +114,15 @@ async def test_a_fuzzy_update_says_what_it_replaced(kit: Toolkit) -> None:
     response = await kit.call("update_artifact", id="a", old_str="第一步：检索资料", new_str="第一步：完成")
 
     fuzzy = value(response)["fuzzy_match"]
-    assert (fuzzy["similarity"], fuzzy["expected"], fuzzy["matched"]) == ("87.5%", "第一步：检索资料", "第一步：搜索资料")
+    assert (fuzzy["similarity"], fuzzy["expected"], fuzzy["matched"]) == (
+        "87.5%",
+        "第一步：检索资料",
+        "第一步：搜索资料",
+    )
     assert fuzzy["note"]
-    assert response.metadata["expected_text"] == "第一步：检索资料"
-    assert response.metadata["matched_text"] == "第一步：搜索资料"
-    assert response.metadata["changes"] == [["第一步：搜索资料", "第一步：完成"]]
+    assert (response.metadata or {})["expected_text"] == "第一步：检索资料"
+    assert (response.metadata or {})["matched_text"] == "第一步：搜索资料"
+    assert (response.metadata or {})["changes"] == [["第一步：搜索资料", "第一步：完成"]]
 
 
 async def test_a_tie_is_refused_with_the_lines_of_the_candidates(kit: Toolkit) -> None:
@@ -257,7 +261,7 @@ def test_none_is_registered_by_default_and_each_can_be_alone() -> None:
     assert parameters["required"] == ["id", "title", "content"]
     assert parameters["properties"]["content_type"]["default"] == "markdown"
     with pytest.raises(ValueError, match="unknown set of tools `art`"):
-        tools.register(kit, "art")  # type: ignore[arg-type]
+        tools.register(kit, "art")
 
 
 async def test_a_large_document_is_edited() -> None:
@@ -270,7 +274,7 @@ async def test_a_large_document_is_edited() -> None:
     )
 
     assert value(response)["version"] == 2
-    assert response.metadata["matched_text"] == lines[12_345]
+    assert (response.metadata or {})["matched_text"] == lines[12_345]
 
 
 @pytest.mark.timeout(180)
@@ -293,7 +297,7 @@ def test_several_processes_that_edit_one_artifact_lose_nothing(store_url: str) -
                         )
                         if response.code is None:
                             break
-                        assert response.text == "Error: Version conflict: artifact was modified by another process", response.text
+                        assert response.text.startswith("Error: Version conflict"), response.text
 
         asyncio.run(main())
     """
@@ -314,7 +318,11 @@ def test_several_processes_that_edit_one_artifact_lose_nothing(store_url: str) -
         asyncio.run(main())
     """
     checked = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(check), store_url], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", textwrap.dedent(check), store_url],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
     assert codes == [0, 0, 0]
     assert checked.stdout.strip() == "76 76", checked.stderr

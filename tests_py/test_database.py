@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
+import subprocess
+import sys
+import textwrap
 import warnings
+import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from support.loops import LoopFactory
+    from support.postgres import Server
 
 
 @pytest.fixture
@@ -76,12 +82,15 @@ async def test_concurrent_writers_of_one_store_lose_nothing(store: Store) -> Non
 
     await asyncio.gather(*(add_one() for _ in range(40)))
 
-    assert (await store.get("s", "count") or ())[0] == 40
+    assert await store.get("s", "count") == (40, 40)
     assert conflicts > 0
 
 
 async def test_any_json_value_survives(store: Store) -> None:
-    value = {"": [None, True, 1.5, 10**30, "ü\u0000\ud83d\ude00".encode("utf-16", "surrogatepass").decode("utf-16")], "b": {}}
+    value = {
+        "": [None, True, 1.5, 10**30, "ü\u0000\ud83d\ude00".encode("utf-16", "surrogatepass").decode("utf-16")],
+        "b": {},
+    }
 
     await store.put("ß", "'; DROP TABLE toolcrib_entries; --", value, version=0)
 
@@ -217,9 +226,13 @@ def confirming(**options: Any) -> Toolkit:
     return kit
 
 
+async def pending_transfer(kit: Toolkit, amount: int) -> Any:
+    return ((await kit.call("transfer", amount=amount)).metadata or {})["pending"]
+
+
 async def test_an_approval_in_a_store_is_used_once(store: Store, store_url: str) -> None:
     kit = confirming(approvals=Approvals(store=store))
-    pending = (await kit.call("transfer", amount=1)).metadata["pending"]
+    pending = await pending_transfer(kit, 1)
     with Store.open(store_url) as second:
         elsewhere = confirming(approvals=Approvals(store=second))
 
@@ -233,8 +246,8 @@ async def test_an_approval_in_a_store_is_used_once(store: Store, store_url: str)
 
 async def test_pending_calls_are_listed_for_every_process(store: Store, store_url: str) -> None:
     kit = confirming(approvals=Approvals(store=store))
-    first = (await kit.call("transfer", amount=1)).metadata["pending"]
-    second = (await kit.call("transfer", amount=2)).metadata["pending"]
+    first = await pending_transfer(kit, 1)
+    second = await pending_transfer(kit, 2)
     with Store.open(store_url) as other:
         approvals = Approvals(store=other)
         assert await approvals.pending() == [first, second]
@@ -256,7 +269,7 @@ async def test_an_expired_pending_call_is_not_listed(store: Store) -> None:
 
 async def test_a_store_that_fails_lets_nothing_run(store: Store) -> None:
     kit = confirming(approvals=Approvals(store=store))
-    pending = (await kit.call("transfer", amount=1)).metadata["pending"]
+    pending = await pending_transfer(kit, 1)
     store.close()
 
     with pytest.raises(errors.ApprovalStoreError, match="it is closed"):
@@ -315,6 +328,96 @@ async def test_a_long_forgotten_claim_is_never_made_again(store: Store) -> None:
 
     assert not store.claim("old", 1000.0)
     assert not store.claim("older", 999.0)
+
+
+async def test_no_record_of_the_audit_log_is_missed_by_a_reader_that_continues(store: Store, store_url: str) -> None:
+    writers = [Store.open(store_url) for _ in range(3)]
+    kits = [confirming(audit=writer, approver=lambda request: True) for writer in writers]
+    read: list[int] = []
+
+    def write(kit: Toolkit) -> None:
+        asyncio.run(write_all(kit))
+
+    async def write_all(kit: Toolkit) -> None:
+        for amount in range(30):
+            await kit.call("transfer", amount=amount)
+
+    writing = [asyncio.create_task(asyncio.to_thread(write, kit)) for kit in kits]
+    while not all(task.done() for task in writing) or not read or await store.audit(after=read[-1]):
+        read += [number for number, _ in await store.audit(after=read[-1] if read else 0, limit=7)]
+    await asyncio.gather(*writing)
+    for writer in writers:
+        writer.close()
+
+    assert read == list(range(1, 91))
+
+
+async def test_a_server_that_was_restarted_is_connected_again(postgres: Server) -> None:
+    async with Store.open(postgres.new_database()) as store:
+        await store.put("s", "k", 1, version=0)
+
+        postgres.restart()
+
+        assert await store.get("s", "k") == (1, 1)
+        assert await store.put("s", "k", 2, version=1) == 2
+
+
+async def test_groups_that_lock_each_other_are_repeated(postgres: Server) -> None:
+    url, names = postgres.new_database(), [f"k{at}" for at in range(20)]
+    with Store.open(url) as one, Store.open(url) as other:
+
+        async def write(store: Store, keys: list[str]) -> None:
+            await asyncio.gather(*(store.put("s", key, 1, version=None) for key in keys))
+
+        for _ in range(5):
+            await asyncio.gather(write(one, names), write(other, names[::-1]))
+
+        found = [await one.get("s", name) for name in names]
+
+    assert found == [(1, 10)] * 20
+
+
+def test_a_connection_is_encrypted_and_verified_if_the_url_requires_it(postgres: Server) -> None:
+    if not postgres.certificate.exists():
+        pytest.skip("the test of TLS did NOT run: `openssl` made no certificate")
+    url = postgres.new_database().replace("127.0.0.1", "localhost") + "?sslmode=require"
+    program = """
+        import asyncio, sys
+        from toolcrib import Store
+
+        async def main():
+            async with Store.open(sys.argv[1]) as store:
+                print(await store.put("s", "k", 1, version=0))
+
+        asyncio.run(main())
+    """
+
+    def run(url: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-c", textwrap.dedent(program), url]
+        env = {**os.environ, **environment}
+        return subprocess.run(command, env=env, capture_output=True, text=True, timeout=60, check=False)
+
+    trusted = run(url, SSL_CERT_FILE=str(postgres.certificate))
+    untrusted = run(url)
+    elsewhere = run(url.replace("localhost", "127.0.0.1"), SSL_CERT_FILE=str(postgres.certificate))
+
+    assert trusted.stdout == "1\n", trusted.stderr
+    assert "StoreError" in untrusted.stderr
+    assert "certificate" in untrusted.stderr
+    assert "StoreError" in elsewhere.stderr
+
+
+async def test_an_operation_in_a_cycle_is_collected(store: Store) -> None:
+    deps: dict[str, object] = {}
+    session = Toolkit().session(id="s", deps=deps)
+    deps["call"] = call = session.save(store)
+    collected = weakref.ref(session)
+    await call
+
+    del session, call, deps
+    gc.collect()
+
+    assert collected() is None
 
 
 def test_a_newer_database_is_refused(tmp_path: Path) -> None:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import subprocess
 import sys
 import textwrap
+from contextlib import closing
+from pathlib import Path
 
 import pytest
 
@@ -87,6 +90,60 @@ def test_a_killed_process_leaves_a_whole_state(store_url: str) -> None:
     """
 
     assert run(program, store_url, KILLS, timeout=580) == f"whole {KILLS}"
+
+
+@pytest.mark.timeout(300)
+def test_a_file_that_cannot_grow_any_more_keeps_a_whole_state(tmp_path: Path) -> None:
+    # A limit on the size of files makes a write fail in the middle, later in each round.
+    program = """
+        import asyncio, resource, sys
+        from toolcrib import Store, errors
+
+        url, limit = sys.argv[1], int(sys.argv[2])
+
+        async def main():
+            store = Store.open(url)
+            count, version = await store.get("s", "count")
+            resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
+            saved = count
+            try:
+                while True:
+                    version = await store.put("s", "count", saved + 1, version=version)
+                    saved += 1
+                    await store.put("s", f"filler-{saved}", "x" * 2000, version=None)
+            except errors.StoreError:
+                failed = True
+            resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
+            found, version = await store.get("s", "count")
+            assert saved <= found <= saved + 1, (saved, found)
+            await store.put("s", "count", found + 1, version=version)
+            store.close()
+            print(found + 1)
+
+        asyncio.run(main())
+    """
+    url, count = f"sqlite:{tmp_path / 'crib.db'}", 0
+    prepare = """
+        import asyncio, sys
+        from toolcrib import Store
+        async def main():
+            async with Store.open(sys.argv[1]) as store:
+                await store.put("s", "count", 0, version=0)
+        asyncio.run(main())
+    """
+    run(prepare, url)
+
+    for step in range(40):
+        limit = 16_384 + (tmp_path / "crib.db").stat().st_size + step * 1_111
+        now = int(run(program, url, limit))
+
+        assert now > count
+        with closing(sqlite3.connect(tmp_path / "crib.db")) as database:
+            assert database.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+            assert database.execute("SELECT value FROM toolcrib_entries WHERE key = 'count'").fetchall() == [
+                (str(now).encode(),)
+            ]
+        count = now
 
 
 WRITER = """
@@ -173,7 +230,9 @@ FORKING = """
 
 
 def test_an_approval_is_used_once_by_all_forks(store_url: str) -> None:
-    program = FORKING + """
+    program = (
+        FORKING
+        + """
     for _ in range(20):
         pending = asyncio.run(pend())
         children = [forked(lambda: resume(pending)) for _ in range(3)]
@@ -190,12 +249,15 @@ def test_an_approval_is_used_once_by_all_forks(store_url: str) -> None:
     pending = result(*forked(pend))
     print(asyncio.run(resume(pending)), result(*forked(lambda: resume(pending))))
     """
+    )
 
     assert run(program, store_url) == "transferred 1 used\ntransferred 1 used"
 
 
 def test_a_fork_in_the_middle_of_writes_is_safe(store_url: str) -> None:
-    program = FORKING + """
+    program = (
+        FORKING
+        + """
     stop = False
 
     def write(name):
@@ -229,12 +291,15 @@ def test_a_fork_in_the_middle_of_writes_is_safe(store_url: str) -> None:
     assert found == counts, (found, counts)
     print(keys)
     """
+    )
 
     assert run(program, store_url) == str(3 + 400)
 
 
 def test_a_store_in_memory_is_refused_in_a_fork() -> None:
-    program = FORKING + """
+    program = (
+        FORKING
+        + """
     async def read():
         try:
             return await store.get("s", "k")
@@ -242,12 +307,13 @@ def test_a_store_in_memory_is_refused_in_a_fork() -> None:
             return str(error)
     print(result(*forked(read)))
     """
+    )
 
     assert run(program, "sqlite::memory:") == "store `sqlite::memory:` failed: it is in the memory of another process"
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
-def test_processes_of_multiprocessing_share_a_store(store_url: str, method: str, tmp_path: object) -> None:
+def test_processes_of_multiprocessing_share_a_store(store_url: str, method: str, tmp_path: Path) -> None:
     program = """
         import asyncio, multiprocessing, sys
         from toolcrib import Store
@@ -264,9 +330,6 @@ def test_processes_of_multiprocessing_share_a_store(store_url: str, method: str,
             assert [sum(claim[at] for claim in claims) for at in range(50)] == [1] * 50, claims
             print("once", before.claim("key-0", 4e9))
     """
-    from pathlib import Path
-
-    assert isinstance(tmp_path, Path)
     file = tmp_path / "program.py"
     file.write_text(textwrap.dedent(program))
 

@@ -33,6 +33,7 @@ from toolcrib.context import Question, ToolContext
 from toolcrib.dialects import DialectSchemas
 from toolcrib.middleware import Middleware
 from toolcrib.policy import Approval, ApprovalRequest, ApprovalStore, Rule
+from toolcrib.process import ProgramLimits
 from toolcrib.skill import AgentSkill
 
 __all__ = [
@@ -598,7 +599,7 @@ class Toolkit:
         deps: _Deps,
         limits: Limits | None = None,
     ) -> Session[_Deps]:
-        """Continue a session that `Session.save` wrote to a file or store: its id, caller, switches, counters and state.
+        """Continue a session that `Session.save` wrote to a file or store: id, caller, switches, counters and state.
 
         The selection of tools, the dependencies and the limits are not saved: pass them again, as to `session`. With a
         store and the key of the entry, the id of the session unless it was saved under another, await the result.
@@ -1029,6 +1030,24 @@ def _artifact_tools(store: Store) -> list[NativeTool]:
     """Return the tools for the artifacts in a store."""
 
 def _native_tool(name: str) -> NativeTool: ...
+def _program_tools(
+    *,
+    cwd: str | PathLike[str] | None,
+    env: Mapping[str, str],
+    limits: ProgramLimits,
+    python: str | PathLike[str],
+    sandbox: tuple[list[str], list[str], bool] | None,
+) -> list[NativeTool]:
+    """Return the tools that run programs with these settings.
+
+    A sandbox is readable folders, writable folders, and the network.
+    """
+
+def _supervisor() -> tuple[int, Path] | None:
+    """Return the descriptor of the supervisor's file and the path to execute it by.
+
+    Systems without a supervisor return `None`.
+    """
 
 @final
 class _FileSystem:
@@ -1413,7 +1432,7 @@ class ToolkitView:
         deps: _Deps,
         limits: Limits | None = None,
     ) -> Session[_Deps]:
-        """Continue a session that `Session.save` wrote to a file or store: its id, caller, switches, counters and state.
+        """Continue a session that `Session.save` wrote to a file or store: id, caller, switches, counters and state.
 
         Its tools are among those of the view. See `Toolkit.load_session`.
         """
@@ -2843,8 +2862,8 @@ class Store:
 
     Toolkits, sessions, roles, approvals, saved answers, the audit log and artifacts are kept in it. Each value has a
     version, and a writer that has not seen the current one is refused. A store has one connection and one thread of its
-    own: operations never block the event loop, and what is written at the same time is committed together. It may be shared
-    by threads and event loops, and used on in a forked process.
+    own: operations never block the event loop, and what is written at the same time is committed together. It may be
+    shared by threads and event loops, and used on in a forked process.
 
     A store is a context manager, synchronous and asynchronous, which closes it.
 
@@ -3250,10 +3269,13 @@ class _NativeFuture(Awaitable[Any]):
         """Resume; the value is ignored."""
 
     def throw(self, error: Any, value: Any = None, traceback: Any = None) -> Any:
-        """Drop the future, and raise an exception such as a cancellation."""
+        """Abandon it, and raise an exception such as a cancellation.
+
+        `throw(class, value, traceback)` is accepted as generators do.
+        """
 
     def close(self) -> None:
-        """Drop the future."""
+        """Abandon it."""
 
 @final
 class _Reply:

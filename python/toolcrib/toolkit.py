@@ -70,8 +70,8 @@ class Toolkit(BackgroundTasks):
         headless: If true, calls that need approval are denied at once.
         approvals: The store of pending values, which lets each be answered once; in memory if it is None.
         audit: The audit log, which records every decision before it takes effect: the path of a file that is appended
-            durably, a function that is called with a dictionary, or an object whose `write` is called with a line. If
-            a decision cannot be recorded, the call does not run.
+            durably, a `Store`, a function that is called with a dictionary, or an object whose `write` is called with
+            a line. If a decision cannot be recorded, the call does not run.
         asker: The function that answers the questions of tools, see `ToolContext.ask`. It is called with a `Question`,
             in a worker thread unless it is a coroutine function, and returns the answer.
         error_formatter: The function that describes a tool's exception to the model. It is called with the exception

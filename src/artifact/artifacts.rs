@@ -316,7 +316,7 @@ impl Artifacts {
 }
 
 /// Does work that takes a while in a thread for such work.
-async fn apart<T: Send + 'static>(
+pub(super) async fn apart<T: Send + 'static>(
     doing: &'static str,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Refusal> {

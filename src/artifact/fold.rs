@@ -33,31 +33,47 @@ pub(super) fn one(letter: char) -> Option<char> {
     }
 }
 
+/// The longest text that can be folded, in bytes: its places fit into 32 bits, even if every letter stands for eleven.
+pub(super) const LONGEST: usize = 1 << 28;
+
 /// A text in which runs of spaces are one space, spaces at the ends of lines are gone, line ends are `\n`, and look-alikes
 /// are equal.
+#[derive(Default)]
 pub(super) struct Folded {
     /// The letters.
     pub(super) text: String,
     /// For each letter the bytes of the original text that it stands for, and its place in `text`.
     letters: Vec<Letter>,
+    /// True if the last letter is a run of spaces that may go on.
+    is_run: bool,
 }
 
+/// Small, because there is one for each letter of a text.
 #[derive(Debug, Clone, Copy)]
 struct Letter {
-    at: usize,
-    start: usize,
-    end: usize,
+    at: u32,
+    start: u32,
+    end: u32,
     class: u8,
 }
 
 impl Folded {
+    /// Folds a text of at most [`LONGEST`] bytes.
     pub(super) fn of(text: &str) -> Self {
-        let mut parts: Vec<(char, Letter)> = Vec::with_capacity(text.len());
+        let mut folded = Self { letters: Vec::with_capacity(text.len()), ..Self::default() };
+        folded.text.reserve(text.len());
+        // Marks wait for the end of their run, because they have an order.
+        let mut marks: Vec<(char, Letter)> = Vec::new();
         for (start, letter) in text.char_indices() {
-            let end = start + letter.len_utf8();
+            let (start, end) = (number(start), number(start + letter.len_utf8()));
             let mut push = |part: char| {
                 let class = if part.is_ascii() { 0 } else { canonical_combining_class(part) };
-                parts.push((part, Letter { at: 0, start, end, class }));
+                let place = Letter { at: 0, start, end, class };
+                if class != 0 {
+                    return marks.push((part, place));
+                }
+                folded.add_marks(&mut marks);
+                folded.add(part, place);
             };
             match one(letter) {
                 Some('\t') => push(' '),
@@ -66,52 +82,51 @@ impl Folded {
                 None => decompose_compatible(letter, |part| push(one(part).unwrap_or(part))),
             }
         }
-        sort_marks(&mut parts);
-        let mut folded = Self { text: String::with_capacity(text.len()), letters: Vec::with_capacity(parts.len()) };
-        let mut parts = parts.into_iter().peekable();
-        while let Some((letter, mut place)) = parts.next() {
-            let mut folded_letter = letter;
-            if matches!(letter, ' ' | '\r') {
-                // A run of spaces, and the line end after it.
-                let mut ends_line = letter == '\r';
-                while let Some((next, after)) = parts.next_if(|(next, _)| matches!(next, ' ' | '\r')) {
-                    ends_line |= next == '\r';
-                    place.end = after.end;
-                }
-                if let Some((_, after)) = parts.next_if(|(next, _)| *next == '\n') {
-                    ends_line = true;
-                    place.end = after.end;
-                }
-                folded_letter = if ends_line { '\n' } else { ' ' };
-            }
-            place.at = folded.text.len();
-            folded.text.push(folded_letter);
-            folded.letters.push(place);
-        }
+        folded.add_marks(&mut marks);
         folded
+    }
+
+    /// Adds the marks after a letter in their canonical order.
+    fn add_marks(&mut self, marks: &mut Vec<(char, Letter)>) {
+        marks.sort_by_key(|(_, letter)| letter.class);
+        for (mark, place) in marks.drain(..) {
+            self.add(mark, place);
+        }
+    }
+
+    /// Adds a letter, or makes the last one longer: a run of spaces, and the line end after it.
+    fn add(&mut self, letter: char, place: Letter) {
+        let is_space = matches!(letter, ' ' | '\r');
+        let ends_line = matches!(letter, '\r' | '\n');
+        if self.is_run && (is_space || letter == '\n') {
+            if let Some(last) = self.letters.last_mut() {
+                last.end = place.end;
+            }
+            if ends_line {
+                self.text.pop();
+                self.text.push('\n');
+            }
+        } else {
+            self.letters.push(Letter { at: number(self.text.len()), ..place });
+            self.text.push(if ends_line { '\n' } else { letter });
+        }
+        self.is_run = is_space;
     }
 
     /// The bytes of the original text that a range of `text` stands for; none if it begins or ends inside of a letter.
     pub(super) fn original(&self, range: Range<usize>) -> Option<Range<usize>> {
-        let index = |at: usize| self.letters.partition_point(|letter| letter.at < at);
+        let index = |at: usize| self.letters.partition_point(|letter| letter.at < number(at));
         let (first, after) = (index(range.start), index(range.end));
         let (head, tail) = (self.letters.get(first)?, self.letters.get(after.checked_sub(1)?)?);
         let is_cut_before = first.checked_sub(1).is_some_and(|before| self.letters[before].end > head.start);
         let is_cut_after = self.letters.get(after).is_some_and(|next| next.start < tail.end || next.class != 0);
-        (!is_cut_before && !is_cut_after).then_some(head.start..tail.end)
+        (!is_cut_before && !is_cut_after).then_some(head.start as usize..tail.end as usize)
     }
 }
 
-/// Brings the marks after a letter into their canonical order.
-fn sort_marks(parts: &mut [(char, Letter)]) {
-    let mut at = 0;
-    while at < parts.len() {
-        let run = parts[at..].iter().take_while(|(_, letter)| letter.class != 0).count();
-        if run > 1 {
-            parts[at..at + run].sort_by_key(|(_, letter)| letter.class);
-        }
-        at += run.max(1);
-    }
+/// A place in a text of at most [`LONGEST`] bytes.
+fn number(at: usize) -> u32 {
+    u32::try_from(at).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]

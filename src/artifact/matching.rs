@@ -191,6 +191,9 @@ fn exact(text: &str, quotation: &str) -> Occurrences {
 }
 
 fn normalized(text: &str, quotation: &str) -> Occurrences {
+    if text.len().max(quotation.len()) > fold::LONGEST {
+        return Occurrences::None;
+    }
     let quotation = Folded::of(quotation).text;
     if quotation.trim().is_empty() {
         return Occurrences::None;

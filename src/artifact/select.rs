@@ -1,6 +1,7 @@
 //! Parts of a content: lines, the value at a JSON path, and the lines that match a regular expression.
 
 use std::fmt::Write;
+use std::time::{Duration, Instant};
 
 use regex::RegexBuilder;
 use serde_json::{Map, Value, json};
@@ -9,7 +10,16 @@ use serde_json::{Map, Value, json};
 const MAX_LINES: usize = 200;
 
 /// The most memory of a compiled expression, in bytes.
-const MAX_PATTERN: usize = 1 << 20;
+const MAX_PATTERN: usize = 1 << 18;
+
+/// The number of letters of a line that are searched.
+const SEARCHED: usize = 1 << 16;
+
+/// The number of letters of a line that are shown.
+const SHOWN: usize = 2_000;
+
+/// The time for which a search may take: the product of a large expression and a large content can be hours.
+const SEARCH_TIME: Duration = Duration::from_secs(2);
 
 /// A part of a content, and facts about it.
 #[derive(Debug, Clone, PartialEq)]
@@ -46,18 +56,30 @@ pub(super) fn lines(content: &str, first: Option<u64>, last: Option<u64>) -> Res
 pub(super) fn matching(content: &str, pattern: &str) -> Result<Selection, String> {
     let regex = RegexBuilder::new(pattern).size_limit(MAX_PATTERN).dfa_size_limit(MAX_PATTERN).build();
     let regex = regex.map_err(|error| format!("Invalid regular expression: {error}"))?;
-    let found = content.lines().enumerate().filter(|(_, line)| regex.is_match(line));
-    let (mut shown, mut count) = (String::new(), 0);
-    for (at, line) in found {
+    let (started, mut shown, mut count) = (Instant::now(), String::new(), 0);
+    for (at, line) in content.lines().enumerate() {
+        if !regex.is_match(beginning(line, SEARCHED)) {
+            if started.elapsed() > SEARCH_TIME {
+                return Err(format!("The search takes too long: it has come to line {}", at + 1));
+            }
+            continue;
+        }
         count += 1;
         if count <= MAX_LINES {
+            let part = beginning(line, SHOWN);
+            let more = if part.len() < line.len() { "[...]" } else { "" };
             // Writing to a string does not fail.
-            let _ = writeln!(shown, "{}: {line}", at + 1);
+            let _ = writeln!(shown, "{}: {part}{more}", at + 1);
         }
     }
     let about =
         json!({"matching_lines": count, "shown_lines": count.min(MAX_LINES), "total_lines": content.lines().count()});
     Ok(selection(shown, about))
+}
+
+/// The first letters of a text.
+fn beginning(text: &str, letters: usize) -> &str {
+    text.char_indices().nth(letters).map_or(text, |(end, _)| &text[..end])
 }
 
 /// A step of a JSON path.
@@ -80,9 +102,9 @@ pub(super) fn at_path(content: &str, path: &str) -> Result<Selection, String> {
         found = found.into_iter().flat_map(|value| take(value, step)).collect();
     }
     match (is_one, found.as_slice()) {
-        (true, [one]) => Ok(selection(format!("{one:#}"), json!({"path": path}))),
+        (true, [one]) => Ok(selection(one.to_string(), json!({"path": path}))),
         (true, _) => Err(format!("Nothing is at path '{path}'")),
-        (false, many) => Ok(selection(format!("{:#}", json!(many)), json!({"path": path, "count": many.len()}))),
+        (false, many) => Ok(selection(json!(many).to_string(), json!({"path": path, "count": many.len()}))),
     }
 }
 
@@ -162,7 +184,7 @@ mod tests {
     #[test]
     fn a_path_leads_to_values() {
         let content = r#"{"a": [{"b": 1}, {"b": 2}, {"b": 3}], "x.y": "z"}"#;
-        let read = |path| at_path(content, path).map(|part| part.content.replace(char::is_whitespace, ""));
+        let read = |path| at_path(content, path).map(|part| part.content);
 
         assert_eq!(read("$.a[1].b"), Ok("2".to_owned()));
         assert_eq!(read("a[1:].b"), Ok("[2,3]".to_owned()));
@@ -179,6 +201,25 @@ mod tests {
         assert_eq!(found.content, "2: two\n3: three\n");
         assert_eq!(found.about["matching_lines"], 2);
         assert!(matching("", "(").unwrap_err().starts_with("Invalid regular expression"));
+    }
+
+    #[test]
+    fn a_long_line_is_shown_in_part() {
+        let line = "é".repeat(3_000);
+
+        let found = matching(&line, "é$").unwrap();
+
+        assert_eq!(found.content, format!("1: {}[...]\n", "é".repeat(2_000)));
+    }
+
+    #[test]
+    fn a_search_that_would_take_hours_ends() {
+        let content = "a".repeat(1 << 22);
+
+        // A large expression that needs all of its states at once.
+        let ended = matching(&content, "(?:a|aa|aaa){1,400}[b-c]{1,400}$");
+
+        assert_eq!(ended.map(|found| found.about["matching_lines"].clone()), Ok(json!(0)));
     }
 
     proptest! {

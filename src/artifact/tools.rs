@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::artifacts::{Artifact, Artifacts, Refusal, Update};
+use super::artifacts::{Artifact, Artifacts, Refusal, Update, apart};
 use super::matching::MatchType;
 use super::select::{self, Selection};
 use crate::call::{Code, ToolResponse};
@@ -237,19 +237,15 @@ async fn read(artifacts: Artifacts, session: Option<Arc<str>>, wanted: Read) -> 
         return Err(refused("give lines, a path or a pattern, not several of them".to_owned()));
     }
     let mut artifact = artifacts.read(session.as_deref(), &wanted.id, wanted.version).await?;
-    let selected = match (&wanted.path, &wanted.pattern) {
-        (Some(path), _) => Some(select::at_path(&artifact.content, path)),
-        (None, Some(pattern)) => Some(select::matching(&artifact.content, pattern)),
-        (None, None) if is_by_lines => Some(select::lines(&artifact.content, wanted.first_line, wanted.last_line)),
-        (None, None) => None,
-    };
-    let about = match selected.transpose().map_err(refused)? {
-        Some(Selection { content, about }) => {
-            artifact.content = content;
-            about
-        }
-        None => Map::new(),
-    };
+    let content = std::mem::take(&mut artifact.content);
+    let selecting = apart("read", move || match (&wanted.path, &wanted.pattern) {
+        (Some(path), _) => select::at_path(&content, path),
+        (None, Some(pattern)) => select::matching(&content, pattern),
+        (None, None) if is_by_lines => select::lines(&content, wanted.first_line, wanted.last_line),
+        (None, None) => Ok(Selection { content, about: Map::new() }),
+    });
+    let Selection { content, about } = selecting.await?.map_err(refused)?;
+    artifact.content = content;
     let updated_at = wanted.version.is_none().then(|| artifact.updated_at.to_string());
     let mut data = fields(artifact, "content", updated_at);
     if !about.is_empty() {

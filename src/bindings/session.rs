@@ -600,7 +600,7 @@ macro_rules! session_methods {
                 SessionBase::from(slf).open(slf.py(), id, caller, options)
             }
 
-            /// Continue a session that `Session.save` wrote to a file or store: its id, caller, switches, counters and state.
+            /// Continue a session that `Session.save` wrote to a file or store: id, caller, switches, counters and state.
             ///
             /// The selection of tools, the dependencies and the limits are not saved: pass them again.
             ///

@@ -20,6 +20,7 @@ use crate::store::{
     Delete, Entry, FileFormat, Get, Keys, Operation, Put, Records, SavedVersions, Store, prepare_fork,
     renew_after_fork, resume_after_fork,
 };
+use crate::sync::lock;
 use crate::{Error, Result};
 
 /// Default number of records that are read at once.
@@ -88,7 +89,7 @@ type Start = Box<dyn FnOnce(Box<dyn FnOnce(Finish) + Send>) -> Result<()> + Send
 pub(crate) struct PyStoreCall {
     state: Mutex<StoreCallState>,
     /// The object that the result is for.
-    owner: Option<Py<PyAny>>,
+    owner: Mutex<Option<Py<PyAny>>>,
 }
 
 enum StoreCallState {
@@ -113,11 +114,11 @@ impl PyStoreCall {
                 |result: Result<O::Output>| -> Finish { Box::new(move |py, owner| finish(py, owner, result?)) };
             handle.submit(operation, move |result| send(finish(result)))
         });
-        Self { state: Mutex::new(StoreCallState::Fresh(start, store.clone())), owner }
+        Self { state: Mutex::new(StoreCallState::Fresh(start, store.clone())), owner: Mutex::new(owner) }
     }
 
     fn ready(owner: Py<PyAny>) -> Self {
-        Self { state: Mutex::new(StoreCallState::Ready), owner: Some(owner) }
+        Self { state: Mutex::new(StoreCallState::Ready), owner: Mutex::new(Some(owner)) }
     }
 
     fn closing(store: &Store) -> Self {
@@ -126,34 +127,32 @@ impl PyStoreCall {
             handle.close_with(move || send(Box::new(|py, _| Ok(py.None()))));
             Ok(())
         });
-        Self { state: Mutex::new(StoreCallState::Fresh(start, store.clone())), owner: None }
+        Self { state: Mutex::new(StoreCallState::Fresh(start, store.clone())), owner: Mutex::default() }
     }
 
     /// The conversion of the result, or a waiter of the event loop.
     fn poll(&self, py: Python<'_>) -> PyResult<std::result::Result<Option<Finish>, Py<PyAny>>> {
-        let Ok(mut state) = self.state.try_lock() else {
-            return Err(PyRuntimeError::new_err("the operation of the store is already awaited"));
-        };
-        if let StoreCallState::Fresh(..) = &*state
-            && let StoreCallState::Fresh(start, store) = std::mem::replace(&mut *state, StoreCallState::Over)
-        {
-            let (completer, results) = completions(py)?;
-            start(Box::new(move |finish| completer.complete(finish)))?;
-            *state = StoreCallState::Waiting(results, store);
-        }
-        let finish = match &*state {
-            StoreCallState::Waiting(results, store) => match results.poll(py)? {
-                Polled::Wait(waiter) => return Ok(Err(waiter)),
-                Polled::Value(finish) => Some(finish),
-                Polled::Ended => return Err(store.closed().into()),
-            },
-            StoreCallState::Ready => None,
-            StoreCallState::Fresh(..) | StoreCallState::Over => {
+        // Taken out, because polling may run code of the event loop.
+        let (results, store) = match std::mem::replace(&mut *lock(&self.state), StoreCallState::Over) {
+            StoreCallState::Fresh(start, store) => {
+                let (completer, results) = completions(py)?;
+                start(Box::new(move |finish| completer.complete(finish)))?;
+                (results, store)
+            }
+            StoreCallState::Waiting(results, store) => (results, store),
+            StoreCallState::Ready => return Ok(Ok(None)),
+            StoreCallState::Over => {
                 return Err(PyRuntimeError::new_err("the operation of the store was awaited before"));
             }
         };
-        *state = StoreCallState::Over;
-        Ok(Ok(finish))
+        match results.poll(py)? {
+            Polled::Wait(waiter) => {
+                *lock(&self.state) = StoreCallState::Waiting(results, store);
+                Ok(Err(waiter))
+            }
+            Polled::Value(finish) => Ok(Ok(Some(finish))),
+            Polled::Ended => Err(store.closed().into()),
+        }
     }
 }
 
@@ -162,16 +161,26 @@ await_itself!(PyStoreCall);
 #[pymethods]
 impl PyStoreCall {
     fn __next__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let owner = self.owner.as_ref().map(|owner| owner.bind(py));
-        match self.poll(py)? {
-            Err(waiter) => Ok(waiter),
-            Ok(Some(finish)) => Err(PyStopIteration::new_err((finish(py, owner)?,))),
-            Ok(None) => Err(PyStopIteration::new_err((owner.map(|owner| owner.clone().unbind()),))),
-        }
+        let finish = match self.poll(py)? {
+            Err(waiter) => return Ok(waiter),
+            Ok(finish) => finish,
+        };
+        let owner = lock(&self.owner).take();
+        let value = match finish {
+            Some(finish) => Some(finish(py, owner.as_ref().map(|owner| owner.bind(py)))?),
+            None => owner,
+        };
+        Err(PyStopIteration::new_err((value,)))
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> std::result::Result<(), PyTraverseError> {
-        visit.call(&self.owner)
+        // A locked owner is being taken, and is visited in the next collection.
+        self.owner.try_lock().map_or(Ok(()), |owner| visit.call(&*owner))
+    }
+
+    fn __clear__(&self) {
+        let owner = lock(&self.owner).take();
+        drop(owner);
     }
 }
 

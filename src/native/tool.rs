@@ -110,6 +110,27 @@ impl NativeTool {
         })
     }
 
+    /// Makes a tool with a stream of responses, which also gets a value that `prepare` makes at each call; see
+    /// [`prepared`](Self::prepared). Each response says by its [`mode`](ToolResponse::mode) what it is.
+    pub fn prepared_streaming<T, P, F, S>(
+        name: &str,
+        description: &str,
+        prepare: impl Fn() -> T + Send + Sync + 'static,
+        function: F,
+    ) -> Self
+    where
+        T: Send + 'static,
+        P: JsonSchema + DeserializeOwned,
+        F: Fn(ToolContext, T, P) -> S + Send + Sync + 'static,
+        S: Stream<Item = Result<ToolResponse, ToolError>> + Send + 'static,
+    {
+        let function = Arc::new(function);
+        Self::with::<P>(name, description, true, move |context, arguments| {
+            let (function, prepared) = (function.clone(), prepare());
+            Box::new(move || Ok(Box::pin(function(context, prepared, read(arguments)?))))
+        })
+    }
+
     /// Makes a tool with a response for each item of a stream. It ends with the stream or with the first error.
     ///
     /// Each item is appended to the result; see [`with_chunks`](Self::with_chunks). An item that is a [`ToolResponse`] says

@@ -67,13 +67,24 @@ pub enum Access {
     Migrate,
 }
 
-/// The reason why a database did not do what it was told.
+/// The failure of a step of a transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
     /// The reason, as the database says it.
     pub reason: String,
-    /// True if the connection must not be used again.
-    pub is_lost: bool,
+    /// The way on.
+    pub recovery: Recovery,
+}
+
+/// The way on after a failure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Recovery {
+    /// Another transaction was in the way: repeat this one.
+    Repeat,
+    /// Report it: the same would fail again.
+    GiveUp,
+    /// Open another connection: this one is lost.
+    Reconnect,
 }
 
 /// A connection to a database.
@@ -81,8 +92,8 @@ pub struct Failure {
 /// Every method fails with the reason of the database.
 #[allow(clippy::missing_errors_doc, reason = "said once, for the whole trait")]
 pub trait Database: Send {
-    /// The types of a column of bytes, and of a primary key that counts the rows.
-    fn column_types(&self) -> [&'static str; 2];
+    /// The type of a column of bytes.
+    fn bytes_type(&self) -> &'static str;
 
     /// Begins a transaction.
     fn begin(&mut self, access: Access) -> Result<(), Failure>;

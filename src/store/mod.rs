@@ -7,7 +7,7 @@
 //!
 //! [`Store`] is a database: SQLite in a file, or PostgreSQL for several machines. A value has a version, and a writer that has
 //! not seen the current one is refused. Read `operation` (what can be done, in SQL that both databases understand), `database`
-//! (the trait of a database, and its URL), `sqlite`, `postgres`, `worker` (the thread that owns the connection and commits
+//! (the trait of a database, and its URL), `sqlite`, `postgres` with `tls`, `worker` (the thread that owns the connection and commits
 //! in groups), `handle` ([`Store`]) and `fork` (connections never cross a fork).
 
 mod atomic;
@@ -19,10 +19,11 @@ mod handle;
 mod operation;
 mod postgres;
 mod sqlite;
+mod tls;
 mod worker;
 
 pub use atomic::replace;
-pub use database::{Access, Cell, Database, Failure};
+pub use database::{Access, Cell, Database, Failure, Recovery};
 pub use file::{FileFormat, Saved, head, load, save, whole};
 pub use fork::{prepare_fork, renew_after_fork, resume_after_fork};
 pub use fs::{Disk, FileAccess, FileInfo, Fs};

@@ -18,8 +18,9 @@ const MIGRATIONS: [&[&str]; 1] = [&[
         space TEXT NOT NULL, key TEXT NOT NULL, version BIGINT NOT NULL, about {bytes} NOT NULL, content {bytes} NOT NULL,
         changed BIGINT NOT NULL, PRIMARY KEY (space, key, version)
     )",
-    "CREATE TABLE toolcrib_log (id {serial}, space TEXT NOT NULL, record {bytes} NOT NULL)",
-    "CREATE INDEX toolcrib_log_by_space ON toolcrib_log (space, id)",
+    "CREATE TABLE toolcrib_log (
+        space TEXT NOT NULL, number BIGINT NOT NULL, record {bytes} NOT NULL, PRIMARY KEY (space, number)
+    )",
     "CREATE TABLE toolcrib_claims (key TEXT NOT NULL PRIMARY KEY, expires BIGINT NOT NULL)",
     "CREATE INDEX toolcrib_claims_by_end ON toolcrib_claims (expires)",
 ]];
@@ -32,6 +33,9 @@ const MAX_NAME: usize = 1024;
 
 /// The space of the entries that the store keeps for itself.
 const OWN: &str = "toolcrib";
+
+/// The space of the entries whose versions count the records of logs.
+const LOGS: &str = "toolcrib-logs";
 
 /// The entry with the end of the last claim that was forgotten.
 const HORIZON: &str = "claims-horizon";
@@ -65,9 +69,9 @@ pub(super) fn migrate(database: &mut dyn Database, store: &str) -> Result<Result
     if steps.is_empty() {
         return Ok(Ok(()));
     }
-    let [bytes, serial] = database.column_types();
+    let bytes = database.bytes_type();
     for statement in steps.iter().flat_map(|statements| statements.iter()) {
-        database.create(&statement.replace("{bytes}", bytes).replace("{serial}", serial))?;
+        database.create(&statement.replace("{bytes}", bytes))?;
     }
     database.create(&format!("DELETE FROM toolcrib_schema; INSERT INTO toolcrib_schema VALUES ({known})"))?;
     Ok(Ok(()))
@@ -319,11 +323,18 @@ impl Operation for Append {
     const ACCESS: Access = Access::Write;
 
     fn perform(&self, database: &mut dyn Database) -> Result<Result<u64>, Failure> {
-        let rows = database.run(
-            "INSERT INTO toolcrib_log (space, record) VALUES ($1, $2) RETURNING id",
-            &[self.space.as_str().into(), self.record.as_slice().into()],
+        // The version of an entry counts the records. It stays locked until the commit, so the numbers become visible in their
+        // order, and a reader that continues after the last one misses none.
+        let (space, value) = (LOGS.to_owned(), b"log".to_vec());
+        let number = match (Put { space, key: self.space.clone(), value, expected: None }).perform(database)? {
+            Ok(number) => number,
+            Err(refused) => return Ok(Err(refused)),
+        };
+        database.run(
+            "INSERT INTO toolcrib_log (space, number, record) VALUES ($1, $2, $3) RETURNING number",
+            &[self.space.as_str().into(), cell(number), self.record.as_slice().into()],
         )?;
-        Ok(Ok(rows.into_iter().flatten().next().map_or(0, number)))
+        Ok(Ok(number))
     }
 }
 
@@ -353,7 +364,7 @@ impl Operation for Records {
 
     fn perform(&self, database: &mut dyn Database) -> Result<Result<Vec<Record>>, Failure> {
         let rows = database.run(
-            "SELECT id, record FROM toolcrib_log WHERE space = $1 AND id > $2 ORDER BY id LIMIT $3",
+            "SELECT number, record FROM toolcrib_log WHERE space = $1 AND number > $2 ORDER BY number LIMIT $3",
             &[self.space.as_str().into(), cell(self.after), cell(self.limit)],
         )?;
         let record = |row: Vec<Cell>| {

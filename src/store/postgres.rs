@@ -4,10 +4,13 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::time::Duration;
 
+use ::postgres::config::SslMode;
+use ::postgres::error::SqlState;
 use ::postgres::types::{ToSql, Type};
 use ::postgres::{Client, Config, NoTls, Row, Statement};
 
-use super::database::{Access, Cell, Database, Failure, Target};
+use super::database::{Access, Cell, Database, Failure, Recovery, Target};
+use super::tls::Tls;
 use crate::{Error, Result};
 
 /// The time for which a connection may take.
@@ -34,11 +37,15 @@ impl Postgres {
         if config.get_application_name().is_none() {
             config.application_name("toolcrib");
         }
-        let refused = |error: ::postgres::Error| Error::StoreFailed {
-            store: Target::Postgres(Box::new(config.clone())).to_string(),
-            reason: Failure::from(error).reason,
+        let store = || Target::Postgres(Box::new(config.clone())).to_string();
+        let refused = |error| Error::StoreFailed { store: store(), reason: Failure::from(error).reason };
+        let connected = if config.get_ssl_mode() == SslMode::Require {
+            let tls = Tls::new().map_err(|error| Error::StoreFailed { store: store(), reason: error.to_string() })?;
+            config.connect(tls)
+        } else {
+            config.connect(NoTls)
         };
-        let mut client = config.connect(NoTls).map_err(refused)?;
+        let mut client = connected.map_err(refused)?;
         client.batch_execute(STATEMENT_TIMEOUT).map_err(refused)?;
         Ok(Self { client, statements: HashMap::new() })
     }
@@ -52,7 +59,16 @@ impl From<::postgres::Error> for Failure {
             (None, Some(source)) => format!("{error}: {source}"),
             (None, None) => error.to_string(),
         };
-        Self { reason, is_lost: error.is_closed() || error.as_db_error().is_none() }
+        let recovery = match error.code() {
+            Some(&SqlState::T_R_DEADLOCK_DETECTED | &SqlState::T_R_SERIALIZATION_FAILURE) => Recovery::Repeat,
+            // The server ends connections when it is restarted.
+            Some(&SqlState::ADMIN_SHUTDOWN | &SqlState::CRASH_SHUTDOWN | &SqlState::CANNOT_CONNECT_NOW) | None => {
+                Recovery::Reconnect
+            }
+            Some(_) if error.is_closed() => Recovery::Reconnect,
+            Some(_) => Recovery::GiveUp,
+        };
+        Self { reason, recovery }
     }
 }
 
@@ -69,8 +85,8 @@ fn cells(row: &Row) -> Result<Vec<Cell>, Failure> {
 }
 
 impl Database for Postgres {
-    fn column_types(&self) -> [&'static str; 2] {
-        ["BYTEA", "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY"]
+    fn bytes_type(&self) -> &'static str {
+        "BYTEA"
     }
 
     fn begin(&mut self, access: Access) -> Result<(), Failure> {

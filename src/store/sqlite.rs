@@ -7,7 +7,7 @@ use std::time::Duration;
 use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
 use rusqlite::{Connection, ErrorCode, OpenFlags, params_from_iter};
 
-use super::database::{Access, Cell, Database, Failure};
+use super::database::{Access, Cell, Database, Failure, Recovery};
 use super::fs::{Disk, Fs, retry_interrupted};
 use crate::{Error, Result};
 
@@ -82,16 +82,17 @@ fn retry_busy<T>(mut action: impl FnMut() -> rusqlite::Result<T>) -> rusqlite::R
 
 impl From<rusqlite::Error> for Failure {
     fn from(error: rusqlite::Error) -> Self {
-        let is_lost = !matches!(
-            error.sqlite_error_code(),
+        let recovery = match error.sqlite_error_code() {
             Some(
                 ErrorCode::DatabaseBusy
-                    | ErrorCode::DatabaseLocked
-                    | ErrorCode::ConstraintViolation
-                    | ErrorCode::DiskFull
-            )
-        );
-        Self { reason: error.to_string(), is_lost }
+                | ErrorCode::DatabaseLocked
+                | ErrorCode::ConstraintViolation
+                | ErrorCode::DiskFull
+                | ErrorCode::TooBig,
+            ) => Recovery::GiveUp,
+            _ => Recovery::Reconnect,
+        };
+        Self { reason: error.to_string(), recovery }
     }
 }
 
@@ -117,8 +118,8 @@ impl From<ValueRef<'_>> for Cell {
 }
 
 impl Database for Sqlite {
-    fn column_types(&self) -> [&'static str; 2] {
-        ["BLOB", "INTEGER PRIMARY KEY AUTOINCREMENT"]
+    fn bytes_type(&self) -> &'static str {
+        "BLOB"
     }
 
     fn begin(&mut self, access: Access) -> Result<(), Failure> {

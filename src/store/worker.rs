@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
-use super::database::{Access, Database, Failure, Target};
+use super::database::{Access, Database, Failure, Recovery, Target};
 use super::fork::{self, Permit};
 use super::operation::{Operation, migrate};
 use super::postgres::Postgres;
@@ -15,6 +15,9 @@ use crate::{Error, Result};
 
 /// The most operations of one transaction.
 const GROUP: usize = 512;
+
+/// The most tries of a transaction that is undone because of another one, or because its connection is lost.
+const TRIES: u32 = 5;
 
 /// The sending end of a store's thread.
 pub(super) struct Worker {
@@ -178,12 +181,17 @@ impl WorkerLoop {
                 Err(Ended::Unreachable(error) | Ended::Uncertain(error)) => {
                     return jobs.into_iter().for_each(|job| job.finish(Err(error.clone())));
                 }
-                Err(Ended::Undone(_)) => {}
+                Err(Ended::Undone(..)) => {}
             }
         }
         for job in jobs {
-            let mut one = [job];
-            let done = self.transaction(&mut one).map_err(Ended::error);
+            let (mut one, mut tries) = ([job], 1);
+            let done = loop {
+                match self.transaction(&mut one) {
+                    Err(Ended::Undone(_, Recovery::Repeat | Recovery::Reconnect)) if tries < TRIES => tries += 1,
+                    done => break done.map_err(Ended::error),
+                }
+            };
             let [job] = one;
             job.finish(done);
         }
@@ -192,48 +200,46 @@ impl WorkerLoop {
     fn transaction(&mut self, jobs: &mut [Box<dyn Job>]) -> Result<(), Ended> {
         let access = jobs.iter().map(|job| job.access()).max().unwrap_or(Access::Read);
         let store = self.store.clone();
-        let failed = |reason: String| Error::StoreFailed { store: store.clone(), reason };
+        let failed = |reason: String| Error::StoreFailed { store, reason };
         let database = self.begin(access)?;
-        let (ended, is_lost) = match jobs.iter_mut().try_for_each(|job| job.perform(database)) {
-            Ok(()) => match database.commit() {
-                Ok(()) => return Ok(()),
-                Err(failure) if failure.is_lost => (Ended::Uncertain(failed(failure.reason)), true),
-                Err(failure) => (Ended::Undone(failed(failure.reason)), database.roll_back().is_err()),
-            },
-            Err(failure) => {
-                let is_lost = failure.is_lost || database.roll_back().is_err();
-                (Ended::Undone(failed(failure.reason)), is_lost)
-            }
+        let performed = jobs.iter_mut().try_for_each(|job| job.perform(database));
+        let is_performed = performed.is_ok();
+        let Err(Failure { reason, recovery }) = performed.and_then(|()| database.commit()) else {
+            return Ok(());
         };
-        if is_lost {
+        let is_undone = database.roll_back().is_ok();
+        if recovery == Recovery::Reconnect || !is_undone {
             self.rest();
         }
-        Err(ended)
+        if is_performed && recovery == Recovery::Reconnect {
+            return Err(Ended::Uncertain(failed(reason)));
+        }
+        Err(Ended::Undone(failed(reason), recovery))
     }
 
     /// Begins a transaction. A connection that was lost while it was not in use is opened again.
     fn begin(&mut self, access: Access) -> Result<&mut dyn Database, Ended> {
-        if let Some(connection) = &mut self.connection
+        let store = self.store.clone();
+        let undone = |Failure { reason, recovery }| Ended::Undone(Error::StoreFailed { store, reason }, recovery);
+        let is_memory = matches!(self.target, Target::Memory);
+        let mut open = self.connection.take();
+        if let Some(connection) = &mut open
             && let Err(failure) = connection.database.begin(access)
         {
-            if !failure.is_lost || matches!(self.target, Target::Memory) {
-                return Err(Ended::Undone(Error::StoreFailed { store: self.store.clone(), reason: failure.reason }));
+            if failure.recovery != Recovery::Reconnect || is_memory {
+                self.connection = open;
+                return Err(undone(failure));
             }
-            self.connection = None;
+            open = None;
         }
-        if self.connection.is_none() {
+        let connection = if let Some(connection) = open {
+            connection
+        } else {
             let mut connection = connect(&self.target, &self.store).map_err(Ended::Unreachable)?;
-            connection.database.begin(access).map_err(|failure| {
-                Ended::Undone(Error::StoreFailed { store: self.store.clone(), reason: failure.reason })
-            })?;
-            self.connection = Some(connection);
-        }
-        match &mut self.connection {
-            Some(connection) => Ok(&mut *connection.database),
-            None => {
-                Err(Ended::Undone(Error::StoreFailed { store: self.store.clone(), reason: "no connection".to_owned() }))
-            }
-        }
+            connection.database.begin(access).map_err(undone)?;
+            connection
+        };
+        Ok(&mut *self.connection.insert(connection).database)
     }
 }
 
@@ -242,14 +248,14 @@ enum Ended {
     /// There is no connection.
     Unreachable(Error),
     /// Nothing has changed.
-    Undone(Error),
+    Undone(Error, Recovery),
     /// The connection was lost during the commit.
     Uncertain(Error),
 }
 
 impl Ended {
     fn error(self) -> Error {
-        let (Self::Unreachable(error) | Self::Undone(error) | Self::Uncertain(error)) = self;
+        let (Self::Unreachable(error) | Self::Undone(error, _) | Self::Uncertain(error)) = self;
         error
     }
 }

@@ -24,6 +24,8 @@ mod meta;
 mod native;
 mod permission;
 mod policy;
+#[cfg(target_os = "linux")]
+mod process;
 mod properties;
 mod registry;
 mod registry_history;

@@ -1,5 +1,6 @@
 """A PostgreSQL server for the tests: one for the whole run, on a free port, in a temporary folder."""
 
+import fcntl
 import os
 import pwd
 import shutil
@@ -11,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 PROGRAMS = "/usr/lib/postgresql"
+INSTALLATION = Path(tempfile.gettempdir()) / "toolcrib-install-postgresql.lock"
 
 
 def programs() -> Path | None:
@@ -26,9 +28,14 @@ def install() -> str:
     """Install Debian's package; return why not, or an empty string."""
     if os.geteuid() != 0 or not shutil.which("apt-get"):
         return "only root can install it, by Debian's apt-get"
-    command = ["apt-get", "install", "--yes", "--no-install-recommends", "postgresql"]
     quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    done = subprocess.run(command, env=quiet, capture_output=True, text=True, check=False)
+    # One process at a time: the tests run in several.
+    with INSTALLATION.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if programs() is not None:
+            return ""
+        for arguments in (["update"], ["install", "--yes", "--no-install-recommends", "postgresql"]):
+            done = subprocess.run(["apt-get", *arguments], env=quiet, capture_output=True, text=True, check=False)
     return "" if done.returncode == 0 else f"apt-get failed: {done.stderr.strip()[-300:]}"
 
 
@@ -57,6 +64,7 @@ class Server:
     def __init__(self, programs: Path, user: list[str], folder: Path) -> None:
         self.programs, self.user, self.folder = programs, user, folder
         self.port = free_port()
+        self.certificate = folder / "server.crt"
         self.databases = 0
 
     def run(self, program: str, *arguments: str) -> None:
@@ -74,7 +82,31 @@ class Server:
         data = str(self.folder / "data")
         self.run("initdb", "-D", data, "-U", "crib", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
         options = f"-p {self.port} -h 127.0.0.1 -k {self.folder} -c max_connections=100"
+        if self.make_certificate():
+            key = self.certificate.with_suffix(".key")
+            options += f" -c ssl=on -c ssl_cert_file={self.certificate} -c ssl_key_file={key}"
         self.run("pg_ctl", "-D", data, "-l", str(self.folder / "log"), "-o", options, "-w", "start")
+
+    def make_certificate(self) -> bool:
+        """Make a certificate for `localhost`, with its own authority; return whether `openssl` could."""
+        if not shutil.which("openssl"):
+            return False
+        command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=localhost"]
+        command += [
+            "-addext",
+            "subjectAltName=DNS:localhost",
+            "-addext",
+            "basicConstraints=critical,CA:FALSE",
+            "-out",
+            str(self.certificate),
+        ]
+        command += ["-keyout", str(self.certificate.with_suffix(".key"))]
+        return subprocess.run([*self.user, *command], cwd=self.folder, capture_output=True, check=False).returncode == 0
+
+    def restart(self) -> None:
+        """Restart the server: every connection is lost."""
+        data = str(self.folder / "data")
+        self.run("pg_ctl", "-D", data, "-l", str(self.folder / "log"), "-m", "fast", "-w", "restart")
 
     def stop(self) -> None:
         self.run("pg_ctl", "-D", str(self.folder / "data"), "-m", "immediate", "-w", "stop")

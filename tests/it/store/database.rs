@@ -5,8 +5,8 @@ use std::thread;
 
 use toolcrib::prelude::*;
 use toolcrib::store::{
-    Access, AddVersion, Append, Claim, Database, Failure, Get, Keys, Latest, Operation, Put, Records, Store, Summaries,
-    Versions,
+    Access, AddVersion, Append, Claim, Database, Failure, Get, Keys, Latest, Operation, Put, Records, Recovery, Store,
+    Summaries, Versions,
 };
 
 fn put(key: &str, value: &str, expected: Option<u64>) -> Put {
@@ -56,7 +56,7 @@ impl Operation for Failing {
 
     fn perform(&self, database: &mut dyn Database) -> std::result::Result<Result<()>, Failure> {
         put("half", "written", None).perform(database)?.unwrap();
-        Err(Failure { reason: "it fails".to_owned(), is_lost: false })
+        Err(Failure { reason: "it fails".to_owned(), recovery: Recovery::GiveUp })
     }
 }
 
