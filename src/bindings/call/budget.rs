@@ -49,16 +49,17 @@ impl State {
             (None, Some(toolkit)) => toolkit.get().permissions(py),
             (None, None) => return,
         };
+        let shared = Some(permissions.get()).filter(|permissions| permissions.has_budgets());
+        let session = self.view.get(py).and_then(|view| PyToolkitView::session_object(&view));
         let mut budgets: Vec<Py<PyResultBudget>> = Vec::new();
         // The most specific one first: its store is used.
-        if let Some(tool) = tool {
-            budgets.extend(tool.result_budget.as_ref().map(|budget| budget.clone_ref(py)));
+        budgets.extend(tool.and_then(|tool| tool.result_budget.as_ref()).map(|budget| budget.clone_ref(py)));
+        if let (Some(shared), Some(tool)) = (shared, tool) {
             let groups = tool.seat.groups();
-            budgets.extend(permissions.get().group_budgets(py, groups.iter().map(|group| group.name())));
+            budgets.extend(shared.group_budgets(py, groups.iter().map(|group| group.name())));
         }
-        let session = self.view.get(py).and_then(|view| PyToolkitView::session_object(&view));
         budgets.extend(session.and_then(|session| session.get().result_budget(py)));
-        budgets.extend(permissions.get().result_budget(py));
+        budgets.extend(shared.and_then(|shared| shared.result_budget(py)));
         if budgets.is_empty() {
             return;
         }

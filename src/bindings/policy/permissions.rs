@@ -2,6 +2,7 @@
 //! tools, and its listeners.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -24,6 +25,8 @@ use crate::sync::lock;
 pub(crate) struct PyPermissions {
     core: Permissions,
     settings: Mutex<PermissionSettings>,
+    /// True once the toolkit or one of its groups has had a budget.
+    has_budgets: AtomicBool,
     pub(crate) listeners: Listeners,
 }
 
@@ -164,11 +167,17 @@ impl PyPermissions {
         Ok(())
     }
 
+    /// True if the toolkit or one of its groups may have a budget.
+    pub(crate) fn has_budgets(&self) -> bool {
+        self.has_budgets.load(Ordering::Relaxed)
+    }
+
     pub(crate) fn result_budget(&self, py: Python<'_>) -> Option<Py<PyResultBudget>> {
         self.settings().result_budget.as_ref().map(|budget| budget.clone_ref(py))
     }
 
     pub(crate) fn set_result_budget(&self, budget: Option<Py<PyResultBudget>>) {
+        self.has_budgets.fetch_or(budget.is_some(), Ordering::Relaxed);
         self.set(|settings| std::mem::replace(&mut settings.result_budget, budget));
     }
 
@@ -185,6 +194,7 @@ impl PyPermissions {
 
     /// Sets or removes the budget of a group.
     pub(crate) fn set_group_budget(&self, name: &str, budget: Option<Py<PyResultBudget>>) {
+        self.has_budgets.fetch_or(budget.is_some(), Ordering::Relaxed);
         self.set(|settings| match budget {
             Some(budget) => settings.group_budgets.insert(name.to_owned(), budget),
             None => settings.group_budgets.remove(name),
