@@ -22,12 +22,14 @@ from toolcrib import (
     AgentInput,
     AgentOutput,
     Session,
+    Store,
     ToolCall,
     ToolContext,
     Toolkit,
     ToolResponse,
     ToolUseBlock,
     mcp,
+    tools,
 )
 from toolcrib.agent import ModelReply
 from toolcrib.middleware import NextHandler
@@ -168,6 +170,7 @@ def equip(toolkit: Toolkit) -> None:
     toolkit.register_tool_function(glue, async_execution=True)
     toolkit.register_task_tools()
     toolkit.register_agent(ESTIMATOR, model=estimate)
+    toolkit.register_tool_function(tools.execute_python_code)  # a native tool, in a process of its own
 
     toolkit.create_tool_group("machines", "Machines that need care.", notes="Wear goggles. One machine at a time.")
     toolkit.register_tool_function(drill, group_name="machines")
@@ -307,12 +310,27 @@ SCRIPT: Script = [
     ("49 mm", "Glue takes its time; I sweep the floor meanwhile.", [("glue", {"boards": 2})]),
     ("executing asynchronously", "The floor is clean. Has it set?", [("wait_task", {})]),
     ("the glue has set", "The board is ready. What would a door cost?", [("estimator", {"furniture": "door"})]),
-    ("5.4", "That is a bargain.", []),
+    ("5.4", "Let me check that.", [("execute_python_code", {"code": "print(2 * 2.5 + 8 * 0.05)"})]),
+    ("<stdout>5.4", "That is a bargain.", []),
 ]
 
 BORROWING: Script = [
     ("", "The neighbour has a lathe; now I have {tools} tools.", [("neighbour__lathe", {"turns": 2})]),
     ("a table leg", "The table has its last leg.", []),
+]
+
+PAPERWORK: Script = [
+    (
+        "",
+        "I write the bill.",
+        [("create_artifact", {"id": "bill", "title": "The bill", "content": "2 hinges: 5.00\n8 screws: 0.40\n"})],
+    ),
+    (
+        "Created artifact 'bill'",
+        "The screws were a gift.",
+        [("update_artifact", {"id": "bill", "old_str": "8 srews: 0.40", "new_str": "8 screws: a gift"})],
+    ),
+    ("(v2)", "My typo did no harm.", []),
 ]
 
 LONG_JOB: Script = [("", "And now a hundred holes, just because I can.", [("drill", {"holes": 100})])]
@@ -353,6 +371,15 @@ async def tour() -> None:
         screen.line(f"  The visitor sees {len(visitor.tools)} tools over HTTP")
         response = await visitor.call("convert", value=1, unit="inch")
         screen.line(f"  1 inch is {response.text} there, too")
+
+    screen.title("The bill is an artifact, a text with versions in a store:")
+    async with Store.open("sqlite::memory:") as store:  # "sqlite:workshop.db" would keep it
+        names = tools.register(toolkit, "artifacts", store=store)
+        await agent(session, ScriptedModel(PAPERWORK), screen)
+        bill = json.loads((await session.call("read_artifact", id="bill")).text)
+        screen.line(f"  Version {bill['version']}: {bill['content']!r}")
+        for name in names:
+            toolkit.remove_tool_function(name)
 
     job = asyncio.create_task(agent(session, ScriptedModel(LONG_JOB), screen))
     await screen.shows("hole 2 of 100")

@@ -34,7 +34,7 @@ def run(
     async def last() -> ToolResponse:
         return await toolkit.call(name, **arguments)
 
-    return _wait_for(last)
+    return wait_for(last)
 
 
 def finished(awaitable: Awaitable[T]) -> T:
@@ -43,26 +43,27 @@ def finished(awaitable: Awaitable[T]) -> T:
     async def result() -> T:
         return await awaitable
 
-    return _wait_for(result)
+    return wait_for(result)
 
 
-def _wait_for(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
+def wait_for(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """Run a coroutine on an event loop of its own; in a thread of its own, if this one has a loop that runs."""
     import asyncio
 
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return _run(main)
+    return run_here(main) if asyncio._get_running_loop() is None else wait_in_thread(main)
+
+
+def wait_in_thread(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Run a coroutine on an event loop in a thread of its own, with the caller's context variables."""
     import contextvars
     from concurrent.futures import ThreadPoolExecutor
 
     context = contextvars.copy_context()
     with ThreadPoolExecutor(1, "toolcrib-run") as executor:
-        return executor.submit(context.run, _run, main).result()
+        return executor.submit(context.run, run_here, main).result()
 
 
-def _run(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
+def run_here(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """Run a coroutine as `asyncio.run` does, without changing the thread's event loop."""
     import asyncio
 
