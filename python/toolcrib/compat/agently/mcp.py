@@ -8,12 +8,15 @@ import re
 import sys
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from toolcrib import mcp
 from toolcrib._mcp_adapter import AdaptedClient, dumped
 from toolcrib.compat.agently.formatter import DataFormatter
 from toolcrib.errors import McpConnectionError
+
+if TYPE_CHECKING:
+    from toolcrib._core import NativeTool
 
 __all__ = ["ImportedTool", "McpServer", "connect"]
 
@@ -70,7 +73,8 @@ class McpServer:
         except McpConnectionError as error:
             raise _unreachable(error) from error
         for tool in listed:
-            self.tools.append(_imported(tool, prefix, _proxy(client, tool.name)))
+            function = await client.get_callable_function(tool.name, wrap_tool_result=False)
+            self.tools.append(_imported(tool, prefix, _proxy(client, function)))
 
     async def add_foreign(self, transport: Any) -> None:
         """Add the tools of a server that only fastmcp can reach; each call connects anew."""
@@ -178,11 +182,10 @@ def _kwargs(schema: dict[str, Any] | None) -> dict[str, Any] | None:
         return None
 
 
-def _proxy(client: mcp.McpClient, name: str) -> Function:
+def _proxy(client: mcp.McpClient, tool: NativeTool) -> Function:
     """Return a function that calls a tool of toolcrib's own client."""
 
     async def call(**kwargs: Any) -> Any:
-        tool = await client.get_callable_function(name, wrap_tool_result=False)
         async for response in tool(**kwargs):
             last = response
         result = (last.metadata or {}).get("value")
