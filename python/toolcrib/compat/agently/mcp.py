@@ -7,6 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Coroutine, Mapping
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -62,13 +63,12 @@ class McpServer:
 
     def __init__(self) -> None:
         self.tools: list[ImportedTool] = []
-        self._clients: list[mcp.McpClient] = []
+        self._connections = AsyncExitStack()
 
     async def add(self, client: mcp.McpClient, prefix: str = "") -> None:
         """Add the tools of a server, which stays connected."""
         try:
-            await client
-            self._clients.append(client)
+            await self._connections.enter_async_context(client)
             listed = await client.list_tools()
         except McpConnectionError as error:
             raise _unreachable(error) from error
@@ -90,9 +90,7 @@ class McpServer:
 
     async def close(self) -> None:
         """End the connections."""
-        for client in self._clients:
-            if client.is_connected:
-                await client.close()
+        await self._connections.aclose()
 
 
 async def connect(transport: Any) -> McpServer:
