@@ -22,12 +22,14 @@ from toolcrib import (
     AgentInput,
     AgentOutput,
     Session,
+    Store,
     ToolCall,
     ToolContext,
     Toolkit,
     ToolResponse,
     ToolUseBlock,
     mcp,
+    tools,
 )
 from toolcrib.agent import ModelReply
 from toolcrib.middleware import NextHandler
@@ -168,6 +170,7 @@ def equip(toolkit: Toolkit) -> None:
     toolkit.register_tool_function(glue, async_execution=True)
     toolkit.register_task_tools()
     toolkit.register_agent(ESTIMATOR, model=estimate)
+    toolkit.register_tool_function(tools.execute_python_code)  # a native tool, in a process of its own
 
     toolkit.create_tool_group("machines", "Machines that need care.", notes="Wear goggles. One machine at a time.")
     toolkit.register_tool_function(drill, group_name="machines")
@@ -307,12 +310,27 @@ SCRIPT: Script = [
     ("49 mm", "Glue takes its time; I sweep the floor meanwhile.", [("glue", {"boards": 2})]),
     ("executing asynchronously", "The floor is clean. Has it set?", [("wait_task", {})]),
     ("the glue has set", "The board is ready. What would a door cost?", [("estimator", {"furniture": "door"})]),
-    ("5.4", "That is a bargain.", []),
+    ("5.4", "Let me check that.", [("execute_python_code", {"code": "print(2 * 2.5 + 8 * 0.05)"})]),
+    ("<stdout>5.4", "That is a bargain.", []),
 ]
 
 BORROWING: Script = [
     ("", "The neighbour has a lathe; now I have {tools} tools.", [("neighbour__lathe", {"turns": 2})]),
     ("a table leg", "The table has its last leg.", []),
+]
+
+PAPERWORK: Script = [
+    (
+        "",
+        "I write the bill.",
+        [("create_artifact", {"id": "bill", "title": "The bill", "content": "2 hinges: 5.00\n8 screws: 0.40\n"})],
+    ),
+    (
+        "Created artifact 'bill'",
+        "The screws were a gift.",
+        [("update_artifact", {"id": "bill", "old_str": "8 srews: 0.40", "new_str": "8 screws: a gift"})],
+    ),
+    ("(v2)", "My typo did no harm.", []),
 ]
 
 LONG_JOB: Script = [("", "And now a hundred holes, just because I can.", [("drill", {"holes": 100})])]
@@ -354,6 +372,15 @@ async def tour() -> None:
         response = await visitor.call("convert", value=1, unit="inch")
         screen.line(f"  1 inch is {response.text} there, too")
 
+    screen.title("The bill is an artifact, a text with versions in a store:")
+    async with Store.open("sqlite::memory:") as store:  # "sqlite:workshop.db" would keep it
+        names = tools.register(toolkit, "artifacts", store=store)
+        await agent(session, ScriptedModel(PAPERWORK), screen)
+        bill = json.loads((await session.call("read_artifact", id="bill")).text)
+        screen.line(f"  Version {bill['version']}: {bill['content']!r}")
+        for name in names:
+            toolkit.remove_tool_function(name)
+
     job = asyncio.create_task(agent(session, ScriptedModel(LONG_JOB), screen))
     await screen.shows("hole 2 of 100")
     job.cancel()
@@ -389,6 +416,7 @@ class Screen:
         self.outcomes: Counter[str] = Counter()
         self.awaited = ""
         self.seen = asyncio.Event()
+        self.has_parts = False
 
     def line(self, text: str, colour: str = "0") -> None:
         """Print a line at once."""
@@ -407,8 +435,9 @@ class Screen:
 
     def response(self, response: ToolResponse) -> None:
         """Print a response; errors are red."""
-        # The last response of a stream is the whole result, which is on the screen already, or ends with a note.
-        is_whole = response.stream and response.is_last and response.ok
+        # The whole result of a stream is on the screen already if it came in parts. An interrupted one ends with a note.
+        is_whole = self.has_parts and response.is_last and response.ok
+        self.has_parts = not response.is_last and (self.has_parts or response.mode != "progress")
         lines = [] if is_whole else response.text.splitlines()
         for line in lines[-1:] if response.is_interrupted else lines:
             self.line(f"    {line}", colour="0" if response.ok else "31")

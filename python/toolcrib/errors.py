@@ -48,18 +48,22 @@ __all__ = [
     "InvalidRoleError",
     "InvalidRuleError",
     "InvalidSchemaError",
+    "InvalidProgramOptionError",
     "InvalidServerOptionError",
     "InvalidStateError",
+    "InvalidStoreError",
     "InvalidToolNameError",
     "LockMismatchError",
     "McpConnectionError",
     "McpError",
     "MisplacedPendingError",
+    "MissingEntryError",
     "MissingFileError",
     "NativeToolError",
     "NewerFileError",
     "NoAskerError",
     "NoFreeNameError",
+    "NoSandboxError",
     "NotFoundError",
     "ReservedGroupError",
     "ReservedGroupRemovalError",
@@ -68,8 +72,10 @@ __all__ = [
     "SkillFileError",
     "SkillFrontMatterError",
     "SkillTemplateError",
+    "StoreError",
     "SubAgentUnavailable",
     "SystemRoleError",
+    "ToolDeniedError",
     "ToolcribError",
     "UnansweredError",
     "UnknownDialectError",
@@ -79,6 +85,7 @@ __all__ = [
     "UnreadableArgumentsError",
     "UnsupportedTypeError",
     "UsedPendingError",
+    "VersionConflictError",
     "WrongAnswerError",
 ]
 
@@ -237,6 +244,10 @@ class InvalidParametersError(ToolcribError, ValueError):
     """Parameters do not fit a declared tool; the text is the first problem."""
 
 
+class ToolDeniedError(ToolcribError, PermissionError):
+    """A call of a declared tool was denied by its message bus; the text names the tool."""
+
+
 class SubAgentUnavailable(ToolcribError, RuntimeError):
     """A class of agents cannot be made a tool; the text names the sub-agent and the reason."""
 
@@ -329,6 +340,39 @@ class NewerFileError(ToolcribError, ValueError):
     """A newer version of toolcrib wrote the file, and this version would lose data."""
 
 
+class StoreError(ToolcribError, OSError):
+    """The database of a store failed, does not answer, or is closed."""
+
+
+class InvalidStoreError(ToolcribError, ValueError):
+    """The URL of a store, or the name of one of its entries, is invalid."""
+
+
+class MissingEntryError(ToolcribError, KeyError):
+    """The store has nothing under the key."""
+
+    def __str__(self) -> str:
+        """Return the text without the quotes that a `KeyError` adds."""
+        return Exception.__str__(self)
+
+
+class VersionConflictError(ToolcribError, RuntimeError):
+    """Another writer has changed the entry of a store since it was loaded.
+
+    Attributes:
+        version: The current version; 0 if the entry does not exist.
+    """
+
+    def __init__(self, message: str, version: int = 0) -> None:
+        """Set the version, in addition to the text."""
+        super().__init__(message)
+        self.version = version
+
+    def __reduce__(self) -> tuple[type[VersionConflictError], tuple[str, int]]:
+        """Keep the version in a pickle."""
+        return type(self), (str(self), self.version)
+
+
 class FileTooLargeError(ToolcribError, ValueError):
     """The file exceeds, or would exceed, the maximum size."""
 
@@ -343,6 +387,14 @@ class LockMismatchError(ToolcribError, ValueError):
     def __init__(self, text: str, changes: tuple[LockChange, ...] = ()) -> None:
         super().__init__(text)
         self.changes = changes
+
+
+class InvalidProgramOptionError(ToolcribError, ValueError):
+    """A setting of the tools that run programs is invalid; the text names it."""
+
+
+class NoSandboxError(ToolcribError, RuntimeError):
+    """This system cannot provide the sandbox that programs are to run in; the text gives the reason."""
 
 
 class InvalidRuleError(ToolcribError, ValueError):

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The modules of the core; each may use those before it.
-const LAYERS: [&str; 20] = [
+const LAYERS: [&str; 21] = [
     "near",
     "string_enum",
     "sync",
@@ -25,7 +25,9 @@ const LAYERS: [&str; 20] = [
     "provider",
     "text",
     "native",
+    "artifact",
     "files",
+    "process",
     "mcp",
 ];
 

@@ -3,8 +3,10 @@
 mod agent;
 mod agent_run;
 mod approval;
+mod artifact;
 mod audit;
 mod background;
+mod budget;
 mod check;
 mod dialect;
 mod docstring;
@@ -22,6 +24,8 @@ mod meta;
 mod native;
 mod permission;
 mod policy;
+#[cfg(target_os = "linux")]
+mod process;
 mod properties;
 mod registry;
 mod registry_history;

@@ -44,8 +44,9 @@ macro_rules! await_by_steps {
                 self.step(py)
             }
 
-            /// Abandon it, and raise an exception such as a cancellation; `throw(class, value, traceback)` is accepted as
-            /// generators do.
+            /// Abandon it, and raise an exception such as a cancellation.
+            ///
+            /// `throw(class, value, traceback)` is accepted as generators do.
             #[pyo3(signature = (error, value=None, traceback=None))]
             fn throw(
                 &self,
