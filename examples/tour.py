@@ -22,6 +22,7 @@ from toolcrib import (
     AgentInput,
     AgentOutput,
     Session,
+    Store,
     ToolCall,
     ToolContext,
     Toolkit,
@@ -318,6 +319,20 @@ BORROWING: Script = [
     ("a table leg", "The table has its last leg.", []),
 ]
 
+PAPERWORK: Script = [
+    (
+        "",
+        "I write the bill.",
+        [("create_artifact", {"id": "bill", "title": "The bill", "content": "2 hinges: 5.00\n8 screws: 0.40\n"})],
+    ),
+    (
+        "Created artifact 'bill'",
+        "The screws were a gift.",
+        [("update_artifact", {"id": "bill", "old_str": "8 srews: 0.40", "new_str": "8 screws: a gift"})],
+    ),
+    ("(v2)", "My typo did no harm.", []),
+]
+
 LONG_JOB: Script = [("", "And now a hundred holes, just because I can.", [("drill", {"holes": 100})])]
 
 
@@ -356,6 +371,15 @@ async def tour() -> None:
         screen.line(f"  The visitor sees {len(visitor.tools)} tools over HTTP")
         response = await visitor.call("convert", value=1, unit="inch")
         screen.line(f"  1 inch is {response.text} there, too")
+
+    screen.title("The bill is an artifact, a text with versions in a store:")
+    async with Store.open("sqlite::memory:") as store:  # "sqlite:workshop.db" would keep it
+        names = tools.register(toolkit, "artifacts", store=store)
+        await agent(session, ScriptedModel(PAPERWORK), screen)
+        bill = json.loads((await session.call("read_artifact", id="bill")).text)
+        screen.line(f"  Version {bill['version']}: {bill['content']!r}")
+        for name in names:
+            toolkit.remove_tool_function(name)
 
     job = asyncio.create_task(agent(session, ScriptedModel(LONG_JOB), screen))
     await screen.shows("hole 2 of 100")

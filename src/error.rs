@@ -386,6 +386,52 @@ pub enum Error {
         /// The reason.
         reason: String,
     },
+    /// The URL of a store is invalid.
+    #[error("invalid store URL `{url}`: {reason}")]
+    InvalidStoreUrl {
+        /// The URL, without its password.
+        url: String,
+        /// The reason.
+        reason: String,
+    },
+    /// The name of an entry of a store is invalid.
+    #[error("invalid {what} `{key}` in a store: {reason}")]
+    InvalidStoreKey {
+        /// The kind of name.
+        what: &'static str,
+        /// The name.
+        key: String,
+        /// The reason.
+        reason: &'static str,
+    },
+    /// The database of a store failed.
+    #[error("store `{store}` failed: {reason}")]
+    StoreFailed {
+        /// The store.
+        store: String,
+        /// The reason.
+        reason: String,
+    },
+    /// A store has nothing under a key.
+    #[error("store `{store}` has no {what} `{key}`")]
+    MissingEntry {
+        /// The store.
+        store: String,
+        /// The kind of entry.
+        what: &'static str,
+        /// The key.
+        key: String,
+    },
+    /// Another writer has changed an entry of a store.
+    #[error("version conflict: `{key}` has version {version}, expected {expected}: load it again")]
+    VersionConflict {
+        /// The key.
+        key: String,
+        /// The version that the writer has seen; zero for none.
+        expected: u64,
+        /// The current version; zero for none.
+        version: u64,
+    },
     /// A newer toolcrib wrote the file.
     #[error("`{path}` has unknown version {version}: expected at most {known}, update toolcrib")]
     NewerFile {

@@ -65,6 +65,7 @@
 mod string_enum;
 
 pub mod agent;
+pub mod artifact;
 #[cfg(feature = "python")]
 mod bindings;
 mod bytes;
@@ -93,7 +94,7 @@ pub use error::{Error, Result};
 
 /// The types that a program with native tools uses: `use toolcrib::prelude::*;`.
 pub mod prelude {
-    pub use crate::call::{ApprovalRequest, ChunkMode, ChunkRule, Code, ToolCall, ToolResponse};
+    pub use crate::call::{ApprovalRequest, ChunkMode, ChunkRule, Code, ResultBudget, ToolCall, ToolResponse};
     pub use crate::native::{Json, NativeTool, ToolContext, ToolError, ToolStream, Toolkit};
     pub use crate::policy::{Answer, Choice, Decision, Pending, Permission, Policy, Rule, ToolKind};
     pub use crate::registry::Filter;

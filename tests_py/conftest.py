@@ -4,6 +4,8 @@ import asyncio
 import inspect
 import os
 from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,6 +15,7 @@ from hypothesis import HealthCheck, is_hypothesis_test, settings
 from support.loops import LoopFactory, run_on
 
 if TYPE_CHECKING:
+    from support.postgres import Server
     from support.tracing import Traces
 
 PROPERTY_CASES = int(os.environ.get("TOOLCRIB_PROPERTY_CASES", "500"))
@@ -46,6 +49,28 @@ def traces() -> "Iterator[Traces]":
     tracing.configure(tracer_provider=traces.provider)
     yield traces
     tracing.configure()
+
+
+@pytest.fixture(scope="session")
+def postgres() -> "Iterator[Server]":
+    """The PostgreSQL server of this run."""
+    from support.postgres import Unavailable, running
+
+    with ExitStack() as stack:
+        try:
+            server = stack.enter_context(running())
+        except Unavailable as reason:
+            pytest.skip(f"the tests on PostgreSQL did NOT run: {reason}")
+        yield server
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Ask for this to have a test run once on each database, on a new one."""
+    if request.param == "sqlite":
+        return f"sqlite:{tmp_path / 'crib.db'}"
+    server: Server = request.getfixturevalue("postgres")
+    return server.new_database()
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -123,6 +123,21 @@ And this workshop is one too, for a visitor with a token:
   The visitor sees 11 tools over HTTP
   1 inch is 25.4 mm there, too
 
+The bill is an artifact, a text with versions in a store:
+
+model: I write the bill.
+  create_artifact(id='bill', title='The bill', content='2 hinges: 5.00\\n8 screws: 0.40\\n')
+    {"message":"Created artifact 'bill'"}
+
+model: The screws were a gift.
+  update_artifact(id='bill', old_str='8 srews: 0.40', new_str='8 screws: a gift')
+    {"message":"Successfully updated artifact 'bill' (v2)","version":2,"fuzzy_match":{"similarity":"92.3%",\
+"expected":"8 srews: 0.40","matched":"8 screws: 0.40","note":"The text was found although it was not quoted exactly. \
+Compare expected and matched."}}
+
+model: My typo did no harm.
+  Version 2: '2 hinges: 5.00\\n8 screws: a gift\\n'
+
 model: And now a hundred holes, just because I can.
   drill(holes=100)
     hole 1 of 100, 10 mm deep
@@ -132,10 +147,10 @@ model: And now a hundred holes, just because I can.
   The agent's task is cancelled; the drill was stopped first.
 
 Summary:
-  13 tools, 18 calls
+  13 tools, 20 calls
   Ada's session has 13 tools switched on, Bob's has 11
   Ada's order book: ['hinge on 2026-11-16']
-  13 ok
+  15 ok
    2 invalid_arguments
    1 inactive_group
    1 failed

@@ -23,7 +23,7 @@ from types import GenericAlias, TracebackType
 from typing import Any, Generic, Literal, TypeAlias, TypeVar, final, overload
 
 from _typeshed import SupportsWrite
-from typing_extensions import Never, disjoint_base
+from typing_extensions import Never, Self, disjoint_base
 
 from toolcrib._failure import FailedCall
 from toolcrib._mcp_server import McpServer
@@ -56,9 +56,11 @@ __all__ = [
     "NativeTool",
     "Policy",
     "RegisteredToolFunction",
+    "ResultBudget",
     "Role",
     "Roles",
     "Session",
+    "Store",
     "TextParser",
     "ToolCall",
     "ToolGroup",
@@ -94,7 +96,7 @@ _Dialect: TypeAlias = Literal[
 _Block: TypeAlias = TextBlock | ImageBlock | AudioBlock | VideoBlock
 _Answer: TypeAlias = Literal["once", "run", "always", "no", "cancel"] | bool
 _Approver: TypeAlias = Callable[[ApprovalRequest], Any]
-_AuditSink: TypeAlias = str | PathLike[str] | Callable[[dict[str, Any]], object] | SupportsWrite[str]
+_AuditSink: TypeAlias = str | PathLike[str] | Store | Callable[[dict[str, Any]], object] | SupportsWrite[str]
 _Kind: TypeAlias = Literal["read", "edit", "delete", "move", "search", "execute", "think", "fetch", "other"]
 
 @disjoint_base
@@ -125,13 +127,14 @@ class Toolkit:
         headless: If true, calls that need approval are denied at once.
         approvals: The store of pending values, which lets each be answered once; in memory if it is None.
         audit: The audit log, which records every decision before it takes effect: the path of a file that is appended
-            durably, a function that is called with a dictionary, or an object whose `write` is called with a line. If
-            a decision cannot be recorded, the call does not run.
+            durably, a `Store`, a function that is called with a dictionary, or an object whose `write` is called with a
+            line. If a decision cannot be recorded, the call does not run.
         asker: The function that answers the questions of tools, see `ToolContext.ask`. It is called with a `Question`,
             in a worker thread unless it is a coroutine function, and returns the answer.
         error_formatter: The function that describes a tool's exception to the model. It is called with the exception
             and a `FailedCall`, and returns the text. Without one, the text is `KeyError: 'k'`. Presets and secrets are
             masked in either.
+        result_budget: The largest size of all results: a `ResultBudget`, or a number of characters.
         tools: The callables to register.
 
     Raises:
@@ -159,6 +162,12 @@ class Toolkit:
     """The function that answers the questions of tools; None if they cannot ask."""
 
     @property
+    def result_budget(self) -> ResultBudget | None:
+        """The largest size of all results; None if it is not limited."""
+
+    @result_budget.setter
+    def result_budget(self, budget: ResultBudget | int | None) -> None: ...
+    @property
     def approvals(self) -> Approvals:
         """The store of pending calls, each of which can be answered once; in memory unless it was set."""
 
@@ -181,6 +190,7 @@ class Toolkit:
         audit: _AuditSink | None = None,
         asker: Callable[[Question], Any] | None = None,
         error_formatter: Callable[[BaseException, FailedCall], str] | None = None,
+        result_budget: ResultBudget | int | None = None,
         tools: Iterable[Callable[..., Any]] = (),
     ) -> None: ...
     def register_tool_function(
@@ -209,6 +219,7 @@ class Toolkit:
         secrets: Sequence[str] = (),
         aliases: Mapping[str, str] | None = None,
         chunks: Literal["add", "replace"] | None = None,
+        result_budget: ResultBudget | int | None = None,
     ) -> None:
         """Register a callable as a tool.
 
@@ -252,6 +263,7 @@ class Toolkit:
             aliases: Alternative names of parameters that a model may use by mistake, each with the correct name.
             chunks: The meaning of plain values that a generator yields: `"add"`, the default, appends each to the
                 result, `"replace"` makes each the result so far.
+            result_budget: The largest size of its results: a `ResultBudget`, or a number of characters.
 
         Raises:
             TypeError: If `tool_func` is not callable or is a method without its object, an option has the wrong type,
@@ -321,6 +333,8 @@ class Toolkit:
         description: str,
         active: bool = False,
         notes: str | None = None,
+        *,
+        result_budget: ResultBudget | int | None = None,
     ) -> None:
         """Add a group, in which tools can be registered and which can be switched on and off.
 
@@ -329,6 +343,7 @@ class Toolkit:
             description: The purpose of the group.
             active: If true, its tools are visible and callable from the start.
             notes: Instructions for its tools; see `get_activated_notes`.
+            result_budget: The largest size of the results of its tools: a `ResultBudget`, or a number of characters.
 
         Raises:
             DuplicateGroupError: If the name is taken.
@@ -482,6 +497,7 @@ class Toolkit:
         deps: None = None,
         parent: ToolContext[Any] | None = None,
         limits: Limits | None = None,
+        result_budget: ResultBudget | int | None = None,
     ) -> Session[None]: ...
     @overload
     def session(
@@ -498,6 +514,7 @@ class Toolkit:
         deps: _Deps,
         parent: ToolContext[Any] | None = None,
         limits: Limits | None = None,
+        result_budget: ResultBudget | int | None = None,
     ) -> Session[_Deps]:
         """Begin a session: one conversation, with group switches, approvals, limits and state of its own.
 
@@ -513,6 +530,7 @@ class Toolkit:
             deps: The dependencies of its tools: any object.
             parent: The context of the call that it belongs to, for the session of a sub-agent.
             limits: The limits of each run.
+            result_budget: The largest size of the results of its calls: a `ResultBudget`, or a number of characters.
 
         Raises:
             TypeError: If one of the lists is not a list of strings, or `role` is not a role.
@@ -523,6 +541,36 @@ class Toolkit:
             response = await session.call("add", a=1, b=2)
         """
 
+    @overload
+    def load_session(
+        self,
+        path: Store,
+        key: str,
+        *,
+        role: Role | str | None = ...,
+        roles: Roles | None = None,
+        groups: Iterable[str] | None = None,
+        names: Iterable[str] | None = None,
+        exclude: Iterable[str] = (),
+        tags: Iterable[str] | None = None,
+        deps: None = None,
+        limits: Limits | None = None,
+    ) -> Awaitable[Session[None]]: ...
+    @overload
+    def load_session(
+        self,
+        path: Store,
+        key: str,
+        *,
+        role: Role | str | None = ...,
+        roles: Roles | None = None,
+        groups: Iterable[str] | None = None,
+        names: Iterable[str] | None = None,
+        exclude: Iterable[str] = (),
+        tags: Iterable[str] | None = None,
+        deps: _Deps,
+        limits: Limits | None = None,
+    ) -> Awaitable[Session[_Deps]]: ...
     @overload
     def load_session(
         self,
@@ -551,12 +599,15 @@ class Toolkit:
         deps: _Deps,
         limits: Limits | None = None,
     ) -> Session[_Deps]:
-        """Continue a session that `Session.save` wrote to a file: its id, caller, switches, counters and state.
+        """Continue a session that `Session.save` wrote to a file or store: id, caller, switches, counters and state.
 
-        The selection of tools, the dependencies and the limits are not in the file: pass them again, as to `session`.
+        The selection of tools, the dependencies and the limits are not saved: pass them again, as to `session`. With a
+        store and the key of the entry, the id of the session unless it was saved under another, await the result.
 
         Raises:
             MissingFileError: If the file does not exist.
+            MissingEntryError: If the store has no such entry.
+            StoreError: If the store fails.
             FileAccessError: If the operating system refuses, with the fields of an `OSError`.
             ForeignFileError: If it was not written by `Session.save`.
             DamagedFileError: If it was modified or truncated.
@@ -753,32 +804,53 @@ class Toolkit:
             InvalidStateError: If the state is invalid; nothing changes.
         """
 
-    def save(self, path: str | PathLike[str]) -> None:
-        """Save the groups to a file: names, descriptions, notes, order and activity.
+    @overload
+    def save(self, path: str | PathLike[str]) -> None: ...
+    @overload
+    def save(self, path: Store, key: str, *, version: int | None = None) -> Awaitable[int]:
+        """Save the groups to a file or a store: names, descriptions, notes, order and activity.
 
-        The file is replaced atomically: readers find the old state or the new one, also after a crash. If several
-        processes save at once, the last one wins. Tools and skills are not saved.
+        A file is replaced atomically: readers find the old state or the new one, also after a crash. If several
+        processes save at once, the last one wins. An entry of a store is replaced only if it is the one that this
+        toolkit has loaded or saved last. Tools and skills are not saved.
 
         Args:
-            path: The file. Symbolic links are followed. An existing file keeps its permissions, a new one is readable
-                by its owner only.
+            path: The file, or a store. Symbolic links are followed. An existing file keeps its permissions, a new one
+                is readable by its owner only.
+            key: The name of the entry in the store.
+            version: The version that the entry must have: 0 if there must be none. By default the one that this
+                toolkit has loaded or saved last.
+
+        Returns:
+            None for a file; for a store an awaitable of the new version.
 
         Raises:
             FileAccessError: If the operating system refuses; the old state remains.
             FileTooLargeError: If the state exceeds 16 MiB.
+            VersionConflictError: If the entry has another version by now; its `version` is the current one.
+            StoreError: If the store fails.
         """
 
-    def load(self, path: str | PathLike[str]) -> None:
-        """Restore the groups from a file, in their order.
+    @overload
+    def load(self, path: str | PathLike[str]) -> None: ...
+    @overload
+    def load(self, path: Store, key: str) -> Awaitable[int]:
+        """Restore the groups from a file or a store, in their order.
 
-        Missing groups are created, and groups that are not in the file are switched off. Tools do not change. An
-        invalid file changes nothing.
+        Missing groups are created, and groups that were not saved are switched off. Tools do not change. An invalid
+        file changes nothing.
 
         Args:
-            path: A file that `save` wrote.
+            path: A file that `save` wrote, or a store.
+            key: The name of the entry in the store.
+
+        Returns:
+            None for a file; for a store an awaitable of the entry's version.
 
         Raises:
             MissingFileError: If the file does not exist.
+            MissingEntryError: If the store has no such entry.
+            StoreError: If the store fails.
             FileAccessError: If the operating system refuses.
             ForeignFileError: If another program wrote the file.
             DamagedFileError: If the file is truncated or modified.
@@ -954,6 +1026,9 @@ class NativeTool:
     def __deepcopy__(self, _memo: Any) -> NativeTool: ...
     def __reduce__(self) -> tuple[Any, ...]: ...
 
+def _artifact_tools(store: Store) -> list[NativeTool]:
+    """Return the tools for the artifacts in a store."""
+
 def _native_tool(name: str) -> NativeTool: ...
 def _program_tools(
     *,
@@ -1124,6 +1199,10 @@ class RegisteredToolFunction:
         """The function that is called with each response."""
 
     @property
+    def result_budget(self) -> ResultBudget | None:
+        """The largest size of its results, apart from the budgets of other places; None if it has none."""
+
+    @property
     def run_in(self) -> Literal["thread", "inline", "process"]:
         """The place where it runs; `"inline"` for asynchronous tools, which run on the caller's event loop."""
 
@@ -1271,6 +1350,7 @@ class ToolkitView:
         deps: None = None,
         parent: ToolContext[Any] | None = None,
         limits: Limits | None = None,
+        result_budget: ResultBudget | int | None = None,
     ) -> Session[None]: ...
     @overload
     def session(
@@ -1287,12 +1367,43 @@ class ToolkitView:
         deps: _Deps,
         parent: ToolContext[Any] | None = None,
         limits: Limits | None = None,
+        result_budget: ResultBudget | int | None = None,
     ) -> Session[_Deps]:
         """Begin a session: one conversation, with group switches, approvals, limits and state of its own.
 
         Its tools are among those of the view. See `Toolkit.session`.
         """
 
+    @overload
+    def load_session(
+        self,
+        path: Store,
+        key: str,
+        *,
+        role: Role | str | None = ...,
+        roles: Roles | None = None,
+        groups: Iterable[str] | None = None,
+        names: Iterable[str] | None = None,
+        exclude: Iterable[str] = (),
+        tags: Iterable[str] | None = None,
+        deps: None = None,
+        limits: Limits | None = None,
+    ) -> Awaitable[Session[None]]: ...
+    @overload
+    def load_session(
+        self,
+        path: Store,
+        key: str,
+        *,
+        role: Role | str | None = ...,
+        roles: Roles | None = None,
+        groups: Iterable[str] | None = None,
+        names: Iterable[str] | None = None,
+        exclude: Iterable[str] = (),
+        tags: Iterable[str] | None = None,
+        deps: _Deps,
+        limits: Limits | None = None,
+    ) -> Awaitable[Session[_Deps]]: ...
     @overload
     def load_session(
         self,
@@ -1321,7 +1432,7 @@ class ToolkitView:
         deps: _Deps,
         limits: Limits | None = None,
     ) -> Session[_Deps]:
-        """Continue a session that `Session.save` wrote to a file: its id, caller, switches, counters and state.
+        """Continue a session that `Session.save` wrote to a file or store: id, caller, switches, counters and state.
 
         Its tools are among those of the view. See `Toolkit.load_session`.
         """
@@ -1514,6 +1625,12 @@ class Session(ToolkitView, Generic[_Deps]):
     @limits.setter
     def limits(self, limits: Limits | None) -> None: ...
     @property
+    def result_budget(self) -> ResultBudget | None:
+        """The largest size of the results of its calls; None if it has no budget. It is not saved."""
+
+    @result_budget.setter
+    def result_budget(self, budget: ResultBudget | int | None) -> None: ...
+    @property
     def usage(self) -> Usage:
         """The counters of calls, tokens and failures, as they are now."""
 
@@ -1562,13 +1679,27 @@ class Session(ToolkitView, Generic[_Deps]):
             InvalidStateError: If it is not a valid state, or that of another session or caller. Then nothing changes.
         """
 
-    def save(self, path: str | PathLike[str]) -> None:
-        """Save the session to a file, which is replaced atomically; see `Toolkit.load_session`.
+    @overload
+    def save(self, path: str | PathLike[str]) -> None: ...
+    @overload
+    def save(self, path: Store, key: str | None = None, *, version: int | None = None) -> Awaitable[int]:
+        """Save the session to a file, which is replaced atomically, or to a store; see `Toolkit.load_session`.
+
+        Args:
+            path: The file, or a store.
+            key: The name of the entry in the store, by default the id of the session.
+            version: The version that the entry must have: 0 if there must be none. By default the one that this
+                session has loaded or saved last.
+
+        Returns:
+            None for a file; for a store an awaitable of the new version.
 
         Raises:
             InvalidStateError: If `state` has a value that JSON cannot represent.
             FileAccessError: If the operating system refuses, with the fields of an `OSError`.
             FileTooLargeError: If the state is larger than 16 MiB.
+            VersionConflictError: If the entry has another version by now; its `version` is the current one.
+            StoreError: If the store fails.
         """
 
     def __class_getitem__(cls, item: Any) -> GenericAlias:
@@ -1995,26 +2126,45 @@ class Roles:
             SystemRoleError: If the name is `root`.
         """
 
-    def save(self, path: str | PathLike[str]) -> None:
-        """Save the roles to a JSON file.
+    @overload
+    def save(self, path: str | PathLike[str]) -> None: ...
+    @overload
+    def save(self, path: Store, key: str, *, version: int | None = None) -> Awaitable[int]:
+        """Save the roles to a JSON file or a store.
 
-        The file is replaced atomically: readers find the old roles or the new ones, also after a crash. Other content
-        of the loaded file is preserved.
+        A file is replaced atomically: readers find the old roles or the new ones, also after a crash. An entry of a
+        store is replaced only if it is the one that was loaded or saved last. Other content that was loaded is
+        preserved.
+
+        Args:
+            path: The file, or a store.
+            key: The name of the entry in the store.
+            version: The version that the entry must have: 0 if there must be none. By default the one that was loaded
+                or saved last.
+
+        Returns:
+            None for a file; for a store an awaitable of the new version.
 
         Raises:
             FileAccessError: If the operating system refuses.
             FileTooLargeError: If the file would exceed 16 MiB.
+            VersionConflictError: If the entry has another version by now; its `version` is the current one.
+            StoreError: If the store fails.
         """
 
-    def load(self, path: str | PathLike[str], *, strict: bool = True) -> list[str]:
-        """Replace all roles by those of a file; views that were made for a name change with it.
+    @overload
+    def load(self, path: str | PathLike[str], *, strict: bool = True) -> list[str]: ...
+    @overload
+    def load(self, path: Store, key: str, *, strict: bool = True) -> Awaitable[list[str]]:
+        """Replace all roles by those of a file or a store; views that were made for a name change with it.
 
         Args:
-            path: The file.
+            path: The file, or a store.
+            key: The name of the entry in the store.
             strict: If true, an invalid record is an error. Otherwise it is skipped, and that role sees nothing.
 
         Returns:
-            The problems of the skipped records.
+            The problems of the skipped records; for a store an awaitable of them.
 
         Raises:
             RoleFileError: If the file is invalid; the text names each record and field. Nothing changes.
@@ -2146,6 +2296,57 @@ class ToolGroup:
     def __ne__(self, other: object, /) -> bool: ...
     def __reduce__(self) -> tuple[Any, ...]: ...
 
+@final
+class ResultBudget:
+    """Limit the size of results that a model reads.
+
+    A longer result is cut by its structure: JSON stays JSON and says `"12 of 480 items"`, tables keep their header,
+    logs their errors, diffs the names of files, and text its beginning and end. The note on what is missing is part of
+    the budget. Only text is cut; `metadata["value"]` keeps the whole value for the program, and `metadata["budget"]`
+    describes the cut.
+
+    Of all budgets that apply to a call, those of the tool, its groups, the session and the toolkit, the smallest holds.
+
+    Args:
+        characters: The most characters.
+        tokens: The most tokens. With both, both hold.
+        count: A function that counts the tokens of a text. It is called several times for a result that is too long.
+            Without one, tokens are estimated, rather too high than too low.
+        store: The store that keeps the whole text of results that are cut, as artifacts of the session. The model reads
+            them with the tool `read_artifact`.
+
+    Raises:
+        TypeError: If neither limit is given, or an argument has the wrong type.
+        ValueError: If a limit is not positive.
+
+    Example:
+        toolkit.register_tool_function(search, result_budget=ResultBudget(tokens=2000, store=store))
+    """
+
+    def __new__(
+        cls,
+        characters: int | None = None,
+        *,
+        tokens: int | None = None,
+        count: Callable[[str], int] | None = None,
+        store: Store | None = None,
+    ) -> ResultBudget: ...
+    @property
+    def characters(self) -> int | None:
+        """The most characters; None if they are not limited."""
+
+    @property
+    def tokens(self) -> int | None:
+        """The most tokens; None if they are not limited."""
+
+    @property
+    def count(self) -> Callable[[str], int] | None:
+        """The function that counts the tokens of a text; None if they are estimated."""
+
+    @property
+    def store(self) -> Store | None:
+        """The store that keeps the whole text of results that are cut, as artifacts."""
+
 @disjoint_base
 class ToolResponse:
     """One chunk of the result of a tool call.
@@ -2155,7 +2356,7 @@ class ToolResponse:
     Args:
         content: The blocks for the model, in order.
         metadata: Data for the program, which the model does not see. `"value"` holds a tool's value that is not text,
-            `"repairs"` lists the repairs of the arguments.
+            `"repairs"` lists the repairs of the arguments, `"budget"` describes what was cut; see `ResultBudget`.
         stream: True if the response is part of a stream of several.
         is_last: True for the last response of a call.
         is_interrupted: True if the call was cancelled.
@@ -2656,6 +2857,121 @@ class _TaskBoard:
         """Set the number of outcomes to keep, and the number of seconds."""
 
 @final
+class Store:
+    """Keep data in a database: SQLite in a file, or PostgreSQL for several machines.
+
+    Toolkits, sessions, roles, approvals, saved answers, the audit log and artifacts are kept in it. Each value has a
+    version, and a writer that has not seen the current one is refused. A store has one connection and one thread of its
+    own: operations never block the event loop, and what is written at the same time is committed together. It may be
+    shared by threads and event loops, and used on in a forked process.
+
+    A store is a context manager, synchronous and asynchronous, which closes it.
+
+    Example:
+        async with Store.open("sqlite:crib.db") as store:
+            await session.save(store)
+    """
+
+    @staticmethod
+    def open(url: str) -> Store:
+        """Open a store, and create its file and tables if they do not exist.
+
+        Args:
+            url: `"sqlite:crib.db"`, `"sqlite::memory:"`, or `"postgresql://user:password@host:port/database"`.
+
+        Raises:
+            InvalidStoreError: If the URL is invalid.
+            StoreError: If the database cannot be opened, or the server does not answer.
+            FileAccessError: If the operating system refuses, with the fields of an `OSError`.
+            ForeignFileError: If the file is not a SQLite database.
+            NewerFileError: If a newer version of toolcrib made the tables.
+        """
+
+    @property
+    def url(self) -> str:
+        """The URL, without the password."""
+
+    @property
+    def closed(self) -> bool:
+        """True after `close`."""
+
+    def close(self) -> None:
+        """Close the connection, after the operations that have begun."""
+
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *_error: object) -> None: ...
+    def __aenter__(self) -> Awaitable[Self]: ...
+    def __aexit__(self, *_error: object) -> Awaitable[None]: ...
+    def get(self, space: str, key: str) -> Awaitable[tuple[Any, int] | None]:
+        """Read a value.
+
+        Args:
+            space: The name of a set of keys, of your own choice.
+            key: The key.
+
+        Returns:
+            The value and its version; None if there is none.
+        """
+
+    def put(self, space: str, key: str, value: Any, *, version: int | None) -> Awaitable[int]:
+        """Write a value, if its version is the expected one.
+
+        Args:
+            space: The name of a set of keys, of your own choice.
+            key: The key.
+            value: A JSON value.
+            version: The version that you have read: 0 if there was no value, None to replace any version.
+
+        Returns:
+            The new version.
+
+        Raises:
+            VersionConflictError: If the value has another version by now; its `version` is the current one.
+        """
+
+    def delete(self, space: str, key: str, *, version: int | None) -> Awaitable[bool]:
+        """Remove a value, if its version is the expected one.
+
+        Args:
+            space: The name of a set of keys.
+            key: The key.
+            version: The version that you have read; None to remove any version.
+
+        Returns:
+            True if there was a value.
+
+        Raises:
+            VersionConflictError: If the value has another version by now.
+        """
+
+    def keys(self, space: str) -> Awaitable[list[str]]:
+        """List the keys of a space, sorted."""
+
+    def audit(self, *, after: int = 0, limit: int = 1000) -> Awaitable[list[tuple[int, dict[str, Any]]]]:
+        """Read the audit log, oldest record first.
+
+        Args:
+            after: The number of the record to begin after.
+            limit: The most records to read.
+
+        Returns:
+            Pairs of a record's number and the record.
+        """
+
+    def claim(self, key: str, expires: float) -> bool:
+        """Claim a key, as `Approvals` does for an answered call.
+
+        This blocks until the claim is durable.
+
+        Args:
+            key: The key.
+            expires: The time in seconds since 1970 from which the key may be forgotten.
+
+        Returns:
+            True for the first claim of this key by any process, False for all others.
+        """
+
+@final
 class Approvals:
     """Issue pending calls, and accept one answer to each.
 
@@ -2665,10 +2981,12 @@ class Approvals:
         path: The folder of the signing key and the answers, so that pending calls survive a restart. It is created if
             its parent exists. None keeps everything in memory, for this process only.
         ttl: Seconds after which a pending call expires.
-        store: A database in place of the folder, for processes that share no file system: any object with a method
-            `claim(key, expires)`, which returns True for the first claim of a key by any process and False for all
-            others. The key may be forgotten at `expires`, in seconds since 1970.
-        key: With a store, the secret that signs pending calls: at least 32 bytes, the same in all processes.
+        store: A database in place of the folder, for several processes or machines: a `Store`, which also keeps the
+            pending calls and the signing key; or any object with a method `claim(key, expires)`, which returns True for
+            the first claim of a key by any process and False for all others. The key may be forgotten at `expires`, in
+            seconds since 1970.
+        key: With a store, the secret that signs pending calls: at least 32 bytes, the same in all processes. A `Store`
+            has one of its own.
 
     Raises:
         TypeError: If `store` has no method `claim`, or `path`, `store` and `key` do not go together.
@@ -2696,6 +3014,19 @@ class Approvals:
     @property
     def store(self) -> ApprovalStore | None:
         """The store that records the answered calls; None if they are recorded in memory or in a folder."""
+
+    def pending(self) -> Awaitable[list[dict[str, Any]]]:
+        """List the calls that wait for an answer, oldest first.
+
+        Only a `Store` keeps them; all processes on it see the same list. Pass one of them to `Toolkit.resume`.
+
+        Returns:
+            The pending values, as in `metadata["pending"]`.
+
+        Raises:
+            TypeError: If the approvals are not in a `Store`.
+            StoreError: If the store fails.
+        """
 
 @disjoint_base
 class Policy:
@@ -2757,6 +3088,16 @@ class Policy:
             MissingFileError: If a file does not exist and is not optional.
             FileAccessError: If the operating system does not let a file be read.
             ValueError: If `otherwise` is not a decision.
+        """
+
+    def use_store(self, store: Store) -> None:
+        """Add the saved answers of a store, and save answers `"always"` in it from now on.
+
+        If a file of the user's rules is loaded, answers are saved there instead.
+
+        Raises:
+            StoreError: If the store fails; then nothing changes.
+            DamagedFileError: If the store has an invalid answer.
         """
 
     def reload(self) -> bool:

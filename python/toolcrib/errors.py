@@ -51,11 +51,13 @@ __all__ = [
     "InvalidSchemaError",
     "InvalidServerOptionError",
     "InvalidStateError",
+    "InvalidStoreError",
     "InvalidToolNameError",
     "LockMismatchError",
     "McpConnectionError",
     "McpError",
     "MisplacedPendingError",
+    "MissingEntryError",
     "MissingFileError",
     "NativeToolError",
     "NewerFileError",
@@ -70,8 +72,10 @@ __all__ = [
     "SkillFileError",
     "SkillFrontMatterError",
     "SkillTemplateError",
+    "StoreError",
     "SubAgentUnavailable",
     "SystemRoleError",
+    "ToolDeniedError",
     "ToolcribError",
     "UnansweredError",
     "UnknownDialectError",
@@ -81,6 +85,7 @@ __all__ = [
     "UnreadableArgumentsError",
     "UnsupportedTypeError",
     "UsedPendingError",
+    "VersionConflictError",
     "WrongAnswerError",
 ]
 
@@ -239,6 +244,10 @@ class InvalidParametersError(ToolcribError, ValueError):
     """Parameters do not fit a declared tool; the text is the first problem."""
 
 
+class ToolDeniedError(ToolcribError, PermissionError):
+    """A call of a declared tool was denied by its message bus; the text names the tool."""
+
+
 class SubAgentUnavailable(ToolcribError, RuntimeError):
     """A class of agents cannot be made a tool; the text names the sub-agent and the reason."""
 
@@ -329,6 +338,39 @@ class DamagedFileError(ToolcribError, ValueError):
 
 class NewerFileError(ToolcribError, ValueError):
     """A newer version of toolcrib wrote the file, and this version would lose data."""
+
+
+class StoreError(ToolcribError, OSError):
+    """The database of a store failed, does not answer, or is closed."""
+
+
+class InvalidStoreError(ToolcribError, ValueError):
+    """The URL of a store, or the name of one of its entries, is invalid."""
+
+
+class MissingEntryError(ToolcribError, KeyError):
+    """The store has nothing under the key."""
+
+    def __str__(self) -> str:
+        """Return the text without the quotes that a `KeyError` adds."""
+        return Exception.__str__(self)
+
+
+class VersionConflictError(ToolcribError, RuntimeError):
+    """Another writer has changed the entry of a store since it was loaded.
+
+    Attributes:
+        version: The current version; 0 if the entry does not exist.
+    """
+
+    def __init__(self, message: str, version: int = 0) -> None:
+        """Set the version, in addition to the text."""
+        super().__init__(message)
+        self.version = version
+
+    def __reduce__(self) -> tuple[type[VersionConflictError], tuple[str, int]]:
+        """Keep the version in a pickle."""
+        return type(self), (str(self), self.version)
 
 
 class FileTooLargeError(ToolcribError, ValueError):

@@ -13,16 +13,18 @@ Example:
 """
 
 import os
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from toolcrib._core import NativeTool, _did_you_mean, _native_tool
+from toolcrib._core import NativeTool, Store, _artifact_tools, _did_you_mean, _native_tool
 
 if TYPE_CHECKING:
     from toolcrib.files import FilePolicy
     from toolcrib.toolkit import Toolkit
 
 __all__ = [
+    "ArtifactTools",
+    "artifacts",
     "execute_python_code",
     "execute_shell_command",
     "insert_text_file",
@@ -51,12 +53,37 @@ execute_python_code: Final[NativeTool] = _native_tool("execute_python_code")
 """Runs Python code in a new, isolated interpreter and streams its output; see `register` for settings."""
 
 
+class ArtifactTools(NamedTuple):
+    """The tools for artifacts: versioned texts, which each session has for itself."""
+
+    create_artifact: NativeTool
+    update_artifact: NativeTool
+    rewrite_artifact: NativeTool
+    read_artifact: NativeTool
+    list_artifacts: NativeTool
+    artifact_history: NativeTool
+    diff_artifact: NativeTool
+
+
+def artifacts(store: Store | None = None) -> ArtifactTools:
+    """Make the tools for the artifacts in a store.
+
+    Args:
+        store: The store; None keeps the artifacts in memory, as long as one of the tools exists.
+
+    Returns:
+        The tools, to be registered all or one by one.
+    """
+    return ArtifactTools(*_artifact_tools(Store.open("sqlite::memory:") if store is None else store))
+
+
 def register(toolkit: "Toolkit", tools: str, /, *, group: str = "basic", **options: Any) -> list[str]:
     """Register a set of tools.
 
     | set | options | tools |
     |---|---|---|
     | `"files"` | `root`, `write=False`, `policy=None` | the file tools over one directory; see `toolcrib.files` |
+    | `"artifacts"` | `store=None` | the tools of `artifacts` |
     | `"text_files"` | – | `view_text_file`, `write_text_file`, `insert_text_file`: raw access to the machine's files |
     | `"programs"` | `cwd=None`, `env=None`, `limits=None`, `python=None`, `sandbox=None` | `execute_shell_command`,
     `execute_python_code`; see `toolcrib.process` |
@@ -77,7 +104,7 @@ def register(toolkit: "Toolkit", tools: str, /, *, group: str = "basic", **optio
     """
     if tools not in _SETS:
         raise ValueError(f"unknown set of tools `{tools}`{_did_you_mean(tools, list(_SETS))}")
-    made = _SETS[tools](**options)
+    made = list(_SETS[tools](**options))
     for tool in made:
         toolkit.register_tool_function(tool, group)
     return [tool.name for tool in made]
@@ -101,7 +128,8 @@ def _programs(**options: Any) -> list[NativeTool]:
     return _tools(**options)
 
 
-_SETS: Final[dict[str, Callable[..., list[NativeTool]]]] = {
+_SETS: Final[dict[str, Callable[..., Iterable[NativeTool]]]] = {
+    "artifacts": artifacts,
     "files": _files,
     "programs": _programs,
     "text_files": _text_files,

@@ -12,7 +12,9 @@
 //! 5. [`response`] is a chunk of the result, made by [`into_response`], and written for providers by [`result_message`];
 //!    [`events`] and [`trace`] report what happens.
 //!
-//! Beside the path: `files` has the file systems of file tools, `process` the settings of programs, [`agent`] has the definitions of sub-agents, [`declared`] the schemas of declared tools, [`mcp`] connects to servers and serves tools to other programs, [`roster`] is the base of a compatibility package, [`json`] converts JSON, [`rule_value`] shows defaults to
+//! Beside the path: [`store`] keeps data across restarts, `files` has the file systems of file tools, `process` the settings of
+//! programs, [`agent`] has the definitions of sub-agents, [`declared`] the schemas of declared tools, [`mcp`] connects to servers and
+//! serves tools to other programs, [`roster`] is the base of a compatibility package, [`json`] converts JSON, [`rule_value`] shows defaults to
 //! policy rules, [`parameters`] reads arguments of methods, [`imported`] finds Python objects, [`errors`] maps errors to
 //! exceptions. [`mcp`] has the lock file of tool definitions.
 #![allow(
@@ -25,6 +27,7 @@ mod agent;
 mod allocator;
 mod argument_reader;
 mod background;
+mod budget;
 mod call;
 mod declared;
 mod dialect;
@@ -50,6 +53,7 @@ mod roster;
 mod rule_value;
 mod schema;
 mod session;
+mod store;
 mod text;
 mod tool;
 mod tool_call;
@@ -95,6 +99,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<role::PyRole>()?;
     module.add_class::<role::PyRoles>()?;
     module.add_class::<response::PyToolResponse>()?;
+    module.add_class::<budget::PyResultBudget>()?;
     module.add_class::<policy::PyPolicy>()?;
     module.add_class::<policy::PyApprovals>()?;
     module.add_class::<policy::PyExplanation>()?;
@@ -117,6 +122,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.setattr("_did_you_mean", wrap_pyfunction!(parameters::_did_you_mean, module)?)?;
     worker::install(module)?;
     native::init(module)?;
+    store::install(module)?;
     mcp::install(module)?;
     #[cfg(unix)]
     files::install(module)?;

@@ -1,6 +1,5 @@
 //! `Role`, a plain value that says which groups an agent may use, and `Roles`, the roles of an organisation.
 
-use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use pyo3::prelude::*;
@@ -9,10 +8,11 @@ use serde_json::{Map, Value};
 
 use super::json;
 use super::parameters::{Omittable, name_list, optional_dict, optional_name_list, optional_text, text};
+use super::store::{Place, PyStoreCall, StateEntry, expected_version};
 use crate::Result;
 use crate::bytes::random_bytes;
-use crate::registry::{RecordStamp, Role, Roles, RolesFile};
-use crate::store::Disk;
+use crate::registry::{ROLES_FORMAT, RecordStamp, Role, Roles, RolesFile};
+use crate::store::{Disk, SavedVersions};
 
 /// A role: a prompt, and the groups that an agent in this role may use.
 #[pyclass(name = "Role", module = "toolcrib", frozen)]
@@ -98,12 +98,16 @@ impl PyRole {
 ///
 /// A caller whose role is missing here sees no tools. The object may be used from several threads at once.
 #[pyclass(name = "Roles", module = "toolcrib", frozen)]
-pub(crate) struct PyRoles(Mutex<Roles>);
+pub(crate) struct PyRoles {
+    roles: Mutex<Roles>,
+    /// The versions of the roles in stores.
+    saved: SavedVersions,
+}
 
 impl PyRoles {
     pub(crate) fn lock(&self) -> MutexGuard<'_, Roles> {
         // Each method leaves the roles consistent, even after a panic.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.roles.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -124,7 +128,8 @@ impl PyRoles {
     #[new]
     #[pyo3(signature = (default=None))]
     fn new(default: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
-        Ok(Self(Mutex::new(Roles::new(optional_name_list("default", default)?))))
+        let roles = Mutex::new(Roles::new(optional_name_list("default", default)?));
+        Ok(Self { roles, saved: SavedVersions::default() })
     }
 
     /// The groups of roles that name none; None if they are all.
@@ -205,47 +210,103 @@ impl PyRoles {
         Ok(self.lock().remove(&text("name", name)?)?.into())
     }
 
-    /// Save the roles to a JSON file.
+    /// Save the roles to a JSON file or a store.
     ///
-    /// The file is replaced atomically: a reader finds the old roles or the new ones, even after a crash. Other content of the
-    /// file that was loaded is written back.
+    /// A file is replaced atomically: a reader finds the old roles or the new ones, even after a crash. An entry of a store
+    /// is replaced only if it is the one that was loaded or saved last. Other content that was loaded is written back.
+    ///
+    /// Args:
+    ///     path: The file, or a `Store`; then await the result.
+    ///     key: The name of the entry in the store.
+    ///     version: The version that the entry must have: 0 if there must be none. By default the one that was loaded or
+    ///         saved last.
+    ///
+    /// Returns:
+    ///     None for a file; for a store an awaitable of the new version.
     ///
     /// Raises:
     ///     FileAccessError: If the operating system refuses, with the fields of an `OSError`.
     ///     FileTooLargeError: If the file would be larger than 16 MiB.
-    #[allow(clippy::needless_pass_by_value, reason = "pyo3 hands over what it has converted")]
-    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        let file = self.lock().file();
-        Ok(py.detach(|| file.save(&Disk, &path))?)
+    ///     VersionConflictError: If the entry has another version; its `version` is the current one.
+    ///     StoreError: If the store fails.
+    #[pyo3(signature = (path, key=None, *, version=None))]
+    fn save<'py>(
+        slf: &Bound<'py, Self>,
+        path: &Bound<'py, PyAny>,
+        key: Option<&Bound<'py, PyAny>>,
+        version: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Option<PyStoreCall>> {
+        let (py, expected) = (slf.py(), expected_version(version)?);
+        let file = slf.get().lock().file();
+        match Place::of(path, key, None)? {
+            Place::File(path) => {
+                py.detach(|| file.save(&Disk, &path))?;
+                Ok(None)
+            }
+            Place::Entry(store, key) => {
+                let entry = StateEntry { store, key, format: &ROLES_FORMAT };
+                Ok(Some(entry.save(slf, &file.value(), expected, |owner| {
+                    owner.cast::<Self>().ok().map(|roles| &roles.get().saved)
+                })?))
+            }
+        }
     }
 
-    /// Replace all roles by those of a file; views that were made for a name change with it.
+    /// Replace all roles by those of a file or a store; views that were made for a name change with it.
     ///
     /// Args:
-    ///     path: The file.
+    ///     path: The file, or a `Store`; then await the result.
+    ///     key: The name of the entry in the store.
     ///     strict: Raise for an invalid record. Otherwise it is skipped, and callers with that role see no tools.
     ///
     /// Returns:
-    ///     The problems of the records that were skipped.
+    ///     The problems of the records that were skipped; for a store an awaitable of them.
     ///
     /// Raises:
     ///     RoleFileError: If the file is not valid; the text names each record and field. Then nothing has changed.
     ///     MissingFileError: If there is no such file.
+    ///     MissingEntryError: If the store has no such entry.
     ///     FileAccessError: If the operating system refuses, with the fields of an `OSError`.
     ///     FileTooLargeError: If it is larger than 16 MiB.
-    #[pyo3(signature = (path, *, strict=true))]
-    #[allow(clippy::needless_pass_by_value, reason = "pyo3 hands over what it has converted")]
-    fn load(&self, py: Python<'_>, path: PathBuf, strict: bool) -> PyResult<Vec<String>> {
-        let file = py.detach(|| -> Result<RolesFile> {
-            let file = RolesFile::load(&Disk, &path)?;
-            if strict {
-                file.check(&path)?;
+    ///     StoreError: If the store fails.
+    #[pyo3(signature = (path, key=None, *, strict=true))]
+    fn load<'py>(
+        slf: &Bound<'py, Self>,
+        path: &Bound<'py, PyAny>,
+        key: Option<&Bound<'py, PyAny>>,
+        strict: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
+        let problems = |file: &RolesFile| file.problems().iter().map(ToString::to_string).collect::<Vec<_>>();
+        match Place::of(path, key, None)? {
+            Place::File(path) => {
+                let file = py.detach(|| -> Result<RolesFile> {
+                    let file = RolesFile::load(&Disk, &path)?;
+                    if strict {
+                        file.check(&path)?;
+                    }
+                    Ok(file)
+                })?;
+                let problems = problems(&file);
+                slf.get().lock().replace(file);
+                problems.into_pyobject(py)
             }
-            Ok(file)
-        })?;
-        let problems = file.problems().iter().map(ToString::to_string).collect();
-        self.lock().replace(file);
-        Ok(problems)
+            Place::Entry(store, key) => {
+                let entry = StateEntry { store, key, format: &ROLES_FORMAT };
+                let call = entry.load(slf, move |owner, mut loaded| {
+                    let roles = owner.cast::<Self>()?.get();
+                    let file = RolesFile::read(loaded.value.take(), &loaded.place())?;
+                    if strict {
+                        file.check(&loaded.place())?;
+                    }
+                    let problems = problems(&file);
+                    roles.lock().replace(file);
+                    loaded.seen(&roles.saved);
+                    Ok(problems.into_pyobject(owner.py())?.unbind())
+                });
+                Ok(Bound::new(py, call)?.into_any())
+            }
+        }
     }
 
     fn __contains__(&self, name: &Bound<'_, PyAny>) -> bool {

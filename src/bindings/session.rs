@@ -1,6 +1,6 @@
 //! `Session`: one conversation over a shared toolkit, with its `Limits` and `Usage`.
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -10,17 +10,19 @@ use pyo3::types::{PyBool, PyDict, PyInt, PyTuple, PyType};
 use serde_json::{Map, Value};
 
 use super::agent::PyAgentRun;
+use super::budget::PyResultBudget;
 use super::imported::GENERIC_ALIAS;
 use super::into_response::error_text;
 use super::parameters::{Omittable, class_name, name_list};
 use super::role::PyRoles;
+use super::store::{Place, PyStoreCall, StateEntry, expected_version};
 use super::toolkit::{PyToolkit, role_view};
 use super::view::{PyToolkitView, filter};
 use super::{json, log_warning};
 use crate::Error;
 use crate::bytes::{hex, random_bytes};
 use crate::registry::{BASIC, Filter, SESSION_FORMAT, Session, SessionLimits, SessionState, SessionUsage, View};
-use crate::store::{self, Disk};
+use crate::store::{self, Disk, SavedVersions};
 use crate::sync::lock;
 
 /// Limit the calls, retries and tokens of each run of a session.
@@ -129,10 +131,14 @@ impl PyUsage {
 pub(crate) struct PySession {
     core: Arc<Session>,
     deps: Mutex<Option<Py<PyAny>>>,
+    /// The largest size of the results of its calls.
+    result_budget: Mutex<Option<Py<PyResultBudget>>>,
     /// The context of the call that it belongs to, or the run of a sub-agent, which makes it.
     parent: Option<Py<PyAny>>,
     /// The values of the program, in a dict that is made on first use.
     state: OnceLock<Py<PyDict>>,
+    /// The versions of the session in stores.
+    versions: SavedVersions,
 }
 
 /// The arguments of a new session.
@@ -143,6 +149,7 @@ struct SessionOptions<'a, 'py> {
     deps: Option<Bound<'py, PyAny>>,
     parent: Option<Bound<'py, PyAny>>,
     limits: Option<PyLimits>,
+    result_budget: Option<&'a Bound<'py, PyAny>>,
 }
 
 /// The toolkit or view that a session is made of.
@@ -174,6 +181,7 @@ impl SessionBase {
         caller: Option<String>,
         options: SessionOptions<'_, 'py>,
     ) -> PyResult<Bound<'py, PySession>> {
+        let result_budget = PyResultBudget::read("result_budget", options.result_budget)?;
         let (mut view, mut caller) = (self.view, caller.map(Arc::from).or(self.caller));
         if let Some(role) = &options.role.0 {
             let (of_role, name) = role_view(role, options.roles)?;
@@ -190,21 +198,27 @@ impl SessionBase {
         let base = PyToolkitView::new(self.toolkit, view, caller);
         let deps = Mutex::new(options.deps.map(Bound::unbind));
         let parent = options.parent.map(Bound::unbind);
-        let session = PySession { core, deps, parent, state: OnceLock::new() };
+        let session = PySession {
+            core,
+            deps,
+            result_budget: Mutex::new(result_budget),
+            parent,
+            state: OnceLock::new(),
+            versions: SavedVersions::default(),
+        };
         Bound::new(py, PyClassInitializer::from(base).add_subclass(session))
     }
 
-    fn load<'py>(
+    /// Continues a saved session; `path` is the place in messages.
+    fn restore<'py>(
         self,
         py: Python<'py>,
-        path: PathBuf,
+        saved: Value,
+        path: &Path,
         options: SessionOptions<'_, 'py>,
     ) -> PyResult<Bound<'py, PySession>> {
-        let saved = py.detach(|| -> crate::Result<SessionState> {
-            let saved = store::load(&Disk, &path, &SESSION_FORMAT)?;
-            SessionState::from_value(saved.value)
-                .map_err(|reason| Error::DamagedFile { path: path.display().to_string(), reason })
-        })?;
+        let saved = SessionState::from_value(saved)
+            .map_err(|reason| Error::DamagedFile { path: path.display().to_string(), reason })?;
         // A view with a caller continues the sessions of this caller only.
         let caller = saved.caller.clone().filter(|_| self.caller.is_none());
         let session = self.open(py, Some(saved.id.clone()), caller, options)?;
@@ -228,7 +242,14 @@ impl PySession {
         deps: Option<Py<PyAny>>,
         parent: Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, Self>> {
-        let session = Self { core, deps: Mutex::new(deps), parent: Some(parent.unbind()), state: OnceLock::new() };
+        let session = Self {
+            core,
+            deps: Mutex::new(deps),
+            result_budget: Mutex::default(),
+            parent: Some(parent.unbind()),
+            state: OnceLock::new(),
+            versions: SavedVersions::default(),
+        };
         Bound::new(py, PyClassInitializer::from(view).add_subclass(session))
     }
 
@@ -245,7 +266,8 @@ impl PySession {
         };
         let view = base.view.in_session(core.clone());
         let view = PyToolkitView::new(base.toolkit, view, Some(base.caller.unwrap_or(caller)));
-        let session = Self { core, deps: Mutex::new(deps), parent: None, state: OnceLock::new() };
+        let (deps, versions, result_budget) = (Mutex::new(deps), SavedVersions::default(), Mutex::default());
+        let session = Self { core, deps, result_budget, parent: None, state: OnceLock::new(), versions };
         Bound::new(tools.py(), PyClassInitializer::from(view).add_subclass(session))
     }
 
@@ -371,6 +393,20 @@ impl PySession {
         self.core.set_limits(limits.unwrap_or_default().0);
     }
 
+    /// The largest size of the results of its calls, apart from the budgets of tools, groups and the toolkit; None if it has none.
+    #[getter]
+    pub(crate) fn result_budget(&self, py: Python<'_>) -> Option<Py<PyResultBudget>> {
+        lock(&self.result_budget).as_ref().map(|budget| budget.clone_ref(py))
+    }
+
+    #[setter]
+    fn set_result_budget(&self, budget: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+        let budget = PyResultBudget::read("result_budget", budget)?;
+        let old = std::mem::replace(&mut *lock(&self.result_budget), budget);
+        drop(old);
+        Ok(())
+    }
+
     /// The counters of calls, tokens and failures, as they are now.
     #[getter]
     fn usage(&self) -> PyUsage {
@@ -447,15 +483,44 @@ impl PySession {
         Self::restore(slf, &saved)
     }
 
-    /// Save the session to a file, which is replaced atomically; see `Toolkit.load_session`.
+    /// Save the session to a file, which is replaced atomically, or to a store; see `Toolkit.load_session`.
+    ///
+    /// Args:
+    ///     path: The file, or a `Store`; then await the result.
+    ///     key: The name of the entry in the store, by default the id of the session.
+    ///     version: The version that the entry must have: 0 if there must be none. By default the one that this session
+    ///         has loaded or saved last.
+    ///
+    /// Returns:
+    ///     None for a file; for a store an awaitable of the new version.
     ///
     /// Raises:
     ///     InvalidStateError: If `state` has a value that JSON cannot represent.
     ///     FileAccessError: If the operating system refuses, with the fields of an `OSError`.
     ///     FileTooLargeError: If the state is larger than 16 MiB.
-    fn save(slf: &Bound<'_, Self>, path: PathBuf) -> PyResult<()> {
+    ///     VersionConflictError: If the entry has another version; its `version` is the current one.
+    ///     StoreError: If the store fails.
+    #[pyo3(signature = (path, key=None, *, version=None))]
+    fn save<'py>(
+        slf: &Bound<'py, Self>,
+        path: &Bound<'py, PyAny>,
+        key: Option<&Bound<'py, PyAny>>,
+        version: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Option<PyStoreCall>> {
+        let expected = expected_version(version)?;
         let saved = Self::saved(slf)?.to_value();
-        Ok(slf.py().detach(|| store::save(&Disk, &path, &SESSION_FORMAT, &saved))?)
+        match Place::of(path, key, Some(slf.get().core.id()))? {
+            Place::File(path) => {
+                slf.py().detach(|| store::save(&Disk, &path, &SESSION_FORMAT, &saved))?;
+                Ok(None)
+            }
+            Place::Entry(store, key) => {
+                let entry = StateEntry { store, key, format: &SESSION_FORMAT };
+                Ok(Some(entry.save(slf, &saved, expected, |owner| {
+                    owner.cast::<Self>().ok().map(|session| &session.get().versions)
+                })?))
+            }
+        }
     }
 
     fn __repr__(slf: &Bound<'_, Self>) -> String {
@@ -470,11 +535,14 @@ impl PySession {
         visit.call(self.state.get())?;
         // A thread that holds the lock uses the session, which is then not garbage.
         visit.call(&self.parent)?;
+        self.result_budget.try_lock().map_or(Ok(()), |budget| visit.call(&*budget))?;
         self.deps.try_lock().map_or(Ok(()), |deps| visit.call(&*deps))
     }
 
     fn __clear__(&self) {
         self.set_deps(None);
+        let budget = lock(&self.result_budget).take();
+        drop(budget);
     }
 }
 
@@ -497,6 +565,7 @@ macro_rules! session_methods {
             ///     deps: The dependencies of its tools: any object.
             ///     parent: The context of the call that it belongs to, for the session of a sub-agent.
             ///     limits: The limits of each run.
+            ///     result_budget: The largest size of the results of its calls: a `ResultBudget`, or a number of characters.
             ///
             /// Raises:
             ///     TypeError: If one of the lists is not a list of strings, or `role` is not a role.
@@ -505,10 +574,10 @@ macro_rules! session_methods {
                 name = "session",
                 signature = (
                     *, id=None, caller=None, role=Omittable(None), roles=None, groups=None, names=None, exclude=None,
-                    tags=None, deps=None, parent=None, limits=None
+                    tags=None, deps=None, parent=None, limits=None, result_budget=None
                 ),
                 text_signature = "($self, *, id=None, caller=None, role=..., roles=None, groups=None, names=None, \
-                                  exclude=(), tags=None, deps=None, parent=None, limits=None)"
+                                  exclude=(), tags=None, deps=None, parent=None, limits=None, result_budget=None)"
             )]
             #[allow(clippy::too_many_arguments, reason = "each is a parameter of its own")]
             fn begin_session<'py>(
@@ -524,18 +593,20 @@ macro_rules! session_methods {
                 deps: Option<Bound<'py, PyAny>>,
                 parent: Option<Bound<'py, PyAny>>,
                 limits: Option<PyLimits>,
+                result_budget: Option<&Bound<'py, PyAny>>,
             ) -> PyResult<Bound<'py, PySession>> {
                 let filter = filter(groups, names, exclude, tags)?;
-                let options = SessionOptions { role, roles, filter, deps, parent, limits };
+                let options = SessionOptions { role, roles, filter, deps, parent, limits, result_budget };
                 SessionBase::from(slf).open(slf.py(), id, caller, options)
             }
 
-            /// Continue a session that `Session.save` wrote to a file: its id, caller, switches, counters and state.
+            /// Continue a session that `Session.save` wrote to a file or store: id, caller, switches, counters and state.
             ///
-            /// The selection of tools, the dependencies and the limits are not in the file: pass them again.
+            /// The selection of tools, the dependencies and the limits are not saved: pass them again.
             ///
             /// Args:
-            ///     path: The file.
+            ///     path: The file, or a `Store`; then await the result.
+            ///     key: The name of the entry in the store: the id of the session, unless it was saved under another key.
             ///     role: See `session`.
             ///     roles: See `session`.
             ///     groups: See `session`.
@@ -554,16 +625,17 @@ macro_rules! session_methods {
             ///     FileTooLargeError: If it is larger than 16 MiB.
             #[pyo3(
                 signature = (
-                    path, *, role=Omittable(None), roles=None, groups=None, names=None, exclude=None, tags=None,
+                    path, key=None, *, role=Omittable(None), roles=None, groups=None, names=None, exclude=None, tags=None,
                     deps=None, limits=None
                 ),
-                text_signature = "($self, path, *, role=..., roles=None, groups=None, names=None, exclude=(), \
+                text_signature = "($self, path, key=None, *, role=..., roles=None, groups=None, names=None, exclude=(), \
                                   tags=None, deps=None, limits=None)"
             )]
             #[allow(clippy::too_many_arguments, reason = "each is a parameter of its own")]
             fn load_session<'py>(
                 slf: &Bound<'py, Self>,
-                path: PathBuf,
+                path: &Bound<'py, PyAny>,
+                key: Option<&Bound<'py, PyAny>>,
                 role: Omittable<'py>,
                 roles: Option<&Bound<'py, PyRoles>>,
                 groups: Option<&Bound<'py, PyAny>>,
@@ -572,10 +644,35 @@ macro_rules! session_methods {
                 tags: Option<&Bound<'py, PyAny>>,
                 deps: Option<Bound<'py, PyAny>>,
                 limits: Option<PyLimits>,
-            ) -> PyResult<Bound<'py, PySession>> {
-                let filter = filter(groups, names, exclude, tags)?;
-                let options = SessionOptions { role, roles, filter, deps, parent: None, limits };
-                SessionBase::from(slf).load(slf.py(), path, options)
+            ) -> PyResult<Bound<'py, PyAny>> {
+                let (py, filter) = (slf.py(), filter(groups, names, exclude, tags)?);
+                match Place::of(path, key, None)? {
+                    Place::File(path) => {
+                        let saved = py.detach(|| store::load(&Disk, &path, &SESSION_FORMAT))?;
+                        let (parent, result_budget) = (None, None);
+                        let options = SessionOptions { role, roles, filter, deps, parent, limits, result_budget };
+                        Ok(SessionBase::from(slf).restore(py, saved.value, &path, options)?.into_any())
+                    }
+                    Place::Entry(store, key) => {
+                        let entry = StateEntry { store, key, format: &SESSION_FORMAT };
+                        // An omitted role is no item.
+                        let role = PyTuple::new(py, role.0)?;
+                        let held = (slf, role, roles, deps).into_pyobject(py)?;
+                        let call = entry.load(&held, move |held, mut loaded| {
+                            type Held<'py> =
+                                (Bound<'py, $class>, Vec<Bound<'py, PyAny>>, Option<Bound<'py, PyRoles>>, Option<Bound<'py, PyAny>>);
+                            let (slf, role, roles, deps): Held<'_> = held.extract()?;
+                            let role = Omittable(role.into_iter().next());
+                            let (roles, parent, result_budget) = (roles.as_ref(), None, None);
+                            let options = SessionOptions { role, roles, filter, deps, parent, limits, result_budget };
+                            let (value, place) = (loaded.value.take(), loaded.place());
+                            let session = SessionBase::from(&slf).restore(held.py(), value, &place, options)?;
+                            loaded.seen(&session.get().versions);
+                            Ok(session.into_any().unbind())
+                        });
+                        Ok(Bound::new(py, call)?.into_any())
+                    }
+                }
             }
         }
     };

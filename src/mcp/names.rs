@@ -272,25 +272,25 @@ mod tests {
         #[test]
         fn different_tools_of_a_server_have_different_names(one in names(), other in names(), namespace in proptest::option::of(names())) {
             prop_assume!(one != other);
-            let first = provider_name(&one, namespace.as_deref(), free);
+            let first = provider_name("server", namespace.as_deref(), &one, free);
 
-            prop_assert_ne!(&first, &provider_name(&other, namespace.as_deref(), |it| it == first));
+            prop_assert_ne!(&first, &provider_name("server", namespace.as_deref(), &other, |it| it == first));
         }
 
         #[test]
         fn replaced_names_do_not_meet(one in "[a .é\u{200b}]{1,5}", other in "[a .é\u{200b}]{1,5}", namespace in proptest::option::of("[a-z.]{1,4}")) {
             prop_assume!(one != other);
 
-            prop_assert_ne!(provider_name(&one, namespace.as_deref(), free), provider_name(&other, namespace.as_deref(), free));
+            prop_assert_ne!(provider_name("server", namespace.as_deref(), &one, free), provider_name("server", namespace.as_deref(), &other, free));
         }
 
         #[test]
         fn a_valid_and_free_name_stays(name in "[a-zA-Z_][a-zA-Z0-9_-]{0,63}", namespace in "[a-zA-Z][a-zA-Z0-9-]{0,20}") {
             let whole = format!("{namespace}__{name}");
 
-            prop_assert_eq!(&provider_name(&name, None, free), &name);
+            prop_assert_eq!(&provider_name("server", None, &name, free), &name);
             if whole.len() <= LONGEST {
-                prop_assert_eq!(provider_name(&name, Some(&namespace), free), whole);
+                prop_assert_eq!(provider_name("server", Some(&namespace), &name, free), whole);
             }
         }
     }

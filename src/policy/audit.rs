@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use super::{Choice, Decision, Redaction, hash, rfc3339};
 use crate::bytes::hex;
 use crate::json::invisible::{Escaped, is_invisible};
-use crate::store::{Disk, Fs, not_regular, parent_of, retry_interrupted, write_all};
+use crate::store::{Append, Disk, Fs, Store, not_regular, parent_of, retry_interrupted, write_all};
 use crate::sync::lock;
 use crate::{Error, Result};
 
@@ -248,6 +248,15 @@ where
 {
     fn record(&self, record: &AuditRecord<'_>) -> Result<()> {
         self.append(record)
+    }
+}
+
+/// The log of audit records in a store.
+pub const AUDIT_LOG: &str = "audit";
+
+impl Sink for Store {
+    fn record(&self, record: &AuditRecord<'_>) -> Result<()> {
+        self.run(Append { space: AUDIT_LOG.to_owned(), record: record.to_line().into_bytes() }).map(drop)
     }
 }
 

@@ -11,6 +11,7 @@ use super::explain::{Explanation, explain};
 use super::pattern::ArgumentTexts;
 use super::snapshot::Snapshot;
 use super::{Arguments, CallFacts, Cause, Decision, PolicyFile, Question, Quick, Rule, Tier, Verdict, rfc3339};
+use crate::store::Store;
 use crate::sync::{lock, read, write};
 use crate::{Error, Result};
 
@@ -26,6 +27,8 @@ pub struct Policy {
     snapshot: RwLock<Arc<Snapshot>>,
     /// The files that were loaded; locked by every change of the policy.
     files: Mutex<Vec<PolicyFile>>,
+    /// The store of answers `always`.
+    pub(super) answers: Mutex<Option<Store>>,
     revision: AtomicU64,
     shadowed: Mutex<VecDeque<ShadowNote>>,
 }
@@ -74,7 +77,13 @@ impl Default for Policy {
     fn default() -> Self {
         let snapshot = Snapshot::new(Vec::new(), Decision::Allow, false);
         let snapshot = RwLock::new(Arc::new(snapshot));
-        Self { snapshot, files: Mutex::default(), revision: AtomicU64::new(0), shadowed: Mutex::default() }
+        Self {
+            snapshot,
+            files: Mutex::default(),
+            answers: Mutex::default(),
+            revision: AtomicU64::new(0),
+            shadowed: Mutex::default(),
+        }
     }
 }
 

@@ -14,9 +14,11 @@
 //! | `snapshot` | one immutable state of the rules: sorted, indexed, with cached plans |
 //! | `explain` | the reasons for a decision, rule by rule |
 //! | `file` | policy files: parsing, problems, appending |
+//! | `answers` | saved answers in a store |
 //! | `approval` | pending calls, answers, signatures and single use |
 //! | `audit`, `redact` | the record of decisions, and secrets hidden from it |
 
+mod answers;
 mod approval;
 mod argument;
 mod audit;
@@ -30,10 +32,10 @@ mod rule;
 mod snapshot;
 
 pub use approval::{
-    Answer, ApprovalDraft, ApprovalScope, ApprovalStore, Approvals, Choice, Grants, Key, Pending, Question, Ticket,
-    rfc3339,
+    Answer, ApprovalDraft, ApprovalScope, ApprovalStore, Approvals, Choice, Grants, Key, ListPending, Pending,
+    Question, Ticket, rfc3339,
 };
-pub use audit::{AuditLog, AuditRecord, Durability, Ruling, Sink};
+pub use audit::{AUDIT_LOG, AuditLog, AuditRecord, Durability, Ruling, Sink};
 pub use decision::{Arguments, CallFacts, Cause, Decision, Quick, Shadowed, Verdict};
 pub use engine::{AllowCache, Policy, PolicyStamp, ShadowNote};
 pub use explain::{Explanation, Failure, RuleOutcome, TriedRule};

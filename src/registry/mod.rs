@@ -32,7 +32,7 @@ pub use group::{BASIC, FORMAT, Group, GroupState};
 pub use membership::{Member, RegisteredGroup};
 pub use meta::Switch;
 pub use role::{ORG_MANAGEMENT, ROOT, RecordStamp, Role, RoleAccess, Roles};
-pub use roles_file::{ROLES_LIMIT, RoleProblem, RolesFile};
+pub use roles_file::{ROLES_FORMAT, ROLES_LIMIT, RoleProblem, RolesFile};
 pub use roster::{Roster, RosterGroup};
 pub use session::{LimitReached, SESSION_FORMAT, Session, SessionLimits, SessionState, SessionUsage};
 pub use tool::{Memberships, NameConflict, Tool};

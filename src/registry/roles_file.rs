@@ -7,11 +7,14 @@ use std::path::Path;
 use serde_json::{Map, Value};
 
 use super::{ROOT, Role};
-use crate::store::{self, Fs};
+use crate::store::{self, FileFormat, Fs};
 use crate::{Error, Result};
 
 /// The largest roles file, in bytes.
 pub const ROLES_LIMIT: usize = 16 * 1024 * 1024;
+
+/// The format of roles in a store.
+pub const ROLES_FORMAT: FileFormat = FileFormat { name: "toolcrib-roles", version: 1, limit: ROLES_LIMIT };
 
 /// The number of problems in an error message.
 const SHOWN_PROBLEMS: usize = 8;
@@ -70,10 +73,21 @@ impl RolesFile {
     /// [`Error::RoleFile`] if the file as a whole is invalid, [`Error::MissingFile`], [`Error::FileTooLarge`] and
     /// [`Error::FileAccess`].
     pub fn load<F: Fs>(fs: &F, path: &Path) -> Result<Self> {
-        let refused = |reason: String| Error::RoleFile { path: path.display().to_string(), reason };
         let bytes = store::whole(fs, path, ROLES_LIMIT)?;
-        let value = serde_json::from_slice(&bytes).map_err(|error| refused(format!("invalid JSON: {error}")))?;
-        parse(value).map_err(refused)
+        let value = serde_json::from_slice(&bytes).map_err(|error| Error::RoleFile {
+            path: path.display().to_string(),
+            reason: format!("invalid JSON: {error}"),
+        })?;
+        Self::read(value, path)
+    }
+
+    /// Reads the content of a file.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::RoleFile`] if it is invalid as a whole.
+    pub fn read(value: Value, path: &Path) -> Result<Self> {
+        parse(value).map_err(|reason| Error::RoleFile { path: path.display().to_string(), reason })
     }
 
     /// Refuses a file with problems.

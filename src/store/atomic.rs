@@ -8,8 +8,8 @@ use std::ffi::{OsStr, OsString};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
+use super::file::sha256;
 use super::fs::{FileAccess, Fs, not_regular, parent_of, retry_interrupted, write_all};
-use super::sha256;
 use crate::bytes::{hex, random_bytes};
 use crate::{Error, Result};
 

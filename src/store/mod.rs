@@ -1,168 +1,36 @@
-//! Durable files: JSON values that survive a restart, and files that are always whole.
+//! Data that survives a restart: JSON values in files that are always whole, and a database that several processes share.
 //!
-//! [`save`] and [`load`] keep a JSON value under a format's name and version, with a checksum. A save replaces the file
-//! in one step: a reader, also after a crash, finds the previous content or the saved one, never a mixture.
-//! Of several writers at once the last wins, whole. Read in this order: this file (save, load, the file format, bounded reads),
-//! `atomic` (replacing a file), `fs` (the file system as a trait, which a test can make fail).
+//! [`save`] and [`load`] keep a JSON value in a file, under a format's name and version, with a checksum. A save replaces the
+//! file in one step: a reader, also after a crash, finds the previous content or the saved one, never a mixture.
+//! Of several writers at once the last wins, whole. Read `file` (save, load, the file format, bounded reads), `atomic`
+//! (replacing a file) and `fs` (the file system as a trait, which a test can make fail).
+//!
+//! [`Store`] is a database: SQLite in a file, or PostgreSQL for several machines. A value has a version, and a writer that has
+//! not seen the current one is refused. Read `operation` (what can be done, in SQL that both databases understand), `database`
+//! (the trait of a database, and its URL), `sqlite`, `postgres` with `tls`, `worker` (the thread that owns the connection and commits
+//! in groups), `handle` ([`Store`]) and `fork` (connections never cross a fork).
 
 mod atomic;
+mod database;
+mod file;
+mod fork;
 mod fs;
-
-use std::io::{self, ErrorKind};
-use std::path::Path;
-
-use serde_json::{Map, Value};
-use sha2::{Digest, Sha256};
+mod handle;
+mod operation;
+mod postgres;
+mod sqlite;
+mod tls;
+mod worker;
 
 pub use atomic::replace;
+pub use database::{Access, Cell, Database, Failure, Recovery};
+pub use file::{FileFormat, Saved, head, load, save, whole};
+pub use fork::{prepare_fork, renew_after_fork, resume_after_fork};
 pub use fs::{Disk, FileAccess, FileInfo, Fs};
 pub(crate) use fs::{not_regular, parent_of, retry_interrupted, write_all};
-
-use crate::bytes::hex;
-use crate::{Error, Result};
-
-/// Saves a value in a file, replacing its content.
-///
-/// # Errors
-///
-/// [`Error::FileTooLarge`] if it could not be loaded again, and [`Error::FileAccess`] if the system refuses; then the file has
-/// its old content, or, where only the last step failed, the new one.
-pub fn save<F: Fs>(fs: &F, path: &Path, format: &FileFormat, value: &Value) -> Result<()> {
-    replace(fs, path, &format.seal(path, value)?)
-}
-
-/// Loads the value that a file holds.
-///
-/// # Errors
-///
-/// One for each reason: a file that is missing, foreign, damaged, too large, or written by a newer version.
-pub fn load<F: Fs>(fs: &F, path: &Path, format: &FileFormat) -> Result<Saved> {
-    format.open(path, &whole(fs, path, format.limit)?)
-}
-
-/// A file format.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FileFormat {
-    /// The name, the first entry of the file.
-    pub name: &'static str,
-    /// The version that is written, and the newest that can be read. It grows with every new entry, so that
-    /// an older program does not lose the entry.
-    pub version: u64,
-    /// The largest size in bytes.
-    pub limit: usize,
-}
-
-/// The content of a file.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Saved {
-    /// The version of the format.
-    pub version: u64,
-    /// The value that was saved.
-    pub value: Value,
-}
-
-impl FileFormat {
-    /// The content of a file with this value.
-    fn seal(&self, path: &Path, value: &Value) -> Result<Vec<u8>> {
-        let mut file = Map::new();
-        file.insert("format".to_owned(), self.name.into());
-        file.insert("version".to_owned(), self.version.into());
-        file.insert("checksum".to_owned(), self.checksum(self.version, value).into());
-        file.insert("state".to_owned(), value.clone());
-        let bytes = format!("{:#}\n", Value::Object(file)).into_bytes();
-        if bytes.len() > self.limit {
-            return Err(Error::FileTooLarge { path: path.display().to_string(), limit: self.limit });
-        }
-        Ok(bytes)
-    }
-
-    /// Parses the content of a file.
-    fn open(&self, path: &Path, bytes: &[u8]) -> Result<Saved> {
-        let shown = || path.display().to_string();
-        let damaged = |reason: &str| Error::DamagedFile { path: shown(), reason: reason.to_owned() };
-        let foreign = || Error::ForeignFile { path: shown(), format: self.name };
-        if bytes.is_empty() {
-            return Err(damaged("it is empty"));
-        }
-        let mut file: Value = match serde_json::from_slice(bytes) {
-            Ok(file) => file,
-            Err(error) if self.is_named_in(bytes) => return Err(damaged(&error.to_string())),
-            Err(_) => return Err(foreign()),
-        };
-        if file.get("format").and_then(Value::as_str) != Some(self.name) {
-            return Err(foreign());
-        }
-        let version = file.get("version").and_then(Value::as_u64).filter(|version| *version > 0);
-        let version = version.ok_or_else(|| damaged("missing `version`"))?;
-        if version > self.version {
-            return Err(Error::NewerFile { path: shown(), version, known: self.version });
-        }
-        let value = file.get_mut("state").map(Value::take).ok_or_else(|| damaged("missing `state`"))?;
-        if file.get("checksum").and_then(Value::as_str) != Some(&*self.checksum(version, &value)) {
-            return Err(damaged("the checksum does not match the state"));
-        }
-        Ok(Saved { version, value })
-    }
-
-    /// True if invalid JSON begins like a file of this format.
-    fn is_named_in(&self, bytes: &[u8]) -> bool {
-        let start = String::from_utf8_lossy(&bytes[..bytes.len().min(128)]);
-        start.contains("\"format\"") && start.contains(&format!("\"{}\"", self.name))
-    }
-
-    /// The checksum of the value regardless of its layout, so that a file may be reformatted.
-    fn checksum(&self, version: u64, value: &Value) -> String {
-        format!("sha256:{}", sha256(format!("{}\0{version}\0{value}", self.name).as_bytes()))
-    }
-}
-
-/// The size of a read, in bytes.
-const CHUNK: usize = 64 * 1024;
-
-/// Reads a whole file.
-///
-/// # Errors
-///
-/// [`Error::MissingFile`], [`Error::FileTooLarge`] if it is longer than the limit, and [`Error::FileAccess`] if it is
-/// not a regular file or the system refuses.
-pub fn whole<F: Fs>(fs: &F, path: &Path, limit: usize) -> Result<Vec<u8>> {
-    let bytes = head(fs, path, limit.saturating_add(1))?;
-    if bytes.len() > limit {
-        return Err(Error::FileTooLarge { path: path.display().to_string(), limit });
-    }
-    Ok(bytes)
-}
-
-/// Reads the beginning of a file, up to the limit.
-///
-/// # Errors
-///
-/// [`Error::MissingFile`], and [`Error::FileAccess`] if it is not a regular file or the system refuses.
-pub fn head<F: Fs>(fs: &F, path: &Path, limit: usize) -> Result<Vec<u8>> {
-    read(fs, path, limit).map_err(|error| match error.kind() {
-        ErrorKind::NotFound => Error::MissingFile { path: path.display().to_string() },
-        _ => Error::access("read", path, &error),
-    })
-}
-
-fn read<F: Fs>(fs: &F, path: &Path, limit: usize) -> io::Result<Vec<u8>> {
-    let mut file = retry_interrupted(|| fs.open(path))?;
-    if !retry_interrupted(|| fs.file_info(&file))?.is_regular {
-        return Err(not_regular());
-    }
-    let mut bytes = Vec::new();
-    let mut chunk = vec![0; CHUNK.min(limit)];
-    while bytes.len() < limit {
-        let wanted = chunk.len().min(limit - bytes.len());
-        match retry_interrupted(|| fs.read(&mut file, &mut chunk[..wanted]))? {
-            0 => break,
-            read => bytes.extend_from_slice(&chunk[..read]),
-        }
-    }
-    Ok(bytes)
-}
-
-/// The SHA-256 hash as 64 hexadecimal digits.
-fn sha256(bytes: &[u8]) -> String {
-    hex(&Sha256::digest(bytes))
-}
+pub use handle::{SavedVersions, Store};
+pub(crate) use operation::Forget;
+pub use operation::{
+    AddVersion, Append, Claim, Delete, Entries, Entry, Get, Keys, Latest, Operation, Put, Record, Records, Summaries,
+    Summary, Version, Versions,
+};

@@ -25,6 +25,7 @@ const LAYERS: [&str; 21] = [
     "provider",
     "text",
     "native",
+    "artifact",
     "files",
     "process",
     "mcp",

@@ -3,8 +3,10 @@
 mod agent;
 mod agent_run;
 mod approval;
+mod artifact;
 mod audit;
 mod background;
+mod budget;
 mod check;
 mod dialect;
 mod docstring;

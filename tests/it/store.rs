@@ -1,7 +1,8 @@
 //! Durable files: after a fault at any system call of a save, the old or the new state is there.
 
-#![allow(clippy::expect_used)]
+#![allow(clippy::expect_used, clippy::unwrap_used)]
 
+mod database;
 pub(crate) mod model;
 
 use std::path::Path;

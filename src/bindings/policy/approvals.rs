@@ -17,8 +17,9 @@ use crate::bindings::imported::APPROVAL;
 use crate::bindings::into_response::{error_class, error_text};
 use crate::bindings::json;
 use crate::bindings::parameters::{Omittable, class_name, optional_bytes, optional_path, optional_seconds};
+use crate::bindings::store::{PyStore, PyStoreCall};
 use crate::bytes::random_bytes;
-use crate::policy::{Answer, ApprovalStore, Approvals, Key};
+use crate::policy::{Answer, ApprovalStore, Approvals, Key, ListPending, Pending};
 use crate::sync::{read, write};
 
 /// Default number of seconds for which a pending call can be answered.
@@ -30,8 +31,15 @@ pub(crate) struct PyApprovals {
     core: RwLock<Arc<Approvals>>,
     lifetime: Duration,
     path: Option<PathBuf>,
-    /// The same object as in the core, so that the garbage collector counts one reference.
-    store: Option<Arc<PyStore>>,
+    store: Option<SharedLedger>,
+}
+
+/// The database of answered calls.
+enum SharedLedger {
+    /// A store of toolcrib.
+    Store(Py<PyStore>),
+    /// An object of the program, the same as in the core, so that the garbage collector counts one reference.
+    Supplied(Arc<SuppliedStore>),
 }
 
 /// The fewest bytes of a secret, so that it cannot be guessed.
@@ -39,9 +47,9 @@ const SHORTEST_KEY: usize = 32;
 
 /// A store that a program supplies: an object with a method `claim`.
 #[derive(Debug)]
-struct PyStore(Py<PyAny>);
+struct SuppliedStore(Py<PyAny>);
 
-impl ApprovalStore for PyStore {
+impl ApprovalStore for SuppliedStore {
     fn claim(&self, key: &str, expires: Timestamp) -> Result<bool, String> {
         #[allow(clippy::cast_precision_loss, reason = "milliseconds of any year are exact enough in a float")]
         let seconds = expires.as_millisecond() as f64 / 1000.0;
@@ -103,12 +111,20 @@ impl PyApprovals {
         let ttl = optional_seconds("ttl", ttl.0.as_ref())?.unwrap_or(HOUR);
         let lifetime = Duration::try_from_secs_f64(ttl).ok().filter(|lifetime| !lifetime.is_zero());
         let lifetime = lifetime.ok_or_else(|| PyValueError::new_err("ttl must be a positive number of seconds"))?;
-        let store = store.as_ref().map(checked_store).transpose()?.map(Arc::new);
+        let store = store.as_ref().map(SharedLedger::of).transpose()?;
         let core = match (&path, &store) {
             (Some(_), Some(_)) => {
                 return Err(PyTypeError::new_err("Approvals() takes a `path` or a `store`, not both"));
             }
-            (None, Some(store)) => Approvals::in_store(store.clone(), shared_key(key)?),
+            (None, Some(SharedLedger::Supplied(store))) => Approvals::in_store(store.clone(), shared_key(key)?),
+            (None, Some(SharedLedger::Store(store))) => {
+                let (store, random) = (store.get().core().clone(), random_bytes()?);
+                let key = match key {
+                    Some(_) => shared_key(key)?,
+                    None => py.detach(|| Key::in_store(&store, random))?,
+                };
+                Approvals::in_store(Arc::new(store), key)
+            }
             (_, None) if key.is_some() => {
                 return Err(PyTypeError::new_err("Approvals() takes a `key` only together with a `store`"));
             }
@@ -136,18 +152,55 @@ impl PyApprovals {
     /// The store that records the answered calls; None if they are recorded in memory or in a folder.
     #[getter]
     fn store(&self, py: Python<'_>) -> Option<Py<PyAny>> {
-        self.store.as_ref().map(|store| store.0.clone_ref(py))
+        self.store.as_ref().map(|store| store.given().clone_ref(py))
+    }
+
+    /// List the calls that wait for an answer, oldest first.
+    ///
+    /// Only a `Store` of toolcrib keeps them; all processes on it see the same list. Pass one to `Toolkit.resume`.
+    ///
+    /// Returns:
+    ///     The pending values, as in `metadata["pending"]`.
+    ///
+    /// Raises:
+    ///     TypeError: If the approvals are not in a `Store`.
+    fn pending(&self) -> PyResult<PyStoreCall> {
+        let Some(SharedLedger::Store(store)) = &self.store else {
+            return Err(PyTypeError::new_err("only Approvals(store=Store.open(...)) keep a list of pending calls"));
+        };
+        let list = ListPending { now: Timestamp::now() };
+        Ok(PyStoreCall::new(store.get().core(), list, None, |py, _, pending| {
+            let values: Vec<Value> = pending.iter().map(Pending::to_value).collect();
+            Ok(json::to_python(py, &Value::Array(values))?.unbind())
+        }))
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        self.store.as_ref().map_or(Ok(()), |store| visit.call(&store.0))
+        self.store.as_ref().map_or(Ok(()), |store| visit.call(store.given()))
+    }
+}
+
+impl SharedLedger {
+    fn of(store: &Bound<'_, PyAny>) -> PyResult<Self> {
+        match store.cast::<PyStore>() {
+            Ok(store) => Ok(Self::Store(store.clone().unbind())),
+            Err(_) => Ok(Self::Supplied(Arc::new(checked_store(store)?))),
+        }
+    }
+
+    /// The object as it was passed.
+    fn given(&self) -> &Py<PyAny> {
+        match self {
+            Self::Store(store) => store.as_any(),
+            Self::Supplied(store) => &store.0,
+        }
     }
 }
 
 /// The store that a program supplies.
-fn checked_store(store: &Bound<'_, PyAny>) -> PyResult<PyStore> {
+fn checked_store(store: &Bound<'_, PyAny>) -> PyResult<SuppliedStore> {
     if store.getattr_opt(intern!(store.py(), "claim"))?.is_some_and(|claim| claim.is_callable()) {
-        return Ok(PyStore(store.clone().unbind()));
+        return Ok(SuppliedStore(store.clone().unbind()));
     }
     Err(PyTypeError::new_err(format!(
         "store must have a method `claim(key, expires)`, and {} has none",

@@ -1,4 +1,4 @@
-//! The audit sink of a toolkit: a file, a function, or an object with `write`.
+//! The audit sink of a toolkit: a file, a store, a function, or an object with `write`.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,12 +9,15 @@ use pyo3::intern;
 use pyo3::prelude::*;
 
 use crate::bindings::json;
-use crate::policy::{AuditLog, AuditRecord, Durability};
+use crate::bindings::store::PyStore;
+use crate::policy::{AuditLog, AuditRecord, Durability, Sink};
 
 /// The destination of audit records.
 pub(crate) enum AuditSink {
     /// A file that is appended to durably, with the path as it was set.
     File(Arc<AuditLog>, Py<PyAny>),
+    /// A store, as it was set.
+    Store(Py<PyStore>),
     /// A function that is called with a dictionary.
     Function(Py<PyAny>),
     /// An object whose `write` is called with a line.
@@ -29,6 +32,9 @@ impl AuditSink {
             let log = py.detach(|| AuditLog::open(&path, Durability::Synced))?;
             return Ok(Self::File(Arc::new(log), sink.clone().unbind()));
         }
+        if let Ok(store) = sink.cast::<PyStore>() {
+            return Ok(Self::Store(store.clone().unbind()));
+        }
         if sink.getattr_opt(intern!(py, "write"))?.is_some_and(|write| write.is_callable()) {
             return Ok(Self::Writer(sink.clone().unbind()));
         }
@@ -36,12 +42,15 @@ impl AuditSink {
             return Ok(Self::Function(sink.clone().unbind()));
         }
         let kind = sink.get_type().qualname()?;
-        Err(PyTypeError::new_err(format!("audit must be a path, a function or an object with `write`, not {kind}")))
+        Err(PyTypeError::new_err(format!(
+            "audit must be a path, a `Store`, a function or an object with `write`, not {kind}"
+        )))
     }
 
     pub(crate) fn clone_ref(&self, py: Python<'_>) -> Self {
         match self {
             Self::File(log, given) => Self::File(log.clone(), given.clone_ref(py)),
+            Self::Store(store) => Self::Store(store.clone_ref(py)),
             Self::Function(function) => Self::Function(function.clone_ref(py)),
             Self::Writer(writer) => Self::Writer(writer.clone_ref(py)),
         }
@@ -50,6 +59,7 @@ impl AuditSink {
     /// The object as it was set.
     pub(crate) fn given(&self) -> &Py<PyAny> {
         match self {
+            Self::Store(store) => store.as_any(),
             Self::File(_, given) | Self::Function(given) | Self::Writer(given) => given,
         }
     }
@@ -58,6 +68,10 @@ impl AuditSink {
     pub(crate) fn record(&self, py: Python<'_>, record: &AuditRecord<'_>) -> PyResult<()> {
         match self {
             Self::File(log, _) => Ok(py.detach(|| log.append(record))?),
+            Self::Store(store) => {
+                let store = store.get().core();
+                Ok(py.detach(|| store.record(record))?)
+            }
             Self::Function(function) => {
                 function.call1(py, (json::to_python(py, &record.to_value())?,))?;
                 Ok(())

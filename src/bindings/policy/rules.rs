@@ -11,6 +11,7 @@ use super::{ToolView, value_of};
 use crate::bindings::call::explained_arguments;
 use crate::bindings::json as bridge;
 use crate::bindings::parameters::{Omittable, flag, optional_path, optional_text, wrong_type};
+use crate::bindings::store::PyStore;
 use crate::bindings::tool_call::PyToolCall;
 use crate::bindings::toolkit::PyToolkit;
 use crate::call::{ToolCall, ToolFacts};
@@ -126,6 +127,18 @@ impl PyPolicy {
         let is_done = problems.is_empty();
         *lock(&self.problems) = problems;
         is_done
+    }
+
+    /// Add the saved answers of a store, and save answers `"always"` in it from now on.
+    ///
+    /// If a file of the user's rules is loaded, answers are saved there instead.
+    ///
+    /// Raises:
+    ///     StoreError: If the store fails; then nothing changes.
+    ///     DamagedFileError: If the store has an invalid answer.
+    fn use_store(&self, py: Python<'_>, store: &Bound<'_, PyStore>) -> PyResult<()> {
+        let store = store.get().core();
+        Ok(py.detach(|| self.core.use_store(store))?)
     }
 
     /// Add a rule.

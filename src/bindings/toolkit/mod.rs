@@ -28,6 +28,7 @@ pub(crate) use extend::group_switches;
 pub(crate) use groups::role_view;
 
 use super::background::PyTaskBoard;
+use super::budget::PyResultBudget;
 use super::group::{PyToolGroup, groups_by_name};
 use super::parameters::{Omittable, choice, class_name, flag, optional_instance, optional_seconds, optional_text};
 use super::policy::{AuditSink, PyPermissions};
@@ -37,6 +38,7 @@ use crate::call::repair::RepairMode;
 use crate::call::{ArgumentMode, ChunkRule, ErrorMode, Reply, RunIn};
 use crate::registry::{BASIC, Denial, Group, Registry, View};
 use crate::skill::Skills;
+use crate::store::SavedVersions;
 use crate::sync::lock;
 
 /// Keep tools, describe them to a model, and call them.
@@ -61,6 +63,8 @@ pub(crate) struct PyToolkit {
     middlewares: OnceLock<Py<PyList>>,
     /// The function that answers the questions of tools.
     asker: Mutex<Option<Py<PyAny>>>,
+    /// The versions of its groups in stores.
+    saved: SavedVersions,
 }
 
 impl PyToolkit {
@@ -126,7 +130,7 @@ impl PyToolkit {
         text_signature = "(agent_skill_instruction=None, agent_skill_template=None, *, arguments='coerce', \
                           errors='respond', run_in='thread', repair='on', policy=None, approver=None, \
                           approver_timeout=None, headless=False, approvals=None, audit=None, asker=None, \
-                          error_formatter=None, tools=())"
+                          error_formatter=None, result_budget=None, tools=())"
     )]
     fn new(arguments: &Bound<'_, PyTuple>, _options: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
         Ok(Self {
@@ -139,6 +143,7 @@ impl PyToolkit {
             permissions: Py::new(arguments.py(), PyPermissions::default())?,
             middlewares: OnceLock::new(),
             asker: Mutex::default(),
+            saved: SavedVersions::default(),
         })
     }
 
@@ -152,7 +157,7 @@ impl PyToolkit {
         agent_skill_instruction=None, agent_skill_template=None, *, arguments=Omittable(None), errors=Omittable(None),
         run_in=Omittable(None), repair=Omittable(None), policy=None, approver=None, approver_timeout=None,
         headless=Omittable(None), approvals=None, audit=None, asker=None,
-        error_formatter=None, tools=None
+        error_formatter=None, result_budget=None, tools=None
     ))]
     #[allow(clippy::too_many_arguments, reason = "the switches of a toolkit")]
     fn __init__(
@@ -171,6 +176,7 @@ impl PyToolkit {
         audit: Option<Bound<'_, PyAny>>,
         asker: Option<Bound<'_, PyAny>>,
         error_formatter: Option<Bound<'_, PyAny>>,
+        result_budget: Option<&Bound<'_, PyAny>>,
         tools: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
         let this = slf.get();
@@ -194,6 +200,7 @@ impl PyToolkit {
         permissions.set_audit(audit.map(|audit| AuditSink::of(&audit)).transpose()?);
         this.set_asker(asker)?;
         permissions.set_error_formatter(error_formatter)?;
+        this.set_result_budget(result_budget)?;
         tools.map_or(Ok(()), |tools| register_all(slf, tools))
     }
 
@@ -211,6 +218,18 @@ impl PyToolkit {
         }
         let old = std::mem::replace(&mut *lock(&self.asker), asker.map(Bound::unbind));
         drop(old);
+        Ok(())
+    }
+
+    /// The largest size of all results; None if it is not limited.
+    #[getter]
+    fn result_budget(&self, py: Python<'_>) -> Option<Py<PyResultBudget>> {
+        self.permissions.get().result_budget(py)
+    }
+
+    #[setter]
+    fn set_result_budget(&self, budget: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+        self.permissions.get().set_result_budget(PyResultBudget::read("result_budget", budget)?);
         Ok(())
     }
 

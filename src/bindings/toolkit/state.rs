@@ -1,14 +1,16 @@
 //! Saving and restoring of groups, and skills.
 
 use std::collections::HashSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{MutexGuard, PoisonError};
 
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyDict, PyList, PyString};
+use serde_json::Value;
 
 use super::PyToolkit;
 use crate::bindings::log_warning;
+use crate::bindings::store::{Place, PyStoreCall, StateEntry, expected_version};
 use crate::registry::{FORMAT, GroupState};
 use crate::skill::{Skill, Skills};
 use crate::store::{self, Disk};
@@ -63,39 +65,97 @@ impl PyToolkit {
         Ok(())
     }
 
-    /// Save the groups to a file: names, descriptions, notes, order and activity.
+    /// Save the groups to a file or a store: names, descriptions, notes, order and activity.
     ///
-    /// The file is replaced atomically: a reader finds the old state or the new one, even after a crash. Of several
-    /// concurrent saves the last wins. Tools and skills are not saved; register them again.
+    /// A file is replaced atomically: a reader finds the old state or the new one, even after a crash. Of several
+    /// concurrent saves the last wins. An entry of a store is replaced only if it is the one that this toolkit has loaded or
+    /// saved last. Tools and skills are not saved; register them again.
+    ///
+    /// Args:
+    ///     path: The file, or a `Store`; then await the result.
+    ///     key: The name of the entry in the store.
+    ///     version: The version that the entry must have: 0 if there must be none. By default the one that this toolkit
+    ///         has loaded or saved last.
+    ///
+    /// Returns:
+    ///     None for a file; for a store an awaitable of the new version.
     ///
     /// Raises:
     ///     FileAccessError: If the operating system refuses, with the fields of an `OSError`.
     ///     FileTooLargeError: If the state is larger than 16 MiB.
-    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        let groups = self.registry().group_states();
-        Ok(py.detach(|| store::save(&Disk, &path, &FORMAT, &GroupState::write_all(&groups)))?)
+    ///     VersionConflictError: If the entry has another version; its `version` is the current one.
+    ///     StoreError: If the store fails.
+    #[pyo3(signature = (path, key=None, *, version=None))]
+    fn save<'py>(
+        slf: &Bound<'py, Self>,
+        path: &Bound<'py, PyAny>,
+        key: Option<&Bound<'py, PyAny>>,
+        version: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Option<PyStoreCall>> {
+        let (py, expected) = (slf.py(), expected_version(version)?);
+        let groups = GroupState::write_all(&slf.get().registry().group_states());
+        match Place::of(path, key, None)? {
+            Place::File(path) => {
+                py.detach(|| store::save(&Disk, &path, &FORMAT, &groups))?;
+                Ok(None)
+            }
+            Place::Entry(store, key) => {
+                let entry = StateEntry { store, key, format: &FORMAT };
+                Ok(Some(entry.save(slf, &groups, expected, |owner| {
+                    owner.cast::<Self>().ok().map(|toolkit| &toolkit.get().saved)
+                })?))
+            }
+        }
     }
 
-    /// Restore the groups from a file, in their order.
+    /// Restore the groups from a file or a store, in their order.
     ///
-    /// Missing groups are created, and groups that are not in the file are switched off; tools stay.
+    /// Missing groups are created, and groups that were not saved are switched off; tools stay.
+    ///
+    /// Args:
+    ///     path: The file, or a `Store`; then await the result.
+    ///     key: The name of the entry in the store.
+    ///
+    /// Returns:
+    ///     None for a file; for a store an awaitable of the entry's version.
     ///
     /// Raises:
     ///     MissingFileError: If there is no such file.
+    ///     MissingEntryError: If the store has no such entry.
     ///     FileAccessError: If the operating system refuses, with the fields of an `OSError`.
+    ///     StoreError: If the store fails.
     ///     ForeignFileError: If it was not written by `save`.
     ///     DamagedFileError: If it was modified or truncated.
     ///     NewerFileError: If a newer version of toolcrib wrote it.
     ///     FileTooLargeError: If it is larger than 16 MiB.
-    fn load(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        let groups = py.detach(|| -> Result<Vec<GroupState>> {
-            let saved = store::load(&Disk, &path, &FORMAT)?;
-            GroupState::read_all(saved.value)
-                .map_err(|reason| Error::DamagedFile { path: path.display().to_string(), reason })
-        })?;
-        self.registry().restore_groups(groups);
-        Ok(())
+    #[pyo3(signature = (path, key=None))]
+    fn load<'py>(
+        slf: &Bound<'py, Self>,
+        path: &Bound<'py, PyAny>,
+        key: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Option<PyStoreCall>> {
+        match Place::of(path, key, None)? {
+            Place::File(path) => {
+                let groups = slf.py().detach(|| read_groups(store::load(&Disk, &path, &FORMAT)?.value, &path))?;
+                slf.get().registry().restore_groups(groups);
+                Ok(None)
+            }
+            Place::Entry(store, key) => {
+                let entry = StateEntry { store, key, format: &FORMAT };
+                Ok(Some(entry.load(slf, |owner, mut loaded| {
+                    let toolkit = owner.cast::<Self>()?.get();
+                    let groups = read_groups(loaded.value.take(), &loaded.place())?;
+                    toolkit.registry().restore_groups(groups);
+                    loaded.seen(&toolkit.saved);
+                    Ok(loaded.version.into_pyobject(owner.py())?.into_any().unbind())
+                })))
+            }
+        }
     }
+}
+
+fn read_groups(value: Value, path: &Path) -> Result<Vec<GroupState>> {
+    GroupState::read_all(value).map_err(|reason| Error::DamagedFile { path: path.display().to_string(), reason })
 }
 
 impl PyToolkit {

@@ -368,7 +368,8 @@ impl<T: ToolFacts, H: Host> PermissionStage<'_, T, H> {
     fn pend(&self, arguments: &CheckedArguments, verdict: &Verdict) -> Result<Next, H::Error> {
         let (approvals, life) = self.host.approvals()?;
         let draft = ApprovalDraft { call_id: &self.call.id, arguments: &arguments.sent, scope: self.scope(), life };
-        let pending = match approvals.ask(&draft, self.host.now(), self.host.nonce()?) {
+        let (now, nonce) = (self.host.now(), self.host.nonce()?);
+        let pending = match self.host.blocking(|| approvals.ask(&draft, now, nonce)) {
             Ok(pending) => pending,
             // The model sent arguments that cannot be kept.
             Err(Error::InvalidPending { expected, .. }) => {

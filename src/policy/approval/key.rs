@@ -8,7 +8,7 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use crate::bytes::{from_hex, hex};
-use crate::store::{FileFormat, Fs, load, retry_interrupted, save};
+use crate::store::{FileFormat, Fs, Get, Put, Store, load, retry_interrupted, save};
 use crate::{Error, Result};
 
 const FORMAT: FileFormat = FileFormat { name: "toolcrib-approval-key", version: 1, limit: 4096 };
@@ -37,6 +37,27 @@ impl Key {
     #[must_use]
     pub fn of_secret(secret: &[u8]) -> Self {
         Self::new(Sha256::new().chain_update("toolcrib approval key\0").chain_update(secret).finalize().into())
+    }
+
+    /// The key that all users of a store share; `random` becomes this key if the store has none.
+    ///
+    /// # Errors
+    ///
+    /// Those of the store, and [`Error::DamagedFile`] for an invalid key.
+    pub fn in_store(store: &Store, random: [u8; 32]) -> Result<Self> {
+        let (space, key) = (FORMAT.name.to_owned(), "key".to_owned());
+        let value = hex(&random).into_bytes();
+        match store.run(Put { space: space.clone(), key: key.clone(), value, expected: Some(0) }) {
+            Ok(_) => return Ok(Self::new(random)),
+            Err(Error::VersionConflict { .. }) => {}
+            Err(error) => return Err(error),
+        }
+        let saved = store.run(Get { space, key })?;
+        let secret = saved.and_then(|entry| from_hex(std::str::from_utf8(&entry.value).ok()?));
+        secret.map(Self::new).ok_or_else(|| Error::DamagedFile {
+            path: store.url(),
+            reason: "its key for approvals is invalid".to_owned(),
+        })
     }
 
     /// Signs bytes for a purpose; a signature for one purpose is never valid for another.

@@ -18,8 +18,11 @@ use std::sync::{Arc, Mutex};
 
 use jiff::Timestamp;
 
+use super::pending::Pending;
 use crate::bytes::hex;
-use crate::store::{Fs, parent_of, retry_interrupted};
+use crate::store::{
+    self, Access, Database, Entries, Failure, Forget, Fs, Operation, Put, Store, parent_of, retry_interrupted,
+};
 use crate::sync::lock;
 use crate::{Error, Result};
 
@@ -187,6 +190,62 @@ pub trait ApprovalStore: Send + Sync + fmt::Debug {
     ///
     /// The reason why it cannot be claimed; then the call does not run.
     fn claim(&self, key: &str, expires: Timestamp) -> Result<bool, String>;
+
+    /// Keeps a pending call until it is claimed, so that another process can list it. A store that has no place for it does
+    /// nothing.
+    ///
+    /// # Errors
+    ///
+    /// The reason why it cannot be kept; then the call is not pending.
+    fn keep(&self, _pending: &Pending) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+/// The space of pending calls in a store.
+const PENDING: &str = "pending";
+
+impl ApprovalStore for Store {
+    fn claim(&self, key: &str, expires: Timestamp) -> Result<bool, String> {
+        let (expires, now) = (expires.as_millisecond(), Timestamp::now().as_millisecond());
+        let claim = store::Claim { key: key.to_owned(), expires, now, releases: Some(PENDING) };
+        self.run(claim).map_err(|error| error.to_string())
+    }
+
+    fn keep(&self, pending: &Pending) -> Result<(), String> {
+        let value = pending.to_value().to_string().into_bytes();
+        let put = Put { space: PENDING.to_owned(), key: pending.id(), value, expected: None };
+        self.run(put).map(drop).map_err(|error| error.to_string())
+    }
+}
+
+/// Lists the pending calls that a store keeps: those that can still be answered, oldest first. The others are removed.
+#[derive(Debug, Clone)]
+pub struct ListPending {
+    /// The current time.
+    pub now: Timestamp,
+}
+
+impl Operation for ListPending {
+    type Output = Vec<Pending>;
+    const ACCESS: Access = Access::Write;
+
+    fn perform(&self, database: &mut dyn Database) -> Result<Result<Vec<Pending>>, Failure> {
+        let entries = Entries { space: PENDING.to_owned() }.perform(database)?;
+        let Ok(entries) = entries else { return Ok(entries.map(|_| Vec::new())) };
+        let mut waiting: Vec<Pending> = Vec::new();
+        for (key, entry) in entries {
+            let value = serde_json::from_slice(&entry.value).unwrap_or_default();
+            match Pending::from_value(&value) {
+                Ok(pending) if pending.expires <= self.now => Forget { space: PENDING, key }.perform(database)?,
+                // It was written by another version of toolcrib, which can answer it.
+                Err(_) => {}
+                Ok(pending) => waiting.push(pending),
+            }
+        }
+        waiting.sort_by_key(|pending| pending.created);
+        Ok(Ok(waiting))
+    }
 }
 
 /// The record of answered calls.

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 pub use answer::{Answer, Choice, Grants, Ticket};
 pub use key::Key;
-pub use ledger::ApprovalStore;
+pub use ledger::{ApprovalStore, ListPending};
 pub use pending::{Pending, rfc3339};
 
 use self::key::KeyId;
@@ -141,7 +141,7 @@ impl<F: Fs> Approvals<F> {
     /// # Errors
     ///
     /// [`Error::InvalidPending`] if the arguments are not an object, or too deep to be parsed again; [`Error::OtherProcess`] if
-    /// the approvals belong to the parent of a forked process.
+    /// the approvals belong to the parent of a forked process; [`Error::ApprovalStore`] if the store cannot keep it.
     pub fn ask(&self, draft: &ApprovalDraft<'_>, now: Timestamp, nonce: [u8; 16]) -> Result<Pending> {
         check_arguments(draft.arguments)?;
         if self.is_forked() {
@@ -166,6 +166,9 @@ impl<F: Fs> Approvals<F> {
             signature: [0; 32],
         };
         pending.sign(key);
+        if let Ledger::Store(store) = &self.ledger {
+            store.keep(&pending).map_err(|reason| Error::ApprovalStore { id: pending.id(), reason })?;
+        }
         Ok(pending)
     }
 

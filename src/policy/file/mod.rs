@@ -122,20 +122,17 @@ impl Policy {
         Ok(())
     }
 
-    /// Adds a rule, also to the first file of its tier that was loaded, if there is one. A rule that the policy already has is
-    /// not added again.
+    /// Adds a rule, also to the first file of its tier that was loaded, if there is one, and otherwise to the
+    /// [store of answers](Self::use_store). A rule that the policy already has is not added again.
     ///
     /// # Errors
     ///
-    /// Those of [`add_to_file`](Self::add_to_file); then nothing changes.
+    /// Those of [`add_to_file`](Self::add_to_file) and of the store; then nothing changes.
     pub fn remember(&self, rule: Rule) -> Result<Arc<Rule>> {
         let file = self.files().into_iter().find(|file| file.tier == rule.tier);
         match file {
             Some(file) => self.add_to_file(file, rule),
-            None => match self.equal_rule(&rule) {
-                Some(known) => Ok(known),
-                None => self.add(rule),
-            },
+            None => self.save_answer(rule),
         }
     }
 
@@ -170,7 +167,7 @@ impl Policy {
         Ok(added)
     }
 
-    fn equal_rule(&self, rule: &Rule) -> Option<Arc<Rule>> {
+    pub(in crate::policy) fn equal_rule(&self, rule: &Rule) -> Option<Arc<Rule>> {
         self.snapshot().rules.iter().find(|known| known.equals(rule)).cloned()
     }
 

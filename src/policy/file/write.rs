@@ -37,7 +37,7 @@ impl Rule {
     }
 
     /// An id that depends only on the content of the rule, so that a file never has the same rule twice.
-    pub(super) fn content_id(&self) -> String {
+    pub(in crate::policy) fn content_id(&self) -> String {
         let hash = hex(&hash(&Value::Object(self.written())));
         format!("{}-{}", self.tier, &hash[..16])
     }

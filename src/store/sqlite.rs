@@ -1,0 +1,153 @@
+//! SQLite: a store in one file, or in memory.
+
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
+use rusqlite::{Connection, ErrorCode, OpenFlags, params_from_iter};
+
+use super::database::{Access, Cell, Database, Failure, Recovery};
+use super::fs::{Disk, Fs, retry_interrupted};
+use crate::{Error, Result};
+
+/// The name of the format in messages.
+const FORMAT: &str = "SQLite";
+
+/// The number of times that a lock of another process is waited for, some 30 seconds.
+const TRIES: i32 = 6_000;
+
+/// The time between two tries.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// The number of prepared statements that are kept.
+const STATEMENTS: usize = 64;
+
+/// A connection to a SQLite database.
+pub(super) struct Sqlite(Connection);
+
+impl Sqlite {
+    /// Opens a database in memory.
+    pub(super) fn in_memory() -> Result<Self> {
+        let refused = |error: rusqlite::Error| failed("sqlite::memory:", &error);
+        Ok(Self(Connection::open_in_memory().map_err(refused)?))
+    }
+
+    /// Opens a file, which is created, readable by its owner only, if it does not exist.
+    pub(super) fn open(path: &Path) -> Result<Self> {
+        match retry_interrupted(|| Disk.create(path)) {
+            Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
+                return Err(Error::access("open", path, &error));
+            }
+            _ => {}
+        }
+        let shown = path.display().to_string();
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connected = Connection::open_with_flags(path, flags).and_then(|mut connection| {
+            connection.set_prepared_statement_cache_capacity(STATEMENTS);
+            connection.busy_handler(Some(wait))?;
+            // Readers and the writer do not block each other, and a commit is one synced write.
+            retry_busy(|| connection.pragma_update(None, "journal_mode", "wal"))?;
+            connection.pragma_update(None, "synchronous", "full")?;
+            Ok(Self(connection))
+        });
+        connected.map_err(|error| match error.sqlite_error_code() {
+            Some(ErrorCode::NotADatabase) => Error::ForeignFile { path: shown, format: FORMAT },
+            Some(ErrorCode::DatabaseCorrupt) => Error::DamagedFile { path: shown, reason: error.to_string() },
+            _ => failed(&format!("sqlite:{shown}"), &error),
+        })
+    }
+}
+
+fn failed(store: &str, error: &rusqlite::Error) -> Error {
+    Error::StoreFailed { store: store.to_owned(), reason: error.to_string() }
+}
+
+/// Waits for another process before a lock is tried again.
+fn wait(tries: i32) -> bool {
+    thread::sleep(PAUSE);
+    tries < TRIES
+}
+
+/// Repeats what fails while another process changes the journal, for which SQLite does not wait by itself.
+fn retry_busy<T>(mut action: impl FnMut() -> rusqlite::Result<T>) -> rusqlite::Result<T> {
+    let mut tries = 0;
+    loop {
+        match action() {
+            Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) && wait(tries) => tries += 1,
+            done => return done,
+        }
+    }
+}
+
+impl From<rusqlite::Error> for Failure {
+    fn from(error: rusqlite::Error) -> Self {
+        let recovery = match error.sqlite_error_code() {
+            Some(
+                ErrorCode::DatabaseBusy
+                | ErrorCode::DatabaseLocked
+                | ErrorCode::ConstraintViolation
+                | ErrorCode::DiskFull
+                | ErrorCode::TooBig,
+            ) => Recovery::GiveUp,
+            _ => Recovery::Reconnect,
+        };
+        Self { reason: error.to_string(), recovery }
+    }
+}
+
+impl ToSql for Cell {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(ToSqlOutput::Borrowed(match self {
+            Self::Integer(number) => ValueRef::Integer(*number),
+            Self::Text(text) => ValueRef::Text(text.as_bytes()),
+            Self::Bytes(bytes) => ValueRef::Blob(bytes),
+        }))
+    }
+}
+
+impl From<ValueRef<'_>> for Cell {
+    fn from(value: ValueRef<'_>) -> Self {
+        match value {
+            ValueRef::Integer(number) => Self::Integer(number),
+            ValueRef::Text(text) => Self::Text(String::from_utf8_lossy(text).into_owned()),
+            ValueRef::Blob(bytes) => Self::Bytes(bytes.to_vec()),
+            ValueRef::Null | ValueRef::Real(_) => Self::Integer(0),
+        }
+    }
+}
+
+impl Database for Sqlite {
+    fn bytes_type(&self) -> &'static str {
+        "BLOB"
+    }
+
+    fn begin(&mut self, access: Access) -> Result<(), Failure> {
+        let sql = if access == Access::Read { "BEGIN" } else { "BEGIN IMMEDIATE" };
+        Ok(self.0.prepare_cached(sql)?.execute(()).map(drop)?)
+    }
+
+    fn run(&mut self, sql: &'static str, parameters: &[Cell]) -> Result<Vec<Vec<Cell>>, Failure> {
+        let mut statement = self.0.prepare_cached(sql)?;
+        let columns = statement.column_count();
+        let mut rows = statement.query(params_from_iter(parameters))?;
+        let mut found = Vec::new();
+        while let Some(row) = rows.next()? {
+            found.push((0..columns).map(|column| Ok(row.get_ref(column)?.into())).collect::<rusqlite::Result<_>>()?);
+        }
+        Ok(found)
+    }
+
+    fn create(&mut self, sql: &str) -> Result<(), Failure> {
+        Ok(self.0.execute_batch(sql)?)
+    }
+
+    fn commit(&mut self) -> Result<(), Failure> {
+        Ok(self.0.prepare_cached("COMMIT")?.execute(()).map(drop)?)
+    }
+
+    fn roll_back(&mut self) -> Result<(), Failure> {
+        // A failed statement may have rolled back by itself.
+        if self.0.is_autocommit() { Ok(()) } else { Ok(self.0.execute_batch("ROLLBACK")?) }
+    }
+}

@@ -1,0 +1,6 @@
+//! Artifacts: versioned texts.
+
+#![allow(clippy::unwrap_used)]
+
+mod matching;
+mod tools;
