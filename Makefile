@@ -20,6 +20,7 @@ BIN := $(abspath $(VENV))/bin
 LOGS := $(VENV)/logs
 BENCH := .venvs/bench
 AGENTSCOPE := .venvs/agentscope
+AGENTLY := .venvs/agently
 MCP := .venvs/mcp
 NPM := .venvs/npm
 SOURCES := Cargo.toml Cargo.lock pyproject.toml $(wildcard build.rs) $(shell find src)
@@ -35,7 +36,7 @@ export CARGO_TARGET_DIR
 export VIRTUAL_ENV := $(abspath $(VENV))
 
 .PHONY: help demo test test-pythons check check-rest bench fmt docs build clean
-.PHONY: test-python test-agentscope test-mcp lint-rust lint-python types stubs properties pure
+.PHONY: test-python test-agentscope test-agently test-mcp lint-rust lint-python types stubs properties pure
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -46,8 +47,8 @@ demo: build ## set up and run the tour: an agent with a scripted model, without 
 test: build $(VENV)/test.stamp ## set up and run every test: of the core, the package and the documentation
 	@mkdir -p $(LOGS)
 	$(CARGO) test $(LOCKED) 2>&1 | tee $(LOGS)/core.log
-	@$(MAKE) test-python test-agentscope test-mcp
-	@tools/totals $(LOGS)/core.log $(LOGS)/python.log $(LOGS)/agentscope.log $(LOGS)/mcp.log $(LOGS)/mcp1.log
+	@$(MAKE) test-python test-agentscope test-agently test-mcp
+	@tools/totals $(LOGS)/core.log $(LOGS)/python.log $(LOGS)/agentscope.log $(LOGS)/agently.log $(LOGS)/mcp.log $(LOGS)/mcp1.log
 
 test-python: build $(VENV)/test.stamp
 	@mkdir -p $(LOGS)
@@ -57,6 +58,10 @@ test-python: build $(VENV)/test.stamp
 test-agentscope: build $(AGENTSCOPE)/venv.stamp
 	@mkdir -p $(LOGS)
 	PYTHONPATH=python $(AGENTSCOPE)/bin/python $(PYTEST) tests_py/agentscope 2>&1 | tee $(LOGS)/agentscope.log
+
+test-agently: build $(AGENTLY)/venv.stamp
+	@mkdir -p $(LOGS)
+	PYTHONPATH=$(abspath python) $(AGENTLY)/bin/python $(PYTEST) tests_py/agently 2>&1 | tee $(LOGS)/agently.log
 
 # The official SDKs 2.x and 1.x cannot share an environment; the second one is AgentScope's. The reference servers come from
 # npm; without it the tests say which checks they left out.
@@ -139,6 +144,11 @@ $(VENV)/built.stamp: $(SOURCES) $(VENV)/tools.stamp
 $(AGENTSCOPE)/venv.stamp: requirements/agentscope.txt $(VENV)/venv.stamp
 	$(BIN)/python -m venv $(AGENTSCOPE)
 	$(AGENTSCOPE)/bin/$(PIP) -r $<
+	@touch $@
+
+$(AGENTLY)/venv.stamp: requirements/agently.txt $(VENV)/venv.stamp
+	$(BIN)/python -m venv $(AGENTLY)
+	$(AGENTLY)/bin/$(PIP) -r $<
 	@touch $@
 
 $(MCP)/venv.stamp: requirements/mcp.txt $(VENV)/venv.stamp

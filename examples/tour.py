@@ -170,6 +170,7 @@ def equip(toolkit: Toolkit) -> None:
     toolkit.register_tool_function(glue, async_execution=True)
     toolkit.register_task_tools()
     toolkit.register_agent(ESTIMATOR, model=estimate)
+    toolkit.register_tool_function(tools.execute_python_code)  # a native tool, in a process of its own
 
     toolkit.create_tool_group("machines", "Machines that need care.", notes="Wear goggles. One machine at a time.")
     toolkit.register_tool_function(drill, group_name="machines")
@@ -309,7 +310,8 @@ SCRIPT: Script = [
     ("49 mm", "Glue takes its time; I sweep the floor meanwhile.", [("glue", {"boards": 2})]),
     ("executing asynchronously", "The floor is clean. Has it set?", [("wait_task", {})]),
     ("the glue has set", "The board is ready. What would a door cost?", [("estimator", {"furniture": "door"})]),
-    ("5.4", "That is a bargain.", []),
+    ("5.4", "Let me check that.", [("execute_python_code", {"code": "print(2 * 2.5 + 8 * 0.05)"})]),
+    ("<stdout>5.4", "That is a bargain.", []),
 ]
 
 BORROWING: Script = [

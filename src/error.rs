@@ -474,6 +474,20 @@ pub enum Error {
         /// The reason.
         reason: String,
     },
+    /// A setting of the tools that run programs is invalid.
+    #[error("invalid option `{option}` of programs: {reason}")]
+    InvalidProgramOption {
+        /// The option.
+        option: &'static str,
+        /// The reason.
+        reason: String,
+    },
+    /// This system cannot provide the sandbox that programs are to run in.
+    #[error("no sandbox for programs: {reason}")]
+    NoSandbox {
+        /// The reason.
+        reason: String,
+    },
     /// A rule of a policy is invalid.
     #[error("invalid {}: {reason}", rule_name(.rule))]
     InvalidRule {

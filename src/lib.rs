@@ -20,7 +20,7 @@
 //! Rust on tokio, and the feature `python` adds the extension module of the Python package `toolcrib`, which runs Python
 //! functions on their event loop. The other modules are the parts of the path: [`registry`], [`schema`], [`policy`],
 //! [`text`], [`agent`], [`skill`], [`store`], [`trace`] and [`json`]. [`mcp`] joins other programs to it. `files` has the
-//! tools for files.
+//! tools for files, `process` those that run programs.
 //!
 //! A program without Python registers a native tool, is asked for approval, and streams the responses:
 //!
@@ -79,6 +79,8 @@ pub mod mcp;
 pub mod native;
 mod near;
 pub mod policy;
+#[cfg(unix)]
+pub mod process;
 pub mod provider;
 pub mod registry;
 pub mod schema;
@@ -92,7 +94,7 @@ pub use error::{Error, Result};
 
 /// The types that a program with native tools uses: `use toolcrib::prelude::*;`.
 pub mod prelude {
-    pub use crate::call::{ApprovalRequest, ChunkMode, ChunkRule, Code, ToolCall, ToolResponse};
+    pub use crate::call::{ApprovalRequest, ChunkMode, ChunkRule, Code, ResultBudget, ToolCall, ToolResponse};
     pub use crate::native::{Json, NativeTool, ToolContext, ToolError, ToolStream, Toolkit};
     pub use crate::policy::{Answer, Choice, Decision, Pending, Permission, Policy, Rule, ToolKind};
     pub use crate::registry::Filter;

@@ -36,7 +36,33 @@ def test_the_builtin_groups_are_there_with_their_tools() -> None:
 
     assert {group["id"]: group["tools"] for group in groups} == CASES["builtin_groups"]
     assert all(group["isReserved"] and group["description"] for group in groups)
-    assert {id: list(names) for id, (_, names) in BUILTIN_TOOL_GROUPS.items()} == CASES["builtin_groups"]
+    assert {id: group["tools"] for id, group in BUILTIN_TOOL_GROUPS.items()} == CASES["builtin_groups"]
+    assert {group["description"] for group in groups} == {
+        group["description"] for group in BUILTIN_TOOL_GROUPS.values()
+    }
+
+
+def test_a_placeholder_is_a_definition_with_parameters() -> None:
+    manager = ToolGroupManager()
+
+    definitions = manager.getToolDefinitions(manager.getAllGroupIds())
+
+    assert len(definitions) == 18
+    assert all(each["function"]["parameters"] == {"type": "object", "properties": {}} for each in definitions)
+
+
+def test_the_groups_are_described_as_they_are_now() -> None:
+    manager = ToolGroupManager(registerBuiltins=False)
+    manager.registerGroup("g", {"description": "Group G.", "tools": [definition("a"), definition("b")]})
+
+    before = manager.describeGroups()
+    manager.registerGroup("h", {"description": "Group H.", "tools": []})
+
+    assert before == "- g: Group G. (a, b)"
+    assert manager.describeGroups() == "- g: Group G. (a, b)\n- h: Group H. ()"
+    schema = manager.getToolGroupsSchema()
+    assert schema["items"] == {"type": "string", "enum": ["g", "h"]}
+    assert schema["description"].endswith("\n- g: Group G.\n- h: Group H.")
 
 
 def test_every_method_has_a_twin() -> None:

@@ -9,7 +9,8 @@ import pytest
 from support.toolkits import definition
 from toolcrib import Policy, Toolkit
 from toolcrib.compat.groups import Org, Runtime
-from toolcrib.policy import Rule
+from toolcrib.errors import UsedPendingError
+from toolcrib.policy import ApprovalRequest, Rule
 
 
 class Chrome:
@@ -187,6 +188,82 @@ async def test_the_policy_of_a_toolkit_knows_the_agent() -> None:
     assert (denied["error"], printed, wrong["error"]) == ("denied", "hi", "invalid_arguments")
 
 
+async def test_the_policy_of_a_toolkit_decides_about_the_tools_of_modules() -> None:
+    policy = Policy(
+        [
+            Rule("deny", tool="open_page", arguments={"url": "evil"}),
+            Rule("deny", group="browser", caller="bob"),
+            Rule("deny", args_pattern="forbidden"),
+        ]
+    )
+    runtime = runtime_with(["browser"], executor=Toolkit(policy=policy))
+    runtime.org.createAgent({"id": "bob", "roleId": runtime.org.listRoles()[0]["id"]})
+    await runtime.loadModules([Chrome()])
+
+    async def run(agent: str, **args: Any) -> Any:
+        return await runtime.executeToolCall({"agent": {"id": agent}}, "open_page", args)
+
+    opened = await run("ada", url="u", more=[1])
+
+    assert opened == {"opened": {"url": "u", "more": [1]}, "by": "ada", "with": "open_page"}
+    assert (await run("ada", url="evil"))["error"] == "denied"
+    assert (await run("ada", url="forbidden"))["error"] == "denied"
+    assert (await run("bob", url="u"))["error"] == "denied"
+    assert (await run("ada", fail=True))["error"] == "module_tool_error"
+    assert (await runtime.executeToolCall({"agent": {"id": "ada"}}, "open_page", [1]))["error"] == "invalid_arguments"
+
+
+async def test_the_approver_of_a_toolkit_is_asked_about_the_tools_of_modules() -> None:
+    asked: list[Any] = []
+
+    async def approve(request: ApprovalRequest) -> str:
+        asked.append((request.tool, request.arguments, request.caller))
+        return "once" if request.arguments["url"] == "good" else "no"
+
+    kit = Toolkit(policy=Policy([Rule("ask", tool="open_page")]), approver=approve)
+    runtime = runtime_with(["browser"], executor=kit)
+    await runtime.loadModules([Chrome()])
+
+    good = await runtime.executeToolCall({"agent": {"id": "ada"}}, "open_page", {"url": "good"})
+    bad = await runtime.executeToolCall({"agent": {"id": "ada"}}, "open_page", {"url": "bad"})
+
+    assert (good["opened"], bad["error"]) == ({"url": "good"}, "denied")
+    assert asked[0] == ("open_page", {"url": "good"}, "ada")
+
+
+@pytest.mark.parametrize("tool", ["open_page", "console_print"])
+async def test_a_call_that_waits_for_approval_is_continued_once(tool: str) -> None:
+    def console_print(text: str = "") -> str:
+        return "printed"
+
+    toolkit = Toolkit(policy=Policy(default="ask"))
+    toolkit.register_tool_function(console_print)
+    runtime = runtime_with(["browser", "console"], executor=toolkit)
+    await runtime.loadModules([Chrome()])
+    ada = {"agent": {"id": "ada"}}
+
+    first = await runtime.executeToolCall(ada, tool, {})
+    second = await runtime.executeToolCall(ada, tool, {})
+    stranger = await runtime.resumeToolCall({"agent": {"id": "eve"}}, tool, first["pending"], True)
+    approved = await runtime.resumeToolCall(ada, tool, first["pending"], True)
+    denied = await runtime.resumeToolCall(ada, tool, second["pending"], False)
+
+    assert (first["error"], first["toolName"]) == ("pending", tool)
+    assert stranger["error"] == "tool_not_available"
+    assert approved in ("printed", {"opened": {}, "by": "ada", "with": "open_page"})
+    assert denied["error"] == "denied"
+    with pytest.raises(UsedPendingError):
+        await runtime.resumeToolCall(ada, tool, first["pending"], True)
+
+
+async def test_without_a_toolkit_no_call_waits() -> None:
+    runtime = runtime_with(["console"], executor=lambda ctx, name, args: "ran")
+
+    answer = await runtime.resumeToolCall({"agent": {"id": "ada"}}, "console_print", {}, True)
+
+    assert answer["error"] == "unknown_tool"
+
+
 def test_a_role_without_groups_has_all_and_one_with_an_empty_list_none() -> None:
     assert len(shown(runtime_with(None), "ada")) == 18
     assert shown(runtime_with([]), "ada") == []
@@ -256,6 +333,20 @@ def test_a_file_that_is_none_changes_nothing(tmp_path: Path, content: str) -> No
     assert org.load(path)["loaded"] is False
     assert org.load(tmp_path / "missing.json")["loaded"] is False
     assert [role["name"] for role in org.listRoles()] == ["developer"]
+
+
+def test_an_invalid_file_resets_the_roles_where_that_is_asked_for(tmp_path: Path) -> None:
+    org, path = Org(), tmp_path / "org.json"
+    org.createRole({"name": "developer"})
+    org.save(path)
+    org.createRole({"name": "tester"})
+
+    loaded = org.loadOrReset(path)
+    names = [role["name"] for role in org.listRoles()]
+    reset = org.loadOrReset(tmp_path / "missing.json")
+
+    assert (loaded["loaded"], names) == (True, ["developer"])
+    assert (reset["loaded"], org.listRoles()) == (False, [])
 
 
 @pytest.mark.parametrize(

@@ -23,9 +23,11 @@ The tools, as the model sees them:
   wait_task(task_id, timeout?): Wait until a background task has finished, and fetch its result.
   cancel_task(task_id): Cancel a background task. Its result is not kept.
   estimator(furniture): Estimates what a piece of furniture costs.
+  execute_python_code(code, timeout?): Run Python code in a new interpreter, and get its return code, its output and \
+its errors. Print what you want to see. It has no input.
   reset_equipped_tools(machines?): Choose the tool groups to work with from now on.
 
-model: I have 10 tools. First the plan: how long is 2 inch, and what do 8 screws cost?
+model: I have 11 tools. First the plan: how long is 2 inch, and what do 8 screws cost?
   convert(value='2', unit='inch')
     50.8 mm
   price(part='screw', pieces='8')
@@ -48,7 +50,7 @@ model: The machines are locked; I open the locker.
     <notes>## About Tool Group 'machines'
     Wear goggles. One machine at a time.</notes>
 
-model: Now I have 12 tools. Goggles on.
+model: Now I have 13 tools. Goggles on.
   drill(holes=2)
     hole 1 of 2, 10 mm deep
     hole 2 of 2, 10 mm deep
@@ -100,11 +102,16 @@ model: The board is ready. What would a door cost?
     Result:
     5.4
 
+model: Let me check that.
+  execute_python_code(code='print(2 * 2.5 + 8 * 0.05)')
+    <returncode>0</returncode><stdout>5.4
+    </stdout><stderr></stderr>
+
 model: That is a bargain.
 
 The neighbour's workshop is an MCP server, in a process of its own:
 
-model: The neighbour has a lathe; now I have 13 tools.
+model: The neighbour has a lathe; now I have 14 tools.
   neighbour__lathe(turns=2)
     1 of 2
     2 of 2
@@ -113,7 +120,7 @@ model: The neighbour has a lathe; now I have 13 tools.
 model: The table has its last leg.
 
 And this workshop is one too, for a visitor with a token:
-  The visitor sees 10 tools over HTTP
+  The visitor sees 11 tools over HTTP
   1 inch is 25.4 mm there, too
 
 The bill is an artifact, a text with versions in a store:
@@ -140,10 +147,10 @@ model: And now a hundred holes, just because I can.
   The agent's task is cancelled; the drill was stopped first.
 
 Summary:
-  12 tools, 19 calls
-  Ada's session has 12 tools switched on, Bob's has 10
+  13 tools, 20 calls
+  Ada's session has 13 tools switched on, Bob's has 11
   Ada's order book: ['hinge on 2026-11-16']
-  14 ok
+  15 ok
    2 invalid_arguments
    1 inactive_group
    1 failed

@@ -1,7 +1,7 @@
 """The worker process of process mode: reads calls from a socket, runs them and answers. It defines the protocol.
 
-The host starts `_supervisor.py`, which forks the worker, and the worker runs `serve`. Both files are loaded by their
-paths (see `_children.py`), while only folders of the interpreter are on the import path.
+The worker is started by a supervisor and runs `serve`. This file is loaded by its path (see `_children.py`), while only
+folders of the interpreter are on the import path.
 
 A message is a header of sixteen bytes and a pickle. The header is the number of the message and the length of the
 pickle, big-endian. The host draws a random number for each call. The first request of the call has this number, each
@@ -421,6 +421,7 @@ def flush() -> None:
 
 def serve(descriptor: int) -> NoReturn:
     """Serve the host at the other end of a socket until it closes the socket."""
+    os.set_inheritable(descriptor, False)
     wire = socket.socket(fileno=descriptor)
     sys.argv[:] = [""]
     # A process that a tool forks must neither answer nor read requests.

@@ -1,4 +1,10 @@
-"""Child processes of process mode: start, calls, reuse, and the end together with all their descendants."""
+"""Child processes of process mode: start, calls, reuse, and the end together with all their descendants.
+
+On Linux a child is two processes: the supervisor, the small executable that programs have as well (see
+`src/process/supervisor.c`), and the worker that it starts, which runs the tools (`_child.py`). The supervisor runs no
+tool, so that a tool which holds the interpreter lock or crashes cannot stop it. Elsewhere the worker is started
+directly, and its process group is killed.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +12,7 @@ import atexit
 import contextlib
 import os
 import pickle
+import signal
 import socket
 import subprocess
 import sys
@@ -14,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from toolcrib._child import Surroundings, receive, send
+from toolcrib._core import _supervisor
 from toolcrib._host import is_safe_entry, surroundings, working_folder
 
 IDLE = 4
@@ -31,10 +39,10 @@ sys.path[:] = [entry for entry in sys.path if os.path.realpath(entry) != folder]
 package = type(sys)("toolcrib_child")
 package.__path__ = [sys.argv[1]]
 sys.modules["toolcrib_child"] = package
-from toolcrib_child._supervisor import main
-main(int(sys.argv[2]), int(sys.argv[3]))
+from toolcrib_child._child import serve
+serve(int(sys.argv[2]))
 """
-"""The program of a child.
+"""The program of a worker.
 
 With `-c` an interpreter without `-P` puts an empty entry, the working folder, on the import path. It does so after all
 its own imports, and the program removes the entry before it imports anything. An absolute entry of the working folder,
@@ -44,7 +52,7 @@ name, which could find another module, and is not loaded at all unless a tool im
 
 
 class Child:
-    """A child process and the socket to it."""
+    """A child process, the socket to its worker, and the one to its supervisor."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -52,18 +60,12 @@ class Child:
         self._number = 0
         self._surroundings: Surroundings | None = None
         self.wire, theirs = socket.socketpair()
+        self._control, control = socket.socketpair()
         try:
-            with theirs:
-                self.process = subprocess.Popen(
-                    [sys.executable, *_flags(), "-c", _START, _package(), str(theirs.fileno()), str(os.getpid())],
-                    stdin=subprocess.DEVNULL,
-                    stdout=_output(),  # prints of a tool must reach neither the protocol nor the program's output
-                    pass_fds=(theirs.fileno(),),
-                    env=_environment(),
-                    start_new_session=True,
-                )
+            with theirs, control:
+                self._is_supervised, self.process = _start(theirs, control)
         except BaseException:
-            self.wire.close()
+            self.leave()
             raise
 
     def call(self, payload: bytes) -> tuple[Any, ...]:
@@ -122,12 +124,23 @@ class Child:
             self.process.kill()
             code = self.process.wait()
         if first:
-            self.wire.close()
+            if self._is_supervised:
+                code = _reported(self._control, code)
+            self.leave()
         return code
 
+    def leave(self) -> None:
+        """Close this process's copies of the sockets."""
+        self.wire.close()
+        self._control.close()
+
     def _hang_up(self) -> None:
-        with contextlib.suppress(OSError):  # the other end may be closed already
-            self.wire.shutdown(socket.SHUT_RDWR)
+        for end, direction in ((self.wire, socket.SHUT_RDWR), (self._control, socket.SHUT_WR)):
+            with contextlib.suppress(OSError):  # the other end may be closed already
+                end.shutdown(direction)
+        if not self._is_supervised:
+            with contextlib.suppress(OSError):
+                os.killpg(self.process.pid, signal.SIGKILL)
 
     def answers(self) -> bool:
         """Return True if an idle child still runs and has sent nothing since its last answer."""
@@ -197,7 +210,7 @@ class Children:
         children = list(self._all)
         self.forget()
         for child in children:
-            child.wire.close()
+            child.leave()
             child.process.returncode = 0  # not ours to wait for
 
 
@@ -205,6 +218,43 @@ children = Children()
 atexit.register(children.close)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=children.leave_to_parent)
+
+
+def _start(wire: socket.socket, control: socket.socket) -> tuple[bool, subprocess.Popen[bytes]]:
+    """Start a worker, under a supervisor where there is one, which is returned as True."""
+    descriptor = wire.fileno()
+    command = [sys.executable, *_flags(), "-c", _START, _package(), str(descriptor)]
+    supervisor = _supervisor()
+    kept = [descriptor]
+    if supervisor is not None:
+        command = ["toolcrib-supervisor", str(os.getpid()), f"keep={descriptor}", "--", *command]
+        kept.append(supervisor[0])
+    process = subprocess.Popen(
+        command,
+        executable=supervisor and supervisor[1],
+        stdin=control.fileno() if supervisor else subprocess.DEVNULL,
+        stdout=_output(),  # prints of a tool must reach neither the protocol nor the program's output
+        pass_fds=kept,
+        env=_environment(),
+        start_new_session=True,
+    )
+    return supervisor is not None, process
+
+
+def _reported(control: socket.socket, code: int) -> int:
+    """Return the exit code of the worker that its supervisor reports; that of the supervisor if it does not."""
+    try:
+        report = control.recv(128, socket.MSG_DONTWAIT).split()
+    except OSError:
+        return code
+    match report:
+        case [b"exit", number]:
+            return int(number)
+        case [b"signal", number]:
+            return -int(number)
+        case [b"failed", *_]:
+            return 127
+    return code
 
 
 def _package() -> str:

@@ -33,6 +33,7 @@ from toolcrib.context import Question, ToolContext
 from toolcrib.dialects import DialectSchemas
 from toolcrib.middleware import Middleware
 from toolcrib.policy import Approval, ApprovalRequest, ApprovalStore, Rule
+from toolcrib.process import ProgramLimits
 from toolcrib.skill import AgentSkill
 
 __all__ = [
@@ -55,6 +56,7 @@ __all__ = [
     "NativeTool",
     "Policy",
     "RegisteredToolFunction",
+    "ResultBudget",
     "Role",
     "Roles",
     "Session",
@@ -132,6 +134,7 @@ class Toolkit:
         error_formatter: The function that describes a tool's exception to the model. It is called with the exception
             and a `FailedCall`, and returns the text. Without one, the text is `KeyError: 'k'`. Presets and secrets are
             masked in either.
+        result_budget: The largest size of all results: a `ResultBudget`, or a number of characters.
         tools: The callables to register.
 
     Raises:
@@ -159,6 +162,12 @@ class Toolkit:
     """The function that answers the questions of tools; None if they cannot ask."""
 
     @property
+    def result_budget(self) -> ResultBudget | None:
+        """The largest size of all results; None if it is not limited."""
+
+    @result_budget.setter
+    def result_budget(self, budget: ResultBudget | int | None) -> None: ...
+    @property
     def approvals(self) -> Approvals:
         """The store of pending calls, each of which can be answered once; in memory unless it was set."""
 
@@ -181,6 +190,7 @@ class Toolkit:
         audit: _AuditSink | None = None,
         asker: Callable[[Question], Any] | None = None,
         error_formatter: Callable[[BaseException, FailedCall], str] | None = None,
+        result_budget: ResultBudget | int | None = None,
         tools: Iterable[Callable[..., Any]] = (),
     ) -> None: ...
     def register_tool_function(
@@ -209,6 +219,7 @@ class Toolkit:
         secrets: Sequence[str] = (),
         aliases: Mapping[str, str] | None = None,
         chunks: Literal["add", "replace"] | None = None,
+        result_budget: ResultBudget | int | None = None,
     ) -> None:
         """Register a callable as a tool.
 
@@ -252,6 +263,7 @@ class Toolkit:
             aliases: Alternative names of parameters that a model may use by mistake, each with the correct name.
             chunks: The meaning of plain values that a generator yields: `"add"`, the default, appends each to the
                 result, `"replace"` makes each the result so far.
+            result_budget: The largest size of its results: a `ResultBudget`, or a number of characters.
 
         Raises:
             TypeError: If `tool_func` is not callable or is a method without its object, an option has the wrong type,
@@ -321,6 +333,8 @@ class Toolkit:
         description: str,
         active: bool = False,
         notes: str | None = None,
+        *,
+        result_budget: ResultBudget | int | None = None,
     ) -> None:
         """Add a group, in which tools can be registered and which can be switched on and off.
 
@@ -329,6 +343,7 @@ class Toolkit:
             description: The purpose of the group.
             active: If true, its tools are visible and callable from the start.
             notes: Instructions for its tools; see `get_activated_notes`.
+            result_budget: The largest size of the results of its tools: a `ResultBudget`, or a number of characters.
 
         Raises:
             DuplicateGroupError: If the name is taken.
@@ -482,6 +497,7 @@ class Toolkit:
         deps: None = None,
         parent: ToolContext[Any] | None = None,
         limits: Limits | None = None,
+        result_budget: ResultBudget | int | None = None,
     ) -> Session[None]: ...
     @overload
     def session(
@@ -498,6 +514,7 @@ class Toolkit:
         deps: _Deps,
         parent: ToolContext[Any] | None = None,
         limits: Limits | None = None,
+        result_budget: ResultBudget | int | None = None,
     ) -> Session[_Deps]:
         """Begin a session: one conversation, with group switches, approvals, limits and state of its own.
 
@@ -513,6 +530,7 @@ class Toolkit:
             deps: The dependencies of its tools: any object.
             parent: The context of the call that it belongs to, for the session of a sub-agent.
             limits: The limits of each run.
+            result_budget: The largest size of the results of its calls: a `ResultBudget`, or a number of characters.
 
         Raises:
             TypeError: If one of the lists is not a list of strings, or `role` is not a role.
@@ -1012,6 +1030,24 @@ def _artifact_tools(store: Store) -> list[NativeTool]:
     """Return the tools for the artifacts in a store."""
 
 def _native_tool(name: str) -> NativeTool: ...
+def _program_tools(
+    *,
+    cwd: str | PathLike[str] | None,
+    env: Mapping[str, str],
+    limits: ProgramLimits,
+    python: str | PathLike[str],
+    sandbox: tuple[list[str], list[str], bool] | None,
+) -> list[NativeTool]:
+    """Return the tools that run programs with these settings.
+
+    A sandbox is readable folders, writable folders, and the network.
+    """
+
+def _supervisor() -> tuple[int, Path] | None:
+    """Return the descriptor of the supervisor's file and the path to execute it by.
+
+    Systems without a supervisor return `None`.
+    """
 
 @final
 class _FileSystem:
@@ -1163,6 +1199,10 @@ class RegisteredToolFunction:
         """The function that is called with each response."""
 
     @property
+    def result_budget(self) -> ResultBudget | None:
+        """The largest size of its results, apart from the budgets of other places; None if it has none."""
+
+    @property
     def run_in(self) -> Literal["thread", "inline", "process"]:
         """The place where it runs; `"inline"` for asynchronous tools, which run on the caller's event loop."""
 
@@ -1310,6 +1350,7 @@ class ToolkitView:
         deps: None = None,
         parent: ToolContext[Any] | None = None,
         limits: Limits | None = None,
+        result_budget: ResultBudget | int | None = None,
     ) -> Session[None]: ...
     @overload
     def session(
@@ -1326,6 +1367,7 @@ class ToolkitView:
         deps: _Deps,
         parent: ToolContext[Any] | None = None,
         limits: Limits | None = None,
+        result_budget: ResultBudget | int | None = None,
     ) -> Session[_Deps]:
         """Begin a session: one conversation, with group switches, approvals, limits and state of its own.
 
@@ -1582,6 +1624,12 @@ class Session(ToolkitView, Generic[_Deps]):
 
     @limits.setter
     def limits(self, limits: Limits | None) -> None: ...
+    @property
+    def result_budget(self) -> ResultBudget | None:
+        """The largest size of the results of its calls; None if it has no budget. It is not saved."""
+
+    @result_budget.setter
+    def result_budget(self, budget: ResultBudget | int | None) -> None: ...
     @property
     def usage(self) -> Usage:
         """The counters of calls, tokens and failures, as they are now."""
@@ -2248,6 +2296,57 @@ class ToolGroup:
     def __ne__(self, other: object, /) -> bool: ...
     def __reduce__(self) -> tuple[Any, ...]: ...
 
+@final
+class ResultBudget:
+    """Limit the size of results that a model reads.
+
+    A longer result is cut by its structure: JSON stays JSON and says `"12 of 480 items"`, tables keep their header,
+    logs their errors, diffs the names of files, and text its beginning and end. The note on what is missing is part of
+    the budget. Only text is cut; `metadata["value"]` keeps the whole value for the program, and `metadata["budget"]`
+    describes the cut.
+
+    Of all budgets that apply to a call, those of the tool, its groups, the session and the toolkit, the smallest holds.
+
+    Args:
+        characters: The most characters.
+        tokens: The most tokens. With both, both hold.
+        count: A function that counts the tokens of a text. It is called several times for a result that is too long.
+            Without one, tokens are estimated, rather too high than too low.
+        store: The store that keeps the whole text of results that are cut, as artifacts of the session. The model reads
+            them with the tool `read_artifact`.
+
+    Raises:
+        TypeError: If neither limit is given, or an argument has the wrong type.
+        ValueError: If a limit is not positive.
+
+    Example:
+        toolkit.register_tool_function(search, result_budget=ResultBudget(tokens=2000, store=store))
+    """
+
+    def __new__(
+        cls,
+        characters: int | None = None,
+        *,
+        tokens: int | None = None,
+        count: Callable[[str], int] | None = None,
+        store: Store | None = None,
+    ) -> ResultBudget: ...
+    @property
+    def characters(self) -> int | None:
+        """The most characters; None if they are not limited."""
+
+    @property
+    def tokens(self) -> int | None:
+        """The most tokens; None if they are not limited."""
+
+    @property
+    def count(self) -> Callable[[str], int] | None:
+        """The function that counts the tokens of a text; None if they are estimated."""
+
+    @property
+    def store(self) -> Store | None:
+        """The store that keeps the whole text of results that are cut, as artifacts."""
+
 @disjoint_base
 class ToolResponse:
     """One chunk of the result of a tool call.
@@ -2257,7 +2356,7 @@ class ToolResponse:
     Args:
         content: The blocks for the model, in order.
         metadata: Data for the program, which the model does not see. `"value"` holds a tool's value that is not text,
-            `"repairs"` lists the repairs of the arguments.
+            `"repairs"` lists the repairs of the arguments, `"budget"` describes what was cut; see `ResultBudget`.
         stream: True if the response is part of a stream of several.
         is_last: True for the last response of a call.
         is_interrupted: True if the call was cancelled.

@@ -122,7 +122,8 @@ class ToolResult:
     """The result of a declared tool; a result with an error is a failure.
 
     Args:
-        llm_content: The content for the model: text, a list of blocks, or any value.
+        llm_content: The content for the model: text, a list of blocks, a list of parts as Gemini has them (`text`,
+            `inlineData`, `fileData`), or any value.
         return_display: The content for people; that for the model if it is None.
         error: The error of a failed call.
         metadata: Further data for programs.
@@ -135,11 +136,8 @@ class ToolResult:
 
     def __tool_response__(self) -> ToolResponse:
         """Convert the result to the response of a `Toolkit`."""
-        content = self.llm_content
-        is_blocks = isinstance(content, (list, tuple)) and all(
-            isinstance(item, dict) and "type" in item for item in content
-        )
-        response = ToolResponse(list(content)) if is_blocks and content else _as_response(content)
+        blocks = _blocks(self.llm_content)
+        response = ToolResponse(blocks) if blocks else _as_response(self.llm_content)
         more = dict(self.metadata)
         if self.return_display is not None:
             more["display"] = self.return_display
@@ -552,6 +550,35 @@ def _body_of(invocation: ToolInvocation[Any]) -> Callable[..., Any]:
     """The function that runs a call: that of the invocation, or of the tool that it passes on to."""
     is_own = type(invocation).execute is not ToolInvocation.execute
     return invocation.execute if is_own else invocation.tool.execute
+
+
+def _blocks(content: object) -> list[Any]:
+    """The blocks of a content that is a list of blocks or parts; no blocks for any other value."""
+    if not isinstance(content, (list, tuple)):
+        return []
+    blocks = [_block(item) for item in content]
+    return [] if None in blocks else blocks
+
+
+def _block(item: object) -> Any:
+    """The block of a block or a part; None for any other value."""
+    if not isinstance(item, dict):
+        return None
+    if "type" in item:
+        return item
+    if item.keys() == {"text"}:
+        return {"type": "text", "text": str(item["text"])}
+    if isinstance(data := item.get("inlineData"), dict) and {"mimeType", "data"} <= data.keys():
+        source = {"type": "base64", "media_type": data["mimeType"], "data": data["data"]}
+        return _media(data["mimeType"], source)
+    if isinstance(file := item.get("fileData"), dict) and {"mimeType", "fileUri"} <= file.keys():
+        return _media(file["mimeType"], {"type": "url", "url": file["fileUri"]})
+    return None
+
+
+def _media(mime_type: str, source: dict[str, Any]) -> Any:
+    kind = mime_type.partition("/")[0]
+    return {"type": kind, "source": source} if kind in ("image", "audio", "video") else None
 
 
 def _as_result(value: Any) -> ToolResult:

@@ -44,6 +44,7 @@ __all__ = [
     "InvalidPathError",
     "InvalidPendingError",
     "InvalidPolicyFileError",
+    "InvalidProgramOptionError",
     "InvalidReplyError",
     "InvalidRoleError",
     "InvalidRuleError",
@@ -62,6 +63,7 @@ __all__ = [
     "NewerFileError",
     "NoAskerError",
     "NoFreeNameError",
+    "NoSandboxError",
     "NotFoundError",
     "ReservedGroupError",
     "ReservedGroupRemovalError",
@@ -73,6 +75,7 @@ __all__ = [
     "StoreError",
     "SubAgentUnavailable",
     "SystemRoleError",
+    "ToolDeniedError",
     "ToolcribError",
     "UnansweredError",
     "UnknownDialectError",
@@ -241,6 +244,10 @@ class InvalidParametersError(ToolcribError, ValueError):
     """Parameters do not fit a declared tool; the text is the first problem."""
 
 
+class ToolDeniedError(ToolcribError, PermissionError):
+    """A call of a declared tool was denied by its message bus; the text names the tool."""
+
+
 class SubAgentUnavailable(ToolcribError, RuntimeError):
     """A class of agents cannot be made a tool; the text names the sub-agent and the reason."""
 
@@ -380,6 +387,14 @@ class LockMismatchError(ToolcribError, ValueError):
     def __init__(self, text: str, changes: tuple[LockChange, ...] = ()) -> None:
         super().__init__(text)
         self.changes = changes
+
+
+class InvalidProgramOptionError(ToolcribError, ValueError):
+    """A setting of the tools that run programs is invalid; the text names it."""
+
+
+class NoSandboxError(ToolcribError, RuntimeError):
+    """This system cannot provide the sandbox that programs are to run in; the text gives the reason."""
 
 
 class InvalidRuleError(ToolcribError, ValueError):

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         AgentFolder,
         Event,
         RegisteredToolFunction,
+        ResultBudget,
         ToolGroup,
         ToolResponse,
         _ChangeClass,
@@ -76,6 +77,7 @@ class Toolkit(BackgroundTasks):
         error_formatter: The function that describes a tool's exception to the model. It is called with the exception
             and a `FailedCall`, and returns the text. Without one, the text is `KeyError: 'k'`. Presets and secrets are
             masked in either.
+        result_budget: The largest size of all results: a `ResultBudget`, or a number of characters.
         tools: The callables to register.
     """
 
@@ -130,6 +132,7 @@ class Toolkit(BackgroundTasks):
         secrets: Sequence[str] = ...,
         aliases: Mapping[str, str] | None = ...,
         chunks: Literal["add", "replace"] | None = ...,
+        result_budget: ResultBudget | int | None = ...,
     ) -> Callable[[F], F]: ...
 
     def tool(
@@ -159,6 +162,7 @@ class Toolkit(BackgroundTasks):
         secrets: Sequence[str] = (),
         aliases: Mapping[str, str] | None = None,
         chunks: Literal["add", "replace"] | None = None,
+        result_budget: ResultBudget | int | None = None,
         **unknown: Any,
     ) -> F | Callable[[F], F]:
         """Register the decorated function and return it unchanged.
@@ -189,6 +193,7 @@ class Toolkit(BackgroundTasks):
             aliases: Names that a model may use by mistake, each with the name of the parameter.
             chunks: The meaning of plain values that a generator yields: `"add"`, the default, appends each to the
                 result, `"replace"` makes each the result so far.
+            result_budget: The largest size of its results: a `ResultBudget`, or a number of characters.
             **unknown: Not an option; refused with the option that was probably meant.
 
         Raises:
@@ -217,6 +222,7 @@ class Toolkit(BackgroundTasks):
             "secrets": secrets,
             "aliases": aliases,
             "chunks": chunks,
+            "result_budget": result_budget,
         }
         for option in unknown:
             raise TypeError(f"tool() got an unknown option `{option}`{_core._did_you_mean(option, list(options))}")

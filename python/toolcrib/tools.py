@@ -22,7 +22,17 @@ if TYPE_CHECKING:
     from toolcrib.files import FilePolicy
     from toolcrib.toolkit import Toolkit
 
-__all__ = ["ArtifactTools", "artifacts", "insert_text_file", "register", "view_text_file", "wait", "write_text_file"]
+__all__ = [
+    "ArtifactTools",
+    "artifacts",
+    "execute_python_code",
+    "execute_shell_command",
+    "insert_text_file",
+    "register",
+    "view_text_file",
+    "wait",
+    "write_text_file",
+]
 
 wait: Final[NativeTool] = _native_tool("wait")
 """Waits for `seconds`. With `every`, it reports the progress after each interval of that many seconds."""
@@ -35,6 +45,12 @@ write_text_file: Final[NativeTool] = _native_tool("write_text_file")
 
 insert_text_file: Final[NativeTool] = _native_tool("insert_text_file")
 """Inserts lines into a text file of the machine. It is guarded; see `register`."""
+
+execute_shell_command: Final[NativeTool] = _native_tool("execute_shell_command")
+"""Runs a shell command and streams its output. All its processes end with it; see `register` for settings."""
+
+execute_python_code: Final[NativeTool] = _native_tool("execute_python_code")
+"""Runs Python code in a new, isolated interpreter and streams its output; see `register` for settings."""
 
 
 class ArtifactTools(NamedTuple):
@@ -69,6 +85,8 @@ def register(toolkit: "Toolkit", tools: str, /, *, group: str = "basic", **optio
     | `"files"` | `root`, `write=False`, `policy=None` | the file tools over one directory; see `toolcrib.files` |
     | `"artifacts"` | `store=None` | the tools of `artifacts` |
     | `"text_files"` | – | `view_text_file`, `write_text_file`, `insert_text_file`: raw access to the machine's files |
+    | `"programs"` | `cwd=None`, `env=None`, `limits=None`, `python=None`, `sandbox=None` | `execute_shell_command`,
+    `execute_python_code`; see `toolcrib.process` |
 
     Args:
         toolkit: The toolkit.
@@ -80,7 +98,8 @@ def register(toolkit: "Toolkit", tools: str, /, *, group: str = "basic", **optio
         The names of the tools.
 
     Raises:
-        ValueError: If the set is unknown.
+        ValueError: If the set is unknown, or an option is invalid.
+        NoSandboxError: If programs are to run in a sandbox, and this system has none.
         TypeError: If an option is unknown or missing.
     """
     if tools not in _SETS:
@@ -103,8 +122,15 @@ def _text_files() -> list[NativeTool]:
     return [view_text_file, write_text_file, insert_text_file]
 
 
+def _programs(**options: Any) -> list[NativeTool]:
+    from toolcrib.process import _tools
+
+    return _tools(**options)
+
+
 _SETS: Final[dict[str, Callable[..., Iterable[NativeTool]]]] = {
     "artifacts": artifacts,
     "files": _files,
+    "programs": _programs,
     "text_files": _text_files,
 }

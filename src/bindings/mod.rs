@@ -12,7 +12,9 @@
 //! 5. [`response`] is a chunk of the result, made by [`into_response`], and written for providers by [`result_message`];
 //!    [`events`] and [`trace`] report what happens.
 //!
-//! Beside the path: [`store`] keeps data across restarts, `files` has the file systems of file tools, [`agent`] has the definitions of sub-agents, [`declared`] the schemas of declared tools, [`mcp`] connects to servers and serves tools to other programs, [`roster`] is the base of a compatibility package, [`json`] converts JSON, [`rule_value`] shows defaults to
+//! Beside the path: [`store`] keeps data across restarts, `files` has the file systems of file tools, `process` the settings of
+//! programs, [`agent`] has the definitions of sub-agents, [`declared`] the schemas of declared tools, [`mcp`] connects to servers and
+//! serves tools to other programs, [`roster`] is the base of a compatibility package, [`json`] converts JSON, [`rule_value`] shows defaults to
 //! policy rules, [`parameters`] reads arguments of methods, [`imported`] finds Python objects, [`errors`] maps errors to
 //! exceptions. [`mcp`] has the lock file of tool definitions.
 #![allow(
@@ -25,6 +27,7 @@ mod agent;
 mod allocator;
 mod argument_reader;
 mod background;
+mod budget;
 mod call;
 mod declared;
 mod dialect;
@@ -40,6 +43,8 @@ mod mcp;
 mod native;
 mod parameters;
 mod policy;
+#[cfg(unix)]
+mod process;
 mod registration;
 mod response;
 mod result_message;
@@ -94,6 +99,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<role::PyRole>()?;
     module.add_class::<role::PyRoles>()?;
     module.add_class::<response::PyToolResponse>()?;
+    module.add_class::<budget::PyResultBudget>()?;
     module.add_class::<policy::PyPolicy>()?;
     module.add_class::<policy::PyApprovals>()?;
     module.add_class::<policy::PyExplanation>()?;
@@ -120,6 +126,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     mcp::install(module)?;
     #[cfg(unix)]
     files::install(module)?;
+    #[cfg(unix)]
+    process::install(module)?;
     trace::install(module)?;
     call::init(module, &module.py().get_type::<toolkit::PyToolkit>())
 }

@@ -10,6 +10,7 @@ use pyo3::types::{PyBool, PyDict, PyInt, PyTuple, PyType};
 use serde_json::{Map, Value};
 
 use super::agent::PyAgentRun;
+use super::budget::PyResultBudget;
 use super::imported::GENERIC_ALIAS;
 use super::into_response::error_text;
 use super::parameters::{Omittable, class_name, name_list};
@@ -130,6 +131,8 @@ impl PyUsage {
 pub(crate) struct PySession {
     core: Arc<Session>,
     deps: Mutex<Option<Py<PyAny>>>,
+    /// The largest size of the results of its calls.
+    result_budget: Mutex<Option<Py<PyResultBudget>>>,
     /// The context of the call that it belongs to, or the run of a sub-agent, which makes it.
     parent: Option<Py<PyAny>>,
     /// The values of the program, in a dict that is made on first use.
@@ -146,6 +149,7 @@ struct SessionOptions<'a, 'py> {
     deps: Option<Bound<'py, PyAny>>,
     parent: Option<Bound<'py, PyAny>>,
     limits: Option<PyLimits>,
+    result_budget: Option<&'a Bound<'py, PyAny>>,
 }
 
 /// The toolkit or view that a session is made of.
@@ -177,6 +181,7 @@ impl SessionBase {
         caller: Option<String>,
         options: SessionOptions<'_, 'py>,
     ) -> PyResult<Bound<'py, PySession>> {
+        let result_budget = PyResultBudget::read("result_budget", options.result_budget)?;
         let (mut view, mut caller) = (self.view, caller.map(Arc::from).or(self.caller));
         if let Some(role) = &options.role.0 {
             let (of_role, name) = role_view(role, options.roles)?;
@@ -193,7 +198,14 @@ impl SessionBase {
         let base = PyToolkitView::new(self.toolkit, view, caller);
         let deps = Mutex::new(options.deps.map(Bound::unbind));
         let parent = options.parent.map(Bound::unbind);
-        let session = PySession { core, deps, parent, state: OnceLock::new(), versions: SavedVersions::default() };
+        let session = PySession {
+            core,
+            deps,
+            result_budget: Mutex::new(result_budget),
+            parent,
+            state: OnceLock::new(),
+            versions: SavedVersions::default(),
+        };
         Bound::new(py, PyClassInitializer::from(base).add_subclass(session))
     }
 
@@ -233,6 +245,7 @@ impl PySession {
         let session = Self {
             core,
             deps: Mutex::new(deps),
+            result_budget: Mutex::default(),
             parent: Some(parent.unbind()),
             state: OnceLock::new(),
             versions: SavedVersions::default(),
@@ -253,8 +266,8 @@ impl PySession {
         };
         let view = base.view.in_session(core.clone());
         let view = PyToolkitView::new(base.toolkit, view, Some(base.caller.unwrap_or(caller)));
-        let (deps, versions) = (Mutex::new(deps), SavedVersions::default());
-        let session = Self { core, deps, parent: None, state: OnceLock::new(), versions };
+        let (deps, versions, result_budget) = (Mutex::new(deps), SavedVersions::default(), Mutex::default());
+        let session = Self { core, deps, result_budget, parent: None, state: OnceLock::new(), versions };
         Bound::new(tools.py(), PyClassInitializer::from(view).add_subclass(session))
     }
 
@@ -378,6 +391,20 @@ impl PySession {
     #[setter]
     fn set_limits(&self, limits: Option<PyLimits>) {
         self.core.set_limits(limits.unwrap_or_default().0);
+    }
+
+    /// The largest size of the results of its calls, apart from the budgets of tools, groups and the toolkit; None if it has none.
+    #[getter]
+    pub(crate) fn result_budget(&self, py: Python<'_>) -> Option<Py<PyResultBudget>> {
+        lock(&self.result_budget).as_ref().map(|budget| budget.clone_ref(py))
+    }
+
+    #[setter]
+    fn set_result_budget(&self, budget: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+        let budget = PyResultBudget::read("result_budget", budget)?;
+        let old = std::mem::replace(&mut *lock(&self.result_budget), budget);
+        drop(old);
+        Ok(())
     }
 
     /// The counters of calls, tokens and failures, as they are now.
@@ -508,11 +535,14 @@ impl PySession {
         visit.call(self.state.get())?;
         // A thread that holds the lock uses the session, which is then not garbage.
         visit.call(&self.parent)?;
+        self.result_budget.try_lock().map_or(Ok(()), |budget| visit.call(&*budget))?;
         self.deps.try_lock().map_or(Ok(()), |deps| visit.call(&*deps))
     }
 
     fn __clear__(&self) {
         self.set_deps(None);
+        let budget = lock(&self.result_budget).take();
+        drop(budget);
     }
 }
 
@@ -535,6 +565,7 @@ macro_rules! session_methods {
             ///     deps: The dependencies of its tools: any object.
             ///     parent: The context of the call that it belongs to, for the session of a sub-agent.
             ///     limits: The limits of each run.
+            ///     result_budget: The largest size of the results of its calls: a `ResultBudget`, or a number of characters.
             ///
             /// Raises:
             ///     TypeError: If one of the lists is not a list of strings, or `role` is not a role.
@@ -543,10 +574,10 @@ macro_rules! session_methods {
                 name = "session",
                 signature = (
                     *, id=None, caller=None, role=Omittable(None), roles=None, groups=None, names=None, exclude=None,
-                    tags=None, deps=None, parent=None, limits=None
+                    tags=None, deps=None, parent=None, limits=None, result_budget=None
                 ),
                 text_signature = "($self, *, id=None, caller=None, role=..., roles=None, groups=None, names=None, \
-                                  exclude=(), tags=None, deps=None, parent=None, limits=None)"
+                                  exclude=(), tags=None, deps=None, parent=None, limits=None, result_budget=None)"
             )]
             #[allow(clippy::too_many_arguments, reason = "each is a parameter of its own")]
             fn begin_session<'py>(
@@ -562,9 +593,10 @@ macro_rules! session_methods {
                 deps: Option<Bound<'py, PyAny>>,
                 parent: Option<Bound<'py, PyAny>>,
                 limits: Option<PyLimits>,
+                result_budget: Option<&Bound<'py, PyAny>>,
             ) -> PyResult<Bound<'py, PySession>> {
                 let filter = filter(groups, names, exclude, tags)?;
-                let options = SessionOptions { role, roles, filter, deps, parent, limits };
+                let options = SessionOptions { role, roles, filter, deps, parent, limits, result_budget };
                 SessionBase::from(slf).open(slf.py(), id, caller, options)
             }
 
@@ -617,7 +649,8 @@ macro_rules! session_methods {
                 match Place::of(path, key, None)? {
                     Place::File(path) => {
                         let saved = py.detach(|| store::load(&Disk, &path, &SESSION_FORMAT))?;
-                        let options = SessionOptions { role, roles, filter, deps, parent: None, limits };
+                        let (parent, result_budget) = (None, None);
+                        let options = SessionOptions { role, roles, filter, deps, parent, limits, result_budget };
                         Ok(SessionBase::from(slf).restore(py, saved.value, &path, options)?.into_any())
                     }
                     Place::Entry(store, key) => {
@@ -630,8 +663,8 @@ macro_rules! session_methods {
                                 (Bound<'py, $class>, Vec<Bound<'py, PyAny>>, Option<Bound<'py, PyRoles>>, Option<Bound<'py, PyAny>>);
                             let (slf, role, roles, deps): Held<'_> = held.extract()?;
                             let role = Omittable(role.into_iter().next());
-                            let options =
-                                SessionOptions { role, roles: roles.as_ref(), filter, deps, parent: None, limits };
+                            let (roles, parent, result_budget) = (roles.as_ref(), None, None);
+                            let options = SessionOptions { role, roles, filter, deps, parent, limits, result_budget };
                             let (value, place) = (loaded.value.take(), loaded.place());
                             let session = SessionBase::from(&slf).restore(held.py(), value, &place, options)?;
                             loaded.seen(&session.get().versions);

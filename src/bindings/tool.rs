@@ -10,6 +10,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{IntoPyDict, PyDict, PyTuple};
 use serde_json::{Map, Value};
 
+use super::budget::PyResultBudget;
 use super::call::{Plan, stream_of};
 use super::dialect::DialectCache;
 use super::imported::{TAP, import_module};
@@ -48,6 +49,8 @@ pub(crate) struct PyTool {
     /// The presets, if there are any.
     pub(crate) presets: Option<Py<PyDict>>,
     pub(crate) postprocess: Option<Py<PyAny>>,
+    /// The largest size of its results.
+    pub(crate) result_budget: Option<Py<PyResultBudget>>,
     /// The function that is called: the registered one without partials, wrapped if it is a finish function.
     pub(crate) function: Py<PyAny>,
     pub(crate) kind: CallKind,
@@ -176,6 +179,7 @@ impl PyTool {
             server: self.server.clone(),
             presets: self.presets.as_ref().map(|presets| presets.clone_ref(py)),
             postprocess: self.postprocess.as_ref().map(|function| function.clone_ref(py)),
+            result_budget: self.result_budget.as_ref().map(|budget| budget.clone_ref(py)),
             function,
             kind: self.kind,
             body: self.body,
@@ -333,6 +337,12 @@ impl PyTool {
         self.postprocess.as_ref().map(|function| function.clone_ref(py))
     }
 
+    /// The largest size of its results, apart from the budgets of its groups, its toolkit and the session; None if it has none.
+    #[getter]
+    fn result_budget(&self, py: Python<'_>) -> Option<Py<PyResultBudget>> {
+        self.result_budget.as_ref().map(|budget| budget.clone_ref(py))
+    }
+
     /// The place where it runs; `"inline"` for asynchronous tools, which run on the caller's event loop.
     #[getter]
     fn run_in(&self) -> &'static str {
@@ -421,6 +431,7 @@ impl PyTool {
         visit.call(&self.permissions)?;
         visit.call(&self.presets)?;
         visit.call(&self.postprocess)?;
+        visit.call(&self.result_budget)?;
         visit.call(&self.function)?;
         self.extension.as_ref().map_or(Ok(()), |extension| extension.traverse(&visit))?;
         self.plan.traverse(&visit)

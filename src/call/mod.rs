@@ -1,10 +1,11 @@
 //! The path of a call, from a model's request to the responses to it, as decisions without I/O.
 //!
 //! Read [`tool_call`](ToolCall) (the request), then `prepare` (the path), then `permission` (its largest stage); the rest are
-//! the types that these use: replies, responses, chunks, modes, events, background tasks, repairs.
+//! the types that these use: replies, responses, chunks, budgets of results, modes, events, background tasks, repairs.
 
 mod arguments;
 mod background;
+mod budget;
 mod chunk;
 mod event;
 mod modes;
@@ -17,6 +18,9 @@ mod tool_call;
 
 pub use arguments::{Accepted, ArgumentRules, Presets, ReadRepairs};
 pub use background::{Board, ID_LETTERS, Limits, Notice, task_id};
+pub use budget::{
+    Cut, CutKind, CutReport, CutResult, KeepWhole, ResultBudget, Spending, TokenCounter, WholeText, estimate_tokens,
+};
 pub use chunk::{ChunkMode, ChunkRule, WholeResult};
 pub use event::{Event, EventHub, EventKind, Kinds, Listener, Waker};
 pub use modes::{ArgumentMode, Behaviour, ErrorMode, ErrorSource, RepairMode, RunIn};

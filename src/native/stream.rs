@@ -4,7 +4,7 @@
 use std::fmt;
 use std::panic::AssertUnwindSafe;
 use std::pin::{Pin, pin};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ use super::{NativeTool, ToolContext, Toolkit};
 use crate::Result;
 use crate::call::{
     ApprovalRequest, CallInfo, CheckedArguments, Code, EventKind, Next, Path, PermissionStage, Prepared, Repair, Reply,
-    Resumption, ToolCall, ToolResponse, Waiting, WholeResult, failed_too_often,
+    ResultBudget, Resumption, Spending, ToolCall, ToolResponse, Waiting, WholeResult, WholeText, failed_too_often,
 };
 use crate::policy::{Answer, Choice};
 use crate::registry::{LimitReached, Registry, Tool};
@@ -43,7 +43,7 @@ pub struct ToolStream {
 impl ToolStream {
     pub(super) fn new(toolkit: Toolkit, request: ToolCall, info: CallInfo) -> Self {
         let cancellation = CancellationToken::new();
-        let call = Call { toolkit, request, info, cancellation: cancellation.clone() };
+        let call = Call { toolkit, request, info, cancellation: cancellation.clone(), budget: OnceLock::new() };
         let responses = stream::once(call.start()).flatten();
         Self { responses: Box::pin(responses), cancellation }
     }
@@ -75,6 +75,8 @@ struct Call {
     request: ToolCall,
     info: CallInfo,
     cancellation: CancellationToken,
+    /// The budget of the result, once the tool is known.
+    budget: OnceLock<Option<CallBudget>>,
 }
 
 /// The end of a call before its tool has run.
@@ -88,9 +90,13 @@ impl Call {
             Either::Left((prepared, _)) => prepared,
             Either::Right(_) => Err(Box::new(ToolResponse::interrupted(None))),
         };
-        let responding = match prepared {
+        let mut responding = match prepared {
             Ok((tool, arguments, repairs)) => Responding::running(&self, &tool, arguments, repairs, report),
             Err(response) => Responding::early(*response, report),
+        };
+        responding.budget = match self.budget.into_inner() {
+            Some(budget) => budget,
+            None => self.toolkit.result_budget().map(|budget| CallBudget::new(budget, false)),
         };
         stream::unfold(responding, Responding::next)
     }
@@ -98,6 +104,8 @@ impl Call {
     /// The stages find, admit, arguments and permission.
     async fn permitted(&self) -> Result<(NativeTool, CheckedArguments, Vec<Repair>), Early> {
         let (tool, repairs, mut next) = self.prepare()?;
+        let is_kept = !tool.tags.iter().any(|tag| **tag == *ARTIFACT_TAG);
+        let _ = self.budget.set(self.toolkit.budget_of(&tool).map(|budget| CallBudget::new(budget, is_kept)));
         loop {
             next = match next {
                 Next::Run(arguments) => {
@@ -221,6 +229,7 @@ struct Responding {
     whole: Option<WholeResult>,
     repairs: Vec<Repair>,
     report: CallReport,
+    budget: Option<CallBudget>,
 }
 
 enum ResponseSource {
@@ -237,7 +246,8 @@ enum ResponseSource {
 
 impl Responding {
     fn early(response: ToolResponse, report: CallReport) -> Self {
-        Self { source: ResponseSource::Early(Some(Box::new(response))), whole: None, repairs: Vec::new(), report }
+        let source = ResponseSource::Early(Some(Box::new(response)));
+        Self { source, whole: None, repairs: Vec::new(), report, budget: None }
     }
 
     fn running(
@@ -267,7 +277,7 @@ impl Responding {
             cancellation: call.cancellation.clone(),
             deadline,
         };
-        Self { source, whole: None, repairs, report }
+        Self { source, whole: None, repairs, report, budget: None }
     }
 
     /// The next response, and the next state.
@@ -311,7 +321,11 @@ impl Responding {
         } else {
             response
         };
-        let mut response = with_repairs(response?, &std::mem::take(&mut self.repairs));
+        let response = match &mut self.budget {
+            Some(budget) => budget.cut(response?, is_over, &self.report).await,
+            None => response?,
+        };
+        let mut response = with_repairs(response, &std::mem::take(&mut self.repairs));
         // An error in mid-stream is a part of the stream as well.
         response.stream |= self.whole.is_some();
         self.report.chunk(&response);
@@ -385,6 +399,50 @@ fn with_repairs(response: ToolResponse, repairs: &[Repair]) -> ToolResponse {
         |repair: &Repair| json!({"what": repair.what.as_str(), "at": repair.at.to_string(), "text": repair.text()});
     let list = repairs.iter().map(entry).collect();
     response.with_metadata("repairs", Value::Array(list))
+}
+
+/// The tag of the tools that read whole results: what they give is not kept once more.
+const ARTIFACT_TAG: &str = "artifact";
+
+/// The budget of the result of a call.
+struct CallBudget {
+    budget: ResultBudget,
+    spending: Spending,
+    /// True if the whole text of a result that is cut may be kept.
+    is_kept: bool,
+}
+
+impl CallBudget {
+    fn new(budget: ResultBudget, is_kept: bool) -> Self {
+        Self { budget, spending: Spending::default(), is_kept }
+    }
+
+    /// The response within the budget. The whole text of the last one is kept.
+    async fn cut(&mut self, response: ToolResponse, is_last: bool, report: &CallReport) -> ToolResponse {
+        let whole = if is_last && self.is_kept && self.budget.is_exceeded_by(&response.texts()) {
+            keep(&response, report).await
+        } else {
+            None
+        };
+        match self.spending.cut(&self.budget, &response.texts(), response.mode, whole.as_deref()) {
+            Some(cut) => response.with_cut(cut, whole.as_deref()),
+            None => response,
+        }
+    }
+}
+
+/// Keeps the whole text of a response; returns the call by which the model reads it. Without it, the result is worth having.
+async fn keep(response: &ToolResponse, report: &CallReport) -> Option<String> {
+    let keeper = report.toolkit.state.whole_results()?;
+    let session = report.toolkit.current_session().map(|session| session.id().to_string());
+    let whole = WholeText { text: response.texts().join("\n"), tool: report.tool.to_string(), session };
+    match keeper.keep(whole).await {
+        Ok(whole) => Some(whole),
+        Err(error) => {
+            tracing::warn!(target: "toolcrib", tool = &*report.tool, error, "the whole result was not kept");
+            None
+        }
+    }
 }
 
 /// The events and the span of a call. A call whose stream is dropped counts as completed.

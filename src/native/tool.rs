@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use super::question::{Asker, Question, Unanswered};
 use super::run::{Begin, Failure, Responses, Run, ToolError};
 use super::schema;
-use crate::call::{ChunkMode, ChunkRule, Reply, ToolResponse};
+use crate::call::{ChunkMode, ChunkRule, Reply, ResultBudget, ToolResponse};
 use crate::policy::{Permission, ToolKind};
 use crate::provider::mcp_output_schema;
 use crate::schema::check::{Checker, FormatRules};
@@ -59,6 +59,7 @@ pub struct NativeTool {
     timeout: Option<Duration>,
     tags: Arc<[Box<str>]>,
     output: Option<Arc<Map<String, Value>>>,
+    result_budget: Option<ResultBudget>,
 }
 
 impl NativeTool {
@@ -106,6 +107,27 @@ impl NativeTool {
                 let result = function(context, prepared, read(arguments)?);
                 Ok(Box::pin(stream::once(result.map(|result| result.map(Into::into)))))
             })
+        })
+    }
+
+    /// Makes a tool with a stream of responses, which also gets a value that `prepare` makes at each call; see
+    /// [`prepared`](Self::prepared). Each response says by its [`mode`](ToolResponse::mode) what it is.
+    pub fn prepared_streaming<T, P, F, S>(
+        name: &str,
+        description: &str,
+        prepare: impl Fn() -> T + Send + Sync + 'static,
+        function: F,
+    ) -> Self
+    where
+        T: Send + 'static,
+        P: JsonSchema + DeserializeOwned,
+        F: Fn(ToolContext, T, P) -> S + Send + Sync + 'static,
+        S: Stream<Item = Result<ToolResponse, ToolError>> + Send + 'static,
+    {
+        let function = Arc::new(function);
+        Self::with::<P>(name, description, true, move |context, arguments| {
+            let (function, prepared) = (function.clone(), prepare());
+            Box::new(move || Ok(Box::pin(function(context, prepared, read(arguments)?))))
         })
     }
 
@@ -184,6 +206,7 @@ impl NativeTool {
             timeout: None,
             tags: Arc::default(),
             output: None,
+            result_budget: None,
         }
     }
 
@@ -224,6 +247,18 @@ impl NativeTool {
     pub fn with_output<T: JsonSchema>(self) -> Self {
         let output = mcp_output_schema(schema::of_type::<T>()).map(Arc::new);
         Self { output, ..self }
+    }
+
+    /// Sets the largest size of its results; longer ones are cut by a toolkit.
+    #[must_use]
+    pub fn with_result_budget(self, budget: ResultBudget) -> Self {
+        Self { result_budget: Some(budget), ..self }
+    }
+
+    /// The largest size of its results.
+    #[must_use]
+    pub fn result_budget(&self) -> Option<&ResultBudget> {
+        self.result_budget.as_ref()
     }
 
     /// The schema of its structured results.

@@ -1,5 +1,6 @@
 //! The toolkit of a Rust program: its tools, groups, views, policy and approver.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
@@ -12,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::stream::ToolStream;
 use super::{Asker, NativeTool};
 use crate::bytes::random_bytes;
-use crate::call::{ApprovalRequest, CallInfo, EventHub, Permissions, Profile, ToolCall};
+use crate::call::{ApprovalRequest, CallInfo, EventHub, KeepWhole, Permissions, Profile, ResultBudget, ToolCall};
 use crate::policy::{Answer, Approvals, Key, Pending, Permission, Policy, Sink, ToolKind};
 use crate::registry::{BASIC, Filter, Registry, Session, Tool, View};
 use crate::schema::check::Checker;
@@ -33,6 +34,8 @@ pub struct Toolkit {
     pub(super) caller: Option<Arc<str>>,
     /// The asker of the calls through this clone, before that of the toolkit.
     asker: Option<Asker>,
+    /// The budget of the results of calls through this clone.
+    result_budget: Option<ResultBudget>,
     /// Cancelled together with all open questions to the approver, of the session or outside of sessions.
     questions: Arc<Mutex<CancellationToken>>,
 }
@@ -52,6 +55,9 @@ struct ToolkitSettings {
     approvals: Option<(Arc<Approvals>, Duration)>,
     audit: Option<Arc<dyn Sink>>,
     asker: Option<Asker>,
+    /// The budgets of groups, by their names.
+    group_budgets: HashMap<String, ResultBudget>,
+    whole_results: Option<Arc<dyn KeepWhole>>,
 }
 
 type Approval = Pin<Box<dyn Future<Output = Answer> + Send>>;
@@ -87,7 +93,8 @@ impl Toolkit {
             settings: RwLock::default(),
             events: EventHub::default(),
         };
-        Self { state: Arc::new(state), view: None, caller: None, asker: None, questions: Arc::default() }
+        let state = Arc::new(state);
+        Self { state, view: None, caller: None, asker: None, result_budget: None, questions: Arc::default() }
     }
 
     /// Sets the rules that allow or deny calls, or ask the approver.
@@ -135,6 +142,45 @@ impl Toolkit {
     pub fn with_asker(self, asker: Asker) -> Self {
         self.settings_mut().asker = Some(asker);
         self
+    }
+
+    /// Limits the results of calls through this toolkit, and through the views and sessions that are made of it. Of all budgets
+    /// that apply to a call, those of its tool and groups included, the smallest holds.
+    #[must_use]
+    pub fn with_result_budget(mut self, budget: ResultBudget) -> Self {
+        self.result_budget = smallest(self.result_budget.into_iter().chain([budget]));
+        self
+    }
+
+    /// Limits the results of the tools of a group.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::UnknownGroup`] if there is no such group.
+    pub fn set_group_budget(&self, group: &str, budget: ResultBudget) -> Result<()> {
+        let name = self.registry().group(group)?.name().to_owned();
+        self.settings_mut().group_budgets.insert(name, budget);
+        Ok(())
+    }
+
+    /// Sets the place that keeps the whole text of results that are cut.
+    #[must_use]
+    pub fn with_whole_results(self, keep: impl KeepWhole + 'static) -> Self {
+        self.settings_mut().whole_results = Some(Arc::new(keep));
+        self
+    }
+
+    /// The budget of the results of a tool.
+    pub(super) fn budget_of(&self, tool: &Tool<NativeTool>) -> Option<ResultBudget> {
+        let settings = read(&self.state.settings);
+        let groups = tool.groups().filter_map(|group| settings.group_budgets.get(group.name()));
+        let own = self.result_budget.iter().chain(tool.body.result_budget());
+        smallest(groups.chain(own).cloned())
+    }
+
+    /// The budget of the results that no tool has given.
+    pub(super) fn result_budget(&self) -> Option<ResultBudget> {
+        self.result_budget.clone()
     }
 
     /// Registers a tool in the group that is always active.
@@ -351,6 +397,10 @@ impl ToolkitState {
         self.settings().asker
     }
 
+    pub(super) fn whole_results(&self) -> Option<Arc<dyn KeepWhole>> {
+        read(&self.settings).whole_results.clone()
+    }
+
     /// The approvals, made in memory for the first call that needs them.
     pub(super) fn approvals(&self) -> Result<(Arc<Approvals>, Duration)> {
         if let Some(approvals) = self.settings().approvals {
@@ -371,6 +421,10 @@ impl Toolkit {
         let open = std::mem::take(&mut *lock(&self.questions));
         open.cancel();
     }
+}
+
+fn smallest(budgets: impl Iterator<Item = ResultBudget>) -> Option<ResultBudget> {
+    budgets.reduce(ResultBudget::and)
 }
 
 impl fmt::Debug for Toolkit {

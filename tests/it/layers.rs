@@ -27,6 +27,7 @@ const LAYERS: [&str; 21] = [
     "native",
     "artifact",
     "files",
+    "process",
     "mcp",
 ];
 

@@ -6,6 +6,7 @@ mod approval;
 mod artifact;
 mod audit;
 mod background;
+mod budget;
 mod check;
 mod dialect;
 mod docstring;
@@ -23,6 +24,8 @@ mod meta;
 mod native;
 mod permission;
 mod policy;
+#[cfg(target_os = "linux")]
+mod process;
 mod properties;
 mod registry;
 mod registry_history;

@@ -1,5 +1,6 @@
 //! Native tools: their schemas, options, runs, runtime and toolkit.
 
+mod budget;
 mod example;
 mod runs;
 mod runtime;

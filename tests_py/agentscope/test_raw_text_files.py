@@ -53,7 +53,9 @@ def allowed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOOLCRIB_DANGEROUS_TEXT_IO", "allow")
 
 
-def result(module: Any, name: str, path: Path, before: str | None, arguments: dict[str, Any]) -> tuple[str, bytes | None]:
+def result(
+    module: Any, name: str, path: Path, before: str | None, arguments: dict[str, Any]
+) -> tuple[str, bytes | None]:
     """The text of a call and the file after it."""
     path.unlink(missing_ok=True)
     if before is not None:

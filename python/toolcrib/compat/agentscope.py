@@ -39,6 +39,8 @@ __all__ = [
     "ToolGroup",
     "ToolResponse",
     "Toolkit",
+    "execute_python_code",
+    "execute_shell_command",
     "insert_text_file",
     "make_subagent_tool",
     "view_text_file",
@@ -122,6 +124,45 @@ async def insert_text_file(file_path: str, content: str, line_number: int) -> To
     """
     response: ToolResponse = await tools.insert_text_file(file_path=file_path, content=content, line_number=line_number)
     return response
+
+
+async def execute_python_code(code: str, timeout: float = 300, **kwargs: Any) -> ToolResponse:
+    """Run Python code in a new interpreter, and get its return code, its output and its errors.
+
+    Print what you want to see. Nothing is imported from the working directory, and the code sees only harmless
+    variables of the environment.
+
+    Args:
+        code: The code.
+        timeout: The number of seconds after which the code is killed.
+        **kwargs: Ignored.
+
+    Returns:
+        The return code, the output and the errors.
+    """
+    return await _last(tools.execute_python_code(code=code, timeout=timeout))
+
+
+async def execute_shell_command(command: str, timeout: int = 300, **kwargs: Any) -> ToolResponse:
+    """Run a shell command, and get its return code, its output and its errors.
+
+    Processes that it leaves in the background are killed. It sees only harmless variables of the environment.
+
+    Args:
+        command: The command.
+        timeout: The number of seconds after which the command is killed.
+        **kwargs: Ignored.
+
+    Returns:
+        The return code, the output and the errors.
+    """
+    return await _last(tools.execute_shell_command(command=command, timeout=timeout))
+
+
+async def _last(responses: Any) -> ToolResponse:
+    # Those before the last one report the output so far.
+    everything: list[ToolResponse] = [response async for response in responses]
+    return everything[-1]
 
 
 def __getattr__(name: str) -> Any:

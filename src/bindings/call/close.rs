@@ -34,7 +34,7 @@ impl State {
             }
         };
         let step = match self.cold.get() {
-            Some(cold) => self.count_result(py, cold, step),
+            Some(cold) => self.within_budget(py, cold, self.count_result(py, cold, step)),
             None => step,
         };
         self.conclude(py, step)
@@ -53,6 +53,9 @@ impl State {
     pub(super) fn throw_into<'py>(&self, py: Python<'py>, error: PyErr) -> Step<'py> {
         if task::is_cancellation(py, &error).unwrap_or(false) {
             self.cold().cancel_thrown.set(true);
+        }
+        if let Some(cold) = self.cold.get().filter(|cold| !cold.keeping.is_empty()) {
+            return self.give_up_keeping(py, cold, error);
         }
         if let Some(step) = self.cancel_held(py, &error) {
             return step;

@@ -15,7 +15,7 @@ use super::session::Attempt;
 use super::state::Ending;
 use super::task::Deadline;
 use crate::bindings::worker::Job;
-use crate::call::{CallInfo, CheckedArguments, Repair, Resumption, Waiting};
+use crate::call::{CallInfo, CheckedArguments, Repair, Resumption, Spending, Waiting};
 use crate::provider::Dialect;
 
 /// Arguments that are bound to the parameters of a function: by position and by keyword.
@@ -74,6 +74,12 @@ pub(super) struct Cold {
     pub(super) repaired: RefCell<Repaired>,
     /// The attempt to call a tool, in a session that limits retries.
     pub(super) attempt: RefCell<Option<Attempt>>,
+    /// The budgets of the result: a tuple. With the part that is used up.
+    pub(super) budgets: Slot,
+    pub(super) spending: RefCell<Spending>,
+    /// The iterator of the awaitable that keeps the whole text, and the response that waits for it.
+    pub(super) keeping: Slot,
+    pub(super) uncut: Slot,
 }
 
 /// Repairs of the arguments of a call, and the reasons why they may not be what was meant.
@@ -115,6 +121,10 @@ impl Default for Cold {
             span: RefCell::new(None),
             repaired: RefCell::default(),
             attempt: RefCell::new(None),
+            budgets: Slot::empty(),
+            spending: RefCell::default(),
+            keeping: Slot::empty(),
+            uncut: Slot::empty(),
         }
     }
 }
@@ -146,6 +156,8 @@ impl Cold {
         self.close_port(py);
         self.context.clear(py);
         self.port.clear(py);
+        self.keeping.clear(py);
+        self.uncut.clear(py);
         drop(self.bound.take());
         let next = self.next.get(py).and_then(|next| next.cast_into::<NextHandler>().ok());
         if !next.is_some_and(|next| next.get().release(py)) {
@@ -159,6 +171,7 @@ impl Cold {
         self.next.clear(py);
         self.handler.clear(py);
         self.error.clear(py);
+        self.budgets.clear(py);
         self.deadline.clear(py);
     }
 
@@ -175,6 +188,9 @@ impl Cold {
             &self.confirmation,
             &self.context,
             &self.port,
+            &self.budgets,
+            &self.keeping,
+            &self.uncut,
         ];
         let own = slots.map(Slot::visited);
         // The collector comes by while nothing runs here, so that nothing is borrowed.

@@ -235,8 +235,8 @@ impl State {
 
     /// The call gives way to the event loop for the first time in this step.
     pub(super) fn note_suspension(&self, py: Python<'_>) {
-        // The time that a person takes to answer is not the tool's.
-        let is_tool = self.phase.get() != Phase::Approval;
+        // The time that a person takes to answer is not the tool's, nor that of the store that keeps the whole text.
+        let is_tool = !matches!(self.phase.get(), Phase::Approval | Phase::Done);
         let timeout = self.tool.get(py).filter(|_| is_tool).and_then(|tool| tool.get().timeout);
         if timeout.is_none() && self.phase.get() == Phase::Job {
             return; // only a request can end this wait, so that requests need not be counted beforehand

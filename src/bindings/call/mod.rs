@@ -3,7 +3,7 @@
 //! Read it in this order. [`path`] is the path of a call on one screen, and the stages that it names follow:
 //! [`request`] reads the request, [`arguments`] binds and checks, [`permission`] decides whether it may
 //! run, [`session`] counts it in its session, [`run`] runs it, [`respond`] makes responses of what it gives, [`chunk`] those of a
-//! generator; [`agent`] starts the loop of a sub-agent; [`context`] is what a tool knows of its call and reports while it runs.
+//! generator, [`budget`] cuts what is too long; [`agent`] starts the loop of a sub-agent; [`context`] is what a tool knows of its call and reports while it runs.
 //! [`state`] is one call and its step, [`cold`] the part of it that few calls use, [`end`] and [`close`] are for calls that end
 //! otherwise, [`middleware`] puts layers
 //! around a call, [`observe`] reports it to tracers and listeners. `Toolkit.call_tool_function` itself is in
@@ -16,6 +16,7 @@
 
 mod agent;
 mod arguments;
+mod budget;
 mod chunk;
 mod close;
 mod cold;

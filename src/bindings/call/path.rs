@@ -27,6 +27,7 @@ impl State {
         }
         let request = self.read_request(py)?; // any wire format → name, arguments
         let tool = self.admit(py, request.name()?)?; // registry, group, view
+        self.open_budget(py, tool.get()); // of the result
         self.refuse_uncertain(py, tool.get(), &request.arguments)?; // repairs that may not be what was meant
         let Some(arguments) = self.decide(py, &tool, request.arguments)? else {
             return Ok(self.step(py, PyNone::get(py).as_any())); // the approver is asked first
@@ -146,7 +147,10 @@ impl State {
         attached(py, |py| {
             let response = match early {
                 Early::Step(step) => return step,
-                Early::Reply(answer) => response::answer(py, &answer),
+                Early::Reply(answer) => {
+                    self.open_budget_without_tool(py);
+                    response::answer(py, &answer)
+                }
                 Early::Raise(error) => Err(*error),
             };
             self.finish(py);
@@ -158,6 +162,9 @@ impl State {
     /// others.
     #[cold]
     fn step_cold<'py>(&self, py: Python<'py>, cold: &Cold, value: &Bound<'py, PyAny>) -> Option<Step<'py>> {
+        if !cold.keeping.is_empty() {
+            return Some(attached(py, |py| self.step_keeping(py, cold, value)));
+        }
         if self.phase.get() == Phase::Ready
             && let Some(dialect) = cold.dialect.take()
             && let Err(early) = attached(py, |py| self.translate(py, dialect))

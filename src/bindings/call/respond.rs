@@ -2,7 +2,7 @@
 
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyNone};
+use pyo3::types::{PyDict, PyNone, PyString};
 
 use super::cold::Cold;
 use super::python::attached;
@@ -194,8 +194,8 @@ impl State {
                     Some(tool) => tool.get().plan.redacted(repairs),
                     None => repairs,
                 };
-                let listed =
-                    repairs_to_python(py, &repairs).and_then(|repairs| with_repairs(&response, repairs.as_any()));
+                let listed = repairs_to_python(py, &repairs)
+                    .and_then(|repairs| with_metadata(&response, intern!(py, "repairs"), repairs.as_any()));
                 Step::Chunk(listed.unwrap_or_else(|error| {
                     // The response is worth more than the list.
                     error.write_unraisable(py, Some(&response));
@@ -236,8 +236,12 @@ fn refuse_uncertain<'py>(cold: &Cold, tool: &PyTool, arguments: &Bound<'py, PyDi
     }
 }
 
-/// A copy of a response, which may be the tool's to use again, with a list in its metadata.
-fn with_repairs<'py>(response: &Bound<'py, PyAny>, repairs: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+/// A copy of a response, which may be the tool's to use again, with an entry in its metadata.
+pub(super) fn with_metadata<'py>(
+    response: &Bound<'py, PyAny>,
+    name: &Bound<'py, PyString>,
+    entry: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
     let py = response.py();
     if !response.is_instance_of::<PyToolResponse>() {
         return Ok(response.clone());
@@ -253,7 +257,7 @@ fn with_repairs<'py>(response: &Bound<'py, PyAny>, repairs: &Bound<'py, PyAny>) 
         }
         metadata
     };
-    metadata.set_item(intern!(py, "repairs"), repairs)?;
+    metadata.set_item(name, entry)?;
     copy.setattr(intern!(py, "metadata"), metadata)?;
     Ok(copy)
 }

@@ -258,6 +258,9 @@ impl State {
             cold.port.take(py).into_iter().for_each(|port| state.cold().port.set(port));
         }
         state.cold().attempt.replace(self.cold.get().and_then(|cold| cold.attempt.take()));
+        if let Some(budgets) = self.cold.get().and_then(|cold| cold.budgets.take(py)) {
+            state.cold().budgets.set(budgets);
+        }
         state
     }
 
@@ -404,7 +407,10 @@ impl State {
         let _running = self.enter();
         let step = self.step(py, value);
         match self.cold.get() {
-            Some(cold) => self.with_repairs(py, cold, self.count_result(py, cold, step)),
+            Some(cold) => {
+                let step = self.count_result(py, cold, step);
+                self.with_repairs(py, cold, self.within_budget(py, cold, step))
+            }
             None => step,
         }
     }

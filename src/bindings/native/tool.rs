@@ -11,6 +11,8 @@ use serde_json::{Map, Value};
 use super::question::Answerers;
 use super::run::{NativeCall, PyNativeResponses, PyNativeStep};
 use crate::bindings::json;
+#[cfg(unix)]
+use crate::bindings::process;
 use crate::bindings::registration::{
     CallKind, Confirmation, OwnSchema, Parameter, ParameterKind, SelfDescribing, Signature, ToolOptions,
 };
@@ -33,11 +35,13 @@ pub(crate) struct PyNativeTool {
     definition: Option<Arc<Definition>>,
     /// The function that answers its requests to a model.
     sampler: Option<Py<PyAny>>,
+    /// True if `_native_tool` makes it by its name alone.
+    is_included: bool,
 }
 
 impl From<NativeTool> for PyNativeTool {
     fn from(tool: NativeTool) -> Self {
-        Self { tool, server: None, definition: None, sampler: None }
+        Self { tool, server: None, definition: None, sampler: None, is_included: false }
     }
 }
 
@@ -49,7 +53,7 @@ impl PyNativeTool {
         definition: Arc<Definition>,
         sampler: Option<Py<PyAny>>,
     ) -> Self {
-        Self { tool, server: Some(client.into()), definition: Some(definition), sampler }
+        Self { tool, server: Some(client.into()), definition: Some(definition), sampler, is_included: false }
     }
 
     /// The tool as its MCP server defines it.
@@ -177,6 +181,11 @@ impl PyNativeTool {
             let message = format!("cannot pickle a tool of the MCP client '{server}': it belongs to a connection");
             return Err(PyTypeError::new_err(message));
         }
+        if !self.is_included {
+            let message =
+                format!("cannot pickle the native tool '{}': it has settings of this process", self.tool.name());
+            return Err(PyTypeError::new_err(message));
+        }
         Ok((py.import("toolcrib._core")?.getattr("_native_tool")?, (self.tool.name().to_owned(),)))
     }
 
@@ -212,7 +221,7 @@ fn parameter(py: Python<'_>, name: &str, kind: ParameterKind, default: Option<Py
 
 /// A tool that comes with toolcrib, by its name.
 #[pyfunction]
-pub(super) fn _native_tool(name: &str) -> PyResult<PyNativeTool> {
+pub(super) fn _native_tool(py: Python<'_>, name: &str) -> PyResult<PyNativeTool> {
     let tool = match name {
         "wait" => tools::wait(),
         #[cfg(unix)]
@@ -221,7 +230,11 @@ pub(super) fn _native_tool(name: &str) -> PyResult<PyNativeTool> {
         "write_text_file" => raw::write_text_file(),
         #[cfg(unix)]
         "insert_text_file" => raw::insert_text_file(),
+        #[cfg(unix)]
+        "execute_shell_command" => process::default_tools(py)?.swap_remove(0),
+        #[cfg(unix)]
+        "execute_python_code" => process::default_tools(py)?.swap_remove(1),
         other => return Err(PyValueError::new_err(format!("unknown native tool '{other}'"))),
     };
-    Ok(tool.into())
+    Ok(PyNativeTool { is_included: true, ..tool.into() })
 }

@@ -1,6 +1,8 @@
-//! `_Permissions`: the policy, approver, approvals, audit and error formatter that a toolkit shares with its tools, and its
-//! listeners.
+//! `_Permissions`: the policy, approver, approvals, audit, error formatter and result budgets that a toolkit shares with its
+//! tools, and its listeners.
 
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -8,6 +10,7 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
 use super::{AuditSink, PyApprovals, PyPolicy};
+use crate::bindings::budget::PyResultBudget;
 use crate::bindings::events::Listeners;
 use crate::bindings::parameters::class_name;
 use crate::bindings::registration::Confirmation;
@@ -16,12 +19,14 @@ use crate::call::{Permissions, Preview, ToolFacts};
 use crate::policy::{CallFacts, Permission, Policy, Redaction, ToolKind};
 use crate::sync::lock;
 
-/// The settings of permissions that a toolkit shares with its tools, its error formatter, and its listeners.
+/// The settings of permissions that a toolkit shares with its tools, its error formatter, its result budgets, and its listeners.
 #[pyclass(name = "_Permissions", module = "toolcrib._core", frozen, weakref)]
 #[derive(Default)]
 pub(crate) struct PyPermissions {
     core: Permissions,
     settings: Mutex<PermissionSettings>,
+    /// True once the toolkit or one of its groups has had a budget.
+    has_budgets: AtomicBool,
     pub(crate) listeners: Listeners,
 }
 
@@ -36,6 +41,9 @@ struct PermissionSettings {
     audit: Option<AuditSink>,
     /// The function that describes exceptions of tools to the model.
     error_formatter: Option<Py<PyAny>>,
+    /// The budget of all results, and those of the tools of groups, by their names.
+    result_budget: Option<Py<PyResultBudget>>,
+    group_budgets: HashMap<String, Py<PyResultBudget>>,
 }
 
 impl PyPermissions {
@@ -159,6 +167,40 @@ impl PyPermissions {
         Ok(())
     }
 
+    /// True if the toolkit or one of its groups may have a budget.
+    pub(crate) fn has_budgets(&self) -> bool {
+        self.has_budgets.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn result_budget(&self, py: Python<'_>) -> Option<Py<PyResultBudget>> {
+        self.settings().result_budget.as_ref().map(|budget| budget.clone_ref(py))
+    }
+
+    pub(crate) fn set_result_budget(&self, budget: Option<Py<PyResultBudget>>) {
+        self.has_budgets.fetch_or(budget.is_some(), Ordering::Relaxed);
+        self.set(|settings| std::mem::replace(&mut settings.result_budget, budget));
+    }
+
+    /// The budgets of the groups of these names.
+    pub(crate) fn group_budgets<'a>(
+        &self,
+        py: Python<'_>,
+        names: impl IntoIterator<Item = &'a str>,
+    ) -> Vec<Py<PyResultBudget>> {
+        let settings = self.settings();
+        let budgets = names.into_iter().filter_map(|name| settings.group_budgets.get(name));
+        budgets.map(|budget| budget.clone_ref(py)).collect()
+    }
+
+    /// Sets or removes the budget of a group.
+    pub(crate) fn set_group_budget(&self, name: &str, budget: Option<Py<PyResultBudget>>) {
+        self.has_budgets.fetch_or(budget.is_some(), Ordering::Relaxed);
+        self.set(|settings| match budget {
+            Some(budget) => settings.group_budgets.insert(name.to_owned(), budget),
+            None => settings.group_budgets.remove(name),
+        });
+    }
+
     pub(crate) fn audit(&self, py: Python<'_>) -> Option<AuditSink> {
         self.settings().audit.as_ref().map(|sink| sink.clone_ref(py))
     }
@@ -184,6 +226,8 @@ impl PyPermissions {
         visit.call(&settings.approver)?;
         visit.call(&settings.approvals)?;
         visit.call(&settings.error_formatter)?;
+        visit.call(&settings.result_budget)?;
+        settings.group_budgets.values().try_for_each(|budget| visit.call(budget))?;
         settings.audit.as_ref().map_or(Ok(()), |sink| sink.traverse(&visit))
     }
 

@@ -212,6 +212,7 @@ impl<'py> ToolDraft<'py> {
             function: callable.function.unbind(),
             presets: (!presets.is_empty()).then(|| presets.unbind()),
             postprocess: options.postprocess,
+            result_budget: options.result_budget,
             kind: callable.kind,
             body,
             run_in,

@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::callable::{ParameterKind, Signature};
+use crate::bindings::budget::PyResultBudget;
 use crate::call::repair::RepairMode;
 use crate::call::{ArgumentMode, ChunkRule, ErrorMode, RunIn};
 use crate::near::did_you_mean;
@@ -40,6 +41,7 @@ pub(crate) struct ToolOptions<'py> {
     pub(crate) timeout: Option<f64>,
     pub(crate) async_execution: bool,
     pub(crate) chunks: Option<ChunkRule>,
+    pub(crate) result_budget: Option<Py<PyResultBudget>>,
     pub(crate) given: GivenOptions,
     /// True if probable mistakes are neither refused nor warned of, and docstrings are read exactly, as in AgentScope.
     pub(crate) is_lenient: bool,

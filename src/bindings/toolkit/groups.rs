@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 
 use super::PyToolkit;
 use crate::Error;
+use crate::bindings::budget::PyResultBudget;
 use crate::bindings::parameters::{
     Omittable, class_name, flag, name_list, optional_instance, optional_name_list, optional_text, text,
 };
@@ -25,11 +26,18 @@ use crate::registry::{BASIC, Filter, Group, GroupState, Member, ROOT, Registry, 
 impl PyToolkit {
     /// Add a group, in which tools can be registered and which can be switched on and off.
     ///
+    /// Args:
+    ///     group_name: Its name.
+    ///     description: Its purpose.
+    ///     active: True if it is on from the start.
+    ///     notes: Notes on the use of its tools.
+    ///     result_budget: The largest size of the results of its tools.
+    ///
     /// Raises:
     ///     DuplicateGroupError: If the name is taken, as `basic` always is.
     #[pyo3(
-        signature = (group_name, description, active=Omittable(None), notes=None),
-        text_signature = "($self, group_name, description, active=False, notes=None)"
+        signature = (group_name, description, active=Omittable(None), notes=None, *, result_budget=None),
+        text_signature = "($self, group_name, description, active=False, notes=None, *, result_budget=None)"
     )]
     fn create_tool_group(
         &self,
@@ -37,10 +45,15 @@ impl PyToolkit {
         description: &Bound<'_, PyAny>,
         active: Omittable<'_>,
         notes: Option<&Bound<'_, PyAny>>,
+        result_budget: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
         let (name, description) = (text("group_name", group_name)?, text("description", description)?);
         let (active, notes) = (flag("active", &active, false)?, optional_text("notes", notes)?);
-        Ok(self.registry().create_group(&name, &description, active, notes)?)
+        let budget = PyResultBudget::read("result_budget", result_budget)?;
+        self.registry().create_group(&name, &description, active, notes)?;
+        // Also if there is none: a group of this name that was removed may have had one.
+        self.permissions.get().set_group_budget(&name, budget);
+        Ok(())
     }
 
     /// Switch groups on or off.
@@ -228,6 +241,7 @@ impl PyToolkit {
             }
             registered
         };
+        self.permissions.get().set_group_budget(id, None);
         if registered.is_replaced {
             log_warning(py, &format!("duplicate_group_id: tool group '{id}' was registered before and is replaced"))?;
         }

@@ -28,6 +28,7 @@ pub(crate) use extend::group_switches;
 pub(crate) use groups::role_view;
 
 use super::background::PyTaskBoard;
+use super::budget::PyResultBudget;
 use super::group::{PyToolGroup, groups_by_name};
 use super::parameters::{Omittable, choice, class_name, flag, optional_instance, optional_seconds, optional_text};
 use super::policy::{AuditSink, PyPermissions};
@@ -129,7 +130,7 @@ impl PyToolkit {
         text_signature = "(agent_skill_instruction=None, agent_skill_template=None, *, arguments='coerce', \
                           errors='respond', run_in='thread', repair='on', policy=None, approver=None, \
                           approver_timeout=None, headless=False, approvals=None, audit=None, asker=None, \
-                          error_formatter=None, tools=())"
+                          error_formatter=None, result_budget=None, tools=())"
     )]
     fn new(arguments: &Bound<'_, PyTuple>, _options: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
         Ok(Self {
@@ -156,7 +157,7 @@ impl PyToolkit {
         agent_skill_instruction=None, agent_skill_template=None, *, arguments=Omittable(None), errors=Omittable(None),
         run_in=Omittable(None), repair=Omittable(None), policy=None, approver=None, approver_timeout=None,
         headless=Omittable(None), approvals=None, audit=None, asker=None,
-        error_formatter=None, tools=None
+        error_formatter=None, result_budget=None, tools=None
     ))]
     #[allow(clippy::too_many_arguments, reason = "the switches of a toolkit")]
     fn __init__(
@@ -175,6 +176,7 @@ impl PyToolkit {
         audit: Option<Bound<'_, PyAny>>,
         asker: Option<Bound<'_, PyAny>>,
         error_formatter: Option<Bound<'_, PyAny>>,
+        result_budget: Option<&Bound<'_, PyAny>>,
         tools: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
         let this = slf.get();
@@ -198,6 +200,7 @@ impl PyToolkit {
         permissions.set_audit(audit.map(|audit| AuditSink::of(&audit)).transpose()?);
         this.set_asker(asker)?;
         permissions.set_error_formatter(error_formatter)?;
+        this.set_result_budget(result_budget)?;
         tools.map_or(Ok(()), |tools| register_all(slf, tools))
     }
 
@@ -215,6 +218,18 @@ impl PyToolkit {
         }
         let old = std::mem::replace(&mut *lock(&self.asker), asker.map(Bound::unbind));
         drop(old);
+        Ok(())
+    }
+
+    /// The largest size of all results; None if it is not limited.
+    #[getter]
+    fn result_budget(&self, py: Python<'_>) -> Option<Py<PyResultBudget>> {
+        self.permissions.get().result_budget(py)
+    }
+
+    #[setter]
+    fn set_result_budget(&self, budget: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+        self.permissions.get().set_result_budget(PyResultBudget::read("result_budget", budget)?);
         Ok(())
     }
 

@@ -9,6 +9,7 @@ use pyo3::types::PyDict;
 
 use super::PyToolkit;
 use crate::Error;
+use crate::bindings::budget::PyResultBudget;
 use crate::bindings::json::entries_of;
 use crate::bindings::log_warning;
 use crate::bindings::parameters::{
@@ -100,6 +101,7 @@ impl PyToolkit {
     ///     aliases: Names that a model may use by mistake, each with the name of the parameter.
     ///     chunks: The meaning of plain values that a generator yields: `"add"`, the default, appends each to the result,
     ///         `"replace"` makes each the result so far.
+    ///     result_budget: The largest size of its results: a `ResultBudget`, or a number of characters.
     ///
     /// Raises:
     ///     TypeError: If `tool_func` is not callable, or an option has the wrong type.
@@ -110,13 +112,13 @@ impl PyToolkit {
         include_long_description=Omittable(None), include_var_positional=Omittable(None),
         include_var_keyword=Omittable(None), postprocess_func=None, namesake_strategy=Omittable(None),
         async_execution=Omittable(None), *, name=None, description=None, run_in=None, timeout=None, groups=None, tags=None,
-        kind=None, permission=Omittable(None), secrets=None, aliases=None, chunks=None
+        kind=None, permission=Omittable(None), secrets=None, aliases=None, chunks=None, result_budget=None
     ),
     text_signature = "($self, tool_func, group_name='basic', preset_kwargs=None, func_name=None, func_description=None, \
                       json_schema=None, include_long_description=True, include_var_positional=False, \
                       include_var_keyword=False, postprocess_func=None, namesake_strategy='raise', \
                       async_execution=False, *, name=None, description=None, run_in=None, timeout=None, groups=(), \
-                      tags=(), kind=None, permission='auto', secrets=(), aliases=None, chunks=None)")]
+                      tags=(), kind=None, permission='auto', secrets=(), aliases=None, chunks=None, result_budget=None)")]
     #[allow(clippy::too_many_arguments, reason = "the parameters that AgentScope fixed, and toolcrib's own")]
     fn register_tool_function<'py>(
         &self,
@@ -144,6 +146,7 @@ impl PyToolkit {
         secrets: Passed<'_, 'py>,
         aliases: Passed<'_, 'py>,
         chunks: Passed<'_, 'py>,
+        result_budget: Passed<'_, 'py>,
     ) -> PyResult<()> {
         let group_name = optional_text("group_name", group_name.0.as_ref())?;
         let namesake_strategy = optional_text("namesake_strategy", namesake_strategy.0.as_ref())?;
@@ -167,6 +170,7 @@ impl PyToolkit {
             chunks: optional_text("chunks", chunks)?
                 .map(|word| choice("chunks", &word, ChunkRule::parse(&word), "'add' or 'replace'"))
                 .transpose()?,
+            result_budget: PyResultBudget::read("result_budget", result_budget)?,
             given: GivenOptions {
                 tags: optional_name_list("tags", tags)?.unwrap_or_default(),
                 kind: optional_text("kind", kind)?,

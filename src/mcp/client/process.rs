@@ -16,11 +16,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::target::CommandTarget;
 use crate::bytes::{hex, random_bytes};
+use crate::process::inherited;
 use crate::sync::lock;
 
-/// Variables that a server inherits: what programs need to find their files and their language, and no secrets.
-const INHERITED: [&str; 11] =
-    ["HOME", "LANG", "LANGUAGE", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER", "XDG_RUNTIME_DIR"];
 /// The time that a server has to end after its input is closed, and again after SIGTERM.
 const GRACE: Duration = Duration::from_secs(1);
 /// The time in which the last output of a server that has ended is read.
@@ -50,12 +48,7 @@ impl Process {
         command
             .args(&target.args)
             .env_clear()
-            .envs(std::env::vars_os().filter(|(name, value)| {
-                let name = name.to_string_lossy();
-                let is_known = INHERITED.contains(&&*name) || name.starts_with("LC_");
-                // A function that a shell exported is code.
-                is_known && !value.to_string_lossy().starts_with("()")
-            }))
+            .envs(inherited())
             .envs(target.env.iter().map(|(name, value)| (name, value)))
             .env(MARK, &mark)
             .stdin(Stdio::piped())

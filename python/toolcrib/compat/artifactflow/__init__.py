@@ -8,21 +8,39 @@ A `BaseTool` can also be registered in a `toolcrib.Toolkit`: its parameters beco
 becomes the permission `"confirm"`, and a failed `ToolResult` becomes a response with the code `"failed"`.
 """
 
+from toolcrib.compat.artifactflow.artifact_ops import (
+    ArtifactManager,
+    CreateArtifactTool,
+    ReadArtifactTool,
+    RewriteArtifactTool,
+    UpdateArtifactTool,
+    create_artifact_tools,
+)
 from toolcrib.compat.artifactflow.base import BaseTool, CallSubagentTool, ToolParameter, ToolPermission, ToolResult
+from toolcrib.compat.artifactflow.execution import EventType, PermissionRequest, ToolExecution
 from toolcrib.compat.artifactflow.prompt_generator import ToolPromptGenerator
 from toolcrib.compat.artifactflow.registry import AgentToolkit, ToolRegistry
 from toolcrib.compat.artifactflow.xml_parser import ToolCall, XMLToolCallParser, parse_tool_calls
 
 __all__ = [
     "AgentToolkit",
+    "ArtifactManager",
     "BaseTool",
     "CallSubagentTool",
+    "CreateArtifactTool",
+    "EventType",
+    "PermissionRequest",
+    "ReadArtifactTool",
+    "RewriteArtifactTool",
     "ToolCall",
+    "ToolExecution",
     "ToolParameter",
     "ToolPermission",
     "ToolPromptGenerator",
     "ToolRegistry",
     "ToolResult",
+    "UpdateArtifactTool",
     "XMLToolCallParser",
+    "create_artifact_tools",
     "parse_tool_calls",
 ]

@@ -153,14 +153,15 @@ class CallSubagentTool(BaseTool):
 
     async def execute(self, **params: Any) -> ToolResult:
         """Return the route, or the reason why there is none."""
-        agent_name, instruction = params.get("agent_name"), params.get("instruction")
+        # The parser guesses types: the instruction "123" arrives as a number.
+        agent_name, instruction = params["agent_name"], str(params["instruction"]).strip()
         if agent_name not in self.agents:
             names = ", ".join(self.agents)
             return ToolResult(False, error=f"Invalid agent_name '{agent_name}'. Must be one of: {names}")
-        if not str(instruction or "").strip():
+        if not instruction or params["instruction"] is None:
             return ToolResult(False, error="instruction parameter cannot be empty")
-        data = {"agent_name": agent_name, "instruction": str(instruction).strip()}
-        route = {"type": "subagent", "target": agent_name, "instruction": data["instruction"]}
+        data = {"agent_name": agent_name, "instruction": instruction}
+        route = {"type": "subagent", "target": agent_name, "instruction": instruction}
         return ToolResult(True, data, metadata={"routing": route})
 
     @property

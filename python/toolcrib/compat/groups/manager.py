@@ -13,24 +13,27 @@ __all__ = ["BUILTIN_TOOL_GROUPS", "Outcome", "ToolGroupManager"]
 
 log = logging.getLogger("toolcrib")
 
-BUILTIN_TOOL_GROUPS: dict[str, tuple[str, tuple[str, ...]]] = {
-    "org_management": (
-        "组织管理工具",
-        (
+BUILTIN_TOOL_GROUPS: dict[str, dict[str, Any]] = {
+    "org_management": {
+        "description": "组织管理工具",
+        "tools": [
             "find_role_by_name",
             "create_role",
             "spawn_agent",
             "spawn_agent_with_task",
             "terminate_agent",
             "send_message",
-        ),
-    ),
-    "artifact": ("工件管理工具", ("put_artifact", "get_artifact")),
-    "workspace": ("工作空间工具", ("read_file", "write_file", "list_files", "get_workspace_info")),
-    "command": ("命令执行工具", ("run_command", "run_javascript")),
-    "network": ("网络工具", ("http_request",)),
-    "context": ("上下文管理工具", ("compress_context", "get_context_status")),
-    "console": ("控制台工具", ("console_print",)),
+        ],
+    },
+    "artifact": {"description": "工件管理工具", "tools": ["put_artifact", "get_artifact"]},
+    "workspace": {
+        "description": "工作空间工具",
+        "tools": ["read_file", "write_file", "list_files", "get_workspace_info"],
+    },
+    "command": {"description": "命令执行工具", "tools": ["run_command", "run_javascript"]},
+    "network": {"description": "网络工具", "tools": ["http_request"]},
+    "context": {"description": "上下文管理工具", "tools": ["compress_context", "get_context_status"]},
+    "console": {"description": "控制台工具", "tools": ["console_print"]},
 }
 """The groups that every manager starts with: their descriptions and the names of their tools."""
 
@@ -60,8 +63,8 @@ class ToolGroupManager:
         """Start with the builtin groups, or with none."""
         self._roster = _ToolRoster()
         if registerBuiltins:
-            for id, (description, names) in BUILTIN_TOOL_GROUPS.items():
-                self.registerGroup(id, {"description": description, "tools": list(map(_placeholder, names))}, True)
+            for id, group in BUILTIN_TOOL_GROUPS.items():
+                self.registerGroup(id, {**group, "tools": list(map(_placeholder, group["tools"]))}, True)
 
     def registerGroup(self, groupId: str, groupDef: Any, isReserved: bool = False) -> Outcome:
         """Add a group, or replace the one that has the id; a reserved id is refused.
@@ -132,6 +135,21 @@ class ToolGroupManager:
         """Return the names of all tools, each once."""
         return self._roster.tool_names()
 
+    def describeGroups(self) -> str:
+        """Describe every group as a line of a prompt: its id, its description and its tools."""
+        return "\n".join(
+            f"- {group['id']}: {group['description']} ({', '.join(group['tools'])})" for group in self.listGroups()
+        )
+
+    def getToolGroupsSchema(self) -> dict[str, Any]:
+        """Return the schema of a list of groups, as a parameter of `create_role`, with those that there are now."""
+        groups = "\n".join(f"- {group['id']}: {group['description']}" for group in self.listGroups())
+        return {
+            "type": "array",
+            "items": {"type": "string", "enum": self.getAllGroupIds()},
+            "description": f"岗位可用的工具组标识符\n{groups}",
+        }
+
     register_group = registerGroup
     unregister_group = unregisterGroup
     update_group_tools = updateGroupTools
@@ -145,6 +163,8 @@ class ToolGroupManager:
     is_reserved_group = isReservedGroup
     get_group_count = getGroupCount
     get_all_tool_names = getAllToolNames
+    describe_groups = describeGroups
+    get_tool_groups_schema = getToolGroupsSchema
 
 
 def _placeholder(name: str) -> dict[str, Any]:

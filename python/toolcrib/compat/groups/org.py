@@ -104,6 +104,13 @@ class Org:
             return {"loaded": False, "errors": [str(error)]}
         return {"loaded": True, "errors": problems}
 
+    def loadOrReset(self, path: str | PathLike[str]) -> dict[str, Any]:
+        """Load a file as `load` does; if it is missing or invalid, start without roles."""
+        outcome = self.load(path)
+        if not outcome["loaded"]:
+            self._roles = Roles()
+        return outcome
+
     def _role(self, name: str) -> Role:
         role = self._roles.get(name)
         assert role is not None
@@ -117,6 +124,7 @@ class Org:
     delete_role = deleteRole
     create_agent = createAgent
     get_agent = getAgent
+    load_or_reset = loadOrReset
 
 
 def _groups(given: Any) -> list[str] | None:

@@ -1,0 +1,89 @@
+//! A program in a process group of its own, on systems without the supervisor.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::Stdio;
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::process::{Child, ChildStderr, ChildStdout, Command};
+
+use super::environment::Surroundings;
+use super::options::Programs;
+use super::run::Report;
+
+/// A program that runs. Dropping it kills its process group.
+#[derive(Debug)]
+pub(super) struct Supervised {
+    child: Child,
+    /// Taken when the program has been reaped, and its number may belong to another group.
+    group: Option<Pid>,
+}
+
+impl Supervised {
+    /// Starts a program, in the current tokio runtime, and returns it with its outputs.
+    pub(super) fn start(
+        surroundings: &Surroundings,
+        programs: &Programs,
+        arguments: &[&OsStr],
+        _removed: Option<&Path>,
+    ) -> io::Result<(Self, ChildStdout, ChildStderr)> {
+        let (program, arguments) = arguments.split_first().ok_or(io::ErrorKind::InvalidInput)?;
+        let mut command = Command::new(program);
+        command
+            .args(arguments)
+            .env_clear()
+            .envs(surroundings.variables.iter().chain(&programs.env).map(|(name, value)| (name, value)))
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0)
+            .kill_on_drop(true);
+        if let Some(folder) = &programs.cwd {
+            command.current_dir(folder);
+        }
+        let mut child = command.spawn()?;
+        let (Some(output), Some(errors)) = (child.stdout.take(), child.stderr.take()) else {
+            return Err(io::Error::other("the program has no pipes"));
+        };
+        let group = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
+        Ok((Self { child, group }, output, errors))
+    }
+
+    /// Waits for the end of the program, and kills its group. It may be dropped and called again.
+    pub(super) async fn report(&mut self) -> Report {
+        let status = self.child.wait().await;
+        self.stop();
+        self.group = None;
+        match status {
+            Ok(status) => Report::Ended(status.code().unwrap_or_else(|| -status.signal().unwrap_or_default())),
+            Err(error) => Report::Failed(error.to_string()),
+        }
+    }
+
+    /// Kills the process group.
+    pub(super) fn stop(&self) {
+        if let Some(group) = self.group {
+            // It may be gone already.
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+    }
+
+    /// Kills the process group, and reaps the program.
+    pub(super) async fn end(mut self) {
+        self.stop();
+        self.report().await;
+    }
+}
+
+impl Drop for Supervised {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// There is no sandbox.
+pub(super) fn probe(_: &Programs) -> Result<(), String> {
+    Err("only Linux has one".to_owned())
+}
