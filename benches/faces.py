@@ -5,6 +5,7 @@ Agently calls a function of the right kind directly; the figures are about calls
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -35,7 +36,7 @@ async def rows(bench: Bench) -> list[Row]:
         bench: Runs the measurement.
 
     Returns:
-        Four rows.
+        Five rows.
     """
     face, theirs = ToolManager(), AgentlyToolManager(Settings())
     for manager in (face, theirs):
@@ -44,15 +45,13 @@ async def rows(bench: Bench) -> list[Row]:
     plain = Toolkit(arguments="pass", errors="raise", tools=[add, add_async])
     awaited = await bench.interleave("a coroutine tool, awaited", _awaited(face, theirs, plain, "add_async"))
     threaded = await bench.interleave("a function, awaited", _awaited(face, theirs, plain, "add"), wall=True)
-    blocking = await bench.interleave(
-        "a coroutine tool, from synchronous code in a loop",
-        {
-            "face": _called(lambda: face.call_tool("add_async", ARGUMENTS)),
-            "agently": _called(lambda: theirs.call_tool("add_async", ARGUMENTS)),
-            "plain": _called(lambda: plain.run("add_async", **ARGUMENTS)),
-        },
-        wall=True,
-    )
+    calls: dict[str, Callable[[], object]] = {
+        "face": lambda: face.call_tool("add_async", ARGUMENTS),
+        "agently": lambda: theirs.call_tool("add_async", ARGUMENTS),
+        "plain": lambda: plain.run("add_async", **ARGUMENTS),
+    }
+    blocking = await bench.interleave("a coroutine tool, in a loop", _each(_called, calls), wall=True)
+    waiting = await bench.interleave("a coroutine tool, without a loop", _each(_called_in_thread, calls), wall=True)
     async with served("sdk") as url, mcp.connect(url) as client:
         plain = Toolkit()
         await plain.register_mcp_client(client, enable_funcs=["add"])
@@ -66,6 +65,7 @@ async def rows(bench: Bench) -> list[Row]:
         for work, timings in (
             ("await a coroutine tool", awaited),
             ("await a synchronous tool", threaded),
+            ("call a coroutine tool from synchronous code", waiting),
             ("call a coroutine tool from synchronous code in a loop", blocking),
             ("await an MCP tool over HTTP", remote),
         )
@@ -95,9 +95,20 @@ def _awaited(face: ToolManager, theirs: Any, plain: Toolkit, name: str) -> dict[
     return {"face": through(face), "agently": through(theirs), "plain": run}
 
 
+def _each(make: Callable[[Callable[[], object]], Loop], calls: dict[str, Callable[[], object]]) -> dict[str, Loop]:
+    return {name: make(call) for name, call in calls.items()}
+
+
 def _called(call: Callable[[], object]) -> Loop:
     def run(times: int) -> None:
         for _ in range(times):
             call()
+
+    return run
+
+
+def _called_in_thread(call: Callable[[], object]) -> Loop:
+    async def run(times: int) -> None:
+        await asyncio.to_thread(_called(call), times)
 
     return run

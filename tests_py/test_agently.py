@@ -348,6 +348,36 @@ def test_changes_of_the_live_mappings_take_effect(manager: ToolManager) -> None:
     assert manager.get_tool_func("three", shift="async") is None
 
 
+def test_the_mapping_of_functions_is_one_of_python(manager: ToolManager) -> None:
+    assert manager.tool_funcs == manager.tool_funcs.copy() == dict(manager.tool_funcs)
+    assert repr(manager.tool_funcs) == repr(manager.tool_funcs.copy())
+    assert manager.tool_funcs.pop("two") is two
+    manager.tool_funcs.update(two=three)
+    manager.tool_funcs.setdefault("two", two)
+    assert manager.call_tool("two", {}) == 3
+
+    manager.tool_funcs.clear()
+
+    assert list(manager.toolkit.tools) == []
+
+
+def test_a_listener_may_call_tools_before_the_call(manager: ToolManager) -> None:
+    heard: list[Any] = []
+
+    def listen(event: Any) -> None:
+        if event.tool == "two":
+            heard.append(manager.call_tool("three", {}))
+
+    async def listen_later(event: Any) -> None:
+        heard.append(event.tool)
+
+    manager.toolkit.subscribe("call_start", listen)
+    manager.toolkit.subscribe("call_end", listen_later)
+
+    assert manager.call_tool("two", {"a": 1}) == 2
+    assert heard[0] == 3
+
+
 def test_an_invalid_registration_changes_nothing(manager: ToolManager) -> None:
     before = dict(manager.tool_info)
 

@@ -97,6 +97,11 @@ def text(code: int, output: str = "", error: str = "") -> str:
     return f"<returncode>{code}</returncode><stdout>{output}</stdout><stderr>{error}</stderr>"
 
 
+def facts(response: ToolResponse) -> dict[str, Any]:
+    assert response.metadata is not None
+    return response.metadata
+
+
 def zombies() -> list[str]:
     listed = subprocess.run(["ps", "-o", "stat=,args=", "--ppid", str(os.getpid())], capture_output=True, text=True)
     return [line for line in listed.stdout.splitlines() if line.startswith("Z")]
@@ -324,7 +329,7 @@ def test_a_gigabyte_of_output_takes_little_memory() -> None:
 
     response = shell("head -c 1000000000 /dev/zero | tr '\\0' x; printf end", timeout=50)
 
-    omitted = response.metadata["omitted_bytes"]["stdout"]
+    omitted = facts(response)["omitted_bytes"]["stdout"]
     assert f"\n[{omitted} bytes omitted]\n" in response.text
     assert omitted + 256 * 1024 == 1_000_000_003
     assert response.text.endswith("xend</stdout><stderr></stderr>")
@@ -338,7 +343,7 @@ def test_an_endless_output_of_bytes_takes_little_memory() -> None:
 
     response = shell("cat /dev/urandom & yes >&2", timeout=2)
 
-    assert response.metadata["timed_out"]
+    assert facts(response)["timed_out"]
     assert len(response.text.encode()) <= 1024 * 1024
     assert resident() - before <= 16 * 1024 * 1024
 
@@ -410,7 +415,7 @@ def test_python_code_imports_nothing_from_the_working_directory(tmp_path: Path) 
 def test_python_code_is_utf8_and_its_traceback_shows_the_line() -> None:
     response = python("def f():\n    raise ValueError('é')\n\nf()")
 
-    assert response.metadata["returncode"] == 1
+    assert facts(response)["returncode"] == 1
     assert 'code.py", line 4, in <module>\n    f()\n' in response.text
     assert response.text.endswith("ValueError: é\n</stderr>")
 
@@ -434,7 +439,7 @@ def test_limits_hold() -> None:
     memory = toolkit.run("execute_python_code", code="bytearray(1 << 30)")
     long = toolkit.run("execute_shell_command", command="printf '%s' abcdefghijklmnopqrstuvwxyz")
 
-    assert cpu.metadata["returncode"] == -signal.SIGXCPU
+    assert facts(cpu)["returncode"] == -signal.SIGXCPU
     assert "oryError" in memory.text
     assert long.text == text(0, "abcdefghij\n[6 bytes omitted]\nqrstuvwxyz")
 
@@ -539,7 +544,7 @@ for family in (socket.AF_INET, socket.AF_INET6, socket.AF_UNIX, socket.AF_NETLIN
 def test_a_sandboxed_program_leaves_nothing(sandbox: Toolkit) -> None:
     response = sandbox.run("execute_shell_command", command=f"kill -9 $PPID; {TREE}", timeout=2)
 
-    assert response.metadata["returncode"] == -1
+    assert facts(response)["returncode"] == -1
 
 
 def test_a_sandbox_that_the_system_refuses_is_an_error() -> None:

@@ -2,6 +2,9 @@
 
 import asyncio
 import contextvars
+import os
+import socket
+import subprocess
 import sys
 import threading
 import warnings
@@ -169,3 +172,137 @@ async def test_run_blocks_only_the_loop_that_calls_it(toolkit: Toolkit) -> None:
 
     assert response.metadata is not None
     assert response.metadata["value"] != main
+
+
+async def loop_of_the_call() -> asyncio.AbstractEventLoop:
+    return asyncio.get_running_loop()
+
+
+def used_loop(toolkit: Toolkit) -> asyncio.AbstractEventLoop:
+    response = toolkit.run("loop_of_the_call")
+    assert response.metadata is not None
+    loop: asyncio.AbstractEventLoop = response.metadata["value"]
+    return loop
+
+
+kept = pytest.mark.skipif(sys.version_info < (3, 11), reason="Python 3.10 makes a loop for each call")
+
+
+@kept
+@pytest.mark.parametrize("place", [in_plain_code, in_a_running_loop])
+def test_a_clean_loop_is_used_again(place: Callable[[Callable[[], Any]], Any]) -> None:
+    toolkit = Toolkit(tools=[loop_of_the_call])
+
+    first, second = place(lambda: [used_loop(toolkit), used_loop(toolkit)])
+
+    assert first is second
+    assert not first.is_closed()
+
+
+def leaves_a_task(_: int) -> None:
+    asyncio.get_running_loop().create_task(asyncio.sleep(3600))
+
+
+def leaves_a_timer(_: int) -> None:
+    asyncio.get_running_loop().call_later(3600, print)
+
+
+def leaves_a_callback(_: int) -> None:
+    loop = asyncio.get_running_loop()
+    loop.call_soon(lambda: loop.call_soon(lambda: loop.call_soon(print)))
+
+
+def leaves_a_file(file: int) -> None:
+    asyncio.get_running_loop().add_reader(file, print)
+
+
+@kept
+@pytest.mark.parametrize("leaves", [leaves_a_task, leaves_a_timer, leaves_a_callback, leaves_a_file])
+def test_a_loop_with_remains_is_closed(leaves: Callable[[int], None]) -> None:
+    async def litter(file: int) -> None:
+        leaves(file)
+
+    toolkit = Toolkit(tools=[loop_of_the_call, litter])
+
+    before = used_loop(toolkit)
+    one, other = socket.socketpair()
+    with one, other:
+        assert toolkit.run("litter", file=one.fileno()).ok
+
+    assert before.is_closed()
+    assert used_loop(toolkit) is not before
+
+
+def test_an_async_generator_that_a_tool_leaves_is_closed() -> None:
+    closed = []
+
+    async def numbers() -> Any:
+        try:
+            yield 1
+            yield 2
+        finally:
+            closed.append(True)
+
+    left = []
+
+    async def leave() -> None:
+        left.append(numbers())
+        await anext(left[0])
+
+    Toolkit(tools=[leave]).run("leave")
+
+    assert closed == [True]
+
+
+@kept
+def test_the_loop_of_a_thread_ends_with_it() -> None:
+    toolkit = Toolkit(tools=[loop_of_the_call])
+    loops = []
+
+    thread = threading.Thread(target=lambda: loops.append(used_loop(toolkit)))
+    thread.start()
+    thread.join()
+
+    assert loops[0].is_closed()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_a_forked_process_does_not_disturb_the_loops_of_its_parent() -> None:
+    program = """
+import asyncio, os, sys, threading, time
+from toolcrib import Toolkit
+
+async def suspends(): await asyncio.sleep(0.001); return "suspended"
+def blocks(): return "blocked"
+toolkit = Toolkit(tools=[suspends, blocks])
+
+async def inside(): return toolkit.run("suspends").text, toolkit.run("blocks").text
+def outside(): return toolkit.run("suspends").text, toolkit.run("blocks").text
+
+ready, forked = threading.Event(), threading.Event()
+def other():
+    outside(); ready.set(); forked.wait(); print("other", outside(), flush=True)
+thread = threading.Thread(target=other); thread.start(); ready.wait()
+outside(); asyncio.run(inside())
+child = os.fork()
+if not child:
+    print("child", outside(), asyncio.run(inside()), flush=True)
+    sys.exit(7)
+_, status = os.waitpid(child, 0)
+assert os.waitstatus_to_exitcode(status) == 7
+forked.set(); thread.join()
+print("parent", outside(), asyncio.run(inside()))
+"""
+
+    finished = subprocess.run(
+        [sys.executable, "-W", "error", "-W", "ignore::DeprecationWarning", "-X", "dev", "-c", program],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+    both = "('suspended', 'blocked')"
+    assert finished.stdout == f"child {both} {both}\nother {both}\nparent {both} {both}\n", finished.stderr
+    assert finished.returncode == 0
+    assert "Warning" not in finished.stderr

@@ -225,14 +225,14 @@ def _start(wire: socket.socket, control: socket.socket) -> tuple[bool, subproces
     descriptor = wire.fileno()
     command = [sys.executable, *_flags(), "-c", _START, _package(), str(descriptor)]
     supervisor = _supervisor()
-    kept = (descriptor,)
+    kept = [descriptor]
     if supervisor is not None:
         command = ["toolcrib-supervisor", str(os.getpid()), f"keep={descriptor}", "--", *command]
-        kept = (descriptor, supervisor[0])
+        kept.append(supervisor[0])
     process = subprocess.Popen(
         command,
         executable=supervisor and supervisor[1],
-        stdin=control if supervisor else subprocess.DEVNULL,
+        stdin=control.fileno() if supervisor else subprocess.DEVNULL,
         stdout=_output(),  # prints of a tool must reach neither the protocol nor the program's output
         pass_fds=kept,
         env=_environment(),

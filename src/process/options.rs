@@ -57,7 +57,7 @@ pub struct Programs {
     pub sandbox: Option<Sandbox>,
 }
 
-/// ProgramLimits of a program. Those on time and memory hold for each of its processes.
+/// The limits of a program. Those on time and memory hold for each of its processes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProgramLimits {
     /// CPU time in seconds.

@@ -108,12 +108,15 @@ fn duration(seconds: &Number) -> Duration {
     Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
 }
 
+/// The program of a call, or the reason why there is none.
+type Prepared = Result<(Program, Deadline), ToolError>;
+
 /// Makes a tool that runs a program.
 fn tool<P: JsonSchema + DeserializeOwned + Send + 'static>(
     name: &str,
     description: &str,
     programs: Programs,
-    program: fn(&Surroundings, &Programs, P) -> Result<(Program, Deadline), ToolError>,
+    program: fn(&Surroundings, &Programs, P) -> Prepared,
 ) -> NativeTool {
     let function = move |_: ToolContext, surroundings: Surroundings, parameters: P| {
         let programs = programs.clone();

@@ -5,8 +5,7 @@ from __future__ import annotations
 import inspect
 import logging
 import threading
-from collections import UserDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, MutableMapping
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, get_type_hints
 
@@ -270,13 +269,13 @@ class ToolManager:
     def _call_here(self, name: str, kwargs: dict[str, Any]) -> Any:
         """Call a synchronous function in this thread, without an event loop: there is nothing to wait for."""
         call = self.toolkit.call(name, **kwargs)
-        _direct.call = True
+        before, _direct.call = _direct.call, True
         try:
             call.send(None)
         except StopIteration as done:
             return _value(done.value)
         finally:
-            _direct.call = False
+            _direct.call = before
         raise RuntimeError(f"tool '{name}' has not finished")
 
     def _error(self, name: str, kwargs: Any, error: Exception) -> str:
@@ -288,26 +287,42 @@ class ToolManager:
         return f"Error: {error}"
 
 
-class _ToolFuncs(UserDict[str, Callable[..., Any]]):
+class _ToolFuncs(MutableMapping[str, Callable[..., Any]]):
     """The functions by name. The toolkit follows changes of this mapping."""
 
     def __init__(self, manager: ToolManager) -> None:
         self._manager = manager
-        super().__init__()
+        self._funcs: dict[str, Callable[..., Any]] = {}
+
+    def __getitem__(self, name: str) -> Callable[..., Any]:
+        return self._funcs[name]
 
     def __setitem__(self, name: str, func: Callable[..., Any]) -> None:
         self._manager._publish(name, func)
         self.keep(name, func)
 
     def __delitem__(self, name: str) -> None:
-        super().__delitem__(name)
+        del self._funcs[name]
         del self._manager._is_async[name]
         self._manager.toolkit.remove_tool_function(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._funcs)
+
+    def __len__(self) -> int:
+        return len(self._funcs)
+
+    def __repr__(self) -> str:
+        return repr(self._funcs)
+
+    def copy(self) -> dict[str, Callable[..., Any]]:
+        """Return the functions in a dictionary of their own."""
+        return dict(self._funcs)
 
     def keep(self, name: str, func: Callable[..., Any]) -> None:
         """Add a function that the toolkit has already."""
         self._manager._is_async[name] = is_async(func)
-        self.data[name] = func
+        self._funcs[name] = func
 
 
 class _Result:

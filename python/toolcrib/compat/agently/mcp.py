@@ -7,13 +7,17 @@ import os
 import re
 import sys
 from collections.abc import Callable, Coroutine, Mapping
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from toolcrib import mcp
 from toolcrib._mcp_adapter import AdaptedClient, dumped
 from toolcrib.compat.agently.formatter import DataFormatter
 from toolcrib.errors import McpConnectionError
+
+if TYPE_CHECKING:
+    from toolcrib._core import NativeTool
 
 __all__ = ["ImportedTool", "McpServer", "connect"]
 
@@ -59,18 +63,18 @@ class McpServer:
 
     def __init__(self) -> None:
         self.tools: list[ImportedTool] = []
-        self._clients: list[mcp.McpClient] = []
+        self._connections = AsyncExitStack()
 
     async def add(self, client: mcp.McpClient, prefix: str = "") -> None:
         """Add the tools of a server, which stays connected."""
         try:
-            await client
-            self._clients.append(client)
+            await self._connections.enter_async_context(client)
             listed = await client.list_tools()
         except McpConnectionError as error:
             raise _unreachable(error) from error
         for tool in listed:
-            self.tools.append(_imported(tool, prefix, _proxy(client, tool.name)))
+            function = await client.get_callable_function(tool.name, wrap_tool_result=False)
+            self.tools.append(_imported(tool, prefix, _proxy(client, function)))
 
     async def add_foreign(self, transport: Any) -> None:
         """Add the tools of a server that only fastmcp can reach; each call connects anew."""
@@ -86,9 +90,7 @@ class McpServer:
 
     async def close(self) -> None:
         """End the connections."""
-        for client in self._clients:
-            if client.is_connected:
-                await client.close()
+        await self._connections.aclose()
 
 
 async def connect(transport: Any) -> McpServer:
@@ -178,11 +180,10 @@ def _kwargs(schema: dict[str, Any] | None) -> dict[str, Any] | None:
         return None
 
 
-def _proxy(client: mcp.McpClient, name: str) -> Function:
+def _proxy(client: mcp.McpClient, tool: NativeTool) -> Function:
     """Return a function that calls a tool of toolcrib's own client."""
 
     async def call(**kwargs: Any) -> Any:
-        tool = await client.get_callable_function(name, wrap_tool_result=False)
         async for response in tool(**kwargs):
             last = response
         result = (last.metadata or {}).get("value")
