@@ -435,7 +435,7 @@ class Screen:
 
     def response(self, response: ToolResponse) -> None:
         """Print a response; errors are red."""
-        # The whole result of a stream is on the screen already if it came in parts. An interrupted one ends with a note.
+        # The whole result is on the screen already if it came in parts. An interrupted one ends with a note.
         is_whole = self.has_parts and response.is_last and response.ok
         self.has_parts = not response.is_last and (self.has_parts or response.mode != "progress")
         lines = [] if is_whole else response.text.splitlines()

@@ -241,7 +241,9 @@ def test_help_shows_the_parameters() -> None:
     shown = str(inspect.signature(Toolkit.register_tool_function))
 
     assert shown.startswith("(self, /, tool_func, group_name='basic', preset_kwargs=None, func_name=None,")
-    assert shown.endswith("groups=(), tags=(), kind=None, permission='auto', secrets=(), aliases=None, chunks=None)")
+    assert shown.endswith(
+        "groups=(), tags=(), kind=None, permission='auto', secrets=(), aliases=None, chunks=None, result_budget=None)"
+    )
     assert str(inspect.signature(Toolkit)) == (
         "(agent_skill_instruction=None, agent_skill_template=None, "
         "*, arguments='coerce', errors='respond', run_in='thread', repair='on', policy=None, approver=None, "

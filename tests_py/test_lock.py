@@ -203,7 +203,7 @@ def test_the_kind_of_a_local_tool_is_reviewed(path: Path) -> None:
     after.register_tool_function(send, kind="delete")
     before.lock(path)
 
-    with pytest.raises(LockMismatchError, match="`send` .local.: riskier"):
+    with pytest.raises(LockMismatchError, match=r"`send` .local.: riskier"):
         after.verify(path)
 
 

@@ -3384,7 +3384,7 @@ class _DeclaredSchema:
 
 @final
 class _Permissions:
-    """The settings of permissions that a toolkit shares with its tools, its error formatter, and its listeners."""
+    """Settings that a toolkit shares with its tools: permissions, error formatter and result budgets; and its listeners."""
 
     def __new__(cls) -> _Permissions: ...
     def listen(self, types: Sequence[str] | None, size: int) -> _EventQueue:

@@ -79,8 +79,8 @@ def _tools(
     allowed = None
     if sandbox is not None:
         interpreter = {sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix} if python is None else ()
-        read = [*map(os.fspath, sandbox.read), *sorted(interpreter)]
-        allowed = (read, [*map(os.fspath, sandbox.write)], sandbox.network)
+        read = [*(os.fspath(path) for path in sandbox.read), *sorted(interpreter)]
+        allowed = (read, [os.fspath(path) for path in sandbox.write], sandbox.network)
     return _program_tools(
         cwd=cwd,
         env=env or {},

@@ -393,7 +393,7 @@ impl PySession {
         self.core.set_limits(limits.unwrap_or_default().0);
     }
 
-    /// The largest size of the results of its calls, apart from the budgets of tools, groups and the toolkit; None if it has none.
+    /// The largest size of the results of its calls; None if it has no budget. It is not saved.
     #[getter]
     pub(crate) fn result_budget(&self, py: Python<'_>) -> Option<Py<PyResultBudget>> {
         lock(&self.result_budget).as_ref().map(|budget| budget.clone_ref(py))

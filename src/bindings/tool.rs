@@ -337,7 +337,7 @@ impl PyTool {
         self.postprocess.as_ref().map(|function| function.clone_ref(py))
     }
 
-    /// The largest size of its results, apart from the budgets of its groups, its toolkit and the session; None if it has none.
+    /// The largest size of its results, apart from the budgets of other places; None if it has none.
     #[getter]
     fn result_budget(&self, py: Python<'_>) -> Option<Py<PyResultBudget>> {
         self.result_budget.as_ref().map(|budget| budget.clone_ref(py))

@@ -15,10 +15,16 @@ use crate::{Error, Result};
 const FORMAT: &str = "SQLite";
 
 /// The number of times that a lock of another process is waited for, some 30 seconds.
-const TRIES: i32 = 6_000;
+const TRIES: i32 = 6_200;
 
 /// The time between two tries.
 const PAUSE: Duration = Duration::from_millis(5);
+
+/// The first tries have less time between them, so that a process that writes all the time does not keep the others away.
+const QUICK_TRIES: i32 = 200;
+
+/// The time between two of the first tries.
+const QUICK_PAUSE: Duration = Duration::from_micros(500);
 
 /// The number of prepared statements that are kept.
 const STATEMENTS: usize = 64;
@@ -65,7 +71,7 @@ fn failed(store: &str, error: &rusqlite::Error) -> Error {
 
 /// Waits for another process before a lock is tried again.
 fn wait(tries: i32) -> bool {
-    thread::sleep(PAUSE);
+    thread::sleep(if tries < QUICK_TRIES { QUICK_PAUSE } else { PAUSE });
     tries < TRIES
 }
 

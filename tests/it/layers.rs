@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The modules of the core; each may use those before it.
-const LAYERS: [&str; 21] = [
+const LAYERS: &[&str] = &[
     "near",
     "string_enum",
     "sync",

@@ -14,24 +14,19 @@ from toolcrib import Toolkit, mcp
 
 def workshop() -> fastmcp.FastMCP:
     """Make a server in this process."""
-    server = fastmcp.FastMCP("workshop")
 
-    @server.tool
     def saw(length: int, wood: str = "oak") -> str:
         """Saw a board."""
         return f"{length} cm of {wood}"
 
-    @server.tool
     def plan(length: int) -> dict[str, int]:
         """Plan a board."""
         return {"length": length}
 
-    @server.tool
     def jam() -> str:
         """Fail."""
         raise ToolError("the blade is stuck")
 
-    @server.tool
     async def plane(strokes: int, ctx: fastmcp.Context) -> str:
         """Plane a board, and report each stroke."""
         for stroke in range(strokes):
@@ -39,6 +34,9 @@ def workshop() -> fastmcp.FastMCP:
             await asyncio.sleep(0.01)
         return "smooth"
 
+    server = fastmcp.FastMCP("workshop")
+    for tool in (saw, plan, jam, plane):
+        server.tool(tool)
     return server
 
 
@@ -62,7 +60,7 @@ async def test_a_client_of_a_server_in_this_process_is_registered_as_it_is() -> 
 
 
 async def test_a_foreign_client_is_listed_once_for_all_its_tools() -> None:
-    class Counting(fastmcp.Client):  # type: ignore[misc, type-arg] # a class of an untyped environment
+    class Counting(fastmcp.Client):  # type: ignore[misc] # a class of an untyped environment
         """A client that counts its lists."""
 
         lists = 0

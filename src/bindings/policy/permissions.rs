@@ -19,7 +19,7 @@ use crate::call::{Permissions, Preview, ToolFacts};
 use crate::policy::{CallFacts, Permission, Policy, Redaction, ToolKind};
 use crate::sync::lock;
 
-/// The settings of permissions that a toolkit shares with its tools, its error formatter, its result budgets, and its listeners.
+/// Settings that a toolkit shares with its tools: permissions, error formatter and result budgets; and its listeners.
 #[pyclass(name = "_Permissions", module = "toolcrib._core", frozen, weakref)]
 #[derive(Default)]
 pub(crate) struct PyPermissions {

@@ -99,7 +99,7 @@ impl ResultBudget {
     pub fn and(self, other: Self) -> Self {
         let is_smaller =
             |one: Option<usize>, two: Option<usize>| one.is_some_and(|one| two.is_none_or(|two| one <= two));
-        let (tokens, count) = if is_smaller(self.tokens, other.tokens) || other.tokens.is_none() {
+        let (tokens, count) = if other.tokens.is_none() || is_smaller(self.tokens, other.tokens) {
             (self.tokens, self.count)
         } else {
             (other.tokens, other.count)

@@ -8,7 +8,6 @@ use std::pin::Pin;
 
 use serde_json::{Value, json};
 
-use super::super::response::text_block;
 use super::{Cut, CutKind, Note, ResultBudget, Size, characters, fair_share, prose};
 use crate::call::{ChunkMode, ToolResponse};
 
@@ -21,7 +20,7 @@ const REST_LEFT_OUT: &str = "\n[the rest of this stream is left out]";
 /// The whole text of a result that was too long.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WholeText {
-    /// The text of all blocks, one after another.
+    /// The text of all blocks, with a line break between each.
     pub text: String,
     /// The name of the tool.
     pub tool: String,
@@ -246,11 +245,7 @@ impl ToolResponse {
                 if block_text(&block).is_none() {
                     return Some(block);
                 }
-                let text = texts.next()??;
-                match block.get_mut("text") {
-                    Some(place) => *place = text.into(),
-                    None => block = text_block(text),
-                }
+                block["text"] = texts.next()??.into();
                 Some(block)
             })
             .collect();
