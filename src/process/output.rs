@@ -9,17 +9,19 @@ const SHORT_BYTES: usize = 4096;
 ///
 /// The beginning of a character whose rest may follow stays in the buffer, unless the output has ended.
 pub(super) fn decode(buffer: &mut Vec<u8>, has_ended: bool, mut sink: impl FnMut(&str)) {
-    let mut rest = 0;
+    let (mut at, mut rest) = (0, 0);
     for chunk in buffer.utf8_chunks() {
         if !chunk.valid().is_empty() {
             sink(chunk.valid());
         }
         let invalid = chunk.invalid();
+        at += chunk.valid().len() + invalid.len();
         if invalid.is_empty() {
             continue;
         }
-        // Only the last chunk can be the beginning of a character.
-        if !has_ended && std::str::from_utf8(invalid).is_err_and(|error| error.error_len().is_none()) {
+        // Only the last bytes can be the beginning of a character.
+        let is_at_end = !has_ended && at == buffer.len();
+        if is_at_end && std::str::from_utf8(invalid).is_err_and(|error| error.error_len().is_none()) {
             rest = invalid.len();
         } else {
             sink("\u{fffd}");
