@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 #[cfg(target_os = "linux")]
-use super::executable::Executable;
+use super::Executable;
 use crate::bytes::{hex, random_bytes};
 
 /// What programs need to find their files and their language, and no secrets.

@@ -28,6 +28,6 @@ mod supervised;
 mod tools;
 
 pub(crate) use environment::inherited;
-#[cfg(all(target_os = "linux", feature = "python"))]
+#[cfg(target_os = "linux")]
 pub(crate) use executable::Executable;
 pub use options::{ProgramLimits, Programs, Sandbox};

@@ -5,6 +5,7 @@
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
@@ -446,9 +447,14 @@ fn sandboxed(name: &str, network: bool) -> Option<(PathBuf, [NativeTool; 2])> {
         fs::write(folder.join(part).join("file"), part).unwrap();
     }
     fs::write(folder.join("readable"), "readable").unwrap();
-    let read = vec![folder.join("readable")];
+    // The interpreter may be in the home of the user.
+    let paths = "import sys; print(sys.executable, sys.prefix, sys.base_prefix, sep='\\n')";
+    let python = Command::new("python3").args(["-I", "-c", paths]).output().unwrap();
+    let mut read: Vec<PathBuf> = String::from_utf8(python.stdout).unwrap().lines().map(PathBuf::from).collect();
+    let python = read[0].clone();
+    read.push(folder.join("readable"));
     let sandbox = Sandbox { read, write: vec![folder.join("open")], network };
-    match (Programs { cwd: Some(folder.clone()), sandbox: Some(sandbox), ..Programs::default() }).tools() {
+    match (Programs { cwd: Some(folder.clone()), python, sandbox: Some(sandbox), ..Programs::default() }).tools() {
         Ok(tools) => Some((folder, tools.try_into().unwrap())),
         Err(error) => {
             // Fails closed: there is no tool to call.
