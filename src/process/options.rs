@@ -41,7 +41,7 @@ const DEVICES: [&str; 5] = ["/dev/full", "/dev/null", "/dev/random", "/dev/urand
 /// let tools = Programs { limits, ..Programs::default() }.tools()?;
 ///
 /// assert_eq!(tools.iter().map(|tool| tool.name()).collect::<Vec<_>>(), ["execute_shell_command", "execute_python_code"]);
-/// # toolcrib::Result::Ok(())
+/// # Ok::<(), toolcrib::Error>(())
 /// ```
 #[derive(Debug, Clone)]
 pub struct Programs {

@@ -48,7 +48,7 @@ pub type TokenCounter = Arc<dyn Fn(&str) -> usize + Send + Sync>;
 /// let items: Vec<u32> = (0..480).collect();
 /// let cut = budget.cut(&serde_json::to_string(&items)?, None).expect("it is too long");
 ///
-/// assert_eq!(cut.text, r#"[0,1,2,3,4,5,6,7,8,9,"[10 of 480 items; narrow the request to see more]"]"#);
+/// assert_eq!(cut.text, r#"[0,1,2,3,4,5,6,7,8,"[9 of 480 items; narrow the request to see more]"]"#);
 /// assert!(budget.cut("short", None).is_none());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
