@@ -288,7 +288,8 @@ fn a_writer_waits_for_another_and_gives_up_after_a_while() {
 #[test]
 fn no_edit_of_many_writers_is_lost() {
     let place = Place::new();
-    place.write("count", "0");
+    // With its ends, so that no number is found in another one.
+    place.write("count", "<0>");
     let root = place.0.clone();
 
     let add = move || {
@@ -297,7 +298,7 @@ fn no_edit_of_many_writers_is_lost() {
         for _ in 0..50 {
             loop {
                 let old = String::from_utf8(service.read_binary("/workspace/count", &never()).unwrap()).unwrap();
-                let new = (old.parse::<u32>().unwrap() + 1).to_string();
+                let new = format!("<{}>", old.trim_matches(['<', '>']).parse::<u32>().unwrap() + 1);
                 match service.edit("/workspace/count", &[edit(&old, &new)], &never()) {
                     Ok(_) => break,
                     Err(FileError::InvalidArgument { .. } | FileError::Conflict { .. }) => {}
@@ -311,7 +312,7 @@ fn no_edit_of_many_writers_is_lost() {
         writer.join().unwrap();
     }
 
-    assert_eq!(place.read("count"), "200");
+    assert_eq!(place.read("count"), "<200>");
 }
 
 #[test]
