@@ -488,11 +488,9 @@ async fn a_sandbox_gives_access_to_the_listed_files_only() {
 async fn a_sandbox_without_a_network_refuses_every_socket() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
-    let code = format!(
-        "import socket\nfor family in (socket.AF_INET, socket.AF_INET6, socket.AF_UNIX, socket.AF_NETLINK):\n    for kind in \
+    let code = "import socket\nfor family in (socket.AF_INET, socket.AF_INET6, socket.AF_UNIX, socket.AF_NETLINK):\n    for kind in \
          (socket.SOCK_STREAM, socket.SOCK_DGRAM, socket.SOCK_RAW):\n        try: socket.socket(family, kind)\n        except \
-         PermissionError: continue\n        print('permitted', family, kind)\nsocket.socketpair()\nprint('end')"
-    );
+         PermissionError: continue\n        print('permitted', family, kind)\nsocket.socketpair()\nprint('end')";
     let connect = format!("import socket\nsocket.create_connection(('127.0.0.1', {port})); print('connected')");
     let Some((closed, [shell, python])) = sandboxed("closed", false) else { return };
     let Some((open, [_, connected])) = sandboxed("open", true) else { return };

@@ -117,7 +117,9 @@ async fn the_whole_result_is_an_artifact_of_the_session() {
     let toolkit =
         Toolkit::new().with_result_budget(ResultBudget::characters(300)).with_whole_results(artifacts.clone());
     toolkit.register(lines()).unwrap();
-    tools(&artifacts).into_iter().for_each(|tool| toolkit.register(tool).unwrap());
+    for tool in tools(&artifacts) {
+        toolkit.register(tool).unwrap();
+    }
     let session = toolkit.session(Arc::new(Session::new("one", SessionLimits::default())), None);
 
     let response = last(&session, "lines", json!({"to": 200})).await;
