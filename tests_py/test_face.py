@@ -247,5 +247,6 @@ def test_help_shows_the_parameters() -> None:
     assert str(inspect.signature(Toolkit)) == (
         "(agent_skill_instruction=None, agent_skill_template=None, "
         "*, arguments='coerce', errors='respond', run_in='thread', repair='on', policy=None, approver=None, "
-        "approver_timeout=None, headless=False, approvals=None, audit=None, asker=None, error_formatter=None, tools=())"
+        "approver_timeout=None, headless=False, approvals=None, audit=None, asker=None, error_formatter=None, "
+        "result_budget=None, tools=())"
     )
