@@ -112,7 +112,7 @@ types: build $(VENV)/check.stamp
 	$(BIN)/python -m pytest --quiet tests_py/test_typing.py
 
 stubs: build $(VENV)/check.stamp
-	$(BIN)/python -m mypy.stubtest toolcrib
+	$(BIN)/python -m mypy.stubtest --mypy-config-file pyproject.toml toolcrib
 
 pure: # the core stands alone: without the feature `python` no part of pyo3 is built
 	@if cargo tree --edges normal $(LOCKED) | grep -i pyo3; then echo "the core depends on pyo3"; exit 1; fi

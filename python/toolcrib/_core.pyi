@@ -575,6 +575,7 @@ class Toolkit:
     def load_session(
         self,
         path: str | PathLike[str],
+        key: None = None,
         *,
         role: Role | str | None = ...,
         roles: Roles | None = None,
@@ -589,6 +590,7 @@ class Toolkit:
     def load_session(
         self,
         path: str | PathLike[str],
+        key: None = None,
         *,
         role: Role | str | None = ...,
         roles: Roles | None = None,
@@ -805,7 +807,7 @@ class Toolkit:
         """
 
     @overload
-    def save(self, path: str | PathLike[str]) -> None: ...
+    def save(self, path: str | PathLike[str], key: None = None) -> None: ...
     @overload
     def save(self, path: Store, key: str, *, version: int | None = None) -> Awaitable[int]:
         """Save the groups to a file or a store: names, descriptions, notes, order and activity.
@@ -832,7 +834,7 @@ class Toolkit:
         """
 
     @overload
-    def load(self, path: str | PathLike[str]) -> None: ...
+    def load(self, path: str | PathLike[str], key: None = None) -> None: ...
     @overload
     def load(self, path: Store, key: str) -> Awaitable[int]:
         """Restore the groups from a file or a store, in their order.
@@ -1408,6 +1410,7 @@ class ToolkitView:
     def load_session(
         self,
         path: str | PathLike[str],
+        key: None = None,
         *,
         role: Role | str | None = ...,
         roles: Roles | None = None,
@@ -1422,6 +1425,7 @@ class ToolkitView:
     def load_session(
         self,
         path: str | PathLike[str],
+        key: None = None,
         *,
         role: Role | str | None = ...,
         roles: Roles | None = None,
@@ -1680,7 +1684,7 @@ class Session(ToolkitView, Generic[_Deps]):
         """
 
     @overload
-    def save(self, path: str | PathLike[str]) -> None: ...
+    def save(self, path: str | PathLike[str], key: None = None) -> None: ...
     @overload
     def save(self, path: Store, key: str | None = None, *, version: int | None = None) -> Awaitable[int]:
         """Save the session to a file, which is replaced atomically, or to a store; see `Toolkit.load_session`.
@@ -2127,7 +2131,7 @@ class Roles:
         """
 
     @overload
-    def save(self, path: str | PathLike[str]) -> None: ...
+    def save(self, path: str | PathLike[str], key: None = None) -> None: ...
     @overload
     def save(self, path: Store, key: str, *, version: int | None = None) -> Awaitable[int]:
         """Save the roles to a JSON file or a store.
@@ -2153,7 +2157,7 @@ class Roles:
         """
 
     @overload
-    def load(self, path: str | PathLike[str], *, strict: bool = True) -> list[str]: ...
+    def load(self, path: str | PathLike[str], key: None = None, *, strict: bool = True) -> list[str]: ...
     @overload
     def load(self, path: Store, key: str, *, strict: bool = True) -> Awaitable[list[str]]:
         """Replace all roles by those of a file or a store; views that were made for a name change with it.
@@ -3384,7 +3388,7 @@ class _DeclaredSchema:
 
 @final
 class _Permissions:
-    """Settings that a toolkit shares with its tools: permissions, error formatter and result budgets; and its listeners."""
+    """Settings that a toolkit shares with its tools: permissions, error formatter and result budgets; and its listeners."""  # noqa: E501 # the words of the class
 
     def __new__(cls) -> _Permissions: ...
     def listen(self, types: Sequence[str] | None, size: int) -> _EventQueue:

@@ -6,6 +6,7 @@ import asyncio
 import contextvars
 import functools
 import inspect
+import os
 import queue
 import threading
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator
@@ -192,9 +193,16 @@ def _named(wrapper: F, func: Callable[..., Any]) -> F:
     return wrapper
 
 
-@functools.cache
+# The event loop of futures, by process: a forked one has no threads.
+_background_loops: dict[int, asyncio.AbstractEventLoop] = {}
+_starting = threading.Lock()
+
+
 def _background_loop() -> asyncio.AbstractEventLoop:
-    """Start the event loop of futures, in a thread that ends with the program."""
-    loop = asyncio.new_event_loop()
-    threading.Thread(target=loop.run_forever, name="toolcrib-background", daemon=True).start()
-    return loop
+    """Return the event loop of futures, in a thread that ends with the program."""
+    with _starting:
+        loop = _background_loops.get(os.getpid())
+        if loop is None:
+            loop = _background_loops[os.getpid()] = asyncio.new_event_loop()
+            threading.Thread(target=loop.run_forever, name="toolcrib-background", daemon=True).start()
+        return loop

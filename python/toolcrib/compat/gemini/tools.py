@@ -27,7 +27,7 @@ CONFIRMATION_TIMEOUT = 30
 """The seconds that a confirmation waits for an answer on the bus; after them only the user can confirm."""
 
 
-class ToolErrorType(str, Enum):
+class ToolErrorType(Enum):
     """The types of errors in a `ToolResult`."""
 
     INVALID_TOOL_PARAMS = "invalid_tool_params"
