@@ -1,20 +1,17 @@
 """MCP clients and the life of a process, and servers that misbehave, as a Python program sees them."""
 
 import asyncio
-import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from support.short_processes import wrong_results
 from toolcrib import Toolkit, mcp
 from toolcrib.mcp import SamplingRequest
 
 SCRIPTED = str(Path(__file__).parent.parent / "tests" / "data" / "mcp" / "scripted_server.py")
-PROCESSES = 200
-SIDE_BY_SIDE = 8
 
 SHORT = """
 import asyncio, sys
@@ -32,19 +29,6 @@ async def main():
 asyncio.run(main())
 """
 
-BUSY = "while True: pass"
-
-
-def _short(index: int) -> subprocess.CompletedProcess[str]:
-    program = SHORT.format(path=sys.path, server=SCRIPTED, closes=index % 2 == 0)
-    return subprocess.run(
-        [sys.executable, "-S", "-X", "faulthandler", "-c", program],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-
 
 def _servers() -> set[str]:
     """Return the processes, zombies included, that run the scripted server."""
@@ -58,23 +42,16 @@ def _servers() -> set[str]:
     return found
 
 
-# Two hundred interpreters with a server each, beside a busy one, each with a time limit of its own.
+# Two hundred interpreters with a server each.
 @pytest.mark.timeout(300)
 def test_processes_that_connect_call_and_exit_under_load_leave_nothing() -> None:
     before = _servers()
-    busy = subprocess.Popen([sys.executable, "-S", "-c", BUSY])
-    try:
-        with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
-            results = list(pool.map(_short, range(PROCESSES)))
-    finally:
-        busy.kill()
-        busy.wait()
 
-    wrong = [
-        (index, result.returncode, result.stdout, result.stderr)
-        for index, result in enumerate(results)
-        if result.returncode != 0 or result.stdout != "{'sum': 5}\n" or result.stderr
-    ]
+    wrong = wrong_results(
+        lambda index: SHORT.format(path=sys.path, server=SCRIPTED, closes=index % 2 == 0),
+        lambda output: output == "{'sum': 5}\n",
+    )
+
     assert wrong == []
     assert _servers() - before == set()
 

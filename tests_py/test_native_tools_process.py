@@ -2,19 +2,15 @@
 
 import asyncio
 import os
-import subprocess
 import sys
 import textwrap
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from support.short_processes import wrong_results
 from support.streams import python
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
-
-PROCESSES = 200
-SIDE_BY_SIDE = 8
 
 SHORT = """
 import asyncio, sys
@@ -33,36 +29,14 @@ keep = []
 asyncio.run(main())
 """
 
-BUSY = "while True: pass"
 
-
-def _short(index: int) -> subprocess.CompletedProcess[str]:
-    program = SHORT.format(path=sys.path, seconds=index % 5 / 1000)
-    return subprocess.run(
-        [sys.executable, "-S", "-X", "faulthandler", "-c", program],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-
-
-# Two hundred interpreters beside a busy one, each with a time limit of its own.
+# Two hundred interpreters.
 @pytest.mark.timeout(300)
 def test_processes_that_call_one_and_exit_under_load_neither_crash_nor_hang() -> None:
-    busy = subprocess.Popen([sys.executable, "-S", "-c", BUSY])
-    try:
-        with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
-            results = list(pool.map(_short, range(PROCESSES)))
-    finally:
-        busy.kill()
-        busy.wait()
+    wrong = wrong_results(
+        lambda index: SHORT.format(path=sys.path, seconds=index % 5 / 1000), lambda output: "Waited" in output
+    )
 
-    wrong = [
-        (index, result.returncode, result.stdout, result.stderr)
-        for index, result in enumerate(results)
-        if result.returncode != 0 or "Waited" not in result.stdout or result.stderr
-    ]
     assert wrong == []
 
 
