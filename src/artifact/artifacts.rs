@@ -1,12 +1,15 @@
 //! Artifacts in a store: created, read, edited and compared. A version is never changed, only added.
 
 use std::fmt;
+use std::pin::Pin;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use similar::TextDiff;
 
 use super::matching::{Match, MatchType, Mismatch, find};
+use crate::bytes::{hex, random_bytes};
+use crate::call::{KeepWhole, WholeText};
 use crate::store::{AddVersion, Latest, Store, Summaries, Summary, Version, Versions};
 use crate::{Error, Result};
 
@@ -312,6 +315,22 @@ impl Artifacts {
             diff.unified_diff().header(&one, &other).to_string()
         });
         Ok((from, to, diff.await?))
+    }
+}
+
+impl KeepWhole for Artifacts {
+    /// Keeps a text as an artifact of the session of its call, with a random id, for `read_artifact`.
+    fn keep(&self, whole: WholeText) -> Pin<Box<dyn Future<Output = Result<String, String>> + Send>> {
+        let artifacts = self.clone();
+        Box::pin(async move {
+            let WholeText { text, tool, session } = whole;
+            let id = format!("result-{}", hex(&random_bytes::<6>().map_err(|error| error.to_string())?));
+            let content_type = if text.trim_start().starts_with(['{', '[']) { "json" } else { "text" };
+            let title = format!("The whole result of {tool}");
+            let kept = artifacts.create(session.as_deref(), &id, content_type, &title, text).await;
+            kept.map_err(|refusal| refusal.to_string())?;
+            Ok(format!("read_artifact(id=\"{id}\")"))
+        })
     }
 }
 

@@ -1,8 +1,8 @@
 //! Artifacts: versioned texts that agents write together.
 //!
 //! Read in this order: `matching` (the place of a quotation in a text), with `fold` (look-alike letters) and `approximate`
-//! (edit distance); `artifacts` ([`Artifacts`] in a store); `select` (parts of a content); `tools` (the native tools);
-//! `whole` (the whole text of results that are cut).
+//! (edit distance); `artifacts` ([`Artifacts`] in a store, which also keeps the whole text of results that are cut); `select`
+//! (parts of a content); `tools` (the native tools).
 
 mod approximate;
 mod artifacts;
@@ -10,7 +10,6 @@ mod fold;
 mod matching;
 mod select;
 mod tools;
-mod whole;
 
 pub use artifacts::{Artifact, Artifacts, MAX_CONTENT, Refusal, Update, UpdateType};
 pub use matching::{Match, MatchType, Mismatch, find};

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use super::Executable;
 use crate::bytes::{hex, random_bytes};
 
-/// What programs need to find their files and their language, and no secrets.
+/// The variables by which programs find their files and their language; none is a secret.
 const INHERITED: [&str; 11] =
     ["HOME", "LANG", "LANGUAGE", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER", "XDG_RUNTIME_DIR"];
 

@@ -136,7 +136,7 @@ class ToolConfirmationOutcome(Enum):
 
 @dataclass(frozen=True)
 class ToolConfirmationDetails:
-    """What the user is shown before a call runs.
+    """The details of a call that the user is shown before it runs.
 
     Args:
         type: `"edit"`, `"exec"`, `"mcp"` or `"info"`.
