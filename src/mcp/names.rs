@@ -87,9 +87,16 @@ fn digest(server: &str, namespace: Option<&str>, name: &str) -> String {
 /// ```
 #[must_use]
 pub fn is_look_alike(one: &str, other: &str) -> bool {
-    let equal = |fold: fn(char) -> char| skeleton(one, fold) == skeleton(other, fold);
+    one != other && skeletons(one).iter().zip(&skeletons(other)).any(|(one, other)| one == other)
+}
+
+/// The form of a name in which look-alikes are equal, and the number of that form.
+pub(super) type Skeleton = (u8, String);
+
+/// The skeletons of a name. Two names look alike if they share one.
+pub(super) fn skeletons(name: &str) -> [Skeleton; 2] {
     // A capital `I` is the `i` of another case, and the look-alike of `l`.
-    one != other && (equal(|letter| letter) || equal(|letter| if letter == 'I' { 'l' } else { letter }))
+    [(0, skeleton(name, |letter| letter)), (1, skeleton(name, |letter| if letter == 'I' { 'l' } else { letter }))]
 }
 
 /// The name with each letter replaced by the one that it looks like.
@@ -106,6 +113,11 @@ fn skeleton(name: &str, fold: fn(char) -> char) -> String {
             other => other,
         })
         .collect()
+}
+
+/// True for a letter of another script that looks like a Latin one.
+pub(super) fn is_disguise(letter: char) -> bool {
+    !letter.is_ascii() && latin(letter) != letter
 }
 
 /// The Latin letter that a letter of another script looks like.

@@ -13,7 +13,7 @@ use std::time::Duration;
 use futures_util::stream;
 use serde_json::{Value, json};
 use toolcrib::mcp::server::{ServedToolkit, ServerIdentity};
-use toolcrib::native::Question;
+use toolcrib::native::{LogLevel, Question};
 use toolcrib::prelude::*;
 
 /// Time after which a test has failed.
@@ -85,10 +85,24 @@ fn toolkit() -> (Toolkit, Sleeper) {
             Err(reason) => Ok(format!("no answer: {reason}")),
         }
     });
+    let sample = NativeTool::new("sample", "Asks a model.", |context: ToolContext, (): ()| async move {
+        let message = json!({"role": "user", "content": {"type": "text", "text": "A rhyme?"}});
+        let request = json!({"messages": [message], "maxTokens": 10});
+        match context.ask(Question::Model { request }).await {
+            Ok(answer) => Ok(answer["content"]["text"].to_string()),
+            Err(reason) => Ok(format!("no answer: {reason}")),
+        }
+    });
+    let mutter = NativeTool::new("mutter", "Logs.", |context: ToolContext, (): ()| async move {
+        for level in LogLevel::ALL {
+            context.log(level, format!("at {}", level.as_str()));
+        }
+        Ok(context.trace.map(|trace| trace.traceparent().to_owned()).unwrap_or_default())
+    });
     let hidden = NativeTool::new("hidden", "Is in a group.", |_: ToolContext, (): ()| async { Ok("seen") });
     let guarded = NativeTool::new("guarded", "Needs approval.", |_: ToolContext, (): ()| async { Ok("ran") });
     toolkit.register(add.with_kind(ToolKind::Read).with_output::<Total>()).unwrap();
-    for tool in [count, sleep, fail, ask, guarded.with_permission(Permission::Confirm)] {
+    for tool in [count, sleep, fail, ask, sample, mutter, guarded.with_permission(Permission::Confirm)] {
         toolkit.register(tool).unwrap();
     }
     toolkit.register_in("extra", hidden).unwrap();

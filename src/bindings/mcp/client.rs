@@ -1,25 +1,27 @@
 //! The client of one MCP server, behind `toolcrib.mcp.McpClient`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use pyo3::IntoPyObjectExt;
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyString, PyTuple};
+use pyo3::types::{PyDict, PyString, PyTuple};
 use serde_json::{Value, json};
 
 use super::lock::PyDefinitionFlag;
 use super::watch::PyMcpWatch;
 use crate::bindings::native::future::{Conversion, PyNativeFuture};
+use crate::bindings::native::runtime::Lane;
 use crate::bindings::native::{PyNativeTool, generation};
 use crate::bindings::{errors, json, response};
 use crate::mcp::client::{
-    CallOptions, Client, ClientError, ClientOptions, ListedTools, ServerInfo, Target, read_config, response_of,
+    CallOptions, Client, ClientError, ClientOptions, EncodingErrors, InvalidTarget, ListedTools, ServerInfo, Target,
+    read_config, response_of,
 };
-use crate::mcp::{Definition, flags};
+use crate::mcp::{Definition, Digest, OtherNames, flags};
 use crate::native::{Question, ToolContext};
 use crate::sync::lock;
 
@@ -32,6 +34,8 @@ pub(crate) struct PyMcpClient {
     sampler: Option<Py<PyAny>>,
     /// The client of this process; a forked child makes its own.
     current: Mutex<(u64, Client)>,
+    /// The runtime of its connection and of its calls.
+    lane: Lane,
 }
 
 impl PyMcpClient {
@@ -54,7 +58,7 @@ impl PyMcpClient {
         convert: impl FnOnce(Python<'_>, T) -> PyResult<Py<PyAny>> + Send + 'static,
     ) -> PyResult<PyNativeFuture> {
         let operation = operation(self.client()?);
-        PyNativeFuture::spawn(py, async move {
+        PyNativeFuture::spawn_in(py, self.lane, async move {
             let result = operation.await;
             Box::new(move |py: Python<'_>| convert(py, result.map_err(errors::mcp)?)) as Conversion
         })
@@ -64,16 +68,18 @@ impl PyMcpClient {
 #[pymethods]
 impl PyMcpClient {
     #[new]
-    #[pyo3(signature = (name, target, *, headers, token, env, cwd, connect_timeout, call_timeout, sampler, stateless,
-        allow_private_addresses))]
+    #[pyo3(signature = (name, target, *, headers, token, ca, env, cwd, encoding_errors, connect_timeout, call_timeout,
+        sampler, stateless, allow_private_addresses))]
     #[allow(clippy::too_many_arguments, reason = "one class of the package makes it, by keywords")]
     fn new(
         name: String,
         target: &Bound<'_, PyAny>,
         headers: Vec<(String, String)>,
         token: Option<String>,
+        ca: Option<PathBuf>,
         env: Vec<(String, String)>,
         cwd: Option<String>,
+        encoding_errors: &str,
         connect_timeout: f64,
         call_timeout: f64,
         sampler: Option<Py<PyAny>>,
@@ -81,17 +87,19 @@ impl PyMcpClient {
         allow_private_addresses: bool,
     ) -> PyResult<Self> {
         let mut target = read_target(&name, target)?;
-        let stray = match &mut target {
+        let stray: &[(&str, bool)] = match &mut target {
             Target::Command(command) => {
                 command.env.extend(env);
                 command.cwd = cwd.map(Into::into).or(command.cwd.take());
-                [("headers", !headers.is_empty()), ("token", token.is_some())]
+                &[("headers", !headers.is_empty()), ("token", token.is_some()), ("ca", ca.is_some())]
             }
             Target::Http(http) => {
                 http.headers.extend(headers);
                 http.bearer = token.or(http.bearer.take());
+                http.ca = ca.or(http.ca.take());
                 http.allow_private_addresses |= allow_private_addresses;
-                [("env", !env.is_empty()), ("cwd", cwd.is_some())]
+                let is_strict = encoding_errors == "strict";
+                &[("env", !env.is_empty()), ("cwd", cwd.is_some()), ("encoding_errors", !is_strict)]
             }
         };
         if let Some((option, _)) = stray.iter().find(|(_, is_given)| *is_given) {
@@ -101,6 +109,7 @@ impl PyMcpClient {
         let mut options = ClientOptions {
             connect_timeout: seconds("connect_timeout", connect_timeout)?,
             call_timeout: seconds("call_timeout", call_timeout)?,
+            encoding_errors: encoding_errors_of(encoding_errors)?,
             stateless,
             ..ClientOptions::default()
         };
@@ -113,7 +122,8 @@ impl PyMcpClient {
             }));
         }
         let client = Client::new(&name, target.clone(), options.clone()).map_err(errors::mcp)?;
-        Ok(Self { name, target, options, sampler, current: Mutex::new((generation(), client)) })
+        let (current, lane) = (Mutex::new((generation(), client)), Lane::of_next_client());
+        Ok(Self { name, target, options, sampler, current, lane })
     }
 
     /// True if tools can be listed and called.
@@ -153,16 +163,38 @@ impl PyMcpClient {
 
     /// List the tools: the fields of each, and the tools that were skipped with the reasons. To be awaited.
     fn list_tools(&self, py: Python<'_>) -> PyResult<PyNativeFuture> {
+        let client = self.client()?;
         let list = |client: Client| async move { client.list_tools().await };
-        self.spawn(py, list, |py, listed| listed_tools(py, &listed)?.into_py_any(py))
+        self.spawn(py, list, move |py, listed| {
+            let fields = |tool: &Arc<Definition>| fields_of(py, tool, client.digest(&tool.name));
+            let tools = listed.tools.iter().map(fields).collect::<PyResult<Vec<_>>>()?;
+            (tools, skipped(&listed)).into_py_any(py)
+        })
+    }
+
+    /// List the tools: the name of each, and the tools that were skipped with the reasons. To be awaited.
+    fn list_names(&self, py: Python<'_>) -> PyResult<PyNativeFuture> {
+        let list = |client: Client| async move { client.list_tools().await };
+        self.spawn(py, list, |py, listed| {
+            let names: Vec<&str> = listed.tools.iter().map(|tool| tool.name.as_str()).collect();
+            (names, skipped(&listed)).into_py_any(py)
+        })
+    }
+
+    /// Find suspicious definitions among tools of the last list; see `_mcp_flags`.
+    fn flags(&self, py: Python<'_>, names: Vec<String>, others: Vec<String>) -> PyResult<PyNativeFuture> {
+        let client = self.client()?;
+        flagged(py, names.iter().filter_map(|name| client.known(name)).collect(), others)
     }
 
     /// The tools of the last list by name, each with its digest.
     #[getter]
     fn digests<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let digests = PyDict::new(py);
-        for definition in self.client()?.listed().iter().flat_map(|listed| &listed.tools) {
-            digests.set_item(&definition.name, definition.digest().to_string())?;
+        let client = self.client()?;
+        for definition in client.listed().iter().flat_map(|listed| &listed.tools) {
+            let digest = client.digest(&definition.name).unwrap_or_else(|| definition.digest());
+            digests.set_item(&definition.name, digest.to_string())?;
         }
         Ok(digests)
     }
@@ -178,12 +210,12 @@ impl PyMcpClient {
         let options = CallOptions { timeout, raw: !wrap_tool_result };
         let sampler = self.sampler.as_ref().map(|sampler| Python::attach(|py| sampler.clone_ref(py)));
         let tool = client.tool(name, definition.clone(), options);
-        Ok(Some(PyNativeTool::of_server(tool, &self.name, definition, sampler)))
+        Ok(Some(PyNativeTool::of_server(tool, &self.name, self.lane, definition, sampler)))
     }
 
     /// Call a function on the running event loop whenever the list of tools has changed.
     fn watch(&self, py: Python<'_>, callback: Py<PyAny>) -> PyResult<Py<PyMcpWatch>> {
-        PyMcpWatch::start(py, self.client()?.changes(), callback)
+        PyMcpWatch::start(py, self.lane, self.client()?.changes(), callback)
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
@@ -194,12 +226,25 @@ impl PyMcpClient {
 /// A target: text, or the entry of a configuration.
 fn read_target(name: &str, target: &Bound<'_, PyAny>) -> PyResult<Target> {
     if let Ok(text) = target.cast::<PyString>() {
-        return Target::parse(text.to_str()?).map_err(|error| PyValueError::new_err(error.to_string()));
+        return Target::parse(text.to_str()?).map_err(|error| errors::mcp(error.into()));
     }
     let entry = Value::from(json::from_python(target)?);
-    let servers = read_config(&json!({"mcpServers": {name: entry}}));
-    let servers = servers.map_err(|error| PyValueError::new_err(error.to_string()))?;
-    servers.into_iter().next().map(|(_, target)| target).ok_or_else(|| PyTypeError::new_err("invalid target"))
+    let servers = read_config(&json!({"mcpServers": {name: entry}})).map_err(|error| errors::mcp(error.into()))?;
+    let disabled = || InvalidTarget::Config { reason: format!("server `{name}` is disabled") };
+    let target = servers.into_iter().next().map(|(_, target)| target);
+    target.ok_or_else(|| errors::mcp(disabled().into()))
+}
+
+fn encoding_errors_of(name: &str) -> PyResult<EncodingErrors> {
+    Ok(match name {
+        "strict" => EncodingErrors::Strict,
+        "ignore" => EncodingErrors::Ignore,
+        "replace" => EncodingErrors::Replace,
+        _ => {
+            let text = format!("invalid encoding_errors: expected `strict`, `ignore` or `replace`, got `{name}`");
+            return Err(PyValueError::new_err(text));
+        }
+    })
 }
 
 /// A time limit in seconds.
@@ -209,24 +254,18 @@ fn seconds(option: &str, value: f64) -> PyResult<Duration> {
     })
 }
 
-/// The fields of each tool, in the order of `toolcrib.mcp.McpTool`, and the tools that were skipped.
-fn listed_tools<'py>(py: Python<'py>, listed: &ListedTools) -> PyResult<Bound<'py, PyTuple>> {
-    let tools = PyList::empty(py);
-    for tool in &listed.tools {
-        tools.append(fields_of(py, tool)?)?;
-    }
-    let problems: Vec<(Option<&str>, &str)> =
-        listed.problems.iter().map(|skipped| (skipped.tool.as_deref(), skipped.reason.as_str())).collect();
-    (tools, problems).into_pyobject(py)
+/// The tools of a list that were skipped, with the reasons.
+fn skipped(listed: &ListedTools) -> Vec<(Option<&str>, &str)> {
+    listed.problems.iter().map(|skipped| (skipped.tool.as_deref(), skipped.reason.as_str())).collect()
 }
 
-/// The fields of a tool, in the order of `toolcrib.mcp.McpTool`.
-fn fields_of<'py>(py: Python<'py>, tool: &Definition) -> PyResult<Bound<'py, PyTuple>> {
+/// The fields of a tool, in the order of `toolcrib.mcp.McpTool`. `digest` is its digest, if that is known.
+fn fields_of<'py>(py: Python<'py>, tool: &Definition, digest: Option<Digest>) -> PyResult<Bound<'py, PyTuple>> {
     let object = |entries: &Option<serde_json::Map<String, Value>>| match entries {
         Some(entries) => json::to_python(py, &Value::Object(entries.clone())),
         None => Ok(py.None().into_bound(py)),
     };
-    let digest = tool.digest().to_string();
+    let digest = digest.unwrap_or_else(|| tool.digest()).to_string();
     let schema = json::to_python(py, &Value::Object(tool.input_schema.clone()))?;
     let (output, annotations, meta) = (object(&tool.output_schema)?, object(&tool.annotations)?, object(&tool.meta)?);
     (&tool.name, &tool.title, &tool.description, schema, output, annotations, meta, digest).into_pyobject(py)
@@ -253,7 +292,9 @@ pub(super) fn _mcp_target_name(target: &Bound<'_, PyAny>) -> PyResult<String> {
         }
         Target::Http(http) => {
             let host = http.url.split("://").nth(1).unwrap_or(&http.url);
-            host.split(['/', '?', '#']).next().unwrap_or(host).to_owned()
+            let host = host.split(['/', '?', '#']).next().unwrap_or(host);
+            // A password may stand before it.
+            host.rsplit('@').next().unwrap_or(host).to_owned()
         }
     })
 }
@@ -261,7 +302,7 @@ pub(super) fn _mcp_target_name(target: &Bound<'_, PyAny>) -> PyResult<String> {
 /// The fields of a tool as a server lists it, in the order of `toolcrib.mcp.McpTool`.
 #[pyfunction]
 pub(super) fn _mcp_definition<'py>(tool: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyTuple>> {
-    fields_of(tool.py(), &read_definition(tool)?)
+    fields_of(tool.py(), &read_definition(tool)?, None)
 }
 
 /// The response for a `CallToolResult` of a tool.
@@ -277,23 +318,27 @@ pub(super) fn _mcp_response<'py>(
 
 /// Find suspicious definitions. The result, a list of `DefinitionFlag`, is awaited.
 ///
-/// Each tool is compared with all others, which takes long for many, and so the event loop does not wait for it.
+/// Definitions can be long and many, and so the event loop does not wait for it.
 #[pyfunction]
 pub(super) fn _mcp_flags(
     py: Python<'_>,
     tools: Vec<Bound<'_, PyDict>>,
     others: Vec<String>,
 ) -> PyResult<PyNativeFuture> {
-    let definitions = tools.iter().map(read_definition).collect::<PyResult<Vec<_>>>()?;
+    let read = |tool: &Bound<'_, PyDict>| read_definition(tool).map(Arc::new);
+    flagged(py, tools.iter().map(read).collect::<PyResult<Vec<_>>>()?, others)
+}
+
+fn flagged(py: Python<'_>, definitions: Vec<Arc<Definition>>, others: Vec<String>) -> PyResult<PyNativeFuture> {
     PyNativeFuture::spawn(py, async move {
         let found = tokio::task::spawn_blocking(move || {
             let siblings = definitions.iter().map(|definition| definition.name.as_str());
-            let names: Vec<&str> = others.iter().map(String::as_str).chain(siblings).collect();
+            let names = OtherNames::new(others.iter().map(String::as_str).chain(siblings));
             let of_tool = |tool: &Definition| {
                 let found = flags(tool, &names).into_iter();
                 found.map(|flag| PyDefinitionFlag::new(tool.name.clone(), flag)).collect::<Vec<_>>()
             };
-            definitions.iter().flat_map(of_tool).collect::<Vec<_>>()
+            definitions.iter().flat_map(|tool| of_tool(tool)).collect::<Vec<_>>()
         });
         let found = found.await.unwrap_or_default();
         Box::new(move |py: Python<'_>| found.into_py_any(py)) as Conversion

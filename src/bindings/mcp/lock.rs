@@ -16,7 +16,7 @@ use crate::bindings::tool::PyTool;
 use crate::bindings::toolkit::PyToolkit;
 use crate::json::invisible::visible;
 use crate::mcp::lock::{Change, ChangeClass, Difference, Lock, LockedTool, Source, compare, render};
-use crate::mcp::{Definition, Flag, flags};
+use crate::mcp::{Definition, Flag, OtherNames, flags};
 use crate::provider::mcp_definition;
 use crate::store::Disk;
 
@@ -212,14 +212,14 @@ fn server_definition(py: Python<'_>, tool: &PyTool) -> Option<Definition> {
     if let Ok(native) = function.cast::<PyNativeTool>() {
         return native.get().definition().map(|definition| (**definition).clone());
     }
-    tool.server.as_ref()?;
+    tool.server()?;
     let defined = function.getattr_opt(intern!(py, "mcp_definition")).ok()??;
     Definition::read(&json::from_python(&defined).ok()?.into()).ok()
 }
 
 /// A registered tool under its name in the toolkit: as its server defines it, or as a server of this toolkit would.
 fn locked(py: Python<'_>, tool: &PyTool) -> PyResult<LockedTool> {
-    let source = tool.server.as_deref().map_or(Source::Local, |server| Source::Mcp(server.to_owned()));
+    let source = tool.server().map_or(Source::Local, |server| Source::Mcp(server.to_owned()));
     let declared = || {
         let output = tool.output_schema(py);
         let declaration = mcp_definition(&tool.name, &tool.schema, output.as_ref(), tool.traits.kind);
@@ -233,9 +233,7 @@ fn locked(py: Python<'_>, tool: &PyTool) -> PyResult<LockedTool> {
 fn all_flags(tools: &Lock) -> Vec<(String, Flag)> {
     let servers =
         tools.tools().filter_map(|tool| if let Source::Mcp(server) = &tool.source { Some(&**server) } else { None });
-    let mut others: Vec<&str> = tools.tools().map(LockedTool::name).chain(servers).collect();
-    others.sort_unstable();
-    others.dedup();
+    let others = OtherNames::new(tools.tools().map(LockedTool::name).chain(servers));
     let flagged = |tool: &LockedTool| {
         let name = tool.name().to_owned();
         flags(&tool.definition, &others).into_iter().map(move |flag| (name.clone(), flag)).collect::<Vec<_>>()

@@ -12,14 +12,16 @@ use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 
 use super::server::ServedClient;
+use crate::bindings::host::level_of;
 use crate::bindings::into_response::error_text;
 use crate::bindings::native::future::{Conversion, PyNativeFuture};
 use crate::bindings::response::PyToolResponse;
-use crate::bindings::{errors, json, response};
+use crate::bindings::{errors, json, response, trace};
 use crate::call::{Reply, ToolResponse};
-use crate::mcp::server::ServedCall;
-use crate::native::Question;
+use crate::mcp::server::{ClientAbilities, ServedCall};
+use crate::native::{Asker, Logger, Question};
 use crate::sync::lock;
+use crate::trace::TraceContext;
 
 /// A call, as it arrives.
 pub(super) struct ReceivedCall {
@@ -41,7 +43,10 @@ pub(super) struct PyServedCall {
     /// The request, as a tool use block.
     #[pyo3(get)]
     request: Py<PyDict>,
-    asker: Option<crate::native::Asker>,
+    abilities: ClientAbilities,
+    asker: Option<Asker>,
+    logger: Option<Logger>,
+    trace: Option<TraceContext>,
     /// Taken when the call is over.
     responses: Mutex<Option<mpsc::Sender<ToolResponse>>>,
 }
@@ -68,18 +73,66 @@ impl PyServedCall {
             number,
             tools: tools.unbind(),
             request: request.unbind(),
+            abilities: call.abilities,
             asker: call.asker,
+            logger: call.logger,
+            trace: call.trace,
             responses: Mutex::new(Some(responses)),
         }))
+    }
+
+    /// Asks the client. The result is an awaitable of the answer.
+    fn inquire(&self, py: Python<'_>, question: Question) -> PyResult<PyNativeFuture> {
+        let Some(asker) = self.asker.clone() else {
+            return Err(PyRuntimeError::new_err("the client cannot be asked"));
+        };
+        PyNativeFuture::spawn(py, async move {
+            let answer = asker.ask(question).await;
+            Box::new(move |py: Python<'_>| match answer {
+                Ok(value) => Ok(json::to_python(py, &value)?.unbind()),
+                Err(reason) => Err(errors::unanswered(&reason)),
+            }) as Conversion
+        })
     }
 }
 
 #[pymethods]
 impl PyServedCall {
-    /// True if the client can be asked questions.
+    /// True if the client shows forms to its user.
     #[getter]
     fn can_ask(&self) -> bool {
-        self.asker.is_some()
+        self.abilities.forms
+    }
+
+    /// True if the client has a model that answers requests.
+    #[getter]
+    fn can_sample(&self) -> bool {
+        self.abilities.model
+    }
+
+    /// True if the client may want log messages.
+    #[getter]
+    fn can_log(&self) -> bool {
+        self.logger.is_some()
+    }
+
+    /// Make the span that the client sent the parent of the spans of the running task.
+    fn enter_trace(&self, py: Python<'_>) {
+        if let Some(trace) = &self.trace {
+            trace::enter(py, trace);
+        }
+    }
+
+    /// True if the client wants log messages of a level of Python's `logging` at present.
+    fn wants_log(&self, level: i64) -> bool {
+        self.logger.as_ref().is_some_and(|logger| logger.wants(level_of(level)))
+    }
+
+    /// Send a log message to the client, if it wants it.
+    fn log(&self, level: i64, text: String) {
+        if let Some(logger) = &self.logger {
+            logger.log(level_of(level), text);
+        }
     }
 
     /// Send a response to the client. Return an awaitable if the client is slow, and None otherwise.
@@ -110,17 +163,18 @@ impl PyServedCall {
     ///     NoAskerError: If the client cannot ask such a question; when it is awaited.
     ///     UnansweredError: If there is no answer; when it is awaited.
     fn ask(&self, py: Python<'_>, text: String, schema: &Bound<'_, PyAny>) -> PyResult<PyNativeFuture> {
-        let Some(asker) = self.asker.clone() else {
-            return Err(PyRuntimeError::new_err("the client cannot be asked"));
-        };
         let schema = Value::from(json::from_python(schema)?);
-        PyNativeFuture::spawn(py, async move {
-            let answer = asker.ask(Question::User { text, schema }).await;
-            Box::new(move |py: Python<'_>| match answer {
-                Ok(value) => Ok(json::to_python(py, &value)?.unbind()),
-                Err(reason) => Err(errors::unanswered(&reason)),
-            }) as Conversion
-        })
+        self.inquire(py, Question::User { text, schema })
+    }
+
+    /// Ask the model of the client. Return an awaitable of the `CreateMessageResult`.
+    ///
+    /// Raises:
+    ///     NoAskerError: If the client has no model; when it is awaited.
+    ///     UnansweredError: If there is no answer; when it is awaited.
+    fn sample(&self, py: Python<'_>, request: &Bound<'_, PyAny>) -> PyResult<PyNativeFuture> {
+        let request = Value::from(json::from_python(request)?);
+        self.inquire(py, Question::Model { request })
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {

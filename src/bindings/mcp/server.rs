@@ -21,7 +21,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::served_call::{PyServedCall, ReceivedCall};
-use crate::bindings::native::runtime;
+use crate::bindings::native::runtime::{self, Lane};
 use crate::bindings::session::PySession;
 use crate::bindings::toolkit::PyToolkit;
 use crate::bindings::view::PyToolkitView;
@@ -185,7 +185,7 @@ impl PyMcpServer {
         };
         let queue = host.queue.clone();
         let serving = serve(host, queue.clone(), self.stop.clone());
-        let task = runtime::current()?.spawn_future(async move {
+        let task = runtime::running(Lane::Tools)?.spawn_future(async move {
             serving.await;
             queue.complete(Message::Ended);
         });

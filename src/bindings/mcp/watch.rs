@@ -7,7 +7,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use tokio::sync::watch::Receiver;
 
-use crate::bindings::native::runtime;
+use crate::bindings::native::runtime::{self, Lane};
 use crate::bindings::worker::{Completions, Polled, completions};
 use crate::native::Task;
 use crate::sync::lock;
@@ -21,10 +21,15 @@ pub(crate) struct PyMcpWatch {
 }
 
 impl PyMcpWatch {
-    pub(super) fn start(py: Python<'_>, mut changes: Receiver<u64>, callback: Py<PyAny>) -> PyResult<Py<Self>> {
+    pub(super) fn start(
+        py: Python<'_>,
+        lane: Lane,
+        mut changes: Receiver<u64>,
+        callback: Py<PyAny>,
+    ) -> PyResult<Py<Self>> {
         let (completer, news) = completions(py)?;
         changes.mark_unchanged();
-        let task = runtime::current()?
+        let task = runtime::running(lane)?
             .spawn_future(async move {
                 while changes.changed().await.is_ok() {
                     completer.complete(());

@@ -86,13 +86,54 @@ pub(super) async fn answer(
     sampler: Option<&Sampler>,
 ) -> Result<Value, ErrorData> {
     match (method, sampler) {
-        ("elicitation/create", _) => Ok(elicit(params, call).await),
+        ("elicitation/create", _) => {
+            check_fields(params, &QUESTION)?;
+            Ok(elicit(params, call).await)
+        }
         ("sampling/createMessage", Some(sampler)) => {
-            let params = params.clone();
-            sampler(call.context.clone(), params).await.map_err(|reason| refused(&reason))
+            check_fields(params, &MODEL_REQUEST)?;
+            sampler(call.context.clone(), params.clone()).await.map_err(|reason| refused(&reason))
         }
         ("roots/list", _) => Ok(json!({"roots": []})),
         _ => Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, Cow::Owned(format!("{method} is not supported")), None)),
+    }
+}
+
+/// The type of a field, and its name for people.
+type Field = (&'static str, fn(&Value) -> bool, &'static str);
+
+const TEXT: &str = "text";
+
+/// The fields of a question to the user that are read here, and those that its asker relies on.
+const QUESTION: [Field; 2] = [
+    ("message", Value::is_string, TEXT),
+    ("requestedSchema", |schema| schema.is_null() || schema.is_object(), "an object"),
+];
+
+/// The fields of a request to a model, which a sampler relies on.
+const MODEL_REQUEST: [Field; 7] = [
+    ("messages", |messages| all(messages, is_message), "a list of messages with `role` and `content`"),
+    ("maxTokens", |tokens| tokens.is_null() || tokens.is_u64(), "a whole number"),
+    ("systemPrompt", |prompt| prompt.is_null() || prompt.is_string(), TEXT),
+    ("temperature", |temperature| temperature.is_null() || temperature.is_number(), "a number"),
+    ("stopSequences", |texts| texts.is_null() || all(texts, Value::is_string), "a list of texts"),
+    ("modelPreferences", |preferences| preferences.is_null() || preferences.is_object(), "an object"),
+    ("tools", |tools| tools.is_null() || all(tools, Value::is_object), "a list of objects"),
+];
+
+fn all(list: &Value, is_valid: fn(&Value) -> bool) -> bool {
+    list.as_array().is_some_and(|items| items.iter().all(is_valid))
+}
+
+fn is_message(message: &Value) -> bool {
+    message["role"].is_string() && (message["content"].is_object() || message["content"].is_array())
+}
+
+/// Refuses a request with a field of the wrong type: functions of the program are called with them.
+fn check_fields(params: &Value, fields: &[Field]) -> Result<(), ErrorData> {
+    match fields.iter().find(|(name, is_valid, _)| !is_valid(&params[*name])) {
+        Some((name, _, expected)) => Err(ErrorData::invalid_params(format!("`{name}` must be {expected}"), None)),
+        None => Ok(()),
     }
 }
 
@@ -103,7 +144,8 @@ async fn elicit(params: &Value, call: &CallSlot) -> Value {
         return json!({"action": "decline"});
     }
     let text = params["message"].as_str().unwrap_or_default().to_owned();
-    let schema = params.get("requestedSchema").cloned().unwrap_or_else(|| json!({"type": "object"}));
+    let schema = params.get("requestedSchema").filter(|schema| schema.is_object()).cloned();
+    let schema = schema.unwrap_or_else(|| json!({"type": "object"}));
     let defaults = defaults_of(&schema);
     match call.context.ask(Question::User { text, schema }).await {
         Ok(Value::Object(content)) => {

@@ -5,7 +5,10 @@ use std::time::Duration;
 
 use futures_core::Stream;
 use futures_util::stream;
-use rmcp::model::{CallToolRequest, CallToolRequestParams, ClientRequest, InputResponses, ProgressNotificationParam};
+use rmcp::model::{
+    CallToolRequest, CallToolRequestParams, ClientRequest, InputResponses, MetaObject, ProgressNotificationParam,
+    RequestMetaObject,
+};
 use serde_json::{Map, Number, Value, json};
 use tokio::time::{Instant, timeout_at};
 
@@ -31,8 +34,8 @@ pub(super) struct Call {
     pin: Option<Arc<Entry>>,
     raw: bool,
     limit: Duration,
-    /// Set when the call starts.
-    deadline: Option<Instant>,
+    /// The deadline and the time until it, set when the call starts.
+    deadline: Option<(Instant, Duration)>,
     stage: Stage,
     rounds: usize,
     /// True if the request was sent again because the server had not received it.
@@ -85,12 +88,14 @@ impl Call {
     }
 
     async fn next(&mut self) -> Step {
-        let began = Instant::now();
-        let limit = match self.slot.context.deadline {
-            Some(deadline) => self.limit.min(Instant::from_std(deadline).saturating_duration_since(began)),
-            None => self.limit,
-        };
-        let deadline = *self.deadline.get_or_insert(began + limit);
+        let (deadline, limit) = *self.deadline.get_or_insert_with(|| {
+            let began = Instant::now();
+            let limit = match self.slot.context.deadline {
+                Some(deadline) => self.limit.min(Instant::from_std(deadline).saturating_duration_since(began)),
+                None => self.limit,
+            };
+            (began + limit, limit)
+        });
         let cancellation = self.slot.context.cancellation.clone();
         tokio::select! {
             biased;
@@ -148,6 +153,12 @@ impl Call {
     async fn send(&mut self, connection: Arc<Connection>) -> Result<(), ToolResponse> {
         let mut request = CallToolRequest::new(self.params.clone());
         request.extensions.insert(self.slot.clone());
+        if let Some(trace) = &self.slot.context.trace {
+            let mut meta = Map::new();
+            trace.write(&mut meta);
+            // rmcp adds the token for progress.
+            request.extensions.insert(RequestMetaObject(MetaObject(meta)));
+        }
         match connection.send(ClientRequest::CallToolRequest(request)).await {
             Ok(answer) => {
                 self.stage = Stage::Waiting { connection, answer };

@@ -22,7 +22,7 @@ use super::answer::Answerer;
 use super::greeting::{
     DISCOVER_ID, Discovery, Greeting, Ungreeted, as_json, client_config, discover, initialize, server_info,
 };
-use super::http::{HttpEndpoint, HttpError};
+use super::http::{HttpEndpoint, HttpError, text_of};
 use super::process::Process;
 use super::routes::{Routes, Tap};
 use super::stdio::{FrameRules, StdioTransport};
@@ -271,7 +271,7 @@ impl Connection {
                     Some(StreamableHttpError::TransportChannelClosed) => Failure::Lost(self.describe_end().await),
                     None if is_broken_pipe(&*error.error) => Failure::Unsent,
                     None => Failure::Lost(error.error.to_string()),
-                    Some(error) => Failure::Refused(error.to_string()),
+                    Some(error) => Failure::Refused(text_of(error)),
                 }
             }
             ServiceError::TransportClosed if self.routes.lost.is_cancelled() => {

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::tools::Entry;
-use crate::call::{Code, Reply, ToolResponse};
+use crate::call::{Code, Reply, STRUCTURED_CONTENT, ToolResponse};
 
 /// Converts a `CallToolResult`.
 ///
@@ -38,7 +38,7 @@ pub(super) fn response(server: &str, result: Value, entry: Option<&Entry>, raw: 
         metadata.insert("_meta".to_owned(), meta);
     }
     if let Some(structured) = &structured {
-        metadata.insert("structured_content".to_owned(), structured.clone());
+        metadata.insert(STRUCTURED_CONTENT.to_owned(), structured.clone());
     }
     if let Some(value) = whole.or(structured) {
         metadata.insert("value".to_owned(), value);

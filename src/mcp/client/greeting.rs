@@ -17,6 +17,7 @@ use rmcp::transport::Transport;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
+use super::http::text_of;
 use super::{ClientOptions, ServerInfo};
 
 /// The ids of the greeting. rmcp counts from 0.
@@ -104,7 +105,7 @@ pub(super) async fn initialize<T: Transport<RoleClient>>(
     tap: &mut T,
     config: &ClientConfig,
 ) -> Result<(ServerPeerInfo, Greeting), Ungreeted> {
-    let unsent = |error: T::Error| Ungreeted::Because(error.to_string());
+    let unsent = |error: T::Error| Ungreeted::Because(text_of(&error));
     let request = ClientRequest::InitializeRequest(InitializeRequest::new(config.clone()));
     tap.send(ClientJsonRpcMessage::request(request, INITIALIZE_ID)).await.map_err(unsent)?;
     let mut late = None;

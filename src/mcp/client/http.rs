@@ -1,34 +1,44 @@
 //! A server that speaks streamable HTTP: rmcp's transport over a client that we build.
 //!
-//! The client speaks TLS by rustls and ring, stays at the origin of its URL, resolves names only to addresses that are allowed,
-//! and limits what it reads.
+//! The client speaks TLS by rustls and ring, stays at the origin of its URL, connects only to addresses that are allowed (see
+//! `address`), and limits what it reads.
 
 use std::collections::HashMap;
+use std::fs;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures_core::Stream;
-use futures_util::{StreamExt, stream::BoxStream};
+use futures_util::{StreamExt, TryStreamExt, stream::BoxStream};
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderName, HeaderValue, StatusCode};
 use hyper::body::Bytes;
-use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::redirect::{Attempt, Policy};
 use reqwest::{Client as HttpClient, RequestBuilder, Response, Url};
-use rmcp::model::{ClientJsonRpcMessage, ClientRequest, ErrorData, JsonRpcError, JsonRpcMessage, ServerJsonRpcMessage};
+use rmcp::model::{
+    ClientJsonRpcMessage, ClientRequest, CustomResult, ErrorData, JsonRpcError, JsonRpcMessage, JsonRpcVersion2_0,
+    RequestId, ServerJsonRpcMessage, ServerResult,
+};
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::{
     SseError, StreamableHttpClient, StreamableHttpClientTransportConfig, StreamableHttpError,
     StreamableHttpPostResponse,
 };
+use rustls::RootCertStore;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
 use rustls_platform_verifier::BuilderVerifierExt;
+use serde::Deserialize;
+use serde_json::{Map, Value};
 use sse_stream::{Sse, SseStream};
 
+use super::address::{Resolver, check_url, is_loopback_host};
 use super::target::{HttpTarget, InvalidTarget};
+use crate::json::text::without_lone_surrogates;
 
 const SESSION_ID: &str = "mcp-session-id";
 const LAST_EVENT_ID: &str = "last-event-id";
@@ -36,6 +46,8 @@ const JSON: &str = "application/json";
 const EVENT_STREAM: &str = "text/event-stream";
 /// Number of bytes of an unusable body that an error repeats.
 const PREVIEW: usize = 300;
+/// The longest time of a message that is not a request. A request has the deadline of its caller.
+const NOTICE: Duration = Duration::from_secs(30);
 
 /// The transport of a server with a URL.
 pub(super) type HttpTransport = StreamableHttpClientTransport<LimitedClient>;
@@ -63,6 +75,10 @@ impl HttpEndpoint {
             value.set_sensitive(true);
             headers.insert(name, value);
         }
+        let is_header = |token: &String| HeaderValue::try_from(format!("Bearer {token}")).is_ok();
+        if !target.bearer.as_ref().is_none_or(is_header) {
+            return Err(invalid("the token has characters that no header can have".to_owned()));
+        }
         let client = build(target, &url).map_err(invalid)?;
         let mut config = StreamableHttpClientTransportConfig::with_uri(url.as_str()).custom_headers(headers);
         config.auth_header.clone_from(&target.bearer);
@@ -70,7 +86,7 @@ impl HttpEndpoint {
         config.max_concurrent_requests = 256;
         // A new session may have other tools: the client connects again and lists them.
         config.reinit_on_expired_session = false;
-        Ok(Self { client: LimitedClient { client, max_body: max_frame }, config })
+        Ok(Self { client: LimitedClient { client, url, max_body: max_frame }, config })
     }
 
     /// Makes a transport, in the current tokio runtime.
@@ -82,11 +98,15 @@ impl HttpEndpoint {
 fn build(target: &HttpTarget, url: &Url) -> Result<HttpClient, String> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let tls = rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
-    let tls = if url.scheme() == "https" {
-        tls.and_then(BuilderVerifierExt::with_platform_verifier)
-    } else {
+    let tls = match (&target.ca, url.scheme()) {
+        (Some(ca), "https") => {
+            let roots = authorities(ca)?;
+            tls.map(|tls| tls.with_root_certificates(roots))
+        }
+        (Some(_), _) => return Err(format!("a file of authorities does not apply to `{url}`, which has no TLS")),
+        (None, "https") => tls.and_then(BuilderVerifierExt::with_platform_verifier),
         // No redirect leads to TLS.
-        tls.map(|tls| tls.with_root_certificates(rustls::RootCertStore::empty()))
+        (None, _) => tls.map(|tls| tls.with_root_certificates(RootCertStore::empty())),
     };
     let tls = tls.map_err(|error| format!("TLS cannot be set up: {error}"))?.with_no_client_auth();
     let origin = url.origin();
@@ -105,115 +125,34 @@ fn build(target: &HttpTarget, url: &Url) -> Result<HttpClient, String> {
         .tls_backend_preconfigured(tls)
         .redirect(redirects)
         .connect_timeout(target.connect_timeout)
-        .read_timeout(target.read_timeout)
         .tcp_nodelay(true)
         .tcp_keepalive(Duration::from_secs(30))
         .user_agent(concat!("toolcrib/", env!("CARGO_PKG_VERSION")))
-        .dns_resolver(Arc::new(Resolver { allow_private: target.allow_private_addresses }));
+        .dns_resolver(Arc::new(Resolver::new(target.allow_private_addresses)));
     if is_loopback_host(url) {
         builder = builder.no_proxy();
     }
     builder.build().map_err(|error| error.to_string())
 }
 
-/// Checks the scheme of a URL, and its host if that is an address.
-fn check_url(url: &Url, allow_private: bool) -> Result<(), String> {
-    let address = match url.host() {
-        Some(url::Host::Ipv4(address)) => Some(IpAddr::V4(address)),
-        Some(url::Host::Ipv6(address)) => Some(IpAddr::V6(address)),
-        Some(url::Host::Domain(_)) => None,
-        None => return Err("the URL has no host".to_owned()),
-    };
-    if url.scheme() != "https" && !is_loopback_host(url) && !allow_private {
-        return Err(format!("`{url}` must be an `https` URL, because its host is not this machine"));
+/// The certificates of authorities in a PEM file.
+fn authorities(file: &Path) -> Result<RootCertStore, String> {
+    let invalid = |reason: String| format!("invalid file of authorities `{}`: {reason}", file.display());
+    let text = fs::read(file).map_err(|error| invalid(error.to_string()))?;
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(&text) {
+        let certificate = certificate.map_err(|error| invalid(error.to_string()))?;
+        roots.add(certificate).map_err(|error| invalid(error.to_string()))?;
     }
-    match address {
-        Some(address) if !address.is_loopback() && is_private(address) && !allow_private => {
-            Err(format!("the address {address} is private; allow private addresses to use it"))
-        }
-        _ => Ok(()),
-    }
-}
-
-fn is_loopback_host(url: &Url) -> bool {
-    match url.host() {
-        Some(url::Host::Ipv4(address)) => address.is_loopback(),
-        Some(url::Host::Ipv6(address)) => address.is_loopback(),
-        Some(url::Host::Domain(name)) => is_loopback_name(name),
-        None => false,
-    }
-}
-
-fn is_loopback_name(name: &str) -> bool {
-    let name = name.trim_end_matches('.').to_ascii_lowercase();
-    name == "localhost" || name.ends_with(".localhost")
-}
-
-/// True for an address that is not a public one: loopback, private, link-local, shared, documentation or reserved.
-fn is_private(address: IpAddr) -> bool {
-    match address {
-        IpAddr::V4(address) => is_private_v4(address),
-        IpAddr::V6(address) => address.to_ipv4_mapped().map_or_else(|| is_private_v6(address), is_private_v4),
-    }
-}
-
-fn is_private_v4(address: Ipv4Addr) -> bool {
-    let [a, b, c, _] = address.octets();
-    address.is_private()
-        || address.is_loopback()
-        || address.is_link_local()
-        || address.is_broadcast()
-        || address.is_documentation()
-        || address.is_multicast()
-        || a == 0
-        || (a == 100 && (64..128).contains(&b))
-        || (a == 192 && b == 0 && c == 0)
-        || (a == 198 && (18..20).contains(&b))
-        || a >= 240
-}
-
-fn is_private_v6(address: Ipv6Addr) -> bool {
-    let first = address.segments()[0];
-    address.is_loopback()
-        || address.is_unspecified()
-        || address.is_multicast()
-        || (first & 0xfe00) == 0xfc00
-        || (first & 0xffc0) == 0xfe80
-        || (first & 0xffc0) == 0xfec0
-        // Addresses that contain one of IPv4.
-        || address.segments()[..6] == [0x64, 0xff9b, 0, 0, 0, 0]
-        || first == 0x2002
-        || address.segments()[..6] == [0; 6]
-}
-
-/// Resolves names and refuses addresses that are not allowed, so that no name leads to a private network.
-struct Resolver {
-    allow_private: bool,
-}
-
-impl Resolve for Resolver {
-    fn resolve(&self, name: Name) -> Resolving {
-        let allow_private = self.allow_private;
-        Box::pin(async move {
-            let is_loopback = is_loopback_name(name.as_str());
-            let found: Vec<SocketAddr> = tokio::net::lookup_host((name.as_str(), 0)).await?.collect();
-            let is_allowed = |address: &SocketAddr| {
-                allow_private || is_loopback == address.ip().is_loopback() && (is_loopback || !is_private(address.ip()))
-            };
-            let allowed: Vec<SocketAddr> = found.into_iter().filter(is_allowed).collect();
-            if allowed.is_empty() {
-                let text = format!("`{}` has no address that is allowed; private addresses are not", name.as_str());
-                return Err(text.into());
-            }
-            Ok(Box::new(allowed.into_iter()) as Addrs)
-        })
-    }
+    if roots.is_empty() { Err(invalid("it has no certificate in PEM form".to_owned())) } else { Ok(roots) }
 }
 
 /// A client that limits the size of bodies and events.
 #[derive(Clone)]
 pub(super) struct LimitedClient {
     client: HttpClient,
+    /// The URL of the server, parsed once.
+    url: Url,
     max_body: usize,
 }
 
@@ -234,6 +173,14 @@ impl HttpError {
 
 type Failed = StreamableHttpError<HttpError>;
 
+/// The text of an error of any transport; that of HTTP without the words that rmcp puts before it.
+pub(super) fn text_of(error: &(dyn std::error::Error + 'static)) -> String {
+    match error.downcast_ref::<Failed>() {
+        Some(StreamableHttpError::Client(error)) => error.to_string(),
+        _ => error.to_string(),
+    }
+}
+
 fn failed(error: &reqwest::Error) -> Failed {
     // The URL may have a secret in its query.
     let mut text = match (error.is_connect(), error.is_timeout(), error.is_redirect()) {
@@ -242,6 +189,7 @@ fn failed(error: &reqwest::Error) -> Failed {
         (.., true) => "redirect".to_owned(),
         _ => "the request failed".to_owned(),
     };
+    let mut is_unknown = false;
     let mut source = std::error::Error::source(error);
     while let Some(cause) = source {
         let cause_text = cause.to_string();
@@ -249,10 +197,25 @@ fn failed(error: &reqwest::Error) -> Failed {
             text.push_str(": ");
             text.push_str(&cause_text);
         }
+        is_unknown |= is_unknown_authority(cause);
         source = cause.source();
+    }
+    if is_unknown {
+        text.push_str(" (no trusted authority has signed it; a file with its authority can be given as `ca`)");
     }
     let is_lost = !error.is_timeout() && !error.is_redirect();
     StreamableHttpError::Client(HttpError { text, is_lost })
+}
+
+/// True if a certificate is refused because of its authority.
+fn is_unknown_authority(error: &(dyn std::error::Error + 'static)) -> bool {
+    let mut refused = error;
+    // Each layer between TLS and the client wraps the error once more.
+    while let Some(inner) = refused.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
+        refused = inner;
+    }
+    let refused = refused.downcast_ref::<rustls::Error>();
+    matches!(refused, Some(rustls::Error::InvalidCertificate(rustls::CertificateError::UnknownIssuer)))
 }
 
 impl LimitedClient {
@@ -293,7 +256,8 @@ impl LimitedClient {
     }
 
     fn events(&self, response: Response) -> BoxStream<'static, Result<Sse, SseError>> {
-        SseStream::from_bytes_stream(LimitedEvents::new(response.bytes_stream(), self.max_body)).boxed()
+        let events = SseStream::from_bytes_stream(LimitedEvents::new(response.bytes_stream(), self.max_body));
+        events.map_ok(|event| Sse { data: event.data.map(whole), ..event }).boxed()
     }
 
     /// Reads the body of a refused request: its JSON-RPC error, or an error that repeats a part of it.
@@ -334,7 +298,7 @@ impl StreamableHttpClient for LimitedClient {
 
     async fn post_message(
         &self,
-        uri: Arc<str>,
+        _uri: Arc<str>,
         message: ClientJsonRpcMessage,
         session_id: Option<Arc<str>>,
         auth_header: Option<String>,
@@ -342,7 +306,10 @@ impl StreamableHttpClient for LimitedClient {
     ) -> Result<StreamableHttpPostResponse, Failed> {
         let has_session = session_id.is_some();
         let body = serde_json::to_vec(&message)?;
-        let request = self.client.post(uri.as_ref()).header(CONTENT_TYPE, JSON).body(body);
+        let mut request = self.client.post(self.url.clone()).header(CONTENT_TYPE, JSON).body(body);
+        if !matches!(message, JsonRpcMessage::Request(_)) {
+            request = request.timeout(NOTICE);
+        }
         let response = self.send(request, session_id, auth_header, custom_headers).await?;
         match response.status() {
             StatusCode::ACCEPTED | StatusCode::NO_CONTENT => return Ok(StreamableHttpPostResponse::Accepted),
@@ -356,7 +323,11 @@ impl StreamableHttpClient for LimitedClient {
             return Ok(StreamableHttpPostResponse::Sse(self.events(response), session_id));
         }
         let body = self.body(response).await?;
-        match serde_json::from_slice::<ServerJsonRpcMessage>(&body) {
+        let answer = read_answer(&message, &body).or_else(|error| {
+            let whole = std::str::from_utf8(&body).ok().and_then(without_lone_surrogates);
+            whole.map_or(Err(error), |body| read_answer(&message, body.as_bytes()))
+        });
+        match answer {
             Ok(answer) if media_type == JSON => Ok(StreamableHttpPostResponse::Json(answer, session_id)),
             // Only a request needs an answer.
             _ if !matches!(message, JsonRpcMessage::Request(_)) => Ok(StreamableHttpPostResponse::Accepted),
@@ -370,24 +341,24 @@ impl StreamableHttpClient for LimitedClient {
 
     async fn delete_session(
         &self,
-        uri: Arc<str>,
+        _uri: Arc<str>,
         session_id: Arc<str>,
         auth_header: Option<String>,
         custom_headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<(), Failed> {
-        let request = self.client.delete(uri.as_ref());
+        let request = self.client.delete(self.url.clone()).timeout(NOTICE);
         self.send(request, Some(session_id), auth_header, custom_headers).await.map(drop)
     }
 
     async fn get_stream(
         &self,
-        uri: Arc<str>,
+        _uri: Arc<str>,
         session_id: Option<Arc<str>>,
         last_event_id: Option<String>,
         auth_header: Option<String>,
         custom_headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<BoxStream<'static, Result<Sse, SseError>>, Failed> {
-        let mut request = self.client.get(uri.as_ref());
+        let mut request = self.client.get(self.url.clone());
         if let Some(id) = last_event_id {
             request = request.header(LAST_EVENT_ID, id);
         }
@@ -401,6 +372,35 @@ impl StreamableHttpClient for LimitedClient {
             status => Err(HttpError::answered(format!("HTTP {status}"))),
         }
     }
+}
+
+/// The answer to a call of a tool.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CallAnswer {
+    #[serde(rename = "jsonrpc")]
+    _version: JsonRpcVersion2_0,
+    id: RequestId,
+    result: Map<String, Value>,
+}
+
+/// Reads the answer to a message. The result of a call stays JSON, which is what the client converts: rmcp would try a dozen types
+/// before the right one, drop the fields that it does not know, and the result would be made JSON again.
+fn read_answer(message: &ClientJsonRpcMessage, body: &[u8]) -> serde_json::Result<ServerJsonRpcMessage> {
+    if let JsonRpcMessage::Request(request) = message
+        && let ClientRequest::CallToolRequest(_) = &request.request
+        && let Ok(CallAnswer { id, result, .. }) = serde_json::from_slice(body)
+    {
+        let result = ServerResult::CustomResult(CustomResult(Value::Object(result)));
+        return Ok(JsonRpcMessage::response(result, id));
+    }
+    // An error, or a message that is not an answer.
+    serde_json::from_slice(body)
+}
+
+/// A text without halves of characters.
+fn whole(text: String) -> String {
+    without_lone_surrogates(&text).unwrap_or(text)
 }
 
 fn media_type(response: &Response) -> String {
@@ -455,5 +455,47 @@ impl<S: Stream<Item = reqwest::Result<Bytes>> + Unpin> Stream for LimitedEvents<
             Ok(_) => Err(io::Error::other(format!("the server sent an event of more than {} bytes", self.limit))),
             Err(error) => Err(io::Error::other(failed(&error).to_string())),
         }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rmcp::model::{CallToolRequest, CallToolRequestParams, PingRequest};
+    use serde_json::json;
+
+    use super::super::greeting::as_json;
+    use super::*;
+
+    fn request(request: ClientRequest) -> ClientJsonRpcMessage {
+        JsonRpcMessage::request(request, RequestId::Number(7))
+    }
+
+    fn call() -> ClientJsonRpcMessage {
+        request(ClientRequest::CallToolRequest(CallToolRequest::new(CallToolRequestParams::new("add"))))
+    }
+
+    #[test]
+    fn the_result_of_a_call_keeps_every_field_in_its_order() -> serde_json::Result<()> {
+        let result = json!({"later": [1.0, {"z": null}], "content": [{"type": "text", "text": "5", "colour": "red"}], "isError": null});
+        let body = json!({"jsonrpc": "2.0", "id": 7, "result": result}).to_string();
+
+        let JsonRpcMessage::Response(answer) = read_answer(&call(), body.as_bytes())? else { panic!("not an answer") };
+
+        assert_eq!((answer.id, as_json(answer.result).to_string()), (RequestId::Number(7), result.to_string()));
+        Ok(())
+    }
+
+    #[test]
+    fn a_message_that_is_no_result_of_a_call_is_read_by_its_type() -> serde_json::Result<()> {
+        let error =
+            json!({"jsonrpc": "2.0", "id": 7, "error": {"code": -32602, "message": "no such tool"}}).to_string();
+        let empty = json!({"jsonrpc": "2.0", "id": 7, "result": {}}).to_string();
+        let other = request(ClientRequest::PingRequest(PingRequest::default()));
+
+        assert!(matches!(read_answer(&call(), error.as_bytes())?, JsonRpcMessage::Error(_)));
+        let JsonRpcMessage::Response(answer) = read_answer(&other, empty.as_bytes())? else { panic!("not an answer") };
+        assert!(matches!(answer.result, ServerResult::EmptyResult(_)));
+        assert!(read_answer(&call(), br#"{"id": 7, "result": {"content": []}}"#).is_err());
+        Ok(())
     }
 }

@@ -4,12 +4,13 @@
 //!
 //! 1. `target`: [`Target`], the command or URL of a server, and configuration files;
 //! 2. this file: [`Client`], its options and errors; `shared`: its state, which connects, connects again, and lists;
-//! 3. `connection`: one connection; `greeting` decides the version of the protocol; `stdio`, with `process`, and `http` are the
-//!    transports;
+//! 3. `connection`: one connection; `greeting` decides the version of the protocol; `stdio`, with `process`, and `http`, with `address`,
+//!    are the transports;
 //! 4. `routes`: the calls in flight, and the messages that belong to them; `answer`: the requests of the server;
 //! 5. `tools`: the list of tools and its changes;
 //! 6. `call`: one call; `content`: its result as a response.
 
+mod address;
 mod answer;
 mod call;
 mod connection;
@@ -36,7 +37,7 @@ use tokio::sync::watch;
 pub use target::{CommandTarget, HttpTarget, InvalidTarget, Target, read_config};
 
 use self::call::Call;
-use super::Definition;
+use super::{Definition, Digest};
 use crate::call::ToolResponse;
 use crate::native::{NativeTool, ToolContext, ToolError};
 use crate::sync::{lock, read};
@@ -72,6 +73,8 @@ pub enum EncodingErrors {
     /// The message is dropped.
     #[default]
     Strict,
+    /// The bytes are left out.
+    Ignore,
     /// The bytes are replaced by U+FFFD.
     Replace,
 }
@@ -305,6 +308,12 @@ impl Client {
         read(&self.shared.catalogue).as_ref().map(|catalogue| catalogue.listed.clone())
     }
 
+    /// The digest of a tool in the last list.
+    #[must_use]
+    pub fn digest(&self, tool: &str) -> Option<Digest> {
+        self.shared.entry(tool).map(|entry| entry.digest)
+    }
+
     /// A counter that goes up when a list has other definitions than the list before it.
     #[must_use]
     pub fn changes(&self) -> watch::Receiver<u64> {
@@ -343,7 +352,9 @@ impl Client {
         let shared = self.shared.clone();
         let description = definition.description.clone().unwrap_or_default();
         let parameters = Value::Object(definition.input_schema.clone());
-        let pin = Arc::new(Entry::new(definition));
+        // A digest takes longer than the rest of a tool.
+        let listed = shared.entry(&definition.name).filter(|entry| Arc::ptr_eq(&entry.definition, &definition));
+        let pin = listed.unwrap_or_else(|| Arc::new(Entry::new(definition)));
         NativeTool::described(name, &description, parameters, move |context, arguments| {
             let pin = pin.clone();
             Call::new(shared.clone(), &pin.definition.name.clone(), context, arguments, options, Some(pin)).stream()

@@ -1,5 +1,6 @@
 //! The transport of a server that is a child process: messages over its standard input and output, one to a line.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::io;
 use std::ops::Range;
@@ -13,7 +14,7 @@ use rmcp::model::{
     ClientJsonRpcMessage, CustomResult, ErrorData, JsonRpcMessage, RequestId, ServerJsonRpcMessage, ServerResult,
 };
 use rmcp::transport::Transport;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe;
 use tokio::process::ChildStdout;
@@ -24,6 +25,7 @@ use tokio_util::sync::CancellationToken;
 use super::EncodingErrors;
 use super::process::{LAST_OUTPUT, Process};
 use super::target::CommandTarget;
+use crate::json::text::without_lone_surrogates;
 use crate::sync::lock;
 
 /// Maximum number of bytes that wait for a server that does not read its input.
@@ -169,14 +171,10 @@ impl StdioTransport {
         if frame.iter().all(u8::is_ascii_whitespace) {
             return;
         }
-        let value = match self.rules.encoding_errors {
-            EncodingErrors::Strict => serde_json::from_slice(frame),
-            EncodingErrors::Replace => serde_json::from_str(&String::from_utf8_lossy(frame)),
-        };
-        let read = match value {
-            Ok(Value::Array(batch)) => batch.into_iter().map(message).collect(),
-            Ok(value) => vec![message(value)],
-            Err(_) => vec![None],
+        let read = match parse(frame, self.rules.encoding_errors) {
+            Some(Value::Array(batch)) => batch.into_iter().map(message).collect(),
+            Some(value) => vec![message(value)],
+            None => vec![None],
         };
         for message in read {
             if message.is_none() {
@@ -269,6 +267,20 @@ impl FrameReader {
     }
 }
 
+/// Parses a line; none if it is not JSON. Bytes that are not UTF-8, and halves of characters, are treated only if it is not.
+fn parse(frame: &[u8], errors: EncodingErrors) -> Option<Value> {
+    if let Ok(value) = serde_json::from_slice(frame) {
+        return Some(value);
+    }
+    let text = match errors {
+        EncodingErrors::Strict => Cow::Borrowed(std::str::from_utf8(frame).ok()?),
+        EncodingErrors::Ignore => frame.utf8_chunks().map(|chunk| chunk.valid()).collect(),
+        EncodingErrors::Replace => String::from_utf8_lossy(frame),
+    };
+    let whole = without_lone_surrogates(&text);
+    serde_json::from_str(whole.as_deref().unwrap_or(&text)).ok()
+}
+
 /// Reads a message. Results stay JSON, which keeps everything that the server sent; rmcp would try its types one by one.
 fn message(value: Value) -> Option<ServerJsonRpcMessage> {
     let Value::Object(mut entries) = value else { return None };
@@ -278,11 +290,22 @@ fn message(value: Value) -> Option<ServerJsonRpcMessage> {
     if entries.contains_key("method") {
         return serde_json::from_value(Value::Object(entries)).ok();
     }
-    let id = |entries: &mut Map<String, Value>| serde_json::from_value::<RequestId>(entries.remove("id")?).ok();
+    let id = entries.remove("id").and_then(|id| serde_json::from_value::<RequestId>(id).ok());
     if let Some(result) = entries.remove("result") {
-        let id = id(&mut entries)?;
-        return Some(JsonRpcMessage::response(ServerResult::CustomResult(CustomResult(result)), id));
+        return Some(JsonRpcMessage::response(ServerResult::CustomResult(CustomResult(result)), id?));
     }
-    let error = serde_json::from_value::<ErrorData>(entries.remove("error")?).ok()?;
-    Some(JsonRpcMessage::error(error, id(&mut entries)))
+    // An answer that says nothing is still the end of its request.
+    let error = match (entries.remove("error"), &id) {
+        (Some(error), _) => serde_json::from_value(error.clone()).unwrap_or_else(|_| invalid_answer(&error)),
+        (None, Some(_)) => invalid_answer(&Value::Null),
+        (None, None) => return None,
+    };
+    Some(JsonRpcMessage::error(error, id))
+}
+
+/// The error of an answer that has neither a result nor a valid error.
+fn invalid_answer(error: &Value) -> ErrorData {
+    const SHOWN: usize = 300;
+    let error: String = error.to_string().chars().take(SHOWN).collect();
+    ErrorData::internal_error(format!("the server sent an invalid answer, with the error {error}"), None)
 }

@@ -38,10 +38,10 @@ pub struct HttpTarget {
     pub headers: Vec<(String, String)>,
     /// The token of the `Authorization` header.
     pub bearer: Option<String>,
+    /// A PEM file with the certificates of the only authorities that are trusted; by default those that the system trusts.
+    pub ca: Option<PathBuf>,
     /// The longest time to make a TCP and TLS connection.
     pub connect_timeout: Duration,
-    /// The longest silence while a response is read.
-    pub read_timeout: Duration,
     /// True if the host may have an address of a private network, and may be spoken to without TLS.
     pub allow_private_addresses: bool,
 }
@@ -63,6 +63,7 @@ impl fmt::Debug for HttpTarget {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut target = formatter.debug_struct("HttpTarget");
         target.field("url", &self.url).field("headers", &names(&self.headers));
+        target.field("ca", &self.ca);
         target.field("allow_private_addresses", &self.allow_private_addresses).finish_non_exhaustive()
     }
 }
@@ -110,8 +111,8 @@ impl HttpTarget {
             url: url.into(),
             headers: Vec::new(),
             bearer: None,
+            ca: None,
             connect_timeout: Duration::from_secs(10),
-            read_timeout: Duration::from_secs(300),
             allow_private_addresses: false,
         }
     }
@@ -188,7 +189,7 @@ fn split_words(text: &str) -> Result<Vec<String>, InvalidTarget> {
 
 /// Reads the `mcpServers` of a configuration, by name: `{"mcpServers": {"files": {"command": "mcp-files", "args": ["/tmp"]}}}`.
 ///
-/// An entry has `command` with optional `args`, `env` and `cwd`, or `url` with optional `headers`; `type` may say which.
+/// An entry has `command` with optional `args`, `env` and `cwd`, or `url` with optional `headers` and `ca`; `type` may say which.
 /// Entries with `"disabled": true` are left out. Other keys belong to other programs and are ignored.
 ///
 /// # Errors
@@ -240,7 +241,8 @@ impl Entry<'_> {
                 let Target::Http(target) = target else {
                     return Err(self.invalid("url", "must be an `http` or `https` URL"));
                 };
-                Ok(Target::Http(HttpTarget { headers: self.pairs("headers")?, ..target }))
+                let (headers, ca) = (self.pairs("headers")?, self.text("ca")?.map(PathBuf::from));
+                Ok(Target::Http(HttpTarget { headers, ca, ..target }))
             }
             (_, Some(_), Some(_)) => Err(self.invalid("command", "and `url` are both given")),
             (_, None, None) => Err(self.invalid("command", "or `url` is missing")),

@@ -1,5 +1,6 @@
 //! The changes of tools since they were reviewed, by what they mean for a reviewer.
 
+use std::collections::HashMap;
 use std::fmt;
 
 use serde_json::{Map, Value};
@@ -7,7 +8,7 @@ use serde_json::{Map, Value};
 use super::effect::Effect;
 use super::schema::{self, Meaning, SchemaChange, SchemaDifference, Use};
 use super::{Lock, LockedTool, Source};
-use crate::mcp::is_look_alike;
+use crate::mcp::names::{Skeleton, skeletons};
 use crate::schema::check::Checker;
 use crate::schema::view::escaped;
 
@@ -103,8 +104,11 @@ pub fn compare(reviewed: &Lock, present: &Lock) -> Vec<Change> {
             None => changes.push(of_whole(before, vec![ChangeClass::Removed], Vec::new())),
         }
     }
-    let added = present.tools().filter(|tool| reviewed.get(tool.name()).is_none());
-    changes.extend(added.map(|tool| added_to(tool, reviewed, present)));
+    let added: Vec<&LockedTool> = present.tools().filter(|tool| reviewed.get(tool.name()).is_none()).collect();
+    if !added.is_empty() {
+        let names = NamesInUse::new(reviewed, present);
+        changes.extend(added.into_iter().map(|tool| added_to(tool, &names)));
+    }
     changes.sort_by(|one, other| one.tool.cmp(&other.tool));
     changes
 }
@@ -113,11 +117,44 @@ fn of_whole(tool: &LockedTool, classes: Vec<ChangeClass>, differences: Vec<Diffe
     Change { tool: tool.name().to_owned(), source: tool.source.clone(), classes, differences }
 }
 
+/// The names that a new tool must not resemble, by their skeletons: the reviewed ones, and those of other sources.
+struct NamesInUse<'a> {
+    reviewed: HashMap<Skeleton, &'a str>,
+    /// One tool of each source.
+    present: HashMap<Skeleton, Vec<&'a LockedTool>>,
+}
+
+impl<'a> NamesInUse<'a> {
+    fn new(reviewed: &'a Lock, present: &'a Lock) -> Self {
+        let mut names = Self { reviewed: HashMap::new(), present: HashMap::new() };
+        for tool in reviewed.tools() {
+            for skeleton in skeletons(tool.name()) {
+                names.reviewed.entry(skeleton).or_insert(tool.name());
+            }
+        }
+        for tool in present.tools() {
+            for skeleton in skeletons(tool.name()) {
+                let alike = names.present.entry(skeleton).or_default();
+                if alike.iter().all(|other| other.source != tool.source) {
+                    alike.push(tool);
+                }
+            }
+        }
+        names
+    }
+
+    /// A name that looks like that of a tool.
+    fn like(&self, tool: &LockedTool) -> Option<&'a str> {
+        let skeletons = skeletons(tool.name());
+        let reviewed = skeletons.iter().find_map(|skeleton| self.reviewed.get(skeleton).copied());
+        let mut present = skeletons.iter().filter_map(|skeleton| self.present.get(skeleton)).flatten();
+        reviewed.or_else(|| present.find(|other| other.source != tool.source).map(|other| other.name()))
+    }
+}
+
 /// The change for a tool that is not reviewed.
-fn added_to(tool: &LockedTool, reviewed: &Lock, present: &Lock) -> Change {
-    let others = present.tools().filter(|other| other.source != tool.source);
-    let alike = reviewed.tools().chain(others).map(LockedTool::name).find(|other| is_look_alike(tool.name(), other));
-    let Some(alike) = alike else { return of_whole(tool, vec![ChangeClass::Added], Vec::new()) };
+fn added_to(tool: &LockedTool, names: &NamesInUse<'_>) -> Change {
+    let Some(alike) = names.like(tool) else { return of_whole(tool, vec![ChangeClass::Added], Vec::new()) };
     let difference = Difference {
         path: "/name".to_owned(),
         class: ChangeClass::LookAlike,

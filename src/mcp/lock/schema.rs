@@ -141,7 +141,14 @@ impl<'a> Comparison<'a> {
             return self.differ(path, Meaning::Values(Effect::BOTH), Some(old), Some(new));
         }
         match (old, new) {
-            (Value::Object(old), Value::Object(new)) => self.entries(old, new, path, depth, is_closed),
+            (Value::Object(old), Value::Object(new)) => {
+                self.texts(old, new, path);
+                if self.ignores_siblings {
+                    self.restrictions(&alone(old), &alone(new), path, depth, is_closed)
+                } else {
+                    self.restrictions(old, new, path, depth, is_closed)
+                }
+            }
             _ if old == new => Effect::NONE,
             _ if accepts_all(old) && accepts_all(new) => self.differ(path, Meaning::Text, Some(old), Some(new)),
             _ if *old == FALSE || accepts_all(new) => {
@@ -152,25 +159,6 @@ impl<'a> Comparison<'a> {
             }
             _ => self.differ(path, Meaning::Values(Effect::BOTH), Some(old), Some(new)),
         }
-    }
-
-    fn entries(
-        &mut self,
-        old: &Map<String, Value>,
-        new: &Map<String, Value>,
-        path: &str,
-        depth: usize,
-        is_closed: bool,
-    ) -> Effect {
-        self.texts(old, new, path);
-        if !self.ignores_siblings {
-            return self.restrictions(old, new, path, depth, is_closed);
-        }
-        let alone = |entries: &Map<String, Value>| match entries.get("$ref") {
-            Some(reference) => Map::from_iter([("$ref".to_owned(), reference.clone())]),
-            None => entries.clone(),
-        };
-        self.restrictions(&alone(old), &alone(new), path, depth, is_closed)
     }
 
     /// Compares the keywords that describe values without restricting them.
@@ -602,6 +590,14 @@ impl<'a> Comparison<'a> {
         let is_same = look(&mut search);
         self.steps = search.steps;
         is_same
+    }
+}
+
+/// A schema without the keywords beside a reference, which older drafts ignore.
+fn alone(entries: &Map<String, Value>) -> Map<String, Value> {
+    match entries.get("$ref") {
+        Some(reference) => Map::from_iter([("$ref".to_owned(), reference.clone())]),
+        None => entries.clone(),
     }
 }
 

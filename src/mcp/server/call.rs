@@ -16,10 +16,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::host::{ClientTools, ServedCall};
 use super::listing::Listing;
-use super::question::{AskedQuestion, SuspendedCalls, asker, can_answer};
+use super::log::{self, Messages, SessionLevel};
+use super::question::{AskedQuestion, SuspendedCalls, abilities_of, asker};
 use crate::call::{Code, ToolResponse};
 use crate::json::hash;
 use crate::provider::{ToolResult, to_mcp};
+use crate::trace::TraceContext;
 
 /// A tool that runs for a client. Dropping it cancels the tool.
 pub(super) struct RunningCall {
@@ -28,6 +30,7 @@ pub(super) struct RunningCall {
     arguments: [u8; 32],
     responses: BoxStream<'static, ToolResponse>,
     questions: Option<mpsc::Receiver<AskedQuestion>>,
+    messages: Option<Messages>,
     /// The progress that was reported last.
     progress: Option<f64>,
 }
@@ -49,18 +52,18 @@ impl RunningCall {
         tool: String,
         arguments: Map<String, Value>,
         context: &RequestContext<RoleServer>,
+        level: &SessionLevel,
     ) -> Self {
-        let (asker, questions) = if can_answer(context.client_capabilities().as_ref()) {
-            let (asker, questions) = asker();
-            (Some(asker), Some(questions))
-        } else {
-            (None, None)
-        };
+        let abilities = abilities_of(context.client_capabilities().as_ref());
+        let (asker, questions) = abilities.any().then(|| asker(abilities)).unzip();
+        let (logger, messages) = log::logger(context, level).unzip();
         // Only a call with questions may be sent again.
         let hash = if asker.is_some() { hash(&Value::Object(arguments.clone())) } else { [0; 32] };
         let meta = context.meta.0.0.clone();
-        let call = ServedCall { name: tool.clone(), arguments, id: context.id.to_string(), meta, asker };
-        Self { tool, arguments: hash, responses: tools.call(call), questions, progress: None }
+        let trace = TraceContext::read(&meta);
+        let (name, id) = (tool.clone(), context.id.to_string());
+        let call = ServedCall { name, arguments, id, meta, trace, abilities, asker, logger };
+        Self { tool, arguments: hash, responses: tools.call(call), questions, messages, progress: None }
     }
 
     /// True if it is a call of this tool with these arguments.
@@ -84,25 +87,30 @@ impl RunningCall {
                 () = context.ct.cancelled() => return CallOutcome::Cancelled,
                 () = shutdown.cancelled() => return CallOutcome::Cancelled,
                 Some(()) = asking.next() => {}
-                Some(question) = next_question(&mut self.questions) => {
+                Some(message) = next_of(&mut self.messages) => log::notify(context, &self.tool, message).await,
+                Some(question) = next_of(&mut self.questions) => {
                     if asks_by_result {
                         return CallOutcome::Question(self, question);
                     }
                     asking.push(question.ask(context.peer.clone()).boxed());
                 }
-                response = self.responses.next() => match response {
-                    Some(response) => {
-                        if let Some(earlier) = last.replace(response) {
-                            self.report(context, token.as_ref(), &earlier).await;
+                response = self.responses.next() => {
+                    let Some(response) = response else {
+                        // Messages of the last moment, before the result.
+                        while let Some(message) = self.messages.as_mut().and_then(|messages| messages.try_recv().ok()) {
+                            log::notify(context, &self.tool, message).await;
                         }
-                        if last.as_ref().is_some_and(|last: &ToolResponse| !last.is_last)
-                            && let Some(chunk) = last.take()
-                        {
-                            self.report(context, token.as_ref(), &chunk).await;
-                        }
+                        // A host gives at least one response; without any, the call counts as cancelled.
+                        return last.map_or(CallOutcome::Cancelled, CallOutcome::Result);
+                    };
+                    if let Some(earlier) = last.replace(response) {
+                        self.report(context, token.as_ref(), &earlier).await;
                     }
-                    // A host gives at least one response; without any, the call counts as cancelled.
-                    None => return last.map_or(CallOutcome::Cancelled, CallOutcome::Result),
+                    if last.as_ref().is_some_and(|last: &ToolResponse| !last.is_last)
+                        && let Some(chunk) = last.take()
+                    {
+                        self.report(context, token.as_ref(), &chunk).await;
+                    }
                 }
             }
         }
@@ -133,8 +141,8 @@ impl RunningCall {
     }
 }
 
-async fn next_question(questions: &mut Option<mpsc::Receiver<AskedQuestion>>) -> Option<AskedQuestion> {
-    match questions {
+async fn next_of<T>(receiver: &mut Option<mpsc::Receiver<T>>) -> Option<T> {
+    match receiver {
         Some(receiver) => receiver.recv().await,
         None => None,
     }

@@ -32,7 +32,7 @@ impl Malformed {
         let Ok(value) = serde_json::from_slice::<Value>(text) else {
             return Self::Reply(error(-32700, "Parse error: not valid JSON", &Value::Null));
         };
-        let is_method = value.get("method").is_some_and(Value::is_string);
+        let is_method = value["jsonrpc"] == "2.0" && value.get("method").is_some_and(Value::is_string);
         let id = value.get("id").filter(|id| id.is_string() || id.is_number());
         match id {
             None if is_method && value.get("id").is_none() => Self::Ignored,

@@ -1,11 +1,13 @@
 //! The methods of the protocol, for one client.
+#![allow(deprecated, reason = "the protocol has log messages still")]
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, ErrorCode, Implementation, InitializeResult,
-    ListToolsResult, PaginatedRequestParams, ProtocolVersion, ServerCapabilities, ServerConfig, SubscriptionFilter,
+    ListToolsResult, PaginatedRequestParams, ProtocolVersion, ServerCapabilities, ServerConfig, SetLevelRequestParams,
+    SubscriptionFilter,
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, Peer, RoleServer, ServerHandler};
@@ -15,6 +17,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::call::{RunningCall, answer, may_be_structured};
 use super::host::{Client, ClientTools, ServerIdentity, ToolHost};
 use super::listing::{Listing, ListingCache};
+use super::log::SessionLevel;
 use super::question::SuspendedCalls;
 
 /// Time between two looks at the revision of the host.
@@ -24,8 +27,8 @@ const WATCH_INTERVAL: Duration = Duration::from_millis(200);
 const MOST_CALLS: usize = 10_000;
 
 /// The methods that the server has.
-const METHODS: [&str; 6] =
-    ["initialize", "ping", "server/discover", "subscriptions/listen", "tools/call", "tools/list"];
+const METHODS: [&str; 7] =
+    ["initialize", "logging/setLevel", "ping", "server/discover", "subscriptions/listen", "tools/call", "tools/list"];
 
 /// The state that all clients of a server share.
 pub(super) struct ServerState {
@@ -82,7 +85,7 @@ async fn watch_revision(host: Arc<dyn ToolHost>, sender: watch::Sender<u64>, shu
 }
 
 fn info(identity: ServerIdentity) -> ServerConfig {
-    let capabilities = ServerCapabilities::builder().enable_tools().enable_tool_list_changed().build();
+    let capabilities = ServerCapabilities::builder().enable_tools().enable_tool_list_changed().enable_logging().build();
     let mut server = Implementation::new(identity.name, identity.version);
     server.title = identity.title;
     let mut info = InitializeResult::new(capabilities)
@@ -99,6 +102,8 @@ pub(super) struct Handler {
     tools: OnceLock<Arc<dyn ClientTools>>,
     /// The list of a client that has switched groups.
     listing: ListingCache,
+    /// The least level of log messages that it wants.
+    level: SessionLevel,
     /// Cancelled when the client is gone.
     gone: CancellationToken,
     _gone_guard: DropGuard,
@@ -108,7 +113,14 @@ impl Handler {
     pub(super) fn new(server: Arc<ServerState>) -> Self {
         let gone = server.shutdown.child_token();
         let guard = gone.clone().drop_guard();
-        Self { server, tools: OnceLock::new(), listing: ListingCache::default(), gone, _gone_guard: guard }
+        Self {
+            server,
+            tools: OnceLock::new(),
+            listing: ListingCache::default(),
+            level: SessionLevel::default(),
+            gone,
+            _gone_guard: guard,
+        }
     }
 
     fn tools(&self, context: &RequestContext<RoleServer>) -> &Arc<dyn ClientTools> {
@@ -152,7 +164,7 @@ impl ServerHandler for Handler {
         let switches = tools.switches();
         let (tool, arguments) = (request.name.into_owned(), request.arguments.unwrap_or_default());
         let running = match request.request_state {
-            None => RunningCall::start(&*tools, tool.clone(), arguments, &context),
+            None => RunningCall::start(&*tools, tool.clone(), arguments, &context, &self.level),
             Some(state) => self
                 .server
                 .suspended
@@ -166,6 +178,15 @@ impl ServerHandler for Handler {
             let _ = context.peer.notify_tool_list_changed().await;
         }
         answer(outcome, &tool, listing.as_deref(), &self.server.suspended)
+    }
+
+    async fn set_level(
+        &self,
+        request: SetLevelRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.level.set(request.level);
+        Ok(())
     }
 
     async fn on_custom_request(

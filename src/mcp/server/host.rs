@@ -7,8 +7,10 @@ use futures_util::stream::BoxStream;
 use serde_json::{Map, Value};
 
 use crate::call::ToolResponse;
+use crate::json::invisible::is_invisible;
 use crate::mcp::Definition;
-use crate::native::Asker;
+use crate::native::{Asker, Logger};
+use crate::trace::TraceContext;
 
 /// The name and the description of a server, as its clients are shown them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,7 +50,7 @@ impl Client {
     /// The prefix keeps a client from taking the name of a caller of the program itself.
     #[must_use]
     pub fn caller(&self) -> String {
-        let shown = |letter: &char| !letter.is_control() && !letter.is_whitespace();
+        let shown = |letter: &char| !is_invisible(*letter) && !letter.is_whitespace();
         let name: String = self.name.iter().flat_map(|name| name.chars()).filter(shown).take(LONGEST_NAME).collect();
         if name.is_empty() { "mcp".to_owned() } else { format!("mcp:{name}") }
     }
@@ -65,8 +67,33 @@ pub struct ServedCall {
     pub id: String,
     /// The `_meta` of the request.
     pub meta: Map<String, Value>,
+    /// The span of the client's trace that the call belongs to.
+    pub trace: Option<TraceContext>,
+    /// The inputs that the client can give.
+    pub abilities: ClientAbilities,
     /// The asker for questions of the tool, if the client can answer any.
     pub asker: Option<Asker>,
+    /// The logger for messages to the client, if it takes any.
+    pub logger: Option<Logger>,
+}
+
+/// The inputs that a client can give in the middle of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ClientAbilities {
+    /// True if it shows forms to its user, which is called elicitation.
+    pub forms: bool,
+    /// True if it has a model that answers requests, which is called sampling.
+    pub model: bool,
+    /// True if these requests may have tools.
+    pub model_with_tools: bool,
+}
+
+impl ClientAbilities {
+    /// True if there are any.
+    #[must_use]
+    pub fn any(self) -> bool {
+        self.forms || self.model
+    }
 }
 
 /// The tools behind a server. Its methods must not block.
@@ -103,7 +130,7 @@ mod tests {
         let client = |name: &str| Client { name: Some(name.to_owned()), version: None };
 
         assert_eq!(client("admin").caller(), "mcp:admin");
-        assert_eq!(client("a\nd\u{0} min").caller(), "mcp:admin");
+        assert_eq!(client("a\nd\u{0} m\u{202e}i\u{200b}n").caller(), "mcp:admin");
         assert_eq!(client("\u{7}").caller(), "mcp");
         assert_eq!(client(&"x".repeat(1000)).caller().len(), 4 + 64);
     }

@@ -4,7 +4,6 @@ use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use http::header::{
@@ -20,7 +19,6 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use rmcp::model::ProtocolVersion;
-use rmcp::transport::streamable_http_server::session::SessionManager;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio::net::{TcpListener, TcpStream};
@@ -32,6 +30,7 @@ use super::frames::Malformed;
 use super::guard::{Guard, Refused};
 use super::handler::{Handler, ServerState};
 use super::host::ToolHost;
+use super::sessions::{OpenRequest, Sessions};
 use crate::{Error, Result};
 
 /// The largest body of a request, in bytes.
@@ -73,7 +72,7 @@ pub struct HttpOptions {
     pub max_sessions: usize,
     /// The most connections at a time.
     pub max_connections: usize,
-    /// The time after which a session without requests ends.
+    /// The time after which a session without an open request ends.
     pub session_timeout: Duration,
 }
 
@@ -155,6 +154,9 @@ impl HttpServer {
         let server = Arc::new(Server::new(Arc::new(host), &options, address.port()));
         let connections = Arc::new(Semaphore::new(options.max_connections));
         let mut open = JoinSet::new();
+        let sessions = server.sessions.clone();
+        let mut idle = JoinSet::new();
+        idle.spawn(async move { sessions.end_idle().await });
         loop {
             let permit = tokio::select! {
                 () = stop.cancelled() => break,
@@ -177,6 +179,7 @@ impl HttpServer {
             });
         }
         drop(listener);
+        drop(idle);
         server.shut_down().await;
         let all = async { while open.join_next().await.is_some() {} };
         let _ = tokio::time::timeout(LONGEST_SHUTDOWN, all).await;
@@ -189,18 +192,13 @@ struct Server {
     guard: Guard,
     path: String,
     service: StreamableHttpService<Handler, LocalSessionManager>,
-    sessions: Arc<LocalSessionManager>,
-    /// Requests that may be about to open a session.
-    opening: AtomicUsize,
-    max_sessions: usize,
+    sessions: Arc<Sessions>,
 }
 
 impl Server {
     fn new(host: Arc<dyn ToolHost>, options: &HttpOptions, port: u16) -> Self {
         let state = ServerState::start(host);
-        let mut sessions = LocalSessionManager::default();
-        sessions.session_config.keep_alive = Some(options.session_timeout);
-        let sessions = Arc::new(sessions);
+        let sessions = Sessions::new(options.max_sessions, options.session_timeout);
         // The guard has checked both by then.
         let config = StreamableHttpServerConfig::default()
             .disable_allowed_hosts()
@@ -211,11 +209,13 @@ impl Server {
         Self {
             guard: Guard::new(&options.allowed_hosts, &options.allowed_origins, options.token.as_deref(), port),
             path: options.path.clone(),
-            service: StreamableHttpService::new(move || Ok(Handler::new(shared.clone())), sessions.clone(), config),
+            service: StreamableHttpService::new(
+                move || Ok(Handler::new(shared.clone())),
+                sessions.manager.clone(),
+                config,
+            ),
             state,
             sessions,
-            opening: AtomicUsize::new(0),
-            max_sessions: options.max_sessions,
         }
     }
 
@@ -279,56 +279,46 @@ impl Server {
                 .headers
                 .get(PROTOCOL_VERSION)
                 .is_none_or(|version| version.as_bytes() < ProtocolVersion::NO_INITIALIZE.as_str().as_bytes());
-        let opening = if may_open { self.reserve_session().await } else { None };
+        let opening = if may_open { self.sessions.reserve().await } else { None };
         if may_open && opening.is_none() {
             let mut full = plain(StatusCode::SERVICE_UNAVAILABLE, "Service Unavailable: too many sessions");
             full.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("60"));
             return full;
         }
+        let session = parts.headers.get(SESSION_ID).and_then(|id| id.to_str().ok());
+        let open = session.and_then(|id| self.sessions.enter(id));
         let is_json =
             parts.headers.get(CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"));
         let response = self.service.handle(Request::from_parts(parts, Full::new(body.clone()))).await;
+        if let Some(id) = response.headers().get(SESSION_ID).and_then(|id| id.to_str().ok()).filter(|_| may_open) {
+            self.sessions.add(id);
+        }
         drop(opening);
         if response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE && is_json {
             // The body is what is wrong, not its type.
             return malformed(&body);
         }
-        response
-    }
-
-    /// Reserves the place of a session that a request may open; none if there are too many.
-    async fn reserve_session(&self) -> Option<Opening<'_>> {
-        let opening = Opening::new(&self.opening);
-        let open = self.sessions.sessions.read().await.len();
-        (open + self.opening.load(Ordering::Relaxed) <= self.max_sessions).then_some(opening)
+        match open {
+            Some(open) => response.map(|body| keeping(body, open)),
+            None => response,
+        }
     }
 
     /// Cancels all calls and ends all sessions.
     async fn shut_down(&self) {
         self.state.shut_down();
         self.service.config.cancellation_token.cancel();
-        let open: Vec<_> = self.sessions.sessions.read().await.keys().cloned().collect();
-        for session in open {
-            // It may have ended meanwhile.
-            let _ = self.sessions.close_session(&session).await;
-        }
+        self.sessions.end_all().await;
     }
 }
 
-/// A request that is counted while it may open a session.
-struct Opening<'a>(&'a AtomicUsize);
-
-impl<'a> Opening<'a> {
-    fn new(count: &'a AtomicUsize) -> Self {
-        count.fetch_add(1, Ordering::Relaxed);
-        Self(count)
-    }
-}
-
-impl Drop for Opening<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
+/// A body that keeps a request open until it is sent, or the client is gone.
+fn keeping(body: HttpBody, open: OpenRequest) -> HttpBody {
+    let keep = move |frame| {
+        let _ = &open;
+        frame
+    };
+    body.map_frame(keep).boxed()
 }
 
 fn plain(status: StatusCode, text: &'static str) -> Response<HttpBody> {

@@ -6,10 +6,12 @@
 //! 2. `toolkit`: [`ServedToolkit`], the host for a native toolkit;
 //! 3. `handler`: the methods of the protocol, one handler for each client;
 //! 4. `call`: one `tools/call`, from its first response to its result, with progress and cancellation;
-//! 5. `question`: questions of tools as elicitation, in both forms that the protocol has had;
+//! 5. `question`: questions of tools as elicitation and sampling, in both forms that the protocol has had; `log`: their log
+//!    messages as notifications;
 //! 6. `listing`: the tools in the form of the protocol, cached until they change;
 //! 7. `stdio`: [`StdioServer`], one client on standard input and output; `frames` has the frames and their errors;
-//! 8. `http`: [`HttpServer`], many clients over HTTP; `guard` has the checks before a request is read.
+//! 8. `http`: [`HttpServer`], many clients over HTTP; `guard` has the checks before a request is read, `sessions` the number of
+//!    sessions and the end of idle ones.
 //!
 //! ```no_run
 //! use tokio_util::sync::CancellationToken;
@@ -30,11 +32,13 @@ mod handler;
 mod host;
 mod http;
 mod listing;
+mod log;
 mod question;
+mod sessions;
 mod stdio;
 mod toolkit;
 
-pub use host::{Client, ClientTools, ServedCall, ServerIdentity, ToolHost};
+pub use host::{Client, ClientAbilities, ClientTools, ServedCall, ServerIdentity, ToolHost};
 pub use http::{HttpOptions, HttpServer};
 pub use stdio::{StdioServer, serve_connection};
 pub use toolkit::ServedToolkit;

@@ -1,21 +1,25 @@
-//! Questions of tools as elicitation: a form that the client shows to its user.
+//! Questions of tools to the client: a form for its user, which is called elicitation, or a request to its model, which is
+//! called sampling.
 //!
 //! Clients up to 2025-11-25 receive a request while the call goes on. Later ones receive a result that asks for input, and send the
 //! call again together with it; the tool waits in [`SuspendedCalls`] meanwhile.
+#![allow(deprecated, reason = "the protocol has sampling still")]
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use rmcp::model::{
-    ClientCapabilities, ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationSchema,
-    InputRequest, InputRequiredResult, InputResponses,
+    ClientCapabilities, ClientResult, CreateMessageRequest, CreateMessageRequestParams, ElicitRequest,
+    ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationSchema, InputRequest, InputRequiredResult,
+    InputResponses, ServerRequest,
 };
-use rmcp::{Peer, RoleServer};
+use rmcp::{Peer, RoleServer, ServiceError};
 use serde_json::{Map, Value, json};
 use tokio::sync::{mpsc, oneshot};
 
 use super::call::RunningCall;
+use super::host::ClientAbilities;
 use crate::bytes::{hex, random_bytes};
 use crate::native::{Asker, Question, Unanswered};
 use crate::sync::lock;
@@ -33,8 +37,25 @@ const BUFFERED_QUESTIONS: usize = 16;
 
 /// A question on its way to the client, with the way back for its answer.
 pub(super) struct AskedQuestion {
-    form: Form,
+    inquiry: Inquiry,
     answer: oneshot::Sender<Result<Value, Unanswered>>,
+}
+
+/// A question in the terms of the protocol.
+enum Inquiry {
+    /// A form for the user.
+    Form(Form),
+    /// A request to the model.
+    Model(Box<CreateMessageRequestParams>),
+}
+
+/// The form of the answer that an inquiry expects.
+#[derive(Clone, Copy)]
+enum AnswerForm {
+    /// The content of a form; its only field if it is wrapped.
+    Form { is_wrapped: bool },
+    /// The message of a model.
+    Message,
 }
 
 /// A question as a form.
@@ -45,29 +66,100 @@ struct Form {
     is_wrapped: bool,
 }
 
-/// True if a client can show forms.
-pub(super) fn can_answer(capabilities: Option<&ClientCapabilities>) -> bool {
+/// The inputs that a client says it can give.
+pub(super) fn abilities_of(capabilities: Option<&ClientCapabilities>) -> ClientAbilities {
     let elicitation = capabilities.and_then(|capabilities| capabilities.elicitation.as_ref());
-    elicitation.is_some_and(|modes| modes.form.is_some() || modes.url.is_none())
+    let sampling = capabilities.and_then(|capabilities| capabilities.sampling.as_ref());
+    ClientAbilities {
+        forms: elicitation.is_some_and(|modes| modes.form.is_some() || modes.url.is_none()),
+        model: sampling.is_some(),
+        model_with_tools: sampling.is_some_and(|sampling| sampling.tools.is_some()),
+    }
 }
 
-/// An asker whose questions arrive at the receiver. Questions that no form can express are not supported.
-pub(super) fn asker() -> (Asker, mpsc::Receiver<AskedQuestion>) {
+/// An asker whose questions arrive at the receiver. Questions that the client cannot answer, or no form can express, are not
+/// supported.
+pub(super) fn asker(abilities: ClientAbilities) -> (Asker, mpsc::Receiver<AskedQuestion>) {
     let (sender, receiver) = mpsc::channel(BUFFERED_QUESTIONS);
     let asker = Asker::new(move |question| {
         let sender = sender.clone();
         async move {
-            let form = match question {
-                Question::User { text, schema } => Form::new(text, schema).ok_or(Unanswered::NotSupported)?,
-                Question::Model { .. } => return Err(Unanswered::NotSupported),
+            let inquiry = match question {
+                Question::User { text, schema } if abilities.forms => {
+                    Inquiry::Form(Form::new(text, schema).ok_or(Unanswered::NotSupported)?)
+                }
+                Question::Model { request } if abilities.model => Inquiry::of_model(request, abilities)?,
+                Question::User { .. } | Question::Model { .. } => return Err(Unanswered::NotSupported),
             };
             let (answer, answered) = oneshot::channel();
             let gone = || Unanswered::Failed("the client is gone".to_owned());
-            sender.send(AskedQuestion { form, answer }).await.map_err(|_| gone())?;
+            sender.send(AskedQuestion { inquiry, answer }).await.map_err(|_| gone())?;
             answered.await.map_err(|_| gone())?
         }
     });
     (asker, receiver)
+}
+
+impl Inquiry {
+    /// A request to the model of the client.
+    fn of_model(request: Value, abilities: ClientAbilities) -> Result<Self, Unanswered> {
+        let invalid = |reason: String| Unanswered::Failed(format!("invalid request to a model: {reason}"));
+        let request: CreateMessageRequestParams =
+            serde_json::from_value(request).map_err(|error| invalid(error.to_string()))?;
+        request.validate().map_err(invalid)?;
+        if (request.tools.is_some() || request.tool_choice.is_some()) && !abilities.model_with_tools {
+            return Err(Unanswered::Failed("the model of the client does not take tools".to_owned()));
+        }
+        Ok(Self::Model(Box::new(request)))
+    }
+
+    fn answer_form(&self) -> AnswerForm {
+        match self {
+            Self::Form(form) => AnswerForm::Form { is_wrapped: form.is_wrapped },
+            Self::Model(_) => AnswerForm::Message,
+        }
+    }
+
+    /// Asks the client by a request of its own.
+    async fn ask(self, peer: &Peer<RoleServer>) -> Result<Value, ServiceError> {
+        match self {
+            Self::Form(form) => {
+                let result = peer.create_elicitation(form.request()).await?;
+                Ok(serde_json::to_value(result).unwrap_or_default())
+            }
+            Self::Model(request) => {
+                let request = ServerRequest::CreateMessageRequest(CreateMessageRequest::new(*request));
+                // Results of other forms than rmcp knows are passed on as they are.
+                Ok(match peer.send_request(request).await? {
+                    ClientResult::CustomResult(result) => result.0,
+                    result => serde_json::to_value(result).unwrap_or_default(),
+                })
+            }
+        }
+    }
+
+    /// The request as a part of a result that asks for input.
+    fn input_request(self) -> InputRequest {
+        match self {
+            Self::Form(form) => InputRequest::Elicitation(ElicitRequest::new(form.request())),
+            Self::Model(request) => InputRequest::CreateMessage(CreateMessageRequest::new(*request)),
+        }
+    }
+}
+
+impl AnswerForm {
+    /// Reads the answer of a client.
+    fn read(self, answer: Value) -> Result<Value, Unanswered> {
+        let invalid = || Unanswered::Failed("the client's answer is invalid".to_owned());
+        match self {
+            Self::Form { is_wrapped } => {
+                let result = serde_json::from_value::<ElicitResult>(answer).map_err(|_| invalid())?;
+                answer_of(result, is_wrapped)
+            }
+            Self::Message if answer["role"].is_string() && !answer["content"].is_null() => Ok(answer),
+            Self::Message => Err(invalid()),
+        }
+    }
 }
 
 impl Form {
@@ -116,9 +208,12 @@ fn answer_of(result: ElicitResult, is_wrapped: bool) -> Result<Value, Unanswered
 impl AskedQuestion {
     /// Asks the client while the call goes on.
     pub(super) async fn ask(self, peer: Peer<RoleServer>) {
-        let is_wrapped = self.form.is_wrapped;
-        let answer = match peer.create_elicitation(self.form.request()).await {
-            Ok(result) => answer_of(result, is_wrapped),
+        let form = self.inquiry.answer_form();
+        let answer = match self.inquiry.ask(&peer).await {
+            Ok(answer) => form.read(answer),
+            Err(ServiceError::McpError(error)) => {
+                Err(Unanswered::Failed(format!("the client refused: {}", error.message)))
+            }
             Err(error) => Err(Unanswered::Failed(format!("the client did not answer: {error}"))),
         };
         // The tool may have ended meanwhile.
@@ -132,7 +227,7 @@ pub(super) struct SuspendedCalls(Mutex<HashMap<String, SuspendedCall>>);
 
 struct SuspendedCall {
     running: RunningCall,
-    is_wrapped: bool,
+    form: AnswerForm,
     answer: oneshot::Sender<Result<Value, Unanswered>>,
 }
 
@@ -144,18 +239,18 @@ impl SuspendedCalls {
         question: AskedQuestion,
     ) -> Option<InputRequiredResult> {
         let state = hex(&random_bytes::<16>().ok()?);
-        let AskedQuestion { form, answer } = question;
-        let is_wrapped = form.is_wrapped;
+        let AskedQuestion { inquiry, answer } = question;
+        let form = inquiry.answer_form();
         {
             let mut waiting = lock(&self.0);
             if waiting.len() >= MOST_WAITING {
                 return None;
             }
-            waiting.insert(state.clone(), SuspendedCall { running, is_wrapped, answer });
+            waiting.insert(state.clone(), SuspendedCall { running, form, answer });
         }
         tokio::spawn(expire(Arc::downgrade(self), state.clone()));
-        let request = InputRequest::Elicitation(ElicitRequest::new(form.request()));
-        Some(InputRequiredResult::new(Some([(INPUT.to_owned(), request)].into()), Some(state)))
+        let requests = [(INPUT.to_owned(), inquiry.input_request())].into();
+        Some(InputRequiredResult::new(Some(requests), Some(state)))
     }
 
     /// Cancels all calls.
@@ -171,7 +266,7 @@ impl SuspendedCalls {
         (tool, arguments): (&str, &Map<String, Value>),
         input: Option<InputResponses>,
     ) -> Option<RunningCall> {
-        let SuspendedCall { running, is_wrapped, answer } = {
+        let SuspendedCall { running, form, answer } = {
             let mut waiting = lock(&self.0);
             if !waiting.get(state)?.running.is_call_of(tool, arguments) {
                 return None;
@@ -179,9 +274,8 @@ impl SuspendedCalls {
             waiting.remove(state)?
         };
         let given = input.and_then(|mut input| input.remove(INPUT));
-        let read = given.and_then(|given| serde_json::from_value::<ElicitResult>(given).ok());
         let missing = || Err(Unanswered::Failed(format!("the client sent no answer under `{INPUT}`")));
-        let _ = answer.send(read.map_or_else(missing, |result| answer_of(result, is_wrapped)));
+        let _ = answer.send(given.map_or_else(missing, |given| form.read(given)));
         Some(running)
     }
 }

@@ -72,13 +72,19 @@ impl ClientTools for ToolkitOfClient {
     }
 
     fn call(&self, call: ServedCall) -> BoxStream<'static, ToolResponse> {
-        let ServedCall { name, arguments, id, asker, .. } = call;
+        let ServedCall { name, arguments, id, asker, logger, trace, .. } = call;
         let (name, arguments) = self.translated(name, arguments);
         let call = ToolCall { id: Some(id), ..ToolCall::new(name, arguments) };
-        let toolkit = match asker {
-            Some(asker) => self.toolkit.asking(asker),
-            None => self.toolkit.clone(),
-        };
+        let mut toolkit = self.toolkit.clone();
+        if let Some(asker) = asker {
+            toolkit = toolkit.asking(asker);
+        }
+        if let Some(logger) = logger {
+            toolkit = toolkit.logging(logger);
+        }
+        if let Some(trace) = trace {
+            toolkit = toolkit.traced(trace);
+        }
         toolkit.call(call).boxed()
     }
 }

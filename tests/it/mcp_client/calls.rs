@@ -1,5 +1,6 @@
 //! Calls of servers that behave well.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
@@ -7,6 +8,7 @@ use serde_json::json;
 use toolcrib::call::Code;
 use toolcrib::mcp::client::{CallOptions, Client};
 use toolcrib::native::ToolContext;
+use toolcrib::trace::TraceContext;
 
 use super::{arguments, call, client_with, connected, eventually, options, responses, structured, target};
 
@@ -161,4 +163,24 @@ async fn a_call_before_connect_says_that_the_client_is_not_connected() {
 
     assert_eq!((all.len(), all[0].code), (1, Some(Code::Failed)));
     assert!(all[0].text().contains("not connected"), "{}", all[0].text());
+}
+
+#[tokio::test]
+async fn a_call_carries_the_span_of_its_context() {
+    const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01";
+    let trace = TraceContext::new(PARENT, Some("vendor=1")).map(Arc::new);
+
+    for version in ["2024-11-05", "2025-11-25", "2026-07-28"] {
+        let client = connected(&["well", "--protocol", version]).await;
+        let context = ToolContext { trace: trace.clone(), ..ToolContext::of("events") };
+        let call = client.call("events", context, arguments(json!({})), CallOptions::default());
+
+        let traced = call.map(Result::unwrap).collect::<Vec<_>>().await.pop().unwrap();
+        let untraced = super::call(&client, "events", json!({})).await;
+
+        let meta = &structured(&traced)["meta"];
+        assert_eq!((&meta["traceparent"], &meta["tracestate"]), (&json!(PARENT), &json!("vendor=1")), "{version}");
+        assert!(!meta["progressToken"].is_null(), "{version}");
+        assert_eq!(structured(&untraced)["meta"].get("traceparent"), None, "{version}");
+    }
 }

@@ -67,7 +67,7 @@ async fn an_expired_session_is_made_again() {
 async fn failures_of_a_server_are_responses_and_the_client_goes_on() {
     let _memory = MEMORY.lock().await;
     let modes = [
-        ("http-500", "HTTP 500"),
+        ("http-500", "`scripted`: HTTP 500"),
         ("redirect", "redirect"),
         ("huge-body", "more than 16777216 bytes"),
         ("huge-event", ""),

@@ -7,9 +7,11 @@ use futures_util::StreamExt;
 use serde_json::json;
 use toolcrib::call::{Code, ToolCall};
 use toolcrib::mcp::client::{CallOptions, ClientOptions, EncodingErrors};
-use toolcrib::native::Toolkit;
+use toolcrib::native::{ToolContext, Toolkit};
 
-use super::{MEMORY, call, client_with, connected, definition, eventually, options, resident, run, target};
+use super::{
+    HttpServer, MEMORY, arguments, call, client_with, connected, definition, eventually, options, resident, run, target,
+};
 
 #[tokio::test]
 async fn messages_that_do_not_belong_are_dropped_and_counted() {
@@ -37,18 +39,61 @@ async fn messages_that_do_not_belong_are_dropped_and_counted() {
 }
 
 #[tokio::test]
-async fn bytes_that_are_not_text_are_replaced_if_asked_for() {
-    let replacing = ClientOptions { encoding_errors: EncodingErrors::Replace, ..options(Duration::from_secs(30)) };
-    let client = client_with(target(&["bad-utf8-reply"]), replacing);
-    client.connect().await.unwrap();
+async fn bytes_that_are_not_text_are_replaced_or_left_out_if_asked_for() {
+    let text = async |encoding_errors| {
+        let tolerant = ClientOptions { encoding_errors, ..options(Duration::from_secs(30)) };
+        let client = client_with(target(&["bad-utf8-reply"]), tolerant);
+        client.connect().await.unwrap();
+        call(&client, "echo", json!({})).await.text()
+    };
     let strict = client_with(target(&["bad-utf8-reply"]), options(Duration::from_millis(500)));
     strict.connect().await.unwrap();
 
-    let replaced = call(&client, "echo", json!({})).await;
     let dropped = call(&strict, "echo", json!({})).await;
 
-    assert_eq!(replaced.text(), "a\u{fffd}b");
+    assert_eq!(text(EncodingErrors::Replace).await, "a\u{fffd}b");
+    assert_eq!(text(EncodingErrors::Ignore).await, "ab");
     assert_eq!(dropped.code, Some(Code::Timeout));
+}
+
+#[tokio::test]
+async fn an_answer_that_is_neither_a_result_nor_an_error_is_the_end_of_its_call() {
+    for (mode, reason) in [("empty-reply", "invalid answer"), ("text-error", "the tool is on strike")] {
+        let client = connected(&[mode]).await;
+
+        let response = call(&client, "echo", json!({})).await;
+
+        assert_eq!(response.code, Some(Code::Failed), "{mode}");
+        assert!(response.text().contains(reason), "{mode}: {}", response.text());
+    }
+}
+
+#[tokio::test]
+async fn half_of_a_character_does_not_hide_the_rest_of_a_text() {
+    let servers = [HttpServer::start(&["half-character"]), HttpServer::start(&["half-character", "--json"])];
+    let mut clients = vec![connected(&["half-character"]).await];
+    for server in &servers {
+        clients.push(server.client().await);
+    }
+
+    for client in clients {
+        let response = call(&client, "echo", json!({})).await;
+
+        assert_eq!(response.text(), "a\u{fffd}b \u{1f600} \\ud83d");
+    }
+}
+
+#[tokio::test]
+async fn a_timeout_names_the_time_of_the_whole_call() {
+    let client = connected(&["well"]).await;
+    let context = ToolContext { deadline: Some(Instant::now() + Duration::from_secs(1)), ..ToolContext::of("wait") };
+
+    let waiting = client.call("wait", context, arguments(json!({"n": 7})), CallOptions::default());
+    let last = waiting.map(Result::unwrap).collect::<Vec<_>>().await.pop().unwrap();
+
+    let text = last.text();
+    let seconds: f64 = text.split(' ').rev().nth(1).unwrap().parse().unwrap();
+    assert!(seconds > 0.9, "{text}");
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use serde_json::{Value, json};
 use toolcrib::call::Code;
-use toolcrib::mcp::client::{CallOptions, Client, ClientOptions};
+use toolcrib::mcp::client::{CallOptions, Client, ClientOptions, Sampler};
 use toolcrib::native::{Asker, Question, ToolContext, Unanswered};
 
 use super::{HttpServer, arguments, call, client_with, connected, options, target};
@@ -52,6 +52,33 @@ async fn a_question_to_the_user_goes_to_the_host_of_the_call() {
             assert_eq!(received["result"], expected, "{:?}", client.server_info());
         }
         assert_eq!(ask(&client, ToolContext::of("ask")).await["result"]["action"], "decline");
+    }
+}
+
+#[tokio::test]
+async fn a_request_with_fields_of_other_types_is_refused_before_anybody_is_asked() {
+    let sampler: Sampler = Arc::new(|_, _| Box::pin(async { panic!("the model was asked") }));
+    let client = client_with(target(&["well"]), ClientOptions { sampler: Some(sampler), ..ClientOptions::default() });
+    client.connect().await.unwrap();
+    let asker = Asker::new(|_| async { panic!("the user was asked") });
+    let context = ToolContext { asker: Some(asker), ..ToolContext::of("ask") };
+    let requests = [
+        ("ask", json!({"schema": "str"}), "requestedSchema"),
+        ("ask", json!({"schema": ["str"]}), "requestedSchema"),
+        ("sample", json!({"request": {"messages": "Hi", "maxTokens": 1}}), "messages"),
+        ("sample", json!({"request": {"messages": [7], "maxTokens": 1}}), "messages"),
+        ("sample", json!({"request": {"messages": [], "maxTokens": "many"}}), "maxTokens"),
+        ("sample", json!({"request": {"messages": [], "maxTokens": 1, "systemPrompt": {}}}), "systemPrompt"),
+        ("sample", json!({"request": {"messages": [], "maxTokens": 1, "stopSequences": "a"}}), "stopSequences"),
+    ];
+
+    for (tool, request, field) in requests {
+        let call = client.call(tool, context.clone(), arguments(request), CallOptions::default());
+        let last = call.map(Result::unwrap).collect::<Vec<_>>().await.pop().unwrap();
+
+        let refusal: Value = serde_json::from_str(&last.text()).unwrap();
+        assert_eq!(refusal["error"]["code"], -32602, "{refusal}");
+        assert!(refusal["error"]["message"].as_str().unwrap().contains(field), "{refusal}");
     }
 }
 

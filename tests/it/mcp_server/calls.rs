@@ -1,10 +1,13 @@
 //! Calls of a client in the same process.
+#![allow(deprecated, reason = "the protocol has log messages and sampling still")]
 
 use std::sync::{Arc, Mutex};
 
 use rmcp::model::{
-    CallToolRequestParams, CallToolResult, ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult,
-    ElicitationAction, ErrorCode, Implementation, ProgressNotificationParam,
+    CallToolRequestParams, CallToolResult, ClientCapabilities, ClientConfig, CreateMessageRequestParams,
+    CreateMessageResult, ElicitRequestParams, ElicitResult, ElicitationAction, ErrorCode, Implementation, LoggingLevel,
+    LoggingMessageNotificationParam, ProgressNotificationParam, RequestParamsMeta, SamplingCapability, SamplingMessage,
+    SetLevelRequestParams,
 };
 use rmcp::service::{NotificationContext, RequestContext, RunningService};
 use rmcp::{ClientHandler, ErrorData, RoleClient, ServiceError, ServiceExt};
@@ -18,6 +21,9 @@ use super::{DEADLINE, host, toolkit, until};
 #[derive(Clone, Default)]
 struct Recorder {
     answer: Option<Value>,
+    /// The answer of its model.
+    rhyme: Option<String>,
+    messages: Arc<Mutex<Vec<LoggingMessageNotificationParam>>>,
     changes: Arc<Mutex<usize>>,
     progress: Arc<Mutex<Vec<ProgressNotificationParam>>>,
 }
@@ -27,6 +33,9 @@ impl ClientHandler for Recorder {
         let mut capabilities = ClientCapabilities::default();
         if self.answer.is_some() {
             capabilities.elicitation = Some(rmcp::model::ElicitationCapability::default());
+        }
+        if self.rhyme.is_some() {
+            capabilities.sampling = Some(SamplingCapability::default());
         }
         ClientConfig::new(capabilities, Implementation::new("recorder", "1"))
             .with_protocol_version(rmcp::model::ProtocolVersion::V_2025_11_25)
@@ -44,6 +53,24 @@ impl ClientHandler for Recorder {
         let mut result = ElicitResult::new(ElicitationAction::Accept);
         result.content.clone_from(&self.answer);
         Ok(result)
+    }
+
+    async fn create_message(
+        &self,
+        request: CreateMessageRequestParams,
+        _context: RequestContext<RoleClient>,
+    ) -> Result<CreateMessageResult, ErrorData> {
+        assert_eq!(request.max_tokens, 10);
+        let message = SamplingMessage::assistant_text(self.rhyme.clone().unwrap());
+        Ok(CreateMessageResult::new(message, "muse".to_owned()))
+    }
+
+    async fn on_logging_message(
+        &self,
+        params: LoggingMessageNotificationParam,
+        _context: NotificationContext<RoleClient>,
+    ) {
+        self.messages.lock().unwrap().push(params);
     }
 
     async fn on_tool_list_changed(&self, _context: NotificationContext<RoleClient>) {
@@ -80,7 +107,7 @@ async fn a_client_lists_the_active_tools_with_their_schemas_and_hints() {
     let tools = client.list_all_tools().await.unwrap();
 
     let names: Vec<_> = tools.iter().map(|tool| &*tool.name).collect();
-    assert_eq!(names, ["add", "count", "sleep", "fail", "ask", "guarded"]);
+    assert_eq!(names, ["add", "count", "sleep", "fail", "ask", "sample", "mutter", "guarded"]);
     let add = serde_json::to_value(&tools[0]).unwrap();
     assert_eq!(add["inputSchema"]["required"], json!(["a", "b"]));
     assert_eq!(add["outputSchema"]["properties"]["total"]["type"], "integer");
@@ -205,12 +232,12 @@ async fn a_change_of_the_tools_is_notified_and_listed() {
     let (toolkit, _) = toolkit();
     let recorder = Recorder::default();
     let client = connect(&toolkit, recorder.clone()).await;
-    assert_eq!(client.list_all_tools().await.unwrap().len(), 6);
+    assert_eq!(client.list_all_tools().await.unwrap().len(), 8);
 
     toolkit.set_active("extra", true).unwrap();
 
     until(|| *recorder.changes.lock().unwrap() > 0).await;
-    assert_eq!(client.list_all_tools().await.unwrap().len(), 7);
+    assert_eq!(client.list_all_tools().await.unwrap().len(), 9);
     assert_eq!(text(&called(&client, "hidden", json!({})).await), "seen");
 }
 
@@ -242,4 +269,53 @@ async fn a_view_keeps_its_caller_and_its_tools() {
     assert_eq!(client.list_all_tools().await.unwrap().len(), 1);
     client.call_tool(CallToolRequestParams::new("count")).await.unwrap_err();
     assert_eq!(text(&called(&client, "add", json!({"a": 1, "b": 1})).await), r#"{"total":2}"#);
+}
+
+#[tokio::test]
+async fn a_tool_asks_the_model_of_the_client_and_otherwise_that_of_the_toolkit() {
+    let (toolkit, _) = toolkit();
+    let able = connect(&toolkit, Recorder { rhyme: Some("cloak".to_owned()), ..Recorder::default() }).await;
+    let unable = connect(&toolkit, Recorder::default()).await;
+
+    assert_eq!(text(&called(&able, "sample", json!({})).await), "\"cloak\"");
+    assert_eq!(text(&called(&unable, "sample", json!({})).await), "no answer: no function answers such questions");
+}
+
+#[tokio::test]
+async fn a_client_gets_the_log_messages_of_the_level_that_it_sets() {
+    let (toolkit, _) = toolkit();
+    let recorder = Recorder::default();
+    let client = connect(&toolkit, recorder.clone()).await;
+
+    called(&client, "mutter", json!({})).await;
+    until(|| recorder.messages.lock().unwrap().len() == 7).await;
+    let by_default = std::mem::take(&mut *recorder.messages.lock().unwrap());
+    client.set_level(SetLevelRequestParams::new(LoggingLevel::Critical)).await.unwrap();
+    called(&client, "mutter", json!({})).await;
+    until(|| recorder.messages.lock().unwrap().len() == 3).await;
+
+    let levels = |messages: &[LoggingMessageNotificationParam]| -> Vec<Value> {
+        messages.iter().map(|message| serde_json::to_value(message.level).unwrap()).collect()
+    };
+    assert_eq!(levels(&by_default)[..2], [json!("info"), json!("notice")]);
+    let critical = recorder.messages.lock().unwrap().clone();
+    assert_eq!(levels(&critical), [json!("critical"), json!("alert"), json!("emergency")]);
+    assert_eq!((critical[0].logger.as_deref(), &critical[0].data), (Some("mutter"), &json!("at critical")));
+}
+
+#[tokio::test]
+async fn a_tool_gets_the_span_of_the_client() {
+    const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01";
+    let (toolkit, _) = toolkit();
+    let client = connect(&toolkit, Recorder::default()).await;
+    let call = |parent: &str| {
+        let mut request = CallToolRequestParams::new("mutter");
+        request.set_traceparent(parent);
+        client.call_tool(request)
+    };
+
+    let traced = call(PARENT).await.unwrap();
+    let untraced = call("00-nonsense").await.unwrap();
+
+    assert_eq!((text(&traced).as_str(), text(&untraced).as_str()), (PARENT, ""));
 }

@@ -80,7 +80,7 @@ async fn an_unknown_version_is_answered_with_a_known_one() {
 async fn a_malformed_line_is_answered_and_does_not_affect_the_next() {
     let mut client = RawClient::initialized().await;
     let deep = [b"[".repeat(100_000), b"]".repeat(100_000)].concat();
-    let lines: [(&[u8], i64, Value); 9] = [
+    let lines: [(&[u8], i64, Value); 10] = [
         (b"{", -32700, Value::Null),
         (b"\xff\xfe", -32700, Value::Null),
         (b"{\"jsonrpc\": \"2.0\", \"id\": 1, \"method\": \"\xff\"}", -32700, Value::Null),
@@ -89,6 +89,7 @@ async fn a_malformed_line_is_answered_and_does_not_affect_the_next() {
         (b"[]", -32600, Value::Null),
         (b"17", -32600, Value::Null),
         (b"{\"id\": 9}", -32600, json!(9)),
+        (br#"{"id": 9, "method": "ping"}"#, -32600, json!(9)),
         (br#"{"jsonrpc": "2.0", "id": 8, "method": "tools/call", "params": {"name": 3}}"#, -32602, json!(8)),
     ];
     for (number, (line, code, id)) in lines.into_iter().enumerate() {

@@ -120,7 +120,7 @@ async fn a_session_calls_tools() {
         .await
         .unwrap();
 
-    assert_eq!(message(listed).await["result"]["tools"].as_array().unwrap().len(), 6);
+    assert_eq!(message(listed).await["result"]["tools"].as_array().unwrap().len(), 8);
     served.end().await;
 }
 
