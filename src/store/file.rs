@@ -3,7 +3,8 @@
 use std::io::{self, ErrorKind};
 use std::path::Path;
 
-use serde_json::{Map, Value};
+use serde::Serialize;
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::atomic::replace;
@@ -51,15 +52,23 @@ pub struct Saved {
     pub value: Value,
 }
 
+/// The content of a file, as it is written.
+#[derive(Serialize)]
+struct Sealed<'a> {
+    format: &'static str,
+    version: u64,
+    checksum: String,
+    state: &'a Value,
+}
+
 impl FileFormat {
     /// The content of a file with this value.
     pub(crate) fn seal(&self, path: &Path, value: &Value) -> Result<Vec<u8>> {
-        let mut file = Map::new();
-        file.insert("format".to_owned(), self.name.into());
-        file.insert("version".to_owned(), self.version.into());
-        file.insert("checksum".to_owned(), self.checksum(self.version, value).into());
-        file.insert("state".to_owned(), value.clone());
-        let bytes = format!("{:#}\n", Value::Object(file)).into_bytes();
+        let checksum = self.checksum(self.version, value);
+        let sealed = Sealed { format: self.name, version: self.version, checksum, state: value };
+        let mut bytes =
+            serde_json::to_vec_pretty(&sealed).map_err(|error| Error::InvalidState { reason: error.to_string() })?;
+        bytes.push(b'\n');
         if bytes.len() > self.limit {
             return Err(Error::FileTooLarge { path: path.display().to_string(), limit: self.limit });
         }

@@ -6,12 +6,13 @@
 //! (replacing a file) and `fs` (the file system as a trait, which a test can make fail).
 //!
 //! [`Store`] is a database: SQLite in a file, or PostgreSQL for several machines. A value has a version, and a writer that has
-//! not seen the current one is refused. Read `operation` (what can be done, in SQL that both databases understand), `database`
+//! not seen the current one is refused. Read `operation` (what can be done, in SQL that both databases understand) with `document`, `database`
 //! (the trait of a database, and its URL), `sqlite`, `postgres` with `tls`, `worker` (the thread that owns the connection and commits
 //! in groups), `handle` ([`Store`]) and `fork` (connections never cross a fork).
 
 mod atomic;
 mod database;
+mod document;
 mod file;
 mod fork;
 mod fs;
@@ -24,13 +25,11 @@ mod worker;
 
 pub use atomic::replace;
 pub use database::{Access, Cell, Database, Failure, Recovery};
+pub use document::{AddVersion, Latest, RemoveDocument, Summaries, Summary, Version, Versions};
 pub use file::{FileFormat, Saved, head, load, save, whole};
 pub use fork::{prepare_fork, renew_after_fork, resume_after_fork};
 pub use fs::{Disk, FileAccess, FileInfo, Fs};
 pub(crate) use fs::{not_regular, parent_of, retry_interrupted, write_all};
 pub use handle::{SavedVersions, Store};
-pub(crate) use operation::Forget;
-pub use operation::{
-    AddVersion, Append, Claim, Delete, Entries, Entry, Get, Keys, Latest, Operation, Put, Record, Records, Summaries,
-    Summary, Version, Versions,
-};
+pub use operation::{Append, Claim, Delete, Entries, Entry, Get, Keys, Operation, Put, Record, Records};
+pub(crate) use operation::{Forget, PutNext};

@@ -9,7 +9,7 @@ use super::database::{Access, Cell, Database, Failure};
 use crate::{Error, Result};
 
 /// The versions of the tables, each as the statements that make it out of the one before.
-const MIGRATIONS: [&[&str]; 1] = [&[
+const MIGRATIONS: [&[&str]; 2] = [&[
     "CREATE TABLE toolcrib_entries (
         space TEXT NOT NULL, key TEXT NOT NULL, version BIGINT NOT NULL, value {bytes} NOT NULL, changed BIGINT NOT NULL,
         PRIMARY KEY (space, key)
@@ -23,6 +23,8 @@ const MIGRATIONS: [&[&str]; 1] = [&[
     )",
     "CREATE TABLE toolcrib_claims (key TEXT NOT NULL PRIMARY KEY, expires BIGINT NOT NULL)",
     "CREATE INDEX toolcrib_claims_by_end ON toolcrib_claims (expires)",
+], &[
+    "CREATE INDEX toolcrib_versions_removed ON toolcrib_versions (space, key, version) WHERE length(about) = 0",
 ]];
 
 /// The number of milliseconds for which a claim is kept after its end: more than the clocks of two machines differ.
@@ -34,7 +36,7 @@ const MAX_NAME: usize = 1024;
 /// The space of the entries that the store keeps for itself.
 const OWN: &str = "toolcrib";
 
-/// The space of the entries whose versions count the records of logs.
+/// The space of the entries whose versions number the records of logs and the values of spaces.
 const LOGS: &str = "toolcrib-logs";
 
 /// The entry with the end of the last claim that was forgotten.
@@ -78,7 +80,7 @@ pub(super) fn migrate(database: &mut dyn Database, store: &str) -> Result<Result
 }
 
 /// Refuses names that a database cannot keep.
-fn check_names(space: &str, key: &str) -> Result<()> {
+pub(super) fn check_names(space: &str, key: &str) -> Result<()> {
     for (what, name) in [("space", space), ("key", key)] {
         let reason = match name {
             "" => "it is empty",
@@ -91,24 +93,24 @@ fn check_names(space: &str, key: &str) -> Result<()> {
     Ok(())
 }
 
-fn now() -> Cell {
+pub(super) fn now() -> Cell {
     Timestamp::now().as_millisecond().into()
 }
 
-fn time(millisecond: i64) -> Timestamp {
+pub(super) fn time(millisecond: i64) -> Timestamp {
     Timestamp::from_millisecond(millisecond).unwrap_or_default()
 }
 
-fn number(cell: Cell) -> u64 {
+pub(super) fn number(cell: Cell) -> u64 {
     cell.integer().unsigned_abs()
 }
 
-fn cell(number: u64) -> Cell {
+pub(super) fn cell(number: u64) -> Cell {
     i64::try_from(number).unwrap_or(i64::MAX).into()
 }
 
 /// The cells of a row, one after the other.
-fn next(row: &mut impl Iterator<Item = Cell>) -> Cell {
+pub(super) fn next(row: &mut impl Iterator<Item = Cell>) -> Cell {
     row.next().unwrap_or(Cell::Integer(0))
 }
 
@@ -309,6 +311,41 @@ impl Forget {
     }
 }
 
+/// Writes a value under a new key, which is never used again. Its version is higher than those of all that were written before
+/// it to the same space.
+#[derive(Debug, Clone)]
+pub(crate) struct PutNext {
+    pub(crate) space: &'static str,
+    pub(crate) key: String,
+    pub(crate) value: Vec<u8>,
+}
+
+impl Operation for PutNext {
+    type Output = u64;
+    const ACCESS: Access = Access::Write;
+
+    fn perform(&self, database: &mut dyn Database) -> Result<Result<u64>, Failure> {
+        let number = match next_number(database, self.space)? {
+            Ok(number) => number,
+            Err(refused) => return Ok(Err(refused)),
+        };
+        database.run(
+            // A commit whose answer was lost is tried again.
+            "INSERT INTO toolcrib_entries (space, key, version, value, changed) VALUES ($1, $2, $3, $4, $5)
+             ON CONFLICT (space, key) DO UPDATE SET version = excluded.version RETURNING version",
+            &[self.space.into(), self.key.as_str().into(), cell(number), self.value.as_slice().into(), now()],
+        )?;
+        Ok(Ok(number))
+    }
+}
+
+/// The next number of a log or space.
+fn next_number(database: &mut dyn Database, space: &str) -> Result<Result<u64>, Failure> {
+    // The version of an entry counts. It stays locked until the commit, so the numbers become visible in their order, and a
+    // reader that continues after the last one misses none.
+    Put { space: LOGS.to_owned(), key: space.to_owned(), value: b"log".to_vec(), expected: None }.perform(database)
+}
+
 /// Appends a record to a log. The result is its number, which is higher than those before.
 #[derive(Debug, Clone)]
 pub struct Append {
@@ -323,10 +360,7 @@ impl Operation for Append {
     const ACCESS: Access = Access::Write;
 
     fn perform(&self, database: &mut dyn Database) -> Result<Result<u64>, Failure> {
-        // The version of an entry counts the records. It stays locked until the commit, so the numbers become visible in their
-        // order, and a reader that continues after the last one misses none.
-        let (space, value) = (LOGS.to_owned(), b"log".to_vec());
-        let number = match (Put { space, key: self.space.clone(), value, expected: None }).perform(database)? {
+        let number = match next_number(database, &self.space)? {
             Ok(number) => number,
             Err(refused) => return Ok(Err(refused)),
         };
@@ -424,168 +458,5 @@ impl Operation for Claim {
             Forget { space, key: self.key.clone() }.perform(database)?;
         }
         Ok(Ok(!claimed.is_empty()))
-    }
-}
-
-/// A version of a document.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Version {
-    /// Its number, from 1.
-    pub version: u64,
-    /// Facts about it, as JSON.
-    pub about: Vec<u8>,
-    /// Its content.
-    pub content: Vec<u8>,
-    /// The time of its writing.
-    pub changed: Timestamp,
-}
-
-/// Adds a version to a document, if its last one has the number before.
-#[derive(Debug, Clone)]
-pub struct AddVersion {
-    /// The space.
-    pub space: String,
-    /// The key of the document.
-    pub key: String,
-    /// The number of the new version, from 1.
-    pub version: u64,
-    /// Facts about it, as JSON.
-    pub about: Vec<u8>,
-    /// Its content.
-    pub content: Vec<u8>,
-}
-
-impl Operation for AddVersion {
-    type Output = ();
-    const ACCESS: Access = Access::Write;
-
-    fn perform(&self, database: &mut dyn Database) -> Result<Result<()>, Failure> {
-        if let Err(error) = check_names(&self.space, &self.key) {
-            return Ok(Err(error));
-        }
-        let (space, key) = (Cell::from(self.space.as_str()), Cell::from(self.key.as_str()));
-        let content = Cell::from(self.content.as_slice());
-        // Versions are never removed, so the only gap could be before this one.
-        let added = database.run(
-            "INSERT INTO toolcrib_versions (space, key, version, about, content, changed)
-             VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (space, key, version) DO NOTHING RETURNING version",
-            &[space.clone(), key.clone(), cell(self.version), self.about.as_slice().into(), content, now()],
-        )?;
-        if !added.is_empty() {
-            return Ok(Ok(()));
-        }
-        let last = database
-            .run("SELECT MAX(version) FROM toolcrib_versions WHERE space = $1 AND key = $2", &[space, key])?
-            .into_iter()
-            .flatten()
-            .next()
-            .map_or(0, number);
-        let expected = self.version.saturating_sub(1);
-        Ok(Err(Error::VersionConflict { key: self.key.clone(), expected, version: last }))
-    }
-}
-
-/// Reads a version of a document, the last one if none is named.
-#[derive(Debug, Clone)]
-pub struct Latest {
-    /// The space.
-    pub space: String,
-    /// The key of the document.
-    pub key: String,
-    /// The version.
-    pub version: Option<u64>,
-}
-
-impl Operation for Latest {
-    type Output = Option<Version>;
-    const ACCESS: Access = Access::Read;
-
-    fn perform(&self, database: &mut dyn Database) -> Result<Result<Option<Version>>, Failure> {
-        if let Err(error) = check_names(&self.space, &self.key) {
-            return Ok(Err(error));
-        }
-        let (space, key) = (Cell::from(self.space.as_str()), Cell::from(self.key.as_str()));
-        let rows = match self.version {
-            None => database.run(
-                "SELECT version, about, content, changed FROM toolcrib_versions WHERE space = $1 AND key = $2
-                 ORDER BY version DESC LIMIT 1",
-                &[space, key],
-            )?,
-            Some(version) => database.run(
-                "SELECT version, about, content, changed FROM toolcrib_versions
-                 WHERE space = $1 AND key = $2 AND version = $3",
-                &[space, key, cell(version)],
-            )?,
-        };
-        Ok(Ok(rows.into_iter().next().map(version)))
-    }
-}
-
-fn version(row: Vec<Cell>) -> Version {
-    let mut row = row.into_iter();
-    let (number, about) = (number(next(&mut row)), next(&mut row).bytes());
-    let content = next(&mut row).bytes();
-    Version { version: number, about, content, changed: time(next(&mut row).integer()) }
-}
-
-/// Lists the versions of a document, oldest first, without their content.
-#[derive(Debug, Clone)]
-pub struct Versions {
-    /// The space.
-    pub space: String,
-    /// The key of the document.
-    pub key: String,
-}
-
-impl Operation for Versions {
-    type Output = Vec<Version>;
-    const ACCESS: Access = Access::Read;
-
-    fn perform(&self, database: &mut dyn Database) -> Result<Result<Vec<Version>>, Failure> {
-        if let Err(error) = check_names(&self.space, &self.key) {
-            return Ok(Err(error));
-        }
-        let rows = database.run(
-            "SELECT version, about, substr(content, 1, 0), changed FROM toolcrib_versions
-             WHERE space = $1 AND key = $2 ORDER BY version",
-            &[self.space.as_str().into(), self.key.as_str().into()],
-        )?;
-        Ok(Ok(rows.into_iter().map(version).collect()))
-    }
-}
-
-/// The last version of a document, with the beginning of its content.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Summary {
-    /// The key of the document.
-    pub key: String,
-    /// The version; its content is only the beginning, and may end inside of a letter.
-    pub last: Version,
-}
-
-/// Lists the documents of a space, sorted by their keys, with 1024 bytes of each.
-#[derive(Debug, Clone)]
-pub struct Summaries {
-    /// The space.
-    pub space: String,
-}
-
-impl Operation for Summaries {
-    type Output = Vec<Summary>;
-    const ACCESS: Access = Access::Read;
-
-    fn perform(&self, database: &mut dyn Database) -> Result<Result<Vec<Summary>>, Failure> {
-        let rows = database.run(
-            "SELECT version, about, substr(content, 1, 1024), changed, key FROM toolcrib_versions AS this
-             WHERE space = $1 AND version =
-             (SELECT MAX(version) FROM toolcrib_versions AS other WHERE other.space = this.space AND other.key = this.key)",
-            &[self.space.as_str().into()],
-        )?;
-        let mut summaries: Vec<Summary> = rows
-            .into_iter()
-            .map(|mut row| Summary { key: row.pop().unwrap_or(Cell::Integer(0)).text(), last: version(row) })
-            .collect();
-        summaries.sort_unstable_by(|one, other| one.key.cmp(&other.key));
-        Ok(Ok(summaries))
     }
 }

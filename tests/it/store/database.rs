@@ -5,8 +5,8 @@ use std::thread;
 
 use toolcrib::prelude::*;
 use toolcrib::store::{
-    Access, AddVersion, Append, Claim, Database, Failure, Get, Keys, Latest, Operation, Put, Records, Recovery, Store,
-    Summaries, Versions,
+    Access, AddVersion, Append, Claim, Database, Failure, Get, Keys, Latest, Operation, Put, Records, Recovery,
+    RemoveDocument, Store, Summaries, Versions,
 };
 
 fn put(key: &str, value: &str, expected: Option<u64>) -> Put {
@@ -130,14 +130,10 @@ fn a_claim_is_granted_once_and_never_again_after_it_was_forgotten() {
 #[test]
 fn a_document_keeps_its_versions() {
     let store = Store::open("sqlite::memory:").unwrap();
-    let add = |version: u64, content: &str| {
-        let (about, content) = (b"{}".to_vec(), content.as_bytes().to_vec());
-        store.run(AddVersion { space: "s".to_owned(), key: "k".to_owned(), version, about, content })
-    };
-    add(1, "one").unwrap();
-    add(2, "two").unwrap();
+    add(&store, 0, "one").unwrap();
+    add(&store, 1, "two").unwrap();
 
-    let refused = add(2, "lost").unwrap_err();
+    let refused = add(&store, 1, "lost").unwrap_err();
     let read = |version| store.run(Latest { space: "s".to_owned(), key: "k".to_owned(), version }).unwrap();
 
     assert_eq!(refused, Error::VersionConflict { key: "k".to_owned(), expected: 1, version: 2 });
@@ -145,5 +141,38 @@ fn a_document_keeps_its_versions() {
     assert_eq!(read(Some(1)).unwrap().content, b"one");
     assert_eq!(read(Some(3)), None);
     assert_eq!(store.run(Versions { space: "s".to_owned(), key: "k".to_owned() }).unwrap().len(), 2);
-    assert_eq!(store.run(Summaries { space: "s".to_owned() }).unwrap()[0].last.version, 2);
+    assert_eq!(store.run(Summaries { space: "s".to_owned() }).unwrap()[0].last.number, 2);
+}
+
+#[test]
+fn a_removed_document_is_gone_and_its_numbers_are_not_used_again() {
+    let store = Store::open("sqlite::memory:").unwrap();
+    let remove = || store.run(RemoveDocument { space: "s".to_owned(), key: "k".to_owned() }).unwrap();
+    let read = |version| store.run(Latest { space: "s".to_owned(), key: "k".to_owned(), version }).unwrap();
+    let listed = || store.run(Summaries { space: "s".to_owned() }).unwrap();
+    let versions = || store.run(Versions { space: "s".to_owned(), key: "k".to_owned() }).unwrap();
+    assert!(!remove(), "there is none");
+    add(&store, 0, "one").unwrap();
+    add(&store, 1, "two").unwrap();
+
+    assert!(remove());
+
+    assert_eq!((read(None), read(Some(1)), listed(), versions()), (None, None, vec![], vec![]));
+    assert!(!remove());
+    // A writer from before has seen version 2.
+    let refused = Error::VersionConflict { key: "k".to_owned(), expected: 2, version: 0 };
+    assert_eq!(add(&store, 2, "late"), Err(refused));
+    let new = add(&store, 0, "new").unwrap();
+    let refused = Error::VersionConflict { key: "k".to_owned(), expected: 2, version: new };
+    assert_eq!(add(&store, 2, "late"), Err(refused));
+    assert_eq!(
+        read(Some(1)).map(|version| (version.number, version.first, version.content)),
+        Some((new, new, b"new".to_vec()))
+    );
+    assert_eq!((listed().len(), versions().len(), read(Some(2))), (1, 1, None));
+}
+
+fn add(store: &Store, after: u64, content: &str) -> toolcrib::Result<u64> {
+    let (about, content) = (b"{}".to_vec(), content.as_bytes().to_vec());
+    store.run(AddVersion { space: "s".to_owned(), key: "k".to_owned(), after, about, content })
 }
