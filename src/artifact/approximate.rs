@@ -2,17 +2,21 @@
 //!
 //! [`Search`] finds all ends of occurrences with the fewest edits. It is Sellers' algorithm, computed by Myers' bit
 //! vectors: one word of the machine holds 64 rows of a column. A long pattern in a long text is looked for only around its
-//! own pieces: an occurrence with at most *k* edits has at least one of *k* + 1 pieces unchanged.
+//! own pieces: an occurrence with at most *k* edits has at least one of *k* + 1 pieces unchanged. Few and long pieces come first,
+//! because the short ones of a long pattern are words that occur everywhere.
 
 use std::ops::Range;
 
-use ahash::{AHashMap, AHashSet};
+use ahash::AHashMap;
 
 /// The number of steps, of one word each, that a search may take: some 30 milliseconds.
 const STEPS: usize = 16_000_000;
 
-/// The length of the pieces that a filtered search looks for.
-const PIECE: usize = 8;
+/// The lengths of the pieces that a filtered search looks for, one after the other.
+const PIECES: [usize; 3] = [128, 32, 8];
+
+/// The largest number of words in the masks of a pattern: 32 MiB.
+const MASKS: usize = 1 << 22;
 
 /// The bits of a word.
 const WORD: usize = 64;
@@ -83,8 +87,8 @@ impl Masks {
 }
 
 impl Search {
-    /// Prepares the search for a pattern, which must not be empty.
-    pub(super) fn new(pattern: &[char], text: &[char]) -> Self {
+    /// Prepares the search for a pattern, which must not be empty; none if it has too many different letters for its length.
+    pub(super) fn new(pattern: &[char], text: &[char]) -> Option<Self> {
         let mut numbers: AHashMap<char, u32> = AHashMap::new();
         let mut ascii = [0_u32; 128];
         let pattern: Vec<u32> = pattern
@@ -102,10 +106,13 @@ impl Search {
             Some(number) => *number,
             None => numbers.get(letter).copied().unwrap_or_default(),
         };
+        if pattern.len().div_ceil(WORD) * (numbers.len() + 1) > MASKS {
+            return None;
+        }
         let text = text.iter().map(number).collect();
         let forward = Masks::of(pattern.iter().copied(), numbers.len());
         let backward = Masks::of(pattern.iter().rev().copied(), numbers.len());
-        Self { pattern, text, forward, backward }
+        Some(Self { pattern, text, forward, backward })
     }
 
     /// Finds the occurrences with the fewest edits; none if the text is empty or too long to search for this pattern.
@@ -121,9 +128,14 @@ impl Search {
 
     /// The same, if there is an occurrence with so few edits that one of many pieces of the pattern is unchanged.
     fn near_pieces(&self) -> Option<Nearest> {
+        PIECES.into_iter().find_map(|length| self.near_pieces_of(length))
+    }
+
+    /// The same for pieces of at least this length.
+    fn near_pieces_of(&self, length: usize) -> Option<Nearest> {
         // Ends with one edit more are reported as well, so there is one piece more.
-        let edits = (self.pattern.len() / PIECE).checked_sub(2).filter(|edits| *edits > 0)?;
-        let windows = self.windows(edits + 1);
+        let edits = (self.pattern.len() / length).checked_sub(2).filter(|edits| *edits > 0)?;
+        let windows = self.windows(edits + 1, length);
         let length: usize = windows.iter().map(ExactSizeIterator::len).sum();
         if length * self.forward.words > STEPS {
             return None;
@@ -131,50 +143,44 @@ impl Search {
         self.in_windows(&windows).filter(|nearest| nearest.distance <= edits)
     }
 
-    /// The parts of the text where an occurrence with at most this many edits can be.
-    fn windows(&self, edits: usize) -> Vec<Range<usize>> {
+    /// The parts of the text where an occurrence with at most this many edits can be. The first letters of its pieces, `searched`
+    /// of them, are looked for.
+    fn windows(&self, edits: usize, searched: usize) -> Vec<Range<usize>> {
         const BASE: u64 = 0x9e37_79b9_7f4a_7c15;
         let add = |sum: u64, letter: u32| sum.wrapping_mul(BASE).wrapping_add(u64::from(letter));
         let hash = |letters: &[u32]| letters.iter().fold(0_u64, |sum, letter| add(sum, *letter));
-        // One piece more than edits, each of at least `PIECE` letters, of which the first ones are looked for.
+        // One piece more than edits.
         let length = self.pattern.len() / (edits + 1);
-        let mut offsets: AHashMap<u64, Vec<usize>> = AHashMap::new();
-        let mut seen = AHashSet::new();
+        // The first and the last offset of each piece. The windows of those between them are inside of the two.
+        let mut offsets: AHashMap<u64, (usize, usize)> = AHashMap::new();
+        let mut marks = vec![false; 1 << 16];
+        let mark = |sum: u64| usize::try_from(sum >> 48).unwrap_or_default();
         for piece in 0..=edits {
             let offset = piece * length;
-            let sum = hash(&self.pattern[offset..offset + PIECE]);
-            seen.insert(sum >> 48);
-            offsets.entry(sum).or_default().push(offset);
+            let sum = hash(&self.pattern[offset..offset + searched]);
+            marks[mark(sum)] = true;
+            offsets.entry(sum).and_modify(|(_, last)| *last = offset).or_insert((offset, offset));
         }
-        let first = (0..PIECE).fold(1_u64, |power, _| power.wrapping_mul(BASE));
+        let first = (0..searched).fold(1_u64, |power, _| power.wrapping_mul(BASE));
         let mut windows: Vec<Range<usize>> = Vec::new();
-        let mut marks = vec![false; 1 << 16];
-        for sum in seen {
-            marks[usize::try_from(sum).unwrap_or_default()] = true;
-        }
         let mut sum = 0_u64;
         for (place, letter) in self.text.iter().enumerate() {
             sum = add(sum, *letter);
-            if place >= PIECE {
-                sum = sum.wrapping_sub(first.wrapping_mul(u64::from(self.text[place - PIECE])));
+            if place >= searched {
+                sum = sum.wrapping_sub(first.wrapping_mul(u64::from(self.text[place - searched])));
             }
-            if place + 1 < PIECE || !marks[usize::try_from(sum >> 48).unwrap_or_default()] {
+            if place + 1 < searched || !marks[mark(sum)] {
                 continue;
             }
-            for offset in offsets.get(&sum).into_iter().flatten() {
-                let start = (place + 1).saturating_sub(PIECE + offset + edits);
-                let end = (place + 1 + self.pattern.len() + edits - PIECE - offset).min(self.text.len());
-                windows.push(start..end);
+            let Some((first, last)) = offsets.get(&sum) else { continue };
+            let mut start = (place + 1).saturating_sub(searched + last + edits);
+            let mut end = (place + 1 + self.pattern.len() + edits - searched - first).min(self.text.len());
+            // All windows up to here begin before the place, so they overlap if this one begins before their end.
+            while let Some(before) = windows.pop_if(|before| start <= before.end) {
+                (start, end) = (start.min(before.start), end.max(before.end));
             }
+            windows.push(start..end);
         }
-        windows.sort_unstable_by_key(|window| window.start);
-        windows.dedup_by(|next, last| {
-            let overlaps = next.start <= last.end;
-            if overlaps {
-                last.end = last.end.max(next.end);
-            }
-            overlaps
-        });
         windows
     }
 
@@ -240,7 +246,7 @@ mod tests {
         #[test]
         fn the_distances_are_those_of_the_table(pattern in "[abc]{1,150}", text in "[abcd]{0,300}", is_anchored: bool) {
             let (pattern, text) = (letters(&pattern), letters(&text));
-            let search = Search::new(&pattern, &text);
+            let search = Search::new(&pattern, &text).unwrap();
             let mut distances = Vec::new();
 
             search.forward.scan(search.text.iter().copied(), is_anchored, |_, distance| distances.push(distance));
@@ -250,28 +256,28 @@ mod tests {
 
         #[test]
         fn a_filtered_search_finds_what_a_whole_one_finds(
-            text in "[a-h]{200,600}", from in 0..80_usize, length in 40..120_usize, typos in prop::collection::vec(0..40_usize, 0..3)
+            text in "[a-h]{600,900}", from in 0..80_usize, length in 40..450_usize, typos in prop::collection::vec(0..40_usize, 0..3)
         ) {
             let text = letters(&text);
             let mut pattern = text[from..from + length].to_vec();
             for typo in typos {
                 pattern[typo] = 'z';
             }
-            let search = Search::new(&pattern, &text);
+            let search = Search::new(&pattern, &text).unwrap();
 
             let filtered = search.near_pieces();
 
             let whole = search.in_windows(std::slice::from_ref(&(0..text.len()))).unwrap();
             match filtered {
                 Some(filtered) => prop_assert_eq!(filtered, whole),
-                None => prop_assert!(whole.distance > pattern.len() / PIECE - 2 || pattern.len() < 3 * PIECE),
+                None => prop_assert!(whole.distance > pattern.len() / PIECES[2] - 2),
             }
         }
     }
 
     #[test]
     fn starts_are_those_of_the_best_parts() {
-        let search = Search::new(&letters("abc"), &letters("xxabxc"));
+        let search = Search::new(&letters("abc"), &letters("xxabxc")).unwrap();
 
         assert_eq!(search.nearest(), Some(Nearest { distance: 1, ends: vec![(3, 2), (4, 1), (5, 1), (6, 1)] }));
         assert_eq!(search.starts(6, 1), [(2, 1)]);

@@ -1,4 +1,4 @@
-//! Artifacts in a store: created, read, edited and compared. A version is never changed, only added.
+//! Artifacts in a store: created, read, edited, compared and deleted. A version is never changed, only added.
 
 use std::fmt;
 use std::pin::Pin;
@@ -10,7 +10,8 @@ use similar::TextDiff;
 use super::matching::{Match, MatchType, Mismatch, find};
 use crate::bytes::{hex, random_bytes};
 use crate::call::{KeepWhole, WholeText};
-use crate::store::{AddVersion, Latest, Store, Summaries, Summary, Version, Versions};
+use crate::native::run::blocking;
+use crate::store::{AddVersion, Latest, RemoveDocument, Store, Summaries, Summary, Version, Versions};
 use crate::{Error, Result};
 
 /// The space of the artifacts without a session; with one, its id follows after a colon.
@@ -122,7 +123,7 @@ impl fmt::Display for Refusal {
 impl std::error::Error for Refusal {}
 
 /// The error of an operation by its name.
-fn failed(doing: &'static str) -> impl Fn(Error) -> Refusal {
+pub(super) fn failed<E: fmt::Display>(doing: &'static str) -> impl Fn(E) -> Refusal {
     move |error| Refusal::Failed { doing, reason: error.to_string() }
 }
 
@@ -145,7 +146,7 @@ fn artifact(id: String, version: Version) -> Artifact {
                 String::from_utf8_lossy(&cut.as_bytes()[..valid]).into_owned()
             }
         },
-        version: version.version,
+        version: version.number - version.first + 1,
         update_type: UpdateType::parse(&field("update_type")).unwrap_or(UpdateType::Rewrite),
         updated_at: version.changed,
     }
@@ -158,10 +159,12 @@ impl Artifacts {
         Self { store }
     }
 
+    /// Adds a version after the one with this number in the store.
     async fn add(
         &self,
         doing: &'static str,
         session: Option<&str>,
+        after: u64,
         artifact: &Artifact,
         changes: Option<(&str, &str)>,
     ) -> Result<(), Refusal> {
@@ -178,12 +181,12 @@ impl Artifacts {
         let added = self.store.call(AddVersion {
             space: space(session),
             key: artifact.id.clone(),
-            version: artifact.version,
+            after,
             about: about.to_string().into_bytes(),
             content: artifact.content.clone().into_bytes(),
         });
         match added.await {
-            Ok(()) => Ok(()),
+            Ok(_) => Ok(()),
             Err(Error::VersionConflict { .. }) => Err(Refusal::Conflict),
             Err(error) => Err(failed(doing)(error)),
         }
@@ -215,7 +218,7 @@ impl Artifacts {
             Refusal::Conflict => Refusal::Exists { id: id.to_owned() },
             other => other,
         };
-        self.add("create", session, &artifact, None).await.map_err(exists)
+        self.add("create", session, 0, &artifact, None).await.map_err(exists)
     }
 
     /// Reads an artifact, its last version if none is named.
@@ -224,9 +227,14 @@ impl Artifacts {
     ///
     /// [`Refusal::NotFound`], [`Refusal::NoVersion`] and [`Refusal::Failed`].
     pub async fn read(&self, session: Option<&str>, id: &str, version: Option<u64>) -> Result<Artifact, Refusal> {
+        self.version(session, id, version).await.map(|(_, artifact)| artifact)
+    }
+
+    /// A version, and its number in the store.
+    async fn version(&self, session: Option<&str>, id: &str, version: Option<u64>) -> Result<(u64, Artifact), Refusal> {
         let found = self.store.call(Latest { space: space(session), key: id.to_owned(), version });
         match (found.await.map_err(failed("read"))?, version) {
-            (Some(found), _) => Ok(artifact(id.to_owned(), found)),
+            (Some(found), _) => Ok((found.number, artifact(id.to_owned(), found))),
             (None, Some(version)) if version > 0 => Err(Refusal::NoVersion { version }),
             (None, _) => Err(Refusal::NotFound { id: id.to_owned() }),
         }
@@ -238,14 +246,15 @@ impl Artifacts {
     ///
     /// [`Refusal::NotFound`], [`Refusal::Mismatch`], [`Refusal::Conflict`] and [`Refusal::Failed`].
     pub async fn update(&self, session: Option<&str>, id: &str, old: &str, new: &str) -> Result<Update, Refusal> {
-        let current = self.read(session, id, None).await?;
+        let (number, current) = self.version(session, id, None).await?;
         let (text, quotation) = (current.content.clone(), old.to_owned());
-        let found = apart("update", move || find(&text, &quotation)).await?.map_err(Refusal::Mismatch)?;
+        let found = blocking(move || find(&text, &quotation)).await.map_err(failed("update"))?;
+        let found = found.map_err(Refusal::Mismatch)?;
         let replaced = current.content[found.span.clone()].to_owned();
         let content = format!("{}{new}{}", &current.content[..found.span.start], &current.content[found.span.end..]);
         let update_type = if found.kind == MatchType::Exact { UpdateType::Update } else { UpdateType::UpdateFuzzy };
         let next = Artifact { content, version: current.version + 1, update_type, ..current };
-        self.add("update", session, &next, Some((&replaced, new))).await?;
+        self.add("update", session, number, &next, Some((&replaced, new))).await?;
         Ok(Update { version: next.version, found, replaced })
     }
 
@@ -255,9 +264,9 @@ impl Artifacts {
     ///
     /// [`Refusal::NotFound`], [`Refusal::Conflict`] and [`Refusal::Failed`].
     pub async fn rewrite(&self, session: Option<&str>, id: &str, content: String) -> Result<u64, Refusal> {
-        let current = self.read(session, id, None).await?;
+        let (number, current) = self.version(session, id, None).await?;
         let next = Artifact { content, version: current.version + 1, update_type: UpdateType::Rewrite, ..current };
-        self.add("rewrite", session, &next, None).await?;
+        self.add("rewrite", session, number, &next, None).await?;
         Ok(next.version)
     }
 
@@ -310,11 +319,22 @@ impl Artifacts {
         let old = self.read(session, id, Some(from)).await?;
         let (from, to) = (old.version, new.version);
         let (one, other) = (format!("{id} (v{from})"), format!("{id} (v{to})"));
-        let diff = apart("compare", move || {
+        let diff = blocking(move || {
             let diff = TextDiff::configure().timeout(DIFF_TIME).diff_lines(&old.content, &new.content);
             diff.unified_diff().header(&one, &other).to_string()
         });
-        Ok((from, to, diff.await?))
+        Ok((from, to, diff.await.map_err(failed("compare"))?))
+    }
+
+    /// Deletes an artifact with all its versions. A new one of the same id begins with version 1.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::NotFound`] and [`Refusal::Failed`].
+    pub async fn delete(&self, session: Option<&str>, id: &str) -> Result<(), Refusal> {
+        let removed = self.store.call(RemoveDocument { space: space(session), key: id.to_owned() });
+        let is_removed = removed.await.map_err(failed("delete"))?;
+        if is_removed { Ok(()) } else { Err(Refusal::NotFound { id: id.to_owned() }) }
     }
 }
 
@@ -332,13 +352,4 @@ impl KeepWhole for Artifacts {
             Ok(format!("read_artifact(id=\"{id}\")"))
         })
     }
-}
-
-/// Does work that takes a while in a thread for such work.
-pub(super) async fn apart<T: Send + 'static>(
-    doing: &'static str,
-    work: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, Refusal> {
-    let done = tokio::task::spawn_blocking(work).await;
-    done.map_err(|error| Refusal::Failed { doing, reason: error.to_string() })
 }

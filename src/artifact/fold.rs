@@ -60,20 +60,41 @@ struct Letter {
 impl Folded {
     /// Folds a text of at most [`LONGEST`] bytes.
     pub(super) fn of(text: &str) -> Self {
-        let mut folded = Self { letters: Vec::with_capacity(text.len()), ..Self::default() };
+        Self::fold::<true>(text)
+    }
+
+    /// The letters without the way back, which takes a tenth of the time and memory.
+    pub(super) fn text_of(text: &str) -> String {
+        Self::fold::<false>(text).text
+    }
+
+    fn fold<const HAS_PLACES: bool>(text: &str) -> Self {
+        let places = if HAS_PLACES { text.len() } else { 0 };
+        let mut folded = Self { letters: Vec::with_capacity(places), ..Self::default() };
         folded.text.reserve(text.len());
         // Marks wait for the end of their run, because they have an order.
         let mut marks: Vec<(char, Letter)> = Vec::new();
-        for (start, letter) in text.char_indices() {
-            let (start, end) = (number(start), number(start + letter.len_utf8()));
+        let mut at = 0;
+        while let Some(letter) = text[at..].chars().next() {
+            let start = at;
+            if !HAS_PLACES && is_plain(text.as_bytes()[start]) {
+                let bytes = text.as_bytes()[start..].iter();
+                at += bytes.take_while(|byte| is_plain(**byte)).count();
+                folded.add_marks::<HAS_PLACES>(&mut marks);
+                folded.text.push_str(&text[start..at]);
+                folded.is_run = false;
+                continue;
+            }
+            at += letter.len_utf8();
+            let (start, end) = (number(start), number(at));
             let mut push = |part: char| {
                 let class = if part.is_ascii() { 0 } else { canonical_combining_class(part) };
                 let place = Letter { at: 0, start, end, class };
                 if class != 0 {
                     return marks.push((part, place));
                 }
-                folded.add_marks(&mut marks);
-                folded.add(part, place);
+                folded.add_marks::<HAS_PLACES>(&mut marks);
+                folded.add::<HAS_PLACES>(part, place);
             };
             match one(letter) {
                 Some('\t') => push(' '),
@@ -82,20 +103,20 @@ impl Folded {
                 None => decompose_compatible(letter, |part| push(one(part).unwrap_or(part))),
             }
         }
-        folded.add_marks(&mut marks);
+        folded.add_marks::<HAS_PLACES>(&mut marks);
         folded
     }
 
     /// Adds the marks after a letter in their canonical order.
-    fn add_marks(&mut self, marks: &mut Vec<(char, Letter)>) {
+    fn add_marks<const HAS_PLACES: bool>(&mut self, marks: &mut Vec<(char, Letter)>) {
         marks.sort_by_key(|(_, letter)| letter.class);
         for (mark, place) in marks.drain(..) {
-            self.add(mark, place);
+            self.add::<HAS_PLACES>(mark, place);
         }
     }
 
     /// Adds a letter, or makes the last one longer: a run of spaces, and the line end after it.
-    fn add(&mut self, letter: char, place: Letter) {
+    fn add<const HAS_PLACES: bool>(&mut self, letter: char, place: Letter) {
         let is_space = matches!(letter, ' ' | '\r');
         let ends_line = matches!(letter, '\r' | '\n');
         if self.is_run && (is_space || letter == '\n') {
@@ -107,7 +128,9 @@ impl Folded {
                 self.text.push('\n');
             }
         } else {
-            self.letters.push(Letter { at: number(self.text.len()), ..place });
+            if HAS_PLACES {
+                self.letters.push(Letter { at: number(self.text.len()), ..place });
+            }
             self.text.push(if ends_line { '\n' } else { letter });
         }
         self.is_run = is_space;
@@ -124,6 +147,11 @@ impl Folded {
     }
 }
 
+/// True for a letter that is folded to itself whatever is beside it.
+fn is_plain(byte: u8) -> bool {
+    byte.is_ascii() && !matches!(byte, b' ' | b'\t' | b'\r' | b'\n')
+}
+
 /// A place in a text of at most [`LONGEST`] bytes.
 fn number(at: usize) -> u32 {
     u32::try_from(at).unwrap_or(u32::MAX)
@@ -131,6 +159,8 @@ fn number(at: usize) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn fold(text: &str) -> String {
@@ -161,5 +191,12 @@ mod tests {
         assert_eq!(of("f"), Some(None), "half of a ligature");
         assert_eq!(of("i\n"), Some(None));
         assert_eq!(of(" fi\n").flatten().map(|range| &text[range]), Some("  ﬁ\r\n"));
+    }
+
+    proptest! {
+        #[test]
+        fn the_letters_are_the_same_without_places(text in "[a-c ﬁé\u{301}\u{323}\u{200b}\u{a0}\t\r\n’]{0,24}|.*") {
+            prop_assert_eq!(Folded::text_of(&text), Folded::of(&text).text);
+        }
     }
 }

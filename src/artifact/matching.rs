@@ -173,7 +173,10 @@ impl Occurrences {
 fn exact(text: &str, quotation: &str) -> Occurrences {
     if quotation.is_empty() {
         // As Python counts: before each letter, and at the end.
-        return Occurrences::Many { count: text.chars().count() + 1, starts: Vec::new() };
+        return match text.chars().count() {
+            0 => Occurrences::One(0..0),
+            letters => Occurrences::Many { count: letters + 1, starts: Vec::new() },
+        };
     }
     let finder = memmem::Finder::new(quotation);
     let spans = |from: usize| {
@@ -194,12 +197,15 @@ fn normalized(text: &str, quotation: &str) -> Occurrences {
     if text.len().max(quotation.len()) > fold::LONGEST {
         return Occurrences::None;
     }
-    let quotation = Folded::of(quotation).text;
-    if quotation.trim().is_empty() {
+    let (letters, quotation) = (Folded::text_of(text), Folded::text_of(quotation));
+    let finder = memmem::Finder::new(&quotation);
+    // There are letters that stand for eighteen, and the places of a text of them would take a hundred times its memory.
+    let is_inflated = letters.len() > 2 * text.len();
+    if quotation.trim().is_empty() || is_inflated || finder.find(letters.as_bytes()).is_none() {
         return Occurrences::None;
     }
+    drop(letters);
     let folded = Folded::of(text);
-    let finder = memmem::Finder::new(&quotation);
     let mut from = 0;
     let spans = std::iter::from_fn(|| {
         while let Some(at) = finder.find(&folded.text.as_bytes()[from..]) {
@@ -221,7 +227,7 @@ fn approximate(text: &str, quotation: &str) -> Result<Match, Mismatch> {
     let missing = || Mismatch::Missing { text: quotation.to_owned() };
     let fold = |text: &str| text.chars().map(|letter| fold::one(letter).unwrap_or(letter)).collect::<Vec<char>>();
     let (letters, pattern) = (fold(text), fold(quotation));
-    let search = Search::new(&pattern, &letters);
+    let search = Search::new(&pattern, &letters).ok_or_else(missing)?;
     let nearest = search.nearest().ok_or_else(missing)?;
     #[allow(clippy::cast_precision_loss, reason = "lengths of texts in memory")]
     let part = nearest.distance as f64 / pattern.len() as f64;

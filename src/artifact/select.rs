@@ -3,7 +3,8 @@
 use std::fmt::Write;
 use std::time::{Duration, Instant};
 
-use regex::RegexBuilder;
+use regex_automata::Input;
+use regex_automata::meta::{BuildError, Regex};
 use serde_json::{Map, Value, json};
 
 /// The most lines that a search shows.
@@ -12,8 +13,11 @@ const MAX_LINES: usize = 200;
 /// The most memory of a compiled expression, in bytes.
 const MAX_PATTERN: usize = 1 << 18;
 
-/// The number of letters of a line that are searched.
+/// The number of bytes of a long line that are searched at once, after which the time is looked at.
 const SEARCHED: usize = 1 << 16;
+
+/// The number of bytes that are searched twice, so that a match is found that begins in one part and ends in the next.
+const OVERLAP: usize = 1 << 12;
 
 /// The number of letters of a line that are shown.
 const SHOWN: usize = 2_000;
@@ -52,29 +56,64 @@ pub(super) fn lines(content: &str, first: Option<u64>, last: Option<u64>) -> Res
     Ok(selection(part, json!({"lines": [first, last], "total_lines": total})))
 }
 
-/// The lines that match, each with its number.
+/// The lines that match, each with its number. Of a long line the part around its first match is shown.
 pub(super) fn matching(content: &str, pattern: &str) -> Result<Selection, String> {
-    let regex = RegexBuilder::new(pattern).size_limit(MAX_PATTERN).dfa_size_limit(MAX_PATTERN).build();
-    let regex = regex.map_err(|error| format!("Invalid regular expression: {error}"))?;
+    let config = Regex::config().nfa_size_limit(Some(MAX_PATTERN)).hybrid_cache_capacity(MAX_PATTERN);
+    let regex = Regex::builder().configure(config).build(pattern).map_err(|error| invalid(&error))?;
     let (started, mut shown, mut count) = (Instant::now(), String::new(), 0);
     for (at, line) in content.lines().enumerate() {
-        if !regex.is_match(beginning(line, SEARCHED)) {
-            if started.elapsed() > SEARCH_TIME {
-                return Err(format!("The search takes too long: it has come to line {}", at + 1));
-            }
-            continue;
-        }
+        let overtime = |Overtime| format!("The search takes too long: it has come to line {}", at + 1);
+        let Some(place) = first_match(&regex, line, started).map_err(overtime)? else { continue };
         count += 1;
         if count <= MAX_LINES {
-            let part = beginning(line, SHOWN);
-            let more = if part.len() < line.len() { "[...]" } else { "" };
             // Writing to a string does not fail.
-            let _ = writeln!(shown, "{}: {part}{more}", at + 1);
+            let _ = writeln!(shown, "{}: {}", at + 1, around(line, place));
         }
     }
     let about =
         json!({"matching_lines": count, "shown_lines": count.min(MAX_LINES), "total_lines": content.lines().count()});
     Ok(selection(shown, about))
+}
+
+fn invalid(error: &BuildError) -> String {
+    match error.syntax_error() {
+        Some(error) => format!("Invalid regular expression: {error}"),
+        None => "Invalid regular expression: it is too large".to_owned(),
+    }
+}
+
+/// The time for a search is over.
+struct Overtime;
+
+/// The byte at which the first match in a line begins.
+fn first_match(regex: &Regex, line: &str, started: Instant) -> Result<Option<usize>, Overtime> {
+    let boundary = |at: usize| (at..line.len()).find(|at| line.is_char_boundary(*at)).unwrap_or(line.len());
+    let mut from = 0;
+    loop {
+        let to = boundary(from + SEARCHED);
+        // The letters around the part are seen, so that it neither begins nor ends the line.
+        let found = regex.find(Input::new(line).range(from..to));
+        if found.is_some() {
+            return Ok(found.map(|found| found.start()));
+        }
+        if started.elapsed() > SEARCH_TIME {
+            return Err(Overtime);
+        }
+        if to == line.len() {
+            return Ok(None);
+        }
+        from = boundary(to - OVERLAP);
+    }
+}
+
+/// The letters of a line around a byte, with marks where it goes on.
+fn around(line: &str, place: usize) -> String {
+    let is_long = line.char_indices().nth(SHOWN).is_some();
+    let before = line[..place].char_indices().rev().nth(SHOWN / 2).map_or(0, |(start, _)| start);
+    let start = if is_long { before } else { 0 };
+    let part = beginning(&line[start..], SHOWN);
+    let mark = |is_cut: bool| if is_cut { "[...]" } else { "" };
+    format!("{}{part}{}", mark(start > 0), mark(start + part.len() < line.len()))
 }
 
 /// The first letters of a text.
@@ -204,12 +243,39 @@ mod tests {
     }
 
     #[test]
-    fn a_long_line_is_shown_in_part() {
-        let line = "é".repeat(3_000);
+    fn a_long_line_is_shown_around_its_match() {
+        let line = format!("{}x{}", "é".repeat(3_000), "é".repeat(3_000));
+        let read = |pattern: &str| matching(&line, pattern).map(|found| found.content);
 
-        let found = matching(&line, "é$").unwrap();
+        let (half, whole) = ("é".repeat(1_000), "é".repeat(2_000));
+        assert_eq!(read("^é"), Ok(format!("1: {whole}[...]\n")));
+        assert_eq!(read("x"), Ok(format!("1: [...]é{half}x{}[...]\n", "é".repeat(998))));
+        assert_eq!(read("é$"), Ok(format!("1: [...]é{half}é\n")));
+    }
 
-        assert_eq!(found.content, format!("1: {}[...]\n", "é".repeat(2_000)));
+    #[test]
+    fn a_long_line_is_searched_to_its_end() {
+        let line = "0123456789 é\t".repeat(100_000) + "needle";
+        let count = |pattern: &str| matching(&line, pattern).map(|found| found.about["matching_lines"].clone());
+
+        for pattern in ["needle", "needle$", r"9 é\tneedle", r"\bneedle\b"] {
+            assert_eq!(count(pattern), Ok(json!(1)), "{pattern}");
+        }
+        // The line begins once and ends once, not in each of the parts that are searched.
+        for pattern in ["^needle", "^[1-9é\t]", "[^e]$"] {
+            assert_eq!(count(pattern), Ok(json!(0)), "{pattern}");
+        }
+    }
+
+    #[test]
+    fn a_match_is_found_wherever_a_long_line_is_divided() {
+        for place in SEARCHED - 8..SEARCHED + 2 {
+            let line = "é".repeat(place / 2) + &"x".repeat(place % 2) + "needle" + &"é".repeat(SEARCHED);
+
+            let found = matching(&line, "needle").unwrap();
+
+            assert_eq!(found.about["matching_lines"], 1, "{place}");
+        }
     }
 
     #[test]

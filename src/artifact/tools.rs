@@ -6,10 +6,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::artifacts::{Artifact, Artifacts, Refusal, Update, apart};
+use super::artifacts::{Artifact, Artifacts, Refusal, Update, failed};
 use super::matching::MatchType;
 use super::select::{self, Selection};
 use crate::call::{Code, ToolResponse};
+use crate::native::run::blocking;
 use crate::native::{NativeTool, ToolContext, ToolError};
 use crate::policy::ToolKind;
 
@@ -17,7 +18,7 @@ use crate::policy::ToolKind;
 const SHOWN: usize = 200;
 
 /// The names of the tools, in the order of [`tools`].
-pub const TOOL_NAMES: [&str; 7] = [
+pub const TOOL_NAMES: [&str; 8] = [
     "create_artifact",
     "update_artifact",
     "rewrite_artifact",
@@ -25,6 +26,7 @@ pub const TOOL_NAMES: [&str; 7] = [
     "list_artifacts",
     "artifact_history",
     "diff_artifact",
+    "delete_artifact",
 ];
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -108,6 +110,12 @@ struct Diff {
     to_version: Option<u64>,
 }
 
+#[derive(Debug, Deserialize, JsonSchema)]
+struct DeleteArtifact {
+    /// The id of the artifact.
+    id: String,
+}
+
 /// A refusal is a response of its own, so that the model reads the message alone.
 type Answer = Result<ToolResponse, Refusal>;
 
@@ -149,10 +157,15 @@ pub fn tool(artifacts: &Artifacts, name: &str) -> Option<NativeTool> {
         "diff_artifact" => {
             bind(artifacts, "diff_artifact", "Compare two versions of an artifact, as a unified diff.", diff)
         }
+        "delete_artifact" => bind(artifacts, "delete_artifact", "Delete an artifact with all its versions.", delete),
         _ => return None,
     };
-    let is_writer = matches!(name, "create_artifact" | "update_artifact" | "rewrite_artifact");
-    Some(tool.with_kind(if is_writer { ToolKind::Edit } else { ToolKind::Read }).with_tags(["artifact"]))
+    let kind = match name {
+        "create_artifact" | "update_artifact" | "rewrite_artifact" => ToolKind::Edit,
+        "delete_artifact" => ToolKind::Delete,
+        _ => ToolKind::Read,
+    };
+    Some(tool.with_kind(kind).with_tags(["artifact"]))
 }
 
 fn bind<P, F, Fut>(artifacts: &Artifacts, name: &str, description: &str, function: F) -> NativeTool
@@ -230,7 +243,7 @@ fn fields(artifact: Artifact, content: &str, updated_at: Option<String>) -> Map<
 
 async fn read(artifacts: Artifacts, session: Option<Arc<str>>, wanted: Read) -> Answer {
     let is_by_lines = wanted.first_line.is_some() || wanted.last_line.is_some();
-    let refused = |reason: String| Refusal::Failed { doing: "read", reason };
+    let refused = failed::<String>("read");
     if [is_by_lines, wanted.path.is_some(), wanted.pattern.is_some()].into_iter().filter(|is_given| *is_given).count()
         > 1
     {
@@ -238,13 +251,13 @@ async fn read(artifacts: Artifacts, session: Option<Arc<str>>, wanted: Read) -> 
     }
     let mut artifact = artifacts.read(session.as_deref(), &wanted.id, wanted.version).await?;
     let content = std::mem::take(&mut artifact.content);
-    let selecting = apart("read", move || match (&wanted.path, &wanted.pattern) {
+    let selecting = blocking(move || match (&wanted.path, &wanted.pattern) {
         (Some(path), _) => select::at_path(&content, path),
         (None, Some(pattern)) => select::matching(&content, pattern),
         (None, None) if is_by_lines => select::lines(&content, wanted.first_line, wanted.last_line),
         (None, None) => Ok(Selection { content, about: Map::new() }),
     });
-    let Selection { content, about } = selecting.await?.map_err(refused)?;
+    let Selection { content, about } = selecting.await.map_err(failed("read"))?.map_err(refused)?;
     artifact.content = content;
     let updated_at = wanted.version.is_none().then(|| artifact.updated_at.to_string());
     let mut data = fields(artifact, "content", updated_at);
@@ -285,4 +298,9 @@ async fn diff(artifacts: Artifacts, session: Option<Arc<str>>, wanted: Diff) -> 
     let Diff { id, from_version, to_version } = wanted;
     let (from, to, diff) = artifacts.diff(session.as_deref(), &id, from_version, to_version).await?;
     Ok(json!({"id": id, "from_version": from, "to_version": to, "diff": diff}).into())
+}
+
+async fn delete(artifacts: Artifacts, session: Option<Arc<str>>, unwanted: DeleteArtifact) -> Answer {
+    artifacts.delete(session.as_deref(), &unwanted.id).await?;
+    Ok(json!({"message": format!("Deleted artifact '{}'", unwanted.id)}).into())
 }

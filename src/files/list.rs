@@ -186,8 +186,8 @@ pub(super) struct NamePattern {
 }
 
 impl NamePattern {
-    /// Parses a pattern: `*` is any number of characters, `?` is one, `[a-z]` is one of those and `[!a-z]` one of the others.
-    /// A name that contains the text matches as well.
+    /// Parses a pattern: `*` is any number of characters, `**/` any number of folders, `?` is one character, `[a-z]` is one of those
+    /// and `[!a-z]` one of the others. A name that contains the text matches as well.
     pub(super) fn parse(text: &str) -> Result<Self, FileError> {
         let invalid =
             |reason: &str| FileError::argument(format!("invalid pattern `{}`: {reason}", super::path::shown(text)));
@@ -211,9 +211,17 @@ impl NamePattern {
 
 /// A glob as a regular expression.
 fn translated(glob: &str) -> String {
+    const FOLDERS: &str = "(?:.*/)?";
     let mut expression = String::new();
     let mut rest = glob;
     while let Some(character) = rest.chars().next() {
+        if let Some(after) = rest.strip_prefix("**/")
+            && (expression.is_empty() || expression.ends_with('/') || expression.ends_with(FOLDERS))
+        {
+            expression.push_str(FOLDERS);
+            rest = after;
+            continue;
+        }
         rest = &rest[character.len_utf8()..];
         match character {
             '*' if expression.ends_with(".*") => {}
@@ -338,13 +346,25 @@ mod tests {
             ("not", "notes.txt"),
             ("[", "a[b"),
             ("*", "\u{1f600}\n"),
+            ("**/a.py", "a.py"),
+            ("**/a.py", "b/c/a.py"),
+            ("b/**/a.py", "b/a.py"),
+            ("**/**/a.py", "a.py"),
+            ("b/**", "b/c/a.py"),
             ("a.c", "a.c"),
             ("(x", "(x"),
         ] {
             assert!(matches(pattern, name), "{pattern} {name}");
         }
-        for (pattern, name) in [("*.py", "a.pyc"), ("a?c", "ac"), ("[!a-c]x", "ax"), ("a.c", "abc"), ("Notes", "notes")]
-        {
+        for (pattern, name) in [
+            ("*.py", "a.pyc"),
+            ("a?c", "ac"),
+            ("[!a-c]x", "ax"),
+            ("a.c", "abc"),
+            ("Notes", "notes"),
+            ("**/a.py", "ba.py"),
+            ("b/**/a.py", "bx/a.py"),
+        ] {
             assert!(!matches(pattern, name), "{pattern} {name}");
         }
     }

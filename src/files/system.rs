@@ -300,6 +300,8 @@ impl FileService {
     /// Any [`FileError`]; [`FileError::InvalidArgument`] if the old text of an edit does not occur exactly once.
     pub fn edit(&self, path: &str, edits: &[Edit], cancel: &CancellationToken) -> Result<usize, FileError> {
         let path: LogicalPath = path.parse()?;
+        // The answer to an edit says whether and where a text occurs.
+        self.handle.locate(Op::ReadFile, &path)?;
         let (root, relative, subject) = self.handle.locate(Op::Write, &path)?;
         if edits.is_empty() {
             return Err(FileError::argument("edits must not be empty"));

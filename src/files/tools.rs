@@ -20,6 +20,7 @@ use super::read::{TextPart, TextRequest};
 use super::system::FileService;
 use super::write::Edit;
 use crate::call::ToolResponse;
+use crate::native::run::blocking;
 use crate::native::{NativeTool, ToolContext, ToolError};
 use crate::policy::ToolKind;
 
@@ -27,20 +28,20 @@ use crate::policy::ToolKind;
 #[must_use]
 pub fn tools(service: &FileService) -> Vec<NativeTool> {
     type Make = fn(&FileService) -> NativeTool;
-    let all: [(Option<Op>, Make); 11] = [
-        (Some(Op::ReadFile), read_text_file),
-        (Some(Op::ReadFile), read_multiple_files),
-        (Some(Op::List), list_directory),
-        (Some(Op::List), list_directory_with_sizes),
-        (Some(Op::List), search_files),
-        (Some(Op::File), get_file_info),
-        (None, list_allowed_directories),
-        (None, fs_describe_permissions_markdown),
-        (Some(Op::Write), write_file),
-        (Some(Op::Write), edit_file),
-        (Some(Op::Delete), delete_file),
+    let all: [(&[Op], Make); 11] = [
+        (&[Op::ReadFile], read_text_file),
+        (&[Op::ReadFile], read_multiple_files),
+        (&[Op::List], list_directory),
+        (&[Op::List], list_directory_with_sizes),
+        (&[Op::List], search_files),
+        (&[Op::File], get_file_info),
+        (&[], list_allowed_directories),
+        (&[], fs_describe_permissions_markdown),
+        (&[Op::Write], write_file),
+        (&[Op::ReadFile, Op::Write], edit_file),
+        (&[Op::Delete], delete_file),
     ];
-    let granted = all.into_iter().filter(|(op, _)| op.is_none_or(|op| service.handle().grants(op)));
+    let granted = all.into_iter().filter(|(ops, _)| ops.iter().all(|op| service.handle().grants(*op)));
     granted.map(|(_, tool)| tool(service)).collect()
 }
 
@@ -59,22 +60,11 @@ where
                 let (service, operation) = &*shared;
                 operation(service, parameters, &cancel)
             };
-            blocking(run).await.map_err(ToolError::from)
+            blocking(run).await?.map_err(ToolError::from)
         }
     })
     .with_kind(kind)
-}
-
-/// Runs a function in a thread for blocking work. It runs on if the call is cancelled meanwhile.
-pub(super) async fn blocking<T: Send + 'static>(function: impl FnOnce() -> T + Send + 'static) -> T {
-    match tokio::task::spawn_blocking(function).await {
-        Ok(result) => result,
-        Err(error) => match error.try_into_panic() {
-            Ok(panic) => std::panic::resume_unwind(panic),
-            // The runtime shuts down, and drops this future as well.
-            Err(_) => std::future::pending().await,
-        },
-    }
+    .with_quick_start()
 }
 
 const fn first_line() -> u64 {

@@ -87,3 +87,56 @@ impl Drop for Supervised {
 pub(super) fn probe(_: &Programs) -> Result<(), String> {
     Err("only Linux has one".to_owned())
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::AsyncReadExt;
+
+    use super::*;
+
+    #[test]
+    fn there_is_no_sandbox() {
+        assert!(probe(&Programs::default()).is_err());
+    }
+
+    fn start(command: &str) -> (Supervised, ChildStdout, ChildStderr) {
+        let arguments = ["/bin/sh", "-c", command].map(OsStr::new);
+        Supervised::start(&Surroundings::current(), &Programs::default(), &arguments, None).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_program_has_its_output_and_its_end() {
+        let (mut program, mut output, mut errors) = start("echo out; echo err >&2; cat; exit 3");
+
+        let (mut out, mut err) = (String::new(), String::new());
+        output.read_to_string(&mut out).await.unwrap();
+        errors.read_to_string(&mut err).await.unwrap();
+
+        assert_eq!((program.report().await, &*out, &*err), (Report::Ended(3), "out\n", "err\n"));
+    }
+
+    #[tokio::test]
+    async fn its_group_ends_with_it() {
+        // The outputs end when the last process has.
+        let (mut program, mut output, _errors) = start("sleep 97 & echo begun");
+        let mut out = String::new();
+
+        assert_eq!(program.report().await, Report::Ended(0));
+        output.read_to_string(&mut out).await.unwrap();
+
+        assert_eq!(out, "begun\n");
+    }
+
+    #[tokio::test]
+    async fn its_group_is_killed() {
+        let (mut program, mut output, _errors) = start("trap '' TERM; sleep 97 & echo begun; sleep 97");
+        let mut out = [0; 6];
+        output.read_exact(&mut out).await.unwrap();
+
+        program.stop();
+
+        assert_eq!(program.report().await, Report::Ended(-9));
+        assert_eq!(output.read_to_string(&mut String::new()).await.unwrap(), 0);
+        program.end().await;
+    }
+}

@@ -17,6 +17,9 @@
 mod environment;
 #[cfg(target_os = "linux")]
 mod executable;
+// Compiled and tested here as well, so that it stays code.
+#[cfg(all(test, target_os = "linux"))]
+mod group;
 mod options;
 mod output;
 mod run;

@@ -9,6 +9,7 @@ use crate::native::NativeTool;
 use crate::{Error, Result};
 
 /// Files that programs need in a sandbox, those that exist. Of `/etc` only what everyone may know.
+#[cfg(target_os = "linux")]
 const SYSTEM: [&str; 18] = [
     "/bin",
     "/etc/alternatives",
@@ -30,6 +31,7 @@ const SYSTEM: [&str; 18] = [
     "/usr",
 ];
 /// Devices that programs may write to in a sandbox.
+#[cfg(target_os = "linux")]
 const DEVICES: [&str; 5] = ["/dev/full", "/dev/null", "/dev/random", "/dev/urandom", "/dev/zero"];
 
 /// The settings of the tools that run programs. The model sees none of them.
@@ -138,6 +140,7 @@ impl Programs {
     }
 
     /// The options of the supervisor.
+    #[cfg(target_os = "linux")]
     pub(super) fn supervisor_options(&self) -> Vec<OsString> {
         let ProgramLimits { cpu_seconds, memory_bytes, file_bytes, processes, output_bytes: _ } = self.limits;
         let limits =
@@ -158,6 +161,7 @@ impl Programs {
 }
 
 /// An option of the supervisor.
+#[cfg(target_os = "linux")]
 pub(super) fn with_path(name: &str, path: &Path) -> OsString {
     let mut option = OsString::from(name);
     option.push(path);

@@ -2,7 +2,7 @@
 //! have ended.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt};
@@ -13,6 +13,7 @@ use super::environment::Surroundings;
 use super::options::Programs;
 use super::output::{Excerpt, decode};
 use super::supervised::Supervised;
+use crate::native::run::blocking;
 
 /// The time in which the output of a program is read after its end.
 const DRAIN: Duration = Duration::from_secs(2);
@@ -30,7 +31,7 @@ const FOREVER: Duration = Duration::from_secs(100 * 365 * 86_400);
 pub(super) struct Program {
     pub(super) arguments: Vec<OsString>,
     pub(super) timeout: Duration,
-    /// A file that is removed after its end, with its folder.
+    /// A file that is removed after its end, with its folder and everything in it.
     pub(super) removed: Option<PathBuf>,
 }
 
@@ -72,10 +73,10 @@ pub(super) fn start(surroundings: Surroundings, programs: Programs, program: Pro
     let (events, receiver) = mpsc::channel(2);
     tokio::spawn(async move {
         let (outcome, child) = run(&surroundings, &programs, &program, &events).await;
-        // A supervisor has removed it already.
-        if let Some(file) = program.removed {
-            let _ = std::fs::remove_file(&file);
-            let _ = file.parent().map(std::fs::remove_dir);
+        // A supervisor has removed it already, unless the program has put files beside it.
+        if let Some(folder) = program.removed.as_deref().and_then(Path::parent).filter(|folder| folder.exists()) {
+            let folder = folder.to_owned();
+            let _ = blocking(move || std::fs::remove_dir_all(folder)).await;
         }
         if let Some(outcome) = outcome {
             let _ = events.send(Event::End(outcome)).await;

@@ -8,6 +8,8 @@ mod race;
 mod raw;
 mod service;
 mod tools;
+#[cfg(target_os = "linux")]
+mod walk;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -2,7 +2,8 @@
 //!
 //! They have no roots and no grants. `guard` reads from the environment, at every call, whether they may run at all; `lines` has
 //! the texts. Files are changed in place, as other programs do: links are followed, and the file keeps its owner, its
-//! permissions and its hard links. Only regular files are opened.
+//! permissions and its hard links. Only regular files are opened. A call locks its file, so that calls at the same time change it
+//! one after the other.
 
 mod guard;
 mod lines;
@@ -11,7 +12,11 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufReader, ErrorKind, Read, Seek, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -19,8 +24,8 @@ use serde_json::Value;
 
 use self::guard::GuardedCall;
 pub use self::guard::TextIo;
-use super::tools::blocking;
 use crate::call::{Code, ToolResponse};
+use crate::native::run::blocking;
 use crate::native::{NativeTool, ToolContext};
 use crate::policy::ToolKind;
 
@@ -28,6 +33,10 @@ use crate::policy::ToolKind;
 const MAX_REPLY: usize = 256 * 1024;
 /// The largest file that is changed by lines, in bytes.
 const MAX_FILE: u64 = 64 * 1024 * 1024;
+/// The time for which a call waits for the lock of another one. Programs that keep a lock for longer are not asked.
+const MAX_WAIT: Duration = Duration::from_secs(5);
+/// The interval at which it tries again.
+const RETRY: Duration = Duration::from_millis(1);
 
 /// The three tools.
 #[must_use]
@@ -53,7 +62,7 @@ where
             return Ok(call.blocked());
         }
         let path = expanded(&call.path, home.as_deref());
-        Ok(match blocking(move || run(&parameters, &path)).await {
+        Ok(match blocking(move || run(&parameters, &path)).await? {
             Ok(text) => call.response(text),
             Err(text) => ToolResponse { code: Some(Code::Failed), ..call.response(text) },
         })
@@ -106,7 +115,7 @@ impl Ranges {
     /// The two integers.
     fn bounds(&self) -> Option<(i64, i64)> {
         match self.0.as_array()?.as_slice() {
-            [first, last] => Some((first.as_i64()?, last.as_i64()?)),
+            [first, last] => Some((integer(first)?, integer(last)?)),
             _ => None,
         }
     }
@@ -122,11 +131,20 @@ impl Ranges {
 
     /// The range as Python prints it.
     fn printed(&self) -> String {
-        printed(&self.0)
+        self.0.as_str().map_or_else(|| printed(&self.0), str::to_owned)
     }
 }
 
-/// A JSON value as Python prints it.
+/// The integer that a value is; the nearest one for a larger number.
+fn integer(value: &Value) -> Option<i64> {
+    let Value::Number(number) = value else { return None };
+    let digits = number.to_string();
+    let is_whole = digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
+    let nearest = if digits.starts_with('-') { i64::MIN } else { i64::MAX };
+    is_whole.then(|| number.as_i64().unwrap_or(nearest))
+}
+
+/// A JSON value as Python prints it in a list.
 fn printed(value: &Value) -> String {
     match value {
         Value::Null => "None".to_owned(),
@@ -135,9 +153,15 @@ fn printed(value: &Value) -> String {
         Value::Number(number) => number.to_string(),
         Value::String(text) => {
             let quote = if text.contains('\'') && !text.contains('"') { '"' } else { '\'' };
-            let escaped = text.escape_debug().to_string().replace("\\'", "'").replace("\\\"", "\"");
-            let escaped = if quote == '\'' { escaped.replace('\'', "\\'") } else { escaped };
-            format!("{quote}{escaped}{quote}")
+            let escaped = |letter: char| match letter {
+                '\\' | '\n' | '\r' | '\t' => letter.escape_default().to_string(),
+                _ if letter == quote => format!("\\{letter}"),
+                _ if letter == '"' || letter == '\'' || letter.escape_debug().len() == 1 => letter.to_string(),
+                '\0'..='\u{ff}' => format!("\\x{:02x}", u32::from(letter)),
+                '\0'..='\u{ffff}' => format!("\\u{:04x}", u32::from(letter)),
+                _ => format!("\\U{:08x}", u32::from(letter)),
+            };
+            format!("{quote}{}{quote}", text.chars().map(escaped).collect::<String>())
         }
         Value::Array(items) => format!("[{}]", items.iter().map(printed).collect::<Vec<_>>().join(", ")),
         Value::Object(entries) => {
@@ -174,35 +198,76 @@ fn exists(path: &Path) -> bool {
     }
 }
 
-/// Opens a regular file, without waiting for the other end of a pipe. With `is_written` set, it is created if it does not exist.
-fn open(path: &Path, is_written: bool) -> Result<File, String> {
-    let doing = if is_written { "write" } else { "read" };
-    let mut options = OpenOptions::new();
-    options.read(!is_written).write(is_written).create(is_written).truncate(false);
-    options.custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY);
-    let file = match options.open(path) {
-        Ok(file) => file,
-        Err(error) if matches!(error.raw_os_error(), Some(libc::EISDIR | libc::ENXIO)) => return Err(not_a_file(path)),
-        Err(error) => return Err(failed(doing, path)(error)),
-    };
-    let metadata = file.metadata().map_err(failed(doing, path))?;
-    if metadata.is_file() { Ok(file) } else { Err(not_a_file(path)) }
+/// The use that a call makes of a file.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Access {
+    View,
+    /// Reads it and writes it anew.
+    Change,
+    /// Writes it, and creates it if it does not exist.
+    Overwrite,
 }
 
-fn overwrite(path: &Path, content: &[u8]) -> Result<(), String> {
-    let mut file = open(path, true)?;
-    let written = file.set_len(0).and_then(|()| file.write_all(content));
-    written.map_err(failed("write", path))
+/// A regular file that other calls wait for, unless all of them only view it.
+struct LockedFile<'a> {
+    file: File,
+    path: &'a Path,
 }
 
-/// Reads a file that is to be changed by lines.
-fn whole(path: &Path) -> Result<Vec<u8>, String> {
-    let mut content = Vec::new();
-    let read = open(path, false)?.take(MAX_FILE + 1).read_to_end(&mut content).map_err(failed("read", path))?;
-    if read as u64 > MAX_FILE {
-        return Err(format!("Error: The file {} is larger than {MAX_FILE} bytes.", path.display()));
+impl<'a> LockedFile<'a> {
+    /// Opens a file, without waiting for the other end of a pipe, and locks it.
+    fn open(path: &'a Path, access: Access) -> Result<Self, String> {
+        let doing = if access == Access::View { "read" } else { "write" };
+        let mut options = OpenOptions::new();
+        options.read(access != Access::Overwrite).write(access != Access::View);
+        options.create(access == Access::Overwrite).truncate(false).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY);
+        let file = match options.open(path) {
+            Ok(file) => file,
+            Err(error) if matches!(error.raw_os_error(), Some(libc::EISDIR | libc::ENXIO)) => {
+                return Err(not_a_file(path));
+            }
+            Err(error) => return Err(failed(doing, path)(error)),
+        };
+        let metadata = file.metadata().map_err(failed(doing, path))?;
+        if !metadata.is_file() {
+            return Err(not_a_file(path));
+        }
+        lock(&file, access);
+        Ok(Self { file, path })
     }
-    Ok(content)
+
+    /// Reads a file that is to be changed by lines.
+    fn whole(&self) -> Result<Vec<u8>, String> {
+        let mut content = Vec::new();
+        let read = (&self.file).take(MAX_FILE + 1).read_to_end(&mut content).map_err(failed("read", self.path))?;
+        if read as u64 > MAX_FILE {
+            return Err(format!("Error: The file {} is larger than {MAX_FILE} bytes.", self.path.display()));
+        }
+        Ok(content)
+    }
+
+    fn overwrite(&mut self, content: &[u8]) -> Result<(), String> {
+        let empty = self.file.rewind().and_then(|()| self.file.set_len(0));
+        empty.and_then(|()| self.file.write_all(content)).map_err(failed("write", self.path))
+    }
+}
+
+impl Drop for LockedFile<'_> {
+    fn drop(&mut self) {
+        // Closing it does not suffice if a fork has the descriptor as well.
+        let _ = flock(&self.file, FlockOperation::Unlock);
+    }
+}
+
+fn lock(file: &File, access: Access) {
+    let operation = match access {
+        Access::View => FlockOperation::NonBlockingLockShared,
+        Access::Change | Access::Overwrite => FlockOperation::NonBlockingLockExclusive,
+    };
+    let deadline = Instant::now() + MAX_WAIT;
+    while matches!(flock(file, operation), Err(Errno::WOULDBLOCK | Errno::INTR)) && Instant::now() < deadline {
+        thread::sleep(RETRY);
+    }
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -233,7 +298,7 @@ fn view(wanted: &ViewTextFile, path: &Path) -> Outcome {
     if !exists(path) {
         return Err(format!("Error: The file {shown} does not exist."));
     }
-    let mut file = open(path, false)?;
+    let LockedFile { file, .. } = &mut LockedFile::open(path, Access::View)?;
     let (mut first, mut last) = (1, u64::MAX);
     if let Some(ranges) = wanted.ranges.as_ref().filter(|ranges| !ranges.is_empty()) {
         let Some(bounds) = ranges.bounds() else {
@@ -241,7 +306,7 @@ fn view(wanted: &ViewTextFile, path: &Path) -> Outcome {
             let expected = "Expected a list of two integers";
             return Err(format!("InvalidArgumentError: Invalid range format. {expected}, but got {ranges}."));
         };
-        let count = lines::count(BufReader::new(&file)).and_then(|count| file.rewind().map(|()| count));
+        let count = lines::count(BufReader::new(&*file)).and_then(|count| file.rewind().map(|()| count));
         let count = count.map_err(failed("read", path))?;
         (first, last) = Ranges::resolve(bounds, count);
         if first > last && first <= count {
@@ -259,7 +324,7 @@ fn view(wanted: &ViewTextFile, path: &Path) -> Outcome {
         }
     }
     let (text, is_cut) =
-        lines::read_numbered(BufReader::new(&file), first, last, MAX_REPLY).map_err(failed("read", path))?;
+        lines::read_numbered(BufReader::new(&*file), first, last, MAX_REPLY).map_err(failed("read", path))?;
     let lines = wanted.ranges.as_ref().map(|ranges| format!(" in {} lines", ranges.printed())).unwrap_or_default();
     let note = if is_cut { "\n[truncated: view the rest with `ranges`]" } else { "" };
     Ok(format!("The content of {shown}{lines}:\n```\n{text}```{note}"))
@@ -293,7 +358,7 @@ fn write(wanted: &WriteTextFile, path: &Path) -> Outcome {
     let shown = path.display();
     let content = wanted.content.as_bytes();
     if !exists(path) {
-        overwrite(path, content)?;
+        LockedFile::open(path, Access::Overwrite)?.overwrite(content)?;
         let ignored = wanted
             .ranges
             .as_ref()
@@ -302,14 +367,15 @@ fn write(wanted: &WriteTextFile, path: &Path) -> Outcome {
         return Ok(format!("Create and write {shown} successfully.{}", ignored.unwrap_or_default()));
     }
     let Some(ranges) = &wanted.ranges else {
-        overwrite(path, content)?;
+        LockedFile::open(path, Access::Overwrite)?.overwrite(content)?;
         return Ok(format!("Overwrite {shown} successfully."));
     };
     let Some(bounds) = ranges.bounds() else {
         let ranges = ranges.printed();
         return Err(format!("Error: Invalid range format. Expected a list of two integers, but got {ranges}."));
     };
-    let old = whole(path)?;
+    let mut file = LockedFile::open(path, Access::Change)?;
+    let old = file.whole()?;
     let old = lines::split(&old);
     let (first, last) = Ranges::resolve(bounds, old.len() as u64);
     if first == 0 || first > old.len() as u64 {
@@ -322,7 +388,7 @@ fn write(wanted: &WriteTextFile, path: &Path) -> Outcome {
     // The first line is one of the file, and the last one not much further.
     let (first, last) = (to_index(first), to_index(last).min(old.len()));
     let new = lines::replaced(&old, first, last, content);
-    overwrite(path, &new)?;
+    file.overwrite(&new)?;
     let new = lines::split(&new);
     let (start, end) = lines::around(first, last, old.len(), new.len());
     let snippet = lines::numbered(&new, start, end);
@@ -364,7 +430,8 @@ fn insert(wanted: &InsertTextFile, path: &Path) -> Outcome {
     if !exists(path) {
         return Err(format!("InvalidArgumentsError: The target file {shown} does not exist. "));
     }
-    let old = whole(path)?;
+    let mut file = LockedFile::open(path, Access::Change)?;
+    let old = file.whole()?;
     let old = lines::split(&old);
     let line = to_index(number.unsigned_abs());
     if line > old.len() + 1 {
@@ -374,7 +441,7 @@ fn insert(wanted: &InsertTextFile, path: &Path) -> Outcome {
         ));
     }
     let new = lines::inserted(&old, line, wanted.content.as_bytes());
-    overwrite(path, &new)?;
+    file.overwrite(&new)?;
     let new = lines::split(&new);
     let (start, end) = lines::around(line, line, old.len(), new.len());
     let snippet = lines::numbered(&new, start, end);

@@ -59,6 +59,12 @@ fn an_exact_quotation_must_be_unique() {
 }
 
 #[test]
+fn an_empty_quotation_is_all_of_an_empty_text() {
+    assert_eq!(replace("", "", "first line").unwrap(), "first line");
+    assert!(matches!(find("ab", ""), Err(Mismatch::Repeated { count: 3, .. })));
+}
+
+#[test]
 fn spaces_and_look_alikes_make_no_difference() {
     for (text, quotation, place) in [
         ("one\r\ntwo  three\r\nfour", "two three\nfour", "two  three\r\nfour"),
@@ -151,6 +157,36 @@ impl Words {
             _ => letters.swap(at, at + 1),
         }
         letters.into_iter().collect()
+    }
+}
+
+#[test]
+fn a_long_quotation_with_typos_is_found_in_a_text_of_words_that_are_repeated() {
+    let mut random = Words(7);
+    let words: Vec<String> = (0..2_000).map(|_| random.line().split(' ').next().unwrap().to_owned()).collect();
+    let mut text = String::new();
+    while text.len() < 1_000_000 {
+        text.push_str(&words[random.next(words.len())]);
+        text.push(if random.next(9) == 0 { '\n' } else { ' ' });
+    }
+    let line_end = |from: usize| from + text[from..].find('\n').unwrap();
+    for length in [1_000, 3_000, 20_000] {
+        let span = line_end(500_000) + 1..line_end(500_000 + length);
+        let quotation = format!("{}##{}", &text[span.start..span.start + 400], &text[span.start + 402..span.end]);
+
+        let found = find(&text, &quotation).unwrap();
+
+        assert_eq!((found.kind, found.span), (MatchType::Fuzzy, span));
+    }
+}
+
+#[test]
+fn a_quotation_of_one_letter_or_of_many_different_ones_takes_little_memory() {
+    let same = "a".repeat(1 << 21);
+    let different: String = (0..2_000_000_u32).filter_map(|at| char::from_u32(0x1_0000 + at % 100_000)).collect();
+
+    for (text, quotation) in [(&*same, &*format!("b{}b", &same[..4_000])), ("a", &different)] {
+        assert!(matches!(find(text, quotation), Err(Mismatch::Missing { .. })));
     }
 }
 

@@ -14,7 +14,7 @@ use super::{Place, never, service};
 const PLACE: &str = "TOOLCRIB_TEST_SWAPS";
 
 /// The number of attempts of each operation, if the variable is set.
-const ATTEMPTS: &str = "TOOLCRIB_SWAP_ATTEMPTS";
+pub(super) const ATTEMPTS: &str = "TOOLCRIB_SWAP_ATTEMPTS";
 
 const SECRET: &str = "TOP-SECRET";
 
@@ -101,13 +101,17 @@ fn read(service: &FileService, path: &str) -> Option<String> {
 type Attempt = fn(&FileService) -> Vec<String>;
 
 /// The operations that race with the swaps, with the usual number of attempts; each returns what a model could read.
-const OPERATIONS: [(&str, usize, Attempt); 8] = [
+const OPERATIONS: [(&str, usize, Attempt); 9] = [
     ("read", 100_000, |service| {
         ["/workspace/file", "/workspace/folder/file"].iter().filter_map(|path| read(service, path)).collect()
     }),
     ("read binary", 100_000, |service| {
         let bytes = service.read_binary("/workspace/folder/file", &never());
         bytes.ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).into_iter().collect()
+    }),
+    ("grep", 20_000, |service| {
+        let found = service.read_matching("/workspace/folder/file", ".", &never());
+        found.ok().map(|found| format!("{found:?}")).into_iter().collect()
     }),
     ("list", 20_000, |service| {
         service.list("/workspace/folder", true, &never()).ok().map(|found| format!("{found:?}")).into_iter().collect()

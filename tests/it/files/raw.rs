@@ -11,7 +11,7 @@ use toolcrib::native::{Logger, NativeTool, ToolContext};
 use super::Place;
 
 async fn call(tool: NativeTool, arguments: Value) -> ToolResponse {
-    let context = ToolContext { logger: Some(Logger::new(drop)), ..ToolContext::of(tool.name()) };
+    let context = ToolContext { logger: Some(Logger::new(|_, text| drop(text))), ..ToolContext::of(tool.name()) };
     tool.run(context, arguments).next().await.expect("a response").expect("a result")
 }
 
@@ -24,7 +24,7 @@ async fn every_response_has_the_metadata_of_the_guard_and_a_warning_is_logged() 
     let (sender, warnings) = std::sync::mpsc::channel();
     let tool = raw::insert_text_file();
     let context = ToolContext {
-        logger: Some(Logger::new(move |text| sender.send(text).expect("a receiver"))),
+        logger: Some(Logger::new(move |_, text| sender.send(text).expect("a receiver"))),
         ..ToolContext::of(tool.name())
     };
 
