@@ -238,7 +238,7 @@ pub enum Error {
         reason: String,
     },
     /// The name of a new skill is taken.
-    #[error("agent skill `{name}` is already registered in the toolkit")]
+    #[error("An agent skill with name '{name}' is already registered in the toolkit.")]
     DuplicateSkill {
         /// The name that is taken.
         name: String,

@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 
+use serde_json::{Map, Value};
 use tracing::field::Empty;
 use tracing::level_filters::LevelFilter;
 use tracing::span::EnteredSpan;
@@ -97,6 +98,88 @@ impl<'a> ToolSpan<'a> {
             .into_iter()
             .chain(known.into_iter().filter_map(|(key, value)| Some((key, value.as_deref()?))))
     }
+}
+
+/// A span of a distributed trace, as W3C Trace Context writes it: the parent of spans in another program.
+///
+/// ```
+/// use toolcrib::trace::TraceContext;
+///
+/// let parent = "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01";
+/// assert_eq!(TraceContext::new(parent, Some("vendor=1")).map(|trace| trace.traceparent().to_owned()).as_deref(), Some(parent));
+/// assert_eq!(TraceContext::new("00-0-0-0", None), None);
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TraceContext {
+    traceparent: Box<str>,
+    tracestate: Option<Box<str>>,
+}
+
+/// The longest `tracestate` that is passed on, in bytes: the least that the recommendation asks for.
+const STATE_LIMIT: usize = 512;
+
+impl TraceContext {
+    /// The entry of a carrier for the span.
+    pub const TRACEPARENT: &'static str = "traceparent";
+    /// The entry of a carrier for the data of vendors.
+    pub const TRACESTATE: &'static str = "tracestate";
+
+    /// Makes the context of a span; none if the `traceparent` is invalid. A `tracestate` that is invalid, or longer than 512
+    /// bytes, is left out.
+    #[must_use]
+    pub fn new(traceparent: &str, tracestate: Option<&str>) -> Option<Self> {
+        let is_state = |state: &&str| {
+            !state.is_empty() && state.len() <= STATE_LIMIT && state.bytes().all(|byte| matches!(byte, b' '..=b'~'))
+        };
+        is_traceparent(traceparent)
+            .then(|| Self { traceparent: traceparent.into(), tracestate: tracestate.filter(is_state).map(Box::from) })
+    }
+
+    /// Reads the context from the `_meta` of a request of MCP.
+    #[must_use]
+    pub fn read(meta: &Map<String, Value>) -> Option<Self> {
+        let text = |name| meta.get(name).and_then(Value::as_str);
+        Self::new(text(Self::TRACEPARENT)?, text(Self::TRACESTATE))
+    }
+
+    /// Writes the context into the `_meta` of a request of MCP.
+    pub fn write(&self, meta: &mut Map<String, Value>) {
+        meta.insert(Self::TRACEPARENT.to_owned(), (&*self.traceparent).into());
+        if let Some(state) = &self.tracestate {
+            meta.insert(Self::TRACESTATE.to_owned(), (&**state).into());
+        }
+    }
+
+    /// The version, the ids of trace and span, and the flags.
+    #[must_use]
+    pub fn traceparent(&self) -> &str {
+        &self.traceparent
+    }
+
+    /// The data of vendors.
+    #[must_use]
+    pub fn tracestate(&self) -> Option<&str> {
+        self.tracestate.as_deref()
+    }
+}
+
+/// True for `version-trace-span-flags` in lower-case hexadecimal digits; later versions may append more.
+fn is_traceparent(text: &str) -> bool {
+    const LENGTH: usize = 55;
+    let is_hex = |part: &str| part.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    let is_zero = |part: &str| part.bytes().all(|byte| byte == b'0');
+    let Some((known, rest)) = text.split_at_checked(LENGTH) else { return false };
+    let parts: Vec<&str> = known.split('-').collect();
+    let [version, trace, span, flags] = parts[..] else { return false };
+    let is_whole = if version == "00" { rest.is_empty() } else { rest.is_empty() || rest.starts_with('-') };
+    (version.len(), trace.len(), span.len(), flags.len()) == (2, 32, 16, 2)
+        && [version, trace, span, flags].into_iter().all(is_hex)
+        && !is_zero(trace)
+        && !is_zero(span)
+        && version != "ff"
+        && is_whole
+        && text.len() <= STATE_LIMIT
+        && text.is_ascii()
 }
 
 /// Truncates a text; a truncated one ends with an ellipsis.

@@ -103,6 +103,12 @@ impl Budget {
         take(&self.calls, self.limits.calls).map_err(Exhausted::Calls)
     }
 
+    /// Returns a call that was taken and did not run.
+    pub fn return_call(&self) {
+        // There is nothing to return before a call is taken.
+        let _ = self.calls.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |calls| calls.checked_sub(1));
+    }
+
     /// Counts tokens, which are used already: they may exceed the limit.
     pub fn add_tokens(&self, tokens: u64) {
         let add = |used: u64| Some(used.saturating_add(tokens));

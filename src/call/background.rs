@@ -52,6 +52,7 @@ pub struct Board<T, R> {
     /// Results with the time they arrived, oldest first.
     finished: IndexMap<Box<str>, (R, Duration)>,
     limits: Limits,
+    keeps_cancelled: bool,
 }
 
 impl<T, R> Default for Board<T, R> {
@@ -61,6 +62,7 @@ impl<T, R> Default for Board<T, R> {
             leaving: IndexMap::new(),
             finished: IndexMap::new(),
             limits: Limits::default(),
+            keeps_cancelled: false,
         }
     }
 }
@@ -71,12 +73,22 @@ impl<T, R> Board<T, R> {
         self.running.insert(id.into(), task);
     }
 
-    /// Stores the result of a task. Returns the task and the results that are dropped; for a cancelled task, its own result.
+    /// Keeps the results of cancelled tasks too, from now on.
+    pub fn keep_cancelled(&mut self) {
+        self.keeps_cancelled = true;
+    }
+
+    /// Stores the result of a task. Returns the task and the results that are dropped; for a cancelled task, its own result,
+    /// unless such results are kept.
     pub fn finish(&mut self, id: &str, result: R, now: Duration) -> (Option<T>, Vec<R>) {
-        let Some(task) = self.running.shift_remove(id) else { return (self.leaving.shift_remove(id), vec![result]) };
+        let is_cancelled = !self.running.contains_key(id);
+        let task = self.forget(id);
+        if task.is_none() || (is_cancelled && !self.keeps_cancelled) {
+            return (task, vec![result]);
+        }
         self.finished.shift_remove(id);
         self.finished.insert(id.into(), (result, now));
-        (Some(task), self.sweep(now))
+        (task, self.sweep(now))
     }
 
     /// Removes a task that has ended without a result.

@@ -19,7 +19,8 @@ mod tool_call;
 pub use arguments::{Accepted, ArgumentRules, Presets, ReadRepairs};
 pub use background::{Board, ID_LETTERS, Limits, Notice, task_id};
 pub use budget::{
-    Cut, CutKind, CutReport, CutResult, KeepWhole, ResultBudget, Spending, TokenCounter, WholeText, estimate_tokens,
+    Cut, CutKind, CutReport, CutResult, KeepWhole, ResultBudget, STRUCTURED_CONTENT, Spending, TokenCounter, WholeText,
+    estimate_tokens,
 };
 pub use chunk::{ChunkMode, ChunkRule, WholeResult};
 pub use event::{Event, EventHub, EventKind, Kinds, Listener, Waker};

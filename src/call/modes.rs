@@ -10,7 +10,7 @@ pub enum ArgumentMode {
     Coerce,
     /// Checked.
     Check,
-    /// Handed on; only names that the schema does not show are refused.
+    /// Handed on; only names that are preset are refused.
     Pass,
 }
 

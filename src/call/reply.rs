@@ -140,6 +140,8 @@ pub enum Reply {
     },
     /// The call was cancelled.
     Interrupted,
+    /// The call was cancelled in the background, while the tool streamed.
+    InterruptedInBackground,
     /// The tool took longer than it may.
     Timeout {
         /// The tool's name.
@@ -245,12 +247,21 @@ impl Reply {
             | Self::McpFailed { .. }
             | Self::FailedInBackground { .. }
             | Self::AgentFailed { .. } => Code::Failed,
-            Self::Interrupted => Code::Interrupted,
+            Self::Interrupted | Self::InterruptedInBackground => Code::Interrupted,
             Self::Timeout { .. } | Self::AgentTimeout { .. } => Code::Timeout,
             Self::Denied { .. } | Self::Quarantined { .. } => Code::Denied,
             Self::Pending { .. } => Code::Pending,
             Self::Cancelled { .. } => Code::Cancelled,
             Self::LimitExceeded { .. } | Self::AgentRefused(_) => Code::LimitExceeded,
+        }
+    }
+
+    /// The text that the model reads, without a copy of one that is ready.
+    #[must_use]
+    pub fn into_text(self) -> String {
+        match self {
+            Self::InvalidArguments { text } | Self::Raised { text } => text,
+            other => other.text(),
         }
     }
 
@@ -286,6 +297,9 @@ impl Reply {
             Self::FailedInBackground { message } => format!("Error during async execution: {message}"),
             Self::Interrupted => {
                 "<system-info>The tool call has been interrupted by the user.</system-info>".to_owned()
+            }
+            Self::InterruptedInBackground => {
+                "<system-info>The tool call has been cancelled by the user.</system-info>".to_owned()
             }
             Self::Timeout { tool, seconds } => {
                 format!("Error: The tool '{tool}' did not finish within {seconds} seconds.")

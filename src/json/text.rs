@@ -1,5 +1,6 @@
 //! JSON text: the compact writer, and documents that are kept as text and parsed on demand.
 
+use std::borrow::Cow;
 use std::fmt::Write;
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -49,6 +50,39 @@ impl Document {
     }
 }
 
+/// JSON text with the escapes of lone surrogates replaced by that of U+FFFD; none if it has none.
+///
+/// Programs that cut a text in the middle of a character write such halves, and no parser of UTF-8 reads them.
+pub(crate) fn without_lone_surrogates(text: &str) -> Option<String> {
+    let surrogate = |text: &str| {
+        let unit = text.strip_prefix("\\u")?.get(..4)?;
+        u16::from_str_radix(unit, 16).ok().filter(|unit| (0xd800..0xe000).contains(unit))
+    };
+    let mut whole = None;
+    let (mut kept, mut at) = (0, 0);
+    while let Some(found) = text[at..].find('\\') {
+        at += found;
+        let rest = &text[at..];
+        let is_pair = |high| high < 0xdc00 && surrogate(&rest[6..]).is_some_and(|low| low >= 0xdc00);
+        match surrogate(rest) {
+            Some(high) if is_pair(high) => at += 12,
+            Some(_) => {
+                let whole: &mut String = whole.get_or_insert_default();
+                whole.push_str(&text[kept..at]);
+                whole.push_str("\\ufffd");
+                at += 6;
+                kept = at;
+            }
+            // Two backslashes are an escape, too. What follows the last one may have several bytes.
+            None => at += if rest.starts_with("\\\\") { 2 } else { 1 },
+        }
+    }
+    whole.map(|mut whole| {
+        whole.push_str(&text[kept..]);
+        whole
+    })
+}
+
 /// Appends a value as compact JSON.
 pub(crate) fn push(text: &mut String, value: &Node) {
     match value {
@@ -72,7 +106,11 @@ pub(crate) fn push(text: &mut String, value: &Node) {
                 if index > 0 {
                     text.push(',');
                 }
-                push_quoted(text, key, "\":");
+                match key {
+                    // A keyword of ours, which needs no escapes.
+                    Cow::Borrowed(word) => push_word(text, word),
+                    Cow::Owned(key) => push_quoted(text, key, "\":"),
+                }
                 push(text, value);
             }
             text.push('}');
@@ -95,6 +133,16 @@ fn push_quoted(text: &mut String, string: &str, close: &str) {
         Some(at) => push_escaped(text, string, at),
     }
     text.push_str(close);
+}
+
+/// Appends a key that needs no escapes.
+#[inline]
+fn push_word(text: &mut String, word: &str) {
+    debug_assert!(special(word.as_bytes()).is_none(), "{word} is not a keyword");
+    text.reserve(word.len() + 3);
+    text.push('"');
+    text.push_str(word);
+    text.push_str("\":");
 }
 
 #[cold]
@@ -150,6 +198,23 @@ pub(crate) fn read(text: &str) -> Value {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn only_halves_of_characters_are_replaced() {
+        let cases = [
+            (r#""a\ud83db""#, Some(r#""a\ufffdb""#)),
+            (r#""\uDE00\ud83d\ud83D\ude00""#, Some(r#""\ufffd\ufffd\ud83D\ude00""#)),
+            (r#""\\\ud83d""#, Some(r#""\\\ufffd""#)),
+            (r#""\\ud83d""#, None),
+            (r#""\ud83d\ude00 \u00e9 \n é""#, None),
+            (r"\ud83", None),
+            (r"\u+d83\é", None),
+            ("\\", None),
+        ];
+        for (text, whole) in cases {
+            assert_eq!(without_lone_surrogates(text).as_deref(), whole, "{text}");
+        }
+    }
 
     #[test]
     fn what_is_written_is_read_again() {

@@ -80,7 +80,7 @@ impl Failure {
                 Reply::InvalidArguments { text: format!("Error: Invalid arguments for tool '{tool}': {reason}") }
             }
             Self::Returned(error) => Reply::Failed { message: error.message.clone() },
-            Self::Panicked(message) => Reply::Failed { message: format!("the tool failed internally: {message}") },
+            Self::Panicked(message) => Reply::Failed { message: failed_internally(message) },
         }
     }
 }
@@ -162,8 +162,43 @@ fn caught<T>(code: impl FnOnce() -> T) -> Result<T, Failure> {
     catch_unwind(AssertUnwindSafe(code)).map_err(|panic| Failure::Panicked(panic_message(&*panic)))
 }
 
+/// Runs a function in a thread for blocking work. It runs on if the call is cancelled meanwhile.
+///
+/// # Errors
+///
+/// The panic of the function.
+pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, ToolError> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => Ok(done),
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => Err(ToolError::new(failed_internally(&panic_message(&*panic)))),
+            // The runtime shuts down, and drops this future as well.
+            Err(_) => std::future::pending().await,
+        },
+    }
+}
+
+/// The text about a panic.
+fn failed_internally(message: &str) -> String {
+    format!("the tool failed internally: {message}")
+}
+
 /// The message of a panic.
 pub(crate) fn panic_message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "unknown panic".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn blocking_work_gives_its_result_or_its_panic() {
+        assert_eq!(blocking(|| 7).await, Ok(7));
+
+        let failed = blocking(|| -> u32 { panic!("no {}", "disk") }).await;
+
+        assert_eq!(failed, Err(ToolError::new("the tool failed internally: no disk")));
+    }
 }

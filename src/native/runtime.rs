@@ -5,9 +5,12 @@
 
 use std::fmt;
 use std::io;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use futures_core::Stream;
 use futures_util::StreamExt;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -38,17 +41,46 @@ pub struct Runtime {
 pub struct ShutDown;
 
 impl Runtime {
-    /// Starts the threads.
+    /// Starts the threads, at most one for each processor.
     ///
     /// # Errors
     ///
     /// The system's refusal to start one.
     pub fn start() -> io::Result<Self> {
-        let threads = std::thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS);
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        Self::with_threads(processors.min(MAX_THREADS))
+    }
+
+    /// Starts one thread: for work that is a chain of short tasks, such as the calls of an MCP client. Each task wakes the
+    /// next one, and in a runtime of several threads another thread would be woken with it, to find nothing to do.
+    ///
+    /// # Errors
+    ///
+    /// The system's refusal to start it.
+    pub fn start_single() -> io::Result<Self> {
+        Self::with_threads(1)
+    }
+
+    fn with_threads(threads: usize) -> io::Result<Self> {
         let mut builder = Builder::new_multi_thread();
         builder.worker_threads(threads).max_blocking_threads(MAX_BLOCKING_THREADS);
         let inner = builder.thread_name("toolcrib-native").enable_all().build()?;
         Ok(Self { handle: inner.handle().clone(), inner: Mutex::new(Some(inner)) })
+    }
+
+    /// Polls a tool in this thread, as one of the runtime: for the first step of a tool that
+    /// [starts quickly](super::NativeTool::with_quick_start). It may be pending because it waits for a timer or for input of
+    /// this runtime, and is to be [spawned](Self::spawn) then, which polls it again.
+    ///
+    /// # Errors
+    ///
+    /// [`ShutDown`] after [`shut_down`](Self::shut_down).
+    pub fn poll_here(&self, run: &mut Run) -> Result<Poll<Option<Result<ToolResponse, Failure>>>, ShutDown> {
+        if lock(&self.inner).is_none() {
+            return Err(ShutDown);
+        }
+        let _entered = self.handle.enter();
+        Ok(Pin::new(run).poll_next(&mut Context::from_waker(Waker::noop())))
     }
 
     /// Runs a tool in this runtime, and calls `deliver` with each of its responses and with its end. The tool waits while

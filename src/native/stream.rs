@@ -267,7 +267,8 @@ impl Responding {
             // The tool ends with the call, but the call does not end with the tool.
             cancellation: call.cancellation.child_token(),
             asker: call.toolkit.asker(),
-            logger: None,
+            logger: call.toolkit.logger.clone(),
+            trace: call.toolkit.trace.clone(),
         };
         let run = tool.run(context, arguments.sent);
         let source = ResponseSource::Running {
@@ -424,10 +425,11 @@ impl CallBudget {
         } else {
             None
         };
-        match self.spending.cut(&self.budget, &response.texts(), response.mode, whole.as_deref()) {
+        let response = match self.spending.cut(&self.budget, &response.texts(), response.mode, whole.as_deref()) {
             Some(cut) => response.with_cut(cut, whole.as_deref()),
             None => response,
-        }
+        };
+        response.with_structured_within(&self.budget, whole.as_deref())
     }
 }
 

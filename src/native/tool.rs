@@ -14,6 +14,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
+use super::log::{LogLevel, Logger};
 use super::question::{Asker, Question, Unanswered};
 use super::run::{Begin, Failure, Responses, Run, ToolError};
 use super::schema;
@@ -22,6 +23,7 @@ use crate::policy::{Permission, ToolKind};
 use crate::provider::mcp_output_schema;
 use crate::schema::check::{Checker, FormatRules};
 use crate::schema::{Entries, FunctionSchema, Node};
+use crate::trace::TraceContext;
 
 /// A tool that is a Rust function: its code, its schema, and its options.
 ///
@@ -48,11 +50,15 @@ use crate::schema::{Entries, FunctionSchema, Node};
 pub struct NativeTool {
     name: Arc<str>,
     schema: Arc<FunctionSchema>,
+    /// The `function` part of the schema, as it was written.
+    function: Arc<Entries>,
     checker: Arc<Checker>,
     body: Arc<dyn Fn(ToolContext, Value) -> Begin + Send + Sync>,
     /// True if the items of its stream are not responses themselves.
     has_plain_items: bool,
     is_streaming: bool,
+    /// True if its code up to its first wait takes no time to speak of.
+    starts_quickly: bool,
     chunks: ChunkRule,
     kind: ToolKind,
     permission: Permission,
@@ -192,14 +198,16 @@ impl NativeTool {
             function.insert("description", Node::from(description.to_owned()));
         }
         let schema = Arc::new(FunctionSchema::new(&function, name));
-        let checker = Arc::new(Checker::with_document(parameters, schema.parameters().clone(), FormatRules::Standard));
+        let checker = Arc::new(Checker::with_document(schema.parameters().clone(), FormatRules::Standard));
         Self {
             name: name.into(),
             schema,
+            function: Arc::new(function),
             checker,
             body: Arc::new(body),
             has_plain_items: false,
             is_streaming,
+            starts_quickly: false,
             chunks: ChunkRule::default(),
             kind: ToolKind::default(),
             permission: Permission::default(),
@@ -226,6 +234,13 @@ impl NativeTool {
     #[must_use]
     pub fn with_timeout(self, timeout: Duration) -> Self {
         Self { timeout: Some(timeout), ..self }
+    }
+
+    /// Declares that the code up to its first wait neither blocks nor computes for long. A host with an event loop then runs
+    /// that part in the loop's own thread: a tool that has its result by then needs no other thread at all.
+    #[must_use]
+    pub fn with_quick_start(self) -> Self {
+        Self { starts_quickly: true, ..self }
     }
 
     /// Sets the meaning of the items of its stream that are not responses themselves: with [`ChunkRule::Add`], the default,
@@ -279,10 +294,22 @@ impl NativeTool {
         &self.schema
     }
 
+    /// The `function` part of the schema, before it is written as text.
+    #[must_use]
+    pub fn function(&self) -> &Arc<Entries> {
+        &self.function
+    }
+
     /// True if the tool has a stream of responses, false if it has one.
     #[must_use]
     pub fn is_streaming(&self) -> bool {
         self.is_streaming
+    }
+
+    /// True if its code up to its first wait may run in the thread of an event loop.
+    #[must_use]
+    pub fn starts_quickly(&self) -> bool {
+        self.starts_quickly
     }
 
     /// The validator of its arguments.
@@ -373,8 +400,10 @@ pub struct ToolContext {
     pub cancellation: CancellationToken,
     /// The function that answers the tool's questions, if the host has one.
     pub asker: Option<Asker>,
-    /// The function that logs the tool's warnings, if the host has one.
+    /// The function that logs the tool's messages, if the host has one.
     pub logger: Option<Logger>,
+    /// The span of the call in the host's trace, for requests to other programs; none if it is not traced.
+    pub trace: Option<Arc<TraceContext>>,
 }
 
 impl ToolContext {
@@ -396,30 +425,21 @@ impl ToolContext {
         }
     }
 
-    /// Logs a warning for the developer, by the host's logger or else by `tracing`.
+    /// Logs a warning; see [`log`](Self::log).
     pub fn warn(&self, text: impl Into<String>) {
-        if let Some(logger) = &self.logger {
-            (logger.0)(text.into());
-        } else {
-            tracing::warn!(target: "toolcrib", "{}", text.into());
+        self.log(LogLevel::Warning, text);
+    }
+
+    /// Logs a message by the host's logger, or else by `tracing`.
+    pub fn log(&self, level: LogLevel, text: impl Into<String>) {
+        let tool = &*self.tool;
+        match (&self.logger, level) {
+            (Some(logger), _) => logger.log(level, text),
+            (None, LogLevel::Debug) => tracing::debug!(target: "toolcrib", tool, "{}", text.into()),
+            (None, LogLevel::Info | LogLevel::Notice) => tracing::info!(target: "toolcrib", tool, "{}", text.into()),
+            (None, LogLevel::Warning) => tracing::warn!(target: "toolcrib", tool, "{}", text.into()),
+            (None, _) => tracing::error!(target: "toolcrib", tool, "{}", text.into()),
         }
-    }
-}
-
-/// The function of a host that logs the warnings of its tools. It is called in any thread, and must not block.
-#[derive(Clone)]
-pub struct Logger(Arc<dyn Fn(String) + Send + Sync>);
-
-impl Logger {
-    /// Makes a logger of a function.
-    pub fn new(log: impl Fn(String) + Send + Sync + 'static) -> Self {
-        Self(Arc::new(log))
-    }
-}
-
-impl fmt::Debug for Logger {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Logger").finish_non_exhaustive()
     }
 }
 

@@ -11,13 +11,14 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::stream::ToolStream;
-use super::{Asker, NativeTool};
+use super::{Asker, Logger, NativeTool};
 use crate::bytes::random_bytes;
 use crate::call::{ApprovalRequest, CallInfo, EventHub, KeepWhole, Permissions, Profile, ResultBudget, ToolCall};
 use crate::policy::{Answer, Approvals, Key, Pending, Permission, Policy, Sink, ToolKind};
 use crate::registry::{BASIC, Filter, Registry, Session, Tool, View};
 use crate::schema::check::Checker;
 use crate::sync::{lock, read, write};
+use crate::trace::TraceContext;
 use crate::{Error, Result};
 
 /// Default time for which a pending call can be answered.
@@ -34,6 +35,10 @@ pub struct Toolkit {
     pub(super) caller: Option<Arc<str>>,
     /// The asker of the calls through this clone, before that of the toolkit.
     asker: Option<Asker>,
+    /// The logger of the calls through this clone.
+    pub(super) logger: Option<Logger>,
+    /// The trace that the calls through this clone are part of.
+    pub(super) trace: Option<Arc<TraceContext>>,
     /// The budget of the results of calls through this clone.
     result_budget: Option<ResultBudget>,
     /// Cancelled together with all open questions to the approver, of the session or outside of sessions.
@@ -94,7 +99,16 @@ impl Toolkit {
             events: EventHub::default(),
         };
         let state = Arc::new(state);
-        Self { state, view: None, caller: None, asker: None, result_budget: None, questions: Arc::default() }
+        Self {
+            state,
+            view: None,
+            caller: None,
+            asker: None,
+            logger: None,
+            trace: None,
+            result_budget: None,
+            questions: Arc::default(),
+        }
     }
 
     /// Sets the rules that allow or deny calls, or ask the approver.
@@ -215,6 +229,16 @@ impl Toolkit {
         removed.map(|tool| tool.body)
     }
 
+    /// Replaces the tags of a tool. Views and rules that name tags follow at once.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::UnknownTool`].
+    pub fn set_tags<T: Into<Box<str>>>(&self, name: &str, tags: impl IntoIterator<Item = T>) -> Result<()> {
+        let tags: Vec<Box<str>> = tags.into_iter().map(Into::into).collect();
+        self.registry_mut().set_tags(name, &tags)
+    }
+
     /// Quarantines a tool: it is neither listed nor callable until it is [accepted](Self::accept). Calls that run go on.
     ///
     /// # Errors
@@ -310,6 +334,18 @@ impl Toolkit {
     #[must_use]
     pub fn asking(&self, asker: Asker) -> Self {
         Self { asker: Some(asker), ..self.clone() }
+    }
+
+    /// The same toolkit with a logger for the messages of its tools.
+    #[must_use]
+    pub fn logging(&self, logger: Logger) -> Self {
+        Self { logger: Some(logger), ..self.clone() }
+    }
+
+    /// The same toolkit for calls that are part of a trace; see [`ToolContext::trace`](super::ToolContext::trace).
+    #[must_use]
+    pub fn traced(&self, trace: impl Into<Arc<TraceContext>>) -> Self {
+        Self { trace: Some(trace.into()), ..self.clone() }
     }
 
     /// The asker of calls through this toolkit.

@@ -38,6 +38,7 @@ pub fn wait() -> NativeTool {
         stream::unfold(Some(WaitProgress::new(&wait)), step)
     })
     .with_kind(ToolKind::Think)
+    .with_quick_start()
 }
 
 /// The progress of a wait.

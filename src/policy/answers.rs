@@ -39,6 +39,12 @@ impl Policy {
         Ok(())
     }
 
+    /// True if answers are saved in a store.
+    #[must_use]
+    pub fn has_store(&self) -> bool {
+        lock(&self.answers).is_some()
+    }
+
     /// Adds an answer, and saves it in the store if there is one.
     pub(super) fn save_answer(&self, mut rule: Rule) -> Result<Arc<Rule>> {
         if let Some(known) = self.equal_rule(&rule) {

@@ -99,6 +99,16 @@ impl Cause {
         }
     }
 
+    /// The word for its kind: `rule`, `permission` or `default`.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Rule(_) => "rule",
+            Self::Permission => "permission",
+            Self::Default => "default",
+        }
+    }
+
     fn reason(&self, decision: Decision) -> Cow<'_, str> {
         match (self, decision) {
             (Self::Rule(rule), _) if rule.reason().is_some() => rule.reason().unwrap_or_default().into(),

@@ -52,6 +52,7 @@ impl<B> Registry<B> {
                     tool.set_groups(vec![group.clone()]);
                     names.insert(tool.name.clone());
                     let (name, tags) = (tool.name.clone(), tool.tags.clone());
+                    tool.set_tags(tags.clone());
                     let replaced = self.tools.insert(name.clone(), tool);
                     removed.extend(replaced.inspect(|old| self.tags.remove(&old.name, &old.tags)));
                     self.tags.add(&name, &tags);
@@ -153,7 +154,8 @@ impl<B> Registry<B> {
     /// Replaces the schema and the body of a tool; its name, groups, tags and quarantine stay.
     pub fn exchange(&mut self, name: &str, make: impl FnOnce(&Tool<B>) -> Tool<B>) -> Option<Tool<B>> {
         let old = self.tools.get_mut(name)?;
-        let mut new = Tool { name: old.name.clone(), tags: old.tags.clone(), ..make(old) };
+        let mut new = Tool { name: old.name.clone(), ..make(old) };
+        new.set_tags(old.tags.clone());
         new.set_groups(old.groups().cloned().collect());
         new.set_quarantine(old.quarantine.clone());
         let old = std::mem::replace(old, new);

@@ -26,7 +26,7 @@ mod view;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use indexmap::IndexMap;
+use indexmap::{IndexMap, IndexSet};
 
 pub use group::{BASIC, FORMAT, Group, GroupState};
 pub use membership::{Member, RegisteredGroup};
@@ -181,6 +181,7 @@ impl<B> Registry<B> {
             }
         }
         tool.set_groups(groups);
+        tool.set_tags(tags.clone());
         let replaced = self.tools.insert(name.clone(), tool);
         let Some(tool) = self.tools.get(&name) else { return replaced };
         let held_by = |tool: Option<&Tool<B>>, group: &Group| {
@@ -251,6 +252,23 @@ impl<B> Registry<B> {
         let is_listed =
             move |tool: &&Tool<B>| tool.quarantine.is_none() && tool.groups().any(|group| is_named(group.name()));
         Ok(self.tools.values().filter(is_listed))
+    }
+
+    /// Replaces the tags of a tool, each of which counts once. Views and rules that name tags follow at once.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::UnknownTool`].
+    pub fn set_tags(&mut self, name: &str, tags: &[Box<str>]) -> Result<()> {
+        let tool = self.tools.get_mut(name).ok_or_else(|| Error::UnknownTool { name: name.to_owned() })?;
+        let tags: IndexSet<Box<str>> = tags.iter().cloned().collect();
+        let tags: Arc<[Box<str>]> = tags.into_iter().collect();
+        let before = std::mem::take(&mut tool.tags);
+        tool.set_tags(tags.clone());
+        self.tags.remove(name, &before);
+        self.tags.add(name, &tags);
+        self.touch();
+        Ok(())
     }
 
     /// Quarantines a tool: from now on it is neither listed nor callable, whatever its groups and the view, until it is

@@ -73,12 +73,16 @@ impl RolesFile {
     /// [`Error::RoleFile`] if the file as a whole is invalid, [`Error::MissingFile`], [`Error::FileTooLarge`] and
     /// [`Error::FileAccess`].
     pub fn load<F: Fs>(fs: &F, path: &Path) -> Result<Self> {
+        Self::read(Self::json(fs, path)?, path)
+    }
+
+    /// The JSON value in a file.
+    pub(crate) fn json<F: Fs>(fs: &F, path: &Path) -> Result<Value> {
         let bytes = store::whole(fs, path, ROLES_LIMIT)?;
-        let value = serde_json::from_slice(&bytes).map_err(|error| Error::RoleFile {
+        serde_json::from_slice(&bytes).map_err(|error| Error::RoleFile {
             path: path.display().to_string(),
             reason: format!("invalid JSON: {error}"),
-        })?;
-        Self::read(value, path)
+        })
     }
 
     /// Reads the content of a file.
@@ -111,7 +115,12 @@ impl RolesFile {
     ///
     /// [`Error::FileTooLarge`] and [`Error::FileAccess`].
     pub fn save<F: Fs>(&self, fs: &F, path: &Path) -> Result<()> {
-        let bytes = format!("{:#}\n", self.value()).into_bytes();
+        Self::write(fs, path, &self.value())
+    }
+
+    /// Replaces the content of a file by a JSON value.
+    pub(crate) fn write<F: Fs>(fs: &F, path: &Path, value: &Value) -> Result<()> {
+        let bytes = format!("{value:#}\n").into_bytes();
         if bytes.len() > ROLES_LIMIT {
             return Err(Error::FileTooLarge { path: path.display().to_string(), limit: ROLES_LIMIT });
         }

@@ -46,7 +46,7 @@ pub struct Session {
 /// Limits of one run; `None` is no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub struct SessionLimits {
-    /// The number of calls that are admitted and permitted, whether they succeed or not.
+    /// The number of calls that may run, whether they succeed or not.
     pub calls: Option<u64>,
     /// The number of times that a tool may be called again after a failure, until it succeeds.
     pub retries: Option<u64>,
@@ -68,7 +68,7 @@ pub enum LimitReached {
 }
 
 /// The counters of a session.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct SessionUsage {
     /// The calls of this run.
     pub calls: u64,
@@ -82,23 +82,33 @@ pub struct SessionUsage {
     pub failures: BTreeMap<Box<str>, u64>,
 }
 
-/// The switches of a session at one moment.
-pub(super) struct Activity<'a>(Option<MutexGuard<'a, Switches>>);
+/// The groups that are active at one moment.
+pub(super) enum Activity<'a> {
+    /// As active as the registry has them.
+    Registry,
+    /// As the switches of a session say, and otherwise as the registry has them.
+    Session(MutexGuard<'a, Switches>),
+    /// All of them.
+    All,
+}
 
 impl<'a> Activity<'a> {
     /// The switches of a session, or of none.
     #[inline]
     pub(super) fn of(session: Option<&'a Session>) -> Self {
-        let switched = session.filter(|session| session.is_switched.load(Ordering::Relaxed));
-        Self(switched.map(|session| lock(&session.switches)))
+        match session.filter(|session| session.is_switched.load(Ordering::Relaxed)) {
+            None => Self::Registry,
+            Some(session) => Self::Session(lock(&session.switches)),
+        }
     }
 
     /// True if a group is active.
     #[inline]
     pub(super) fn has(&self, group: &Group) -> bool {
-        match &self.0 {
-            None => group.is_active(),
-            Some(switches) => switch_of(switches, group.name()).unwrap_or_else(|| group.is_active()),
+        match self {
+            Self::Registry => group.is_active(),
+            Self::Session(switches) => switch_of(switches, group.name()).unwrap_or_else(|| group.is_active()),
+            Self::All => true,
         }
     }
 }
@@ -283,6 +293,15 @@ impl Session {
         match &self.lineage {
             Some(lineage) => self.count_in_tree(lineage),
             None => Ok(()),
+        }
+    }
+
+    /// Takes back the count of a call that did not run after all.
+    pub fn uncount_call(&self) {
+        // The run may have ended since, with its counters.
+        let _ = self.calls.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |calls| calls.checked_sub(1));
+        if let Some(lineage) = &self.lineage {
+            lineage.budget().return_call();
         }
     }
 

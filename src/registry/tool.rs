@@ -25,7 +25,7 @@ pub struct Tool<B> {
     pub is_agent: bool,
     /// The reason why it is quarantined: then it is neither listed nor callable, whatever its groups.
     pub quarantine: Option<Arc<str>>,
-    /// Its groups and its quarantine, shared with other holders of the tool.
+    /// Its groups, its tags and its quarantine, shared with other holders of the tool.
     pub memberships: Arc<Memberships>,
     /// The schema that the model is shown.
     pub schema: Arc<FunctionSchema>,
@@ -56,6 +56,12 @@ impl<B> Tool<B> {
         true
     }
 
+    /// Sets its tags, here and for the other holders of the tool.
+    pub(super) fn set_tags(&mut self, tags: Arc<[Box<str>]>) {
+        self.memberships.set_tags(tags.clone());
+        self.tags = tags;
+    }
+
     /// Sets or lifts its quarantine, here and for the other holders of the tool; returns the reason of the one before.
     pub fn set_quarantine(&mut self, reason: Option<Arc<str>>) -> Option<Arc<str>> {
         self.memberships.set_quarantine(reason.clone());
@@ -69,11 +75,12 @@ impl<B> Tool<B> {
     }
 }
 
-/// The groups of a tool and its quarantine, shared between the registry, which keeps them up to date, and others that show
-/// or call the tool.
+/// The groups of a tool, its tags and its quarantine, shared between the registry, which keeps them up to date, and others
+/// that show or call the tool.
 #[derive(Debug)]
 pub struct Memberships {
     groups: Mutex<FirstAndMore>,
+    tags: Mutex<Arc<[Box<str>]>>,
     quarantine: Mutex<Option<Arc<str>>>,
 }
 
@@ -95,7 +102,7 @@ impl Memberships {
     /// Makes the memberships of a tool in several groups.
     #[must_use]
     pub fn among(group: Arc<Group>, more: Box<[Arc<Group>]>) -> Self {
-        Self { groups: Mutex::new((group, more)), quarantine: Mutex::default() }
+        Self { groups: Mutex::new((group, more)), tags: Mutex::default(), quarantine: Mutex::default() }
     }
 
     /// The first of the groups.
@@ -114,6 +121,17 @@ impl Memberships {
     pub fn with<R>(&self, look: impl FnOnce(&Arc<Group>, &[Arc<Group>]) -> R) -> R {
         let groups = lock(&self.groups);
         look(&groups.0, &groups.1)
+    }
+
+    /// The labels that views and rules can select the tool by.
+    #[must_use]
+    pub fn tags(&self) -> Arc<[Box<str>]> {
+        lock(&self.tags).clone()
+    }
+
+    /// Sets the tags of a tool that is not registered yet; [`Registry::set_tags`](super::Registry::set_tags) changes them.
+    pub(crate) fn set_tags(&self, tags: Arc<[Box<str>]>) {
+        *lock(&self.tags) = tags;
     }
 
     /// The reason why the tool is quarantined.

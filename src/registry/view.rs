@@ -12,11 +12,13 @@ use crate::near::nearest;
 ///
 /// It holds filters, not tools: a tool that is registered later is visible at once, and a removed one is not.
 /// A tool is listed, and may be called, through an active group that the view includes. In a view of a session, the groups
-/// that were switched through the session are as active as it has them.
+/// that were switched through the session are as active as it has them. In a view [with inactive groups](Self::with_inactive)
+/// all groups count as active.
 #[derive(Debug, Clone, Default)]
 pub struct View {
     layers: Vec<ViewLayer>,
     session: Option<Arc<Session>>,
+    includes_inactive: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -46,13 +48,13 @@ impl ViewLayer {
 
 impl From<Filter> for View {
     fn from(filter: Filter) -> Self {
-        Self { layers: vec![ViewLayer::Fixed(Arc::new(filter))], session: None }
+        Self { layers: vec![ViewLayer::Fixed(Arc::new(filter))], ..Self::default() }
     }
 }
 
 impl From<Arc<RoleAccess>> for View {
     fn from(access: Arc<RoleAccess>) -> Self {
-        Self { layers: vec![ViewLayer::Role(access)], session: None }
+        Self { layers: vec![ViewLayer::Role(access)], ..Self::default() }
     }
 }
 
@@ -64,20 +66,27 @@ impl View {
         if filter != Filter::default() {
             layers.push(ViewLayer::Fixed(Arc::new(filter)));
         }
-        Self { layers, session: self.session.clone() }
+        Self { layers, ..self.clone() }
+    }
+
+    /// The same selection with the tools of inactive groups, for a host that keeps the switches itself. It neither reads nor
+    /// changes those of the registry and of the session.
+    #[must_use]
+    pub fn with_inactive(self) -> Self {
+        Self { includes_inactive: true, ..self }
     }
 
     /// The view narrowed to what another view includes, too; a session of that one is left out.
     #[must_use]
     pub fn intersected(&self, other: &Self) -> Self {
         let layers = self.layers.iter().chain(&other.layers).cloned().collect();
-        Self { layers, session: self.session.clone() }
+        Self { layers, ..self.clone() }
     }
 
     /// The same selection in a session.
     #[must_use]
     pub fn in_session(&self, session: Arc<Session>) -> Self {
-        Self { layers: self.layers.clone(), session: Some(session) }
+        Self { session: Some(session), ..self.clone() }
     }
 
     /// The session that the view belongs to.
@@ -90,7 +99,8 @@ impl View {
     /// True if it selects all tools and groups, as active as the registry has them.
     #[must_use]
     pub fn is_everything(&self) -> bool {
-        self.layers.is_empty() && self.session.as_ref().is_none_or(|session| !session.has_switches())
+        let is_switched = self.session.as_ref().is_some_and(|session| session.has_switches());
+        self.layers.is_empty() && !is_switched && !self.includes_inactive
     }
 
     /// True if it includes a tool, active or not.
@@ -120,7 +130,7 @@ impl View {
 
     #[inline]
     fn activity(&self) -> Activity<'_> {
-        Activity::of(self.session.as_deref())
+        if self.includes_inactive { Activity::All } else { Activity::of(self.session.as_deref()) }
     }
 
     /// True if it lists a tool, which then may be called.

@@ -79,6 +79,7 @@ fn breaks_a_line(letter: char) -> bool {
 pub struct Skills {
     instruction: Option<String>,
     template: Template,
+    template_text: Option<String>,
     by_name: IndexMap<String, Skill>,
 }
 
@@ -89,10 +90,9 @@ impl Skills {
     ///
     /// [`Error::SkillTemplate`] if the template has an unknown placeholder; then nothing changes.
     pub fn describe_with(&mut self, instruction: Option<&str>, template: Option<&str>) -> Result<()> {
-        self.template = match template.filter(|text| !text.is_empty()) {
-            Some(text) => Template::parse(text)?,
-            None => Template::default(),
-        };
+        let template = template.filter(|text| !text.is_empty());
+        self.template = template.map_or_else(|| Ok(Template::default()), Template::parse)?;
+        self.template_text = template.map(str::to_owned);
         self.instruction = instruction.filter(|text| !text.is_empty()).map(str::to_owned);
         Ok(())
     }
@@ -108,6 +108,23 @@ impl Skills {
         }
         self.by_name.insert(skill.name.clone(), skill);
         Ok(())
+    }
+
+    /// Adds a skill under a name, or replaces the one of that name in its position.
+    pub fn put(&mut self, key: String, skill: Skill) {
+        self.by_name.insert(key, skill);
+    }
+
+    /// The texts that list the skills, unless they are the defaults: the introduction, and the template of a skill.
+    #[must_use]
+    pub fn texts(&self) -> (Option<&str>, Option<&str>) {
+        (self.instruction.as_deref(), self.template_text.as_deref())
+    }
+
+    /// All skills with the names under which they were added.
+    #[must_use]
+    pub fn named(&self) -> impl ExactSizeIterator<Item = (&str, &Skill)> {
+        self.by_name.iter().map(|(name, skill)| (name.as_str(), skill))
     }
 
     /// Removes a skill, if it exists.

@@ -85,6 +85,20 @@ fn a_cancelled_task_leaves_without_a_result() {
 }
 
 #[test]
+fn the_result_of_a_cancelled_task_can_be_kept() {
+    let mut board = Board::default();
+    board.keep_cancelled();
+    board.start("a", 1);
+
+    assert_eq!(board.cancel("a"), Ok(&1));
+    assert_eq!(board.fetch("a"), Err(Notice::Unknown));
+    assert_eq!(board.finish("a", "late", seconds(0)), (Some(1), vec![]));
+    assert_eq!(board.fetch("a"), Ok("late"));
+    assert_eq!(board.finish("a", "again", seconds(0)), (None, vec!["again"]));
+    assert_eq!(board.fetch("a"), Err(Notice::Unknown));
+}
+
+#[test]
 fn the_oldest_results_make_room() {
     let mut board = Board::default();
     let _ = board.limit(Limits { count: 2, age: seconds(10) }, seconds(0));

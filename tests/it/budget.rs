@@ -4,7 +4,9 @@
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use toolcrib::call::{ChunkMode, Cut, CutKind, ResultBudget, Spending, estimate_tokens};
+use toolcrib::call::{
+    ChunkMode, Cut, CutKind, ResultBudget, STRUCTURED_CONTENT, Spending, ToolResponse, estimate_tokens,
+};
 
 fn cut(text: &str, most: usize) -> Cut {
     let cut = ResultBudget::characters(most).cut(text, None).unwrap();
@@ -378,6 +380,25 @@ fn blocks_of_text_share_the_budget() {
     assert_eq!(texts[0], "short");
     assert!(texts[1..].iter().all(|text| text.chars().count() > 150));
     assert!(texts.join("\n").chars().count() <= 500);
+}
+
+#[test]
+fn structured_content_is_cut_as_json_and_the_value_stays_whole() {
+    let structured = json!({"rows": (0..500).collect::<Vec<u32>>(), "next": null});
+    let budget = ResultBudget::characters(120);
+    let response = ToolResponse::of_text("500 rows")
+        .with_metadata(STRUCTURED_CONTENT, structured.clone())
+        .with_metadata("value", structured.clone());
+
+    let cut = response.with_structured_within(&budget, None);
+
+    let metadata = cut.metadata.clone().unwrap();
+    let left = &metadata[STRUCTURED_CONTENT];
+    assert_eq!(cut.text(), "500 rows");
+    assert!(left.to_string().chars().count() <= 120, "{left}");
+    assert_eq!((&left["rows"][0], &left["next"]), (&json!(0), &Value::Null));
+    assert_eq!((&metadata["value"], &metadata["budget"]["kind"]), (&structured, &json!("json")));
+    assert_eq!(cut.clone().with_structured_within(&budget, None), cut);
 }
 
 /// Texts that look like every structure, whole or damaged.

@@ -228,8 +228,8 @@ impl Host for World {
         self.standing.borrow().clone()
     }
 
-    fn policy_to_extend(&self) -> Arc<Policy> {
-        self.permissions.policy().unwrap_or_default()
+    fn policy_to_extend(&self) -> toolcrib::Result<Arc<Policy>> {
+        Ok(self.permissions.policy().unwrap_or_default())
     }
 
     fn cancel_questions(&self) {

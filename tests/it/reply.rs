@@ -62,6 +62,11 @@ fn an_answer_has_a_code_and_a_fixed_text() {
             "<system-info>The tool call has been interrupted by the user.</system-info>",
         ),
         (
+            Reply::InterruptedInBackground,
+            "interrupted",
+            "<system-info>The tool call has been cancelled by the user.</system-info>",
+        ),
+        (
             Reply::Timeout { tool: name(), seconds: 1.5 },
             "timeout",
             "Error: The tool 'look' did not finish within 1.5 seconds.",

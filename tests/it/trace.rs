@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use serde_json::{Map, Value};
 use toolcrib::call::{Code, ToolCall};
 use toolcrib::native::{NativeTool, ToolContext, ToolError, Toolkit};
-use toolcrib::trace::{Outcome, RustSpan, ToolSpan, is_watched};
+use toolcrib::trace::{Outcome, RustSpan, ToolSpan, TraceContext, is_watched};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Subscriber};
@@ -239,4 +239,56 @@ proptest! {
             prop_assert_eq!(span.name(), format!("execute_tool {name}"));
         }
     }
+}
+
+#[test]
+fn a_traceparent_is_what_the_recommendation_says() {
+    let (trace, span) = ("0af7651916cd43dd8448eb211c80319c", "00f067aa0ba902b7");
+    let zeros = "0".repeat(32);
+    let valid =
+        [format!("00-{trace}-{span}-01"), format!("00-{trace}-{span}-00"), format!("cc-{trace}-{span}-01-more")];
+    let invalid = [
+        String::new(),
+        format!("00-{trace}-{span}"),
+        format!("00-{trace}-{span}-01-more"),
+        format!("cc-{trace}-{span}-01more"),
+        format!("ff-{trace}-{span}-01"),
+        format!("00-{zeros}-{span}-01"),
+        format!("00-{trace}-{}-01", &zeros[..16]),
+        format!("00-{}-{span}-01", trace.to_uppercase()),
+        format!("00_{trace}_{span}_01"),
+        format!("00-{trace}-{span}-é"),
+        format!("cc-{trace}-{span}-01-{}", "x".repeat(1000)),
+    ];
+
+    for text in valid {
+        assert_eq!(TraceContext::new(&text, None).unwrap().traceparent(), text);
+    }
+    for text in invalid {
+        assert_eq!(TraceContext::new(&text, None), None, "{text}");
+    }
+}
+
+#[test]
+fn a_tracestate_that_is_too_long_or_not_printable_is_left_out() {
+    let parent = "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01";
+    let state = |state: &str| TraceContext::new(parent, Some(state)).unwrap().tracestate().map(str::to_owned);
+
+    assert_eq!(state("a=1,b=2").as_deref(), Some("a=1,b=2"));
+    for invalid in [String::new(), "a=\n".to_owned(), "a=é".to_owned(), "x".repeat(513)] {
+        assert_eq!(state(&invalid), None);
+    }
+}
+
+#[test]
+fn a_trace_context_is_read_as_it_was_written() {
+    let parent = "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01";
+    let context = TraceContext::new(parent, Some("a=1")).unwrap();
+    let mut meta = Map::from_iter([("other".to_owned(), Value::from(1))]);
+
+    context.write(&mut meta);
+
+    assert_eq!(TraceContext::read(&meta), Some(context));
+    assert_eq!(meta["other"], 1);
+    assert_eq!(TraceContext::read(&Map::from_iter([("traceparent".to_owned(), Value::from(1))])), None);
 }

@@ -2,6 +2,7 @@
 
 #![allow(clippy::expect_used)]
 
+use toolcrib::Error;
 use toolcrib::registry::{BASIC, Denial, Filter, Member, NameSet, Registry, View};
 
 use crate::membership::{about, new, register};
@@ -33,6 +34,23 @@ fn workshop() -> Registry<u32> {
     register(&mut registry, "metal", &["drill"]).expect("not reserved");
     add(&mut registry, "plan", "office", 4);
     registry
+}
+
+#[test]
+fn a_view_follows_the_tags_of_a_tool() {
+    let mut registry = workshop();
+    let sharp: View = Filter { tags: Some(set(&["sharp"])), ..Filter::default() }.into();
+    let revision = registry.revision();
+
+    registry.set_tags("drill", &["sharp".into(), "loud".into(), "sharp".into()]).expect("there");
+    registry.set_tags("saw", &[]).expect("there");
+
+    assert_eq!(seen(&sharp, &registry), ["drill"]);
+    assert_ne!(registry.revision(), revision);
+    let drill = registry.find("drill").expect("there");
+    assert_eq!(drill.tags.iter().map(AsRef::as_ref).collect::<Vec<&str>>(), ["sharp", "loud"]);
+    assert_eq!(drill.tags, drill.memberships.tags());
+    assert!(matches!(registry.set_tags("chisel", &[]), Err(Error::UnknownTool { name }) if name == "chisel"));
 }
 
 #[test]

@@ -18,7 +18,7 @@ mod table;
 use std::fmt;
 use std::sync::Arc;
 
-pub use stream::{CutReport, CutResult, KeepWhole, Spending, WholeText};
+pub use stream::{CutReport, CutResult, KeepWhole, STRUCTURED_CONTENT, Spending, WholeText};
 
 string_enum! {
     /// The structure by which a text was cut.

@@ -181,6 +181,19 @@ impl ResultBudget {
     }
 }
 
+impl ResultBudget {
+    /// Cuts a structured value whose JSON text is too long; none if it fits. `whole` is the call by which the model reads the
+    /// whole text.
+    #[must_use]
+    pub fn cut_structured(&self, value: &Value, whole: Option<&str>) -> Option<(Value, CutReport)> {
+        let before = value.to_string();
+        let Cut { text, kind, shown, total, unit } = self.cut(&before, whole)?;
+        // A text that is cut by another structure than that of JSON is a string.
+        let left = serde_json::from_str(&text).unwrap_or(Value::String(text));
+        Some((left, CutReport { kind, shown, total, unit, characters: characters(&before) }))
+    }
+}
+
 impl CutResult {
     /// The texts that are left.
     fn left(&self) -> Vec<&str> {
@@ -251,7 +264,21 @@ impl ToolResponse {
             .collect();
         self.with_metadata("budget", cut.report.to_value(whole))
     }
+
+    /// The same with the structured content of an MCP server within a budget. The `value` stays whole, for the program.
+    #[must_use]
+    pub fn with_structured_within(self, budget: &ResultBudget, whole: Option<&str>) -> Self {
+        let entry = |name: &str| self.metadata.as_ref().and_then(|metadata| metadata.get(name));
+        let is_reported = entry("budget").is_some();
+        let cut = entry(STRUCTURED_CONTENT).and_then(|structured| budget.cut_structured(structured, whole));
+        let Some((left, report)) = cut else { return self };
+        let response = self.with_metadata(STRUCTURED_CONTENT, left);
+        if is_reported { response } else { response.with_metadata("budget", report.to_value(whole)) }
+    }
 }
+
+/// The entry of the metadata with the structured content of an MCP server.
+pub const STRUCTURED_CONTENT: &str = "structured_content";
 
 fn block_text(block: &Value) -> Option<&str> {
     (block.get("type")? == "text").then(|| block.get("text")?.as_str())?

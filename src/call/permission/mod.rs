@@ -182,14 +182,23 @@ impl<T: ToolFacts, H: Host> PermissionStage<'_, T, H> {
             Ok(arguments) => {
                 let verdict = self.permissions.verdict(self.tool, self.caller(), &arguments.whole);
                 let (route, verdict) = self.route_of(if confirms { verdict.confirmed() } else { verdict });
-                Outlook { would: route.as_str(), reply: None, verdict: Some(verdict) }
+                let reason = match route {
+                    Route::Deny => Some(denial_reason(&verdict)),
+                    Route::Headless => Some(HEADLESS.to_owned()),
+                    Route::Run { .. } | Route::Ask | Route::Pend => None,
+                };
+                let denial = reason.map(|reason| self.denial(reason));
+                Outlook { would: route.as_str(), reply: None, denial, verdict: Some(verdict) }
             }
             Err(unfit) => match self.permissions.preview(self.tool, self.caller(), None) {
                 // What is denied whatever the arguments are is denied with these.
-                Preview::Deny(verdict) => Outlook { would: Route::Deny.as_str(), reply: None, verdict: Some(verdict) },
+                Preview::Deny(verdict) => {
+                    let denial = Some(self.denial(denial_reason(&verdict)));
+                    Outlook { would: Route::Deny.as_str(), reply: None, denial, verdict: Some(verdict) }
+                }
                 Preview::Pass | Preview::NeedsArguments => Outlook::refused(match unfit {
                     Unfit::Refused(reply) => reply,
-                    Unfit::Unwritable(reason) => Reply::Denied { tool: self.tool.name().to_owned(), reason },
+                    Unfit::Unwritable(reason) => self.denial(reason),
                 }),
             },
         }
@@ -211,11 +220,12 @@ impl<T: ToolFacts, H: Host> PermissionStage<'_, T, H> {
     /// Ends a call that a rule denies; the arguments are for the audit only.
     #[must_use]
     pub fn deny(&self, verdict: &Verdict, arguments: &Value) -> Reply {
-        let reason = match &verdict.cause {
-            Cause::Rule(rule) => rule.reason().unwrap_or_default().to_owned(),
-            Cause::Permission | Cause::Default => verdict.reason().into_owned(),
-        };
-        self.denied(arguments, &Decided::by_rule(verdict), reason)
+        self.denied(arguments, &Decided::by_rule(verdict), denial_reason(verdict))
+    }
+
+    /// The reply to a call that does not run for this reason.
+    fn denial(&self, reason: String) -> Reply {
+        Reply::Denied { tool: self.tool.name().to_owned(), reason }
     }
 
     /// Goes on after the approver has answered.
@@ -460,7 +470,7 @@ impl<T: ToolFacts, H: Host> PermissionStage<'_, T, H> {
     }
 
     fn allow_always(&self, asked: &Cause) -> Result<bool> {
-        let (tool, caller, policy) = (self.tool.name(), self.caller(), self.host.policy_to_extend());
+        let (tool, caller, policy) = (self.tool.name(), self.caller(), self.host.policy_to_extend()?);
         self.host.blocking(|| policy.allow_always(tool, caller, asked))
     }
 
@@ -482,14 +492,14 @@ impl<T: ToolFacts, H: Host> PermissionStage<'_, T, H> {
     /// Ends the call before the tool has run: records that, reports it, and replies.
     fn denied(&self, arguments: &Value, decided: &Decided, reason: String) -> Reply {
         self.report(arguments, decided, &reason);
-        Reply::Denied { tool: self.tool.name().to_owned(), reason }
+        self.denial(reason)
     }
 
     /// A decision that cannot be recorded is a no.
     fn deny_unrecorded(&self, reason: &str) -> Next {
         self.warn_unrecorded(reason);
         self.report_result(&Decided::refused(DecidedBy::Audit), UNRECORDED);
-        Next::Respond(Reply::Denied { tool: self.tool.name().to_owned(), reason: UNRECORDED.to_owned() })
+        Next::Respond(self.denial(UNRECORDED.to_owned()))
     }
 
     /// Records a decision that keeps the call from running, and emits it.
@@ -548,6 +558,14 @@ impl<T: ToolFacts, H: Host> PermissionStage<'_, T, H> {
             });
             self.host.emit(EventKind::PermissionRequest, data);
         }
+    }
+}
+
+/// The reason for the model why a rule denies a call; a rule without one keeps it to itself.
+fn denial_reason(verdict: &Verdict) -> String {
+    match &verdict.cause {
+        Cause::Rule(rule) => rule.reason().unwrap_or_default().to_owned(),
+        Cause::Permission | Cause::Default => verdict.reason().into_owned(),
     }
 }
 

@@ -45,6 +45,8 @@ pub struct Outlook {
     pub would: &'static str,
     /// The reply to a request that is wrong.
     pub reply: Option<Reply>,
+    /// The reply to a call that is denied.
+    pub denial: Option<Reply>,
     /// The verdict of the rules, if they were looked at.
     pub verdict: Option<Verdict>,
 }
@@ -53,7 +55,7 @@ impl Outlook {
     /// The outlook of a request that is wrong.
     #[must_use]
     pub fn refused(reply: Reply) -> Self {
-        Self { would: "refuse", reply: Some(reply), verdict: None }
+        Self { would: "refuse", reply: Some(reply), denial: None, verdict: None }
     }
 
     /// The outlook as a JSON object; `tool` is the name in the request.
@@ -68,6 +70,8 @@ impl Outlook {
             "decision": verdict.map(|verdict| verdict.decision.as_str()),
             "rule": verdict.and_then(|verdict| verdict.rule()).map(|rule| rule.id()),
             "reason": verdict.map(|verdict| verdict.reason().into_owned()).or_else(|| text.clone()),
+            "cause": verdict.map(|verdict| verdict.cause.kind()),
+            "text": text.clone().or_else(|| self.denial.as_ref().map(Reply::text)),
             "shadowed": verdict.and_then(|verdict| verdict.shadowed.as_ref()).map(|shadowed| shadowed.decision.as_str()),
             "code": reply.map(|reply| reply.code().as_str()),
             "problems": text.filter(|_| is_about_arguments),

@@ -17,8 +17,8 @@ pub(super) fn compare(broken: &str, repaired: &str, list: &mut RepairList) -> Op
         list,
         path: Vec::new(),
         is_partial: false,
-        is_bare_key: false,
-        is_after_string: false,
+        last: Token::Other,
+        lacks_colon: false,
     };
     comparison.run()?;
     Some(comparison.is_partial)
@@ -35,6 +35,16 @@ enum OpeningQuote {
     Missing,
 }
 
+/// A token that decides what may follow it without a comma or a colon.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Token {
+    /// A string in double quotes.
+    Quoted,
+    /// A text without quotes.
+    Bare,
+    Other,
+}
+
 /// A step of the path to the current value.
 enum OpenStep {
     Key(String),
@@ -47,10 +57,9 @@ struct Comparison<'a, 'l> {
     list: &'l mut RepairList,
     path: Vec<OpenStep>,
     is_partial: bool,
-    /// True if the last key has no quotes.
-    is_bare_key: bool,
-    /// True if the last token is a string in double quotes.
-    is_after_string: bool,
+    last: Token,
+    /// True if the colon before the value is missing.
+    lacks_colon: bool,
 }
 
 impl Comparison<'_, '_> {
@@ -66,6 +75,7 @@ impl Comparison<'_, '_> {
                         return None;
                     }
                     self.repaired.next();
+                    (self.last, self.lacks_colon) = (Token::Other, false);
                     self.path.push(if next == '{' { OpenStep::Key(String::new()) } else { OpenStep::Index(0) });
                 }
                 '}' | ']' => self.closing(next)?,
@@ -102,7 +112,7 @@ impl Comparison<'_, '_> {
     }
 
     fn closing(&mut self, bracket: char) -> Option<()> {
-        self.is_after_string = false;
+        self.last = Token::Other;
         self.path.pop();
         while self.broken.take_if(",") {
             self.note(RepairKind::Comma, "a comma after the last value was left out");
@@ -131,8 +141,8 @@ impl Comparison<'_, '_> {
         if !self.broken.take_if(",") {
             if !self.broken.take_if(";") {
                 self.is_partial |= self.broken.0.is_empty();
-                // Words behind a string may be a part of its text.
-                if self.is_after_string && !matches!(self.broken.peek(), None | Some('"' | '{' | '[')) {
+                // Without quotes, the text on either side may be a part of the other.
+                if self.last == Token::Bare || !self.begins_clearly() {
                     return None;
                 }
             }
@@ -149,6 +159,12 @@ impl Comparison<'_, '_> {
         Some(())
     }
 
+    /// True if the next token begins with a quote or a bracket, or if there is none. Other quotes may be text behind a string.
+    fn begins_clearly(&self) -> bool {
+        let is_clear = |next| matches!(next, '"' | '{' | '[') || (is_other_quote(next) && self.last != Token::Quoted);
+        self.broken.peek().is_none_or(is_clear)
+    }
+
     fn skipped_comma(&mut self) -> bool {
         self.skip_ignored();
         self.broken.take_if(",")
@@ -162,9 +178,10 @@ impl Comparison<'_, '_> {
         self.is_partial |= self.broken.0.is_empty();
         let is_written = self.broken.take_if("=>") || self.broken.take_if("=");
         // A word without quotes and colon may as well be a part of the text before it.
-        if self.is_bare_key && !is_written {
+        if self.last == Token::Bare && !is_written {
             return None;
         }
+        self.lacks_colon = !is_written;
         self.note(RepairKind::Colon, "a missing colon was put in");
         Some(())
     }
@@ -173,6 +190,11 @@ impl Comparison<'_, '_> {
         let is_key = matches!(self.path.last(), Some(OpenStep::Key(key)) if key.is_empty());
         self.repaired.next();
         let quote = self.opening_quote()?;
+        let lacks_colon = std::mem::take(&mut self.lacks_colon);
+        if lacks_colon && quote == OpeningQuote::Missing {
+            return None; // a quote may be missing, and not the colon
+        }
+        let start = self.broken;
         let mut text = String::new();
         loop {
             let (wanted, is_escaped) = self.repaired.next_unescaped()?;
@@ -184,13 +206,27 @@ impl Comparison<'_, '_> {
             }
             self.character(wanted, quote)?;
         }
+        if quote == OpeningQuote::Missing && self.broken.peek() == Some('"') && !self.lacks_quote_only(start, is_key) {
+            return None;
+        }
         self.closing_quote(quote);
-        self.is_bare_key = is_key && quote == OpeningQuote::Missing;
-        self.is_after_string = quote == OpeningQuote::Plain;
+        self.last = match quote {
+            OpeningQuote::Plain => Token::Quoted,
+            OpeningQuote::Missing => Token::Bare,
+            OpeningQuote::Other | OpeningQuote::Escaped => Token::Other,
+        };
         if is_key && let Some(OpenStep::Key(key)) = self.path.last_mut() {
             *key = text;
         }
         Some(())
+    }
+
+    /// True if a text without an opening quote that ends with a closing one lacks nothing else: it is the value of a key in quotes.
+    /// Elsewhere the quote may belong before what precedes it, and a backslash may be an escape or itself.
+    fn lacks_quote_only(&self, start: Cursor<'_>, is_key: bool) -> bool {
+        let text = &start.0[..start.0.len() - self.broken.0.len()];
+        let is_value = matches!(self.path.last(), Some(OpenStep::Key(_))) && !is_key;
+        is_value && self.last != Token::Bare && !text.contains('\\')
     }
 
     /// Reads the opening quote of a string.
@@ -202,7 +238,7 @@ impl Comparison<'_, '_> {
                 self.note(RepairKind::Escape, "a backslash before a quote was left out");
                 OpeningQuote::Escaped
             }
-            '\'' | '`' | '\u{2018}' | '\u{2019}' | '\u{201c}' | '\u{201d}' | '\u{b4}' => {
+            other if is_other_quote(other) => {
                 self.note(RepairKind::Quotes, "other quotes were exchanged for those of JSON");
                 OpeningQuote::Other
             }
@@ -236,10 +272,12 @@ impl Comparison<'_, '_> {
         if self.broken.escape() == Some(wanted) {
             return Some(());
         }
-        // A backslash that stands for itself, or one that was dropped.
+        // A backslash that stands for itself, or one that was dropped where it does not begin an escape.
         self.broken = before;
         self.broken.next();
-        if wanted == '\\' || self.broken.next() == Some(wanted) {
+        let is_dropped =
+            |next: Option<char>| next == Some(wanted) && !matches!(wanted, 'b' | 'f' | 'n' | 'r' | 't' | 'u');
+        if wanted == '\\' || is_dropped(self.broken.next()) {
             self.note(RepairKind::Escape, "a backslash that begins no escape was escaped");
             return Some(());
         }
@@ -253,7 +291,7 @@ impl Comparison<'_, '_> {
         match self.broken.peek() {
             Some('"') => {}
             _ if quote == OpeningQuote::Missing => return,
-            Some('\'' | '`' | '\u{2018}' | '\u{2019}' | '\u{201c}' | '\u{201d}' | '\u{b4}') => {}
+            Some(other) if is_other_quote(other) => {}
             _ => {
                 // The string may be truncated.
                 self.is_partial = true;
@@ -264,7 +302,7 @@ impl Comparison<'_, '_> {
     }
 
     fn scalar(&mut self) -> Option<()> {
-        self.is_after_string = false;
+        (self.last, self.lacks_colon) = (Token::Other, false);
         let wanted = self.repaired.token();
         if wanted.is_empty() {
             return None;
@@ -286,7 +324,7 @@ impl Comparison<'_, '_> {
                 (RepairKind::NotANumber, Change::Said(format!("{found} became {wanted}").into()))
             }
             "true" | "false" | "none" | "null" | "undefined" | "nil" => (RepairKind::Literal, read(found.to_owned())),
-            word if word.starts_with(|first: char| first.is_ascii_digit() || first == '.') || found == "-" => {
+            _ if completed_number(found) == wanted => {
                 self.is_partial |= self.broken.0.is_empty();
                 (RepairKind::Number, read(shortened(found)))
             }
@@ -329,6 +367,22 @@ impl Comparison<'_, '_> {
             self.list.push(what, place, change);
         }
     }
+}
+
+/// A number with the zero that JSON wants beside its point, and without its plus.
+fn completed_number(found: &str) -> String {
+    let (sign, digits) = match found.strip_prefix('-') {
+        Some(digits) => ("-", digits),
+        None => ("", found.strip_prefix('+').unwrap_or(found)),
+    };
+    let (before, after) =
+        (if digits.starts_with('.') { "0" } else { "" }, if digits.ends_with('.') { "0" } else { "" });
+    [sign, before, digits, after].concat()
+}
+
+/// True for a quote that models write in place of the one of JSON.
+const fn is_other_quote(letter: char) -> bool {
+    matches!(letter, '\'' | '`' | '\u{2018}' | '\u{2019}' | '\u{201c}' | '\u{201d}' | '\u{b4}')
 }
 
 fn shortened(text: &str) -> String {

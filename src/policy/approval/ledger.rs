@@ -21,7 +21,7 @@ use jiff::Timestamp;
 use super::pending::Pending;
 use crate::bytes::hex;
 use crate::store::{
-    self, Access, Database, Entries, Failure, Forget, Fs, Operation, Put, Store, parent_of, retry_interrupted,
+    self, Access, Database, Entries, Failure, Forget, Fs, Operation, PutNext, Store, parent_of, retry_interrupted,
 };
 use crate::sync::lock;
 use crate::{Error, Result};
@@ -214,7 +214,7 @@ impl ApprovalStore for Store {
 
     fn keep(&self, pending: &Pending) -> Result<(), String> {
         let value = pending.to_value().to_string().into_bytes();
-        let put = Put { space: PENDING.to_owned(), key: pending.id(), value, expected: None };
+        let put = PutNext { space: PENDING, key: pending.id(), value };
         self.run(put).map(drop).map_err(|error| error.to_string())
     }
 }
@@ -232,7 +232,12 @@ impl Operation for ListPending {
 
     fn perform(&self, database: &mut dyn Database) -> Result<Result<Vec<Pending>>, Failure> {
         let entries = Entries { space: PENDING.to_owned() }.perform(database)?;
-        let Ok(entries) = entries else { return Ok(entries.map(|_| Vec::new())) };
+        let mut entries = match entries {
+            Ok(entries) => entries,
+            Err(refused) => return Ok(Err(refused)),
+        };
+        // Not by the times at which they were created: the clocks of the processes differ, and two may have the same.
+        entries.sort_by_key(|(_, entry)| entry.version);
         let mut waiting: Vec<Pending> = Vec::new();
         for (key, entry) in entries {
             let value = serde_json::from_slice(&entry.value).unwrap_or_default();
@@ -243,7 +248,6 @@ impl Operation for ListPending {
                 Ok(pending) => waiting.push(pending),
             }
         }
-        waiting.sort_by_key(|pending| pending.created);
         Ok(Ok(waiting))
     }
 }

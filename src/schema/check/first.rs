@@ -1,9 +1,11 @@
 //! The first problem of a value, in the words of ajv, which declared tools answer with: `params/n must be integer`.
 //!
-//! A schema is visited in the order of ajv 8 for draft 7: the keywords of numbers, of strings, of any value, of arrays, of
+//! A schema is visited in the order of ajv 8 for draft 7: the keywords of any value, of numbers, of strings, of arrays, of
 //! objects. The first keyword that fails ends the visit. A union that fails reports the problems of its branches, then its own.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
+use std::{mem, ptr};
 
 use serde_json::{Map, Value, json};
 
@@ -17,9 +19,9 @@ const DEPTH: usize = 128;
 const MOST: usize = 50;
 
 /// The keywords for values of one type, in the order in which they are tried.
+const ANY: [&str; 8] = ["$ref", "const", "enum", "not", "anyOf", "oneOf", "allOf", "if"];
 const NUMBER: [&str; 6] = ["maximum", "minimum", "exclusiveMaximum", "exclusiveMinimum", "multipleOf", "format"];
 const STRING: [&str; 4] = ["maxLength", "minLength", "pattern", "format"];
-const ANY: [&str; 8] = ["$ref", "const", "enum", "not", "anyOf", "oneOf", "allOf", "if"];
 const ARRAY: [&str; 7] = ["maxItems", "minItems", "prefixItems", "additionalItems", "items", "contains", "uniqueItems"];
 const OBJECT: [&str; 10] = [
     "maxProperties",
@@ -36,9 +38,9 @@ const OBJECT: [&str; 10] = [
 
 /// The groups of keywords, each with the type that it is for.
 const GROUPS: [(Option<&str>, &[&str]); 5] = [
+    (None, &ANY),
     (Some("number"), &NUMBER),
     (Some("string"), &STRING),
-    (None, &ANY),
     (Some("array"), &ARRAY),
     (Some("object"), &OBJECT),
 ];
@@ -56,7 +58,16 @@ pub(super) fn first_problem(
     if validator.is_valid(value) {
         return None;
     }
-    let mut visit = Visit { root: validator.root(), formats, problems: Vec::new(), budget: Budget::for_value(value) };
+    let mut visit = Visit {
+        root: validator.root(),
+        formats,
+        problems: Vec::new(),
+        first: 0,
+        is_composite: false,
+        is_over: false,
+        references: HashMap::new(),
+        budget: Budget::for_value(value),
+    };
     visit.fits(validator.root(), value, &Place::Root, 0);
     // A keyword that is not listed here.
     let problems = if visit.problems.is_empty() { vec![" must match its schema".to_owned()] } else { visit.problems };
@@ -93,19 +104,57 @@ struct Visit<'s> {
     formats: FormatRules,
     /// The problems, each with its place.
     problems: Vec<String>,
+    /// The first problem of the function that ajv would run: the whole schema, or a reference that it does not inline.
+    first: usize,
+    /// True in a branch of a union and the like, where problems are collected.
+    is_composite: bool,
+    /// True once a problem has ended the function: outside of a composite, the first one does.
+    is_over: bool,
+    /// The targets of references: true for those that have references themselves.
+    references: HashMap<*const Value, bool>,
     budget: Budget,
 }
 
 impl<'s> Visit<'s> {
+    /// Reports a problem, outside of a composite as the only one.
     fn report(&mut self, place: &Place<'_>, message: &str) -> bool {
-        if self.problems.len() < MOST {
+        if !self.is_over && !self.is_composite {
+            self.problems.truncate(self.first);
+        }
+        self.report_with_parts(place, message)
+    }
+
+    /// Reports a problem behind those of its parts.
+    fn report_with_parts(&mut self, place: &Place<'_>, message: &str) -> bool {
+        if !self.is_over && self.problems.len() < MOST {
             let mut text = String::new();
             place.write(&mut text);
             text.push(' ');
             text.push_str(message);
             self.problems.push(text);
         }
+        self.is_over |= !self.is_composite;
         false
+    }
+
+    /// True if a value fits a part whose problems are collected.
+    fn fits_part(&mut self, schema: &'s Value, value: &Value, place: &Place<'_>, depth: usize) -> bool {
+        let outer = mem::replace(&mut self.is_composite, true);
+        let fits = self.fits(schema, value, place, depth + 1);
+        self.is_composite = outer;
+        fits
+    }
+
+    /// True if a value fits the target of a reference. Only one that has no references itself is inlined by ajv.
+    fn fits_target(&mut self, target: &'s Value, value: &Value, place: &Place<'_>, depth: usize) -> bool {
+        if !*self.references.entry(ptr::from_ref(target)).or_insert_with(|| has_reference(target)) {
+            return self.fits(target, value, place, depth + 1);
+        }
+        let outer = (self.first, self.is_composite, self.is_over);
+        (self.first, self.is_composite, self.is_over) = (self.problems.len(), false, false);
+        let fits = self.fits(target, value, place, depth + 1);
+        (self.first, self.is_composite, self.is_over) = outer;
+        fits
     }
 
     /// True if a value fits; otherwise its first problem is reported.
@@ -128,31 +177,39 @@ impl<'s> Visit<'s> {
             _ => None,
         };
         if late.is_none() && !has_type(&types, value) {
-            return self.wrong_type(schema, place);
+            self.wrong_type(schema, place);
+            if !self.is_over {
+                self.keywords(schema, &ANY, value, place, depth);
+            }
+            return false;
         }
         for (kind, keywords) in GROUPS {
             if kind.is_none_or(|kind| is_type(kind, value)) {
-                for keyword in keywords {
-                    if let Some(rule) = schema.get(*keyword)
-                        && !self.keyword(schema, keyword, rule, value, place, depth)
-                    {
-                        return false;
-                    }
+                if !self.keywords(schema, keywords, value, place, depth) {
+                    return false;
                 }
-            } else if kind.is_some() && kind == late {
+            } else if kind == late {
                 return self.wrong_type(schema, place);
             }
         }
         true
     }
 
+    /// True if a value fits those of the keywords that the schema has.
+    fn keywords(
+        &mut self,
+        schema: &'s Map<String, Value>,
+        keywords: &[&str],
+        value: &Value,
+        place: &Place<'_>,
+        depth: usize,
+    ) -> bool {
+        let mut rules = keywords.iter().filter_map(|keyword| Some((*keyword, schema.get(*keyword)?)));
+        rules.all(|(keyword, rule)| self.keyword(schema, keyword, rule, value, place, depth))
+    }
+
     fn wrong_type(&mut self, schema: &Map<String, Value>, place: &Place<'_>) -> bool {
-        let expected = match schema.get("type") {
-            Some(Value::Array(types)) => types.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(","),
-            Some(Value::String(only)) => only.clone(),
-            _ => return true,
-        };
-        self.report(place, &format!("must be {expected}"))
+        self.report(place, &format!("must be {}", types_of(schema).join(",")))
     }
 
     fn keyword(
@@ -167,32 +224,32 @@ impl<'s> Visit<'s> {
         match (keyword, rule, value) {
             ("$ref", _, _) => {
                 let target = view::pointer(schema).and_then(|pointer| self.root.pointer(&pointer));
-                target.is_none_or(|target| self.fits(target, value, place, depth + 1))
+                target.is_none_or(|target| self.fits_target(target, value, place, depth))
             }
             ("not", _, _) => !self.silently(rule, value, depth) || self.report(place, "must NOT be valid"),
             ("anyOf", Value::Array(branches), _) => {
                 let before = self.problems.len();
-                if branches.iter().any(|branch| self.fits(branch, value, place, depth + 1)) {
+                if branches.iter().any(|branch| self.fits_part(branch, value, place, depth)) {
                     self.problems.truncate(before);
                     return true;
                 }
-                self.report(place, "must match a schema in anyOf")
+                self.report_with_parts(place, "must match a schema in anyOf")
             }
             ("oneOf", Value::Array(branches), _) => {
                 let before = self.problems.len();
-                let mut fitting = branches.iter().filter(|branch| self.fits(branch, value, place, depth + 1));
+                let mut fitting = branches.iter().filter(|branch| self.fits_part(branch, value, place, depth));
                 let count = fitting.by_ref().take(2).count();
                 if count == 1 {
                     self.problems.truncate(before);
                     return true;
                 }
-                self.report(place, "must match exactly one schema in oneOf")
+                self.report_with_parts(place, "must match exactly one schema in oneOf")
             }
             ("allOf", Value::Array(parts), _) => parts.iter().all(|part| self.fits(part, value, place, depth + 1)),
             ("if", _, _) => {
                 let branch = if self.silently(rule, value, depth) { "then" } else { "else" };
                 schema.get(branch).is_none_or(|part| self.fits(part, value, place, depth + 1))
-                    || self.report(place, &format!("must match \"{branch}\" schema"))
+                    || self.report_with_parts(place, &format!("must match \"{branch}\" schema"))
             }
             ("prefixItems" | "items", Value::Array(rules), Value::Array(items)) => {
                 let mut pairs = rules.iter().zip(items).enumerate();
@@ -215,8 +272,8 @@ impl<'s> Visit<'s> {
                 }
             }
             ("propertyNames", _, Value::Object(entries)) => entries.keys().all(|key| {
-                self.fits(rule, &Value::from(key.as_str()), place, depth + 1)
-                    || self.report(place, "property name must be valid")
+                self.fits_part(rule, &Value::from(key.as_str()), place, depth)
+                    || self.report_with_parts(place, "property name must be valid")
             }),
             ("additionalProperties", _, Value::Object(entries)) => entries.iter().all(|(key, entry)| {
                 if self.is_listed(schema, key) {
@@ -265,7 +322,7 @@ impl<'s> Visit<'s> {
 
     /// Checks the items behind the first ones.
     fn rest_fits(&mut self, rule: &'s Value, items: &[Value], first: usize, place: &Place<'_>, depth: usize) -> bool {
-        if *rule == Value::Bool(false) && items.len() > first {
+        if *rule == Value::Bool(false) && 0 < first && first < items.len() {
             return self.report(place, &format!("must NOT have more than {first} items"));
         }
         let mut rest = items.iter().enumerate().skip(first);
@@ -275,7 +332,7 @@ impl<'s> Visit<'s> {
     /// True if a value fits, without a report.
     fn silently(&mut self, schema: &'s Value, value: &Value, depth: usize) -> bool {
         let before = self.problems.len();
-        let fits = self.fits(schema, value, &Place::Root, depth + 1);
+        let fits = self.fits_part(schema, value, &Place::Root, depth);
         self.problems.truncate(before);
         fits
     }
@@ -306,7 +363,7 @@ impl<'s> Visit<'s> {
         let before = self.problems.len();
         let mut count = 0;
         for (at, item) in items.iter().enumerate() {
-            count += u64::from(self.fits(rule, item, &place.index(at), depth + 1));
+            count += u64::from(self.fits_part(rule, item, &place.index(at), depth));
         }
         if count >= least && most.is_none_or(|most| count <= most) {
             self.problems.truncate(before);
@@ -368,6 +425,14 @@ fn types_of(schema: &Map<String, Value>) -> Vec<&str> {
         Some(Value::String(only)) => vec![only],
         Some(Value::Array(types)) => types.iter().filter_map(Value::as_str).collect(),
         _ => Vec::new(),
+    }
+}
+
+fn has_reference(schema: &Value) -> bool {
+    match schema {
+        Value::Object(entries) => entries.contains_key("$ref") || entries.values().any(has_reference),
+        Value::Array(items) => items.iter().any(has_reference),
+        _ => false,
     }
 }
 

@@ -49,6 +49,7 @@ use explain::Explainer;
 use fast::{FastCheck, FastField, SizeRange};
 use validator::{Budget, options, oversize};
 
+use crate::json::text::read;
 use crate::json::{Document, Node};
 use crate::schema::view::required;
 
@@ -79,10 +80,16 @@ pub enum Mode {
 pub struct Checker<F: Json = jsonschema::json::SerdeJson> {
     root: Arc<Document>,
     formats: FormatRules,
-    fast: FastCheck,
-    _shared: Vec<Arc<FastCheck>>,
+    /// Compiled for the first value: most tools are never called.
+    fast: OnceLock<Box<FastPath>>,
     /// Compiled for the first value that the fast check does not accept: most tools never get one.
     slow: OnceLock<Box<SlowPath<F>>>,
+}
+
+/// The fast check of a whole document, with the definitions that it refers to.
+struct FastPath {
+    check: FastCheck,
+    _shared: Vec<Arc<FastCheck>>,
 }
 
 /// The parts that only unusual values need.
@@ -94,7 +101,7 @@ struct SlowPath<F: Json> {
 
 impl<F: Json> std::fmt::Debug for Checker<F> {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("Checker").field("fast", &self.fast).finish_non_exhaustive()
+        formatter.debug_struct("Checker").field("fast", self.fast()).finish_non_exhaustive()
     }
 }
 
@@ -131,19 +138,29 @@ impl Checker {
 }
 
 impl<F: Json> Checker<F> {
-    /// Compiles the fast check of a schema that is known to be valid; the rest is compiled on first use.
+    /// The checker of a schema that is known to be valid. It is compiled on first use.
     #[must_use]
     pub fn of(parameters: &Node) -> Self {
-        Checker::with_document(parameters, Arc::new(Document::new(parameters)), FormatRules::Standard)
+        Checker::with_document(Arc::new(Document::new(parameters)), FormatRules::Standard)
     }
 
     /// The same for a schema that has already been written as a document, with the rules for its formats.
     #[must_use]
-    pub fn with_document(parameters: &Node, document: Arc<Document>, formats: FormatRules) -> Self {
-        let mut compiler = Compiler::new(parameters, formats);
-        let fast = compiler.compile_root();
-        let shared = compiler.into_shared();
-        Checker { root: document, formats, fast, _shared: shared, slow: OnceLock::new() }
+    pub fn with_document(document: Arc<Document>, formats: FormatRules) -> Self {
+        Checker { root: document, formats, fast: OnceLock::new(), slow: OnceLock::new() }
+    }
+
+    #[inline]
+    fn fast(&self) -> &FastCheck {
+        &self.fast.get_or_init(|| Box::new(self.compile_fast())).check
+    }
+
+    #[cold]
+    fn compile_fast(&self) -> FastPath {
+        let root = Node::from(read(self.root.text()));
+        let mut compiler = Compiler::new(&root, self.formats);
+        let check = compiler.compile_root();
+        FastPath { check, _shared: compiler.into_shared() }
     }
 
     fn slow(&self) -> &SlowPath<F> {
@@ -155,6 +172,12 @@ impl<F: Json> Checker<F> {
 
     fn validator(&self) -> &SchemaValidator<F> {
         &self.slow().validator
+    }
+
+    /// The schema.
+    #[must_use]
+    pub fn schema(&self) -> &Value {
+        self.root.value()
     }
 
     /// Compiles the validator now, to find out whether the schema is valid.
@@ -169,41 +192,41 @@ impl<F: Json> Checker<F> {
     /// True if the fast check alone accepts the arguments; false is undecided.
     #[must_use]
     pub fn accepts<S: JsonLike<Form = F>>(&self, input: &S) -> bool {
-        self.fast.accepts(input)
+        self.fast().accepts(input)
     }
 
     /// The parameters in order, if it is enough to check them one by one: arguments fit if each of them does, all required ones are
     /// present, and there are no others.
+    #[inline]
     fn fields(&self) -> Option<&[FastField]> {
-        match &self.fast {
+        match self.fast() {
             FastCheck::Object(object) if object.size == SizeRange::FREE => Some(&object.named),
             _ => None,
         }
     }
 
-    /// The position of a parameter, if it is enough to check the parameters one by one: then arguments fit if every name has a
-    /// position, every required parameter is present, and [`accepts_at`](Checker::accepts_at) is true for each value.
+    /// True if it is enough to check the parameters one by one: then arguments fit if each is one of `properties`, every
+    /// required parameter is present, and [`accepts_at`](Checker::accepts_at) is true for each value.
     #[must_use]
-    pub fn position(&self, parameter: &str) -> Option<usize> {
-        self.fields()?.iter().position(|field| *field.name == *parameter)
+    pub fn is_by_parameter(&self) -> bool {
+        self.fields().is_some()
     }
 
-    /// True if the parameter at a position is required.
-    #[must_use]
-    pub fn is_required(&self, position: usize) -> bool {
-        self.fields().is_some_and(|fields| fields[position].required)
-    }
-
-    /// True if the fast check alone accepts a value for the parameter at a position; false is undecided.
+    /// True if the fast check alone accepts a value for the parameter at this position among `properties`; false is undecided.
     #[inline]
     pub fn accepts_at<S: JsonLike<Form = F>>(&self, position: usize, value: &S) -> bool {
-        self.fields().is_some_and(|fields| fields[position].check.accepts(value))
+        self.field(position).is_some_and(|field| field.check.accepts(value))
+    }
+
+    #[inline]
+    fn field(&self, position: usize) -> Option<&FastField> {
+        self.fields()?.get(position)
     }
 
     /// The same for a value that is of the declared classes too, so that there is nothing to convert: an integer is not a number
     /// with a fraction, nor a tuple a list.
     pub fn accepts_exactly_at<S: JsonLike<Form = F>>(&self, position: usize, value: &S) -> bool {
-        self.fields().is_some_and(|fields| fields[position].check.accepts_exactly(value))
+        self.field(position).is_some_and(|field| field.check.accepts_exactly(value))
     }
 
     /// Coerces a value to its declared types; `None` if nothing changes.
@@ -224,7 +247,7 @@ impl<F: Json> Checker<F> {
         mode: Mode,
         hidden: &[&str],
     ) -> Result<Option<S>, Vec<Problem>> {
-        if hidden.is_empty() && self.fast.accepts(input) {
+        if hidden.is_empty() && self.fast().accepts(input) {
             return Ok(None);
         }
         if let Some(problem) = oversize(input) {
@@ -241,7 +264,7 @@ impl<F: Json> Checker<F> {
     fn is_valid<S: JsonLike<Form = F>>(&self, value: &S, hidden: &[&str]) -> bool {
         let is_known = |name: Option<&str>| name.is_some_and(|name| !hidden.contains(&name) && self.knows(name));
         value.every_entry(|name, _| is_known(name))
-            && (self.fast.accepts(value) || is_json(value) && self.validator().is_valid(value))
+            && (self.fast().accepts(value) || is_json(value) && self.validator().is_valid(value))
     }
 
     /// True if an argument of this name may be sent.

@@ -3,18 +3,17 @@
 use std::borrow::Cow;
 use std::iter;
 
-use memchr::{Memchr, memchr, memchr_iter};
+use memchr::memchr;
 
 /// The lines of a text with their offsets. Only `\n` ends a line; other line breaks are content.
 pub(super) struct Lines<'a> {
     text: &'a str,
-    breaks: Memchr<'a>,
     next: Option<usize>,
 }
 
 impl<'a> Lines<'a> {
     pub(super) fn of(text: &'a str) -> Self {
-        Self { text, breaks: memchr_iter(b'\n', text.as_bytes()), next: Some(0) }
+        Self { text, next: Some(0) }
     }
 }
 
@@ -23,9 +22,10 @@ impl<'a> Iterator for Lines<'a> {
 
     fn next(&mut self) -> Option<Self::Item> {
         let at = self.next?;
-        let end = self.breaks.next();
-        self.next = end.map(|end| end + 1);
-        Some((at, &self.text[at..end.unwrap_or(self.text.len())]))
+        let rest = &self.text[at..];
+        let length = find(rest, b'\n');
+        self.next = length.map(|length| at + length + 1);
+        Some((at, &rest[..length.unwrap_or(rest.len())]))
     }
 }
 
@@ -34,12 +34,23 @@ pub(super) fn cut(text: &str, wanted: u8) -> Option<(&str, &str)> {
     find(text, wanted).map(|at| (&text[..at], &text[at + 1..]))
 }
 
-/// Finds the first occurrence of an ASCII character. Parsing a docstring is mostly a search for line endings, at which `memchr` is
-/// faster than `str::find`.
+/// Finds the first occurrence of an ASCII character. Parsing a docstring is mostly a search for colons and line endings that are
+/// a few bytes away, where eight bytes at a time are faster than `memchr`, which has to be called.
 #[inline]
 pub(super) fn find(text: &str, wanted: u8) -> Option<usize> {
+    const ONES: u64 = u64::from_le_bytes([1; 8]);
+    const HIGH_BITS: u64 = ONES << 7;
     debug_assert!(wanted.is_ascii());
-    memchr(wanted, text.as_bytes())
+    let (words, rest) = text.as_bytes().as_chunks::<8>();
+    for (index, word) in words.iter().enumerate() {
+        // A byte that is equal becomes zero, and the lowest bit below marks the first zero byte.
+        let difference = u64::from_le_bytes(*word) ^ (ONES * u64::from(wanted));
+        let zeros = difference.wrapping_sub(ONES) & !difference & HIGH_BITS;
+        if zeros != 0 {
+            return Some(8 * index + zeros.trailing_zeros() as usize / 8);
+        }
+    }
+    rest.iter().position(|byte| *byte == wanted).map(|at| 8 * words.len() + at)
 }
 
 /// Splits a text into fields, each from a line that begins with `marker` to the next such line.
@@ -88,7 +99,7 @@ fn starts_visibly(text: &str) -> bool {
 /// Cleans a docstring as Python's `inspect.cleandoc` does: expands tabs, removes the indentation that all lines after the first
 /// share, and removes empty lines at both ends.
 pub(super) fn clean(text: &str) -> Cow<'_, str> {
-    if find(text, b'\t').is_some() {
+    if memchr(b'\t', text.as_bytes()).is_some() {
         return Cow::Owned(dedent(&expand_tabs(text)).into_owned());
     }
     dedent(text)

@@ -62,7 +62,13 @@ fn each_keyword_has_its_message() {
         (
             json!({"if": {"type": "string"}, "then": {"maxLength": 1}}),
             json!("ab"),
-            "must NOT have more than 1 characters, params/a must match \"then\" schema",
+            "must NOT have more than 1 characters",
+        ),
+        (json!({"contains": {"type": "string"}}), json!([1, 2]), "must contain at least 1 valid item(s)"),
+        (
+            json!({"propertyNames": {"maxLength": 1}}),
+            json!({"xy": 1}),
+            "must NOT have more than 1 characters, params/a property name must be valid",
         ),
         (json!({"prefixItems": [true], "items": false}), json!([1, 2]), "must NOT have more than 1 items"),
         (json!(false), json!(1), "boolean schema is false"),
@@ -70,6 +76,7 @@ fn each_keyword_has_its_message() {
     for (schema, value, message) in cases {
         assert_eq!(of_entry(&schema, &value), format!("params/a {message}"), "{schema}");
     }
+    assert_eq!(of_entry(&json!({"items": false}), &json!([1])), "params/a/0 boolean schema is false");
 }
 
 #[test]
@@ -109,6 +116,50 @@ fn a_union_reports_its_branches_first() {
     );
     assert_eq!(of_entry(&one, &json!(4)), "params/a must match exactly one schema in oneOf");
     assert_eq!(of_entry(&json!({"allOf": [{"minimum": 1}, {"maximum": 3}]}), &json!(4)), "params/a must be <= 3");
+}
+
+#[test]
+fn a_branch_reports_all_that_ajv_collects_in_it() {
+    let then = json!({"anyOf": [{"if": {"type": "string"}, "then": {"maxLength": 1}}]});
+    let typed = json!({"anyOf": [{"type": "boolean", "enum": [true]}, {"type": "boolean", "minimum": 5}]});
+    let contains = json!({"anyOf": [{"contains": {"type": "string"}}]});
+
+    assert_eq!(
+        of_entry(&then, &json!("ab")),
+        "params/a must NOT have more than 1 characters, params/a must match \"then\" schema, \
+         params/a must match a schema in anyOf"
+    );
+    assert_eq!(
+        of_entry(&typed, &json!(3)),
+        "params/a must be boolean, params/a must be equal to one of the allowed values, params/a must be boolean, \
+         params/a must match a schema in anyOf"
+    );
+    assert_eq!(
+        of_entry(&contains, &json!([1])),
+        "params/a/0 must be string, params/a must contain at least 1 valid item(s), params/a must match a schema in anyOf"
+    );
+}
+
+#[test]
+fn a_reference_with_references_reports_its_first_problem() {
+    let definitions = json!({
+        "tree": {"type": "string", "enum": ["x"], "not": {"$ref": "#/$defs/leaf"}},
+        "leaf": {"type": "integer", "enum": [1]},
+    });
+    let problem_of = |schema: &Value, value: &Value| {
+        let schema = json!({"type": "object", "properties": {"a": schema}, "$defs": definitions});
+        problem(&schema, &json!({"a": value})).unwrap_or_default()
+    };
+
+    assert_eq!(
+        problem_of(&json!({"anyOf": [{"$ref": "#/$defs/tree"}, {"$ref": "#/$defs/leaf"}]}), &json!(true)),
+        "params/a must be string, params/a must be integer, params/a must be equal to one of the allowed values, \
+         params/a must match a schema in anyOf"
+    );
+    assert_eq!(
+        problem_of(&json!({"if": {}, "then": {"$ref": "#/$defs/tree"}}), &json!(true)),
+        "params/a must be string, params/a must match \"then\" schema"
+    );
 }
 
 #[test]
@@ -154,9 +205,12 @@ fn any_other_keyword_still_refuses() {
 }
 
 #[test]
-fn the_type_of_a_list_or_an_object_comes_after_keywords_for_any_value() {
+fn keywords_for_any_value_come_before_those_of_a_type() {
     let schema = json!({"type": "array", "items": {"type": "string"}, "enum": [["a"]]});
+    let text = json!({"type": "string", "minLength": 3, "enum": ["abc"]});
 
     assert_eq!(of_entry(&schema, &json!("a")), "params/a must be equal to one of the allowed values");
+    assert_eq!(of_entry(&text, &json!("x")), "params/a must be equal to one of the allowed values");
+    assert_eq!(of_entry(&text, &json!(1)), "params/a must be equal to one of the allowed values");
     assert_eq!(of_entry(&json!({"type": "array", "enum": [["a"]]}), &json!("a")), "params/a must be array");
 }

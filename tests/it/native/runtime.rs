@@ -2,9 +2,11 @@
 
 #![allow(clippy::expect_used)]
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
+use std::task::Poll;
 use std::time::Duration;
 
 use futures_util::{StreamExt, stream};
@@ -55,6 +57,50 @@ fn endless() -> (NativeTool, mpsc::Receiver<()>, mpsc::Receiver<()>) {
 }
 
 #[test]
+fn a_tool_that_starts_quickly_may_have_its_result_in_the_thread_of_its_host() {
+    let runtime = Runtime::start().unwrap();
+    let tool = NativeTool::new("here", "", |_: ToolContext, _: Value| async move {
+        Ok(std::thread::current().name().unwrap_or_default().to_owned())
+    })
+    .with_quick_start();
+    assert!(tool.starts_quickly());
+    let mut run = tool.run(ToolContext::of("here"), json!({}));
+
+    let Poll::Ready(Some(item)) = runtime.poll_here(&mut run).expect("a runtime") else { panic!("not ready") };
+
+    assert_eq!(item.expect("a response").text(), std::thread::current().name().unwrap_or_default());
+}
+
+#[test]
+fn a_tool_that_was_polled_here_goes_on_in_the_runtime() {
+    let runtime = Runtime::start().unwrap();
+    let tool = NativeTool::new("late", "", |_: ToolContext, _: Value| async move {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        Ok("late")
+    });
+    let mut run = tool.run(ToolContext::of("late"), json!({}));
+    assert!(runtime.poll_here(&mut run).expect("a runtime").is_pending());
+
+    let (sender, deliveries) = mpsc::channel();
+    let _task = runtime.spawn(run, 1, move |delivery| drop(sender.send(delivery))).expect("a runtime");
+
+    assert_eq!(next(&deliveries).as_deref(), Some("late"));
+}
+
+#[test]
+fn nothing_is_polled_after_the_shutdown() {
+    let runtime = Runtime::start().unwrap();
+    let (tool, began, _) = endless();
+    let mut run = tool.run(ToolContext::of("endless"), json!({}));
+    runtime.shut_down(LONG);
+
+    let refused = runtime.poll_here(&mut run);
+
+    assert_eq!(refused.err(), Some(ShutDown));
+    assert!(began.try_recv().is_err());
+}
+
+#[test]
 fn a_tool_runs_in_threads_of_the_runtime() {
     let runtime = Runtime::start().unwrap();
     let tool = NativeTool::new("late", "", |_: ToolContext, _: Value| async move {
@@ -66,6 +112,20 @@ fn a_tool_runs_in_threads_of_the_runtime() {
 
     assert_eq!(next(&deliveries).as_deref(), Some("toolcrib-native"));
     assert_eq!(next(&deliveries), None);
+}
+
+#[test]
+fn a_runtime_of_one_thread_runs_all_tools_in_it() {
+    let runtime = Runtime::start_single().unwrap();
+    let tool = NativeTool::new("late", "", |_: ToolContext, _: Value| async move {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        Ok(format!("{:?}", std::thread::current().id()))
+    });
+
+    let running: Vec<_> = (0..8).map(|_| spawn(&runtime, &tool, 4).unwrap()).collect();
+
+    let threads: HashSet<_> = running.iter().map(|(_, deliveries)| next(deliveries)).collect();
+    assert_eq!(threads.len(), 1);
 }
 
 #[test]

@@ -88,6 +88,8 @@ fn a_slip_with_one_reading_is_repaired_and_listed() {
             &[Quotes],
         ),
         (r#"{"a": "f("x"}"}"#, json!({"a": "f(\"x\"}"}), &[Quotes]),
+        (r#"{"a": x y", "b": 1}"#, json!({"a": "x y", "b": 1}), &[Quotes]),
+        (r#"{"a" ["x"], "b" {"c" 1}}"#, json!({"a": ["x"], "b": {"c": 1}}), &[Colon]),
         ("```json\n{\"a\": \"say \"hi\" now\"}\n```\nOk?", json!({"a": "say \"hi\" now"}), &[Fence, Prose, Quotes]),
     ];
     for (text, expected, listed) in cases {
@@ -121,6 +123,23 @@ fn a_slip_with_two_readings_is_refused() {
         r#"{"a": ["x" `y z`, 1]}"#,
         r#"{"a": [" ",fals]e,""]}"#,
         r#"{"a": ".",c"d", "b": true}"#,
+        r#"{"a": [it's", 1]}"#,
+        r#"{"a": ['in it's", 1]}"#,
+        r#"{"a": [10"00, 1]}"#,
+        r#"{"a": [""[1] x, y"]}"#,
+        r#"{"a": [-2 .5]}"#,
+        r#"{"a": [10 000]}"#,
+        r#"{"a": [10 500]}"#,
+        r#"{"a": [true hi", 1]}"#,
+        r#"{"a": {"c:"x"}}"#,
+        r#"{"a": {"d: "1", "e": 2}}"#,
+        r#"{"a": x\ny"}"#,
+        r#"{"a": [x, y"]}"#,
+        r#"{"a": x, b: y"}"#,
+        r#"{"a": -}"#,
+        r#"{"a": 1e}"#,
+        r#"{"a": 1e+, "b": 2}"#,
+        r#"{"a": \"x\ny"}"#,
     ] {
         assert_eq!(accepted(text), None, "{text}: {:?}", read(text));
     }
