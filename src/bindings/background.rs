@@ -40,6 +40,11 @@ impl PyTaskBoard {
         self.since.elapsed()
     }
 
+    /// Keeps the outcomes of cancelled tasks too.
+    pub(crate) fn keep_cancelled(&self) {
+        self.board().keep_cancelled();
+    }
+
     /// Drops results that are too old, without the lock, because that may run Python code.
     fn sweep(&self) {
         let old = self.board().sweep(self.now());
@@ -80,7 +85,7 @@ impl PyTaskBoard {
         self.board().start(task_id, task);
     }
 
-    /// Record the outcome of a task. Nothing is kept of a task that was cancelled.
+    /// Record the outcome of a task. That of a cancelled task is kept only in AgentScope's place.
     fn finish(&self, task_id: &str, outcome: Py<PyAny>) {
         let done = self.board().finish(task_id, outcome, self.now());
         drop(done);

@@ -2,11 +2,11 @@
 
 use std::any::Any;
 
-use pyo3::exceptions::PyValueError;
 use pyo3::panic::PanicException;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
+use super::response::PyToolResponse;
 use crate::Error;
 #[cfg(unix)]
 use crate::files::FileError;
@@ -93,6 +93,8 @@ exceptions! {
     DuplicateRuleError,
     InvalidPolicyFileError,
     InternalError,
+    ToolCallError,
+    InvalidTargetError,
     McpConnectionError,
     McpError,
     NativeToolError,
@@ -230,11 +232,18 @@ pub(crate) fn internal_error(what: &str) -> PyErr {
     python::InternalError::new_err(format!("toolcrib failed internally, please report this: {what}"))
 }
 
+/// The exception for a call that has no value, with its last response and the exception that the tool raised.
+pub(crate) fn call_failed(text: String, response: &Bound<'_, PyToolResponse>, cause: Option<PyErr>) -> PyErr {
+    let failed = python::ToolCallError::new_err((text, response.clone().unbind()));
+    failed.set_cause(response.py(), cause);
+    failed
+}
+
 /// The exception for an error of an MCP client.
 pub(crate) fn mcp(error: ClientError) -> PyErr {
     let text = error.to_string();
     match error {
-        ClientError::Target(_) => PyValueError::new_err(text),
+        ClientError::Target(_) => python::InvalidTargetError::new_err(text),
         ClientError::AlreadyConnected { .. } | ClientError::Answered { .. } | ClientError::InvalidList { .. } => {
             python::McpError::new_err(text)
         }
@@ -245,8 +254,8 @@ pub(crate) fn mcp(error: ClientError) -> PyErr {
 }
 
 /// True for an error that a native tool returned.
-pub(crate) fn is_native(py: Python<'_>, error: &PyErr) -> bool {
-    error.is_instance_of::<python::NativeToolError>(py)
+pub(crate) fn is_native(exception: &Bound<'_, PyAny>) -> bool {
+    exception.is_instance_of::<python::NativeToolError>()
 }
 
 /// The exception for a question without an answer.

@@ -80,7 +80,7 @@ objects! {
     TOOL_CONTEXT = "toolcrib.context", "ToolContext";
     RUN = "toolcrib._run", "run";
     FINISHED = "toolcrib._run", "finished";
-    SERVE_MCP = "toolcrib._mcp_server", "serve";
+    SERVE_MCP = "toolcrib._serve", "serve_mcp";
     COPY = "copy", "copy";
     GENERIC_ALIAS = "types", "GenericAlias";
     GET_LOGGER = "logging", "getLogger";

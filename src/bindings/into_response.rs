@@ -6,9 +6,12 @@ use std::borrow::Cow;
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyFrozenSet, PyInt, PyList, PySet, PyString, PyTuple};
+use pyo3::types::{
+    PyBool, PyByteArray, PyBytes, PyDict, PyFloat, PyFrozenSet, PyInt, PyList, PySet, PyString, PyTuple, PyType,
+};
 use serde_json::Value;
 
+use super::foreign_response::adopt;
 use super::json::entries_of;
 use super::response::{self, PyToolResponse};
 
@@ -39,7 +42,7 @@ impl<'py> Content<'py> {
             return Ok(Self::Text(if is_plain { text.clone() } else { PyString::new(py, &unicode(text)) }));
         }
         if is_plain(&value) {
-            return Ok(Self::Value(PyString::new(py, &json_text(&value)), value));
+            return Ok(Self::Value(PyString::new(py, &response_text(&value)), value));
         }
         if let Some(method) = value.get_type().getattr_opt(intern!(py, "__tool_response__"))? {
             return method.call1((&value,))?.cast_into::<PyToolResponse>().map(Self::Response).map_err(|other| {
@@ -48,10 +51,10 @@ impl<'py> Content<'py> {
                 PyTypeError::new_err(message)
             });
         }
-        if let Some(adopted) = response::adopt(&value)? {
+        if let Some(adopted) = adopt(&value)? {
             return Ok(Self::Response(adopted));
         }
-        Ok(Self::Value(PyString::new(py, &json_text(&value)), value))
+        Ok(Self::Value(PyString::new(py, &response_text(&value)), value))
     }
 
     /// Makes a response of it.
@@ -84,7 +87,12 @@ pub(crate) fn error_text(py: Python<'_>, error: &PyErr) -> String {
 
 /// The name of an exception's class.
 pub(crate) fn error_class<'py>(py: Python<'py>, error: &PyErr) -> Bound<'py, PyString> {
-    error.get_type(py).name().unwrap_or_else(|_| intern!(py, "Exception").clone())
+    class_of(error.value(py).as_any())
+}
+
+/// The same of the exception itself.
+pub(crate) fn class_of<'py>(exception: &Bound<'py, PyAny>) -> Bound<'py, PyString> {
+    exception.get_type().name().unwrap_or_else(|_| intern!(exception.py(), "Exception").clone())
 }
 
 /// The text as valid Unicode, which a `str` need not be: surrogate pairs are joined, and lone surrogates are replaced.
@@ -130,6 +138,35 @@ fn json_text(value: &Bound<'_, PyAny>) -> String {
     }
 }
 
+/// A value as the text of a response: JSON, except for bytes, which are text, and for objects that only `str` can write, in several
+/// lines, such as tables.
+fn response_text(value: &Bound<'_, PyAny>) -> String {
+    if let Some(bytes) = bytes_text(value) {
+        return bytes;
+    }
+    let mut text = String::new();
+    match write_known(&mut text, value, MAX_TEXT_DEPTH) {
+        Ok(true) => return text,
+        Ok(false) => {}
+        Err(_) => return display_text(value),
+    }
+    let shown = display_text(value);
+    if shown.contains('\n') {
+        return shown;
+    }
+    write_string(&mut text, &shown);
+    text
+}
+
+/// Bytes as UTF-8 text, in which other bytes are replaced.
+fn bytes_text(value: &Bound<'_, PyAny>) -> Option<String> {
+    if let Ok(bytes) = value.cast::<PyBytes>() {
+        return Some(String::from_utf8_lossy(bytes.as_bytes()).into_owned());
+    }
+    let bytes = value.cast::<PyByteArray>().ok()?;
+    Some(String::from_utf8_lossy(&bytes.to_vec()).into_owned())
+}
+
 /// The text of a value as by `str`, or the name of its type.
 pub(crate) fn display_text(value: &Bound<'_, PyAny>) -> String {
     value.str().map_or_else(|_| type_name(value), |text| unicode(&text).into_owned())
@@ -140,9 +177,15 @@ fn type_name(value: &Bound<'_, PyAny>) -> String {
 }
 
 fn write(text: &mut String, value: &Bound<'_, PyAny>, depth: usize) -> PyResult<()> {
-    if depth == 0 {
+    if depth == 0 || !write_known(text, value, depth)? {
         write_string(text, &display_text(value));
-    } else if value.is_none() {
+    }
+    Ok(())
+}
+
+/// Writes a value that has a form in JSON; false for any other.
+fn write_known(text: &mut String, value: &Bound<'_, PyAny>, depth: usize) -> PyResult<bool> {
+    if value.is_none() {
         text.push_str("null");
     } else if let Ok(flag) = value.cast::<PyBool>() {
         text.push_str(if flag.is_true() { "true" } else { "false" });
@@ -172,37 +215,62 @@ fn write(text: &mut String, value: &Bound<'_, PyAny>, depth: usize) -> PyResult<
         }
         text.push(']');
     } else {
-        write_instance(text, value, depth)?;
+        return write_instance(text, value, depth);
     }
-    Ok(())
+    Ok(true)
 }
 
-/// Writes an instance: a pydantic model or dataclass as an object, an enum as its value, a date in ISO form, others as text.
-fn write_instance(text: &mut String, value: &Bound<'_, PyAny>, depth: usize) -> PyResult<()> {
-    let py = value.py();
+/// Writes an instance: a class with fields as an object, an enum as its value, a date in ISO form, bytes as text, numbers and
+/// arrays of numpy and its kin as theirs; false for any other.
+fn write_instance(text: &mut String, value: &Bound<'_, PyAny>, depth: usize) -> PyResult<bool> {
+    let (py, class) = (value.py(), value.get_type());
     if let Some(dump) = value.getattr_opt(intern!(py, "model_dump"))? {
-        return write(text, &dump.call0()?, depth - 1);
-    }
-    if let Some(fields) = value.get_type().getattr_opt(intern!(py, "__dataclass_fields__"))? {
-        let names = fields.cast_into::<PyDict>()?.keys();
-        let fields = names.iter().filter_map(|name| {
-            let field = value.getattr(name.cast::<PyString>().ok()?).ok()?;
-            Some((name, field))
+        write(text, &dump.call0()?, depth - 1)?;
+    } else if let Some(names) = field_names(&class)? {
+        let fields = names.into_iter().filter_map(|name| {
+            let field = value.getattr(&name).ok()?;
+            Some((name.into_any(), field))
         });
-        return write_object(text, fields, depth);
-    }
-    if let Some(iso) = value.getattr_opt(intern!(py, "isoformat"))? {
-        return write(text, &iso.call0()?, depth - 1);
-    }
-    if value.get_type().getattr_opt(intern!(py, "__members__"))?.is_some() {
-        return write(text, &value.getattr(intern!(py, "value"))?, depth - 1);
-    }
-    if value.is_instance_of::<PyInt>() || value.is_instance_of::<PyFloat>() {
+        write_object(text, fields, depth)?;
+    } else if let Some(iso) = value.getattr_opt(intern!(py, "isoformat"))? {
+        write(text, &iso.call0()?, depth - 1)?;
+    } else if class.getattr_opt(intern!(py, "__members__"))?.is_some() {
+        write(text, &value.getattr(intern!(py, "value"))?, depth - 1)?;
+    } else if value.is_instance_of::<PyInt>() || value.is_instance_of::<PyFloat>() {
         text.push_str(&unicode(&value.str()?));
-        return Ok(());
+    } else if let Some(bytes) = bytes_text(value) {
+        write_string(text, &bytes);
+    } else if class.getattr_opt(intern!(py, "tolist"))?.is_some() {
+        write(text, &value.call_method0(intern!(py, "tolist"))?, depth - 1)?;
+    } else {
+        return Ok(false);
     }
-    write_string(text, &display_text(value));
-    Ok(())
+    Ok(true)
+}
+
+/// The names of the fields of a dataclass, an attrs class or a msgspec struct; `None` for any other class.
+fn field_names<'py>(class: &Bound<'py, PyType>) -> PyResult<Option<Vec<Bound<'py, PyString>>>> {
+    let py = class.py();
+    let mut names = Vec::new();
+    if let Some(fields) = class.getattr_opt(intern!(py, "__dataclass_fields__"))? {
+        for (name, field) in entries_of(fields.cast::<PyDict>()?) {
+            // As opposed to class variables and arguments of the constructor alone.
+            if field.getattr(intern!(py, "_field_type"))?.getattr(intern!(py, "name"))?.eq("_FIELD")? {
+                names.push(name.cast_into::<PyString>()?);
+            }
+        }
+    } else if let Some(fields) = class.getattr_opt(intern!(py, "__attrs_attrs__"))? {
+        for field in fields.try_iter()? {
+            names.push(field?.getattr(intern!(py, "name"))?.cast_into::<PyString>()?);
+        }
+    } else if let Some(fields) = class.getattr_opt(intern!(py, "__struct_fields__"))? {
+        for name in fields.try_iter()? {
+            names.push(name?.cast_into::<PyString>()?);
+        }
+    } else {
+        return Ok(None);
+    }
+    Ok(Some(names))
 }
 
 fn write_object<'py>(

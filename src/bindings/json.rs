@@ -24,6 +24,13 @@ pub(crate) fn to_python<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'
     make(py, value, PyString::new)
 }
 
+/// Parse TOML text; Python 3.10 has no parser of its own.
+#[pyfunction]
+pub(crate) fn _read_toml<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyAny>> {
+    let document: Value = toml::from_str(text).map_err(|error| PyValueError::new_err(error.to_string()))?;
+    to_python(py, &document)
+}
+
 /// Makes the Python object for a schema. Short strings are interned, because all tools share the keywords.
 pub(crate) fn schema_to_python<'py>(py: Python<'py>, schema: &Value) -> PyResult<Bound<'py, PyAny>> {
     const MAX_INTERNED: usize = 20;

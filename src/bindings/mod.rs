@@ -9,10 +9,11 @@
 //! 3. [`tool_call`], [`text`], `artifactflow` and [`argument_reader`] read what a model sends;
 //! 4. [`call`] runs a tool: requests, arguments, which [`typed`] converts, [`policy`], middlewares, the stream. Synchronous functions run in [`worker`],
 //!    Rust tools in [`native`], sub-agents in sessions that [`agent`] opens, and [`background`] keeps calls that continue after their response;
-//! 5. [`response`] is a chunk of the result, made by [`into_response`], and written for providers by [`result_message`];
+//! 5. [`response`] is a chunk of the result, made by [`into_response`], in the class of another library by [`foreign_response`], and
+//!    written for providers by [`result_message`];
 //!    [`events`] and [`trace`] report what happens.
 //!
-//! Beside the path: [`store`] keeps data across restarts, `files` has the file systems of file tools, `process` the settings of
+//! Beside the path: [`store`] keeps data across restarts, [`saved_state`] the state of objects there and in files, `files` has the file systems of file tools, `process` the settings of
 //! programs, [`agent`] has the definitions of sub-agents, [`declared`] the schemas of declared tools, [`mcp`] connects to servers and
 //! serves tools to other programs, [`roster`] is the base of a compatibility package, [`json`] converts JSON, [`rule_value`] shows defaults to
 //! policy rules, [`parameters`] reads arguments of methods, [`imported`] finds Python objects, [`errors`] maps errors to
@@ -25,6 +26,7 @@
 
 mod agent;
 mod allocator;
+mod argument_parser;
 mod argument_reader;
 mod background;
 mod budget;
@@ -35,11 +37,14 @@ mod errors;
 mod events;
 #[cfg(unix)]
 mod files;
+mod foreign_response;
 mod group;
+mod host;
 mod imported;
 mod into_response;
 mod json;
 mod mcp;
+mod model;
 mod native;
 mod parameters;
 mod policy;
@@ -51,8 +56,10 @@ mod result_message;
 mod role;
 mod roster;
 mod rule_value;
+mod saved_state;
 mod schema;
 mod session;
+mod session_base;
 mod store;
 mod text;
 mod tool;
@@ -115,10 +122,17 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     add_internal::<background::PyTaskBoard>(module)?;
     add_internal::<events::PyEventQueue>(module)?;
     add_internal::<worker::AwaitableJob>(module)?;
+    add_internal::<worker::Drain>(module)?;
     add_internal::<call::Completion>(module)?;
+    add_internal::<argument_parser::PyArgumentParser>(module)?;
+    add_internal::<call::PyResponseModels>(module)?;
+    add_internal::<call::PyModelCalls>(module)?;
+    add_internal::<call::PyModelStream>(module)?;
     // Not by `add_function`, which adds the name to `__all__`.
+    module.setattr("__version__", env!("CARGO_PKG_VERSION"))?;
     module.setattr("_as_response", wrap_pyfunction!(into_response::_as_response, module)?)?;
     module.setattr("_check_call", wrap_pyfunction!(parameters::_check_call, module)?)?;
+    module.setattr("_read_toml", wrap_pyfunction!(json::_read_toml, module)?)?;
     module.setattr("_did_you_mean", wrap_pyfunction!(parameters::_did_you_mean, module)?)?;
     worker::install(module)?;
     native::init(module)?;

@@ -119,6 +119,23 @@ pub(crate) fn optional_name_list<C: FromIterator<N>, N: for<'a> From<&'a str>>(
     names.map(|names| name_list(parameter, names)).transpose()
 }
 
+/// Refuses a keyword argument that a method of a class does not have, with the one that was probably meant. The names are those of
+/// the method's `text_signature`.
+pub(crate) fn no_unknown<T: PyTypeInfo>(method: &str, unknown: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
+    let Some(unknown) = unknown.and_then(|unknown| unknown.keys().get_item(0).ok()) else { return Ok(()) };
+    let class = T::type_object(unknown.py());
+    let (owner, shown) = if method == "__init__" {
+        (class.clone().into_any(), class.name()?.to_string())
+    } else {
+        (class.getattr(method)?, format!("{}.{method}", class.name()?))
+    };
+    let signature: String = owner.getattr("__text_signature__")?.extract()?;
+    let names = signature.trim_matches(['(', ')']).split(',').filter_map(|part| part.trim().split('=').next());
+    let option = unknown.str()?.to_string_lossy().into_owned();
+    let hint = did_you_mean(&option, names.filter(|name| name.starts_with(|first: char| first.is_alphabetic())));
+    Err(PyTypeError::new_err(format!("{shown}() got an unknown option `{option}`{hint}")))
+}
+
 /// Returns the parsed value of an option, or the error that lists the valid words.
 pub(crate) fn choice<T>(option: &str, word: &str, parsed: Option<T>, choices: &str) -> PyResult<T> {
     parsed.ok_or_else(|| PyValueError::new_err(format!("{option} must be {choices}, not '{word}'")))

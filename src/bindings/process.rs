@@ -4,21 +4,22 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use pyo3::conversion::FromPyObjectOwned;
 use pyo3::prelude::*;
 
 use super::native::PyNativeTool;
+use crate::Error;
 #[cfg(target_os = "linux")]
 use crate::process::Executable;
 use crate::process::{ProgramLimits, Programs, Sandbox};
 
-/// The fields of `toolcrib.process.ProgramLimits`.
-#[derive(FromPyObject)]
-struct PyLimits {
-    cpu_seconds: Option<u64>,
-    memory_bytes: Option<u64>,
-    file_bytes: Option<u64>,
-    processes: Option<u64>,
-    output_bytes: usize,
+/// A field of `toolcrib.process.ProgramLimits`.
+fn limit<'py, T: FromPyObjectOwned<'py>>(limits: &Bound<'py, PyAny>, name: &str) -> PyResult<T> {
+    let value = limits.getattr(name)?;
+    value.extract().map_err(|_| {
+        let reason = format!("`{name}` is {value:?}, expected an integer of at least 0");
+        Error::InvalidProgramOption { option: "limits", reason }.into()
+    })
 }
 
 /// Return the tools that run programs with these settings. A sandbox is readable folders, writable folders, and the network.
@@ -29,15 +30,20 @@ struct PyLimits {
 fn _program_tools(
     cwd: Option<PathBuf>,
     env: HashMap<OsString, OsString>,
-    limits: PyLimits,
+    limits: &Bound<'_, PyAny>,
     python: PathBuf,
     sandbox: Option<(Vec<PathBuf>, Vec<PathBuf>, bool)>,
 ) -> PyResult<Vec<PyNativeTool>> {
-    let PyLimits { cpu_seconds, memory_bytes, file_bytes, processes, output_bytes } = limits;
     let programs = Programs {
         cwd,
         env: env.into_iter().collect(),
-        limits: ProgramLimits { cpu_seconds, memory_bytes, file_bytes, processes, output_bytes },
+        limits: ProgramLimits {
+            cpu_seconds: limit(limits, "cpu_seconds")?,
+            memory_bytes: limit(limits, "memory_bytes")?,
+            file_bytes: limit(limits, "file_bytes")?,
+            processes: limit(limits, "processes")?,
+            output_bytes: limit(limits, "output_bytes")?,
+        },
         python,
         sandbox: sandbox.map(|(read, write, network)| Sandbox { read, write, network }),
     };

@@ -1,20 +1,23 @@
 //! `ToolResponse`: one chunk of the result of a call.
 
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use pyo3::ffi::PyTypeObject;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyString, PyTuple};
+use pyo3::types::{PyBool, PyDict, PyList, PyString, PyTuple};
 use pyo3::{IntoPyObjectExt, PyTypeInfo, intern};
 use serde_json::{Map, Value, json};
 
+use super::foreign_response::own;
 use super::imported::{COPY, FORMAT_TIME, LOCAL_TIME};
 use super::into_response::{as_json, unicode};
 use super::json::{self, entries_of};
 use super::parameters::{Omittable, choice, flag, string};
 use super::result_message::content_to_json;
-use crate::call::{ChunkMode, Code, Notice, Reply, ToolResponse};
+use crate::call::{ChunkMode, Code, Notice, Reply, STRUCTURED_CONTENT, ToolResponse};
+use crate::sync::lock;
 
 /// One chunk of the result of a tool call.
 ///
@@ -77,6 +80,19 @@ fn salt() -> u32 {
     START.wrapping_add(COUNT.fetch_add(1, Ordering::Relaxed).wrapping_mul(0x009E_3779)) & 0x00FF_FFFF
 }
 
+/// A second as local time. The last one is kept: most responses of a program fall into the same second as others.
+pub(crate) fn local_second(py: Python<'_>, second: u64) -> PyResult<Arc<str>> {
+    static LAST: Mutex<Option<(u64, Arc<str>)>> = Mutex::new(None);
+    if let Some((_, text)) = lock(&LAST).as_ref().filter(|(last, _)| *last == second) {
+        return Ok(text.clone());
+    }
+    let local = LOCAL_TIME.get(py)?.call1((second,))?;
+    let text: String = FORMAT_TIME.get(py)?.call1(("%Y-%m-%d %H:%M:%S", local))?.extract()?;
+    let text: Arc<str> = text.into();
+    *lock(&LAST) = Some((second, text.clone()));
+    Ok(text)
+}
+
 #[pymethods]
 impl PyToolResponse {
     #[new]
@@ -131,8 +147,7 @@ impl PyToolResponse {
             ResponseId::Given(id) => return Ok(id.bind(py).clone()),
             ResponseId::Made { at, salt } => (*at, *salt),
         };
-        let local = LOCAL_TIME.get(py)?.call1((at.as_secs(),))?;
-        let second: String = FORMAT_TIME.get(py)?.call1(("%Y-%m-%d %H:%M:%S", local))?.extract()?;
+        let second = local_second(py, at.as_secs())?;
         let id = format!("{second}.{:03}_{salt:06x}", at.subsec_millis()).into_bound_py_any(py)?;
         slf.borrow_mut().id = ResponseId::Given(id.clone().unbind());
         Ok(id)
@@ -203,14 +218,14 @@ impl PyToolResponse {
     /// Copying and pickling, with the attributes that a subclass may add.
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
         let py = slf.py();
-        let fields = FIELDS.iter().map(|field| slf.getattr(*field)).collect::<PyResult<Vec<_>>>()?;
+        let fields = Self::fields(slf)?;
         let state = match slf.getattr_opt(intern!(py, "__dict__"))? {
             Some(attributes) => attributes.cast_into::<PyDict>()?.copy()?,
             None => PyDict::new(py),
         };
         state.set_item(intern!(py, "code"), &slf.borrow().code)?;
         state.set_item(intern!(py, "mode"), slf.borrow().mode(py))?;
-        PyTuple::new(py, [slf.get_type().into_any(), PyTuple::new(py, fields)?.into_any(), state.into_any()])
+        PyTuple::new(py, [slf.get_type().into_any(), fields.into_any(), state.into_any()])
     }
 
     /// Copy the response, with its exception.
@@ -280,6 +295,43 @@ impl PyToolResponse {
         }
     }
 
+    /// The six fields, in the order in which a constructor takes them.
+    pub(crate) fn fields<'py>(response: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
+        let (py, id) = (response.py(), Self::id(response)?);
+        let fields = response.borrow();
+        let flag = |flag: bool| PyBool::new(py, flag).to_owned().into_any();
+        let metadata = fields.metadata.as_ref().map_or_else(|| py.None(), |metadata| metadata.clone_ref(py));
+        let flags = [flag(fields.stream), flag(fields.is_last), flag(fields.is_interrupted)];
+        let [stream, is_last, is_interrupted] = flags;
+        let content = fields.content.bind(py).clone();
+        PyTuple::new(py, [content, metadata.into_bound(py), stream, is_last, is_interrupted, id])
+    }
+
+    /// The code, and the mode unless it is the usual one: what the six fields do not say.
+    pub(crate) fn extras<'py>(response: &Bound<'py, Self>) -> (Option<Py<PyString>>, Option<Bound<'py, PyString>>) {
+        let (py, fields) = (response.py(), response.borrow());
+        let mode = (fields.mode != ChunkMode::Result).then(|| fields.mode(py));
+        (fields.code.as_ref().map(|code| code.clone_ref(py)), mode)
+    }
+
+    /// The text of a response that is one block of text and says nothing else.
+    pub(crate) fn plain_text<'py>(response: &Bound<'py, PyAny>) -> Option<PlainText<'py>> {
+        let py = response.py();
+        let fields = response.cast_exact::<Self>().ok()?.try_borrow().ok()?;
+        let has_metadata = match &fields.metadata {
+            Some(metadata) => metadata.bind(py).is_truthy().unwrap_or(true),
+            None => false,
+        };
+        if has_metadata || !fields.ok() {
+            return None;
+        }
+        let content = fields.content.bind(py).cast::<PyList>().ok().filter(|content| content.len() == 1)?;
+        let block = content.get_item(0).ok()?.cast_into::<PyDict>().ok().filter(|block| block.len() == 2)?;
+        block.get_item(intern!(py, "type")).ok()??;
+        let text = block.get_item(intern!(py, "text")).ok()??.cast_into::<PyString>().ok()?;
+        Some(PlainText { text, mode: fields.mode, stream: fields.stream })
+    }
+
     /// A copy with the same objects in it.
     fn clone_ref(&self, py: Python<'_>) -> Self {
         Self {
@@ -297,6 +349,13 @@ impl PyToolResponse {
             },
         }
     }
+}
+
+/// A response that is a text.
+pub(crate) struct PlainText<'py> {
+    pub(crate) text: Bound<'py, PyString>,
+    pub(crate) mode: ChunkMode,
+    pub(crate) stream: bool,
 }
 
 fn parse_mode(word: &str) -> PyResult<ChunkMode> {
@@ -385,9 +444,47 @@ pub(crate) fn result_fields<'py>(response: &Bound<'py, PyToolResponse>) -> Resul
     }
 }
 
+/// The failure of a call, as its last response says: the text, and the exception if the tool raised one. `None` if it
+/// succeeded.
+pub(crate) fn failure(response: &Bound<'_, PyToolResponse>) -> PyResult<Option<(String, Option<PyErr>)>> {
+    let py = response.py();
+    let exception = {
+        let fields = response.borrow();
+        if fields.ok() {
+            return Ok(None);
+        }
+        fields.exception.as_ref().map(|exception| PyErr::from_value(exception.bind(py).clone()))
+    };
+    let text = response.borrow().text(py)?;
+    Ok(Some((text, exception)))
+}
+
+/// The value that a response was made of, or else its text.
+pub(crate) fn value<'py>(response: &Bound<'py, PyToolResponse>) -> PyResult<Bound<'py, PyAny>> {
+    let py = response.py();
+    if let Some(metadata) = result_fields(response).metadata
+        && let Ok(metadata) = metadata.cast::<PyDict>()
+        && let Some(value) = metadata.get_item(intern!(py, "value"))?
+    {
+        return Ok(value);
+    }
+    let text = response.borrow().text(py)?;
+    Ok(PyString::new(py, &text).into_any())
+}
+
 /// The mode of a response.
 pub(crate) fn mode(response: &Bound<'_, PyToolResponse>) -> ChunkMode {
     response.borrow().mode
+}
+
+/// The response as that of an interrupted call; a copy if it is not marked, because it may be the function's to use again.
+pub(crate) fn marked_interrupted<'py>(response: &Bound<'py, PyToolResponse>) -> PyResult<Bound<'py, PyToolResponse>> {
+    if response.borrow().is_interrupted {
+        return Ok(response.clone());
+    }
+    let copy = COPY.get(response.py())?.call1((response,))?.cast_into::<PyToolResponse>()?;
+    copy.borrow_mut().is_interrupted = true;
+    Ok(copy)
 }
 
 /// The response as a part of a stream. If it lacks a mark, it is marked in place if only the caller refers to it, and
@@ -507,6 +604,15 @@ pub(crate) fn from_core(py: Python<'_>, response: ToolResponse) -> PyResult<Boun
     Ok(Bound::new(py, response)?.into_any())
 }
 
+/// The value in the metadata of a response that a model may be shown; none if the result was cut to a budget. The structured content
+/// of an MCP server is cut itself.
+pub(crate) fn shown_value<'py>(metadata: &Bound<'py, PyDict>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let py = metadata.py();
+    let report = metadata.get_item(intern!(py, "budget"))?;
+    let is_cut = report.is_some_and(|report| report.contains(intern!(py, "characters")).unwrap_or(false));
+    metadata.get_item(if is_cut { intern!(py, STRUCTURED_CONTENT) } else { intern!(py, "value") })
+}
+
 /// Converts a response to one of the core. Of its metadata only the value and the progress are kept: the rest is for the program.
 pub(crate) fn to_core(response: &Bound<'_, PyToolResponse>) -> PyResult<ToolResponse> {
     let py = response.py();
@@ -547,10 +653,12 @@ pub(crate) fn answer<'py>(py: Python<'py>, answer: &Reply) -> PyResult<Bound<'py
 }
 
 /// The response to an exception of a tool, which it keeps.
-pub(crate) fn failed<'py>(py: Python<'py>, reply: &Reply, exception: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    let response = answer(py, reply)?.cast_into::<PyToolResponse>()?;
-    response.borrow_mut().exception = Some(exception.unbind());
-    Ok(response.into_any())
+pub(crate) fn failed<'py>(py: Python<'py>, reply: Reply, exception: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let code = Some(code(py, reply.code()));
+    let content = PyList::new(py, [text_block(py, PyString::new(py, &reply.into_text()))?])?;
+    let response = PyToolResponse::with(content.into_any().unbind(), None, false, true, false, None);
+    let response = PyToolResponse { code, exception: Some(exception.unbind()), ..response };
+    Ok(Bound::new(py, response)?.into_any())
 }
 
 /// One of toolcrib's own responses, with metadata.
@@ -593,12 +701,13 @@ pub(crate) fn interrupted<'py>(
     py: Python<'py>,
     last: Option<Bound<'py, PyAny>>,
     is_function: bool,
+    note: &Reply,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let note = text_block(py, PyString::new(py, &Reply::Interrupted.text()))?;
+    let note = text_block(py, PyString::new(py, &note.text()))?;
     let content = PyList::empty(py);
     let (mut metadata, mut stream) = (None, is_function);
     if let Some(last) = last {
-        let last = last.cast_into::<PyToolResponse>()?;
+        let last = own(&last)?;
         let last = last.borrow();
         match last.content.bind(py).cast::<PyString>() {
             Ok(text) => content.append(text_block(py, text.clone())?)?,
@@ -620,23 +729,4 @@ pub(crate) fn interrupted<'py>(
         id: ResponseId::new(),
     };
     Ok(Bound::new(py, response)?.into_any())
-}
-
-/// True if a response already says that the call was cancelled.
-pub(crate) fn is_interrupted(response: &Bound<'_, PyAny>) -> bool {
-    response.cast::<PyToolResponse>().is_ok_and(|response| response.borrow().is_interrupted)
-}
-
-/// Converts a response of another library that has the same fields.
-pub(crate) fn adopt<'py>(foreign: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyToolResponse>>> {
-    let py = foreign.py();
-    let mut fields = Vec::with_capacity(FIELDS.len());
-    for field in FIELDS {
-        match foreign.getattr_opt(field)? {
-            Some(value) => fields.push(value),
-            None => return Ok(None),
-        }
-    }
-    let class = PyToolResponse::type_object(py);
-    Ok(Some(class.call1(PyTuple::new(py, fields)?)?.cast_into()?))
 }

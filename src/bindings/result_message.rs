@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::into_response::display_text;
 use super::json;
-use super::response::PyToolResponse;
+use super::response::{PyToolResponse, shown_value};
 use super::tool_call::{PyToolCall, read_object};
 use crate::provider::{self, ToolResult};
 
@@ -29,7 +29,7 @@ impl CallResult {
         let metadata = response.getattr(intern!(py, "metadata"))?;
         let value = match metadata.cast::<PyDict>() {
             // A value without a JSON form is represented by the text alone.
-            Ok(metadata) => metadata.get_item(intern!(py, "value"))?.and_then(|value| json::from_object(&value).ok()),
+            Ok(metadata) => shown_value(metadata)?.and_then(|value| json::from_object(&value).ok()),
             Err(_) => None,
         };
         let is_error = !response.getattr(intern!(py, "ok"))?.is_truthy()?;

@@ -1,5 +1,6 @@
 //! `Role`, a plain value that says which groups an agent may use, and `Roles`, the roles of an organisation.
 
+use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use pyo3::prelude::*;
@@ -8,11 +9,12 @@ use serde_json::{Map, Value};
 
 use super::json;
 use super::parameters::{Omittable, name_list, optional_dict, optional_name_list, optional_text, text};
-use super::store::{Place, PyStoreCall, StateEntry, expected_version};
+use super::saved_state::{Place, SavedState, expected_version};
+use super::store::PyStoreCall;
 use crate::Result;
 use crate::bytes::random_bytes;
 use crate::registry::{ROLES_FORMAT, RecordStamp, Role, Roles, RolesFile};
-use crate::store::{Disk, SavedVersions};
+use crate::store::{Disk, FileFormat, SavedVersions};
 
 /// A role: a prompt, and the groups that an agent in this role may use.
 #[pyclass(name = "Role", module = "toolcrib", frozen)]
@@ -108,6 +110,23 @@ impl PyRoles {
     pub(crate) fn lock(&self) -> MutexGuard<'_, Roles> {
         // Each method leaves the roles consistent, even after a panic.
         self.roles.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl SavedState for PyRoles {
+    const FORMAT: &'static FileFormat = &ROLES_FORMAT;
+
+    fn versions(&self) -> &SavedVersions {
+        &self.saved
+    }
+
+    // Other programs write such files, too, so they are plain JSON.
+    fn write_file(path: &Path, state: &Value) -> Result<()> {
+        RolesFile::write(&Disk, path, state)
+    }
+
+    fn read_file(path: &Path) -> Result<Value> {
+        RolesFile::json(&Disk, path)
     }
 }
 
@@ -236,20 +255,9 @@ impl PyRoles {
         key: Option<&Bound<'py, PyAny>>,
         version: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Option<PyStoreCall>> {
-        let (py, expected) = (slf.py(), expected_version(version)?);
-        let file = slf.get().lock().file();
-        match Place::of(path, key, None)? {
-            Place::File(path) => {
-                py.detach(|| file.save(&Disk, &path))?;
-                Ok(None)
-            }
-            Place::Entry(store, key) => {
-                let entry = StateEntry { store, key, format: &ROLES_FORMAT };
-                Ok(Some(entry.save(slf, &file.value(), expected, |owner| {
-                    owner.cast::<Self>().ok().map(|roles| &roles.get().saved)
-                })?))
-            }
-        }
+        let (place, expected) = (Place::of(path, key, None)?, expected_version(version)?);
+        let state = slf.get().lock().file().value();
+        place.save(slf, &state, expected)
     }
 
     /// Replace all roles by those of a file or a store; views that were made for a name change with it.
@@ -276,37 +284,16 @@ impl PyRoles {
         key: Option<&Bound<'py, PyAny>>,
         strict: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let py = slf.py();
-        let problems = |file: &RolesFile| file.problems().iter().map(ToString::to_string).collect::<Vec<_>>();
-        match Place::of(path, key, None)? {
-            Place::File(path) => {
-                let file = py.detach(|| -> Result<RolesFile> {
-                    let file = RolesFile::load(&Disk, &path)?;
-                    if strict {
-                        file.check(&path)?;
-                    }
-                    Ok(file)
-                })?;
-                let problems = problems(&file);
-                slf.get().lock().replace(file);
-                problems.into_pyobject(py)
+        Place::of(path, key, None)?.load::<Self, _>(slf, move |slf, mut loaded| {
+            let file = RolesFile::read(loaded.value.take(), &loaded.place)?;
+            if strict {
+                file.check(&loaded.place)?;
             }
-            Place::Entry(store, key) => {
-                let entry = StateEntry { store, key, format: &ROLES_FORMAT };
-                let call = entry.load(slf, move |owner, mut loaded| {
-                    let roles = owner.cast::<Self>()?.get();
-                    let file = RolesFile::read(loaded.value.take(), &loaded.place())?;
-                    if strict {
-                        file.check(&loaded.place())?;
-                    }
-                    let problems = problems(&file);
-                    roles.lock().replace(file);
-                    loaded.seen(&roles.saved);
-                    Ok(problems.into_pyobject(owner.py())?.unbind())
-                });
-                Ok(Bound::new(py, call)?.into_any())
-            }
-        }
+            let problems: Vec<String> = file.problems().iter().map(ToString::to_string).collect();
+            slf.get().lock().replace(file);
+            loaded.seen_by(slf.get());
+            Ok(problems.into_pyobject(slf.py())?.unbind())
+        })
     }
 
     fn __contains__(&self, name: &Bound<'_, PyAny>) -> bool {

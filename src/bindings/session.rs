@@ -1,6 +1,5 @@
 //! `Session`: one conversation over a shared toolkit, with its `Limits` and `Usage`.
 
-use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -13,22 +12,22 @@ use super::agent::PyAgentRun;
 use super::budget::PyResultBudget;
 use super::imported::GENERIC_ALIAS;
 use super::into_response::error_text;
-use super::parameters::{Omittable, class_name, name_list};
-use super::role::PyRoles;
-use super::store::{Place, PyStoreCall, StateEntry, expected_version};
-use super::toolkit::{PyToolkit, role_view};
-use super::view::{PyToolkitView, filter};
+use super::parameters::{Omittable, class_name, flag, name_list};
+use super::saved_state::{Place, SavedState, expected_version};
+use super::session_base::SessionBase;
+use super::store::PyStoreCall;
+use super::toolkit::PyToolkit;
+use super::view::PyToolkitView;
 use super::{json, log_warning};
 use crate::Error;
-use crate::bytes::{hex, random_bytes};
-use crate::registry::{BASIC, Filter, SESSION_FORMAT, Session, SessionLimits, SessionState, SessionUsage, View};
-use crate::store::{self, Disk, SavedVersions};
+use crate::registry::{BASIC, SESSION_FORMAT, Session, SessionLimits, SessionState, SessionUsage};
+use crate::store::{FileFormat, SavedVersions};
 use crate::sync::lock;
 
 /// Limit the calls, retries and tokens of each run of a session.
 #[pyclass(name = "Limits", module = "toolcrib", frozen, eq, hash, from_py_object)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub(crate) struct PyLimits(SessionLimits);
+pub(crate) struct PyLimits(pub(super) SessionLimits);
 
 /// Reads a number of a limit or ledger.
 fn number(name: &str, given: &Bound<'_, PyAny>) -> PyResult<u64> {
@@ -81,12 +80,13 @@ impl PyLimits {
 }
 
 /// The counters of a session at one moment.
-#[pyclass(name = "Usage", module = "toolcrib", frozen)]
+#[pyclass(name = "Usage", module = "toolcrib", frozen, eq, hash)]
+#[derive(PartialEq, Eq, Hash)]
 pub(crate) struct PyUsage(SessionUsage);
 
 #[pymethods]
 impl PyUsage {
-    /// The calls of this run that were admitted and permitted, whether they succeeded or not.
+    /// The calls of this run that were permitted and had valid arguments, whether they succeeded or not.
     #[getter]
     fn calls(&self) -> u64 {
         self.0.calls
@@ -141,97 +141,36 @@ pub(crate) struct PySession {
     versions: SavedVersions,
 }
 
-/// The arguments of a new session.
-struct SessionOptions<'a, 'py> {
-    role: Omittable<'py>,
-    roles: Option<&'a Bound<'py, PyRoles>>,
-    filter: Filter,
-    deps: Option<Bound<'py, PyAny>>,
-    parent: Option<Bound<'py, PyAny>>,
-    limits: Option<PyLimits>,
-    result_budget: Option<&'a Bound<'py, PyAny>>,
-}
-
-/// The toolkit or view that a session is made of.
-struct SessionBase {
-    toolkit: Py<PyToolkit>,
-    view: View,
-    caller: Option<Arc<str>>,
-}
-
-impl From<&Bound<'_, PyToolkit>> for SessionBase {
-    fn from(toolkit: &Bound<'_, PyToolkit>) -> Self {
-        Self { toolkit: toolkit.clone().unbind(), view: View::default(), caller: None }
-    }
-}
-
-impl From<&Bound<'_, PyToolkitView>> for SessionBase {
-    fn from(view: &Bound<'_, PyToolkitView>) -> Self {
-        let this = view.get();
-        let toolkit = this.toolkit(view.py()).clone().unbind();
-        Self { toolkit, view: this.selection().clone(), caller: this.caller().cloned() }
-    }
-}
-
-impl SessionBase {
-    fn open<'py>(
-        self,
-        py: Python<'py>,
-        id: Option<String>,
-        caller: Option<String>,
-        options: SessionOptions<'_, 'py>,
-    ) -> PyResult<Bound<'py, PySession>> {
-        let result_budget = PyResultBudget::read("result_budget", options.result_budget)?;
-        let (mut view, mut caller) = (self.view, caller.map(Arc::from).or(self.caller));
-        if let Some(role) = &options.role.0 {
-            let (of_role, name) = role_view(role, options.roles)?;
-            view = view.intersected(&of_role);
-            caller = caller.or(name.map(Arc::from));
-        }
-        let id = match id {
-            Some(id) if id.is_empty() => return Err(PyValueError::new_err("id must be a text that is not empty")),
-            Some(id) => id,
-            None => hex(&random_bytes::<16>()?),
-        };
-        let core = Arc::new(Session::new(&id, options.limits.unwrap_or_default().0));
-        let view = view.narrowed(options.filter).in_session(core.clone());
-        let base = PyToolkitView::new(self.toolkit, view, caller);
-        let deps = Mutex::new(options.deps.map(Bound::unbind));
-        let parent = options.parent.map(Bound::unbind);
-        let session = PySession {
-            core,
-            deps,
-            result_budget: Mutex::new(result_budget),
-            parent,
-            state: OnceLock::new(),
-            versions: SavedVersions::default(),
-        };
-        Bound::new(py, PyClassInitializer::from(base).add_subclass(session))
-    }
-
-    /// Continues a saved session; `path` is the place in messages.
-    fn restore<'py>(
-        self,
-        py: Python<'py>,
-        saved: Value,
-        path: &Path,
-        options: SessionOptions<'_, 'py>,
-    ) -> PyResult<Bound<'py, PySession>> {
-        let saved = SessionState::from_value(saved)
-            .map_err(|reason| Error::DamagedFile { path: path.display().to_string(), reason })?;
-        // A view with a caller continues the sessions of this caller only.
-        let caller = saved.caller.clone().filter(|_| self.caller.is_none());
-        let session = self.open(py, Some(saved.id.clone()), caller, options)?;
-        PySession::check_owner(&session, &saved)?;
-        PySession::restore(&session, &saved)?;
-        Ok(session)
-    }
+/// The parts of a new session that the core does not have.
+#[derive(Default)]
+pub(super) struct SessionParts {
+    pub(super) deps: Option<Py<PyAny>>,
+    pub(super) parent: Option<Py<PyAny>>,
+    pub(super) result_budget: Option<Py<PyResultBudget>>,
 }
 
 impl PySession {
     /// The session in the core.
     pub(crate) fn core(&self) -> &Arc<Session> {
         &self.core
+    }
+
+    /// A session over a view in it.
+    pub(super) fn over(
+        py: Python<'_>,
+        view: PyToolkitView,
+        core: Arc<Session>,
+        parts: SessionParts,
+    ) -> PyResult<Bound<'_, Self>> {
+        let session = Self {
+            core,
+            deps: Mutex::new(parts.deps),
+            result_budget: Mutex::new(parts.result_budget),
+            parent: parts.parent,
+            state: OnceLock::new(),
+            versions: SavedVersions::default(),
+        };
+        Bound::new(py, PyClassInitializer::from(view).add_subclass(session))
     }
 
     /// The session of a sub-agent's run; `parent` is the run.
@@ -242,15 +181,8 @@ impl PySession {
         deps: Option<Py<PyAny>>,
         parent: Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, Self>> {
-        let session = Self {
-            core,
-            deps: Mutex::new(deps),
-            result_budget: Mutex::default(),
-            parent: Some(parent.unbind()),
-            state: OnceLock::new(),
-            versions: SavedVersions::default(),
-        };
-        Bound::new(py, PyClassInitializer::from(view).add_subclass(session))
+        let parts = SessionParts { deps, parent: Some(parent.unbind()), ..SessionParts::default() };
+        Self::over(py, view, core, parts)
     }
 
     /// The session of an MCP client over a toolkit or view, whose caller it keeps if it has one.
@@ -266,9 +198,7 @@ impl PySession {
         };
         let view = base.view.in_session(core.clone());
         let view = PyToolkitView::new(base.toolkit, view, Some(base.caller.unwrap_or(caller)));
-        let (deps, versions, result_budget) = (Mutex::new(deps), SavedVersions::default(), Mutex::default());
-        let session = Self { core, deps, result_budget, parent: None, state: OnceLock::new(), versions };
-        Bound::new(tools.py(), PyClassInitializer::from(view).add_subclass(session))
+        Self::over(tools.py(), view, core, SessionParts { deps, ..SessionParts::default() })
     }
 
     /// Counts tokens of the agents that this session called; their budget has counted them already.
@@ -307,7 +237,7 @@ impl PySession {
     }
 
     /// Refuses the state of another caller.
-    fn check_owner(slf: &Bound<'_, Self>, saved: &SessionState) -> crate::Result<()> {
+    pub(super) fn check_owner(slf: &Bound<'_, Self>, saved: &SessionState) -> crate::Result<()> {
         let (owner, caller) = (saved.caller.as_deref(), Self::caller(slf).map(|caller| &**caller));
         if owner == caller {
             return Ok(());
@@ -317,7 +247,7 @@ impl PySession {
         Err(Error::InvalidState { reason })
     }
 
-    fn restore(slf: &Bound<'_, Self>, saved: &SessionState) -> PyResult<()> {
+    pub(super) fn restore(slf: &Bound<'_, Self>, saved: &SessionState) -> PyResult<()> {
         let (py, this) = (slf.py(), slf.get());
         let state = json::to_python(py, &Value::Object(saved.state.clone()))?.cast_into::<PyDict>()?;
         let current = this.state(py);
@@ -442,7 +372,12 @@ impl PySession {
     /// Raises:
     ///     TypeError: If `group_names` is neither a string nor a list of strings.
     ///     UnknownGroupError: If a group is unknown. Then nothing changes.
-    fn update_tool_groups(slf: &Bound<'_, Self>, group_names: &Bound<'_, PyAny>, active: bool) -> PyResult<()> {
+    fn update_tool_groups(
+        slf: &Bound<'_, Self>,
+        group_names: &Bound<'_, PyAny>,
+        active: Omittable<'_>,
+    ) -> PyResult<()> {
+        let active = flag("active", &active, true)?;
         let (py, group_names) = (slf.py(), name_list::<Vec<String>, _>("group_names", group_names)?);
         slf.as_super().get().toolkit(py).get().check_groups(&group_names)?;
         if group_names.iter().any(|name| name == BASIC) {
@@ -486,7 +421,7 @@ impl PySession {
     /// Save the session to a file, which is replaced atomically, or to a store; see `Toolkit.load_session`.
     ///
     /// Args:
-    ///     path: The file, or a `Store`; then await the result.
+    ///     path: The file, or a `Store`; then await the result. Without it, the store of the toolkit.
     ///     key: The name of the entry in the store, by default the id of the session.
     ///     version: The version that the entry must have: 0 if there must be none. By default the one that this session
     ///         has loaded or saved last.
@@ -500,27 +435,17 @@ impl PySession {
     ///     FileTooLargeError: If the state is larger than 16 MiB.
     ///     VersionConflictError: If the entry has another version; its `version` is the current one.
     ///     StoreError: If the store fails.
-    #[pyo3(signature = (path, key=None, *, version=None))]
+    #[pyo3(signature = (path=None, key=None, *, version=None))]
     fn save<'py>(
         slf: &Bound<'py, Self>,
-        path: &Bound<'py, PyAny>,
+        path: Option<&Bound<'py, PyAny>>,
         key: Option<&Bound<'py, PyAny>>,
         version: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Option<PyStoreCall>> {
+        let toolkit = slf.as_super().get().toolkit(slf.py());
+        let place = Place::of_toolkit(toolkit, path, key, Some(slf.get().core.id()))?;
         let expected = expected_version(version)?;
-        let saved = Self::saved(slf)?.to_value();
-        match Place::of(path, key, Some(slf.get().core.id()))? {
-            Place::File(path) => {
-                slf.py().detach(|| store::save(&Disk, &path, &SESSION_FORMAT, &saved))?;
-                Ok(None)
-            }
-            Place::Entry(store, key) => {
-                let entry = StateEntry { store, key, format: &SESSION_FORMAT };
-                Ok(Some(entry.save(slf, &saved, expected, |owner| {
-                    owner.cast::<Self>().ok().map(|session| &session.get().versions)
-                })?))
-            }
-        }
+        place.save(slf, &Self::saved(slf)?.to_value(), expected)
     }
 
     fn __repr__(slf: &Bound<'_, Self>) -> String {
@@ -546,137 +471,10 @@ impl PySession {
     }
 }
 
-/// The methods that make sessions, which toolkits and views have in common.
-macro_rules! session_methods {
-    ($class:ident) => {
-        #[pymethods]
-        impl $class {
-            /// Begin a session: one conversation, with group switches, approvals, limits and state of its own.
-            ///
-            /// Args:
-            ///     id: Its id, which it must have again to resume pending calls; random if it is None.
-            ///     caller: The name of the caller, for policies and audits; that of the view or role if it is None.
-            ///     role: The name of a role, or a role, that limits the tools, as in `Toolkit.view_for`. None shows nothing.
-            ///     roles: The roles in which the name is looked up.
-            ///     groups: The groups whose tools are visible while they are active, as in `Toolkit.view`.
-            ///     names: The tools that are visible.
-            ///     exclude: The tools that are hidden.
-            ///     tags: Tags of which a tool must have one.
-            ///     deps: The dependencies of its tools: any object.
-            ///     parent: The context of the call that it belongs to, for the session of a sub-agent.
-            ///     limits: The limits of each run.
-            ///     result_budget: The largest size of the results of its calls: a `ResultBudget`, or a number of characters.
-            ///
-            /// Raises:
-            ///     TypeError: If one of the lists is not a list of strings, or `role` is not a role.
-            ///     ValueError: If the id is empty.
-            #[pyo3(
-                name = "session",
-                signature = (
-                    *, id=None, caller=None, role=Omittable(None), roles=None, groups=None, names=None, exclude=None,
-                    tags=None, deps=None, parent=None, limits=None, result_budget=None
-                ),
-                text_signature = "($self, *, id=None, caller=None, role=..., roles=None, groups=None, names=None, \
-                                  exclude=(), tags=None, deps=None, parent=None, limits=None, result_budget=None)"
-            )]
-            #[allow(clippy::too_many_arguments, reason = "each is a parameter of its own")]
-            fn begin_session<'py>(
-                slf: &Bound<'py, Self>,
-                id: Option<String>,
-                caller: Option<String>,
-                role: Omittable<'py>,
-                roles: Option<&Bound<'py, PyRoles>>,
-                groups: Option<&Bound<'py, PyAny>>,
-                names: Option<&Bound<'py, PyAny>>,
-                exclude: Option<&Bound<'py, PyAny>>,
-                tags: Option<&Bound<'py, PyAny>>,
-                deps: Option<Bound<'py, PyAny>>,
-                parent: Option<Bound<'py, PyAny>>,
-                limits: Option<PyLimits>,
-                result_budget: Option<&Bound<'py, PyAny>>,
-            ) -> PyResult<Bound<'py, PySession>> {
-                let filter = filter(groups, names, exclude, tags)?;
-                let options = SessionOptions { role, roles, filter, deps, parent, limits, result_budget };
-                SessionBase::from(slf).open(slf.py(), id, caller, options)
-            }
+impl SavedState for PySession {
+    const FORMAT: &'static FileFormat = &SESSION_FORMAT;
 
-            /// Continue a session that `Session.save` wrote to a file or store: id, caller, switches, counters and state.
-            ///
-            /// The selection of tools, the dependencies and the limits are not saved: pass them again.
-            ///
-            /// Args:
-            ///     path: The file, or a `Store`; then await the result.
-            ///     key: The name of the entry in the store: the id of the session, unless it was saved under another key.
-            ///     role: See `session`.
-            ///     roles: See `session`.
-            ///     groups: See `session`.
-            ///     names: See `session`.
-            ///     exclude: See `session`.
-            ///     tags: See `session`.
-            ///     deps: See `session`.
-            ///     limits: See `session`.
-            ///
-            /// Raises:
-            ///     MissingFileError: If there is no such file.
-            ///     FileAccessError: If the operating system refuses, with the fields of an `OSError`.
-            ///     ForeignFileError: If it was not written by `Session.save`.
-            ///     DamagedFileError: If it was modified or truncated.
-            ///     NewerFileError: If a newer version of toolcrib wrote it.
-            ///     FileTooLargeError: If it is larger than 16 MiB.
-            #[pyo3(
-                signature = (
-                    path, key=None, *, role=Omittable(None), roles=None, groups=None, names=None, exclude=None, tags=None,
-                    deps=None, limits=None
-                ),
-                text_signature = "($self, path, key=None, *, role=..., roles=None, groups=None, names=None, exclude=(), \
-                                  tags=None, deps=None, limits=None)"
-            )]
-            #[allow(clippy::too_many_arguments, reason = "each is a parameter of its own")]
-            fn load_session<'py>(
-                slf: &Bound<'py, Self>,
-                path: &Bound<'py, PyAny>,
-                key: Option<&Bound<'py, PyAny>>,
-                role: Omittable<'py>,
-                roles: Option<&Bound<'py, PyRoles>>,
-                groups: Option<&Bound<'py, PyAny>>,
-                names: Option<&Bound<'py, PyAny>>,
-                exclude: Option<&Bound<'py, PyAny>>,
-                tags: Option<&Bound<'py, PyAny>>,
-                deps: Option<Bound<'py, PyAny>>,
-                limits: Option<PyLimits>,
-            ) -> PyResult<Bound<'py, PyAny>> {
-                let (py, filter) = (slf.py(), filter(groups, names, exclude, tags)?);
-                match Place::of(path, key, None)? {
-                    Place::File(path) => {
-                        let saved = py.detach(|| store::load(&Disk, &path, &SESSION_FORMAT))?;
-                        let (parent, result_budget) = (None, None);
-                        let options = SessionOptions { role, roles, filter, deps, parent, limits, result_budget };
-                        Ok(SessionBase::from(slf).restore(py, saved.value, &path, options)?.into_any())
-                    }
-                    Place::Entry(store, key) => {
-                        let entry = StateEntry { store, key, format: &SESSION_FORMAT };
-                        // An omitted role is no item.
-                        let role = PyTuple::new(py, role.0)?;
-                        let held = (slf, role, roles, deps).into_pyobject(py)?;
-                        let call = entry.load(&held, move |held, mut loaded| {
-                            type Held<'py> =
-                                (Bound<'py, $class>, Vec<Bound<'py, PyAny>>, Option<Bound<'py, PyRoles>>, Option<Bound<'py, PyAny>>);
-                            let (slf, role, roles, deps): Held<'_> = held.extract()?;
-                            let role = Omittable(role.into_iter().next());
-                            let (roles, parent, result_budget) = (roles.as_ref(), None, None);
-                            let options = SessionOptions { role, roles, filter, deps, parent, limits, result_budget };
-                            let (value, place) = (loaded.value.take(), loaded.place());
-                            let session = SessionBase::from(&slf).restore(held.py(), value, &place, options)?;
-                            loaded.seen(&session.get().versions);
-                            Ok(session.into_any().unbind())
-                        });
-                        Ok(Bound::new(py, call)?.into_any())
-                    }
-                }
-            }
-        }
-    };
+    fn versions(&self) -> &SavedVersions {
+        &self.versions
+    }
 }
-
-session_methods!(PyToolkit);
-session_methods!(PyToolkitView);

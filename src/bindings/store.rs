@@ -1,24 +1,22 @@
 //! `Store`: a database that survives a restart, and the awaitables of its operations.
 
-use std::path::PathBuf;
 use std::sync::Mutex;
 
 use jiff::Timestamp;
-use pyo3::exceptions::{PyRuntimeError, PyRuntimeWarning, PyStopIteration, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyRuntimeError, PyRuntimeWarning, PyStopIteration, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyInt, PyList, PyTuple};
+use pyo3::types::{PyDict, PyList, PyTuple};
 use serde_json::Value;
 
 use super::json;
 use super::native::PyNativeTool;
-use super::parameters::{class_name, text, wrong_type};
+use super::parameters::text;
 use super::worker::{Completions, Polled, await_itself, completions};
 use crate::artifact::{self, Artifacts};
 use crate::policy::{AUDIT_LOG, ApprovalStore};
 use crate::store::{
-    Delete, Entry, FileFormat, Get, Keys, Operation, Put, Records, SavedVersions, Store, prepare_fork,
-    renew_after_fork, resume_after_fork,
+    Delete, Entry, Get, Keys, Operation, Put, Records, Store, prepare_fork, renew_after_fork, resume_after_fork,
 };
 use crate::sync::lock;
 use crate::{Error, Result};
@@ -362,119 +360,4 @@ fn value_from<'py>(py: Python<'py>, text: &[u8]) -> PyResult<Bound<'py, PyAny>> 
         reason: format!("it is not JSON: {error}"),
     })?;
     json::to_python(py, &value)
-}
-
-/// The place that `save` and `load` name: a file, or an entry of a store.
-pub(crate) enum Place {
-    File(PathBuf),
-    Entry(Store, String),
-}
-
-impl Place {
-    /// Reads a path, or a store with a key; `own_key` is the key if none is given.
-    pub(crate) fn of(
-        place: &Bound<'_, PyAny>,
-        key: Option<&Bound<'_, PyAny>>,
-        own_key: Option<&str>,
-    ) -> PyResult<Self> {
-        let key = key.map(|key| text("key", key)).transpose()?;
-        if let Ok(store) = place.cast::<PyStore>() {
-            let key = key.or_else(|| own_key.map(str::to_owned));
-            let key = key.ok_or_else(|| PyTypeError::new_err("missing `key`: a store has many entries"))?;
-            return Ok(Self::Entry(store.get().0.clone(), key));
-        }
-        if key.is_some() {
-            return Err(PyTypeError::new_err("unexpected `key`: only an entry of a `Store` has one"));
-        }
-        match place.extract() {
-            Ok(path) => Ok(Self::File(path)),
-            Err(_) => Err(wrong_type("path", "a path or a `Store`", place)),
-        }
-    }
-}
-
-/// Reads the version that a save must find.
-pub(crate) fn expected_version(version: Option<&Bound<'_, PyAny>>) -> PyResult<Option<u64>> {
-    let read = |version: &Bound<'_, PyAny>| {
-        let number = version.cast::<PyInt>().ok().and_then(|number| number.extract().ok());
-        number.ok_or_else(|| {
-            PyTypeError::new_err(format!("version must be an integer from 0, not {}", class_name(version)))
-        })
-    };
-    version.map(read).transpose()
-}
-
-/// An entry of a store that keeps the state of an object in a format.
-pub(crate) struct StateEntry {
-    pub(crate) store: Store,
-    pub(crate) key: String,
-    pub(crate) format: &'static FileFormat,
-}
-
-impl StateEntry {
-    /// The name of the entry in messages.
-    fn shown(&self) -> PathBuf {
-        format!("{}#{}", self.store.url(), self.key).into()
-    }
-
-    /// Saves a value, if its version is the expected one, by default the one that the object has seen last, which
-    /// `versions` returns.
-    pub(crate) fn save(
-        self,
-        owner: &Bound<'_, PyAny>,
-        value: &Value,
-        expected: Option<u64>,
-        versions: impl for<'a> Fn(&'a Bound<'_, PyAny>) -> Option<&'a SavedVersions> + Send + 'static,
-    ) -> PyResult<PyStoreCall> {
-        let seen = || versions(owner).map_or(0, |versions| versions.get(&self.store, &self.key));
-        let expected = Some(expected.unwrap_or_else(seen));
-        let value = self.format.seal(&self.shown(), value)?;
-        let put = Put { space: self.format.name.to_owned(), key: self.key.clone(), value, expected };
-        let store = self.store.clone();
-        Ok(PyStoreCall::new(&store, put, Some(owner.clone().unbind()), move |py, owner, version| {
-            if let Some(versions) = owner.and_then(&versions) {
-                versions.set(&self.store, &self.key, version);
-            }
-            Ok(version.into_pyobject(py)?.into_any().unbind())
-        }))
-    }
-
-    /// Loads the value, and calls `restore` with the owner.
-    pub(crate) fn load(
-        self,
-        owner: &Bound<'_, PyAny>,
-        restore: impl FnOnce(&Bound<'_, PyAny>, LoadedState) -> PyResult<Py<PyAny>> + Send + 'static,
-    ) -> PyStoreCall {
-        let get = Get { space: self.format.name.to_owned(), key: self.key.clone() };
-        let store = self.store.clone();
-        PyStoreCall::new(&store, get, Some(owner.clone().unbind()), move |py, owner, entry| {
-            let name = self.format.name;
-            let missing = || Error::MissingEntry { store: self.store.url(), what: name, key: self.key.clone() };
-            let Entry { value, version } = entry.ok_or_else(missing)?;
-            let value = self.format.open(&self.shown(), &value)?.value;
-            match owner {
-                Some(owner) => restore(owner, LoadedState { value, version, entry: self }),
-                None => Ok(py.None()),
-            }
-        })
-    }
-}
-
-/// A state that was loaded from a store.
-pub(crate) struct LoadedState {
-    pub(crate) value: Value,
-    pub(crate) version: u64,
-    pub(crate) entry: StateEntry,
-}
-
-impl LoadedState {
-    /// The name of the entry in messages.
-    pub(crate) fn place(&self) -> PathBuf {
-        self.entry.shown()
-    }
-
-    /// Notes that an object has seen this version.
-    pub(crate) fn seen(&self, versions: &SavedVersions) {
-        versions.set(&self.entry.store, &self.entry.key, self.version);
-    }
 }

@@ -18,7 +18,7 @@ use super::imported::ARTIFACTFLOW_STREAM;
 use super::into_response::as_json;
 use super::json;
 use super::parameters::{Omittable, flag, optional_text, string};
-use super::response::PyToolResponse;
+use super::response::{PyToolResponse, shown_value};
 use super::tool::PyTool;
 use super::tool_call::{PyToolCall, read_object};
 use super::view::ToolInView;
@@ -357,7 +357,7 @@ fn read_result(result: &Bound<'_, PyAny>) -> PyResult<(bool, Option<Value>, Opti
         }
         let metadata = result.getattr(intern!(py, "metadata"))?;
         let value = match metadata.cast::<PyDict>() {
-            Ok(metadata) => metadata.get_item(intern!(py, "value"))?,
+            Ok(metadata) => shown_value(metadata)?,
             Err(_) => None,
         };
         return Ok((true, Some(value.map_or(Value::String(text), |value| as_json(&value))), None));

@@ -13,6 +13,7 @@ use serde_json::{Map, Value};
 use super::budget::PyResultBudget;
 use super::call::{Plan, stream_of};
 use super::dialect::DialectCache;
+use super::foreign_response::ResponseClass;
 use super::imported::{TAP, import_module};
 use super::json::{self, DictTemplate};
 use super::native::PyNativeTool;
@@ -32,9 +33,8 @@ use crate::schema::FunctionSchema;
 pub(crate) struct PyTool {
     /// The same object as in the registry.
     pub(crate) name: Arc<str>,
-    /// Its groups and its quarantine, which the registry keeps up to date.
+    /// Its groups, its tags and its quarantine, which the registry keeps up to date.
     pub(crate) seat: Arc<Memberships>,
-    pub(crate) tags: Arc<[Box<str>]>,
     pub(crate) schema: Arc<FunctionSchema>,
     pub(crate) traits: Arc<ToolTraits>,
     /// The permissions, which it shares with its toolkit.
@@ -43,12 +43,15 @@ pub(crate) struct PyTool {
     pub(crate) allow_cache: AllowCache,
     /// The hash of the schema, computed when an approval needs it.
     pub(crate) schema_hash: OnceLock<Box<[u8; 32]>>,
-    pub(crate) original_name: Option<Box<str>>,
-    /// The MCP server that provides it.
-    pub(crate) server: Option<Box<str>>,
+    /// Names that most tools do not have.
+    pub(crate) other_names: Option<Box<OtherNames>>,
     /// The presets, if there are any.
     pub(crate) presets: Option<Py<PyDict>>,
     pub(crate) postprocess: Option<Py<PyAny>>,
+    /// The class of its responses, if it is that of another library.
+    pub(crate) response_class: Option<ResponseClass>,
+    /// True if its responses are postprocessed or converted.
+    pub(crate) is_delivery_handled: bool,
     /// The largest size of its results.
     pub(crate) result_budget: Option<Py<PyResultBudget>>,
     /// The function that is called: the registered one without partials, wrapped if it is a finish function.
@@ -73,6 +76,23 @@ pub(crate) struct PyTool {
     pub(crate) meta: Option<Box<MetaTool>>,
 }
 
+/// The names of a tool besides its own.
+#[derive(Clone)]
+pub(crate) struct OtherNames {
+    /// The name of the callable, if the tool has another one.
+    original: Option<Box<str>>,
+    /// The MCP server that provides it.
+    server: Option<Box<str>>,
+}
+
+impl OtherNames {
+    /// The names in a box; `None` if there are none.
+    pub(crate) fn of(original: Option<String>, server: Option<String>) -> Option<Box<Self>> {
+        let is_any = original.is_some() || server.is_some();
+        is_any.then(|| Box::new(Self { original: original.map(Into::into), server: server.map(Into::into) }))
+    }
+}
+
 /// The kind of code behind the function of a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ToolBody {
@@ -89,7 +109,7 @@ impl PyTool {
     pub(crate) fn entry(body: Py<Self>) -> Tool<Py<Self>> {
         let tool = body.get();
         let (group, more) = tool.seat.with(|group, more| (group.clone(), more.into()));
-        let (name, tags) = (tool.name.clone(), tool.tags.clone());
+        let (name, tags) = (tool.name.clone(), tool.seat.tags());
         let (memberships, schema) = (tool.seat.clone(), tool.schema.clone());
         let is_agent = tool.body == ToolBody::Agent || tool.traits.calls_agents;
         let quarantine = tool.seat.quarantine();
@@ -99,6 +119,11 @@ impl PyTool {
     /// Refuses a call of this tool by itself while it is quarantined.
     pub(crate) fn refuse_quarantined(&self) -> Result<(), Reply> {
         self.seat.quarantine().map_or(Ok(()), |reason| Err(Reply::refusing(&self.name, &Denial::Quarantined(reason))))
+    }
+
+    /// The MCP server that provides it.
+    pub(crate) fn server(&self) -> Option<&str> {
+        self.other_names.as_ref()?.server.as_deref()
     }
 
     /// A copy of the schema.
@@ -169,16 +194,16 @@ impl PyTool {
         Self {
             name: self.name.clone(),
             seat: self.seat.clone(),
-            tags: self.tags.clone(),
             schema,
             traits: self.traits.clone(),
             permissions: self.permissions.clone_ref(py),
             allow_cache: self.allow_cache.renewed(),
             schema_hash: OnceLock::new(),
-            original_name: self.original_name.clone(),
-            server: self.server.clone(),
+            other_names: self.other_names.clone(),
             presets: self.presets.as_ref().map(|presets| presets.clone_ref(py)),
             postprocess: self.postprocess.as_ref().map(|function| function.clone_ref(py)),
+            response_class: self.response_class.as_ref().map(|class| class.clone_ref(py)),
+            is_delivery_handled: self.is_delivery_handled,
             result_budget: self.result_budget.as_ref().map(|budget| budget.clone_ref(py)),
             function,
             kind: self.kind,
@@ -271,8 +296,8 @@ impl PyTool {
 
     /// The tags by which views and rules select it.
     #[getter]
-    fn tags(&self) -> Vec<&str> {
-        self.tags.iter().map(|tag| &**tag).collect()
+    fn tags(&self) -> Vec<String> {
+        self.seat.tags().iter().map(ToString::to_string).collect()
     }
 
     /// The kind of its source.
@@ -322,13 +347,13 @@ impl PyTool {
     /// The name of the callable, if the tool has another one.
     #[getter]
     fn original_name(&self) -> Option<&str> {
-        self.original_name.as_deref()
+        self.other_names.as_ref()?.original.as_deref()
     }
 
     /// The name of the MCP client whose server offers it.
     #[getter]
     fn mcp_name(&self) -> Option<&str> {
-        self.server.as_deref()
+        self.server()
     }
 
     /// The function that is called with each response.
@@ -431,6 +456,7 @@ impl PyTool {
         visit.call(&self.permissions)?;
         visit.call(&self.presets)?;
         visit.call(&self.postprocess)?;
+        self.response_class.as_ref().map_or(Ok(()), |class| class.traverse(&visit))?;
         visit.call(&self.result_budget)?;
         visit.call(&self.function)?;
         self.extension.as_ref().map_or(Ok(()), |extension| extension.traverse(&visit))?;

@@ -7,13 +7,14 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyString};
 
 use super::call;
 use super::imported::loaded_module;
 use super::imported::{TRACED_TEXT, import_module};
 use crate::sync::lock;
-use crate::trace::{Outcome, ToolSpan, key};
+use crate::trace::{Outcome, ToolSpan, TraceContext, key};
 
 /// The result of [`find`].
 pub(crate) enum TracerLookup {
@@ -58,6 +59,8 @@ struct Api {
     current: Py<PyAny>,
     attach: Py<PyAny>,
     detach: Py<PyAny>,
+    /// The propagator of W3C Trace Context, made when a span is first passed on or taken.
+    propagator: PyOnceLock<Py<PyAny>>,
 }
 
 /// The state of tracing in this process.
@@ -134,6 +137,24 @@ pub(crate) fn find(py: Python<'_>) -> TracerLookup {
     )
 }
 
+/// The current span, for a request to another program; none if calls are not traced.
+pub(crate) fn current(py: Python<'_>) -> Option<TraceContext> {
+    let tracer = call::active_tracer(py)?;
+    tracer.api.current_span(py).unwrap_or_else(|error| {
+        error.write_unraisable(py, None);
+        None
+    })
+}
+
+/// Makes a span of another program the parent of the spans that the running task opens; nothing if calls are not traced.
+pub(crate) fn enter(py: Python<'_>, trace: &TraceContext) {
+    if let Some(tracer) = call::active_tracer(py)
+        && let Err(error) = tracer.api.enter(py, trace)
+    {
+        error.write_unraisable(py, None);
+    }
+}
+
 /// The tracer of a provider, unless it is a no-op.
 fn tracer_of(py: Python<'_>, api: &Arc<Api>, provider: Py<PyAny>) -> Option<Arc<Tracer>> {
     let settings = {
@@ -175,6 +196,7 @@ impl Api {
             current: context.getattr("get_current")?.unbind(),
             attach: context.getattr("attach")?.unbind(),
             detach: context.getattr("detach")?.unbind(),
+            propagator: PyOnceLock::new(),
         });
         let old = state().api.replace(api.clone());
         drop(old);
@@ -189,6 +211,37 @@ impl Api {
             // A version of the API without the variable.
             _ => globals.get_item("get_tracer_provider").ok()??.call0().ok().map(Bound::unbind),
         }
+    }
+
+    /// The propagator of W3C Trace Context. The application's own one may write entries that MCP does not have.
+    fn propagator<'py>(&self, py: Python<'py>) -> PyResult<&Bound<'py, PyAny>> {
+        let propagator = self.propagator.get_or_try_init(py, || {
+            let module = import_module(py, "opentelemetry.trace.propagation.tracecontext")?;
+            module.getattr("TraceContextTextMapPropagator")?.call0().map(Bound::unbind)
+        });
+        propagator.map(|propagator| propagator.bind(py))
+    }
+
+    /// The current span; none if there is none, or it is invalid.
+    fn current_span(&self, py: Python<'_>) -> PyResult<Option<TraceContext>> {
+        let carrier = PyDict::new(py);
+        self.propagator(py)?.call_method1(intern!(py, "inject"), (&carrier,))?;
+        let text = |name: &str| carrier.get_item(name)?.map(|text| text.extract::<String>()).transpose();
+        let Some(parent) = text(TraceContext::TRACEPARENT)? else { return Ok(None) };
+        Ok(TraceContext::new(&parent, text(TraceContext::TRACESTATE)?.as_deref()))
+    }
+
+    /// Makes a span of another program the current one.
+    fn enter(&self, py: Python<'_>, trace: &TraceContext) -> PyResult<()> {
+        let carrier = PyDict::new(py);
+        carrier.set_item(TraceContext::TRACEPARENT, trace.traceparent())?;
+        if let Some(state) = trace.tracestate() {
+            carrier.set_item(TraceContext::TRACESTATE, state)?;
+        }
+        let current = self.current.bind(py).call0()?;
+        let context = self.propagator(py)?.call_method1(intern!(py, "extract"), (carrier, current))?;
+        self.attach.bind(py).call1((context,))?;
+        Ok(())
     }
 
     /// The function by which a provider starts spans; `None` if it is a no-op.

@@ -11,10 +11,11 @@ use pyo3::types::{PyBytes, PyCFunction, PyDict, PyList, PyString, PyTuple, PyTyp
 use super::call::stream_through;
 use super::dialect::{self, PyDialectTool};
 use super::group::{PyToolGroup, groups_by_name};
+use super::host::HostFunctions;
 use super::imported::{LIVE_MAPPING, RUN, SERVE_MCP, TAP};
 use super::into_response::error_text;
 use super::log_warning;
-use super::parameters::{optional_name_list, optional_text, text};
+use super::parameters::{Omittable, flag, no_unknown, optional_name_list, optional_text, text};
 use super::registration::{META_TOOL, with_switches};
 use super::response;
 use super::session::PySession;
@@ -38,8 +39,8 @@ pub(crate) struct PyToolkitView {
     caller: Option<Arc<str>>,
     /// The session that it was narrowed from.
     owner: Option<Py<PySession>>,
-    /// The function that answers the questions of tools, in place of the toolkit's.
-    asker: Option<Py<PyAny>>,
+    /// The functions that tools reach in the middle of a call, in place of the toolkit's.
+    host: HostFunctions,
     /// The serialised listing, with the revisions of the toolkit and of the view for which it was made.
     listing: Mutex<Option<(Revisions, Py<PyBytes>)>>,
 }
@@ -64,7 +65,7 @@ pub(crate) fn filter(
 
 impl PyToolkitView {
     pub(crate) fn new(toolkit: Py<PyToolkit>, view: View, caller: Option<Arc<str>>) -> Self {
-        Self { toolkit, view, caller, owner: None, asker: None, listing: Mutex::default() }
+        Self { toolkit, view, caller, owner: None, host: HostFunctions::default(), listing: Mutex::default() }
     }
 
     /// The toolkit of the view.
@@ -82,18 +83,15 @@ impl PyToolkitView {
         &self.view
     }
 
-    /// The same view with the asker of another one.
-    pub(crate) fn asking_as(self, py: Python<'_>, other: Option<&Self>) -> Self {
-        let asker = other.and_then(|other| other.asker.as_ref()).map(|asker| asker.clone_ref(py));
-        Self { asker, ..self }
+    /// The same view with the host of another one.
+    pub(crate) fn hosted_as(self, py: Python<'_>, other: Option<&Self>) -> Self {
+        let host = other.map(|other| other.host.clone_ref(py)).unwrap_or_default();
+        Self { host, ..self }
     }
 
-    /// The function that answers the questions of tools.
-    pub(crate) fn asker<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
-        match &self.asker {
-            Some(asker) => Some(asker.bind(py).clone()),
-            None => self.toolkit.get().asker(py),
-        }
+    /// The functions that tools reach in the middle of a call.
+    pub(crate) fn host(&self, py: Python<'_>) -> HostFunctions {
+        self.host.clone_ref(py).or(self.toolkit.get().host(py))
     }
 
     /// The tools of the view, as MCP defines them. A tool that cannot be described is left out with a warning.
@@ -225,6 +223,7 @@ impl PyToolkitView {
     /// Returns:
     ///     A `{"type": "function", "function": {...}}` for each tool. They are copies, which you may change.
     fn get_json_schemas<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        self.toolkit.get().prepare_use(py, None)?;
         let (_, tools) = self.listed(py);
         let schemas = tools.iter().map(|tool| self.schema_copy(py, tool.get()));
         PyList::new(py, schemas.collect::<PyResult<Vec<_>>>()?)
@@ -239,12 +238,14 @@ impl PyToolkitView {
     ///     UnknownDialectError: If there is no such dialect.
     fn schemas<'py>(&self, py: Python<'py>, dialect: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let dialect = dialect::parse(&text("dialect", dialect)?)?;
+        self.toolkit.get().prepare_use(py, None)?;
         let (_, tools) = self.listed(py);
         dialect::listing(py, dialect, tools.iter().map(|tool| self.in_dialect(py, tool.get(), dialect)))
     }
 
     /// Return the schemas as JSON text, which is cached until something changes.
     fn get_json_schemas_bytes(&self, py: Python<'_>) -> PyResult<Py<PyBytes>> {
+        self.toolkit.get().prepare_use(py, None)?;
         if self.shares_listing(py) {
             return self.toolkit.get().get_json_schemas_bytes(py);
         }
@@ -284,9 +285,16 @@ impl PyToolkitView {
     #[pyo3(signature = (format=None), text_signature = "($self, format='xml')")]
     fn instructions(&self, py: Python<'_>, format: Option<&Bound<'_, PyAny>>) -> PyResult<String> {
         let format = parse_format(optional_text("format", format)?.as_deref().unwrap_or("xml"))?;
+        self.toolkit.get().prepare_use(py, None)?;
         let (_, tools) = self.listed(py);
         let schemas = tools.iter().map(|tool| Ok((tool.get().name.clone(), self.schema_of(tool.get())?)));
         Ok(write_instructions(format, &schemas.collect::<PyResult<Vec<_>>>()?))
+    }
+
+    /// A number that changes whenever the listing of the view may have changed.
+    #[getter]
+    fn _revision(&self) -> u64 {
+        self.toolkit.get().revision() + self.view.revision()
     }
 
     /// Join the notes of the active groups of the view, each under the heading `## About Tool Group '<name>'`.
@@ -319,13 +327,15 @@ impl PyToolkitView {
     ///     exclude: The tools that are hidden.
     ///     tags: Tags of which a tool must have one.
     ///     caller: The name of the caller; that of this view if it is not given.
+    ///     inactive: Show the tools of inactive groups, too; true if it is for this view.
     ///
     /// Raises:
     ///     TypeError: If one of the lists is not a list of strings.
     #[pyo3(
-        signature = (groups=None, names=None, exclude=None, tags=None, *, caller=None),
-        text_signature = "($self, groups=None, names=None, exclude=(), tags=None, *, caller=None)"
+        signature = (groups=None, names=None, exclude=None, tags=None, *, caller=None, inactive=Omittable(None), **unknown),
+        text_signature = "($self, groups=None, names=None, exclude=(), tags=None, *, caller=None, inactive=False)"
     )]
+    #[allow(clippy::too_many_arguments, reason = "each is a parameter of its own")]
     fn view(
         slf: &Bound<'_, Self>,
         groups: Option<&Bound<'_, PyAny>>,
@@ -333,24 +343,33 @@ impl PyToolkitView {
         exclude: Option<&Bound<'_, PyAny>>,
         tags: Option<&Bound<'_, PyAny>>,
         caller: Option<&Bound<'_, PyAny>>,
+        inactive: Omittable<'_>,
+        unknown: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
+        no_unknown::<Self>("view", unknown)?;
         let this = slf.get();
         let caller = optional_text("caller", caller)?;
         let filter = filter(groups, names, exclude, tags)?;
         this.toolkit.get().warn_of_unknown(slf.py(), &filter)?;
         let view = this.view.narrowed(filter);
+        let view = if flag("inactive", &inactive, false)? { view.with_inactive() } else { view };
         let caller = caller.map(Into::into).or_else(|| this.caller.clone());
         let owner = Self::session_object(slf).map(Bound::unbind);
-        let narrowed = Self::new(this.toolkit.clone_ref(slf.py()), view, caller).asking_as(slf.py(), Some(this));
+        let narrowed = Self::new(this.toolkit.clone_ref(slf.py()), view, caller).hosted_as(slf.py(), Some(this));
         Ok(Self { owner, ..narrowed })
     }
 
-    /// The same view with another asker.
-    fn _asking(slf: &Bound<'_, Self>, asker: Py<PyAny>) -> Self {
+    /// The same view for the calls of an MCP client; what the client does not have is the toolkit's.
+    fn _hosted_by(
+        slf: &Bound<'_, Self>,
+        asker: Option<Py<PyAny>>,
+        sampler: Option<Py<PyAny>>,
+        log: Option<Py<PyAny>>,
+    ) -> Self {
         let this = slf.get();
         let owner = Self::session_object(slf).map(Bound::unbind);
         let same = Self::new(this.toolkit.clone_ref(slf.py()), this.view.clone(), this.caller.clone());
-        Self { owner, asker: Some(asker), ..same }
+        Self { owner, host: HostFunctions { asker, sampler, log }, ..same }
     }
 
     /// Serve the tools of the view to MCP clients; see `Toolkit.serve_mcp`.
@@ -424,7 +443,7 @@ impl PyToolkitView {
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         // The toolkit and the session clear themselves, which breaks reference cycles.
         visit.call(&self.owner)?;
-        visit.call(&self.asker)?;
+        self.host.traverse(&visit)?;
         visit.call(&self.toolkit)
     }
 }

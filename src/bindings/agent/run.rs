@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 
 use crate::agent::{Activity, BudgetUse, Lineage, activity_event};
 use crate::bindings::call::{CallPort, made_up_id};
+use crate::bindings::host::HostFunctions;
 use crate::bindings::imported::TOOL_CONTEXT;
 use crate::bindings::into_response::as_json;
 use crate::bindings::json;
@@ -33,8 +34,8 @@ pub(crate) struct PyAgentRun {
     /// The session of the call.
     pub(crate) session: Option<Py<PySession>>,
     pub(crate) toolkit: Py<PyToolkit>,
-    /// The function that answers its questions.
-    pub(crate) asker: Option<Py<PyAny>>,
+    /// The functions that it reaches in the middle of its run.
+    pub(crate) host: HostFunctions,
     pub(crate) started: Instant,
     /// The seconds that the run has.
     pub(crate) time: Option<f64>,
@@ -126,9 +127,10 @@ impl PyAgentRun {
             return Ok(context.bind(py).clone());
         }
         let left = self.time.map(|time| time - self.started.elapsed().as_secs_f64());
-        let asker = self.asker.as_ref();
+        let HostFunctions { asker, sampler, log } = &self.host;
         let (call, session) = (self.call(py), self.session.as_ref());
-        let fields = (&self.port, &*self.tool, &call.id, call.caller.as_deref(), session, left, asker);
+        let caller = call.caller.as_deref();
+        let fields = (&self.port, &*self.tool, &call.id, caller, session, left, asker, sampler, log);
         let context = TOOL_CONTEXT.get(py)?.call1(fields)?.unbind();
         Ok(self.context.get_or_init(|| context).bind(py).clone())
     }
@@ -162,6 +164,7 @@ impl PyAgentRun {
         visit.call(&self.port)?;
         visit.call(&self.session)?;
         visit.call(&self.toolkit)?;
+        self.host.traverse(&visit)?;
         visit.call(self.context.get())
     }
 }

@@ -111,7 +111,7 @@ impl PyAgentTool {
 
     /// The signature, from the schema.
     pub(crate) fn signature(&self, py: Python<'_>) -> PyResult<Signature> {
-        signature_of(py, &json::from_python(self.parameters.bind(py))?.into())
+        signature_of(py, &json::from_python(self.parameters.bind(py))?)
     }
 
     /// Adds the options of an agent to those of its registration, which take precedence.
@@ -164,7 +164,7 @@ impl PyAgentTool {
         let owner = caller.and_then(PyToolkitView::session_object);
         let deps = owner.and_then(|owner| owner.get().deps(py));
         let caller = view.and_then(PyToolkitView::caller).cloned();
-        let base = PyToolkitView::new(toolkit.clone().unbind(), selected, caller).asking_as(py, view);
+        let base = PyToolkitView::new(toolkit.clone().unbind(), selected, caller).hosted_as(py, view);
         PySession::of_agent(py, base, core, deps, run.clone().into_any())
     }
 

@@ -62,7 +62,7 @@ impl State {
             caller: caller.as_ref().and_then(|view| view.get().caller()).cloned(),
             session: session.map(Bound::unbind),
             toolkit: toolkit.to_owned().unbind(),
-            asker: self.asker(py).map(Bound::unbind),
+            host: self.host(py),
             started: Instant::now(),
             time: shorter(agent.time(), tool.get().timeout),
             context: OnceLock::new(),

@@ -4,6 +4,7 @@
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyNone, PyString, PyTuple};
+use serde_json::Value;
 
 use super::cold::Cold;
 use super::python::attached;
@@ -13,23 +14,27 @@ use super::state::{Phase, State, Step};
 use super::task;
 use crate::artifact::Artifacts;
 use crate::bindings::budget::{PyResultBudget, is_in_use};
+use crate::bindings::foreign_response::own;
 use crate::bindings::into_response::{error_text, unicode};
 use crate::bindings::native::future::{Conversion, PyNativeFuture};
 use crate::bindings::response::{self, PyToolResponse};
 use crate::bindings::tool::PyTool;
 use crate::bindings::view::PyToolkitView;
 use crate::bindings::{json, log_warning};
-use crate::call::{ChunkMode, KeepWhole, ResultBudget, WholeText};
+use crate::call::{ChunkMode, KeepWhole, ResultBudget, STRUCTURED_CONTENT, WholeText};
 use crate::store::Store;
 
 /// The tag of the tools that read whole results: what they give is not kept once more.
 const ARTIFACT_TAG: &str = "artifact";
 
+/// The tool that reads them.
+const READING_TOOL: &str = "read_artifact";
+
 impl State {
-    /// Finds the budgets of a call, if there are any in this process.
+    /// Finds the budgets of a call, if there are any in this process. A bare value is not for a model, and is never cut.
     #[inline(always)]
     pub(super) fn open_budget(&self, py: Python<'_>, tool: &PyTool) {
-        if is_in_use() {
+        if is_in_use() && !self.bare {
             attached(py, |py| self.find_budgets(py, Some(tool)));
         }
     }
@@ -84,10 +89,10 @@ impl State {
     #[cold]
     fn keep_or_cut<'py>(&self, py: Python<'py>, cold: &Cold, response: Bound<'py, PyAny>) -> Step<'py> {
         let budgets = Budgets::of(py, cold);
-        let Ok(own) = response.cast::<PyToolResponse>() else { return Step::Chunk(response) };
+        let Ok(own) = own(&response) else { return Step::Chunk(response) };
         if self.phase.get() == Phase::Done
-            && let Some(store) = budgets.store.clone()
-            && let Some(whole) = self.whole_text(py, own, &budgets.limit)
+            && let Some(store) = budgets.store.clone().or_else(|| self.toolkit_store(py))
+            && let Some(whole) = self.whole_text(py, &own, &budgets.limit)
         {
             match keep(py, store, whole).and_then(await_iter) {
                 Ok(keeping) => {
@@ -98,7 +103,14 @@ impl State {
                 Err(error) => log_unkept(py, &error_text(py, &error)),
             }
         }
-        Step::Chunk(cut(cold, own, &budgets.limit, None))
+        Step::Chunk(cut_or_same(cold, response, &own, &budgets.limit, None))
+    }
+
+    /// The store of the toolkit, if the model can read the artifacts in it.
+    fn toolkit_store(&self, py: Python<'_>) -> Option<Store> {
+        let toolkit = self.toolkit.get(py)?;
+        let store = toolkit.get().store(py)?;
+        toolkit.get().find(py, READING_TOOL).map(|_| store.get().core().clone())
     }
 
     /// The whole text of a response that is too long, unless it is a part of another whole text.
@@ -109,7 +121,9 @@ impl State {
         limit: &ResultBudget,
     ) -> Option<WholeText> {
         let tool = self.tool.get(py)?;
-        if tool.get().tags.iter().any(|tag| **tag == *ARTIFACT_TAG) || response::mode(response) != ChunkMode::Result {
+        if tool.get().seat.tags().iter().any(|tag| **tag == *ARTIFACT_TAG)
+            || response::mode(response) != ChunkMode::Result
+        {
             return None;
         }
         let texts = texts_of(response);
@@ -141,8 +155,8 @@ impl State {
         cold.budgets.clear(py);
         let Some(response) = cold.uncut.take(py) else { return Step::End };
         let whole = whole.and_then(|whole| whole.extract::<String>().ok());
-        match response.cast::<PyToolResponse>() {
-            Ok(own) => Step::Chunk(cut(cold, own, &budgets.limit, whole.as_deref())),
+        match own(&response) {
+            Ok(own) => Step::Chunk(cut_or_same(cold, response, &own, &budgets.limit, whole.as_deref())),
             Err(_) => Step::Chunk(response),
         }
     }
@@ -193,6 +207,18 @@ fn log_unkept(py: Python<'_>, reason: &str) {
     }
 }
 
+/// The response within its budget; the very object that was delivered, perhaps of another library's class, if it fits.
+fn cut_or_same<'py>(
+    cold: &Cold,
+    delivered: Bound<'py, PyAny>,
+    own: &Bound<'py, PyToolResponse>,
+    limit: &ResultBudget,
+    whole: Option<&str>,
+) -> Bound<'py, PyAny> {
+    let cut = cut(cold, own, limit, whole);
+    if cut.is(own) { delivered } else { cut }
+}
+
 /// The response within its budget; the response itself if it fits. `whole` is the call by which the model reads the whole text.
 fn cut<'py>(
     cold: &Cold,
@@ -206,17 +232,38 @@ fn cut<'py>(
     let mut spending = cold.spending.take();
     let cut = spending.cut(limit, &texts, response::mode(response), whole);
     cold.spending.replace(spending);
-    let Some(cut) = cut else { return response.clone().into_any() };
     let made = || {
-        let report = json::to_python(py, &cut.report.to_value(whole))?;
-        let copy = with_metadata(response.as_any(), intern!(py, "budget"), &report)?;
-        copy.setattr(intern!(py, "content"), with_texts(response, cut.texts)?)?;
-        Ok(copy)
+        let (texts, report) = cut.map(|cut| (cut.texts, cut.report)).unzip();
+        let mut made = response.clone().into_any();
+        let structured = structured_of(response)?.and_then(|structured| limit.cut_structured(&structured, whole));
+        let (structured, of_structured) = structured.unzip();
+        if let Some(report) = report.or(of_structured) {
+            made = with_metadata(&made, intern!(py, "budget"), &json::to_python(py, &report.to_value(whole))?)?;
+        }
+        if let Some(texts) = texts {
+            made.setattr(intern!(py, "content"), with_texts(response, texts)?)?;
+        }
+        if let Some(structured) = structured {
+            made = with_metadata(&made, intern!(py, STRUCTURED_CONTENT), &json::to_python(py, &structured)?)?;
+        }
+        Ok(made)
     };
     made().unwrap_or_else(|error: PyErr| {
         error.write_unraisable(py, Some(response));
         response.clone().into_any()
     })
+}
+
+/// The structured content of an MCP server, which is in the metadata.
+fn structured_of(response: &Bound<'_, PyToolResponse>) -> PyResult<Option<Value>> {
+    if response::mode(response) == ChunkMode::Progress {
+        return Ok(None);
+    }
+    let metadata = response.getattr(intern!(response.py(), "metadata"))?;
+    let Ok(metadata) = metadata.cast::<PyDict>() else { return Ok(None) };
+    let structured = metadata.get_item(intern!(response.py(), STRUCTURED_CONTENT))?;
+    // What is not JSON does not come from a server.
+    Ok(structured.and_then(|structured| json::from_python(&structured).ok()).map(Value::from))
 }
 
 /// The texts of the blocks that are text.

@@ -9,6 +9,7 @@ use pyo3::types::{PyDict, PyList, PyNone, PyString};
 use super::python::interpreter::GilCell;
 use super::python::{attached, object};
 use super::state::{Phase, State, Step};
+use crate::bindings::foreign_response::is_interrupted;
 use crate::bindings::into_response::{Content, into_response};
 use crate::bindings::json::entries_of;
 use crate::bindings::response::{self, PyToolResponse, ResultFields};
@@ -63,7 +64,7 @@ impl State {
                 return Ok(Chunk::Last(response.clone().into_any()));
             }
             // The call that the tool passes on was cancelled: this is the last response, and the cancellation follows.
-            if response::is_interrupted(response.as_any()) {
+            if is_interrupted(response.as_any()) {
                 self.whole(py)?.get().replace(response);
                 return Ok(Chunk::Part(response.clone().into_any()));
             }
@@ -162,8 +163,24 @@ impl State {
         replaced: &Bound<'py, PyAny>,
     ) -> Bound<'py, PyAny> {
         match replaced.cast::<PyToolResponse>() {
-            Ok(replaced) if self.collects(py) => marked(py, replacement, false, response::mode(replaced)),
+            Ok(chunk) if self.collects(py) => {
+                let is_interrupted = is_interrupted(replaced);
+                let replacement = marked(py, replacement, is_interrupted, response::mode(chunk));
+                if is_interrupted { as_interrupted(py, replacement) } else { replacement }
+            }
             _ => replacement,
+        }
+    }
+}
+
+/// The response of an interrupted call, marked as such.
+fn as_interrupted<'py>(py: Python<'py>, response: Bound<'py, PyAny>) -> Bound<'py, PyAny> {
+    let Ok(own) = response.cast::<PyToolResponse>() else { return response };
+    match response::marked_interrupted(own) {
+        Ok(marked) => marked.into_any(),
+        Err(error) => {
+            error.write_unraisable(py, Some(&response));
+            response
         }
     }
 }

@@ -33,10 +33,7 @@ impl State {
                 None => self.throw_into(py, error),
             }
         };
-        let step = match self.cold.get() {
-            Some(cold) => self.within_budget(py, cold, self.count_result(py, cold, step)),
-            None => step,
-        };
+        let step = self.completed(py, step);
         self.conclude(py, step)
     }
 
@@ -273,14 +270,23 @@ pub(super) fn busy(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     Ok(Bound::new(py, Busy)?.into_any())
 }
 
-/// An awaitable that raises: the next response is awaited elsewhere.
+/// An awaitable that raises: the next response is awaited elsewhere. Its first step raises, and not `__await__`, whose exceptions
+/// `async for` replaces by a `TypeError`.
 #[pyclass(frozen, module = "toolcrib")]
 struct Busy;
 
 #[pymethods]
 impl Busy {
+    fn __await__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __iter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
     #[allow(clippy::unused_self, reason = "a method of Python's")]
-    fn __await__(&self) -> PyResult<Py<PyAny>> {
+    fn __next__(&self) -> PyResult<Py<PyAny>> {
         Err(already_running())
     }
 }

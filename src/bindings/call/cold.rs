@@ -1,4 +1,4 @@
-//! The state that most calls never use: of layers, jobs, deadlines, approvals, contexts and closing.
+//! The state that most calls never use: of jobs, deadlines, approvals, contexts and closing.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::sync::Arc;
@@ -8,7 +8,6 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use super::context::Held;
-use super::middleware::NextHandler;
 use super::observe::span::SharedSpan;
 use super::python::slot::Slot;
 use super::session::Attempt;
@@ -23,8 +22,6 @@ type BoundArguments = (Py<PyTuple>, Option<Py<PyDict>>);
 
 /// State that most calls never use, allocated on first use.
 pub(super) struct Cold {
-    /// The handler that the call begins at.
-    pub(super) handler: Slot,
     /// The bound arguments of a call that was admitted before it began.
     pub(super) bound: RefCell<Option<BoundArguments>>,
     /// The work in a worker thread.
@@ -45,8 +42,6 @@ pub(super) struct Cold {
     pub(super) deadline: Deadline,
     /// The call was answered before it ran, and its stream has no reader.
     pub(super) in_background: Cell<bool>,
-    /// The handler that a middleware was given, if the call is a layer around another.
-    pub(super) next: Slot,
     /// The identity that the layers of the call share.
     pub(super) info: RefCell<Option<Arc<CallInfo>>>,
     /// The arguments of a call whose tool is asked whether they need approval.
@@ -80,6 +75,8 @@ pub(super) struct Cold {
     /// The iterator of the awaitable that keeps the whole text, and the response that waits for it.
     pub(super) keeping: Slot,
     pub(super) uncut: Slot,
+    /// The bare value of a call that gives it, while a response is made for its other stages.
+    pub(super) value: Slot,
 }
 
 /// Repairs of the arguments of a call, and the reasons why they may not be what was meant.
@@ -93,7 +90,6 @@ pub(super) struct Repaired {
 impl Default for Cold {
     fn default() -> Self {
         Self {
-            handler: Slot::empty(),
             bound: RefCell::new(None),
             job: OnceCell::new(),
             thrown: Slot::empty(),
@@ -105,7 +101,6 @@ impl Default for Cold {
             cancel_thrown: Cell::new(false),
             deadline: Deadline::new(),
             in_background: Cell::new(false),
-            next: Slot::empty(),
             info: RefCell::new(None),
             confirming: RefCell::new(None),
             confirmation: Slot::empty(),
@@ -125,6 +120,7 @@ impl Default for Cold {
             spending: RefCell::default(),
             keeping: Slot::empty(),
             uncut: Slot::empty(),
+            value: Slot::empty(),
         }
     }
 }
@@ -133,6 +129,11 @@ impl Cold {
     /// True if the call goes on with one that was pending.
     pub(super) fn is_resumed(&self) -> bool {
         self.info.borrow().as_ref().is_some_and(|info| info.resumption.is_some())
+    }
+
+    /// True if a result is reported to listeners and tracers, or counted in its session.
+    pub(super) fn needs_response(&self) -> bool {
+        self.span.borrow().is_some() || self.attempt.borrow().is_some()
     }
 
     /// True if the pending call is still to be used up.
@@ -159,30 +160,23 @@ impl Cold {
         self.keeping.clear(py);
         self.uncut.clear(py);
         drop(self.bound.take());
-        let next = self.next.get(py).and_then(|next| next.cast_into::<NextHandler>().ok());
-        if !next.is_some_and(|next| next.get().release(py)) {
-            self.next.clear(py);
-        }
     }
 
     /// Drops every reference.
     pub(super) fn clear(&self, py: Python<'_>) {
         self.release(py);
-        self.next.clear(py);
-        self.handler.clear(py);
         self.error.clear(py);
         self.budgets.clear(py);
+        self.value.clear(py);
         self.deadline.clear(py);
     }
 
     pub(super) fn objects(&self, py: Python<'_>) -> impl Iterator<Item = *mut PyObject> + use<> {
         let slots = [
-            &self.handler,
             &self.thrown,
             &self.sent,
             &self.response,
             &self.error,
-            &self.next,
             &self.made_defaults,
             &self.built,
             &self.confirmation,
@@ -191,6 +185,7 @@ impl Cold {
             &self.budgets,
             &self.keeping,
             &self.uncut,
+            &self.value,
         ];
         let own = slots.map(Slot::visited);
         // The collector comes by while nothing runs here, so that nothing is borrowed.

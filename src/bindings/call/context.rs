@@ -19,6 +19,7 @@ use super::python::slot::Slot;
 use super::run::Given;
 use super::state::{Phase, State, Step};
 use super::task;
+use crate::bindings::host::HostFunctions;
 use crate::bindings::imported::TOOL_CONTEXT;
 use crate::bindings::native;
 use crate::bindings::view::PyToolkitView;
@@ -215,8 +216,9 @@ impl State {
             Some(tool) => (tool.get().timeout, Some(tool.get().name.to_string())),
             None => (None, info.tool.clone()),
         };
-        let asker = self.asker(py);
-        let fields = (&port, name, &info.id, info.caller.as_deref(), session, timeout, asker);
+        let HostFunctions { asker, sampler, log } = self.host(py);
+        let caller = info.caller.as_deref();
+        let fields = (&port, name, &info.id, caller, session, timeout, asker, sampler, log);
         let context = TOOL_CONTEXT.get(py)?.call1(fields)?;
         if let Some(confirmation) = cold.confirmation.get(py) {
             context.setattr(intern!(py, "_confirmation"), confirmation)?;
@@ -226,21 +228,21 @@ impl State {
         Ok(context)
     }
 
-    /// The function that answers the questions of the tool.
-    pub(super) fn asker<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
+    /// The functions that the tool reaches in the middle of the call.
+    pub(super) fn host(&self, py: Python<'_>) -> HostFunctions {
         match self.viewed(py) {
-            Some(view) => view.get().asker(py),
-            None => self.toolkit.get(py).and_then(|toolkit| toolkit.get().asker(py)),
+            Some(view) => view.get().host(py),
+            None => self.toolkit.get(py).map(|toolkit| toolkit.get().host(py)).unwrap_or_default(),
         }
     }
 
     /// Sets the facts of the call on the result of calling a tool that is written in Rust.
     #[cold]
     pub(super) fn identify_native(&self, py: Python<'_>, result: &Bound<'_, PyAny>) {
-        let asker = self.asker(py);
-        let session = asker.as_ref().and_then(|_| PyToolkitView::session_object(&self.viewed(py)?));
-        let (asker, session) = (asker.map(Bound::unbind), session.map(|session| session.into_any().unbind()));
-        native::identify(result, self.native_context(py), asker, session);
+        let host = self.host(py);
+        // The session is a part of questions.
+        let session = host.asker.as_ref().and_then(|_| PyToolkitView::session_object(&self.viewed(py)?));
+        native::identify(result, self.native_context(py), host, session.map(|session| session.into_any().unbind()));
     }
 
     /// The context for a tool that is written in Rust.

@@ -11,6 +11,7 @@ use super::python::attached;
 use super::python::drive::{Sent, await_iter, send};
 use super::state::{Ending, Phase, State, Step};
 use super::task;
+use crate::bindings::foreign_response::is_interrupted;
 use crate::bindings::into_response::error_class;
 use crate::bindings::registration::CallKind;
 use crate::bindings::response;
@@ -22,10 +23,66 @@ impl State {
     #[cold]
     pub(super) fn fail<'py>(&self, py: Python<'py>, error: PyErr) -> Step<'py> {
         attached(py, |py| match task::is_cancellation(py, &error) {
+            Ok(is_cancellation) if self.is_postprocessing_last() => self.fail_last(py, error, is_cancellation),
             Ok(true) => self.interrupted(py, error),
             Ok(false) => self.answer_error(py, error),
             Err(error) => self.raise(py, error),
         })
+    }
+
+    /// Ends an interrupted call with a response, which a postprocess function sees first, and then perhaps the cancellation.
+    fn end_interrupted<'py>(
+        &self,
+        py: Python<'py>,
+        ending: Ending,
+        response: Bound<'py, PyAny>,
+        error: Option<PyErr>,
+    ) -> Step<'py> {
+        let is_postprocess = matches!(self.phase.get(), Phase::Postprocess | Phase::Approval);
+        if is_postprocess || self.tool(py).get().postprocess.is_none() {
+            return self.finalise_then_end(py, ending, Some(response), error);
+        }
+        let cold = self.cold();
+        cold.ending.set(ending);
+        match error {
+            Some(error) => cold.error.set(error.into_value(py).into_bound(py).into_any()),
+            None => cold.error.clear(py),
+        }
+        // The tool is finished: a cancellation came out of it.
+        self.inner.clear(py);
+        match self.in_class(py, response) {
+            Ok(response) => self.postprocess(py, response, Phase::Cancelled),
+            Err(error) => self.raise(py, error),
+        }
+    }
+
+    /// True while a postprocess function works on the response of an interrupted call, whose ending is known.
+    fn is_postprocessing_last(&self) -> bool {
+        self.phase.get() == Phase::Postprocess && self.resume.get() == Phase::Cancelled
+    }
+
+    /// The ending of an interrupted call, after its postprocess function.
+    pub(super) fn end_postprocessed<'py>(&self, py: Python<'py>, response: Bound<'py, PyAny>) -> Step<'py> {
+        self.resume.set(Phase::Done);
+        let cold = self.cold();
+        let error = cold.error.take(py).map(PyErr::from_value);
+        self.finalise_then_end(py, cold.ending.get(), Some(response), error)
+    }
+
+    /// The postprocess function of an interrupted call failed: the call ends as it would have without it, unless the task was
+    /// asked to cancel once more.
+    fn fail_last<'py>(&self, py: Python<'py>, error: PyErr, is_cancellation: bool) -> Step<'py> {
+        let response = self.cold().response.take(py);
+        match response {
+            Some(response) if !is_cancellation => {
+                self.log_raised(py, self.tool(py).get(), &error);
+                self.end_postprocessed(py, response)
+            }
+            _ => {
+                self.resume.set(Phase::Done);
+                self.finalise_then_end(py, Ending::Raise, None, Some(error))
+            }
+        }
     }
 
     fn answer_error<'py>(&self, py: Python<'py>, error: PyErr) -> Step<'py> {
@@ -34,7 +91,7 @@ impl State {
         let is_postprocess = phase == Phase::Postprocess;
         let is_generator = matches!(phase, Phase::AsyncGenerator | Phase::Generator)
             || (phase == Phase::Job && (self.delivered.get() || tool.get().kind == CallKind::Generator));
-        let in_background = self.cold.get().is_some_and(|cold| cold.in_background.get());
+        let in_background = self.is_in_background();
         let responds = match tool.get().errors {
             ErrorMode::Respond => true,
             ErrorMode::Raise => false,
@@ -48,9 +105,10 @@ impl State {
             return self.finalise_then_end(py, Ending::Raise, None, Some(wrap_stop_iteration(py, error)));
         }
         let is_streaming = is_postprocess || is_generator;
-        let (answered, shown) = self.failed(py, tool.get(), &error, in_background && is_streaming);
-        let raised = self.span().map(|span| (span, shown.unwrap_or_else(|| error.clone_ref(py))));
-        let cancellation = match self.cancellation_behind(py, error) {
+        let exception = error.into_value(py).into_bound(py).into_any();
+        let (answered, shown) = self.failed(py, tool.get(), &exception, in_background && is_streaming);
+        let raised = self.span().map(|span| (span, shown.unwrap_or_else(|| PyErr::from_value(exception.clone()))));
+        let cancellation = match self.cancellation_behind(py, exception) {
             Ok(cancellation) => cancellation,
             Err(error) => return self.raise(py, error),
         };
@@ -59,7 +117,7 @@ impl State {
         }
         match (answered, cancellation) {
             (Ok(response), Some(error)) if !self.single => {
-                self.finalise_then_end(py, Ending::Interrupt, Some(response), Some(error))
+                self.end_interrupted(py, Ending::Interrupt, response, Some(error))
             }
             (_, Some(error)) => self.finalise_then_end(py, Ending::Raise, None, Some(error)),
             // A postprocess function sees what its tool says, also when that is an error; but not its own errors.
@@ -70,15 +128,28 @@ impl State {
     }
 
     /// The cancellation that a tool answered with an error of its own, which must not make it undone.
-    fn cancellation_behind(&self, py: Python<'_>, error: PyErr) -> PyResult<Option<PyErr>> {
+    fn cancellation_behind(&self, py: Python<'_>, exception: Bound<'_, PyAny>) -> PyResult<Option<PyErr>> {
         let Some(cold) = self.cold.get().filter(|cold| cold.cancel_thrown.get()) else { return Ok(None) };
+        if self.keeps_cancelled(py) {
+            return Ok(None);
+        }
         let expired = cold.deadline.take_expiry(py)?;
         if !self.is_asked_to_cancel(py, expired) {
             return Ok(None);
         }
         let cancellation = task::cancellation(py)?;
-        cancellation.set_cause(py, Some(error));
+        cancellation.set_cause(py, Some(PyErr::from_value(exception)));
         Ok(Some(cancellation))
+    }
+
+    fn is_in_background(&self) -> bool {
+        self.cold.get().is_some_and(|cold| cold.in_background.get())
+    }
+
+    /// True for a call in the background that AgentScope's rules apply to: cancelled, it ends with a result that can be
+    /// fetched. No other code waits for its task.
+    fn keeps_cancelled(&self, py: Python<'_>) -> bool {
+        self.is_in_background() && self.tool(py).get().errors == ErrorMode::Compat
     }
 
     /// A `CancelledError` came out of the tool: the task was asked to cancel, or the deadline passed, or the tool
@@ -89,8 +160,10 @@ impl State {
             Some(Err(error)) => return self.raise(py, error),
             None => false,
         };
-        let is_asked = self.is_asked_to_cancel(py, expired);
-        let answered = if expired && !is_asked {
+        let is_requested = self.is_asked_to_cancel(py, expired);
+        let is_timeout = expired && !is_requested;
+        let is_asked = is_requested && !self.keeps_cancelled(py);
+        let answered = if is_timeout {
             let tool = self.tool(py);
             let seconds = tool.get().timeout.unwrap_or_default();
             let reply = match tool.get().body {
@@ -102,19 +175,25 @@ impl State {
             self.note(py, &error);
             let last = if self.delivered.get() { self.last.get(py) } else { None };
             // The call that a layer or a tool passes on has reported it already.
-            if is_asked && last.as_ref().is_some_and(response::is_interrupted) {
+            if is_asked && last.as_ref().is_some_and(is_interrupted) {
                 return self.finalise_then_end(py, Ending::Raise, None, Some(error));
             }
             let is_function = matches!(self.phase.get(), Phase::Coroutine | Phase::Job | Phase::Approval);
-            self.result_so_far(py).and_then(|result| response::interrupted(py, result, is_function))
+            if !is_function && self.keeps_cancelled(py) {
+                response::interrupted(py, None, false, &Reply::InterruptedInBackground)
+            } else {
+                let result = self.result_so_far(py);
+                result.and_then(|result| response::interrupted(py, result, is_function, &Reply::Interrupted))
+            }
         };
         match answered {
             // A chunk that cannot even be repeated must not come in the way of a cancellation.
             Err(_) if is_asked => self.finalise_then_end(py, Ending::Raise, None, Some(error)),
             Err(error) => self.raise(py, error),
             Ok(_) if is_asked && self.single => self.finalise_then_end(py, Ending::Raise, None, Some(error)),
-            Ok(response) if is_asked => self.finalise_then_end(py, Ending::Interrupt, Some(response), Some(error)),
-            Ok(response) => self.finalise_then_end(py, Ending::Respond, Some(response), None),
+            Ok(response) if is_asked => self.end_interrupted(py, Ending::Interrupt, response, Some(error)),
+            Ok(response) if is_timeout => self.finalise_then_end(py, Ending::Respond, Some(response), None),
+            Ok(response) => self.end_interrupted(py, Ending::Respond, response, None),
         }
     }
 

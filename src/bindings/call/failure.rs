@@ -3,13 +3,15 @@
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyFrozenSet, PyInt, PyList, PySet, PyString, PyTuple};
 use serde_json::Value;
 
+use super::python::interpreter::is_builtin_class;
 use super::request::Peeked;
 use super::state::State;
 use crate::bindings::imported::{FAILED_CALL, LOG_FAILURE, LOGGER, REDACTED_ERROR, loaded_module};
-use crate::bindings::into_response::{error_class, error_text, unicode};
+use crate::bindings::into_response::{class_of, display_text, error_text, unicode};
 use crate::bindings::parameters::class_name;
 use crate::bindings::tool::{PyTool, ToolBody};
 use crate::bindings::{errors, json, response};
@@ -29,20 +31,19 @@ impl State {
         &self,
         py: Python<'py>,
         tool: &PyTool,
-        error: &PyErr,
+        exception: &Bound<'py, PyAny>,
         is_late: bool,
     ) -> (PyResult<Bound<'py, PyAny>>, Option<PyErr>) {
-        let message = error_text(py, error);
+        let message = display_text(exception);
         let secrets = self.secret_texts(py, tool);
-        let exception = error.clone_ref(py).into_value(py).into_bound(py).into_any();
-        let stand_in = redacted(&exception, &message, &secrets);
-        self.log(py, tool, stand_in.as_ref().unwrap_or(&exception), self.source());
-        let reply = match self.formatted(py, tool, &exception, &secrets) {
+        let stand_in = redacted(exception, &message, &secrets);
+        self.log(py, tool, stand_in.as_ref().unwrap_or(exception), self.source());
+        let reply = match self.formatted(py, tool, exception, &secrets) {
             Some(reply) => reply,
-            None if tool.body == ToolBody::Agent => agent_failure(py, tool, error, masked(message, &secrets)),
-            None => reply_to(py, tool.errors, error, masked(message, &secrets), is_late),
+            None if tool.body == ToolBody::Agent => agent_failure(tool, exception, masked(message, &secrets)),
+            None => reply_to(tool.errors, exception, masked(message, &secrets), is_late),
         };
-        (response::failed(py, &reply, exception), stand_in.map(PyErr::from_value))
+        (response::failed(py, reply, exception.clone()), stand_in.map(PyErr::from_value))
     }
 
     /// Logs an exception of the tool that is raised to the consumer of the stream.
@@ -140,11 +141,14 @@ impl State {
 
 /// True if the logger accepts records of this level. It keeps its answers in a dict, which is read here without its own code.
 fn is_logged(py: Python<'_>) -> PyResult<bool> {
+    // The same dict for the life of a logger, which is cleared when a level changes.
+    static ANSWERS: PyOnceLock<Option<Py<PyDict>>> = PyOnceLock::new();
     let (logger, level) = (LOGGER.get(py)?, WARNING.into_pyobject(py)?);
-    let cached = match logger.getattr_opt(intern!(py, "_cache"))? {
-        Some(answers) => answers.cast::<PyDict>().map_or(Ok(None), |answers| answers.get_item(&level))?,
-        None => None,
-    };
+    let answers = ANSWERS.get_or_try_init(py, || {
+        let answers = logger.getattr_opt(intern!(py, "_cache"))?;
+        PyResult::Ok(answers.and_then(|answers| answers.cast_into::<PyDict>().ok()).map(Bound::unbind))
+    })?;
+    let cached = answers.as_ref().map_or(Ok(None), |answers| answers.bind(py).get_item(&level))?;
     match cached {
         Some(answer) => Ok(answer.is_truthy()? && !logger.getattr(intern!(py, "disabled"))?.is_truthy()?),
         None => logger.call_method1(intern!(py, "isEnabledFor"), (level,))?.is_truthy(),
@@ -152,21 +156,23 @@ fn is_logged(py: Python<'_>) -> PyResult<bool> {
 }
 
 /// The reply to an exception in the run of an agent.
-fn agent_failure(py: Python<'_>, tool: &PyTool, error: &PyErr, message: String) -> Reply {
-    let message = if message.is_empty() { error_class(py, error).to_string() } else { message };
+fn agent_failure(tool: &PyTool, exception: &Bound<'_, PyAny>, message: String) -> Reply {
+    let message = if message.is_empty() { class_of(exception).to_string() } else { message };
     Reply::AgentFailed { agent: tool.name.to_string(), message }
 }
 
 /// The reply to an exception with this message. AgentScope's answers are kept to the letter.
-fn reply_to(py: Python<'_>, mode: ErrorMode, error: &PyErr, message: String, is_late: bool) -> Reply {
-    if is_mcp_error(py, error) {
+fn reply_to(mode: ErrorMode, exception: &Bound<'_, PyAny>, message: String, is_late: bool) -> Reply {
+    // Neither the MCP SDK's error nor that of native tools is a class of the interpreter's own.
+    let is_builtin = is_builtin_class(exception);
+    if !is_builtin && is_mcp_error(exception) {
         Reply::McpFailed { message }
     } else if mode == ErrorMode::Compat && is_late {
         Reply::FailedInBackground { message }
-    } else if mode == ErrorMode::Compat || errors::is_native(py, error) {
+    } else if mode == ErrorMode::Compat || (!is_builtin && errors::is_native(exception)) {
         Reply::Failed { message }
     } else {
-        let class = error_class(py, error);
+        let class = class_of(exception);
         let class = class.to_string_lossy();
         // The message of an exception that cannot be written is the name of its class.
         Reply::raised(&class, if message == class { "" } else { &message })
@@ -214,10 +220,14 @@ pub(super) fn collect_texts(value: &Bound<'_, PyAny>, texts: &mut Vec<String>, d
 }
 
 /// True for the error of the MCP SDK, if the program uses that, which says that a server answered with an error.
-fn is_mcp_error(py: Python<'_>, error: &PyErr) -> bool {
+fn is_mcp_error(exception: &Bound<'_, PyAny>) -> bool {
+    let py = exception.py();
     let is_one = || {
         let Some(exceptions) = loaded_module(py, intern!(py, "mcp.shared.exceptions"))? else { return Ok(false) };
-        error.value(py).is_instance(&exceptions.getattr(intern!(py, "McpError"))?)
+        // The name in version 1, and that in version 2.
+        let class =
+            exceptions.getattr(intern!(py, "McpError")).or_else(|_| exceptions.getattr(intern!(py, "MCPError")));
+        exception.is_instance(&class?)
     };
     is_one().unwrap_or(false)
 }

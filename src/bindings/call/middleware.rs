@@ -14,6 +14,7 @@ use super::python::{attached, object};
 use super::request::{NO_CALL, block, is_readable};
 use super::run::Given;
 use super::state::{Early, Ending, Origin, Phase, State};
+use crate::bindings::foreign_response::ResponseClass;
 use crate::bindings::policy::PyPermissions;
 use crate::bindings::registration::{Behaviour, ToolDraft, ToolOptions};
 use crate::bindings::session::PySession;
@@ -38,7 +39,7 @@ impl State {
     fn begin_outermost<'py>(&self, py: Python<'py>) -> Result<Option<Given<'py>>, Early<'py>> {
         self.deny_outright(py)?;
         let Some(toolkit) = self.toolkit.get(py) else { return Ok(None) };
-        let stub = stub_tool(py, toolkit.get().behaviour().errors)?;
+        let stub = toolkit.get().layer_tool(py)?;
         self.tool.set(stub.bind(py).clone());
         let Some(origin) = self.origin(py) else { return Ok(None) };
         let stack = toolkit.get().middlewares(py).to_tuple().unbind();
@@ -52,8 +53,8 @@ impl State {
     /// Goes on where a handler points to: the next middleware, or the tool.
     #[cold]
     fn begin_within<'py>(&self, py: Python<'py>) -> Result<Option<Given<'py>>, Early<'py>> {
-        let Some(handler) = self.handler(py) else { return Ok(None) };
-        self.cold().handler.clear(py);
+        let Some(handler) = self.starting_handler(py) else { return Ok(None) };
+        self.handler.clear(py);
         let handler = handler.get();
         self.join(handler.info.clone());
         if handler.middleware(py).is_some() {
@@ -81,19 +82,33 @@ impl State {
     ) -> PyResult<Given<'py>> {
         let Some(middleware) = handler.middleware(py) else { return Ok(Given::End) };
         let next = Bound::new(py, handler.further_in(py))?;
-        self.cold().next.set(next.clone().into_any());
+        self.is_layer.set(true);
+        self.handler.set(next.clone().into_any());
         Ok(Given::Result(middleware.call1((keywords, next))?))
     }
 
     /// True for a layer, which has to close the streams that its middleware opened.
     #[inline(always)]
     pub(super) fn is_layer(&self) -> bool {
-        self.cold.get().is_some_and(|cold| !cold.next.is_empty())
+        self.is_layer.get() && !self.handler.is_empty()
     }
 
-    /// The handler that this call begins at.
-    fn handler<'py>(&self, py: Python<'py>) -> Option<Bound<'py, NextHandler>> {
-        self.cold.get()?.handler.get(py)?.cast_into::<NextHandler>().ok()
+    /// The handler that this call begins at, until it has begun.
+    fn starting_handler<'py>(&self, py: Python<'py>) -> Option<Bound<'py, NextHandler>> {
+        self.handler.get(py).filter(|_| !self.is_layer.get())?.cast_into().ok()
+    }
+
+    /// The handler that the middleware of this layer was given; `None` if the stream is not a layer, or over.
+    fn given_handler<'py>(&self, py: Python<'py>) -> Option<Bound<'py, NextHandler>> {
+        self.handler.get(py).filter(|_| self.is_layer.get())?.cast_into().ok()
+    }
+
+    /// Drops the streams that the middleware of an ended layer opened, but for those that `aclose` still waits for.
+    #[cold]
+    pub(super) fn release_opened(&self, py: Python<'_>) {
+        if !self.given_handler(py).is_some_and(|next| attached(py, |py| next.get().release(py))) {
+            self.handler.clear(py);
+        }
     }
 
     /// True if the span of this stream is the one of its call: with middlewares around it, the outermost layer has that,
@@ -104,7 +119,7 @@ impl State {
 
     /// The tool that a stream without a toolkit is about to call.
     pub(super) fn tool_called_by_itself<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyTool>> {
-        let handler = self.handler(py)?;
+        let handler = self.starting_handler(py)?;
         match &handler.get().core {
             Core::Tool(tool) | Core::ViewTool(_, tool) if handler.get().middleware(py).is_none() => {
                 Some(tool.bind(py).clone())
@@ -115,7 +130,7 @@ impl State {
 
     /// The view that handed out the tool which a stream without a toolkit is about to call.
     pub(super) fn view_of_handler<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyToolkitView>> {
-        match &self.handler(py)?.get().core {
+        match &self.starting_handler(py)?.get().core {
             Core::ViewTool(view, _) => Some(view.bind(py).clone()),
             _ => None,
         }
@@ -123,7 +138,7 @@ impl State {
 
     /// The permissions of the toolkit that this layer of a call belongs to; `None` if the stream is not a layer.
     pub(super) fn permissions_of_layer<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyPermissions>> {
-        let next = self.cold.get()?.next.get(py)?.cast_into::<NextHandler>().ok()?;
+        let next = self.given_handler(py)?;
         match &next.get().core {
             Core::Named(origin) => match Origin::of(origin.bind(py)).ok()? {
                 Origin::Toolkit(toolkit) => Some(toolkit.get().permissions(py).clone()),
@@ -135,7 +150,7 @@ impl State {
 
     /// Closes, one after the other, the streams that the middleware left open; the future to wait for, if there is one.
     pub(super) fn close_opened<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
-        let next = self.cold.get()?.next.get(py)?.cast_into::<NextHandler>().ok()?;
+        let next = self.given_handler(py)?;
         while let Some(stream) = next.get().take_open(py, self.is_closed_by_consumer()) {
             let stream = stream.into_bound(py);
             if let Some(cancellation) = object::take_cancellation(&stream) {
@@ -197,7 +212,7 @@ impl State {
             && object::leave_thread(&inner)
         {
             self.awaited.clear(py);
-            if let Some(next) = cold.next.get(py).and_then(|next| next.cast_into::<NextHandler>().ok()) {
+            if let Some(next) = self.given_handler(py) {
                 next.get().watch(&inner);
             }
         }
@@ -467,7 +482,10 @@ fn open_core<'py>(
     let py = arguments.py();
     let request = block(PyString::new(py, &tool.name).as_any(), arguments)?;
     let stack = PyTuple::new(py, around.as_slice())?.unbind();
-    let stub = stub_tool(py, tool.errors)?;
+    let stub = match &tool.response_class {
+        Some(class) if around.is_some() => make_stub(py, tool.errors, Some(class.clone_ref(py)))?,
+        _ => stub_tool(py, tool.errors)?,
+    };
     let handler = Bound::new(py, NextHandler::new(core, stack, 0, stub, None))?;
     let request = if around.is_some() { keywords(request.into_any())?.into_any() } else { request.into_any() };
     NextHandler::open(&handler, request)
@@ -481,21 +499,25 @@ fn keywords(request: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyDict>> {
 }
 
 /// The tool that stands for a middleware: nothing is postprocessed, collected or timed; an exception is answered or raised.
-fn stub_tool(py: Python<'_>, errors: ErrorMode) -> PyResult<Py<PyTool>> {
+pub(crate) fn stub_tool(py: Python<'_>, errors: ErrorMode) -> PyResult<Py<PyTool>> {
     static ANSWERING: PyOnceLock<Py<PyTool>> = PyOnceLock::new();
     static RAISING: PyOnceLock<Py<PyTool>> = PyOnceLock::new();
-    let (cell, errors) = match errors {
-        ErrorMode::Respond => (&ANSWERING, ErrorMode::Respond),
-        ErrorMode::Raise | ErrorMode::Compat => (&RAISING, ErrorMode::Raise),
-    };
-    let made = cell.get_or_try_init(py, || {
-        let function = py.eval(c"lambda: None", None, None)?;
-        let draft =
-            ToolDraft::new(&function, ToolOptions { name: Some("middleware".to_owned()), ..ToolOptions::default() })?;
-        let group = Registry::<()>::default().group("basic")?;
-        let permissions = Py::new(py, PyPermissions::default())?;
-        let behaviour = Behaviour { errors, chunks: ChunkRule::AsGiven, ..Behaviour::default() };
-        Py::new(py, draft.finish(py, "middleware", group, behaviour, permissions, false)?)
-    })?;
-    Ok(made.clone_ref(py))
+    let cell = if errors == ErrorMode::Respond { &ANSWERING } else { &RAISING };
+    Ok(cell.get_or_try_init(py, || make_stub(py, errors, None))?.clone_ref(py))
+}
+
+/// Makes such a tool, whose responses may be those of another library.
+pub(crate) fn make_stub(
+    py: Python<'_>,
+    errors: ErrorMode,
+    response_class: Option<ResponseClass>,
+) -> PyResult<Py<PyTool>> {
+    let errors = if errors == ErrorMode::Respond { ErrorMode::Respond } else { ErrorMode::Raise };
+    let function = py.eval(c"lambda: None", None, None)?;
+    let options = ToolOptions { name: Some("middleware".to_owned()), response_class, ..ToolOptions::default() };
+    let draft = ToolDraft::new(&function, options)?;
+    let group = Registry::<()>::default().group("basic")?;
+    let permissions = Py::new(py, PyPermissions::default())?;
+    let behaviour = Behaviour { errors, chunks: ChunkRule::AsGiven, ..Behaviour::default() };
+    Py::new(py, draft.finish(py, "middleware", group, behaviour, permissions, false)?)
 }

@@ -14,7 +14,9 @@ impl State {
     /// The exception for a plain `for` loop over the stream, and for `next`.
     #[cold]
     pub(super) fn not_iterable(&self) -> PyErr {
-        PyTypeError::new_err(if self.single {
+        PyTypeError::new_err(if self.bare {
+            "a tool call is not iterable: use `await toolkit.value(...)`"
+        } else if self.single {
             "a tool call is not iterable: use `await toolkit.call(...)`"
         } else {
             "a tool stream is not iterable by `for` or `next`: use `async for`"
@@ -30,7 +32,9 @@ impl State {
         if text.starts_with('_') || !py.get_type::<PyToolResponse>().hasattr(name).unwrap_or(false) {
             return missing;
         }
-        PyAttributeError::new_err(if self.single {
+        PyAttributeError::new_err(if self.bare {
+            format!("a call by `toolkit.value` gives no response with '{text}': use `(await toolkit.call(...)).{text}`")
+        } else if self.single {
             format!("a call that was not awaited has no attribute '{text}': use `(await toolkit.call(...)).{text}`")
         } else {
             format!(
@@ -40,7 +44,7 @@ impl State {
         })
     }
 
-    /// True for a call by `Toolkit.call` that was never awaited.
+    /// True for a call by `Toolkit.call` or `Toolkit.value` that was never awaited.
     #[inline]
     pub(super) fn is_unawaited(&self) -> bool {
         self.single && self.phase.get() == Phase::Ready && !self.awaiting.get()

@@ -3,10 +3,10 @@
 //! Read it in this order. [`path`] is the path of a call on one screen, and the stages that it names follow:
 //! [`request`] reads the request, [`arguments`] binds and checks, [`permission`] decides whether it may
 //! run, [`session`] counts it in its session, [`run`] runs it, [`respond`] makes responses of what it gives, [`chunk`] those of a
-//! generator, [`budget`] cuts what is too long; [`agent`] starts the loop of a sub-agent; [`context`] is what a tool knows of its call and reports while it runs.
+//! generator, [`budget`] cuts what is too long, [`value`] gives a result without a response; [`agent`] starts the loop of a sub-agent; [`context`] is what a tool knows of its call and reports while it runs.
 //! [`state`] is one call and its step, [`cold`] the part of it that few calls use, [`end`] and [`close`] are for calls that end
 //! otherwise, [`middleware`] puts layers
-//! around a call, [`observe`] reports it to tracers and listeners. `Toolkit.call_tool_function` itself is in
+//! around a call, [`model_stream`] gives a call in the models of another library, [`observe`] reports it to tracers and listeners. `Toolkit.call_tool_function` itself is in
 //! [`python::methods`]; [`python`] is the one place where the crate talks to CPython directly.
 
 #![allow(
@@ -25,6 +25,7 @@ mod end;
 mod failure;
 mod middleware;
 mod misuse;
+mod model_stream;
 mod observe;
 mod path;
 mod permission;
@@ -35,6 +36,7 @@ mod run;
 mod session;
 mod state;
 mod task;
+mod value;
 
 use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;
@@ -43,8 +45,9 @@ use pyo3::types::PyType;
 pub(crate) use arguments::{Handling, Plan};
 pub(crate) use chunk::Completion;
 pub(crate) use context::CallPort;
-pub(crate) use middleware::{stream_of, stream_through};
-pub(crate) use observe::gate::{LISTENERS, ask_who_traces};
+pub(crate) use middleware::{make_stub, stream_of, stream_through, stub_tool};
+pub(crate) use model_stream::{PyModelCalls, PyModelStream, PyResponseModels};
+pub(crate) use observe::gate::{LISTENERS, active_tracer, ask_who_traces};
 pub(crate) use permission::{check, explained_arguments, made_up_id, resumed};
 
 /// Makes the types, adds the public one to the module, and gives `Toolkit` the methods that begin a call.

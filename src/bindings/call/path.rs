@@ -9,6 +9,7 @@ use pyo3::types::{PyDict, PyNone};
 use super::cold::Cold;
 use super::observe::gate;
 use super::python::attached;
+use super::request::Request;
 use super::run::Given;
 use super::state::{Early, Phase, State, Step};
 use crate::bindings::response;
@@ -26,24 +27,39 @@ impl State {
             return Ok(self.advance(py, given)); // the next layer runs in place of the tool
         }
         let request = self.read_request(py)?; // any wire format → name, arguments
-        let tool = self.admit(py, request.name()?)?; // registry, group, view
+        let tool = self.admit(py, &request)?; // registry, group, view
         self.open_budget(py, tool.get()); // of the result
         self.refuse_uncertain(py, tool.get(), &request.arguments)?; // repairs that may not be what was meant
         let Some(arguments) = self.decide(py, &tool, request.arguments)? else {
             return Ok(self.step(py, PyNone::get(py).as_any())); // the approver is asked first
         };
         self.count_call(py, tool.get())?; // the limits of the session
-        let given = self.run(py, tool.get(), &arguments)?; // bind and check; call, thread, process, background
+        let given = self.run(py, tool.get(), &arguments); // bind and check; call, thread, process, background
+        let given = given.inspect_err(|early| self.uncount_refused(py, early))?;
         Ok(self.advance(py, given)) // response, postprocess
     }
 
     /// Finds the tool and checks that its group and the view let it be called.
     #[inline(always)]
-    fn admit<'py>(&self, py: Python<'py>, name: &str) -> Result<Bound<'py, PyTool>, Early<'py>> {
+    fn admit<'py>(&self, py: Python<'py>, request: &Request<'py>) -> Result<Bound<'py, PyTool>, Early<'py>> {
         if let Some(tool) = self.tool.get(py) {
+            request.name()?;
             return Ok(tool.to_owned()); // a tool that is called by itself
         }
-        let tool = self.find_admitted(py, name)?;
+        if let Some(toolkit) = self.toolkit.get(py).filter(|toolkit| toolkit.get().prepares_use()) {
+            let name = request.name()?;
+            attached(py, |py| toolkit.get().prepare_use(py, Some(name)))?;
+        }
+        let tool = match (self.view.get(py), self.toolkit.get(py)) {
+            (None, Some(toolkit)) => {
+                let name = request.name_object()?;
+                match toolkit.get().recently_admitted(name) {
+                    Some(tool) => tool,
+                    None => attached(py, |_| toolkit.get().admit_named(name, request.name()?).map_err(Early::from))?,
+                }
+            }
+            _ => self.find_admitted(py, request.name()?)?,
+        };
         self.tool.set(tool.clone());
         self.begin_attempt(py, tool.get());
         Ok(tool)
@@ -115,7 +131,7 @@ impl State {
     fn run_approved<'py>(&self, py: Python<'py>, arguments: &Bound<'py, PyDict>) -> Result<Step<'py>, Early<'py>> {
         let tool = self.tool(py);
         self.count_call(py, tool.get())?;
-        let given = self.run(py, tool.get(), arguments)?;
+        let given = self.run(py, tool.get(), arguments).inspect_err(|early| self.uncount_refused(py, early))?;
         Ok(self.advance(py, given))
     }
 
@@ -149,7 +165,7 @@ impl State {
                 Early::Step(step) => return step,
                 Early::Reply(answer) => {
                     self.open_budget_without_tool(py);
-                    response::answer(py, &answer)
+                    response::answer(py, &answer).and_then(|response| self.in_class(py, response))
                 }
                 Early::Raise(error) => Err(*error),
             };

@@ -13,6 +13,7 @@ use pyo3::types::{PyDict, PyMapping, PyString};
 
 use super::cold::Repaired;
 use super::python::attached;
+use super::python::drive::DictWalk;
 use super::state::{Early, State};
 use crate::bindings::tool_call::{self, PyToolCall};
 use crate::bindings::{dialect, into_response, json};
@@ -23,6 +24,9 @@ use crate::trace::ToolSpan;
 
 /// The message for an object that cannot be a call.
 pub(super) const NO_CALL: &str = "a tool call is a mapping with `name` and `input`, or what ToolCall.read understands";
+
+/// The place of `name` in a block: after `type` and `id`, and before `input`.
+const NAME_PLACE: usize = 2;
 
 /// True for objects that may be a call.
 pub(super) fn is_readable(object: &Bound<'_, PyAny>) -> bool {
@@ -37,20 +41,16 @@ pub(super) struct Request<'py> {
 
 impl<'py> Request<'py> {
     /// The name of the tool.
-    #[inline(always)]
     pub(super) fn name(&self) -> Result<&str, Early<'py>> {
-        if let Ok(name) = self.name.cast::<PyString>()
-            && let Ok(name) = name.to_str()
-        {
-            return Ok(name);
-        }
-        Err(attached(self.name.py(), |_| {
-            bad(if self.name.is_instance_of::<PyString>() {
-                "its `name` is not valid Unicode".to_owned()
-            } else {
-                format!("its `name` must be a string, not {}", kind_of(&self.name))
-            })
-        }))
+        self.name_object()?.to_str().map_err(|_| bad("its `name` is not valid Unicode".to_owned()))
+    }
+
+    /// The name of the tool, which may not be valid Unicode.
+    #[inline(always)]
+    pub(super) fn name_object(&self) -> Result<&Bound<'py, PyString>, Early<'py>> {
+        self.name.cast::<PyString>().map_err(|_| {
+            attached(self.name.py(), |_| bad(format!("its `name` must be a string, not {}", kind_of(&self.name))))
+        })
     }
 }
 
@@ -66,9 +66,7 @@ impl State {
         let Ok(block) = request.cast::<PyDict>() else {
             return attached(py, |_| self.read_another_kind(&request));
         };
-        let name = block.get_item(intern!(py, "name"))?;
-        let input = block.get_item(intern!(py, "input"))?;
-        let (Some(name), Some(input)) = (name, input) else {
+        let (Some(name), Some(input)) = name_and_input(block)? else {
             return attached(py, |_| self.read_another_format(&request));
         };
         match input.cast_into_exact::<PyDict>() {
@@ -229,6 +227,25 @@ impl State {
         self.request.set(translated.into_any());
         Ok(())
     }
+}
+
+/// The value of an entry, if there is one.
+type Entry<'py> = Option<Bound<'py, PyAny>>;
+
+/// The name and the arguments of a block. Most have the same four entries in the same order, and their keys are the interned
+/// strings: these are found without a search.
+#[inline(always)]
+fn name_and_input<'py>(block: &Bound<'py, PyDict>) -> PyResult<(Entry<'py>, Entry<'py>)> {
+    let (name_key, input_key) = (intern!(block.py(), "name"), intern!(block.py(), "input"));
+    let mut entries = DictWalk::starting_at(block, NAME_PLACE);
+    if let Some((key, name)) = entries.next()
+        && key == name_key.as_ptr()
+        && let Some((key, input)) = entries.next()
+        && key == input_key.as_ptr()
+    {
+        return Ok((Some(name), Some(input)));
+    }
+    Ok((block.get_item(name_key)?, block.get_item(input_key)?))
 }
 
 /// The name and id of a request that has not been read yet, for events and spans.

@@ -9,6 +9,7 @@ use super::python::attached;
 use super::python::drive::{Sent, await_iter, is_awaitable, send};
 use super::run::{Runnable, runnable};
 use super::state::{Early, Ending, Phase, State, Step};
+use crate::bindings::foreign_response::not_a_response;
 use crate::bindings::imported::COPY;
 use crate::bindings::into_response::into_response;
 use crate::bindings::response::{self, PyToolResponse};
@@ -21,8 +22,19 @@ impl State {
     /// The one result of a function or coroutine, as the last response of the call; something to run comes back as `Err`.
     #[inline(always)]
     pub(super) fn respond<'py>(&self, py: Python<'py>, result: Bound<'py, PyAny>) -> Result<Step<'py>, Runnable<'py>> {
+        if self.bare && !self.is_layer() {
+            return self.respond_value(py, result);
+        }
         if result.get_type_ptr() == response::exact_type(py) {
             return Ok(self.deliver(py, result, Phase::Done));
+        }
+        if let Some(class) = &self.tool(py).get().response_class {
+            if class.holds(&result) {
+                return Ok(self.deliver(py, result, Phase::Done));
+            }
+            if result.is_none() {
+                return Ok(self.fail_on_item(py, Phase::Done, not_a_response()));
+            }
         }
         match runnable(result) {
             Ok(runnable) => Err(runnable),
@@ -30,6 +42,35 @@ impl State {
                 Ok(response) => self.deliver(py, response, Phase::Done),
                 Err(error) => self.fail(py, error),
             }),
+        }
+    }
+
+    /// A value as a response, in the class that the toolkit delivers.
+    fn response_of<'py>(&self, py: Python<'py>, value: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        match &self.tool(py).get().response_class {
+            Some(class) => class.response_of(value),
+            None => into_response(value),
+        }
+    }
+
+    /// One of toolcrib's own responses in the class that the toolkit delivers; any other stays.
+    pub(super) fn in_class<'py>(&self, py: Python<'py>, response: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        match (self.tool.get(py), self.toolkit.get(py)) {
+            (Some(tool), _) => match &tool.get().response_class {
+                Some(class) => class.convert(response),
+                None => Ok(response),
+            },
+            (None, Some(toolkit)) => toolkit.get().in_class(response),
+            (None, None) => Ok(response),
+        }
+    }
+
+    /// A step whose response is in the class that the toolkit delivers.
+    #[inline]
+    pub(super) fn step_in_class<'py>(&self, py: Python<'py>, step: Step<'py>) -> Step<'py> {
+        match step {
+            Step::Chunk(response) => self.in_class(py, response).map_or_else(Step::raise, Step::Chunk),
+            step => step,
         }
     }
 
@@ -44,14 +85,14 @@ impl State {
         if item.get_type_ptr() == response::exact_type(py) {
             return self.deliver(py, item, phase);
         }
-        match attached(py, |_| into_response(item)) {
+        match attached(py, |py| self.response_of(py, item)) {
             Ok(response) => self.deliver(py, response, phase),
             Err(error) => self.fail_on_item(py, phase, error),
         }
     }
 
-    /// An item of a generator cannot be converted. The generator is not to blame and still open: it is finalised as after an
-    /// error of postprocessing.
+    /// A result cannot be converted. A generator is not to blame and still open: it is finalised as after an error of
+    /// postprocessing.
     #[cold]
     pub(super) fn fail_on_item<'py>(&self, py: Python<'py>, phase: Phase, error: PyErr) -> Step<'py> {
         self.resume.set(phase);
@@ -62,10 +103,22 @@ impl State {
     /// Hands a response to the consumer, through the postprocess function if there is one; the call goes on in `phase`.
     #[inline(always)]
     pub(super) fn deliver<'py>(&self, py: Python<'py>, response: Bound<'py, PyAny>, phase: Phase) -> Step<'py> {
-        if self.tool(py).get().postprocess.is_some() {
-            return attached(py, |py| self.postprocess(py, response, phase));
+        if self.tool(py).get().is_delivery_handled {
+            return attached(py, |py| self.deliver_handled(py, response, phase));
         }
         self.hand_over(py, response, phase)
+    }
+
+    /// The same for a tool whose responses are postprocessed, or converted to the class of another library.
+    fn deliver_handled<'py>(&self, py: Python<'py>, response: Bound<'py, PyAny>, phase: Phase) -> Step<'py> {
+        let is_postprocessed = self.tool(py).get().postprocess.is_some();
+        // Marks are set on toolcrib's own responses only.
+        let response = if phase == Phase::Done && !is_postprocessed { self.as_last(py, response) } else { response };
+        match self.in_class(py, response) {
+            Ok(response) if is_postprocessed => self.postprocess(py, response, phase),
+            Ok(response) => self.hand_over(py, response, phase),
+            Err(error) => self.raise(py, error),
+        }
     }
 
     #[inline(always)]
@@ -91,7 +144,7 @@ impl State {
     }
 
     #[cold]
-    fn postprocess<'py>(&self, py: Python<'py>, response: Bound<'py, PyAny>, phase: Phase) -> Step<'py> {
+    pub(super) fn postprocess<'py>(&self, py: Python<'py>, response: Bound<'py, PyAny>, phase: Phase) -> Step<'py> {
         // Not in `last`: that is the response that the consumer has seen, and an interruption repeats it.
         self.cold().response.set(response.clone());
         self.resume.set(phase);
@@ -129,33 +182,39 @@ impl State {
     pub(super) fn postprocessed<'py>(&self, py: Python<'py>, replacement: &Bound<'py, PyAny>) -> Step<'py> {
         attached(py, |py| {
             self.awaited.clear(py);
-            let original = self.cold().response.take(py);
             let phase = self.resume.get();
+            // An interrupted call ends with the original if the replacement is not a response.
+            let slot = &self.cold().response;
+            let original = if phase == Phase::Cancelled { slot.get(py) } else { slot.take(py) };
             let response = replacement.is_truthy().and_then(|is_given| match original {
                 Some(original) if !is_given => Ok(original),
                 Some(original) if phase != Phase::Done => {
-                    into_response(replacement.clone()).map(|response| self.as_chunk(py, response, &original))
+                    self.response_of(py, replacement.clone()).map(|response| self.as_chunk(py, response, &original))
                 }
-                _ => into_response(replacement.clone()),
+                _ => self.response_of(py, replacement.clone()),
             });
             match response {
+                Ok(response) if phase == Phase::Cancelled => self.end_postprocessed(py, response),
                 Ok(response) => self.hand_over(py, response, phase),
                 Err(error) => self.fail(py, error),
             }
         })
     }
 
-    /// A generator has come to its end: the whole result follows, or an empty response if there was none at all.
+    /// A generator has come to its end: the whole result follows, or an empty response if there was none at all. In the
+    /// place of another library a stream may be empty.
     pub(super) fn end_of_stream<'py>(&self, py: Python<'py>) -> Step<'py> {
         if !self.whole.is_empty() {
             return self.respond_whole(py);
         }
-        if self.delivered.get() && !self.is_layer() {
+        let may_be_empty = !self.single && self.tool.get(py).is_some_and(|tool| tool.get().response_class.is_some());
+        let is_complete = self.delivered.get() || may_be_empty;
+        if is_complete && !self.is_layer() {
             self.finish(py);
             return Step::End;
         }
         attached(py, |py| {
-            if self.delivered.get() {
+            if is_complete {
                 return self.finalise_then_end(py, Ending::Over, None, None);
             }
             match response::empty(py) {

@@ -17,7 +17,7 @@ use crate::bindings::native::PyNativeResponses;
 use crate::bindings::registration::CallKind;
 use crate::bindings::tool::{PyTool, ToolBody};
 use crate::bindings::worker::{self, Job};
-use crate::call::RunIn;
+use crate::call::{ErrorMode, RunIn};
 
 /// The number of chunks that a generator in a worker thread may run ahead of its consumer.
 const CHUNKS_AHEAD: usize = 32;
@@ -241,7 +241,13 @@ impl State {
             return Err(PyRuntimeError::new_err("a background call needs a toolkit").into());
         };
         let stream = object::new(py, self.in_background(py, arguments, keywords))?;
-        let response = background::begin(toolkit.get().tasks(py)?, &tool.name, &stream)?;
+        let board = toolkit.get().tasks(py)?;
+        let response = background::begin(board, &tool.name, &stream)?;
+        if tool.errors == ErrorMode::Compat {
+            board.get().keep_cancelled();
+            response.setattr(intern!(py, "metadata"), py.None())?; // as in AgentScope: the text names the task
+        }
+        let response = self.in_class(py, response)?;
         self.finish(py);
         Err(Early::Step(Step::Chunk(response)))
     }

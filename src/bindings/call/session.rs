@@ -4,14 +4,13 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
-use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::PyString;
 
 use super::cold::Cold;
 use super::python::attached;
 use super::state::{Early, Phase, State, Step};
 use super::task;
+use crate::bindings::foreign_response::code_of;
 use crate::bindings::response;
 use crate::bindings::tool::PyTool;
 use crate::bindings::view::PyToolkitView;
@@ -57,6 +56,17 @@ impl State {
         Ok(())
     }
 
+    /// Takes back the count of a call whose arguments were refused: it did not run.
+    #[cold]
+    pub(super) fn uncount_refused(&self, py: Python<'_>, early: &Early<'_>) {
+        if let Early::Reply(_) = early
+            && let Some(view) = self.view.get(py)
+            && let Some(session) = view.get().session()
+        {
+            session.uncount_call();
+        }
+    }
+
     /// Remembers the tool of a call in a session that limits retries.
     #[inline(always)]
     pub(super) fn begin_attempt(&self, py: Python<'_>, tool: &PyTool) {
@@ -87,7 +97,7 @@ impl State {
                 let is_cancelled = task::is_cancellation(py, error).unwrap_or(false);
                 attempt.failed.set((!is_cancelled).then_some(true));
             }
-            Step::Suspend(_) | Step::End => {}
+            Step::Value(_) | Step::Suspend(_) | Step::End => {}
         }
         let is_over =
             matches!(step, Step::End | Step::Raise(_)) || matches!(self.phase.get(), Phase::Done | Phase::Cancelled);
@@ -108,10 +118,4 @@ impl State {
             (step, _) => step,
         }
     }
-}
-
-/// The code of a response; none also for the response of another library, which has no codes.
-fn code_of(response: &Bound<'_, PyAny>) -> Option<String> {
-    let code = response.getattr_opt(intern!(response.py(), "code")).ok().flatten()?;
-    code.cast::<PyString>().ok().map(|code| code.to_string_lossy().into_owned())
 }

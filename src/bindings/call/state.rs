@@ -54,6 +54,8 @@ pub(super) enum Step<'py> {
     Suspend(Bound<'py, PyAny>),
     /// A response.
     Chunk(Bound<'py, PyAny>),
+    /// The bare value of the call, for which no response was made.
+    Value(Bound<'py, PyAny>),
     /// There are no more responses.
     End,
     /// The step raises this. In a box, so that a step fits into two registers.
@@ -172,6 +174,8 @@ pub(crate) struct State {
     pub(super) running: Cell<bool>,
     /// Awaiting gives the last response instead of a stream.
     pub(super) single: bool,
+    /// Awaiting gives the bare value instead of the last response, so that `single` is true as well.
+    pub(super) bare: bool,
     /// The async generator has met the event loop's hooks, so that the short way is open.
     pub(super) hooked: Cell<bool>,
     /// A generator has given something.
@@ -179,20 +183,32 @@ pub(crate) struct State {
     /// The number of cancellation requests of the task when the call first gave way to the event loop.
     pub(super) cancelling: Cell<Option<usize>>,
     pub(super) suspended: Cell<bool>,
+    /// The call is a layer: a middleware runs in place of the tool.
+    pub(super) is_layer: Cell<bool>,
+    /// The handler that the call begins at; in a layer the one that its middleware was given. Not in `cold`, whose state is
+    /// asked for in every step.
+    pub(super) handler: Slot,
     pub(super) cold: OnceCell<Box<Cold>>,
 }
 
 impl State {
     /// A call that will read its request when it starts.
+    #[inline]
     pub(super) fn stream(origin: Origin<'_>, request: Bound<'_, PyAny>) -> Self {
         let state = Self::new(request, false);
         state.set_origin(origin);
         state
     }
 
-    /// A call whose awaiting gives the last response.
-    pub(super) fn single(origin: Origin<'_>, name: Bound<'_, PyString>, arguments: Bound<'_, PyDict>) -> Self {
-        let state = Self::new(name.into_any(), true);
+    /// A call whose awaiting gives the last response, or else the bare value.
+    #[inline]
+    pub(super) fn single(
+        origin: Origin<'_>,
+        name: Bound<'_, PyString>,
+        arguments: Bound<'_, PyDict>,
+        bare: bool,
+    ) -> Self {
+        let state = Self { bare, ..Self::new(name.into_any(), true) };
         state.set_origin(origin);
         state.arguments.set(arguments.into_any());
         state
@@ -201,11 +217,12 @@ impl State {
     /// A call that begins where a handler points to.
     pub(super) fn within(handler: Bound<'_, NextHandler>, request: Bound<'_, PyAny>) -> Self {
         let state = Self::new(request, false);
-        state.cold().handler.set(handler.into_any());
+        state.handler.set(handler.into_any());
         state
     }
 
-    #[inline]
+    // Into the stream itself: a state is too large to be moved.
+    #[inline(always)]
     fn new(request: Bound<'_, PyAny>, single: bool) -> Self {
         Self {
             toolkit: OnceSlot::empty(),
@@ -223,10 +240,13 @@ impl State {
             awaiting: Cell::new(false),
             running: Cell::new(false),
             single,
+            bare: false,
             hooked: Cell::new(false),
             delivered: Cell::new(false),
             cancelling: Cell::new(None),
             suspended: Cell::new(false),
+            is_layer: Cell::new(false),
+            handler: Slot::empty(),
             cold: OnceCell::new(),
         }
     }
@@ -380,11 +400,16 @@ impl State {
                 }
                 Step::Chunk(response) => {
                     self.step_done(py);
-                    return Resumed::Return(response);
+                    return if self.bare { self.value_of(py, &response) } else { Resumed::Return(response) };
+                }
+                Step::Value(value) => {
+                    self.step_done(py);
+                    return Resumed::Return(value);
                 }
                 Step::End => {
                     self.step_done(py);
                     return match self.last.take(py) {
+                        Some(response) if self.bare => self.value_of(py, &response),
                         Some(response) if self.single => Resumed::Return(response),
                         _ => Resumed::Stop,
                     };
@@ -406,10 +431,17 @@ impl State {
     fn guarded_step<'py>(&self, py: Python<'py>, value: &Bound<'py, PyAny>) -> Step<'py> {
         let _running = self.enter();
         let step = self.step(py, value);
+        self.completed(py, step)
+    }
+
+    /// A step as the consumer gets it: counted, within its budget, with the repairs, in the class that the toolkit delivers.
+    #[inline(always)]
+    pub(super) fn completed<'py>(&self, py: Python<'py>, step: Step<'py>) -> Step<'py> {
         match self.cold.get() {
             Some(cold) => {
                 let step = self.count_result(py, cold, step);
-                self.with_repairs(py, cold, self.within_budget(py, cold, step))
+                let step = self.with_repairs(py, cold, self.within_budget(py, cold, step));
+                self.step_in_class(py, step)
             }
             None => step,
         }
@@ -435,6 +467,9 @@ impl State {
         if !self.single {
             self.last.clear(py);
         }
+        if self.is_layer.get() {
+            self.release_opened(py);
+        }
         if let Some(cold) = self.cold.get() {
             cold.release(py);
         }
@@ -448,12 +483,14 @@ impl State {
         if let Some(cold) = self.cold.get() {
             cold.clear(py);
         }
+        self.handler.clear(py);
         self.last.clear(py);
     }
 
     /// The objects held, for the collector, but for those of the job.
     pub(crate) fn objects(&self, py: Python<'_>) -> impl Iterator<Item = *mut PyObject> + use<> {
-        let slots = [&self.request, &self.arguments, &self.inner, &self.awaited, &self.last, &self.whole];
+        let slots =
+            [&self.request, &self.arguments, &self.inner, &self.awaited, &self.last, &self.whole, &self.handler];
         let slots = slots.map(Slot::visited);
         let typed = [self.toolkit.visited(), self.view.visited(), self.tool.visited()];
         let cold = self.cold.get().map(|cold| cold.objects(py));

@@ -1,4 +1,4 @@
-//! A Rust future that Python code awaits: it runs on the tokio runtime of the process, and its result is converted on the
+//! A Rust future that Python code awaits: it runs on a tokio runtime of the process, and its result is converted on the
 //! event loop.
 
 use std::sync::Mutex;
@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use pyo3::exceptions::{PyRuntimeError, PyStopIteration};
 use pyo3::prelude::*;
 
-use super::runtime;
+use super::runtime::{self, Lane};
 use crate::bindings::worker::{Completions, Polled, await_by_steps, completions};
 use crate::native::Task;
 use crate::sync::lock;
@@ -28,8 +28,17 @@ impl PyNativeFuture {
     /// # Errors
     /// If no event loop is running, or the interpreter is shutting down.
     pub(crate) fn spawn(py: Python<'_>, future: impl Future<Output = Conversion> + Send + 'static) -> PyResult<Self> {
+        Self::spawn_in(py, Lane::Tools, future)
+    }
+
+    /// The same in another runtime than that of the tools.
+    pub(crate) fn spawn_in(
+        py: Python<'_>,
+        lane: Lane,
+        future: impl Future<Output = Conversion> + Send + 'static,
+    ) -> PyResult<Self> {
         let (completer, results) = completions(py)?;
-        let task = runtime::current()?
+        let task = runtime::running(lane)?
             .spawn_future(async move { completer.complete(future.await) })
             .map_err(|_| runtime::shutting_down())?;
         Ok(Self { running: Mutex::new(Some((task, results))), generation: runtime::generation() })

@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
+use crate::bindings::host::HostFunctions;
 use crate::bindings::imported::START_ANSWER;
 use crate::bindings::json;
 use crate::native::{Asker, Question, Unanswered};
@@ -29,12 +30,9 @@ pub(super) fn asker(hand_over: impl Fn(Question, AnswerSender) + Send + Sync + '
 /// The Python functions that answer the questions of a call, and the call's facts that they are told.
 #[derive(Default)]
 pub(crate) struct Answerers {
-    /// The toolkit's function for questions to the user.
-    pub(crate) asker: Option<Py<PyAny>>,
+    pub(crate) host: HostFunctions,
     /// The session that the call is part of.
     pub(crate) session: Option<Py<PyAny>>,
-    /// The function for requests to a model.
-    pub(crate) sampler: Option<Py<PyAny>>,
 }
 
 impl Answerers {
@@ -48,17 +46,16 @@ impl Answerers {
     ) -> PyResult<AnswerTask> {
         let reply = Bound::new(py, PyReply(Mutex::new(Some(sender))))?;
         let (function, text, schema) = match question {
-            Question::User { text, schema } => (&self.asker, Some(text), schema),
-            Question::Model { request } => (&self.sampler, None, request),
+            Question::User { text, schema } => (&self.host.asker, Some(text), schema),
+            Question::Model { request } => (&self.host.sampler, None, request),
         };
         let fields = (reply, function, text, json::to_python(py, &schema)?, call, &self.session);
         Ok(AnswerTask(START_ANSWER.get(py)?.call1(fields)?.unbind()))
     }
 
     pub(super) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.asker)?;
-        visit.call(&self.session)?;
-        visit.call(&self.sampler)
+        self.host.traverse(visit)?;
+        visit.call(&self.session)
     }
 }
 

@@ -4,6 +4,7 @@
 //! streams, [`PyNativeStep`] the awaitable of one response.
 
 use std::sync::{Arc, Mutex};
+use std::task::Poll;
 
 use pyo3::exceptions::{PyRuntimeError, PyStopAsyncIteration, PyStopIteration};
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -11,11 +12,13 @@ use pyo3::prelude::*;
 use serde_json::Value;
 
 use super::question::{AnswerSender, AnswerTask, Answerers, asker};
-use super::runtime;
+use super::runtime::{self, Lane};
+use crate::bindings::host::HostFunctions;
 use crate::bindings::worker::{Completions, JobStep, Polled, await_by_steps, completions};
-use crate::bindings::{errors, log_warning, response};
+use crate::bindings::{errors, response, trace};
 use crate::call::ToolResponse;
-use crate::native::{Delivery, Failure, Logger, NativeTool, Question, Task, ToolContext};
+use crate::native::{Delivery, Failure, LogLevel, Logger, NativeTool, Question, Task, ToolContext};
+use crate::sync::lock;
 
 /// The number of responses that a tool may be ahead of its consumer.
 const BUFFERED_RESPONSES: usize = 32;
@@ -26,13 +29,18 @@ struct FreshCall {
     context: ToolContext,
     arguments: Value,
     answerers: Answerers,
+    /// The runtime for it.
+    lane: Lane,
 }
+
+/// A response of a tool, or the failure that ends it.
+type Item = Result<ToolResponse, Failure>;
 
 /// A message of a running tool to its event loop.
 enum Message {
     Delivery(Delivery),
     Question(Question, AnswerSender),
-    Warning(String),
+    Log(LogLevel, String),
 }
 
 /// A native tool that runs. Dropping it abandons the run.
@@ -42,6 +50,8 @@ struct NativeJob {
     context: ToolContext,
     answerers: Answerers,
     questions: Vec<AnswerTask>,
+    /// The response of a tool that had one before it waited for anything.
+    first: Option<Item>,
     /// Taken when the run has ended or is abandoned.
     running: Option<(Task, Completions<Message>)>,
     /// True if there was a response.
@@ -55,7 +65,7 @@ impl NativeJob {
     /// # Errors
     /// If no event loop is running, or the interpreter is shutting down.
     fn start(py: Python<'_>, call: FreshCall) -> PyResult<Self> {
-        let FreshCall { tool, context, arguments, answerers } = call;
+        let FreshCall { tool, context, arguments, answerers, lane } = call;
         let (completer, results) = completions(py)?;
         let completer = Arc::new(completer);
         // The queue ends with the tool, and a question of another task does not keep it open.
@@ -65,20 +75,60 @@ impl NativeJob {
                 completer.complete(Message::Question(question, sender));
             }
         });
-        let warnings = Arc::downgrade(&completer);
-        let logger = Logger::new(move |text| {
-            if let Some(completer) = warnings.upgrade() {
-                completer.complete(Message::Warning(text));
+        let messages = Arc::downgrade(&completer);
+        let logger = Logger::new(move |level, text| {
+            if let Some(completer) = messages.upgrade() {
+                completer.complete(Message::Log(level, text));
             }
         });
-        let context_of_run = ToolContext { asker: Some(asker), logger: Some(logger), ..context.clone() };
-        let run = tool.run(context_of_run, arguments);
-        let task = runtime::current()?
+        // The server of an MCP client continues the trace.
+        let trace = if let Lane::Clients(_) = lane { trace::current(py).map(Arc::new) } else { None };
+        let context_of_run = ToolContext { asker: Some(asker), logger: Some(logger), trace, ..context.clone() };
+        let (runtime, mut run) = (runtime::running(lane)?, tool.run(context_of_run, arguments));
+        let first = if tool.starts_quickly() {
+            runtime.poll_here(&mut run).map_err(|_| runtime::shutting_down())?
+        } else {
+            Poll::Pending
+        };
+        let generation = runtime::generation();
+        let mut job = Self {
+            tool,
+            context,
+            answerers,
+            questions: Vec::new(),
+            first: None,
+            running: None,
+            has_chunks: false,
+            generation,
+        };
+        if let Poll::Ready(item) = first {
+            let is_over = item.as_ref().is_none_or(|item| {
+                item.as_ref().is_ok_and(|response| response.ends_stream() || !job.tool.is_streaming()) || item.is_err()
+            });
+            job.first = item;
+            if is_over {
+                drop(run);
+                job.log_messages(py, &results)?;
+                // Before the completer, which would wake its reader.
+                drop(results);
+                return Ok(job);
+            }
+        }
+        let task = runtime
             .spawn(run, BUFFERED_RESPONSES, move |delivery| completer.complete(Message::Delivery(delivery)))
             .map_err(|_| runtime::shutting_down())?;
-        let running = Some((task, results));
-        let generation = runtime::generation();
-        Ok(Self { tool, context, answerers, questions: Vec::new(), running, has_chunks: false, generation })
+        job.running = Some((task, results));
+        Ok(job)
+    }
+
+    /// Logs the messages of a tool that has ended.
+    fn log_messages(&self, py: Python<'_>, results: &Completions<Message>) -> PyResult<()> {
+        while let Some(message) = results.take() {
+            if let Message::Log(level, text) = message {
+                self.answerers.host.log(py, level, &text)?;
+            }
+        }
+        Ok(())
     }
 
     /// Takes the next response, or returns a waiter for the event loop.
@@ -87,6 +137,9 @@ impl NativeJob {
     /// If the process was forked since the start, or the event loop is gone.
     fn poll(&mut self, py: Python<'_>) -> PyResult<JobStep> {
         let item = loop {
+            if let Some(item) = self.first.take() {
+                break item;
+            }
             let Some((_, results)) = &self.running else { return Ok(JobStep::Done(None)) };
             match results.poll(py)? {
                 Polled::Wait(waiter) => return Ok(JobStep::Wait(waiter)),
@@ -96,7 +149,7 @@ impl NativeJob {
                     return Ok(JobStep::Done(None));
                 }
                 Polled::Value(Message::Question(question, sender)) => self.answer(py, question, sender)?,
-                Polled::Value(Message::Warning(text)) => log_warning(py, &text)?,
+                Polled::Value(Message::Log(level, text)) => self.answerers.host.log(py, level, &text)?,
                 Polled::Ended => {
                     self.abandon();
                     return Ok(JobStep::Raised(runtime::shutting_down()));
@@ -184,9 +237,9 @@ enum NativeCallState {
 }
 
 impl NativeCall {
-    pub(super) fn new(tool: NativeTool, arguments: Value, answerers: Answerers) -> Self {
+    pub(super) fn new(tool: NativeTool, arguments: Value, answerers: Answerers, lane: Lane) -> Self {
         let context = ToolContext::of(tool.name());
-        let fresh = FreshCall { tool, context, arguments, answerers };
+        let fresh = FreshCall { tool, context, arguments, answerers, lane };
         Self(Arc::new(Mutex::new(NativeCallState::Fresh(Box::new(fresh)))))
     }
 
@@ -227,12 +280,13 @@ impl NativeCall {
     }
 
     /// Sets the facts of the toolkit's call that this call is part of, before it starts.
-    fn identify(&self, context: ToolContext, asker: Option<Py<PyAny>>, session: Option<Py<PyAny>>) {
+    fn identify(&self, context: ToolContext, host: HostFunctions, session: Option<Py<PyAny>>) {
         if let Ok(mut state) = self.0.try_lock()
             && let NativeCallState::Fresh(call) = &mut *state
         {
             call.context = context;
-            call.answerers.asker = asker;
+            // The sampler of a tool's own MCP client comes first.
+            call.answerers.host = std::mem::take(&mut call.answerers.host).or(host);
             call.answerers.session = session;
         }
     }
@@ -254,13 +308,13 @@ impl NativeCall {
 pub(crate) fn identify(
     result: &Bound<'_, PyAny>,
     context: ToolContext,
-    asker: Option<Py<PyAny>>,
+    host: HostFunctions,
     session: Option<Py<PyAny>>,
 ) {
     if let Ok(step) = result.cast_exact::<PyNativeStep>() {
-        step.get().call.identify(context, asker, session);
+        step.get().call.identify(context, host, session);
     } else if let Ok(responses) = result.cast_exact::<PyNativeResponses>() {
-        responses.get().0.identify(context, asker, session);
+        responses.get().0.identify(context, host, session);
     }
 }
 
@@ -287,12 +341,17 @@ impl PyNativeResponses {
     }
 
     fn __anext__(&self) -> PyNativeStep {
-        PyNativeStep { call: self.0.clone(), awaited: Awaited::Chunk }
+        PyNativeStep::new(self.0.clone(), Awaited::Chunk)
+    }
+
+    /// Wait for the last response.
+    fn __await__(&self) -> PyNativeStep {
+        PyNativeStep::new(self.0.clone(), Awaited::Last)
     }
 
     /// End the tool, and wait until its code is dropped.
     fn aclose(&self) -> PyNativeStep {
-        PyNativeStep { call: self.0.clone(), awaited: Awaited::End }
+        PyNativeStep::new(self.0.clone(), Awaited::End)
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
@@ -309,6 +368,8 @@ impl PyNativeResponses {
 pub(super) struct PyNativeStep {
     call: NativeCall,
     awaited: Awaited,
+    /// The response before the next one, for an awaitable of the last.
+    last: Mutex<Option<Py<PyAny>>>,
 }
 
 /// The result that an awaitable stands for.
@@ -318,13 +379,19 @@ enum Awaited {
     Chunk,
     /// The only response.
     Result,
+    /// The last response of several.
+    Last,
     /// The end of the tool.
     End,
 }
 
 impl PyNativeStep {
+    fn new(call: NativeCall, awaited: Awaited) -> Self {
+        Self { call, awaited, last: Mutex::default() }
+    }
+
     pub(super) fn of_result(call: NativeCall) -> Self {
-        Self { call, awaited: Awaited::Result }
+        Self::new(call, Awaited::Result)
     }
 
     fn abandon(&self) {
@@ -333,11 +400,15 @@ impl PyNativeStep {
 
     /// A waiter for the event loop, or the outcome as an exception, by which an iterator returns.
     fn step(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        if let Awaited::End = self.awaited {
-            return match self.call.close(py)? {
-                Some(waiter) => Ok(waiter),
-                None => Err(PyStopIteration::new_err(())),
-            };
+        match self.awaited {
+            Awaited::Chunk | Awaited::Result => {}
+            Awaited::Last => return self.step_to_last(py),
+            Awaited::End => {
+                return Err(match self.call.close(py)? {
+                    Some(waiter) => return Ok(waiter),
+                    None => PyStopIteration::new_err(()),
+                });
+            }
         }
         match (self.call.poll(py)?, self.awaited) {
             (JobStep::Wait(waiter), _) => Ok(waiter),
@@ -350,12 +421,34 @@ impl PyNativeStep {
             (JobStep::Raised(error), _) => Err(error),
             // The result that ends a stream, or the answer to invalid arguments.
             (JobStep::Done(Some(response)), _) => Err(PyStopIteration::new_err((response,))),
-            (JobStep::Done(None), Awaited::Result) => {
-                Err(PyRuntimeError::new_err("cannot reuse the call of a native tool that was awaited already"))
+            (JobStep::Done(None), Awaited::Result) => Err(awaited_already()),
+            (JobStep::Done(None), Awaited::Chunk | Awaited::Last | Awaited::End) => {
+                Err(PyStopAsyncIteration::new_err(()))
             }
-            (JobStep::Done(None), Awaited::Chunk | Awaited::End) => Err(PyStopAsyncIteration::new_err(())),
         }
     }
+
+    /// A waiter, or the last response as an exception when all others have come.
+    fn step_to_last(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        loop {
+            match self.call.poll(py)? {
+                JobStep::Wait(waiter) => return Ok(waiter),
+                JobStep::Chunk(response) => {
+                    let earlier = lock(&self.last).replace(response);
+                    drop(earlier);
+                }
+                JobStep::Raised(error) => return Err(error),
+                JobStep::Done(response) => {
+                    let last = response.or_else(|| lock(&self.last).take());
+                    return Err(last.map_or_else(awaited_already, |last| PyStopIteration::new_err((last,))));
+                }
+            }
+        }
+    }
+}
+
+fn awaited_already() -> PyErr {
+    PyRuntimeError::new_err("cannot reuse the call of a native tool that was awaited already")
 }
 
 await_by_steps!(PyNativeStep);
@@ -363,6 +456,9 @@ await_by_steps!(PyNativeStep);
 #[pymethods]
 impl PyNativeStep {
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        if let Ok(last) = self.last.try_lock() {
+            visit.call(&*last)?;
+        }
         self.call.traverse(&visit)
     }
 

@@ -1,8 +1,11 @@
-//! The tokio runtime of this process: started by the first native tool, joined at exit, replaced in a forked child.
+//! The tokio runtimes of this process: each started by its first use, joined at exit, replaced in a forked child.
+//!
+//! Native tools and MCP servers share one. MCP clients have a few others of one thread each, which they share out among
+//! themselves: a call is a chain of short tasks, see [`Runtime::start_single`].
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -14,8 +17,12 @@ use crate::sync::lock;
 /// Time for which the exit of the interpreter waits for native tools that block their thread.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Only attached threads lock this, and none of them releases the GIL meanwhile, so that it is free at a fork.
-static CURRENT: Mutex<RuntimeState> = Mutex::new(RuntimeState::Fresh);
+/// Maximum number of threads of MCP clients. More than one, so that a server with huge results does not hold up all others.
+const CLIENT_THREADS: usize = 4;
+
+/// Only attached threads lock these, and none of them releases the GIL meanwhile, so that they are free at a fork.
+static TOOLS: Mutex<RuntimeState> = Mutex::new(RuntimeState::Fresh);
+static CLIENTS: [Mutex<RuntimeState>; CLIENT_THREADS] = [const { Mutex::new(RuntimeState::Fresh) }; CLIENT_THREADS];
 
 /// Number of forks. Anything that was started before a fork must not be touched after it, because threads that do not exist
 /// any more may have held any lock.
@@ -28,14 +35,42 @@ enum RuntimeState {
     Closed,
 }
 
-/// The runtime, started if it is not running.
-pub(crate) fn current() -> PyResult<Arc<Runtime>> {
-    let mut state = lock(&CURRENT);
+/// The place of a runtime.
+#[derive(Clone, Copy)]
+pub(crate) enum Lane {
+    /// Of native tools and MCP servers.
+    Tools,
+    /// Of some MCP clients.
+    Clients(usize),
+}
+
+impl Lane {
+    /// The place for a new MCP client.
+    pub(crate) fn of_next_client() -> Self {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        Self::Clients(NEXT.fetch_add(1, Ordering::Relaxed) % CLIENT_THREADS)
+    }
+
+    fn state(self) -> &'static Mutex<RuntimeState> {
+        match self {
+            Self::Tools => &TOOLS,
+            Self::Clients(at) => &CLIENTS[at],
+        }
+    }
+}
+
+/// A runtime, started if it is not running.
+pub(crate) fn running(lane: Lane) -> PyResult<Arc<Runtime>> {
+    let mut state = lock(lane.state());
     match &*state {
         RuntimeState::Running(runtime) => Ok(runtime.clone()),
         RuntimeState::Closed => Err(shutting_down()),
         RuntimeState::Fresh => {
-            let runtime = Runtime::start().map_err(|error| {
+            let started = match lane {
+                Lane::Tools => Runtime::start(),
+                Lane::Clients(_) => Runtime::start_single(),
+            };
+            let runtime = started.map_err(|error| {
                 PyRuntimeError::new_err(format!("cannot run a native tool: no thread could be started: {error}"))
             })?;
             let runtime = Arc::new(runtime);
@@ -70,10 +105,15 @@ pub(super) fn install(module: &Bound<'_, PyModule>) -> PyResult<()> {
 #[pyfunction]
 #[pyo3(name = "_close_native_runtime")]
 fn close(py: Python<'_>) {
-    let state = std::mem::replace(&mut *lock(&CURRENT), RuntimeState::Closed);
-    if let RuntimeState::Running(runtime) = state {
-        py.detach(|| runtime.shut_down(SHUTDOWN_TIMEOUT));
-    }
+    let states: Vec<RuntimeState> = take_all(|| RuntimeState::Closed);
+    py.detach(|| {
+        let end = Instant::now() + SHUTDOWN_TIMEOUT;
+        for state in states {
+            if let RuntimeState::Running(runtime) = state {
+                runtime.shut_down(end.saturating_duration_since(Instant::now()));
+            }
+        }
+    });
 }
 
 /// Resets the state in a forked child.
@@ -81,10 +121,17 @@ fn close(py: Python<'_>) {
 #[pyo3(name = "_forget_native_runtime")]
 fn forget() {
     GENERATION.fetch_add(1, Ordering::Relaxed);
-    let state = std::mem::replace(&mut *lock(&CURRENT), RuntimeState::Fresh);
-    if let RuntimeState::Running(runtime) = state {
-        runtime.abandon();
-        // Never dropped in this process, and neither are the references that jobs hold.
-        std::mem::forget(runtime);
+    for state in take_all(|| RuntimeState::Fresh) {
+        if let RuntimeState::Running(runtime) = state {
+            runtime.abandon();
+            // Never dropped in this process, and neither are the references that jobs hold.
+            std::mem::forget(runtime);
+        }
     }
+}
+
+/// Takes the states of all runtimes, and leaves others.
+fn take_all(other: impl Fn() -> RuntimeState) -> Vec<RuntimeState> {
+    let all = std::iter::once(&TOOLS).chain(&CLIENTS);
+    all.map(|state| std::mem::replace(&mut *lock(state), other())).collect()
 }

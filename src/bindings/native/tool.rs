@@ -1,6 +1,6 @@
 //! `NativeTool`: the Python class of a tool that is written in Rust.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -10,6 +10,8 @@ use serde_json::{Map, Value};
 
 use super::question::Answerers;
 use super::run::{NativeCall, PyNativeResponses, PyNativeStep};
+use super::runtime::Lane;
+use crate::bindings::host::HostFunctions;
 use crate::bindings::json;
 #[cfg(unix)]
 use crate::bindings::process;
@@ -21,6 +23,7 @@ use crate::bindings::tool::schema_to_python;
 use crate::files::raw;
 use crate::mcp::Definition;
 use crate::native::{NativeTool, tools};
+use crate::schema::{Entries, Node};
 
 /// A tool that is written in Rust.
 ///
@@ -29,19 +32,24 @@ use crate::native::{NativeTool, tools};
 #[pyclass(name = "NativeTool", module = "toolcrib", frozen, weakref)]
 pub(crate) struct PyNativeTool {
     tool: NativeTool,
+    /// The runtime of its calls.
+    lane: Lane,
     /// The name of the MCP client whose server provides it.
     server: Option<Box<str>>,
     /// The tool as that server defines it.
     definition: Option<Arc<Definition>>,
     /// The function that answers its requests to a model.
     sampler: Option<Py<PyAny>>,
+    /// A function that is called before each call, without arguments.
+    before_call: OnceLock<Py<PyAny>>,
     /// True if `_native_tool` makes it by its name alone.
     is_included: bool,
 }
 
 impl From<NativeTool> for PyNativeTool {
     fn from(tool: NativeTool) -> Self {
-        Self { tool, server: None, definition: None, sampler: None, is_included: false }
+        let (lane, before_call) = (Lane::Tools, OnceLock::new());
+        Self { tool, lane, server: None, definition: None, sampler: None, before_call, is_included: false }
     }
 }
 
@@ -50,10 +58,12 @@ impl PyNativeTool {
     pub(crate) fn of_server(
         tool: NativeTool,
         client: &str,
+        lane: Lane,
         definition: Arc<Definition>,
         sampler: Option<Py<PyAny>>,
     ) -> Self {
-        Self { tool, server: Some(client.into()), definition: Some(definition), sampler, is_included: false }
+        let (server, definition) = (Some(client.into()), Some(definition));
+        Self { tool, lane, server, definition, sampler, before_call: OnceLock::new(), is_included: false }
     }
 
     /// The tool as its MCP server defines it.
@@ -65,7 +75,7 @@ impl PyNativeTool {
     pub(crate) fn described<'py>(&self) -> SelfDescribing<'py> {
         SelfDescribing {
             name: self.tool.name().to_owned(),
-            schema: OwnSchema::Native(self.tool.schema().clone()),
+            schema: OwnSchema::Native(self.tool.schema().clone(), self.tool.function().clone()),
             server: self.server.as_deref().map(str::to_owned),
             permission: Some(self.tool.permission().as_str().to_owned()),
             kind: Some(self.tool.kind().as_str().to_owned()),
@@ -82,7 +92,7 @@ impl PyNativeTool {
 
     /// The signature, from the schema. If a parameter is optional and has no default, any keywords are accepted.
     pub(crate) fn signature(&self, py: Python<'_>) -> PyResult<Signature> {
-        signature_of(py, self.tool.schema().parameters().value())
+        signature_of(py, self.tool.function().get("parameters").unwrap_or(&Node::Null))
     }
 
     /// The schema of its structured results.
@@ -150,17 +160,26 @@ impl PyNativeTool {
 
     #[pyo3(signature = (**arguments))]
     fn __call__<'py>(&self, py: Python<'py>, arguments: Option<&Bound<'py, PyDict>>) -> PyResult<Bound<'py, PyAny>> {
+        if let Some(before_call) = self.before_call.get() {
+            before_call.call0(py)?;
+        }
         let arguments = match arguments {
             Some(arguments) => Value::from(json::from_python(arguments.as_any())?),
             None => Value::Object(Map::new()),
         };
         let sampler = self.sampler.as_ref().map(|sampler| sampler.clone_ref(py));
-        let call = NativeCall::new(self.tool.clone(), arguments, Answerers { sampler, ..Answerers::default() });
+        let answerers = Answerers { host: HostFunctions { sampler, ..HostFunctions::default() }, session: None };
+        let call = NativeCall::new(self.tool.clone(), arguments, answerers, self.lane);
         if self.tool.is_streaming() {
             Ok(Bound::new(py, PyNativeResponses::new(call))?.into_any())
         } else {
             Ok(Bound::new(py, PyNativeStep::of_result(call))?.into_any())
         }
+    }
+
+    /// Set the function that is called before each call, without arguments. It can be set once.
+    fn _set_before_call(&self, function: Py<PyAny>) {
+        let _ = self.before_call.set(function);
     }
 
     fn __repr__(&self) -> String {
@@ -190,21 +209,20 @@ impl PyNativeTool {
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.sampler)
+        visit.call(&self.sampler)?;
+        visit.call(self.before_call.get())
     }
 }
 
 /// The signature that a schema describes. If a parameter is optional and has no default, any keywords are accepted.
-pub(crate) fn signature_of(py: Python<'_>, schema: &Value) -> PyResult<Signature> {
-    let required = |name: &str| {
-        schema.get("required").and_then(Value::as_array).is_some_and(|names| names.iter().any(|it| it == name))
-    };
-    let properties = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
+pub(crate) fn signature_of(py: Python<'_>, schema: &Node) -> PyResult<Signature> {
+    let names = schema.get("required").and_then(Node::as_array).unwrap_or_default();
+    let required = |name: &str| names.iter().any(|it| it.as_str() == Some(name));
     let mut parameters = Vec::new();
-    for (name, property) in properties {
+    for (name, property) in schema.get("properties").and_then(Node::as_object).into_iter().flat_map(Entries::iter) {
         let default = match property.get("default") {
             _ if required(name) => None,
-            Some(default) => Some(json::to_python(py, default)?.unbind()),
+            Some(default) => Some(json::to_python(py, &Value::from(default.clone()))?.unbind()),
             None => {
                 parameters = vec![parameter(py, "arguments", ParameterKind::VarKeyword, None)];
                 break;

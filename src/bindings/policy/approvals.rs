@@ -73,6 +73,11 @@ impl PyApprovals {
         Ok(Self { core: RwLock::new(Arc::new(core)), lifetime: Duration::from_secs_f64(HOUR), path: None, store: None })
     }
 
+    /// Approvals in a store, which has their key.
+    pub(crate) fn in_store(store: &Bound<'_, PyStore>) -> PyResult<Self> {
+        Self::new(store.py(), None, Omittable(None), Some(store.clone().into_any()), None)
+    }
+
     /// The approvals of this process. Those in memory are replaced in a forked child.
     pub(crate) fn core(&self) -> PyResult<Arc<Approvals>> {
         let core = read(&self.core).clone();

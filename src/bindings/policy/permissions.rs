@@ -14,6 +14,7 @@ use crate::bindings::budget::PyResultBudget;
 use crate::bindings::events::Listeners;
 use crate::bindings::parameters::class_name;
 use crate::bindings::registration::Confirmation;
+use crate::bindings::store::PyStore;
 use crate::bindings::tool::PyTool;
 use crate::call::{Permissions, Preview, ToolFacts};
 use crate::policy::{CallFacts, Permission, Policy, Redaction, ToolKind};
@@ -27,6 +28,8 @@ pub(crate) struct PyPermissions {
     settings: Mutex<PermissionSettings>,
     /// True once the toolkit or one of its groups has had a budget.
     has_budgets: AtomicBool,
+    /// True once the toolkit has had an error formatter.
+    has_formatter: AtomicBool,
     pub(crate) listeners: Listeners,
 }
 
@@ -39,6 +42,8 @@ struct PermissionSettings {
     approver_timeout: Option<f64>,
     approvals: Option<Py<PyApprovals>>,
     audit: Option<AuditSink>,
+    /// The place of all that has no place of its own.
+    store: Option<Py<PyStore>>,
     /// The function that describes exceptions of tools to the model.
     error_formatter: Option<Py<PyAny>>,
     /// The budget of all results, and those of the tools of groups, by their names.
@@ -86,20 +91,48 @@ impl PyPermissions {
         self.set(|settings| std::mem::replace(&mut settings.policy, policy));
     }
 
+    /// Sets the policy, whose lasting permissions are saved in the store, unless it has a place for them. Without a policy, the saved
+    /// ones become one.
+    pub(crate) fn use_policy(&self, py: Python<'_>, policy: Option<Py<PyPolicy>>) -> PyResult<()> {
+        let policy = match (policy, self.store(py)) {
+            (policy, None) => policy,
+            (Some(policy), Some(store)) => {
+                saving_in(py, policy.get().rules(), &store)?;
+                Some(policy)
+            }
+            (None, Some(store)) => {
+                let policy = PyPolicy::default();
+                saving_in(py, policy.rules(), &store)?;
+                if policy.rules().rules().is_empty() { None } else { Some(Py::new(py, policy)?) }
+            }
+        };
+        self.set_policy(policy);
+        Ok(())
+    }
+
     /// The policy to which a lasting permission is added; made if there is none.
-    pub(crate) fn policy_to_extend(&self, py: Python<'_>) -> Arc<Policy> {
+    pub(crate) fn policy_to_extend(&self, py: Python<'_>) -> crate::Result<Arc<Policy>> {
         if let Some(policy) = self.policy(py) {
-            return policy.get().rules().clone();
+            return Ok(policy.get().rules().clone());
         }
-        let policy = Py::new(py, PyPolicy::default());
-        policy.map_or_else(
-            |_| Arc::default(),
-            |policy| {
-                let rules = policy.get().rules().clone();
-                self.set_policy(Some(policy));
-                rules
-            },
-        )
+        let policy = PyPolicy::default();
+        let rules = policy.rules().clone();
+        if let Some(store) = self.store(py) {
+            saving_in(py, &rules, &store)?;
+        }
+        if let Ok(policy) = Py::new(py, policy) {
+            self.set_policy(Some(policy));
+        }
+        Ok(rules)
+    }
+
+    /// The place of all that has no place of its own.
+    pub(crate) fn store(&self, py: Python<'_>) -> Option<Py<PyStore>> {
+        self.settings().store.as_ref().map(|store| store.clone_ref(py))
+    }
+
+    pub(crate) fn set_store(&self, store: Option<Py<PyStore>>) {
+        self.set(|settings| std::mem::replace(&mut settings.store, store));
     }
 
     pub(crate) fn approver(&self, py: Python<'_>) -> Option<Py<PyAny>> {
@@ -132,13 +165,17 @@ impl PyPermissions {
         Ok(())
     }
 
-    /// The approvals that were set, or new ones in memory.
+    /// The approvals that were set, or new ones in the store or in memory.
     pub(crate) fn approvals(&self, py: Python<'_>) -> PyResult<Py<PyApprovals>> {
         if let Some(approvals) = self.kept_approvals(py) {
             return Ok(approvals);
         }
         // Made without the lock, and kept only if no other thread was faster.
-        let fresh = Py::new(py, PyApprovals::in_memory()?)?;
+        let fresh = match self.store(py) {
+            Some(store) => PyApprovals::in_store(store.bind(py))?,
+            None => PyApprovals::in_memory()?,
+        };
+        let fresh = Py::new(py, fresh)?;
         self.set(|settings| {
             settings.approvals.get_or_insert(fresh);
         });
@@ -155,6 +192,9 @@ impl PyPermissions {
     }
 
     pub(crate) fn error_formatter<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
+        if !self.has_formatter.load(Ordering::Relaxed) {
+            return None;
+        }
         self.settings().error_formatter.as_ref().map(|formatter| formatter.bind(py).clone())
     }
 
@@ -163,6 +203,7 @@ impl PyPermissions {
             let class = class_name(other);
             return Err(PyTypeError::new_err(format!("error_formatter must be callable, not {class}")));
         }
+        self.has_formatter.fetch_or(formatter.is_some(), Ordering::Relaxed);
         self.set(|settings| std::mem::replace(&mut settings.error_formatter, formatter.map(Bound::unbind)));
         Ok(())
     }
@@ -225,6 +266,7 @@ impl PyPermissions {
         visit.call(&settings.policy)?;
         visit.call(&settings.approver)?;
         visit.call(&settings.approvals)?;
+        visit.call(&settings.store)?;
         visit.call(&settings.error_formatter)?;
         visit.call(&settings.result_budget)?;
         settings.group_budgets.values().try_for_each(|budget| visit.call(budget))?;
@@ -237,6 +279,12 @@ impl PyPermissions {
         self.core.set_audited(false);
         self.set(std::mem::take);
     }
+}
+
+/// Lets a policy save its lasting permissions in a store, unless it has a place for them.
+fn saving_in(py: Python<'_>, policy: &Policy, store: &Py<PyStore>) -> crate::Result<()> {
+    let store = store.get().core();
+    if policy.has_store() { Ok(()) } else { py.detach(|| policy.use_store(store)) }
 }
 
 /// The facts of a tool for the core's permission stage.
@@ -260,12 +308,13 @@ impl ToolFacts for ToolView<'_, '_> {
 
     fn with_facts<T>(&self, caller: Option<&str>, look: impl FnOnce(&CallFacts<'_>) -> T) -> T {
         let tool = self.tool;
-        let tags: Vec<&str> = tool.tags.iter().map(AsRef::as_ref).collect();
+        let tags = tool.seat.tags();
+        let tags: Vec<&str> = tags.iter().map(AsRef::as_ref).collect();
         tool.seat.with(|first, more| {
             let groups: Vec<&str> = std::iter::once(first).chain(more).map(|group| group.name()).collect();
             look(&CallFacts {
                 tool: &tool.name,
-                server: tool.server.as_deref(),
+                server: tool.server(),
                 groups: &groups,
                 tags: &tags,
                 kind: tool.traits.kind,

@@ -10,8 +10,8 @@ use pyo3::types::{
 };
 use serde_json::{Value, json};
 
-use crate::bindings::imported::{METHOD, PARTIAL};
-use crate::bindings::json::{MAX_DEPTH, from_python};
+use crate::bindings::imported::{METHOD, PARTIAL, import_module};
+use crate::bindings::json::{MAX_DEPTH, entries_of, from_python};
 use crate::bytes::{hex, random_bytes};
 use crate::policy::{canonical, hash};
 use crate::sync::lock;
@@ -87,8 +87,10 @@ fn tagged(value: &Bound<'_, PyAny>, depth: usize) -> Value {
     if let Ok(entries) = value.cast_exact::<PyDict>() {
         return json!(["dict", dict(entries, depth)]);
     }
-    let items =
-        || value.try_iter().map(|items| items.flatten().map(|item| tagged(&item, depth + 1)).collect::<Vec<_>>());
+    let items = || -> PyResult<Vec<Value>> {
+        let items: Vec<_> = value.try_iter()?.flatten().collect();
+        Ok(items.iter().map(|item| tagged(item, depth + 1)).collect())
+    };
     let is_set = value.is_exact_instance_of::<PySet>() || value.is_exact_instance_of::<PyFrozenSet>();
     let is_list = value.is_exact_instance_of::<PyList>() || value.is_exact_instance_of::<PyTuple>();
     match items().ok().filter(|_| is_set || is_list) {
@@ -102,8 +104,10 @@ fn tagged(value: &Bound<'_, PyAny>, depth: usize) -> Value {
 }
 
 fn dict(entries: &Bound<'_, PyDict>, depth: usize) -> Value {
-    let mut pairs: Vec<Value> =
-        entries.iter().map(|(key, value)| json!([tagged(&key, depth + 1), tagged(&value, depth + 1)])).collect();
+    let mut pairs: Vec<Value> = entries_of(entries)
+        .iter()
+        .map(|(key, value)| json!([tagged(key, depth + 1), tagged(value, depth + 1)]))
+        .collect();
     pairs.sort_by_cached_key(canonical);
     Value::Array(pairs)
 }
@@ -118,7 +122,7 @@ fn serialised(value: &Bound<'_, PyAny>) -> Option<Value> {
     if PLAIN.contains(&module.as_str()) {
         return Some(json!([name, value.repr().ok()?.to_str().ok()?]));
     }
-    let pickled = py.import(intern!(py, "pickle")).ok()?.call_method1(intern!(py, "dumps"), (value, 4)).ok()?;
+    let pickled = import_module(py, "pickle").ok()?.call_method1(intern!(py, "dumps"), (value, 4)).ok()?;
     Some(json!([name, hex(pickled.cast::<PyBytes>().ok()?.as_bytes())]))
 }
 

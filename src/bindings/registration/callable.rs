@@ -11,12 +11,13 @@ use pyo3::types::{PyDict, PyFunction, PyString, PyTuple, PyType};
 use super::draft::no_presets;
 use super::options::Confirmation;
 use crate::bindings::agent::PyAgentTool;
+use crate::bindings::call::python::interpreter::{FunctionParts, function_parts};
 use crate::bindings::imported::{METHOD, PARTIAL, TOOL_CONTEXT, import_module};
 use crate::bindings::json::entries_of;
 use crate::bindings::native::PyNativeTool;
 use crate::bindings::schema::names_class;
 use crate::policy::ToolKind;
-use crate::schema::FunctionSchema;
+use crate::schema::{Entries, FunctionSchema};
 
 /// The kind of result that calling a tool's function returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -254,13 +255,16 @@ impl Signature {
         let Ok(function) = method.as_ref().unwrap_or(callable).cast_exact::<PyFunction>() else {
             return inspect(py, callable);
         };
-        let attributes = attributes_of(function)?;
+        let parts = function_parts(function)?;
+        let attributes = parts.attributes.as_ref().map(|attributes| attributes.cast::<PyDict>()).transpose()?;
         let claims = [intern!(py, "__wrapped__"), intern!(py, "__signature__")];
-        if has_any(&attributes, &claims)? {
+        if let Some(attributes) = attributes
+            && has_any(attributes, &claims)?
+        {
             return inspect(py, callable);
         }
-        let (mut signature, flags) = read_code(function, method.is_some())?;
-        signature.flags = attributes.is_empty().then_some(flags);
+        let (mut signature, flags) = read_code(&parts, method.is_some())?;
+        signature.flags = attributes.is_none_or(PyDictMethods::is_empty).then_some(flags);
         Ok(signature)
     }
 }
@@ -289,28 +293,27 @@ fn has_any(attributes: &Bound<'_, PyDict>, names: &[&Bound<'_, PyString>]) -> Py
 }
 
 /// The signature and the flags of the code of a function.
-fn read_code(function: &Bound<'_, PyFunction>, is_bound: bool) -> PyResult<(Signature, u32)> {
-    let py = function.py();
-    let code = function.getattr(intern!(py, "__code__"))?;
+fn read_code(function: &FunctionParts<'_>, is_bound: bool) -> PyResult<(Signature, u32)> {
+    let code = &function.code;
+    let py = code.py();
     let names = code.getattr(intern!(py, "co_varnames"))?.cast_into::<PyTuple>()?;
     let positional: usize = code.getattr(intern!(py, "co_argcount"))?.extract()?;
     let positional_only: usize = code.getattr(intern!(py, "co_posonlyargcount"))?.extract()?;
     let keyword_only: usize = code.getattr(intern!(py, "co_kwonlyargcount"))?.extract()?;
     let flags: u32 = code.getattr(intern!(py, "co_flags"))?.extract()?;
-    let defaults = function.getattr(intern!(py, "__defaults__"))?.cast_into::<PyTuple>().ok();
-    let keyword_defaults = function.getattr(intern!(py, "__kwdefaults__"))?.cast_into::<PyDict>().ok();
-    let annotations = function.getattr(intern!(py, "__annotations__"))?.cast_into::<PyDict>().ok();
+    let defaults = function.defaults.as_ref().and_then(|defaults| defaults.cast::<PyTuple>().ok());
+    let keyword_defaults = function.keyword_defaults.as_ref().and_then(|defaults| defaults.cast::<PyDict>().ok());
 
     let parameter = |at: usize, kind: ParameterKind, default: Option<Py<PyAny>>| -> PyResult<Parameter> {
         let name = names.get_item(at)?.cast_into::<PyString>()?;
-        let annotation = match &annotations {
-            Some(annotations) => annotations.get_item(&name)?.map(pyo3::Bound::unbind),
+        let annotation = match &function.annotations {
+            Some(annotations) => annotation_of(annotations, &name)?.map(pyo3::Bound::unbind),
             None => None,
         };
         Ok(Parameter { name: name.unbind(), kind, default, annotation, is_context: false })
     };
 
-    let with_default = defaults.as_ref().map_or(0, PyTupleMethods::len);
+    let with_default = defaults.map_or(0, PyTupleMethods::len);
     let mut parameters = Vec::with_capacity(positional + keyword_only + 2);
     let mut by_name = false;
     for at in 0..positional {
@@ -344,6 +347,23 @@ fn read_code(function: &Bound<'_, PyFunction>, is_bound: bool) -> PyResult<(Sign
         parameters.push(parameter(rest, ParameterKind::VarKeyword, None)?);
     }
     Ok((Signature { parameters, by_name, lacks_receiver: by_name, flags: None }, flags))
+}
+
+/// The annotation of a name; see [`FunctionParts`].
+fn annotation_of<'py>(
+    annotations: &Bound<'py, PyAny>,
+    name: &Bound<'py, PyString>,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    if let Ok(annotations) = annotations.cast::<PyDict>() {
+        return annotations.get_item(name);
+    }
+    let Ok(pairs) = annotations.cast::<PyTuple>() else { return Ok(None) };
+    let text = name.to_str()?;
+    let is_named = |known: &Bound<'py, PyAny>| {
+        known.is(name) || known.cast::<PyString>().is_ok_and(|known| known.to_str().is_ok_and(|known| known == text))
+    };
+    let position = (0..pairs.len() / 2).find(|at| pairs.get_item(2 * at).is_ok_and(|known| is_named(&known)));
+    position.map(|at| pairs.get_item(2 * at + 1)).transpose()
 }
 
 /// True if a first parameter of this name is the receiver of a method.
@@ -393,7 +413,8 @@ fn inspect(py: Python<'_>, callable: &Bound<'_, PyAny>) -> PyResult<Signature> {
 /// The schema of a callable that describes itself.
 pub(crate) enum OwnSchema<'py> {
     Python(Bound<'py, PyAny>),
-    Native(Arc<FunctionSchema>),
+    /// The schema, and its `function` part.
+    Native(Arc<FunctionSchema>, Arc<Entries>),
 }
 
 /// A callable that describes itself: a tool of an MCP server as AgentScope's clients hand it out, or an object with a name and a

@@ -20,7 +20,7 @@ use crate::bindings::json::{self, entries_of};
 use crate::bindings::native::PyNativeTool;
 use crate::bindings::policy::PyPermissions;
 use crate::bindings::schema::{DescribeOptions, converters_of, describe, description_of};
-use crate::bindings::tool::{PyTool, ToolBody, effective_run_in};
+use crate::bindings::tool::{OtherNames, PyTool, ToolBody, effective_run_in};
 use crate::bindings::typed::Converters;
 use crate::call::{ArgumentMode, ID_LETTERS, RunIn};
 use crate::policy::AllowCache;
@@ -35,6 +35,8 @@ pub(crate) struct ToolDraft<'py> {
     options: ToolOptions<'py>,
     presets: Bound<'py, PyDict>,
     function: Entries,
+    /// The schema of a native tool, if the registration changes nothing of it.
+    written: Option<Arc<FunctionSchema>>,
     /// The schema that arguments are checked against, if it is not the one that the model is shown.
     accepted: Option<Node>,
     /// The converters of typed arguments.
@@ -68,7 +70,7 @@ impl<'py> ToolDraft<'py> {
         let own = native.map(Bound::as_any).or(agent.map(Bound::as_any));
         let described = SelfDescribing::read(own.unwrap_or(tool))?;
         let is_described = described.is_some();
-        let mut accepted = None;
+        let (mut accepted, mut written) = (None, None);
         let (supplied, server) = match described {
             Some(SelfDescribing {
                 name,
@@ -91,8 +93,11 @@ impl<'py> ToolDraft<'py> {
                 }
                 let own = || match &schema {
                     OwnSchema::Python(schema) => function_part(schema, true),
-                    OwnSchema::Native(schema) => function_of(Node::from(schema.value()), true),
+                    OwnSchema::Native(_, function) => Ok((**function).clone()),
                 };
+                if let (OwnSchema::Native(schema, _), None) = (&schema, &supplied) {
+                    written = Some(schema.clone());
+                }
                 (Some(supplied.map_or_else(own, Ok)?), server)
             }
             None => (supplied, None),
@@ -112,7 +117,9 @@ impl<'py> ToolDraft<'py> {
         let is_supplied = supplied.is_some();
         let (mut function, converters) = match supplied {
             Some(mut function) => {
-                hide_presets(&mut function, name, &presets)?;
+                if hide_presets(&mut function, name, &presets)? {
+                    written = None;
+                }
                 let is_bare = matches!(function.get("name"), Some(Node::Null));
                 if is_bare
                     && let Some(description) = description_of(&callable.function, options.include_long_description)?
@@ -125,10 +132,23 @@ impl<'py> ToolDraft<'py> {
         };
         if let Some(description) = options.description.as_deref().filter(|text| !text.is_empty()) {
             function.insert("description", description.to_owned().into());
+            written = None;
         }
         let (tags, traits) = std::mem::take(&mut options.given).parse(name)?;
         traits.check(name, &callable.signature, function.get("parameters").unwrap_or(&Node::Null))?;
-        Ok(Self { callable, options, presets, function, accepted, converters, is_supplied, tags, traits, server })
+        Ok(Self {
+            callable,
+            options,
+            presets,
+            function,
+            written,
+            accepted,
+            converters,
+            is_supplied,
+            tags,
+            traits,
+            server,
+        })
     }
 
     /// The requested name.
@@ -153,9 +173,24 @@ impl<'py> ToolDraft<'py> {
     ) -> PyResult<PyTool> {
         let (name, seat): (Arc<str>, Memberships) = (name.into(), seat.into());
         let is_renamed = self.options.name.is_some() || *name != *self.callable.name;
-        let Self { callable, options, presets, function, accepted, converters, is_supplied, tags, traits, server } =
-            self;
-        let schema = Arc::new(FunctionSchema::new(&function, &name));
+        let Self {
+            callable,
+            options,
+            presets,
+            function,
+            written,
+            accepted,
+            converters,
+            is_supplied,
+            tags,
+            traits,
+            server,
+        } = self;
+        let written = written.filter(|_| !is_renamed);
+        let schema = written.unwrap_or_else(|| {
+            let listed = function.get("name").and_then(Node::as_str).filter(|_| options.keeps_schema_name);
+            Arc::new(FunctionSchema::new(&function, listed.unwrap_or(&name)))
+        });
         let meta = is_meta.then(Box::default);
         let mut parameters = Cow::Borrowed(function.get("parameters").unwrap_or(&Node::Null));
         let mut document = Cow::Borrowed(schema.parameters());
@@ -198,20 +233,21 @@ impl<'py> ToolDraft<'py> {
         };
         let run_in = effective_run_in(&callable, options.run_in.unwrap_or(default), options.timeout)?;
         let allow_cache = AllowCache::new(seat.group().revision().clone());
+        seat.set_tags(tags);
         Ok(PyTool {
             name,
             seat: Arc::new(seat),
-            tags,
             schema,
             traits: traits.shared(),
             permissions,
             allow_cache,
             schema_hash: OnceLock::new(),
-            original_name: is_renamed.then(|| callable.name.into()),
-            server: server.map(Into::into),
+            other_names: OtherNames::of(is_renamed.then_some(callable.name), server),
             function: callable.function.unbind(),
             presets: (!presets.is_empty()).then(|| presets.unbind()),
+            is_delivery_handled: options.postprocess.is_some() || options.response_class.is_some(),
             postprocess: options.postprocess,
+            response_class: options.response_class,
             result_budget: options.result_budget,
             kind: callable.kind,
             body,
@@ -344,32 +380,35 @@ fn function_of(schema: Node, is_lenient: bool) -> PyResult<Entries> {
     }
 }
 
-/// Removes presets from a supplied schema, so that the model does not see them.
-fn hide_presets(function: &mut Entries, tool: &str, presets: &Bound<'_, PyDict>) -> Result<()> {
+/// Removes presets from a supplied schema, so that the model does not see them. True if the schema may have changed.
+fn hide_presets(function: &mut Entries, tool: &str, presets: &Bound<'_, PyDict>) -> Result<bool> {
     let missing = |key: &str| Error::IncompleteSchema { tool: tool.to_owned(), key: key.to_owned() };
     let Some(Node::Object(parameters)) = function.get_mut("parameters") else {
         return Err(missing("parameters"));
     };
-    let is_preset = |name: &str| presets.contains(PyString::new(presets.py(), name)).unwrap_or(false);
+    let has_presets = !presets.is_empty();
+    let is_preset = |name: &str| has_presets && presets.contains(PyString::new(presets.py(), name)).unwrap_or(false);
     match parameters.get_mut("properties") {
         Some(Node::Object(properties)) => properties.retain(|name, _| !is_preset(name)),
-        _ if presets.is_empty() => {}
+        _ if !has_presets => {}
         _ => return Err(missing("properties")),
     }
+    let mut is_changed = has_presets;
     if let Some(Node::Array(required)) = parameters.get_mut("required") {
         required.retain(|name| !name.as_str().is_some_and(is_preset));
         if required.is_empty() {
             parameters.remove("required");
+            is_changed = true;
         }
     }
-    Ok(())
+    Ok(is_changed)
 }
 
 /// Parses the name of a namesake strategy.
 pub(crate) fn parse_namesake(word: &str) -> PyResult<NameConflict> {
     NameConflict::parse(word).ok_or_else(|| {
         PyValueError::new_err(format!(
-            "Invalid namesake_strategy: {word}. It must be 'raise', 'skip', 'override' or 'rename'."
+            "Invalid namesake_strategy: {word}. Supported strategies are 'raise', 'override', 'skip', and 'rename'."
         ))
     })
 }

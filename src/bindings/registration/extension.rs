@@ -103,6 +103,8 @@ impl PyTool {
         let mut function = self.registered().clone_ref(py);
         let mut signature = Signature::read(py, function.bind(py))?;
         let described = self.model_schema(py, model)?;
+        // The schema is not shown as open, but a model that allows other fields gets them.
+        let others = described.get("additionalProperties").filter(|rest| **rest != Value::Bool(false)).cloned();
         let (merged, conflict) = match self.merge(py, parameters, described) {
             Ok(merged) => (merged, None),
             Err(error) if how == ModelUse::DescribeLater => (parameters.clone(), Some(error)),
@@ -116,6 +118,9 @@ impl PyTool {
                 || !fields.iter().any(|field| parameter.name.bind(py).to_str().is_ok_and(|name| name == field))
         });
         let mut accepted = merged.clone();
+        if let (Some(others), Value::Object(accepted)) = (others, &mut accepted) {
+            accepted.insert("additionalProperties".to_owned(), others);
+        }
         let mut finish = None;
         if how == ModelUse::Finish {
             accepted = loosen(&merged, parameters);

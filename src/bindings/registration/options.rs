@@ -9,6 +9,7 @@ use pyo3::types::PyDict;
 
 use super::callable::{ParameterKind, Signature};
 use crate::bindings::budget::PyResultBudget;
+use crate::bindings::foreign_response::ResponseClass;
 use crate::call::repair::RepairMode;
 use crate::call::{ArgumentMode, ChunkRule, ErrorMode, RunIn};
 use crate::near::did_you_mean;
@@ -33,6 +34,8 @@ pub(crate) struct ToolOptions<'py> {
     pub(crate) name: Option<String>,
     pub(crate) description: Option<String>,
     pub(crate) schema: Option<Bound<'py, PyAny>>,
+    /// True if the schema is listed under its own name, even if calls use another one.
+    pub(crate) keeps_schema_name: bool,
     pub(crate) include_long_description: bool,
     pub(crate) include_var_positional: bool,
     pub(crate) include_var_keyword: bool,
@@ -42,6 +45,8 @@ pub(crate) struct ToolOptions<'py> {
     pub(crate) async_execution: bool,
     pub(crate) chunks: Option<ChunkRule>,
     pub(crate) result_budget: Option<Py<PyResultBudget>>,
+    /// The class of its responses, if it is that of another library.
+    pub(crate) response_class: Option<ResponseClass>,
     pub(crate) given: GivenOptions,
     /// True if probable mistakes are neither refused nor warned of, and docstrings are read exactly, as in AgentScope.
     pub(crate) is_lenient: bool,
@@ -148,8 +153,11 @@ impl ToolTraits {
         }
         for (other, name) in &self.aliases {
             if !is_shown(name) && !is_open {
+                let known = signature.parameters.iter().map(|parameter| parameter.name.to_string());
+                let known: Vec<String> = known.filter(|known| is_shown(known)).collect();
+                let hint = did_you_mean(name, known.iter().map(String::as_str));
                 return Err(PyValueError::new_err(format!(
-                    "tool `{tool}`: invalid alias `{other}`: unknown parameter `{name}`, or one that a model does not send"
+                    "tool `{tool}`: invalid alias `{other}`: unknown parameter `{name}`, or one that a model does not send{hint}"
                 )));
             }
             if is_shown(other) || is_declared(other) {

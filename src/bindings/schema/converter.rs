@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString, PyTuple, PyType};
+use pyo3::types::{PyDict, PyList, PyString, PyTuple, PyType};
 
 use super::annotation::{AnnotationReader, PydanticMode, ReadError, has_pydantic_hooks, is_forward_ref, type_name};
 use super::field::Metadata;
@@ -26,7 +26,8 @@ use crate::bindings::typed::{
 /// Reader of the converters of one signature.
 pub(super) struct ConverterReader<'py> {
     reader: AnnotationReader<'py>,
-    converters: Converters,
+    parameters: Vec<ParameterConverter>,
+    definitions: Vec<Converter>,
     by_reference: HashMap<String, usize>,
     /// True if the current parameter has limits that its converter does not check.
     has_limits: bool,
@@ -35,9 +36,11 @@ pub(super) struct ConverterReader<'py> {
 const ANY: Converter = Converter::Json(JsonShape::Any);
 
 impl<'py> ConverterReader<'py> {
-    pub(super) fn new(callable: &Bound<'py, PyAny>) -> Self {
+    /// A reader of at most `count` parameters.
+    pub(super) fn new(callable: &Bound<'py, PyAny>, count: usize) -> Self {
         let reader = AnnotationReader::new(callable, PydanticMode::EachType);
-        Self { reader, converters: Converters::default(), by_reference: HashMap::new(), has_limits: false }
+        let (parameters, definitions) = (Vec::with_capacity(count), Vec::new());
+        Self { reader, parameters, definitions, by_reference: HashMap::new(), has_limits: false }
     }
 
     /// Reads a parameter. One whose type cannot be read keeps its JSON value: the schema has reported it, or is supplied.
@@ -51,17 +54,17 @@ impl<'py> ConverterReader<'py> {
         self.has_limits = has_limits;
         let Ok(converter) = self.read(annotation) else { return };
         let converter = wrap(converter);
-        let effect = Effect::of(&converter, &self.converters.definitions, &mut Vec::new());
+        let effect = Effect::of(&converter, &self.definitions, &mut Vec::new());
         if effect != Effect::None {
             let is_complete = !self.has_limits && is_complete(&converter);
             let name = name.clone().unbind();
             let only_floats = effect == Effect::Floats;
-            self.converters.parameters.push(ParameterConverter { name, converter, is_complete, only_floats });
+            self.parameters.push(ParameterConverter { name, converter, is_complete, only_floats });
         }
     }
 
     pub(super) fn finish(self) -> Converters {
-        self.converters
+        Converters { parameters: self.parameters.into(), definitions: self.definitions.into() }
     }
 
     fn read(&mut self, annotation: &Bound<'py, PyAny>) -> PyResult<Converter> {
@@ -162,9 +165,9 @@ impl<'py> ConverterReader<'py> {
         if let Some(index) = self.by_reference.get(&reference) {
             return Ok(Converter::Definition(*index));
         }
-        let index = self.converters.definitions.len();
+        let index = self.definitions.len();
         self.by_reference.insert(reference, index);
-        self.converters.definitions.push(ANY);
+        self.definitions.push(ANY);
         self.reader.scopes.push(Scope::of_type(scope.clone()));
         let read = body(self);
         self.reader.scopes.pop();
@@ -172,7 +175,7 @@ impl<'py> ConverterReader<'py> {
         if is_plain(&read) {
             return Ok(ANY);
         }
-        self.converters.definitions[index] = read;
+        self.definitions[index] = read;
         Ok(Converter::Definition(index))
     }
 
@@ -442,7 +445,40 @@ fn pydantic(py: Python<'_>, annotation: &Bound<'_, PyAny>) -> PyResult<Converter
     let adapter = import_module(py, "pydantic")?.call_method1(intern!(py, "TypeAdapter"), (annotation,))?;
     let validator = adapter.getattr(intern!(py, "validator"))?;
     let validate = validator.getattr(intern!(py, "validate_python"))?.unbind();
-    Ok(Converter::External(Box::new(External { library: Library::Pydantic, validate })))
+    let validate_text = if differs_in_json(&adapter.getattr(intern!(py, "core_schema"))?, 0)? {
+        Some(validator.getattr(intern!(py, "validate_json"))?.unbind())
+    } else {
+        None
+    };
+    Ok(Converter::External(Box::new(External { library: Library::Pydantic, validate, validate_text })))
+}
+
+/// True if a core schema of pydantic accepts values as JSON text that it refuses as Python objects: in strict mode a date is a
+/// text only there, and a type of the program may have a form in JSON alone.
+fn differs_in_json(schema: &Bound<'_, PyAny>, depth: usize) -> PyResult<bool> {
+    let py = schema.py();
+    if depth > MAX_DEPTH {
+        return Ok(true);
+    }
+    if let Ok(list) = schema.cast::<PyList>() {
+        return list.iter().try_fold(false, |found, item| Ok(found || differs_in_json(&item, depth + 1)?));
+    }
+    let Ok(dict) = schema.cast::<PyDict>() else { return Ok(false) };
+    if dict.get_item(intern!(py, "strict"))?.is_some_and(|strict| strict.is_truthy().unwrap_or(false)) {
+        return Ok(true);
+    }
+    if let Some(python) = dict.get_item(intern!(py, "python_schema"))?
+        && python.get_item(intern!(py, "type"))?.eq("is-instance")?
+    {
+        return Ok(true);
+    }
+    for (key, value) in entries_of(dict) {
+        // The branch that is taken in strict mode only, of a type that has one.
+        if !key.eq("strict_schema")? && differs_in_json(&value, depth + 1)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// The converter of a type that msgspec validates.
@@ -453,7 +489,7 @@ fn msgspec(py: Python<'_>, annotation: &Bound<'_, PyAny>) -> PyResult<Converter>
     let convert = module.getattr(intern!(py, "convert"))?;
     let partial = crate::bindings::imported::PARTIAL.get(py)?;
     let validate = partial.call((convert,), Some(&options))?.unbind();
-    Ok(Converter::External(Box::new(External { library: Library::Msgspec, validate })))
+    Ok(Converter::External(Box::new(External { library: Library::Msgspec, validate, validate_text: None })))
 }
 
 /// The effect of a converter on accepted JSON values.

@@ -251,7 +251,7 @@ fn read_converters<'a, 'py: 'a>(
     if shown.peek().is_none() {
         return Converters::default();
     }
-    let mut reader = ConverterReader::new(callable);
+    let mut reader = ConverterReader::new(callable, shown.size_hint().1.unwrap_or_default());
     for each in shown {
         let has_field = each.default.as_ref().is_some_and(|default| is_field_info(default).unwrap_or(true));
         let wrap = |converter| match each.kind {

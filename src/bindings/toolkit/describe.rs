@@ -35,6 +35,7 @@ impl PyToolkit {
         group_names: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyList>> {
         let group_names: Option<Vec<String>> = optional_name_list("group_names", group_names)?;
+        self.prepare_use(py, None)?;
         let tools = self.listed(py, group_names.as_deref())?;
         let schemas = tools.iter().map(|tool| {
             let tool = tool.get();
@@ -48,6 +49,7 @@ impl PyToolkit {
 
     /// Return the schemas as JSON text, which is cached until something changes.
     pub(crate) fn get_json_schemas_bytes(&self, py: Python<'_>) -> PyResult<Py<PyBytes>> {
+        self.prepare_use(py, None)?;
         let mut listing = self.listing.lock().unwrap_or_else(PoisonError::into_inner);
         let registry = self.registry();
         let revision = registry.revision();
@@ -126,6 +128,7 @@ impl PyToolkit {
     ) -> PyResult<Bound<'py, PyAny>> {
         let dialect = dialect::parse(&text("dialect", dialect)?)?;
         let group_names: Option<Vec<String>> = optional_name_list("group_names", group_names)?;
+        self.prepare_use(py, None)?;
         let tools = self.listed(py, group_names.as_deref())?;
         let declared = tools.iter().map(|tool| {
             tool.get().check_extension()?;
@@ -147,7 +150,8 @@ impl PyToolkit {
     /// Raises:
     ///     ValueError: If there is no such format.
     #[pyo3(signature = (format=None), text_signature = "($self, format='xml')")]
-    fn instructions(&self, format: Option<&Bound<'_, PyAny>>) -> PyResult<String> {
+    fn instructions(&self, py: Python<'_>, format: Option<&Bound<'_, PyAny>>) -> PyResult<String> {
+        self.prepare_use(py, None)?;
         let format = parse_format(optional_text("format", format)?.as_deref().unwrap_or("xml"))?;
         let mut tools: Vec<(Arc<str>, Arc<FunctionSchema>)> = Vec::new();
         {

@@ -18,6 +18,11 @@ use crate::call::Reply;
 use crate::registry::Switch;
 
 impl PyToolkit {
+    /// The use of the fields of an extended model.
+    pub(super) fn model_use(&self) -> ModelUse {
+        if self.defers_conflicts.load(Ordering::Relaxed) { ModelUse::DescribeLater } else { ModelUse::Describe }
+    }
+
     /// Replaces a tool by itself with another model, or without one.
     fn extend(&self, py: Python<'_>, name: &str, model: &Bound<'_, PyAny>, how: ModelUse) -> PyResult<()> {
         if !model.is_none() {
@@ -30,7 +35,7 @@ impl PyToolkit {
             let new = if model.is_none() { old.unextended(py)? } else { old.extended(py, model, how)? };
             let body = Py::new(py, new)?;
             let replaced = {
-                let mut registry = self.registry();
+                let mut registry = self.registry_to_change(py);
                 // Python code has run since the lookup, and perhaps other threads.
                 let is_there = registry.find(name).is_some_and(|tool| tool.body.is(&found));
                 is_there.then(|| registry.exchange(name, |_| PyTool::entry(body)))
@@ -99,8 +104,7 @@ impl PyToolkit {
         structured_model: Omittable<'py>,
     ) -> PyResult<()> {
         let (name, model) = extended_model_arguments((func_name, finish_function_name), (model, structured_model))?;
-        let is_deferred = self.defers_conflicts.load(Ordering::Relaxed);
-        self.extend(py, &name, &model, if is_deferred { ModelUse::DescribeLater } else { ModelUse::Describe })
+        self.extend(py, &name, &model, self.model_use())
     }
 
     /// From now on, raise for an extended model that does not fit only where the schema is read.

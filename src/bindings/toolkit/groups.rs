@@ -11,14 +11,13 @@ use super::PyToolkit;
 use crate::Error;
 use crate::bindings::budget::PyResultBudget;
 use crate::bindings::parameters::{
-    Omittable, class_name, flag, name_list, optional_instance, optional_name_list, optional_text, text,
+    Omittable, class_name, flag, name_list, no_unknown, optional_instance, optional_name_list, optional_text, text,
 };
 use crate::bindings::registration::{ToolDraft, ToolOptions, is_meta_tool_of};
 use crate::bindings::role::{PyRole, PyRoles};
 use crate::bindings::tool::PyTool;
 use crate::bindings::view::{PyToolkitView, filter};
 use crate::bindings::{log_warning, warn};
-use crate::call::Reply;
 use crate::near::{did_you_mean, nearest};
 use crate::registry::{BASIC, Filter, Group, GroupState, Member, ROOT, Registry, Switch, View};
 
@@ -108,7 +107,7 @@ impl PyToolkit {
             self.check_groups(&names)?;
         }
         // Bound to a name, so that the tools are dropped after the lock is released.
-        let removed = self.registry().remove_groups(&names)?;
+        let removed = self.registry_to_change(group_names.py()).remove_groups(&names)?;
         drop(removed);
         Ok(())
     }
@@ -146,6 +145,18 @@ impl PyToolkit {
         }
     }
 
+    /// Finds a group to register a tool in. AgentScope suggests no other name.
+    pub(super) fn group_named(&self, name: &str) -> crate::Result<Arc<Group>> {
+        let is_compatible = self.is_compatible();
+        let registry = self.registry();
+        registry.group(name).map_err(|error| match nearest(name, registry.group_ids()) {
+            Some(similar) if !is_compatible => {
+                Error::NoSuchGroup { name: name.to_owned(), similar: Some(similar.to_owned()) }
+            }
+            _ => error,
+        })
+    }
+
     /// Reads the members of a new group: names of tools, and callables that become tools.
     fn read_members<'py>(
         &self,
@@ -179,7 +190,12 @@ impl PyToolkit {
     ) -> PyResult<crate::registry::Tool<Py<PyTool>>> {
         let draft = ToolDraft::new(
             function,
-            ToolOptions { include_long_description: true, is_lenient: self.is_compatible(), ..ToolOptions::default() },
+            ToolOptions {
+                include_long_description: true,
+                response_class: self.response_class(py),
+                is_lenient: self.is_compatible(),
+                ..ToolOptions::default()
+            },
         )?;
         let is_meta = is_meta_tool_of(self, draft.function())?;
         let name: Arc<str> = draft.name().into();
@@ -234,7 +250,7 @@ impl PyToolkit {
         let mut members = tools.map_or_else(|| Ok(Vec::new()), |tools| self.read_members(py, id, tools))?;
         let state = GroupState { name: id.to_owned(), description, notes, active };
         let registered = {
-            let mut registry = self.registry();
+            let mut registry = self.registry_to_change(py);
             let registered = registry.register_group(state, &mut members)?;
             if reserved {
                 registry.reserve_group(id)?;
@@ -253,9 +269,9 @@ impl PyToolkit {
     /// Raises:
     ///     ReservedGroupRemovalError: If the group is reserved, as `basic` always is.
     ///     UnknownGroupError: If there is no such group.
-    fn unregister_group(&self, id: &str) -> PyResult<()> {
+    fn unregister_group(&self, py: Python<'_>, id: &str) -> PyResult<()> {
         // Bound to a name, so that the tools are dropped after the lock is released.
-        let removed = self.registry().unregister_group(id)?;
+        let removed = self.registry_to_change(py).unregister_group(id)?;
         drop(removed);
         Ok(())
     }
@@ -331,15 +347,6 @@ impl PyToolkit {
         unknown.iter().try_for_each(|text| warn(py, text))
     }
 
-    /// Finds the tool of a call through a view.
-    pub(crate) fn admit_in<'py>(&self, py: Python<'py>, name: &str, view: &View) -> Result<Bound<'py, PyTool>, Reply> {
-        let denial = match self.registry().admit(name, Some(view)) {
-            Ok(tool) => return Ok(tool.body.bind(py).clone()),
-            Err(denial) => denial,
-        };
-        Err(self.refusal(name, &denial, Some(view)))
-    }
-
     /// The tools that a view lists, with the revision of the toolkit.
     pub(crate) fn listed_in(&self, py: Python<'_>, view: &View) -> (u64, Vec<Py<PyTool>>) {
         let registry = self.registry();
@@ -400,13 +407,15 @@ impl PyToolkit {
     ///     exclude: The tools that are hidden.
     ///     tags: Tags of which a tool must have one.
     ///     caller: The name of the caller, for policies and audits.
+    ///     inactive: Show the tools of inactive groups, too, for a program that keeps the switches of the groups itself.
     ///
     /// Raises:
     ///     TypeError: If one of the lists is not a list of strings.
     #[pyo3(
-        signature = (groups=None, names=None, exclude=None, tags=None, *, caller=None),
-        text_signature = "($self, groups=None, names=None, exclude=(), tags=None, *, caller=None)"
+        signature = (groups=None, names=None, exclude=None, tags=None, *, caller=None, inactive=Omittable(None), **unknown),
+        text_signature = "($self, groups=None, names=None, exclude=(), tags=None, *, caller=None, inactive=False)"
     )]
+    #[allow(clippy::too_many_arguments, reason = "each is a parameter of its own")]
     fn view(
         slf: &Bound<'_, Self>,
         groups: Option<&Bound<'_, PyAny>>,
@@ -414,10 +423,14 @@ impl PyToolkit {
         exclude: Option<&Bound<'_, PyAny>>,
         tags: Option<&Bound<'_, PyAny>>,
         caller: Option<&Bound<'_, PyAny>>,
+        inactive: Omittable<'_>,
+        unknown: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<PyToolkitView> {
+        no_unknown::<Self>("view", unknown)?;
         let (filter, caller) = (filter(groups, names, exclude, tags)?, optional_text("caller", caller)?);
         slf.get().warn_of_unknown(slf.py(), &filter)?;
         let view = View::default().narrowed(filter);
+        let view = if flag("inactive", &inactive, false)? { view.with_inactive() } else { view };
         Ok(PyToolkitView::new(slf.clone().unbind(), view, caller.map(Into::into)))
     }
 

@@ -8,6 +8,7 @@ use super::PyToolkit;
 use crate::bindings::call::{check, resumed};
 use crate::bindings::parameters::{Omittable, flag, optional_instance, optional_seconds};
 use crate::bindings::policy::{AuditSink, PyApprovals, PyPolicy};
+use crate::bindings::store::PyStore;
 use crate::bindings::view::PyToolkitView;
 
 #[pymethods]
@@ -19,9 +20,8 @@ impl PyToolkit {
     }
 
     #[setter]
-    fn set_policy(&self, policy: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
-        self.permissions.get().set_policy(optional_instance("policy", policy)?);
-        Ok(())
+    fn set_policy(&self, py: Python<'_>, policy: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+        self.permissions.get().use_policy(py, optional_instance("policy", policy)?)
     }
 
     /// The function that approves calls; None if a call that needs approval ends with a pending value.
@@ -58,7 +58,13 @@ impl PyToolkit {
         Ok(())
     }
 
-    /// The store of pending calls, each of which can be answered once; in memory unless it was set.
+    /// The store that keeps all that has no place of its own; None if there is none.
+    #[getter]
+    pub(crate) fn store(&self, py: Python<'_>) -> Option<Py<PyStore>> {
+        self.permissions.get().store(py)
+    }
+
+    /// The store of pending calls, each of which can be answered once; in memory unless it or `store` was set.
     #[getter]
     fn approvals(&self, py: Python<'_>) -> PyResult<Py<PyApprovals>> {
         self.permissions.get().approvals(py)

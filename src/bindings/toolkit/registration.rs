@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -13,7 +13,8 @@ use crate::bindings::budget::PyResultBudget;
 use crate::bindings::json::entries_of;
 use crate::bindings::log_warning;
 use crate::bindings::parameters::{
-    Omittable, choice, flag, optional_dict, optional_name_list, optional_seconds, optional_text, text,
+    Omittable, choice, flag, name_list, no_unknown, optional_dict, optional_name_list, optional_seconds, optional_text,
+    text,
 };
 use crate::bindings::registration::{
     Confirmation, GivenOptions, ToolDraft, ToolOptions, is_meta_tool_of, parse_namesake, random_suffix,
@@ -45,7 +46,7 @@ fn one_of_two(
 }
 
 /// Reads the alternative names of parameters.
-fn read_aliases(aliases: &Bound<'_, PyDict>) -> PyResult<HashMap<String, String>> {
+pub(super) fn read_aliases(aliases: &Bound<'_, PyDict>) -> PyResult<HashMap<String, String>> {
     let entry = |(other, name): &(Bound<'_, PyAny>, Bound<'_, PyAny>)| {
         Ok((text("a name in aliases", other)?, text("the parameter of an alias", name)?))
     };
@@ -54,10 +55,10 @@ fn read_aliases(aliases: &Bound<'_, PyDict>) -> PyResult<HashMap<String, String>
 
 impl PyToolkit {
     /// The groups of these names, without repetition and without the first one.
-    fn other_groups(&self, names: Vec<String>, first: &Arc<Group>) -> PyResult<Vec<Arc<Group>>> {
+    pub(super) fn other_groups(&self, names: Vec<String>, first: &Arc<Group>) -> PyResult<Vec<Arc<Group>>> {
         let mut more: Vec<Arc<Group>> = Vec::with_capacity(names.len());
         for name in names {
-            let group = self.registry().group(&name)?;
+            let group = self.group_named(&name)?;
             if !more.iter().chain([first]).any(|known| Arc::ptr_eq(known, &group)) {
                 more.push(group);
             }
@@ -112,7 +113,7 @@ impl PyToolkit {
         include_long_description=Omittable(None), include_var_positional=Omittable(None),
         include_var_keyword=Omittable(None), postprocess_func=None, namesake_strategy=Omittable(None),
         async_execution=Omittable(None), *, name=None, description=None, run_in=None, timeout=None, groups=None, tags=None,
-        kind=None, permission=Omittable(None), secrets=None, aliases=None, chunks=None, result_budget=None
+        kind=None, permission=Omittable(None), secrets=None, aliases=None, chunks=None, result_budget=None, **unknown
     ),
     text_signature = "($self, tool_func, group_name='basic', preset_kwargs=None, func_name=None, func_description=None, \
                       json_schema=None, include_long_description=True, include_var_positional=False, \
@@ -147,7 +148,9 @@ impl PyToolkit {
         aliases: Passed<'_, 'py>,
         chunks: Passed<'_, 'py>,
         result_budget: Passed<'_, 'py>,
+        unknown: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<()> {
+        no_unknown::<Self>("register_tool_function", unknown)?;
         let group_name = optional_text("group_name", group_name.0.as_ref())?;
         let namesake_strategy = optional_text("namesake_strategy", namesake_strategy.0.as_ref())?;
         let namesake_strategy = namesake_strategy.as_deref().unwrap_or("raise");
@@ -158,6 +161,7 @@ impl PyToolkit {
             name: one_of_two(("name", name), ("func_name", func_name))?,
             description: one_of_two(("description", description), ("func_description", func_description))?,
             schema: json_schema,
+            keeps_schema_name: false,
             include_long_description: flag("include_long_description", &include_long_description, true)?,
             include_var_positional: flag("include_var_positional", &include_var_positional, false)?,
             include_var_keyword: flag("include_var_keyword", &include_var_keyword, false)?,
@@ -181,9 +185,10 @@ impl PyToolkit {
                 secrets: optional_name_list("secrets", secrets)?.unwrap_or_default(),
                 aliases: optional_dict("aliases", aliases)?.map(|aliases| read_aliases(&aliases)).transpose()?,
             },
+            response_class: self.response_class(py),
             is_lenient: self.is_compatible(),
         };
-        let group = self.registry().group(group_name.as_deref().unwrap_or(BASIC))?;
+        let group = self.group_named(group_name.as_deref().unwrap_or(BASIC))?;
         let more = self.other_groups(groups, &group)?;
         let draft = ToolDraft::new(tool_func, options)?;
         let is_meta = is_meta_tool_of(self, draft.function())?;
@@ -197,7 +202,7 @@ impl PyToolkit {
         let tool = draft.finish(py, name.clone(), seat, self.behaviour(), permissions, is_meta)?;
         let body = Py::new(py, tool)?;
         let replaced = {
-            let mut registry = self.registry();
+            let mut registry = self.registry_to_change(py);
             // Python code has run since the lookup of the name and the groups, and perhaps other threads.
             for group in more.iter().chain([&group]) {
                 if !Arc::ptr_eq(&registry.group(group.name())?, group) {
@@ -232,10 +237,27 @@ impl PyToolkit {
     )]
     fn remove_tool_function(&self, tool_name: &Bound<'_, PyAny>, allow_not_exist: Omittable<'_>) -> PyResult<()> {
         let (name, allow_not_exist) = (text("tool_name", tool_name)?, flag("allow_not_exist", &allow_not_exist, true)?);
-        let removed = self.registry().remove(&name);
+        let removed = self.registry_to_change(tool_name.py()).remove(&name);
         if removed.is_none() && !allow_not_exist {
             return Err(Error::UnknownTool { name }.into());
         }
         Ok(())
+    }
+
+    /// Replace the tags of a tool. Views and rules that name tags follow at once.
+    ///
+    /// Args:
+    ///     name: The name of the tool.
+    ///     tags: Its new tags, or one.
+    ///
+    /// Raises:
+    ///     UnknownToolError: If there is no such tool.
+    ///     ValueError: If a tag is empty.
+    fn set_tags(&self, name: &Bound<'_, PyAny>, tags: &Bound<'_, PyAny>) -> PyResult<()> {
+        let (name, tags) = (text("name", name)?, name_list::<Vec<Box<str>>, Box<str>>("tags", tags)?);
+        if tags.iter().any(|tag| tag.is_empty()) {
+            return Err(PyValueError::new_err(format!("tool `{name}`: a tag must not be empty")));
+        }
+        Ok(self.registry().set_tags(&name, &tags)?)
     }
 }

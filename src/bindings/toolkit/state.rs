@@ -1,20 +1,23 @@
 //! Saving and restoring of groups, and skills.
 
 use std::collections::HashSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{MutexGuard, PoisonError};
 
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyDict, PyList, PyString};
-use serde_json::Value;
 
 use super::PyToolkit;
+use crate::Error;
 use crate::bindings::log_warning;
-use crate::bindings::store::{Place, PyStoreCall, StateEntry, expected_version};
+use crate::bindings::saved_state::{Place, SavedState, expected_version};
+use crate::bindings::store::PyStoreCall;
 use crate::registry::{FORMAT, GroupState};
 use crate::skill::{Skill, Skills};
-use crate::store::{self, Disk};
-use crate::{Error, Result};
+use crate::store::{FileFormat, SavedVersions};
+
+/// The key of the groups in the store of the toolkit.
+const OWN_KEY: &str = "toolkit";
 
 /// The only key of a state.
 const KEY: &str = "active_groups";
@@ -28,7 +31,7 @@ fn active_groups<'py>(state_dict: &Bound<'py, PyAny>, strict: bool) -> PyResult<
     };
     let (Some(state), Some(groups)) = (state, groups) else {
         let reason = format!(
-            "a toolkit's state is a dictionary with a list under \"{KEY}\", not this {}",
+            "The state_dict for toolkit must be a dictionary with {KEY} key and its value must be a list, but got {}.",
             state_dict.get_type()
         );
         return Err(Error::InvalidState { reason }.into());
@@ -72,8 +75,8 @@ impl PyToolkit {
     /// saved last. Tools and skills are not saved; register them again.
     ///
     /// Args:
-    ///     path: The file, or a `Store`; then await the result.
-    ///     key: The name of the entry in the store.
+    ///     path: The file, or a `Store`; then await the result. Without it, the store of the toolkit.
+    ///     key: The name of the entry in the store; `"toolkit"` by default in the store of the toolkit.
     ///     version: The version that the entry must have: 0 if there must be none. By default the one that this toolkit
     ///         has loaded or saved last.
     ///
@@ -85,27 +88,16 @@ impl PyToolkit {
     ///     FileTooLargeError: If the state is larger than 16 MiB.
     ///     VersionConflictError: If the entry has another version; its `version` is the current one.
     ///     StoreError: If the store fails.
-    #[pyo3(signature = (path, key=None, *, version=None))]
+    #[pyo3(signature = (path=None, key=None, *, version=None))]
     fn save<'py>(
         slf: &Bound<'py, Self>,
-        path: &Bound<'py, PyAny>,
+        path: Option<&Bound<'py, PyAny>>,
         key: Option<&Bound<'py, PyAny>>,
         version: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Option<PyStoreCall>> {
-        let (py, expected) = (slf.py(), expected_version(version)?);
+        let (place, expected) = (own_place(slf, path, key)?, expected_version(version)?);
         let groups = GroupState::write_all(&slf.get().registry().group_states());
-        match Place::of(path, key, None)? {
-            Place::File(path) => {
-                py.detach(|| store::save(&Disk, &path, &FORMAT, &groups))?;
-                Ok(None)
-            }
-            Place::Entry(store, key) => {
-                let entry = StateEntry { store, key, format: &FORMAT };
-                Ok(Some(entry.save(slf, &groups, expected, |owner| {
-                    owner.cast::<Self>().ok().map(|toolkit| &toolkit.get().saved)
-                })?))
-            }
-        }
+        place.save(slf, &groups, expected)
     }
 
     /// Restore the groups from a file or a store, in their order.
@@ -113,8 +105,8 @@ impl PyToolkit {
     /// Missing groups are created, and groups that were not saved are switched off; tools stay.
     ///
     /// Args:
-    ///     path: The file, or a `Store`; then await the result.
-    ///     key: The name of the entry in the store.
+    ///     path: The file, or a `Store`; then await the result. Without it, the store of the toolkit.
+    ///     key: The name of the entry in the store; `"toolkit"` by default in the store of the toolkit.
     ///
     /// Returns:
     ///     None for a file; for a store an awaitable of the entry's version.
@@ -128,34 +120,37 @@ impl PyToolkit {
     ///     DamagedFileError: If it was modified or truncated.
     ///     NewerFileError: If a newer version of toolcrib wrote it.
     ///     FileTooLargeError: If it is larger than 16 MiB.
-    #[pyo3(signature = (path, key=None))]
+    #[pyo3(signature = (path=None, key=None))]
     fn load<'py>(
         slf: &Bound<'py, Self>,
-        path: &Bound<'py, PyAny>,
+        path: Option<&Bound<'py, PyAny>>,
         key: Option<&Bound<'py, PyAny>>,
-    ) -> PyResult<Option<PyStoreCall>> {
-        match Place::of(path, key, None)? {
-            Place::File(path) => {
-                let groups = slf.py().detach(|| read_groups(store::load(&Disk, &path, &FORMAT)?.value, &path))?;
-                slf.get().registry().restore_groups(groups);
-                Ok(None)
-            }
-            Place::Entry(store, key) => {
-                let entry = StateEntry { store, key, format: &FORMAT };
-                Ok(Some(entry.load(slf, |owner, mut loaded| {
-                    let toolkit = owner.cast::<Self>()?.get();
-                    let groups = read_groups(loaded.value.take(), &loaded.place())?;
-                    toolkit.registry().restore_groups(groups);
-                    loaded.seen(&toolkit.saved);
-                    Ok(loaded.version.into_pyobject(owner.py())?.into_any().unbind())
-                })))
-            }
-        }
+    ) -> PyResult<Bound<'py, PyAny>> {
+        own_place(slf, path, key)?.load::<Self, _>(slf, |slf, mut loaded| {
+            let groups = GroupState::read_all(loaded.value.take())
+                .map_err(|reason| Error::DamagedFile { path: loaded.place.display().to_string(), reason })?;
+            slf.get().registry().restore_groups(groups);
+            loaded.seen_by(slf.get());
+            Ok(loaded.version().into_pyobject(slf.py())?.unbind())
+        })
     }
 }
 
-fn read_groups(value: Value, path: &Path) -> Result<Vec<GroupState>> {
-    GroupState::read_all(value).map_err(|reason| Error::DamagedFile { path: path.display().to_string(), reason })
+/// The place of the groups, which have a key of their own in the store of the toolkit.
+fn own_place(
+    toolkit: &Bound<'_, PyToolkit>,
+    path: Option<&Bound<'_, PyAny>>,
+    key: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Place> {
+    Place::of_toolkit(toolkit, path, key, path.is_none().then_some(OWN_KEY))
+}
+
+impl SavedState for PyToolkit {
+    const FORMAT: &'static FileFormat = &FORMAT;
+
+    fn versions(&self) -> &SavedVersions {
+        &self.saved
+    }
 }
 
 impl PyToolkit {
@@ -215,10 +210,10 @@ impl PyToolkit {
     }
 
     fn _all_skills<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let skills: Vec<Skill> = self.skills().all().cloned().collect();
+        let skills: Vec<_> = self.skills().named().map(|(name, skill)| (name.to_owned(), skill.clone())).collect();
         let all = PyDict::new(py);
-        for skill in &skills {
-            all.set_item(&skill.name, skill_to_python(py, skill)?)?;
+        for (name, skill) in &skills {
+            all.set_item(name, skill_to_python(py, skill)?)?;
         }
         Ok(all)
     }

@@ -5,9 +5,11 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyInt, PyList, PyString, PyTuple};
+use serde_json::Value;
 
 use super::{Conversion, Place};
 use crate::bindings::into_response::error_text;
+use crate::bindings::json::from_python;
 use crate::schema::check::{Expected, Found, PathStep};
 
 /// A type that another library validates.
@@ -15,6 +17,8 @@ pub(crate) struct External {
     pub(crate) library: Library,
     /// The function that validates a value and returns the object.
     pub(crate) validate: Py<PyAny>,
+    /// The function that validates JSON text, if values in JSON are validated by rules of their own.
+    pub(crate) validate_text: Option<Py<PyAny>>,
 }
 
 /// The libraries that validate types of their own.
@@ -32,7 +36,12 @@ impl External {
         value: &Bound<'py, PyAny>,
     ) -> Option<Bound<'py, PyAny>> {
         let py = value.py();
-        match self.validate.bind(py).call1((value,)) {
+        let text = self.validate_text.as_ref().and_then(|validate| Some((validate, from_python(value).ok()?)));
+        let validated = match text {
+            Some((validate, json)) => validate.bind(py).call1((Value::from(json).to_string(),)),
+            None => self.validate.bind(py).call1((value,)),
+        };
+        match validated {
             Ok(built) => Some(built),
             Err(error) if !error.is_instance_of::<PyException>(py) => run.refuse_by(place, "", error, value),
             Err(error) => {
@@ -46,7 +55,8 @@ impl External {
     }
 
     pub(super) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.validate)
+        visit.call(&self.validate)?;
+        visit.call(&self.validate_text)
     }
 }
 

@@ -85,8 +85,8 @@ pub(crate) enum MapClass {
 #[derive(Default)]
 pub(crate) struct Converters {
     /// By the name of the parameter; parameters whose JSON value stays as it is are left out.
-    pub(crate) parameters: Vec<ParameterConverter>,
-    pub(crate) definitions: Vec<Converter>,
+    pub(crate) parameters: Box<[ParameterConverter]>,
+    pub(crate) definitions: Box<[Converter]>,
 }
 
 /// The converter of one parameter.

@@ -103,8 +103,14 @@ impl<T> Drop for Completer<T> {
         if !self.notifier.is_current() {
             return;
         }
-        lock(&self.queue).is_ended = true;
-        self.notifier.notify();
+        let has_reader = {
+            let mut queue = lock(&self.queue);
+            queue.is_ended = true;
+            !queue.is_abandoned
+        };
+        if has_reader {
+            self.notifier.notify();
+        }
     }
 }
 
@@ -128,6 +134,11 @@ impl<T> Completions<T> {
         }
         waiter.get().mark_awaited();
         Ok(Polled::Wait(waiter.into_any().unbind()))
+    }
+
+    /// Takes a value that is there already.
+    pub(crate) fn take(&self) -> Option<T> {
+        lock(&self.queue).values.pop_front()
     }
 
     fn next(&self) -> Option<Polled<T>> {

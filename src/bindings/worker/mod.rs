@@ -30,6 +30,7 @@ use super::call::python::interpreter::GilCell;
 pub(crate) use awaitable::{AwaitableJob, await_by_steps, await_itself};
 pub(crate) use completion::{Completer, Completions, Polled, completions};
 pub(crate) use job::{Job, JobStep};
+pub(crate) use wakeup::Drain;
 
 /// The state that threads, jobs and inboxes share. A forked child makes its own.
 struct Workers {

@@ -86,7 +86,7 @@ struct Notifications {
 }
 
 /// The means by which threads without the GIL wake a loop.
-#[derive(Default)]
+#[derive(Clone, Default)]
 enum NativeSignal {
     #[cfg(unix)]
     Fd(Arc<WakeFd>),
@@ -111,7 +111,7 @@ pub(super) struct Ticket {
 
 /// Wakes the tasks whose results have arrived; called by the loop, and owned by it.
 #[pyclass(frozen, module = "toolcrib._core", name = "_Drain")]
-struct Drain(Arc<LoopInbox>);
+pub(crate) struct Drain(Arc<LoopInbox>);
 
 impl LoopInboxes {
     /// The inbox of the loop that runs in this thread.
@@ -413,7 +413,7 @@ impl Notifier {
         if !self.is_current() {
             return;
         }
-        let inbox = {
+        let signal = {
             let mut state = lock(&self.notifications.state);
             if matches!(state.signal, NativeSignal::Gone) {
                 return;
@@ -422,12 +422,14 @@ impl Notifier {
             if state.tickets.len() > 1 {
                 return;
             }
-            match &state.signal {
-                #[cfg(unix)]
-                NativeSignal::Fd(fd) => return fd.wake(),
-                NativeSignal::Worker(inbox) => inbox.clone(),
-                NativeSignal::Gone => return,
-            }
+            state.signal.clone()
+        };
+        // The lock is free by now: the loop may run before this thread goes on, and would have to wait for it.
+        let inbox = match signal {
+            #[cfg(unix)]
+            NativeSignal::Fd(fd) => return fd.wake(),
+            NativeSignal::Worker(inbox) => inbox,
+            NativeSignal::Gone => return,
         };
         // A pool that is closed refuses: there is no loop to wake in an interpreter that shuts down.
         let _ = self.notifications.workers.pool.submit(self.notifications.workers, Arc::new(CallDrain(inbox)));

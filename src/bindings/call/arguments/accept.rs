@@ -2,14 +2,13 @@
 //! their problems; and the whole of them, with every default, that rules and approvers see.
 
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString};
+use pyo3::types::{PyDict, PyFloat, PyString};
 use serde_json::{Map, Value};
 
 use super::plan::{ArgumentNotes, Handling, Plan, made_default};
 use crate::bindings::json;
 use crate::bindings::json::{MAX_DEPTH, entries_of};
-use crate::bindings::rule_value::rule_value;
-use crate::bindings::schema::value_to_json;
+use crate::bindings::rule_value::{argument_value, default_value};
 use crate::bindings::typed::Converters;
 use crate::call::{ArgumentMode, ArgumentRules, Behaviour, CheckedArguments, Repair, Reply};
 use crate::policy::Redaction;
@@ -51,7 +50,7 @@ impl Plan {
         let Handling { arguments, repair, aliases, secrets } = &self.handling;
         ArgumentRules {
             tool: &self.tool,
-            parameters: self.parameters.value(),
+            parameters: self.arguments.schema(),
             behaviour: Behaviour { arguments: *arguments, repair: *repair, ..Behaviour::default() },
             aliases,
             hidden: &self.hidden,
@@ -62,7 +61,7 @@ impl Plan {
 
     /// The redaction of what is said about arguments.
     pub(crate) fn redaction(&self) -> Redaction<'_> {
-        Redaction::new(&self.handling.secrets, self.parameters.value())
+        Redaction::new(&self.handling.secrets, self.arguments.schema())
     }
 
     /// Repairs without what could be a secret.
@@ -134,13 +133,13 @@ impl Plan {
         if let (Some(converters), Value::Object(entries)) = (&self.converters, &mut whole) {
             add_inner_defaults(py, converters, entries, built)?;
         }
-        let properties = self.parameters.value().get("properties").and_then(Value::as_object);
+        let properties = self.arguments.schema().get("properties").and_then(Value::as_object);
         let Value::Object(entries) = &mut whole else { return Ok(CheckedArguments { sent, whole }) };
         let mut add = |name: &Py<PyString>, default: Bound<'_, PyAny>| -> PyResult<()> {
             let name = name.bind(py).to_str()?;
             if !entries.contains_key(name) {
                 let shown = properties.and_then(|properties| properties.get(name)?.get("default"));
-                entries.insert(name.to_owned(), rule_value(&default, shown));
+                entries.insert(name.to_owned(), default_value(&default, shown));
             }
             Ok(())
         };
@@ -170,20 +169,16 @@ impl Plan {
         Ok(CheckedArguments { sent, whole })
     }
 
-    /// The check that is always made: names that the model was not shown. One that the function itself refuses
-    /// is left to Python, which says so in its own words.
+    /// The check that is made even if arguments are passed on as they are: names that are preset, bound by a partial or filled by
+    /// the call itself. All other names are the function's to accept or refuse, in its own words.
     fn names_checked<'py>(&self, input: &Bound<'py, PyDict>) -> Result<Bound<'py, PyDict>, Vec<Problem>> {
-        let properties = self.parameters.value().get("properties").and_then(Value::as_object);
+        let properties = self.arguments.schema().get("properties").and_then(Value::as_object);
         let shown: Vec<&str> = properties.into_iter().flatten().map(|(name, _)| name.as_str()).collect();
         let mut problems = Vec::new();
         for (name, value) in entries_of(input) {
             let text = name.cast::<PyString>().ok().and_then(|name| name.to_str().ok().map(str::to_owned));
             let Some(name) = text else { continue };
-            let is_hidden = self.hidden.iter().any(|hidden| **hidden == *name);
-            let is_shown = shown.contains(&name.as_str());
-            // Python's own words may hint at a name that is alike, which the model must not learn if it is hidden.
-            let is_ours = self.takes_any_name || !self.hidden.is_empty();
-            if is_hidden || (!is_shown && !self.is_open && is_ours) {
+            if self.hidden.iter().any(|hidden| **hidden == *name) {
                 let kind = value.get_type().name().map_or_else(|_| "value".to_owned(), |kind| kind.to_string());
                 problems.push(Problem {
                     path: name.into(),
@@ -196,10 +191,10 @@ impl Plan {
     }
 }
 
-/// True if a value is, or contains, an object that is not JSON.
+/// True if a value is, or contains, an object that is not JSON. A number that JSON does not have is none: it stays and is refused.
 fn has_objects(value: &Bound<'_, PyAny>, depth: usize) -> bool {
     match value.kind() {
-        ValueKind::Other => true,
+        ValueKind::Other => !value.is_instance_of::<PyFloat>(),
         ValueKind::Array if depth < MAX_DEPTH => !value.every_item(|item| !has_objects(item, depth + 1)),
         ValueKind::Object if depth < MAX_DEPTH => {
             !value.every_entry(|key, entry| key.is_some() && !has_objects(entry, depth + 1))
@@ -226,9 +221,14 @@ fn complete_from(sent: &mut Value, whole: Value) {
     }
 }
 
-/// The same arguments under names that are `str` itself, which Python compares without running anybody's code.
+/// True if all names are `str` itself, which Python compares without running anybody's code.
+pub(super) fn has_plain_names(input: &Bound<'_, PyDict>) -> bool {
+    input.iter().all(|(name, _)| name.is_exact_instance_of::<PyString>())
+}
+
+/// The same arguments under names that are `str` itself.
 fn with_plain_names<'py>(input: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyDict>> {
-    if input.keys().iter().all(|name| name.is_exact_instance_of::<PyString>()) {
+    if has_plain_names(input) {
         return Ok(input.clone());
     }
     let plain = PyDict::new(input.py());
@@ -253,11 +253,10 @@ fn with_json_forms<'py>(
         if !has_objects(&value, 0) {
             continue;
         }
-        let json = value_to_json(&value).map_or_else(|| rule_value(&value, None), Value::from);
         if shown.is(input) {
             shown = input.copy()?;
         }
-        shown.set_item(&parameter.name, json::to_python(py, &json)?)?;
+        shown.set_item(&parameter.name, json::to_python(py, &argument_value(&value))?)?;
         objects.set_item(&parameter.name, value)?;
     }
     Ok((shown, objects))
@@ -280,8 +279,7 @@ fn add_inner_defaults(
     for parameter in &converters.parameters {
         let name = parameter.name.bind(py).to_str()?;
         if let (Some(sent), Some(object)) = (sent.get_mut(name), built.get_item(&parameter.name)?) {
-            let whole = value_to_json(&object).map_or_else(|| rule_value(&object, None), Value::from);
-            complete_from(sent, whole);
+            complete_from(sent, argument_value(&object));
         }
     }
     Ok(())

@@ -10,10 +10,11 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 use serde_json::Value;
 
+use super::accept::has_plain_names;
 use super::spread::Spread;
 use super::value::Arguments;
 use crate::bindings::call::python::attached;
-use crate::bindings::call::python::drive::{CallArguments, MOST_ARGUMENTS};
+use crate::bindings::call::python::drive::{CallArguments, DictWalk, MOST_ARGUMENTS};
 use crate::bindings::call::state::State;
 use crate::bindings::json::entries_of;
 use crate::bindings::registration::{Parameter, ParameterKind, Signature};
@@ -26,7 +27,7 @@ use crate::schema::{Document, Node};
 
 /// The call plan of one tool, made at registration.
 pub(crate) struct Plan {
-    pub(super) tool: Box<str>,
+    pub(super) tool: Arc<str>,
     pub(super) places: Box<[Place]>,
     /// The number of places that are filled by position; the rest by the names in `keywords`.
     pub(super) by_position: usize,
@@ -39,14 +40,13 @@ pub(crate) struct Plan {
     /// The converters of typed arguments, if there are any.
     pub(super) converters: Option<Box<Converters>>,
     pub(super) handling: Handling,
-    /// The schema that the model was shown.
-    pub(super) parameters: Arc<Document>,
     /// True if the model may send other names too.
     pub(super) is_open: bool,
-    /// Names that the model may not use in any case: presets and parameters that it was not shown.
+    /// Names that the model may not use in any case: presets, and parameters that it was not shown unless arguments are passed on
+    /// as they are.
     pub(super) hidden: Box<[Box<str>]>,
-    /// True if the function takes names that it does not declare: `**kwargs`.
-    pub(super) takes_any_name: bool,
+    /// True if the function takes `**kwargs` only, and arguments are passed on as they came, under any name.
+    takes_all: bool,
 }
 
 /// The handling of the arguments of a request before the call.
@@ -69,8 +69,8 @@ pub(super) struct Place {
     pub(super) is_context: bool,
     /// The position of its converter, if it is more than a JSON value.
     pub(super) converter: Option<u16>,
-    /// The position of its compiled check.
-    pub(super) check: Option<usize>,
+    /// The position of its check, which is that among the properties of the schema.
+    pub(super) check: Option<u16>,
     /// The value to pass when the model sends none: a preset or a default.
     pub(super) fallback: Option<Py<PyAny>>,
 }
@@ -169,7 +169,7 @@ impl Plan {
     #[allow(clippy::too_many_arguments, reason = "all that is known about a tool comes together here")]
     pub(crate) fn new(
         py: Python<'_>,
-        tool: &str,
+        tool: &Arc<str>,
         signature: &Signature,
         presets: &Bound<'_, PyDict>,
         parameters: &Node,
@@ -179,8 +179,11 @@ impl Plan {
         handling: Handling,
     ) -> PyResult<Self> {
         let mode = handling.arguments;
-        let arguments = Arguments::compile(parameters, document.clone(), is_supplied)?;
+        // A parameter that the schema does not show can be sent then, too.
+        let passes_all = mode == ArgumentMode::Pass;
+        let arguments = Arguments::of(document.clone(), is_supplied)?;
         let properties = parameters.get("properties").and_then(Node::as_object);
+        let required = parameters.get("required").and_then(Node::as_array).unwrap_or_default();
         let is_shown = |name: &str| properties.is_some_and(|properties| properties.contains_key(name));
         let is_open = properties.is_none()
             || parameters.get("additionalProperties").is_some_and(|rest| *rest != Node::Bool(false))
@@ -201,11 +204,12 @@ impl Plan {
             let name = parameter.name.bind(py).to_str()?;
             let preset = if presets.is_empty() { None } else { presets.get_item(&parameter.name)? };
             let is_context = preset.is_none() && parameter.is_context;
-            let is_shown = preset.is_none() && !is_context && is_shown(name);
-            let check = if is_shown { arguments.position(name) } else { None };
+            let is_shown = preset.is_none() && !is_context && (passes_all || is_shown(name));
+            let check =
+                properties.filter(|_| is_shown).and_then(|properties| properties.keys().position(|key| key == name));
             let converter = if is_shown { converters.position(py, parameter.name.bind(py))? } else { None };
             // What the schema requires must come from the model, also when the function has a default.
-            let is_required = mode != ArgumentMode::Pass && check.is_some_and(|check| arguments.requires(check));
+            let is_required = !passes_all && check.is_some() && required.iter().any(|each| each.as_str() == Some(name));
             let default = parameter.default.as_ref().filter(|_| !is_required);
             let fallback = match (preset, default) {
                 (Some(preset), _) => Some(preset.unbind()),
@@ -221,13 +225,17 @@ impl Plan {
                 },
             };
             names.push(name);
-            let converter = converter.and_then(|converter| u16::try_from(converter).ok());
+            let [check, converter] = [check, converter].map(|place| place.and_then(|place| u16::try_from(place).ok()));
             places.push(Place { name: parameter.name.clone_ref(py), is_shown, is_context, converter, check, fallback });
         }
         let unseen = names.iter().zip(&places).filter(|(_, place)| !place.is_shown);
         let mut hidden: Vec<Box<str>> = unseen.map(|(name, _)| Box::from(*name)).collect();
+        let has = |kind| signature.parameters.iter().any(|parameter| parameter.kind == kind);
+        // Other names reach `**kwargs` then, beside parameters that only a position reaches.
+        let is_mixed = passes_all && has(ParameterKind::VarKeyword) && has(ParameterKind::PositionalOnly);
         let mut is_short = places.len() <= MOST_ARGUMENTS
             && !is_open
+            && !is_mixed
             && properties.is_none_or(|properties| properties.keys().all(|name| names.contains(&name)));
         for (name, _) in entries_of(presets) {
             let name = name.cast_into::<PyString>()?;
@@ -244,9 +252,20 @@ impl Plan {
         } else {
             Some(PyTuple::new(py, by_name.iter().map(|parameter| &parameter.name))?.unbind())
         };
-        let spread = if is_short { None } else { Some(Box::new(Spread::new(py, signature, presets, &is_shown)?)) };
+        let takes_all = match &*signature.parameters {
+            [all] if all.kind == ParameterKind::VarKeyword => {
+                let is_rest = !is_supplied && is_shown(all.name.bind(py).to_str()?);
+                passes_all && hidden.is_empty() && presets.is_empty() && !is_rest
+            }
+            _ => false,
+        };
+        let spread = if is_short {
+            None
+        } else {
+            Some(Box::new(Spread::new(py, signature, presets, &is_shown, is_supplied, passes_all)?))
+        };
         Ok(Self {
-            tool: tool.into(),
+            tool: tool.clone(),
             places: places.into(),
             by_position: by_position.len(),
             keywords,
@@ -255,10 +274,9 @@ impl Plan {
             arguments,
             converters: (!converters.parameters.is_empty()).then(|| Box::new(converters)),
             handling,
-            parameters: document.clone(),
             is_open,
             hidden: hidden.into(),
-            takes_any_name: signature.parameters.iter().any(|parameter| parameter.kind == ParameterKind::VarKeyword),
+            takes_all,
         })
     }
 
@@ -307,10 +325,21 @@ impl Plan {
         }
         let py = input.py();
         let mut found = 0;
+        // Arguments mostly come in the order of the parameters, under the very objects that are their names.
+        let (count, mut entries, mut ahead) = (input.len(), DictWalk::new(input), None);
         for place in &self.places {
-            if place.is_shown
-                && let Some(mut value) = input.get_item(place.name.bind_borrowed(py))?
-            {
+            let value = if place.is_shown && found < count {
+                match ahead.take().or_else(|| entries.next()) {
+                    Some((key, value)) if key == place.name.as_ptr() => Some(value),
+                    other => {
+                        ahead = other;
+                        input.get_item(place.name.bind_borrowed(py))?
+                    }
+                }
+            } else {
+                None
+            };
+            if let Some(mut value) = value {
                 if check {
                     if let Some(converter) = place.converter {
                         match self.convert(place, converter, &value)? {
@@ -331,7 +360,8 @@ impl Plan {
                 None => return Ok(false),
             }
         }
-        Ok(found == input.len())
+        // Without arguments nothing was checked, which a schema may forbid as a whole.
+        Ok(found == input.len() && (found > 0 || !check || self.arguments.is_by_parameter()))
     }
 
     /// Checks and converts the value of one parameter; `None` if it has to be looked at more closely.
@@ -359,6 +389,10 @@ impl Plan {
         input: &Bound<'py, PyDict>,
         notes: &impl ArgumentNotes,
     ) -> Called<'py> {
+        if self.takes_all && has_plain_names(input) {
+            let returned = attached(input.py(), |_| callable.call((), Some(input)));
+            return returned.map_or_else(Called::raised, Called::Returned);
+        }
         attached(input.py(), |_| match self.bind_slowly(input, notes) {
             Ok(Bind::Ready(arguments, keywords)) => {
                 callable.call(arguments, keywords.as_ref()).map_or_else(Called::raised, Called::Returned)

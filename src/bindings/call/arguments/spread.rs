@@ -12,9 +12,9 @@ use crate::schema::check::Problem;
 /// The call of a function whose parameters do not map one to one to the arguments that the model sends.
 pub(super) struct Spread {
     named: Vec<Named>,
-    /// The parameter `*args`, if the model is shown it.
+    /// The parameter `*args`, if the schema shows it as a list.
     positional: Option<Py<PyString>>,
-    /// The parameter `**kwargs`, if the model is shown it.
+    /// The parameter `**kwargs`, if the schema shows it as an object.
     keyword: Option<Py<PyString>>,
     /// Presets that no parameter has the name of.
     presets: Py<PyDict>,
@@ -39,16 +39,21 @@ impl Spread {
         signature: &Signature,
         presets: &Bound<'_, PyDict>,
         is_shown: &dyn Fn(&str) -> bool,
+        is_supplied: bool,
+        passes_all: bool,
     ) -> PyResult<Self> {
+        // A supplied schema has the arguments themselves: one that is called `kwargs` is passed by this name.
+        let is_named = is_supplied && signature.parameters.iter().any(|it| it.kind == ParameterKind::VarKeyword);
         let extra = presets.copy()?;
         let mut spread = Self { named: Vec::new(), positional: None, keyword: None, presets: extra.clone().unbind() };
         for parameter in &signature.parameters {
             let name = parameter.name.clone_ref(py);
             let is_shown = !parameter.is_context && is_shown(name.bind(py).to_str()?);
             match parameter.kind {
-                ParameterKind::VarPositional => spread.positional = is_shown.then_some(name),
-                ParameterKind::VarKeyword => spread.keyword = is_shown.then_some(name),
+                ParameterKind::VarPositional => spread.positional = (is_shown && !is_named).then_some(name),
+                ParameterKind::VarKeyword => spread.keyword = (is_shown && !is_named).then_some(name),
                 kind => {
+                    let is_shown = is_shown || (passes_all && !parameter.is_context);
                     let preset = presets.get_item(&name)?.map(Bound::unbind);
                     if preset.is_some() {
                         extra.del_item(&name)?;

@@ -17,8 +17,8 @@ use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple, PyT
 use serde_json::{Map, Number, Value};
 
 use crate::bindings::json::entries_of;
+use crate::schema::Document;
 use crate::schema::check::{Checker, FormatRules, Integer, JsonLike, Mode, Problem, Rebuild, ValueKind};
-use crate::schema::{Document, Node};
 
 /// The compiled check of one tool's arguments.
 #[derive(Debug)]
@@ -27,37 +27,37 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    /// Compiles the parameters of a tool, which `document` holds too. A schema that was supplied, and not made from annotations, is compiled
-    /// as a whole to learn whether it is valid, and its formats are those of JSON Schema.
-    pub(crate) fn compile(parameters: &Node, document: Arc<Document>, is_supplied: bool) -> crate::Result<Arguments> {
+    /// The check of the parameters of a tool, compiled by its first call. A schema that was supplied, and not made from annotations,
+    /// is compiled now to learn whether it is valid, and its formats are those of JSON Schema.
+    pub(crate) fn of(parameters: Arc<Document>, is_supplied: bool) -> crate::Result<Arguments> {
         let formats = if is_supplied { FormatRules::Standard } else { FormatRules::Python };
-        let checker = Checker::with_document(parameters, document, formats);
+        let checker = Checker::with_document(parameters, formats);
         if is_supplied {
             checker.prepare()?;
         }
         Ok(Arguments { checker })
     }
 
-    /// The position of the parameter of this name among those that can be checked one by one. If there are any such, arguments fit as soon
-    /// as every one is named, every required one is there, and [`accepts`](Arguments::accepts) holds for each.
-    pub(crate) fn position(&self, parameter: &str) -> Option<usize> {
-        self.checker.position(parameter)
+    /// The schema that the model was shown.
+    pub(crate) fn schema(&self) -> &Value {
+        self.checker.schema()
     }
 
-    /// True if the schema requires the parameter.
-    pub(crate) fn requires(&self, position: usize) -> bool {
-        self.checker.is_required(position)
+    /// True if arguments fit as soon as every one is named, every required one is there, and [`accepts`](Arguments::accepts) holds
+    /// for each.
+    pub(crate) fn is_by_parameter(&self) -> bool {
+        self.checker.is_by_parameter()
     }
 
-    /// True if a value certainly fits the parameter at a position; if not, [`settle`](Arguments::settle) knows.
+    /// True if a value certainly fits the parameter at a position among the properties; if not, [`settle`](Arguments::settle) knows.
     #[inline]
-    pub(crate) fn accepts(&self, position: Option<usize>, value: Borrowed<'_, '_, PyAny>) -> bool {
-        position.is_some_and(|position| self.checker.accepts_at(position, &*value))
+    pub(crate) fn accepts(&self, position: Option<u16>, value: Borrowed<'_, '_, PyAny>) -> bool {
+        position.is_some_and(|position| self.checker.accepts_at(position.into(), &*value))
     }
 
     /// The same for a value whose numbers and lists are of the declared classes too.
-    pub(crate) fn accepts_exactly(&self, position: Option<usize>, value: &Bound<'_, PyAny>) -> bool {
-        position.is_some_and(|position| self.checker.accepts_exactly_at(position, value))
+    pub(crate) fn accepts_exactly(&self, position: Option<u16>, value: &Bound<'_, PyAny>) -> bool {
+        position.is_some_and(|position| self.checker.accepts_exactly_at(position.into(), value))
     }
 
     /// Decides about what a model sent: the same dict if it fits as it is, a changed copy, or all that is wrong with it. A name in

@@ -13,6 +13,7 @@ use crate::bindings::call::permission::redacted;
 use crate::bindings::call::python::slot::Slot;
 use crate::bindings::call::request::Peeked;
 use crate::bindings::call::state::State;
+use crate::bindings::foreign_response::code_of;
 use crate::bindings::imported::COPY;
 use crate::bindings::json;
 use crate::bindings::policy::PyPermissions;
@@ -29,6 +30,17 @@ pub(super) struct Events {
     chunks: Cell<usize>,
     /// The code of the response delivered last.
     code: RefCell<Option<String>>,
+    /// Its text, if it has a code.
+    text: RefCell<String>,
+}
+
+/// The text of a response with a code; empty for any other.
+fn text_of_failure(response: &Bound<'_, PyAny>) -> String {
+    if code_of(response).is_none() {
+        return String::new();
+    }
+    let text = response.getattr_opt(intern!(response.py(), "text")).ok().flatten();
+    text.and_then(|text| text.extract().ok()).unwrap_or_default()
 }
 
 impl Events {
@@ -41,6 +53,7 @@ impl Events {
             began: Instant::now(),
             chunks: Cell::new(0),
             code: RefCell::new(None),
+            text: RefCell::default(),
         };
         events.tell(py, EventKind::CallStart, || {
             let data = PyDict::new(py);
@@ -54,8 +67,8 @@ impl Events {
     /// Emits a response.
     pub(super) fn chunk(&self, py: Python<'_>, response: &Bound<'_, PyAny>) {
         self.chunks.set(self.chunks.get() + 1);
-        let code = response.getattr(intern!(py, "code")).and_then(|code| code.extract::<Option<String>>());
-        self.code.replace(code.unwrap_or_default());
+        self.text.replace(text_of_failure(response));
+        self.code.replace(code_of(response));
         self.tell(py, EventKind::Chunk, || {
             let data = PyDict::new(py);
             let is_pending = self.code.borrow().as_deref() == Some(Code::Pending.as_str());
@@ -69,9 +82,10 @@ impl Events {
     pub(super) fn end(&self, py: Python<'_>, outcome: &Outcome) {
         let is_about_permission =
             |code: &str| [Code::Denied, Code::Pending, Code::Cancelled].iter().any(|known| known.as_str() == code);
+        let text = self.text.take();
         let error = match outcome {
             Outcome::Raised { class, message } => Some((class.as_str(), message.as_str())),
-            Outcome::Answered { code } if !is_about_permission(code) => Some((code.as_str(), "")),
+            Outcome::Answered { code } if !is_about_permission(code) => Some((code.as_str(), text.as_str())),
             Outcome::Answered { .. } | Outcome::Cancelled | Outcome::Completed => None,
         };
         if let Some((kind, message)) = error {

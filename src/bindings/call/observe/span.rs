@@ -9,7 +9,7 @@ use pyo3::exceptions::PyGeneratorExit;
 use pyo3::ffi::PyObject;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyNone, PyString};
+use pyo3::types::PyNone;
 use tracing::span::EnteredSpan;
 
 use super::events::Events;
@@ -20,6 +20,7 @@ use crate::bindings::call::python::slot::{GilGuarded, Slot};
 use crate::bindings::call::request::Peeked;
 use crate::bindings::call::state::{Phase, State, Step};
 use crate::bindings::call::task;
+use crate::bindings::foreign_response::code_of;
 use crate::bindings::into_response;
 use crate::bindings::trace::Tracer;
 use crate::trace::{Outcome, RustSpan, is_watched};
@@ -35,7 +36,11 @@ pub(in crate::bindings::call) struct Span {
     context: Slot,
     /// The response delivered last.
     last: Slot,
+    /// The object that writes the span, if its toolkit has one.
+    conventions: Slot,
     is_recording: bool,
+    /// True if the call ended with an exception.
+    is_raised: Cell<bool>,
     /// The ending, as far as it is known.
     outcome: RefCell<Option<Outcome>>,
     is_inside: Cell<bool>,
@@ -69,14 +74,25 @@ impl Drop for Inside<'_> {
 impl Span {
     /// Opens the span of a call that is about to start; none if there are no listeners.
     fn open(py: Python<'_>, state: &State) -> Option<SharedSpan> {
-        let tracer = gate::tracer(py);
+        let conventions = state.toolkit.get(py).and_then(|toolkit| toolkit.get().conventions(py));
+        let mut tracer = gate::tracer(py);
+        let mut written = None;
+        if let (Some(conventions), Some(_)) = (&conventions, &tracer) {
+            let toolkit = state.toolkit.get(py).map(Borrowed::to_owned);
+            let request = (toolkit, state.request.get(py), state.shown_request(py));
+            let started = conventions.call_method1(intern!(py, "start"), request);
+            written = unless_failed(py, started).filter(|span| !span.is_none());
+            // Without a span of that kind there is none.
+            tracer = tracer.filter(|_| written.is_some());
+        }
         let events = Events::open(py, state);
         if tracer.is_none() && events.is_none() && !is_watched() {
             return None;
         }
         let request = Peeked::of(py, state);
         let call = request.described(py, state);
-        let span = tracer.as_ref().and_then(|tracer| unless_failed(py, tracer.start(py, &call)));
+        let start = |tracer: &Arc<Tracer>| unless_failed(py, tracer.start(py, &call));
+        let span = written.or_else(|| tracer.as_ref().and_then(start));
         let context =
             tracer.as_ref().zip(span.as_ref()).and_then(|(tracer, span)| unless_failed(py, tracer.context(span)));
         let is_recording = span.as_ref().is_some_and(|span| {
@@ -96,7 +112,9 @@ impl Span {
             otel: slot(span),
             context: slot(context),
             last: Slot::empty(),
+            conventions: slot(conventions.filter(|_| is_recording)),
             is_recording,
+            is_raised: Cell::new(false),
             outcome: RefCell::new(None),
             is_inside: Cell::new(false),
             is_over: Cell::new(false),
@@ -150,14 +168,15 @@ impl Span {
         let Some(last) = self.last.get(py) else { return };
         self.last.clear(py);
         if self.outcome.borrow().is_none() {
-            let code = unless_failed(py, last.getattr(intern!(py, "code")));
-            let code =
-                code.and_then(|code| code.cast::<PyString>().ok().map(|code| code.to_string_lossy().into_owned()));
-            let outcome = Outcome::of_code(code.as_deref());
+            let outcome = Outcome::of_code(code_of(&last).as_deref());
             self.outcome.replace(Some(outcome).filter(|outcome| *outcome != Outcome::Completed));
         }
         if let (true, Some(tracer), Some(span)) = (self.is_recording, &self.tracer, self.otel.get(py)) {
             unless_failed(py, tracer.record_result(&span, &last));
+        }
+        if let (Some(conventions), Some(span)) = (self.conventions.get(py), self.otel.get(py)) {
+            let response = Some(last).filter(|_| !self.is_raised.get());
+            unless_failed(py, conventions.call_method1(intern!(py, "record"), (span, response)));
         }
     }
 
@@ -180,10 +199,15 @@ impl Span {
             if self.is_recording {
                 unless_failed(py, tracer.conclude(&span, &outcome));
             }
+            if let Some(conventions) = self.conventions.get(py) {
+                let is_good = outcome.error_type().is_none();
+                unless_failed(py, conventions.call_method1(intern!(py, "conclude"), (&span, is_good)));
+            }
             unless_failed(py, span.call_method0(intern!(py, "end")));
         }
         self.otel.clear(py);
         self.context.clear(py);
+        self.conventions.clear(py);
         pending.restore();
     }
 
@@ -202,9 +226,9 @@ impl Span {
     }
 
     /// The objects held, for the collector.
-    pub(in crate::bindings::call) fn objects(&self) -> [*mut PyObject; 4] {
+    pub(in crate::bindings::call) fn objects(&self) -> [*mut PyObject; 5] {
         let desk = self.events.as_ref().map_or(ptr::null_mut(), Events::object);
-        [self.otel.visited(), self.context.visited(), self.last.visited(), desk]
+        [self.otel.visited(), self.context.visited(), self.last.visited(), self.conventions.visited(), desk]
     }
 }
 
@@ -267,8 +291,11 @@ impl State {
                     events.chunk(py, response);
                 }
             }
-            Step::Chunk(_) | Step::End => {}
-            Step::Raise(error) => span.note(py, error),
+            Step::Chunk(_) | Step::Value(_) | Step::End => {}
+            Step::Raise(error) => {
+                span.is_raised.set(true);
+                span.note(py, error);
+            }
         }
         if matches!(step, Step::End | Step::Raise(_)) || matches!(self.phase.get(), Phase::Done | Phase::Cancelled) {
             span.end(py);

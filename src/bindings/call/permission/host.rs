@@ -89,7 +89,7 @@ impl Host for CallHost<'_, '_> {
         }
     }
 
-    fn policy_to_extend(&self) -> Arc<Policy> {
+    fn policy_to_extend(&self) -> crate::Result<Arc<Policy>> {
         self.permissions().policy_to_extend(self.py)
     }
 

@@ -76,22 +76,64 @@ pub(crate) fn await_iter(awaitable: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyAn
     if awaitable.get_type_ptr() == &raw mut ffi::PyCoro_Type {
         return Ok(awaitable);
     }
-    let Some(am_await) = async_slots(&awaitable).and_then(|slots| slots.am_await) else {
+    call_slot(&awaitable, |slots| slots.am_await).unwrap_or_else(|| {
         let kind = awaitable.get_type();
-        return Err(PyTypeError::new_err(format!("object {kind} cannot be awaited")));
-    };
-    // SAFETY: a slot of the object's own class is called with the object; it gives a new reference or an exception.
-    unsafe { Bound::from_owned_ptr_or_err(awaitable.py(), am_await(awaitable.as_ptr())) }
+        Err(PyTypeError::new_err(format!("object {kind} cannot be awaited")))
+    })
 }
 
 /// `object.__anext__()`.
 pub(crate) fn anext<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    let Some(am_anext) = async_slots(object).and_then(|slots| slots.am_anext) else {
+    call_slot(object, |slots| slots.am_anext).unwrap_or_else(|| {
         let kind = object.get_type();
-        return Err(PyTypeError::new_err(format!("object {kind} is not an async iterator")));
-    };
+        Err(PyTypeError::new_err(format!("object {kind} is not an async iterator")))
+    })
+}
+
+/// Calls the slot of the object's class that `choose` picks; none if the class does not have it.
+#[inline]
+fn call_slot<'py>(
+    object: &Bound<'py, PyAny>,
+    choose: impl FnOnce(&ffi::PyAsyncMethods) -> Option<ffi::unaryfunc>,
+) -> Option<PyResult<Bound<'py, PyAny>>> {
+    let slot = async_slots(object).and_then(choose)?;
     // SAFETY: a slot of the object's own class is called with the object; it gives a new reference or an exception.
-    unsafe { Bound::from_owned_ptr_or_err(object.py(), am_anext(object.as_ptr())) }
+    Some(unsafe { Bound::from_owned_ptr_or_err(object.py(), slot(object.as_ptr())) })
+}
+
+/// A walk over the entries of a dict in their order, without a look-up: the address of each key, to be compared with that of a
+/// name, and the value. If the dict changes meanwhile, entries may be left out or come twice.
+pub(crate) struct DictWalk<'a, 'py> {
+    dict: &'a Bound<'py, PyDict>,
+    position: ffi::Py_ssize_t,
+}
+
+impl<'a, 'py> DictWalk<'a, 'py> {
+    #[inline]
+    pub(crate) fn new(dict: &'a Bound<'py, PyDict>) -> Self {
+        Self { dict, position: 0 }
+    }
+
+    /// A walk that leaves out the first entries, or others if some were removed: a position is that of an entry in the memory of
+    /// the dict, which the interpreter compares with its size.
+    #[inline]
+    pub(crate) fn starting_at(dict: &'a Bound<'py, PyDict>, position: usize) -> Self {
+        Self { dict, position: position.cast_signed() }
+    }
+}
+
+impl<'py> Iterator for DictWalk<'_, 'py> {
+    type Item = (*mut PyObject, Bound<'py, PyAny>);
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        let (dict, mut key, mut value) = (self.dict.as_ptr(), ptr::null_mut(), ptr::null_mut());
+        // SAFETY: a live dict and places for references that it owns; the value gets one of its own before anything runs.
+        unsafe {
+            let is_entry = ffi::PyDict_Next(dict, &raw mut self.position, &raw mut key, &raw mut value) != 0;
+            is_entry.then(|| (key, Bound::from_borrowed_ptr(self.dict.py(), value)))
+        }
+    }
 }
 
 /// The arguments of one call of a function, each with a reference of its own.

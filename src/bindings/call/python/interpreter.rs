@@ -14,9 +14,11 @@ use std::marker::PhantomData;
 use std::ptr;
 
 use pyo3::PyVisit;
+use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
+use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString, PyTuple};
+use pyo3::types::{PyDict, PyFunction, PyString, PyTuple, PyType};
 
 use super::drive::dict_version;
 
@@ -320,6 +322,64 @@ pub(crate) fn running_loop_version(py: Python<'_>) -> Option<u64> {
 pub(crate) fn has_running_loop_version(py: Python<'_>) -> bool {
     let key = pyo3::intern!(py, "__asyncio_running_event_loop__");
     thread_dict(py).is_some_and(|dict| dict.contains(key).unwrap_or(false))
+}
+
+/// The parts of a function that describe its signature.
+pub(crate) struct FunctionParts<'py> {
+    pub(crate) code: Bound<'py, PyAny>,
+    pub(crate) defaults: Option<Bound<'py, PyAny>>,
+    pub(crate) keyword_defaults: Option<Bound<'py, PyAny>>,
+    /// A dict; or a tuple of names, each followed by its annotation, as the compiler makes it.
+    pub(crate) annotations: Option<Bound<'py, PyAny>>,
+    /// A dict of the attributes that were set.
+    pub(crate) attributes: Option<Bound<'py, PyAny>>,
+}
+
+/// Reads a function as it is. Its attributes `__annotations__` and `__dict__` would make dicts that it keeps from then on.
+pub(crate) fn function_parts<'py>(function: &Bound<'py, PyFunction>) -> PyResult<FunctionParts<'py>> {
+    let py = function.py();
+    // SAFETY: a live function, each of whose fields is a live object or null; the code is never null.
+    let parts = unsafe {
+        let fields = &*function.as_ptr().cast::<ffi::PyFunctionObject>();
+        FunctionParts {
+            code: Bound::from_borrowed_ptr(py, fields.func_code),
+            defaults: Bound::from_borrowed_ptr_or_opt(py, fields.func_defaults),
+            keyword_defaults: Bound::from_borrowed_ptr_or_opt(py, fields.func_kwdefaults),
+            annotations: Bound::from_borrowed_ptr_or_opt(py, fields.func_annotations),
+            attributes: Bound::from_borrowed_ptr_or_opt(py, fields.func_dict),
+        }
+    };
+    // From 3.14 on the annotations are made when they are asked for.
+    let annotations =
+        if cfg!(Py_3_14) { Some(function.getattr(intern!(py, "__annotations__"))?) } else { parts.annotations };
+    Ok(FunctionParts { annotations, ..parts })
+}
+
+/// `class.__new__(class)` with attributes that are set as `object.__setattr__` sets them: no `__init__` or `__setattr__` of the
+/// class runs.
+pub(crate) fn instance<'a, 'py: 'a>(
+    class: &Bound<'py, PyType>,
+    attributes: impl Iterator<Item = (&'a Bound<'py, PyString>, &'a Bound<'py, PyAny>)>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = class.py();
+    let (arguments, class) = (PyTuple::empty(py), class.as_type_ptr());
+    // SAFETY: the class is alive and ready, so its `tp_new` takes it with a tuple and no keywords; setting an attribute takes live objects.
+    unsafe {
+        let Some(new) = (*class).tp_new else { return Err(PyTypeError::new_err("the class cannot be instantiated")) };
+        let made = Bound::from_owned_ptr_or_err(py, new(class, arguments.as_ptr(), ptr::null_mut()))?;
+        for (name, value) in attributes {
+            if ffi::PyObject_GenericSetAttr(made.as_ptr(), name.as_ptr(), value.as_ptr()) != 0 {
+                return Err(PyErr::fetch(py));
+            }
+        }
+        Ok(made)
+    }
+}
+
+/// True for an instance of a class that the interpreter itself defines, such as `ValueError`.
+pub(crate) fn is_builtin_class(object: &Bound<'_, PyAny>) -> bool {
+    // SAFETY: the class of a live object is alive.
+    unsafe { ffi::PyType_GetFlags(object.get_type_ptr()) & ffi::Py_TPFLAGS_HEAPTYPE == 0 }
 }
 
 /// The dict of the thread's state.

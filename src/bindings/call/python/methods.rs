@@ -1,12 +1,11 @@
 //! The methods that begin a call, and the constructor of `ToolResponse`: made here rather than by pyo3, whose wrappers
 //! cost a tenth of a call.
 //!
-//! `Toolkit.call_tool_function` and `Toolkit.call` are put into the classes `Toolkit` and `ToolkitView` by [`init`].
+//! `Toolkit.call_tool_function`, `Toolkit.call` and `Toolkit.value` are put into the classes `Toolkit` and `ToolkitView` by [`init`].
 
 use std::ffi::{CStr, c_char};
 use std::ptr;
 
-use pyo3::PyTypeInfo;
 use pyo3::exceptions::PyTypeError;
 use pyo3::ffi::{self, Py_ssize_t, PyObject};
 use pyo3::prelude::*;
@@ -18,7 +17,6 @@ use super::{attached, object};
 use crate::bindings::dialect::DialectName;
 use crate::bindings::parameters::call_mistake;
 use crate::bindings::response::{FIELDS, PyToolResponse};
-use crate::bindings::session::PySession;
 use crate::bindings::toolkit::PyToolkit;
 use crate::bindings::view::PyToolkitView;
 
@@ -54,18 +52,31 @@ Args:
 Returns:
     An awaitable of the last response.";
 
+const VALUE_DOC: &CStr = c"value($self, name, /, **arguments)
+--
+
+Call a tool and give the value that it returned, as it is.
+
+Args:
+    name: The tool's name.
+    **arguments: What a model would send: presets cannot be overridden here either.
+
+Returns:
+    An awaitable of the value.
+
+Raises:
+    ToolCallError: If the call was refused or has failed.";
+
 /// The toolkit or view that a method was called on.
 ///
 /// # Safety
-/// `object` is the first argument of a method of those two classes.
+/// `object` is the first argument of a method that was made for one of those two classes.
 #[inline]
-unsafe fn origin(py: Python<'_>, object: *mut PyObject) -> Origin<'_> {
-    // SAFETY: a method descriptor checks the class of its first argument, which is one of the two; the only instances of a
-    // subclass of views are sessions, because neither class has a constructor.
+unsafe fn origin<const IS_VIEW: bool>(py: Python<'_>, object: *mut PyObject) -> Origin<'_> {
+    // SAFETY: a method descriptor checks the class of its first argument, which is the one that the method was made for.
     unsafe {
         let object = Bound::from_borrowed_ptr(py, object);
-        let class = object.get_type_ptr();
-        if class == PyToolkitView::type_object_raw(py) || class == PySession::type_object_raw(py) {
+        if IS_VIEW {
             Origin::View(object.cast_into_unchecked())
         } else {
             Origin::Toolkit(object.cast_into_unchecked::<PyToolkit>())
@@ -73,19 +84,7 @@ unsafe fn origin(py: Python<'_>, object: *mut PyObject) -> Origin<'_> {
     }
 }
 
-/// A new stream for the interpreter, or null with the exception set.
-#[inline]
-fn stream(py: Python<'_>, state: PyResult<State>) -> *mut PyObject {
-    match state.and_then(|state| object::new(py, state)) {
-        Ok(stream) => stream.into_ptr(),
-        Err(error) => {
-            error.restore(py);
-            ptr::null_mut()
-        }
-    }
-}
-
-unsafe extern "C" fn call_tool_function(
+unsafe extern "C" fn call_tool_function<const IS_VIEW: bool>(
     toolkit: *mut PyObject,
     arguments: *const *mut PyObject,
     count: Py_ssize_t,
@@ -97,14 +96,17 @@ unsafe extern "C" fn call_tool_function(
         let py = Python::assume_attached();
         if count == 1 && names.is_null() && ffi::PyDict_Check(*arguments) != 0 {
             let request = Bound::from_borrowed_ptr(py, *arguments);
-            return stream(py, Ok(State::stream(origin(py, toolkit), request)));
+            return object::given(py, object::new(py, State::stream(origin::<IS_VIEW>(py, toolkit), request)));
         }
         let given = if names.is_null() { 0 } else { ffi::PyTuple_GET_SIZE(names) };
         let keyword = |index| Bound::<PyAny>::from_borrowed_ptr(py, ffi::PyTuple_GET_ITEM(names, index));
         let value = |index| Bound::<PyAny>::from_borrowed_ptr(py, *arguments.offset(index));
         let positional: Vec<_> = (0..count).map(value).collect();
         let keywords: Vec<_> = (0..given).map(|index| (keyword(index), value(count + index))).collect();
-        attached(py, |py| stream(py, call_as_written(origin(py, toolkit), positional, keywords)))
+        attached(py, |py| {
+            let state = call_as_written(origin::<IS_VIEW>(py, toolkit), positional, keywords);
+            object::given(py, state.and_then(|state| object::new(py, state)))
+        })
     }
 }
 
@@ -139,7 +141,12 @@ fn call_as_written<'py>(
     })
 }
 
-unsafe extern "C" fn call(toolkit: *mut PyObject, arguments: *mut PyObject, keywords: *mut PyObject) -> *mut PyObject {
+/// A call that gives its last response, or its bare value.
+unsafe extern "C" fn call<const IS_VIEW: bool, const IS_BARE: bool>(
+    toolkit: *mut PyObject,
+    arguments: *mut PyObject,
+    keywords: *mut PyObject,
+) -> *mut PyObject {
     // SAFETY: called by the interpreter in an attached thread with a tuple, and a dict or null.
     unsafe {
         let py = Python::assume_attached();
@@ -147,11 +154,11 @@ unsafe extern "C" fn call(toolkit: *mut PyObject, arguments: *mut PyObject, keyw
         // `f(**arguments)` makes a new dict, which only the call refers to; any other may still change.
         let is_shared = !keywords.is_null() && ffi::Py_REFCNT(keywords) > 1;
         let keywords = Bound::from_borrowed_ptr_or_opt(py, keywords).map(|it| it.cast_into_unchecked::<PyDict>());
-        stream(py, single(py, origin(py, toolkit), &arguments, keywords, is_shared))
+        object::given(py, single(py, origin::<IS_VIEW>(py, toolkit), &arguments, keywords, is_shared, IS_BARE))
     }
 }
 
-/// The call that the arguments of `call` ask for.
+/// The stream of the call that the arguments of `call` or `value` ask for.
 #[inline]
 fn single<'py>(
     py: Python<'py>,
@@ -159,43 +166,50 @@ fn single<'py>(
     arguments: &Bound<'py, PyTuple>,
     keywords: Option<Bound<'py, PyDict>>,
     is_shared: bool,
-) -> PyResult<State> {
+    bare: bool,
+) -> PyResult<Bound<'py, PyAny>> {
     let name = match arguments.get_item(0) {
         Ok(name) if arguments.len() == 1 => name.cast_into::<PyString>().ok(),
         _ => None,
     };
-    let Some(name) = name else { return Err(misused(arguments)) };
+    let Some(name) = name else { return Err(misused(arguments, if bare { "value" } else { "call" })) };
     let keywords = match keywords {
         Some(keywords) if is_shared => keywords.copy()?,
         Some(keywords) => keywords,
         None => PyDict::new(py),
     };
-    Ok(State::single(origin, name, keywords))
+    object::new(py, State::single(origin, name, keywords, bare))
 }
 
-/// The error for arguments of `call` that are not a name and keywords.
+/// The error for arguments of a method that are not a name and keywords.
 #[cold]
-fn misused(arguments: &Bound<'_, PyTuple>) -> PyErr {
+fn misused(arguments: &Bound<'_, PyTuple>, method: &str) -> PyErr {
     let given: Vec<_> = arguments.iter().collect();
-    let mistake = call_mistake("call", given.first(), given.get(1..).unwrap_or_default());
-    mistake.unwrap_or_else(|| PyTypeError::new_err("call(name, **arguments): invalid arguments"))
+    let mistake = call_mistake(method, given.first(), given.get(1..).unwrap_or_default());
+    mistake.unwrap_or_else(|| PyTypeError::new_err(format!("{method}(name, **arguments): invalid arguments")))
 }
 
-/// Puts the methods into a class.
-fn add_methods(class: &Bound<'_, PyType>) -> PyResult<()> {
+/// Puts the methods into a class: that of toolkits, or that of views.
+fn add_methods<const IS_VIEW: bool>(class: &Bound<'_, PyType>) -> PyResult<()> {
     let methods = [
         ffi::PyMethodDef {
             ml_name: c"call_tool_function".as_ptr(),
-            ml_meth: ffi::PyMethodDefPointer { PyCFunctionFastWithKeywords: call_tool_function },
+            ml_meth: ffi::PyMethodDefPointer { PyCFunctionFastWithKeywords: call_tool_function::<IS_VIEW> },
             ml_flags: ffi::METH_FASTCALL | ffi::METH_KEYWORDS,
             ml_doc: STREAM_DOC.as_ptr().cast::<c_char>(),
         },
         // Not METH_FASTCALL: `call(name, **arguments)` is passed its dict as it is, which costs less than its pieces.
         ffi::PyMethodDef {
             ml_name: c"call".as_ptr(),
-            ml_meth: ffi::PyMethodDefPointer { PyCFunctionWithKeywords: call },
+            ml_meth: ffi::PyMethodDefPointer { PyCFunctionWithKeywords: call::<IS_VIEW, false> },
             ml_flags: ffi::METH_VARARGS | ffi::METH_KEYWORDS,
             ml_doc: SINGLE_DOC.as_ptr().cast::<c_char>(),
+        },
+        ffi::PyMethodDef {
+            ml_name: c"value".as_ptr(),
+            ml_meth: ffi::PyMethodDefPointer { PyCFunctionWithKeywords: call::<IS_VIEW, true> },
+            ml_flags: ffi::METH_VARARGS | ffi::METH_KEYWORDS,
+            ml_doc: VALUE_DOC.as_ptr().cast::<c_char>(),
         },
     ];
     for definition in methods {
@@ -213,8 +227,8 @@ fn add_methods(class: &Bound<'_, PyType>) -> PyResult<()> {
 /// that, so that their own `__new__` and `__init__` are called.
 pub(crate) fn init(toolkit: &Bound<'_, PyType>) -> PyResult<()> {
     let py = toolkit.py();
-    add_methods(toolkit)?;
-    add_methods(&py.get_type::<PyToolkitView>())?;
+    add_methods::<false>(toolkit)?;
+    add_methods::<true>(&py.get_type::<PyToolkitView>())?;
     let class = py.get_type::<PyToolResponse>().as_type_ptr();
     // SAFETY: the class is complete and no code has used it yet.
     unsafe { (*class).tp_vectorcall = Some(construct) };

@@ -40,7 +40,7 @@ static FACTORY: Factory =
     Factory { class: Cell::new(ptr::null_mut()), free: UnsafeCell::new([ptr::null_mut(); KEPT]), count: Cell::new(0) };
 
 /// Makes a stream around a state.
-#[inline]
+#[inline(always)]
 pub(crate) fn new(py: Python<'_>, state: State) -> PyResult<Bound<'_, PyAny>> {
     let count = FACTORY.count.get();
     // SAFETY: objects in the free list are dead and untracked, with their memory intact and no state in them; a new one
@@ -141,7 +141,8 @@ fn raise_panic(py: Python<'_>, panic: &(dyn Any + Send)) {
 }
 
 /// An owned object for the interpreter, or null with the exception set.
-fn given(py: Python<'_>, result: PyResult<Bound<'_, PyAny>>) -> *mut PyObject {
+#[inline]
+pub(super) fn given(py: Python<'_>, result: PyResult<Bound<'_, PyAny>>) -> *mut PyObject {
     match result {
         Ok(object) => object.into_ptr(),
         Err(error) => {
