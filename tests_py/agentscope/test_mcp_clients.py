@@ -7,13 +7,34 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agentscope.mcp import StdIOStatefulClient
+from agentscope.mcp import MCPClientBase, MCPToolFunction, StdIOStatefulClient
 from agentscope.tool import Toolkit as AgentScopeToolkit
+from mcp.types import CallToolResult, TextContent, Tool
 
 from toolcrib import errors
 from toolcrib.compat.agentscope import Toolkit
 
 SERVER = str(Path(__file__).parent.parent / "support" / "agentscope" / "mcp_server.py")
+
+
+class Dotted(MCPClientBase):  # type: ignore[misc]
+    """A client whose only tool has a name that some providers refuse."""
+
+    def __init__(self) -> None:
+        super().__init__("dotted")
+
+    async def list_tools(self) -> list[Tool]:
+        return [Tool(name="tools.saw", description="Saw.", inputSchema={"type": "object", "properties": {}})]
+
+    async def get_callable_function(
+        self, func_name: str, wrap_tool_result: bool = True, execution_timeout: float | None = None
+    ) -> MCPToolFunction:
+        (tool,) = await self.list_tools()
+        return MCPToolFunction(self.name, tool, wrap_tool_result, session=self)
+
+    async def call_tool(self, name: str, **options: Any) -> CallToolResult:
+        """Answer a call in the place of a session."""
+        return CallToolResult(content=[TextContent(type="text", text=f"{name} ran")])
 
 
 @asynccontextmanager
@@ -104,16 +125,48 @@ async def test_what_the_server_sent_can_be_had_as_it_is() -> None:
     assert response.metadata["value"].content[0].text == "3 cm of oak"
 
 
-async def test_wrong_filters_are_refused() -> None:
-    async with connected() as client:
-        toolkit = Toolkit()
+@pytest.mark.parametrize(
+    ("options", "kind"),
+    [
+        ({"enable_funcs": ["saw"], "disable_funcs": ["saw"]}, AssertionError),
+        ({"enable_funcs": [3], "disable_funcs": ["saw"]}, AssertionError),
+        ({"enable_funcs": ["saw"], "disable_funcs": "jam"}, AssertionError),
+        ({"preset_kwargs_mapping": []}, TypeError),
+    ],
+)
+async def test_wrong_options_are_refused_in_the_same_words(options: dict[str, Any], kind: type[Exception]) -> None:
+    async def scenario(toolkit: Any, client: StdIOStatefulClient) -> Any:
+        with pytest.raises(kind) as caught:
+            await toolkit.register_mcp_client(client, **options)
+        with pytest.raises(TypeError) as also_caught:
+            await toolkit.remove_mcp_clients([3])
+        return str(caught.value), str(also_caught.value), list(toolkit.tools)
 
-        with pytest.raises(AssertionError, match="both name saw"):
-            await toolkit.register_mcp_client(client, enable_funcs=["saw"], disable_funcs=["saw"])
-        with pytest.raises(TypeError, match="preset_kwargs_mapping"):
-            await toolkit.register_mcp_client(client, preset_kwargs_mapping=[])  # type: ignore[arg-type]
+    theirs, ours = await both(scenario)
 
-        assert not toolkit.tools
+    assert ours == theirs
+
+
+async def test_filters_may_be_any_collection() -> None:
+    async def scenario(toolkit: Any, client: StdIOStatefulClient) -> Any:
+        await toolkit.register_mcp_client(client, enable_funcs=("saw",))
+        await toolkit.register_mcp_client(client, disable_funcs={"saw", "jam"})
+        return list(toolkit.tools)
+
+    theirs, ours = await both(scenario)
+
+    assert ours == theirs == ["saw", "drill"]
+
+
+async def test_tools_keep_the_names_of_the_server() -> None:
+    async def scenario(toolkit: Any) -> Any:
+        await toolkit.register_mcp_client(Dotted())
+        return toolkit.get_json_schemas(), list(toolkit.tools), await call(toolkit, "tools.saw")
+
+    theirs, ours = await scenario(AgentScopeToolkit()), await scenario(Toolkit())
+
+    assert ours == theirs
+    assert ours[1] == ["tools.saw"]
 
 
 async def test_a_client_must_be_connected() -> None:

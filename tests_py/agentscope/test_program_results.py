@@ -37,9 +37,10 @@ CODES: list[dict[str, Any]] = [
 ]
 
 
-def result(function: Any, arguments: dict[str, Any]) -> tuple[int, str]:
+def result(function: Any, arguments: dict[str, Any]) -> tuple[Any, ...]:
     response = asyncio.run(function(**arguments))
-    return len(response.content), response.content[0]["text"]
+    flags = response.stream, response.is_last, response.is_interrupted
+    return len(response.content), response.content[0]["text"], *flags
 
 
 @pytest.mark.parametrize("arguments", COMMANDS)

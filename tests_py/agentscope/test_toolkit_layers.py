@@ -8,6 +8,7 @@ from typing import Any
 from agentscope.tool import Toolkit as AgentScopeToolkit
 from agentscope.tool import ToolResponse
 
+from support.agentscope.pair import on_both
 from support.agentscope.tools import add, fail, greet, spell, text
 from toolcrib.compat.agentscope import Toolkit
 
@@ -114,3 +115,23 @@ async def test_the_texts_about_background_tasks_are_the_same() -> None:
     theirs, ours = await both(scenario)
 
     assert ours == theirs
+
+
+@on_both
+async def test_the_list_of_middlewares_can_be_replaced(make: Any) -> None:
+    async def first(kwargs: dict[str, Any], next_handler: Any) -> AsyncGenerator[ToolResponse, None]:
+        yield text("first")
+
+    async def second(kwargs: dict[str, Any], next_handler: Any) -> AsyncGenerator[ToolResponse, None]:
+        yield text("second")
+
+    toolkit = make()
+    toolkit.register_middleware(first)
+    toolkit._middlewares = [second]
+    replaced = await call(toolkit, "any")
+    toolkit._middlewares.clear()
+    toolkit._middlewares.append(first)
+
+    assert replaced == ["second"]
+    assert await call(toolkit, "any") == ["first"]
+    assert toolkit._middlewares == [first]
