@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Annotated, Any, List, Literal, Optional, Union  # noqa: F401 - named by cases
 
 import pytest
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from support.agently.models import Color, Inner, Outer, Plain  # noqa: F401 - named by cases
 from toolcrib import Policy, errors
@@ -38,6 +38,11 @@ class Node(BaseModel):
     child: Optional[Node] = None
 
 
+class Limited(BaseModel):
+    count: int = Field(ge=1, description="pieces")
+    name: Annotated[str, "of the wood"]
+
+
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
@@ -47,6 +52,13 @@ class Node(BaseModel):
         (frozenset([1]), "frozenset({1})"),
         ({"deep": [{1: (str, "d")}]}, {"deep": [{"1": ("str", "d")}]}),
         (Node, {"child": ("Node | NoneType",)}),
+        (
+            Limited,
+            {
+                "count": ("typing.Annotated[int, Ge(ge=1)]", "pieces"),
+                "name": ("typing.Annotated[str, 'of the wood']",),
+            },
+        ),
     ],
 )
 def test_sanitize_writes_nested_types(value: Any, expected: Any) -> None:
@@ -324,11 +336,42 @@ def test_a_tool_may_call_other_tools(manager: ToolManager) -> None:
     assert manager.call_tool("outer", {}) == [3, 10, 2]
 
 
+def test_a_tool_may_be_registered_with_positional_arguments() -> None:
+    manager = ToolManager()
+
+    manager.register("add", "Adds.", {"a": (int, "")}, two, int, "math")
+
+    assert manager.get_tool_info("math")["add"] == {
+        "name": "add",
+        "desc": "Adds.",
+        "kwargs": {"a": (int, "")},
+        "returns": int,
+    }
+    assert manager.get_tool_func("add", "sync") is two
+
+
 def test_tags_before_an_unknown_name_are_added(manager: ToolManager) -> None:
     with pytest.raises(RuntimeError, match="Cannot find tool named 'nope'"):
         manager.tag(["two", "nope"], ["a", "b"])
 
     assert manager.tag_mappings["a"] == manager.tag_mappings["b"] == {"two"}
+
+
+def test_a_described_tool_can_be_tagged_before_its_function_is_set(manager: ToolManager) -> None:
+    manager.tool_info["later"] = {"name": "later", "desc": "", "kwargs": {}}
+
+    manager.tag("later", "t1")
+    manager.tool_funcs["later"] = two
+
+    assert [info["name"] for info in manager.get_tool_list("t1")] == ["two", "three", "later"]
+    assert manager.toolkit.tools["later"].tags == ["t1"]
+
+
+def test_a_function_without_a_description_cannot_be_tagged(manager: ToolManager) -> None:
+    manager.tool_funcs["bare"] = two
+
+    with pytest.raises(RuntimeError, match="Cannot find tool named 'bare'"):
+        manager.tag("bare", "t1")
 
 
 def test_info_is_listed_once_and_in_the_order_of_registration(manager: ToolManager) -> None:
@@ -346,6 +389,33 @@ def test_changes_of_the_live_mappings_take_effect(manager: ToolManager) -> None:
     assert manager.call_tool("three", {}) == "Can not find tool named 'three'"
     assert "three" not in manager.toolkit.tools
     assert manager.get_tool_func("three", shift="async") is None
+
+
+def test_the_mapping_of_functions_is_a_dict(manager: ToolManager) -> None:
+    two, funcs = manager.tool_funcs["two"], manager.tool_funcs
+
+    assert isinstance(funcs, dict)
+    assert type(funcs | {"four": two}) is type({"four": two} | funcs) is type(funcs.copy()) is dict
+    funcs |= {"four": two}
+    name, last = funcs.popitem()
+    assert (name, last) == ("four", two)
+    assert manager.call_tool("four", {"a": 1}) == "Can not find tool named 'four'"
+    assert "four" not in manager.toolkit.tools
+    assert funcs.pop("four", None) is None
+    with pytest.raises(KeyError):
+        funcs.pop("four")
+    with pytest.raises(KeyError):
+        del funcs["four"]
+
+
+def test_another_mapping_of_functions_replaces_the_tools(manager: ToolManager) -> None:
+    two = manager.tool_funcs["two"]
+
+    manager.tool_funcs = {"doubled": two}
+
+    assert manager.call_tool("doubled", {"a": 2}) == two(a=2)
+    assert manager.call_tool("two", {"a": 2}) == "Can not find tool named 'two'"
+    assert list(manager.toolkit.tools) == ["doubled"]
 
 
 def test_the_mapping_of_functions_is_one_of_python(manager: ToolManager) -> None:
@@ -412,6 +482,14 @@ def test_the_toolkit_knows_the_schemas_and_tags(manager: ToolManager) -> None:
         (list[int], {"type": "array", "items": {"type": "integer"}}),
         ([(str, "a name")], {"type": "array", "items": {"type": "string", "description": "a name"}}),
         ({"k": (bool,)}, {"type": "object", "properties": {"k": {"type": "boolean"}}}),
+        (
+            Limited,
+            {
+                "type": "object",
+                "properties": {"count": {"type": "integer", "description": "pieces"}, "name": {"type": "string"}},
+            },
+        ),
+        (Node, {"type": "object", "properties": {"child": {}}}),
         (Optional[int], {}),
         (Any, {}),
     ],
@@ -474,3 +552,30 @@ async def test_middlewares_of_the_toolkit_apply(manager: ToolManager) -> None:
 
 def test_the_class_has_the_name_of_the_original() -> None:
     assert AgentlyToolManager is ToolManager
+
+
+async def test_a_cancelled_error_of_the_tool_itself_is_an_error_text(manager: ToolManager) -> None:
+    async def cancelled() -> None:
+        raise asyncio.CancelledError
+
+    manager.tool_func(cancelled)
+
+    assert str(await manager.async_call_tool("cancelled", {})).startswith("Error: ")
+    assert str(manager.call_tool("cancelled", {})).startswith("Error: ")
+
+
+async def test_cancelling_a_call_raises(manager: ToolManager) -> None:
+    started = asyncio.Event()
+
+    async def waits() -> None:
+        started.set()
+        await asyncio.Event().wait()
+
+    manager.tool_func(waits)
+    call = asyncio.create_task(manager.async_call_tool("waits", {}))
+    await started.wait()
+
+    call.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await call

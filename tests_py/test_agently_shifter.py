@@ -1,7 +1,6 @@
 """`FunctionShifter` of `toolcrib.compat.agently`: from synchronous to asynchronous functions, and back."""
 
 import asyncio
-import contextvars
 import functools
 import inspect
 import json
@@ -16,41 +15,11 @@ from typing import Any
 
 import pytest
 
+from support.agently.script import OURS, transcript
+from support.agently.shifting import SCRIPTS, TRANSCRIPTS, Adder, add, blocks, breaks, letters, reads, user
 from toolcrib.compat.agently import FunctionShifter
 
 CASES: dict[str, Any] = json.loads((Path(__file__).parents[1] / "tests/data/agently_cases.json").read_text())
-
-user: contextvars.ContextVar[str] = contextvars.ContextVar("user", default="unset")
-
-
-async def add(a: int, b: int = 2) -> int:
-    await asyncio.sleep(0)
-    return a + b
-
-
-def blocks() -> str:
-    return user.get()
-
-
-async def suspends() -> str:
-    await asyncio.sleep(0)
-    return user.get()
-
-
-async def letters() -> AsyncGenerator[str, None]:
-    for letter in "abc":
-        await asyncio.sleep(0)
-        yield letter
-
-
-async def breaks() -> AsyncGenerator[str, None]:
-    yield "a"
-    raise KeyError("k")
-
-
-class Adder:
-    def __call__(self, a: int) -> int:
-        return a + 1
 
 
 class AsyncAdder:
@@ -77,7 +46,7 @@ async def leaves_the_loop_live() -> bool:
 
 async def context_inside_a_loop() -> str:
     user.set("ann")
-    return FunctionShifter.syncify(suspends)()
+    return FunctionShifter.syncify(reads)()
 
 
 async def coroutine_of_a_function() -> bool:
@@ -106,7 +75,7 @@ USES: dict[str, Callable[[], Any]] = {
 }
 
 # Where Agently loses the context, or fails because it accepts only functions.
-FIXED = {"contextvars seen by syncify(async) inside a loop": "'ann'", "syncify(callable object)": "2"}
+FIXED = {"contextvars seen by syncify(async) inside a loop": "'ann'", "syncify(callable object)": "3"}
 
 
 @pytest.mark.parametrize("case", CASES["shifter"], ids=lambda case: case["do"])
@@ -121,20 +90,9 @@ def test_the_shifter_gives_what_agently_gives(case: dict[str, Any]) -> None:
         assert repr(use()) == FIXED.get(case["do"], case.get("result_repr"))
 
 
-def test_syncify_runs_a_coroutine_function_in_the_calling_thread() -> None:
-    async def thread() -> threading.Thread:
-        await asyncio.sleep(0)
-        return threading.current_thread()
-
-    assert FunctionShifter.syncify(thread)() is threading.current_thread()
-
-
-def test_syncify_keeps_the_name_the_signature_and_the_arguments() -> None:
-    synchronous = FunctionShifter.syncify(add)
-
-    assert synchronous.__name__ == "add"
-    assert inspect.signature(synchronous) == inspect.signature(add)
-    assert synchronous(1, b=5) == 6
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_a_script_has_its_transcript(name: str) -> None:
+    assert transcript(SCRIPTS[name], OURS) == TRANSCRIPTS[name]
 
 
 @pytest.mark.parametrize("function", [functools.partial(add, 1), AsyncAdder().__call__, AsyncAdder()])
@@ -163,12 +121,6 @@ def test_many_threads_may_syncify_at_once() -> None:
         assert list(pool.map(FunctionShifter.syncify(add), range(100))) == [number + 2 for number in range(100)]
 
 
-async def test_asyncify_carries_the_context_into_the_thread() -> None:
-    user.set("ann")
-
-    assert await FunctionShifter.asyncify(blocks)() == "ann"
-
-
 async def test_asyncify_raises_what_the_function_raises() -> None:
     def jam() -> None:
         raise ValueError("stuck")
@@ -192,7 +144,7 @@ def test_tasks_of_a_shifted_function_end_with_it() -> None:
 def test_a_future_without_a_loop_runs_in_the_background() -> None:
     user.set("ann")
 
-    future = FunctionShifter.future(suspends)()
+    future = FunctionShifter.future(reads)()
     failed = FunctionShifter.future(add)("a")  # type: ignore[arg-type]
 
     assert not isinstance(future, asyncio.Future)
@@ -220,10 +172,6 @@ print("started")
     finished = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
 
     assert (finished.returncode, finished.stdout) == (0, "started\n")
-
-
-def test_an_async_generator_gives_its_items_in_order() -> None:
-    assert list(FunctionShifter.syncify_async_generator(letters())) == ["a", "b", "c"]
 
 
 async def test_an_async_generator_can_be_iterated_inside_a_loop() -> None:
@@ -265,26 +213,3 @@ def test_a_long_async_generator_is_read_to_its_end() -> None:
             yield number
 
     assert list(FunctionShifter.syncify_async_generator(numbers())) == list(range(1000))
-
-
-def test_run_async_func_in_thread_uses_another_thread() -> None:
-    async def thread(number: int) -> tuple[int, threading.Thread]:
-        return number, threading.current_thread()
-
-    number, used = FunctionShifter.run_async_func_in_thread(thread, 7)
-
-    assert number == 7
-    assert used is not threading.current_thread()
-
-
-def test_auto_options_func_drops_only_unknown_options() -> None:
-    def saw(length: int, /, wood: str = "oak", *, slow: bool = False) -> tuple[int, str, bool]:
-        return length, wood, slow
-
-    shifted = FunctionShifter.auto_options_func(saw)
-
-    assert shifted(3, wood="ash", slow=True, length=4, depth=1) == (3, "ash", True)
-    assert shifted.__name__ == "saw"
-    assert FunctionShifter.auto_options_func(lambda **options: options)(a=1, b=2) == {"a": 1, "b": 2}
-    with pytest.raises(TypeError):
-        shifted(1, 2, 3)

@@ -124,6 +124,20 @@ async def test_a_failure_has_the_text_of_artifactflow(tool: str, params: dict[st
     assert await desk.run(tool, **params) == ToolResult(False, error=error)
 
 
+@pytest.mark.parametrize("version", ["1", 1, 1.0])
+async def test_a_version_is_read_from_a_number_in_any_form(version: Any) -> None:
+    desk = Desk()
+    await desk.run("create", id="a", title="A", content="text")
+
+    assert (await desk.run("read", id="a", version=version)).data["version"] == 1
+
+
+async def test_a_value_of_the_wrong_type_is_named() -> None:
+    error = "Invalid arguments for tool 'create_artifact':\n- content: expected a string, got [\"a\"] (an array)"
+
+    assert await Desk().run("create", id="a", title="A", content=["a"]) == ToolResult(False, error=error)
+
+
 async def test_a_tool_needs_a_manager_and_a_session() -> None:
     tool, manager = CreateArtifactTool(), ArtifactManager()
     params = {"id": "a", "title": "A", "content": "text"}
@@ -165,6 +179,26 @@ async def test_a_session_is_listed_with_previews() -> None:
     assert await desk.manager.list_artifacts("nobody") == []
     desk.manager.set_session(None)
     assert await desk.manager.list_artifacts() == []
+
+
+async def test_temporary_artifacts_are_cleared_for_a_new_message() -> None:
+    desk = Desk()
+    for session in ("s", "other"):
+        desk.manager.set_session(session)
+        for id in ("task_plan", "report"):
+            await desk.run("create", id=id, title="t", content=id)
+            await desk.run("rewrite", id=id, content=id)
+
+    assert await desk.manager.clear_temporary_artifacts("s") == 1
+    assert await desk.manager.clear_temporary_artifacts("s") == 0
+
+    assert [artifact["id"] for artifact in await desk.manager.list_artifacts("s")] == ["report"]
+    assert len(await desk.manager.list_artifacts("other")) == 2
+    desk.manager.set_session("s")
+    assert (await desk.run("create", id="task_plan", title="t", content="new")).success
+    assert (await desk.run("read", id="task_plan")).data["version"] == 1
+    assert await desk.manager.clear_temporary_artifacts(temporary_ids=["report", "task_plan"]) == 2
+    assert await ArtifactManager().clear_temporary_artifacts() == 0
 
 
 async def test_a_repository_keeps_the_artifacts(tmp_path: Path) -> None:

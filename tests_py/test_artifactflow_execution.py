@@ -324,6 +324,21 @@ async def test_a_route_that_leads_nowhere_is_a_failed_result(params: dict[str, A
     assert (await CallSubagentTool()(**params)).error == error
 
 
+@pytest.mark.parametrize("permission", list(ToolPermission))
+async def test_a_tool_runs_under_the_name_that_the_toolkit_has_for_it(permission: ToolPermission) -> None:
+    program = Program(Delete())
+    toolkit = program.registry.create_agent_toolkit("lead")
+    toolkit.tools["remove"] = Delete(permission)
+
+    outcome = await program.execution.execute("lead", "remove", {"path": "a"})
+    if isinstance(outcome, PermissionRequest):
+        outcome = await program.execution.resume(outcome, True)
+
+    assert outcome.data == {"deleted": "a"}
+    assert {event["tool"] for event in program.events} == {"remove"}
+    assert program.execution.metrics[0]["tool_name"] == "remove"
+
+
 @pytest.mark.parametrize(("instruction", "expected"), [(" find ", "find"), (123, "123"), (0, "0"), (False, "False")])
 async def test_a_route_has_the_instruction_as_text(instruction: Any, expected: str) -> None:
     tool = CallSubagentTool(["helper"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -12,6 +12,7 @@ from support.gemini import CASES, ReadFileTool, ShellTool
 from toolcrib import Policy, Toolkit, mcp
 from toolcrib.compat.gemini import (
     BaseDeclarativeTool,
+    BaseToolInvocation,
     CancelSignal,
     Config,
     DiscoveredMCPTool,
@@ -21,6 +22,7 @@ from toolcrib.compat.gemini import (
     PolicyEngine,
     ToolConfirmationDetails,
     ToolConfirmationOutcome,
+    ToolFailure,
     ToolInvocation,
     ToolRegistry,
     ToolResult,
@@ -63,6 +65,77 @@ def test_a_schema_with_a_cycle_is_a_schema(case: dict[str, Any]) -> None:
     tool = ReadFileTool(schema={"type": "object", **case["schema"]})
 
     assert tool.build({"a": {"b": {}}}).params == {"a": {"b": {}}}
+
+
+class Answering(BaseDeclarativeTool[dict[str, Any]]):
+    """A tool whose invocations are those of a class that the test defines."""
+
+    def __init__(self, invocation: Any) -> None:
+        super().__init__("answer", "Answer", "Answer.", Kind.READ, {"type": "object", "properties": {}})
+        self.invocation = invocation
+
+    def create_invocation(self, params: dict[str, Any]) -> Any:
+        return self.invocation(params)
+
+
+class WithSignal(BaseToolInvocation[dict[str, Any]]):
+    async def execute(self, signal: CancelSignal) -> ToolResult:  # type: ignore[override]
+        return ToolResult(type(signal).__name__)
+
+
+class WithoutSignal(BaseToolInvocation[dict[str, Any]]):
+    def execute(self) -> ToolResult:  # type: ignore[override]
+        return ToolResult("CancelSignal")
+
+
+@pytest.mark.parametrize("invocation", [WithSignal, WithoutSignal])
+async def test_an_invocation_may_leave_out_arguments_that_it_does_not_need(invocation: Any) -> None:
+    tool = Answering(invocation)
+
+    assert (await tool.build_and_execute({})).llm_content == "CancelSignal"
+    assert (await registry_of(tool).execute_tool_call({"name": "answer", "args": {}})).llm_content == "CancelSignal"
+
+
+class AsMapping(BaseToolInvocation[dict[str, Any]]):
+    async def execute(self, signal: CancelSignal, update_output: Any = None) -> Any:
+        error = {"message": "full", "type": "no_space_left"}
+        return {"llmContent": [{"text": "some"}], "returnDisplay": "shown", "error": error}
+
+
+async def test_a_result_may_be_a_mapping_of_its_fields() -> None:
+    tool = Answering(AsMapping)
+
+    result = await tool.build_and_execute({})
+
+    failure = ToolFailure("full", "no_space_left")
+    assert result == ToolResult([{"text": "some"}], "shown", failure)
+    called = await registry_of(tool).execute_tool_call({"name": "answer", "args": {}})
+    assert called == ToolResult("some", "shown", failure)
+
+
+class WithImage(BaseToolInvocation[dict[str, Any]]):
+    parts: ClassVar[list[Any]] = [
+        {"text": "a board"},
+        {"inlineData": {"mimeType": "image/png", "data": "aGk="}},
+        {"fileData": {"mimeType": "video/mp4", "fileUri": "https://example.org/saw.mp4"}},
+    ]
+
+    async def execute(self, signal: CancelSignal, update_output: Any = None) -> ToolResult:
+        return ToolResult(self.parts, "shown")
+
+
+@pytest.mark.parametrize("update_output", [None, print])
+async def test_the_parts_of_a_result_stay_parts(update_output: Any) -> None:
+    registry = registry_of(Answering(WithImage))
+
+    result = await registry.execute_tool_call({"name": "answer", "args": {}}, update_output)
+
+    assert result.llm_content == WithImage.parts
+
+
+def test_an_invocation_of_another_class_is_an_error_of_the_program() -> None:
+    with pytest.raises(TypeError, match="`create_invocation` of tool `answer`: expected a ToolInvocation, got dict"):
+        Answering(dict).build({})
 
 
 async def test_a_tool_has_the_interface_of_a_declarative_tool() -> None:

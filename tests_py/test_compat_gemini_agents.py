@@ -70,6 +70,16 @@ def test_an_unknown_type_is_a_string_where_that_is_asked_for() -> None:
     assert tool.parameter_schema == schema
 
 
+def test_a_missing_type_is_a_string_where_that_is_asked_for() -> None:
+    config = {"inputs": {"day": {"description": "A day."}}}
+
+    schema = convert_input_config_to_json_schema(config, lenient=True)
+
+    assert schema["properties"] == {"day": {"type": "string", "description": "A day."}}
+    with pytest.raises(ValueError, match="input `day`: missing `type`"):
+        convert_input_config_to_json_schema(config)
+
+
 @pytest.mark.parametrize("name", ["type", "properties", "inputs", "required"])
 def test_an_input_may_have_any_name(name: str) -> None:
     schema = convert_input_config_to_json_schema({"inputs": {name: {"type": "string", "required": True}}})
@@ -240,6 +250,17 @@ async def test_any_error_of_an_agent_is_a_result() -> None:
     assert "expected either `run`, the loop, or `model`" in unready.error.message
 
 
+async def test_a_signal_forgets_a_run_that_is_over() -> None:
+    async def run(inputs: Any, session: Any, emit: Any) -> str:
+        return "done"
+
+    signal = CancelSignal()
+
+    await wrapper_of(run=run).build({"objective": "auth"}).execute(signal)
+
+    assert signal._callbacks == []
+
+
 async def test_a_signal_ends_a_run() -> None:
     ended: list[str] = []
 
@@ -334,6 +355,25 @@ def test_the_lists_decide_which_agents_become_tools(options: dict[str, Any], nam
 
     assert config.get_tool_registry().get_all_tool_names() == names
     assert len(config.get_agent_registry().get_all_definitions()) == 3
+
+
+def test_the_standard_tools_are_registered_before_the_agents() -> None:
+    tool = ReadFileTool()
+
+    config = Config(run=len, tools=[tool], agents=[AgentDefinition("a", "d")], policy_engine=PolicyEngine())
+
+    assert config.get_tool_registry().get_all_tool_names() == ["read_file", "a"]
+    assert tool.message_bus is config.get_message_bus()
+
+
+def test_a_configuration_tells_its_settings() -> None:
+    config = Config(allowed_tools=["b", "a"], exclude_tools=["c"], policy_engine=PolicyEngine())
+    bare = Config(enable_subagents=False)
+
+    assert (config.get_allowed_tools(), config.get_exclude_tools()) == (["a", "b"], ["c"])
+    assert (config.get_enable_subagents(), config.get_enable_message_bus_integration()) == (True, True)
+    assert (bare.get_allowed_tools(), bare.get_exclude_tools()) == (None, [])
+    assert (bare.get_enable_subagents(), bare.get_enable_message_bus_integration()) == (False, False)
 
 
 def test_an_agent_that_cannot_be_wrapped_does_not_stop_the_others(caplog: pytest.LogCaptureFixture) -> None:

@@ -73,6 +73,15 @@ def test_a_pattern_sees_the_arguments_as_in_the_cases(case: dict[str, Any]) -> N
     assert decided.decision is PolicyDecision.ALLOW
 
 
+@pytest.mark.parametrize(("number", "text"), [(2.0, "2"), (-0.0, "0"), (2.5, "2.5"), (2**53 * 1.0, str(2**53))])
+def test_a_pattern_sees_numbers_as_javascript_writes_them(number: float, text: str) -> None:
+    engine = PolicyEngine({"rules": [{"decision": "deny", "argsPattern": rf'"n":{re.escape(text)}\}}$'}]})
+
+    decided = engine.check({"name": "t", "args": {"n": number}})
+
+    assert decided.decision is PolicyDecision.DENY
+
+
 def test_rules_of_equal_priority_keep_their_order() -> None:
     engine = PolicyEngine({"rules": [{"toolName": "a", "decision": "allow"}, {"toolName": "a", "decision": "deny"}]})
 
@@ -326,15 +335,24 @@ async def test_a_cancelled_confirmation_ends() -> None:
     bus, signal = bus_of(), CancelSignal()
     bus.subscribe(REQUEST, lambda request: signal.cancel())
 
-    with pytest.raises(asyncio.CancelledError):
+    with pytest.raises(asyncio.CancelledError, match="Tool confirmation aborted"):
         await ReadFileTool(message_bus=bus).build({"path": "a"}).should_confirm_execute(signal)
+
+
+async def test_a_signal_forgets_a_confirmation_that_is_over() -> None:
+    bus, signal = bus_of("allow"), CancelSignal()
+
+    for _ in range(3):
+        assert await ReadFileTool(message_bus=bus).build({"path": "a"}).should_confirm_execute(signal) is False
+
+    assert signal._callbacks == []
 
 
 async def test_a_cancelled_call_is_not_confirmed() -> None:
     signal = CancelSignal()
     signal.cancel()
 
-    with pytest.raises(asyncio.CancelledError):
+    with pytest.raises(asyncio.CancelledError, match="Tool confirmation aborted"):
         await ReadFileTool(message_bus=bus_of("allow")).build({"path": "a"}).should_confirm_execute(signal)
 
 

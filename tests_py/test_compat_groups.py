@@ -150,3 +150,12 @@ def test_an_unknown_group_is_passed_over_with_a_warning(caplog: pytest.LogCaptur
 
     assert shown == [definition("a")]
     assert "'nobody'" in caplog.text
+
+
+def test_warnings_go_to_the_logger_of_the_manager(caplog: pytest.LogCaptureFixture) -> None:
+    manager = ToolGroupManager(logger=logging.getLogger("program"))
+
+    with caplog.at_level(logging.WARNING):
+        manager.getToolDefinitions(["nobody"])
+
+    assert [record.name for record in caplog.records] == ["program"]

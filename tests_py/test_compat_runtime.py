@@ -1,5 +1,6 @@
 """`toolcrib.compat.groups.Runtime`: agents see and run the tools of their roles, and nothing fails open."""
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -379,3 +380,78 @@ def test_a_deleted_role_shows_nothing() -> None:
 
     assert shown(runtime, "ada") == []
     assert not runtime.org.deleteRole(role["id"])
+
+
+async def test_a_call_follows_every_change_of_roles_groups_and_modules() -> None:
+    runtime = runtime_with(["console"], executor=lambda ctx, name, args: name)
+    ctx, role = {"agent": {"id": "ada"}}, runtime.org.findRoleByName("developer")
+    assert role is not None
+
+    async def outcome(tool: str) -> Any:
+        answer = await runtime.executeToolCall(ctx, tool, {})
+        return answer.get("error", answer) if isinstance(answer, dict) else answer
+
+    assert (await outcome("console_print"), await outcome("read_file")) == ("console_print", "tool_not_available")
+    runtime.setRoleToolGroups(role["id"], ["workspace"])
+    assert (await outcome("console_print"), await outcome("read_file")) == ("tool_not_available", "read_file")
+    runtime.toolGroupManager.updateGroupTools("workspace", [])
+    assert await outcome("read_file") == "unknown_tool"
+    runtime.setRoleToolGroups(role["id"], [])
+    await runtime.loadModules([Chrome("read_file")])
+    opened = await runtime.executeToolCall(ctx, "read_file", {"a": 1})
+    assert opened == {"opened": {"a": 1}, "by": "ada", "with": "read_file"}
+    await runtime.shutdown()
+    assert await outcome("read_file") == "unknown_tool"
+    assert await outcome("console_print") == "console_print"
+    runtime.org.createAgent({"id": "ada", "roleId": "nobody"})
+    assert await outcome("console_print") == "tool_not_available"
+    runtime.org.createAgent({"id": "ada", "roleId": role["id"]})
+    runtime.org.deleteRole(role["id"])
+    assert await outcome("console_print") == "tool_not_available"
+
+
+async def test_contexts_of_calls_at_the_same_time_do_not_mix() -> None:
+    runtime = runtime_with(["browser"], executor=Toolkit())
+    role = runtime.org.findRoleByName("developer")
+    assert role is not None
+    runtime.org.createAgent({"id": "eve", "roleId": role["id"]})
+    await runtime.loadModules([Chrome()])
+
+    agents = ["ada", "eve"] * 5
+    opened = await asyncio.gather(
+        *(runtime.executeToolCall({"agent": {"id": agent}}, "open_page", {}) for agent in agents)
+    )
+
+    assert [page["by"] for page in opened] == agents
+
+
+async def test_a_new_policy_of_the_toolkit_decides_about_modules_at_once() -> None:
+    toolkit = Toolkit()
+    runtime = runtime_with(["browser"], executor=toolkit)
+    await runtime.loadModules([Chrome()])
+    ctx = {"agent": {"id": "ada"}}
+    assert "opened" in await runtime.executeToolCall(ctx, "open_page", {})
+
+    toolkit.policy = Policy([Rule("deny", tool="open_page")], default="allow")
+
+    assert (await runtime.executeToolCall(ctx, "open_page", {}))["error"] == "denied"
+
+
+async def test_a_failing_tool_of_the_toolkit_is_an_error_with_its_text() -> None:
+    def console_print() -> None:
+        raise ValueError("no paper")
+
+    runtime = runtime_with(["console"], executor=Toolkit(tools=[console_print]))
+
+    answer = await runtime.executeToolCall({"agent": {"id": "ada"}}, "console_print")
+
+    assert (answer["error"], answer["toolName"]) == ("failed", "console_print")
+    assert "no paper" in answer["message"]
+
+
+async def test_init_loads_the_modules_of_the_configuration() -> None:
+    runtime = Runtime(config={"modules": [Chrome()]})
+
+    assert await runtime.init() == {"loaded": ["chrome"], "errors": []}
+    assert runtime.toolGroupManager.hasGroup("browser")
+    assert await Runtime().init() == {"loaded": [], "errors": []}

@@ -11,9 +11,10 @@ from typing import Annotated, Any, Literal, Optional, Union
 
 import pytest
 from agently.utils import RuntimeData, Settings
-from pydantic import BaseModel, Field, RootModel
+from pydantic import BaseModel, Field, PositiveInt, RootModel
 
-from support.agently.transcript import OURS, THEIRS, Difference, compare, transcript
+from support.agently.script import OURS, transcript
+from support.agently.transcript import THEIRS, Difference, compare
 
 
 class Inner(BaseModel):
@@ -27,6 +28,13 @@ class Outer(BaseModel):
     noted: Annotated[int, Field(description="a number")] = 3
     by_name: dict[str, Inner] = Field(default={}, description="")
     choice: Literal["a", "b"] = "a"
+
+
+class Limited(BaseModel):
+    count: int = Field(ge=1, le=5, description="pieces")
+    name: Annotated[str, "of the wood"]
+    codes: Annotated[list[PositiveInt], Field(max_length=3)] = []
+    strict: int = Field(default=1, strict=True)
 
 
 class Node(BaseModel):
@@ -76,11 +84,19 @@ VALUES: list[Any] = [
     Level.LOW,
     Plain.A,
     Inner(tags=["x"], score=1),
-    *(str, int, list, dict, type(None), Exception, Color, Plain, Options, Inner, Outer, RootModel[int]),
+    *(str, int, list, dict, type(None), Exception, Color, Plain, Options, Inner, Outer, Limited, RootModel[int]),
     *(Any, T, Identity, typing.Callable, typing.NoReturn, typing.ForwardRef("X")),
     *(list[int], dict[str, int], dict[str, Optional[int]], tuple[int, str], tuple[int, ...], tuple[()], set[int]),
     *(typing.List[int], typing.Dict[str, Inner], typing.Tuple, typing.Type[int], typing.Sequence[int]),
-    *(Optional[int], Optional[Inner], Union[int, str, None], int | None, Inner | None, list[int] | None),
+    *(
+        Optional[int],
+        Optional[Inner],
+        Optional[Limited],
+        Union[int, str, None],
+        int | None,
+        Inner | None,
+        list[int] | None,
+    ),
     *(Literal["a", 1, None, True], Optional[Literal["a"]], list[Literal["a"]], list["Inner"], list[list[Inner]]),
     *(Annotated[int, "x"], typing.Callable[[int], str], typing.Iterable[Inner], typing.Final[int], type[int]),
     {"a": str, 1: (int, "desc"), None: [Inner, {"deep": (datetime.date(2024, 1, 2),)}]},
@@ -95,10 +111,17 @@ VALUES: list[Any] = [
     RuntimeData({"z": int}),
     typing.List,
     typing.Dict,
+    tuple[Inner, ...],
 ]
 
 BARE = "a list or dictionary of anything has no arguments"
+WITH_A_MODEL = "Agently joins the text of the other arguments with the dictionary of the model"
 DIFFERENCES = {
+    repr(tuple[Inner, ...]): Difference(
+        "TypeError: sequence item 0: expected str instance, dict found",
+        repr("tuple[{'tags': ('list[str]', 'labels'), 'score': ('float',)}, Ellipsis]"),
+        WITH_A_MODEL,
+    ),
     "typing.List": Difference("IndexError: tuple index out of range", "'list'", BARE),
     "typing.Dict": Difference("IndexError: tuple index out of range", "'dict'", BARE),
 }

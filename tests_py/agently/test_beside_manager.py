@@ -9,7 +9,8 @@ from typing import Annotated, Any, Optional
 import pytest
 from pydantic import BaseModel, Field
 
-from support.agently.transcript import Difference, Script, compare
+from support.agently.script import Script
+from support.agently.transcript import Difference, compare
 
 
 class Board(BaseModel):
@@ -245,6 +246,21 @@ def changed_outside(classes: Any) -> Any:
     )
 
 
+def tagged_without_a_function(classes: Any) -> Any:
+    manager = filled(classes)
+    manager.tool_info["new"] = {"name": "new", "desc": "", "kwargs": {}}
+    manager.tag("new", "y")
+    del manager.tool_funcs["three"]
+    manager.tag("three", "y")
+    return sorted(manager.get_tool_info("y")), manager.call_tool("new", {})
+
+
+def tagged_without_a_description(classes: Any) -> Any:
+    manager = filled(classes)
+    manager.tool_funcs["new"] = add
+    manager.tag("new", "y")
+
+
 SCRIPTS: dict[str, Script] = {
     "register again": replaced,
     "tag one": tagged("one", "new"),
@@ -252,6 +268,8 @@ SCRIPTS: dict[str, Script] = {
     "tag with tuples": tagged(("one",), ("new",)),
     "tag nothing": tagged([], []),
     "tag unknown": tagged(["one", "nope", "two"], ["a", "b"]),
+    "tag without a function": tagged_without_a_function,
+    "tag without a description": tagged_without_a_description,
     "info": chosen(None),
     "info of a tag": chosen("x"),
     "info of two tags": chosen(["x", "y", "x"]),

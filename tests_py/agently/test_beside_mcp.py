@@ -20,6 +20,7 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ("num", {"a": "zz"}),
     ("num", {"x": 1}),
     ("obj", {"key": "k", "options": {"a": 1}}),
+    ("names", {"name": "n", "arguments": "a", "kwargs": 3}),
     *((name, {}) for name in ("fails", "plain", "number", "json", "two", "nothing", "image", "audio")),
     *((name, {}) for name in ("link", "text_resource", "blob_resource")),
     ("nope", {}),
@@ -35,9 +36,9 @@ pytestmark = [
 
 
 def as_json(value: Any) -> Any:
-    """Write URLs and the values that a server omits as JSON has them."""
+    """Write URLs as JSON has them."""
     if isinstance(value, dict):
-        return {key: as_json(item) for key, item in value.items() if key != "audience"}
+        return {key: as_json(item) for key, item in value.items()}
     return str(value) if type(value).__name__ == "AnyUrl" else value
 
 

@@ -11,6 +11,7 @@ from mcp.types import (
     AudioContent,
     BlobResourceContents,
     EmbeddedResource,
+    Icon,
     ImageContent,
     ResourceLink,
     TextContent,
@@ -33,6 +34,11 @@ def obj(key: str, options: dict[str, int] | None = None) -> dict[str, Any]:
 
 
 @server.tool
+def names(name: str, arguments: str, kwargs: int = 2) -> list[Any]:
+    return [name, arguments, kwargs]
+
+
+@server.tool
 def fails() -> str:
     raise ValueError("bad input")
 
@@ -52,7 +58,8 @@ gives("nothing")
 image = ImageContent(type="image", data="QUJD", mimeType="image/png", annotations=Annotations(priority=0.5))
 gives("image", image)
 gives("audio", AudioContent(type="audio", data="QUJD", mimeType="audio/wav"))
-gives("link", ResourceLink(type="resource_link", name="x", uri=AnyUrl("file:///x.txt"), size=3))
+icons = [Icon(src="https://example.org/x.png", mimeType="image/png")]
+gives("link", ResourceLink(type="resource_link", name="x", uri=AnyUrl("file:///x.txt"), size=3, icons=icons))
 text = TextResourceContents(uri=AnyUrl("file:///x.txt"), text="body")
 gives("text_resource", EmbeddedResource(type="resource", resource=text))
 blob = BlobResourceContents(uri=AnyUrl("file:///x.bin"), blob="QUJD", _meta={"k": 1})

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
@@ -11,10 +9,7 @@ from typing import Any
 from agently.builtins.plugins.ToolManager.AgentlyToolManager import AgentlyToolManager
 from agently.utils import DataFormatter, FunctionShifter, Settings
 
-from toolcrib.compat import agently as ours
-
-# A script takes the three classes, and makes what it needs.
-Script = Callable[[Any], Any]
+from support.agently.script import OURS, Script, transcript
 
 
 def _manager() -> Any:
@@ -22,7 +17,6 @@ def _manager() -> Any:
 
 
 THEIRS = SimpleNamespace(manager=_manager, formatter=DataFormatter, shifter=FunctionShifter)
-OURS = SimpleNamespace(manager=ours.ToolManager, formatter=ours.DataFormatter, shifter=ours.FunctionShifter)
 
 
 @dataclass
@@ -32,15 +26,6 @@ class Difference:
     theirs: str
     ours: str
     reason: str
-
-
-def transcript(script: Script, classes: Any) -> str:
-    """Run a script, and write its result, or the exception that it raises, as text."""
-    try:
-        result = repr(script(classes))
-    except (Exception, SystemExit) as error:
-        result = f"{type(error).__name__}: {error}"
-    return re.sub(r" at 0x[0-9a-f]+", "", result)
 
 
 def compare(script: Script, difference: Difference | None) -> None:

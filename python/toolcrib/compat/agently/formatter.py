@@ -52,27 +52,29 @@ class DataFormatter:
         return kwargs or None
 
 
-def parameters_of(kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert the kwargs format to the JSON Schema of an object."""
-    properties = {str(name): _schema(shape) for name, shape in kwargs.items() if name != "<*>"}
+def parameters_of(kwargs: Mapping[str, Any], models: tuple[type, ...] = ()) -> dict[str, Any]:
+    """Convert the kwargs format, inside of these models, to the JSON Schema of an object."""
+    properties = {str(name): _schema(shape, models) for name, shape in kwargs.items() if name != "<*>"}
     return {"type": "object", "properties": properties}
 
 
-def _schema(shape: Any) -> dict[str, Any]:
+def _schema(shape: Any, models: tuple[type, ...]) -> dict[str, Any]:
     """Convert a type, a text, `(type, description)`, or a dictionary or list of them."""
     if isinstance(shape, tuple):
         described = {"description": str(shape[1])} if len(shape) > 1 and shape[1] else {}
-        return {**(_schema(shape[0]) if shape else {}), **described}
+        return {**(_schema(shape[0], models) if shape else {}), **described}
     if isinstance(shape, Mapping):
-        return parameters_of(shape)
+        return parameters_of(shape, models)
     if isinstance(shape, list):
-        return {"type": "array", "items": _schema(shape[0])} if len(shape) == 1 else {"type": "array"}
-    if isinstance(shape, type) and _is_model(shape):
-        return parameters_of(DataFormatter.sanitize(shape))
+        return {"type": "array", "items": _schema(shape[0], models)} if len(shape) == 1 else {"type": "array"}
+    if isinstance(shape, type) and shape not in models and _is_model(shape):
+        fields: Mapping[str, Any] = shape.model_fields  # type: ignore[attr-defined]
+        kwargs = {name: (field.annotation, field.description) for name, field in fields.items()}
+        return parameters_of(kwargs, (*models, shape))
     outer, bracket, inner = str(DataFormatter.sanitize(shape)).partition("[")
     schema: dict[str, Any] = {"type": JSON_TYPES[outer]} if outer in JSON_TYPES else {}
     if bracket and schema.get("type") == "array":
-        schema["items"] = _schema(inner.removesuffix("]"))
+        schema["items"] = _schema(inner.removesuffix("]"), models)
     return schema
 
 
@@ -110,7 +112,8 @@ def _fields(model: Any, remain_type: bool, models: tuple[type, ...]) -> dict[str
     """Describe the fields of a pydantic model; one that contains itself is named there."""
     fields = {}
     for name, field in model.model_fields.items():
-        annotation = _sanitized(field.annotation, remain_type, models)
+        # With the constraints and notes of the field, such as `Field(ge=1)`.
+        annotation = _sanitized(field.rebuild_annotation(), remain_type, models)
         fields[name] = (annotation, field.description) if field.description else (annotation,)
     return fields
 

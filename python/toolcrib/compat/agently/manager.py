@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import inspect
-import logging
 import threading
-from collections.abc import Callable, Iterable, Iterator, MutableMapping
-from contextvars import ContextVar
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, get_type_hints
 
 from toolcrib import _run
-from toolcrib._core import ToolResponse, _as_response, _AwaitableJob
+from toolcrib._core import _AwaitableJob
 from toolcrib.compat.agently.formatter import DataFormatter, parameters_of
 from toolcrib.compat.agently.shifter import FunctionShifter, is_async
 from toolcrib.errors import InvalidToolNameError, ToolcribError
@@ -32,12 +30,8 @@ class _Direct(threading.local):
 
 _direct = _Direct()
 
-# True while `tag` registers a tool again in the toolkit, which otherwise warns of a tool that is replaced.
-_tags: ContextVar[bool] = ContextVar("tags", default=False)
-logging.getLogger("toolcrib").addFilter(lambda _: not _tags.get())
-
-# The classes of results that a response keeps as they are.
-PLAIN = frozenset((dict, list, int, float, bool))
+# The classes of most results, none of which is awaitable.
+PLAIN = frozenset((str, dict, list, int, float, bool, type(None)))
 
 
 class ToolManager:
@@ -49,7 +43,6 @@ class ToolManager:
     Attributes:
         toolkit: The toolkit that runs the tools. Its policy, approver, audit log, events and middlewares apply to every
             call, and its tools have the tags of the manager.
-        tool_funcs: The functions by name. The toolkit follows changes of this mapping.
         tool_info: The descriptions by name: `name`, `desc`, `kwargs` and, if it is known, `returns`.
         tag_mappings: The names of the tools of each tag. Use `tag` to add one, so that the toolkit knows it too.
     """
@@ -60,12 +53,23 @@ class ToolManager:
     def __init__(self, settings: Any = None) -> None:
         self.settings = settings
         self.toolkit = Toolkit(arguments="pass", errors="raise", run_in="inline")
-        self.tool_funcs = _ToolFuncs(self)
+        self._tool_funcs = _ToolFuncs(self)
         self.tool_info: dict[str, dict[str, Any]] = {}
         self.tag_mappings: dict[str, set[str]] = {}
         self._is_async: dict[str, bool] = {}
         self._parameters: dict[str, dict[str, Any]] = {}
         self._servers: list[McpServer] = []
+
+    @property
+    def tool_funcs(self) -> dict[str, Callable[..., Any]]:
+        """The functions by name. The toolkit follows changes of this dictionary."""
+        return self._tool_funcs
+
+    @tool_funcs.setter
+    def tool_funcs(self, funcs: Mapping[str, Callable[..., Any]]) -> None:
+        given = dict(funcs)
+        self._tool_funcs.clear()
+        self._tool_funcs.update(given)
 
     @staticmethod
     def _on_register() -> None:
@@ -77,7 +81,6 @@ class ToolManager:
 
     def register(
         self,
-        *,
         name: str,
         desc: str | None,
         kwargs: dict[str, Any] | None,
@@ -124,15 +127,12 @@ class ToolManager:
             RuntimeError: If a tool is unknown; those before it are tagged.
         """
         for name in _listed(tool_names):
-            if name not in self.tool_funcs:
+            if name not in self.tool_info:
                 raise RuntimeError(f"Cannot find tool named '{name}'")
+            if name in self.tool_funcs:
+                self.toolkit.set_tags(name, [*self._tags_of(name), *_listed(tags)])
             for tag in _listed(tags):
                 self.tag_mappings.setdefault(tag, set()).add(name)
-            token = _tags.set(True)
-            try:
-                self._publish(name, self.tool_funcs[name])
-            finally:
-                _tags.reset(token)
 
     def get_tool_info(self, tags: str | list[str] | None = None) -> dict[str, dict[str, Any]]:
         """Return the descriptions of all tools, as the live mapping, or of those that have one of the tags."""
@@ -145,18 +145,18 @@ class ToolManager:
         """Return the descriptions of all tools, or of those that have one of the tags, as a list."""
         return list(self.get_tool_info(tags).values())
 
-    def get_tool_func(self, name: str, *, shift: Literal["sync", "async"] | None = None) -> Callable[..., Any] | None:
+    def get_tool_func(self, name: str, shift: Literal["sync", "async"] | None = None) -> Callable[..., Any] | None:
         """Return the function of a tool, or `None`.
 
         Args:
             name: The name.
             shift: `"sync"` or `"async"` to convert it; see `FunctionShifter`.
         """
-        func: Callable[..., Any] | None = self.tool_funcs.get(name)
+        func: Callable[..., Any] | None = self._tool_funcs.get(name)
         if func is None or shift is None:
             return func
         if shift == "sync":
-            return FunctionShifter.syncify(func)
+            return FunctionShifter.syncify(func) if self._is_async[name] else func
         return FunctionShifter.asyncify(func) if shift == "async" else None
 
     def call_tool(self, name: str, kwargs: dict[str, Any]) -> Any:
@@ -171,10 +171,20 @@ class ToolManager:
         is_async = self._is_async.get(name)
         if is_async is None:
             return f"Can not find tool named '{name}'"
+        toolkit = self.toolkit
+        if is_async or toolkit.approver is not None or toolkit._middlewares:
+            return self._call_on_loop(name, kwargs)
         try:
-            if is_async or self.toolkit.approver is not None or self.toolkit._middlewares:
-                return _value(_run.wait_for(lambda: self.toolkit.call(name, **kwargs)))
-            return self._call_here(name, kwargs)
+            # Without an event loop: there is nothing to wait for.
+            call = toolkit.value(name, **kwargs)
+            direct, _direct.call = _direct.call, True
+            try:
+                call.send(None)
+            except StopIteration as done:
+                return done.value
+            finally:
+                _direct.call = direct
+            raise RuntimeError(f"tool '{name}' has not finished")
         except Exception as error:
             return self._error(name, kwargs, error)
 
@@ -187,7 +197,7 @@ class ToolManager:
         if name not in self._is_async:
             return f"Can not find tool named '{name}'"
         try:
-            return _value(await self.toolkit.call(name, **kwargs))
+            return await self.toolkit.value(name, **kwargs)
         except Exception as error:
             return self._error(name, kwargs, error)
 
@@ -239,7 +249,7 @@ class ToolManager:
         self.tool_info[name] = {"name": name, "desc": desc or "", "kwargs": {} if kwargs is None else kwargs}
         if returns is not None:
             self.tool_info[name]["returns"] = returns
-        self.tool_funcs.keep(name, func)
+        self._tool_funcs.keep(name, func)
         for tag in added:
             self.tag_mappings.setdefault(tag, set()).add(name)
 
@@ -254,29 +264,26 @@ class ToolManager:
         """Register a function in the toolkit, with what the manager knows about the name unless it is given."""
         if not name:
             raise InvalidToolNameError("invalid tool name: it is empty")
-        known = [tag for tag, names in self.tag_mappings.items() if name in names]
         parameters = parameters or self._parameters.get(name) or {"type": "object", "properties": {}}
+        is_described = _describes(parameters, func)
         self.toolkit.register_tool_function(
-            _entry(func),
+            func if is_described else _entry(func),
             name=name,
             description=self.tool_info.get(name, {}).get("desc") if desc is None else desc,
             # The function itself refuses arguments that it does not know.
-            json_schema={**parameters, "additionalProperties": True},
-            tags=list(dict.fromkeys([*known, *tags])),
+            json_schema=parameters if is_described else {**parameters, "additionalProperties": True},
+            tags=list(dict.fromkeys([*self._tags_of(name), *tags])),
             namesake_strategy="override",
         )
 
-    def _call_here(self, name: str, kwargs: dict[str, Any]) -> Any:
-        """Call a synchronous function in this thread, without an event loop: there is nothing to wait for."""
-        call = self.toolkit.call(name, **kwargs)
-        before, _direct.call = _direct.call, True
+    def _tags_of(self, name: str) -> list[str]:
+        return [tag for tag, names in self.tag_mappings.items() if name in names]
+
+    def _call_on_loop(self, name: str, kwargs: dict[str, Any]) -> Any:
         try:
-            call.send(None)
-        except StopIteration as done:
-            return _value(done.value)
-        finally:
-            _direct.call = before
-        raise RuntimeError(f"tool '{name}' has not finished")
+            return _run.wait_for(lambda: self.toolkit.value(name, **kwargs))
+        except Exception as error:
+            return self._error(name, kwargs, error)
 
     def _error(self, name: str, kwargs: Any, error: Exception) -> str:
         if not hasattr(kwargs, "keys"):
@@ -287,86 +294,106 @@ class ToolManager:
         return f"Error: {error}"
 
 
-class _ToolFuncs(MutableMapping[str, Callable[..., Any]]):
-    """The functions by name. The toolkit follows changes of this mapping."""
+class _ToolFuncs(dict[str, Callable[..., Any]]):
+    """The functions by name. The toolkit follows changes of this dictionary."""
 
     def __init__(self, manager: ToolManager) -> None:
+        super().__init__()
         self._manager = manager
-        self._funcs: dict[str, Callable[..., Any]] = {}
-
-    def __getitem__(self, name: str) -> Callable[..., Any]:
-        return self._funcs[name]
 
     def __setitem__(self, name: str, func: Callable[..., Any]) -> None:
         self._manager._publish(name, func)
         self.keep(name, func)
 
     def __delitem__(self, name: str) -> None:
-        del self._funcs[name]
+        super().__delitem__(name)
         del self._manager._is_async[name]
         self._manager.toolkit.remove_tool_function(name)
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._funcs)
+    # Those of `dict` itself do not call the two methods above.
 
-    def __len__(self) -> int:
-        return len(self._funcs)
+    def __ior__(self, others: Any) -> _ToolFuncs:  # type: ignore[misc,override] # a dictionary takes more
+        self.update(others)
+        return self
 
-    def __repr__(self) -> str:
-        return repr(self._funcs)
+    def update(self, *others: Any, **named: Callable[..., Any]) -> None:
+        """Add functions."""
+        for name, func in dict(*others, **named).items():
+            self[name] = func
 
-    def copy(self) -> dict[str, Callable[..., Any]]:
-        """Return the functions in a dictionary of their own."""
-        return dict(self._funcs)
+    def setdefault(self, name: str, func: Any = None) -> Callable[..., Any]:
+        """Return a function; add it if there is none of this name."""
+        if name not in self:
+            self[name] = func
+        return self[name]
+
+    def pop(self, name: str, *default: Any) -> Any:
+        """Remove a function and return it."""
+        if default and name not in self:
+            return default[0]
+        func = self[name]
+        del self[name]
+        return func
+
+    def popitem(self) -> tuple[str, Callable[..., Any]]:
+        """Remove the latest function, and return it with its name."""
+        if not self:
+            raise KeyError("popitem(): dictionary is empty")
+        name = next(reversed(self))
+        return name, self.pop(name)
+
+    def clear(self) -> None:
+        """Remove all functions."""
+        for name in list(self):
+            del self[name]
 
     def keep(self, name: str, func: Callable[..., Any]) -> None:
         """Add a function that the toolkit has already."""
         self._manager._is_async[name] = is_async(func)
-        self._funcs[name] = func
+        super().__setitem__(name, func)
 
 
-class _Result:
-    """The result of a tool, which the response to its call keeps as it is."""
+def _describes(parameters: dict[str, Any], func: Callable[..., Any]) -> bool:
+    """Return true for a coroutine function whose parameters are those of the schema, so that the toolkit can call it.
 
-    __slots__ = ("value",)
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-    def __tool_response__(self) -> ToolResponse:
-        return ToolResponse(_as_response(self.value).content, {"value": self.value})
+    What a partial has bound can be overridden in Agently, but not in a toolkit, and so it is none.
+    """
+    if not (inspect.isfunction(func) or inspect.ismethod(func)) or not is_async(func):
+        return False
+    given = inspect.signature(func).parameters.values()
+    is_closed = parameters.get("additionalProperties", False) is False
+    is_named = all(each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY) for each in given)
+    return is_closed and is_named and all(each.name in (parameters.get("properties") or {}) for each in given)
 
 
 def _entry(func: Callable[..., Any]) -> Callable[..., Any]:
     """Return the callable that the toolkit runs on the event loop."""
     if is_async(func):
 
-        async def awaited(**kwargs: Any) -> Any:
-            return _kept(await func(**kwargs))
+        def awaited(**kwargs: Any) -> Any:
+            return func(**kwargs)
 
         return awaited
 
     def called(**kwargs: Any) -> Any:
-        if _direct.call:
-            _direct.call = False
-            return _kept(func(**kwargs))
-        return _AwaitableJob(lambda _: _kept(func(**kwargs)), None)
+        if not _direct.call:
+            return _in_thread(func, kwargs)
+        _direct.call = False
+        value = func(**kwargs)
+        return value if type(value) in PLAIN or not inspect.isawaitable(value) else _result(value)
 
     return called
 
 
-def _kept(value: Any) -> Any:
-    """Return a result in a form that the toolkit neither runs nor changes."""
-    kind = type(value)
-    return value if kind in PLAIN or (kind is str and value.isascii()) else _Result(value)
+async def _in_thread(func: Callable[..., Any], kwargs: dict[str, Any]) -> Any:
+    # In a list: the result may be a coroutine or a generator, which is not to be run.
+    (value,) = await _AwaitableJob(lambda _: [func(**kwargs)], None)
+    return value
 
 
-def _value(response: ToolResponse) -> Any:
-    """Return the result of a tool, or the reason why it did not run."""
-    metadata = response.metadata
-    if metadata is not None and "value" in metadata and response.code is None:
-        return metadata["value"]
-    return response.text if response.code is None else f"Error: {response.text.removeprefix('Error: ')}"
+async def _result(value: Any) -> Any:
+    """Return a value, so that the toolkit does not await the value itself."""
+    return value
 
 
 def _signature(func: Callable[..., Any]) -> dict[str, Any]:

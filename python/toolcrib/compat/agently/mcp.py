@@ -44,6 +44,13 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "resource": ("type", "resource", "annotations", "meta"),
 }
 
+# Those of the objects inside of them.
+PART_FIELDS: dict[str, tuple[str, ...]] = {
+    "annotations": ("audience", "priority"),
+    "icons": ("src", "mimeType", "sizes"),
+    "resource": ("uri", "mimeType", "meta"),
+}
+
 
 @dataclass
 class ImportedTool:
@@ -241,8 +248,13 @@ def value_of(result: Mapping[str, Any]) -> Any:
 
 def _dump(block: Mapping[str, Any], fields: tuple[str, ...]) -> dict[str, Any]:
     """Return a block with all fields that its type has, and then those that it has beyond them."""
-    given = {"meta" if key == "_meta" else key: value for key, value in block.items()}
-    if isinstance(resource := given.get("resource"), Mapping):
-        content = "blob" if "blob" in resource else "text"
-        given["resource"] = _dump(resource, ("uri", "mimeType", "meta", content))
+    given = {"meta" if name == "_meta" else name: _dump_part(name, value) for name, value in block.items()}
     return {**dict.fromkeys(fields), **given}
+
+
+def _dump_part(name: str, value: Any) -> Any:
+    if name not in PART_FIELDS:
+        return value
+    if isinstance(value, list):
+        return [_dump_part(name, item) for item in value]
+    return _dump(value, PART_FIELDS[name]) if isinstance(value, Mapping) else value

@@ -9,9 +9,9 @@ import inspect
 import os
 import queue
 import threading
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator
+from collections.abc import AsyncIterable, Awaitable, Callable, Coroutine, Generator
 from concurrent.futures import Future
-from contextlib import aclosing, suppress
+from contextlib import aclosing, nullcontext, suppress
 from typing import Any, ParamSpec, TypeVar, overload
 
 from toolcrib import _run
@@ -123,20 +123,24 @@ class FunctionShifter:
         return _run.wait_in_thread(main)
 
     @staticmethod
-    def syncify_async_generator(async_gen: AsyncGenerator[R, Any]) -> Generator[R, Any, Any]:
+    def syncify_async_generator(async_gen: AsyncIterable[R]) -> Generator[R, Any, Any]:
         """Iterate over an async generator from synchronous code; it runs on an event loop in another thread.
 
         It starts with the first item, and runs a few items ahead. Closing the iteration closes the generator.
+
+        Args:
+            async_gen: The generator, or any other async iterable.
         """
         messages: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        items: Any = async_gen
 
         async def produce() -> None:
             room = asyncio.Semaphore(ITEMS_AHEAD)
             messages.put((asyncio.get_running_loop(), asyncio.current_task(), room))
             error: BaseException | None = None
             try:
-                async with aclosing(async_gen):
-                    async for item in async_gen:
+                async with aclosing(items) if hasattr(items, "aclose") else nullcontext():
+                    async for item in items:
                         messages.put((item,))
                         await room.acquire()
             except BaseException as raised:

@@ -20,6 +20,13 @@ from toolcrib.compat.artifactflow.base import BaseTool, CallSubagentTool, ToolPa
 from toolcrib.compat.artifactflow.execution import EventType, PermissionRequest, ToolExecution
 from toolcrib.compat.artifactflow.prompt_generator import ToolPromptGenerator
 from toolcrib.compat.artifactflow.registry import AgentToolkit, ToolRegistry
+from toolcrib.compat.artifactflow.web_tools import (
+    FetchedPage,
+    SearchResult,
+    SearchResults,
+    WebFetchTool,
+    WebSearchTool,
+)
 from toolcrib.compat.artifactflow.xml_parser import ToolCall, XMLToolCallParser, parse_tool_calls
 
 __all__ = [
@@ -29,9 +36,12 @@ __all__ = [
     "CallSubagentTool",
     "CreateArtifactTool",
     "EventType",
+    "FetchedPage",
     "PermissionRequest",
     "ReadArtifactTool",
     "RewriteArtifactTool",
+    "SearchResult",
+    "SearchResults",
     "ToolCall",
     "ToolExecution",
     "ToolParameter",
@@ -40,6 +50,8 @@ __all__ = [
     "ToolRegistry",
     "ToolResult",
     "UpdateArtifactTool",
+    "WebFetchTool",
+    "WebSearchTool",
     "XMLToolCallParser",
     "create_artifact_tools",
     "parse_tool_calls",

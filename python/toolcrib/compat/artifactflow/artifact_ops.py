@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final
 
 from toolcrib import Store, Toolkit, ToolResponse, tools
 from toolcrib._core import _write_call
@@ -18,6 +18,8 @@ __all__ = [
     "UpdateArtifactTool",
     "create_artifact_tools",
 ]
+
+TEMPORARY_IDS: Final = ("task_plan",)
 
 
 class ArtifactManager:
@@ -33,7 +35,7 @@ class ArtifactManager:
 
     def set_repository(self, repository: Store | None) -> None:
         """Use another store."""
-        self._toolkit = Toolkit(arguments="pass")
+        self._toolkit = Toolkit()
         tools.register(self._toolkit, "artifacts", store=repository)
 
     def set_session(self, session_id: str | None) -> None:
@@ -55,6 +57,27 @@ class ArtifactManager:
         response = await self.call(session_id, "list_artifacts", full=list(full_content_ids))
         listed: list[dict[str, Any]] = (response.metadata or {})["value"]["artifacts"]
         return listed
+
+    async def clear_temporary_artifacts(
+        self, session_id: str | None = None, temporary_ids: Iterable[str] = TEMPORARY_IDS
+    ) -> int:
+        """Delete the artifacts that a session needs for one message of the user only, such as its plan.
+
+        Call it when a new message begins.
+
+        Args:
+            session_id: The session; the current one if it is None. Without either, there are none.
+            temporary_ids: The ids of temporary artifacts.
+
+        Returns:
+            The number of artifacts that were deleted.
+        """
+        session_id = self.current_session_id if session_id is None else session_id
+        if session_id is None:
+            return 0
+        listed = {artifact["id"] for artifact in await self.list_artifacts(session_id)}
+        responses = [await self.call(session_id, "delete_artifact", id=id) for id in temporary_ids if id in listed]
+        return sum(response.code is None for response in responses)
 
     async def call(self, session_id: str, tool: str, **params: Any) -> ToolResponse:
         """Call a tool of the core in a session."""

@@ -13,7 +13,7 @@ from typing import Any
 from toolcrib import Toolkit
 from toolcrib._core import Approvals, ToolkitView
 from toolcrib.compat.artifactflow.base import BaseTool, ToolPermission, ToolResult
-from toolcrib.compat.artifactflow.registry import ToolRegistry
+from toolcrib.compat.artifactflow.registry import AgentToolkit, ToolRegistry
 
 __all__ = ["EventType", "PermissionRequest", "ToolExecution"]
 
@@ -103,18 +103,19 @@ class ToolExecution:
             tool_name: The tool.
             params: The parameters.
         """
-        tool, given = self._find(agent_name, tool_name), dict(params or {})
-        if isinstance(tool, ToolResult):
-            return tool
+        found, given = self._find(agent_name, tool_name), dict(params or {})
+        if isinstance(found, ToolResult):
+            return found
+        toolkit, tool = found
         if tool.permission is ToolPermission.AUTO:
-            return await self._run(agent_name, tool, given)
-        response = await self._confirmed(agent_name, tool, []).call(tool_name, params=given)
+            return await self._run(toolkit, tool_name, given)
+        response = await self._confirmed(toolkit, tool_name, tool, []).call(tool_name, params=given)
         pending = (response.metadata or {}).get("pending")
         if pending is None:
             return ToolResult(success=False, error=response.text)
         level = tool.permission.value
         message = f"Tool '{tool_name}' requires permission to run"
-        self._emit(EventType.PERMISSION_REQUEST, agent_name, tool, {"permission_level": level, "params": given})
+        self._emit(EventType.PERMISSION_REQUEST, agent_name, tool_name, {"permission_level": level, "params": given})
         return PermissionRequest(agent_name, tool_name, given, level, message, pending)
 
     async def resume(self, request: PermissionRequest | Mapping[str, Any], approved: bool) -> ToolResult:
@@ -130,51 +131,56 @@ class ToolExecution:
         """
         if not isinstance(request, PermissionRequest):
             request = PermissionRequest(**request)
-        tool = self._find(request.agent, request.tool_name)
-        if isinstance(tool, ToolResult):
-            return tool
+        found = self._find(request.agent, request.tool_name)
+        if isinstance(found, ToolResult):
+            return found
+        toolkit, tool = found
         results: list[ToolResult] = []
         answer = approved is True
         text = ""
-        async for response in self._confirmed(request.agent, tool, results).resume(request.pending, answer):
+        async for response in self._confirmed(toolkit, request.tool_name, tool, results).resume(
+            request.pending, answer
+        ):
             text = response.text
         if results:
             return results[0]
         if answer:
             return ToolResult(success=False, error=text)
-        self._emit(EventType.PERMISSION_RESULT, request.agent, tool, {"approved": False})
+        self._emit(EventType.PERMISSION_RESULT, request.agent, request.tool_name, {"approved": False})
         return ToolResult(success=False, error=DENIED)
 
-    def _find(self, agent_name: str, tool_name: str) -> BaseTool | ToolResult:
+    def _find(self, agent_name: str, tool_name: str) -> tuple[AgentToolkit, BaseTool] | ToolResult:
         toolkit = self._registry.get_agent_toolkit(agent_name)
         if toolkit is None:
             return ToolResult(success=False, error=f"Agent '{agent_name}' or toolkit not available")
-        return toolkit.get_tool(tool_name) or ToolResult(success=False, error=f"Tool '{tool_name}' not found")
+        tool = toolkit.get_tool(tool_name)
+        return (toolkit, tool) if tool else ToolResult(success=False, error=f"Tool '{tool_name}' not found")
 
-    def _confirmed(self, agent_name: str, tool: BaseTool, results: list[ToolResult]) -> ToolkitView:
+    def _confirmed(self, agent: AgentToolkit, name: str, tool: BaseTool, results: list[ToolResult]) -> ToolkitView:
         """A toolkit in which the tool needs approval, on behalf of an agent."""
 
         async def run(params: dict[str, Any]) -> None:
-            self._emit(EventType.PERMISSION_RESULT, agent_name, tool, {"approved": True})
-            results.append(await self._run(agent_name, tool, params))
+            self._emit(EventType.PERMISSION_RESULT, agent.agent_name, name, {"approved": True})
+            results.append(await self._run(agent, name, params))
 
         # The parameters are one argument, so that the tool itself validates them. A request is bound to this schema.
         own = tool.json_schema["function"]
         parameters = {"type": "object", "properties": {"params": own["parameters"]}, "required": ["params"]}
-        schema = {"type": "function", "function": {**own, "parameters": parameters}}
+        schema = {"type": "function", "function": {**own, "name": name, "parameters": parameters}}
         toolkit = Toolkit(arguments="pass", approvals=self._approvals)
-        toolkit.register_tool_function(run, func_name=tool.name, json_schema=schema, permission="confirm")
-        return toolkit.view(caller=agent_name)
+        toolkit.register_tool_function(run, func_name=name, json_schema=schema, permission="confirm")
+        return toolkit.view(caller=agent.agent_name)
 
-    async def _run(self, agent_name: str, tool: BaseTool, params: dict[str, Any]) -> ToolResult:
-        self._emit(EventType.TOOL_START, agent_name, tool, {"params": params})
+    async def _run(self, agent: AgentToolkit, tool_name: str, params: dict[str, Any]) -> ToolResult:
+        agent_name = agent.agent_name
+        self._emit(EventType.TOOL_START, agent_name, tool_name, {"params": params})
         called_at, start = _now(), time.monotonic()
-        result = await tool(**params)
+        result = await agent.execute_tool(tool_name, params)
         duration = int((time.monotonic() - start) * 1000)
         is_ok, error = getattr(result, "success", True), getattr(result, "error", None)
         self.metrics.append(
             {
-                "tool_name": tool.name,
+                "tool_name": tool_name,
                 "success": is_ok,
                 "duration_ms": duration,
                 "called_at": called_at,
@@ -183,13 +189,13 @@ class ToolExecution:
             }
         )
         data = {"success": is_ok, "duration_ms": duration, "error": error}
-        self._emit(EventType.TOOL_COMPLETE, agent_name, tool, data)
+        self._emit(EventType.TOOL_COMPLETE, agent_name, tool_name, data)
         return result
 
-    def _emit(self, type: EventType, agent_name: str, tool: BaseTool, data: dict[str, Any]) -> None:
+    def _emit(self, type: EventType, agent_name: str, tool_name: str, data: dict[str, Any]) -> None:
         if self._on_event is None:
             return
-        event = {"type": type.value, "agent": agent_name, "tool": tool.name, "timestamp": _now(), "data": data}
+        event = {"type": type.value, "agent": agent_name, "tool": tool_name, "timestamp": _now(), "data": data}
         try:
             self._on_event(event)
         except Exception:

@@ -25,25 +25,43 @@ from toolcrib.compat.gemini.bus import (
     UpdatePolicy,
     create_policy_updater,
 )
-from toolcrib.compat.gemini.policy import PolicyCheck, PolicyDecision, PolicyEngine, PolicyRule
+from toolcrib.compat.gemini.policy import PolicyCheck, PolicyDecision, PolicyEngine, PolicyRule, SafetyChecker
+from toolcrib.compat.gemini.policy_files import (
+    LoadedPolicies,
+    PolicyFileError,
+    PolicyTier,
+    load_policies,
+    rules_of_settings,
+)
 from toolcrib.compat.gemini.registry import Config, ToolRegistry
-from toolcrib.compat.gemini.tools import BaseDeclarativeTool, DiscoveredMCPTool, ToolErrorType, ToolInvocation
+from toolcrib.compat.gemini.tools import (
+    BaseDeclarativeTool,
+    BaseToolInvocation,
+    DiscoveredMCPTool,
+    ToolErrorType,
+    ToolInvocation,
+)
 from toolcrib.declared import CancelSignal, Kind, ToolFailure, ToolLocation, ToolResult
 
 __all__ = [
     "AgentDefinition",
     "AgentRegistry",
     "BaseDeclarativeTool",
+    "BaseToolInvocation",
     "CancelSignal",
     "Config",
     "DiscoveredMCPTool",
     "Kind",
+    "LoadedPolicies",
     "MessageBus",
     "MessageBusType",
     "PolicyCheck",
     "PolicyDecision",
     "PolicyEngine",
+    "PolicyFileError",
     "PolicyRule",
+    "PolicyTier",
+    "SafetyChecker",
     "SubagentInvocation",
     "SubagentToolWrapper",
     "ToolConfirmationDetails",
@@ -62,4 +80,6 @@ __all__ = [
     "UpdatePolicy",
     "convert_input_config_to_json_schema",
     "create_policy_updater",
+    "load_policies",
+    "rules_of_settings",
 ]

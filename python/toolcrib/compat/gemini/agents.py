@@ -37,12 +37,13 @@ def convert_input_config_to_json_schema(input_config: Mapping[str, Any], *, leni
 
     Args:
         input_config: `{"inputs": {name: {"type", "description", "required"}}}`, or `{"inputSchema": a JSON Schema}`.
-        lenient: Treat an input of an unknown type as a string.
+        lenient: Treat an input of an unknown type, or without a type, as a string.
 
     Raises:
         AgentDefinitionError: If an input has an unknown type.
+        ValueError: If an input has no type, or unknown keys.
     """
-    return toolcrib.AgentDefinition("agent", "-", inputs=_inputs(input_config), lenient=lenient).parameters
+    return toolcrib.AgentDefinition("agent", "-", inputs=_inputs(input_config, lenient), lenient=lenient).parameters
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ class AgentDefinition:
         tool_config: `tools`, a list of the names of tools of the registry, or tools.
         output_config: `outputName`, `description` and `schema` of the value that the agent has to give.
         process_output: A function that turns this value into text.
-        lenient: Treat an input of an unknown type as a string.
+        lenient: Treat an input of an unknown type, or without a type, as a string.
     """
 
     name: str = ""
@@ -93,7 +94,7 @@ class AgentDefinition:
             self.name,
             self.description,
             display_name=self.display_name,
-            inputs=_inputs(self.input_config),
+            inputs=_inputs(self.input_config, self.lenient),
             system_prompt=prompt.get("system_prompt"),
             query=prompt.get("query"),
             initial_messages=[_message(content) for content in prompt.get("initial_messages") or ()],
@@ -205,7 +206,7 @@ class SubagentInvocation(ToolInvocation[dict[str, Any]]):
         """
         run = asyncio.ensure_future(self._run(update_output or (lambda text: None)))
         loop = asyncio.get_running_loop()
-        signal.on_cancel(lambda: loop.call_soon_threadsafe(run.cancel))
+        take_back = signal.on_cancel(lambda: loop.call_soon_threadsafe(run.cancel))
         try:
             return await run
         except asyncio.CancelledError:
@@ -214,6 +215,8 @@ class SubagentInvocation(ToolInvocation[dict[str, Any]]):
             return self._failed("the run was aborted")
         except Exception as error:
             return self._failed(str(error) or type(error).__name__)
+        finally:
+            take_back()
 
     async def _run(self, show: Callable[[str], None]) -> ToolResult:
         show("Subagent starting...\n")
@@ -241,12 +244,13 @@ class SubagentInvocation(ToolInvocation[dict[str, Any]]):
         )
 
 
-def _inputs(input_config: Mapping[str, Any]) -> dict[str, Any]:
+def _inputs(input_config: Mapping[str, Any], lenient: bool) -> dict[str, Any]:
     """The inputs or the JSON Schema; an input is required only if it says so."""
     fields = snake_keys(input_config)
     if fields.get("input_schema"):
         return dict(fields["input_schema"])
-    return {name: {"required": False, **given} for name, given in (fields.get("inputs") or {}).items()}
+    default = {"required": False, **({"type": "string"} if lenient else {})}
+    return {name: {**default, **given} for name, given in (fields.get("inputs") or {}).items()}
 
 
 def _message(content: Mapping[str, Any]) -> dict[str, Any]:

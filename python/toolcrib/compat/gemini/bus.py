@@ -35,6 +35,8 @@ __all__ = [
 ALWAYS_ALLOW_PRIORITY = 2.95
 """The priority of the rule that an answer "always" adds."""
 
+ABORTED = "Tool confirmation aborted"
+
 _log = logging.getLogger("toolcrib")
 
 
@@ -222,9 +224,10 @@ class MessageBus:
             else:
                 loop.call_soon_threadsafe(_resolve, answer, response)
 
-        if signal is not None:
-            signal.raise_if_cancelled()
-            signal.on_cancel(lambda: loop.call_soon_threadsafe(answer.cancel))
+        signal = signal or CancelSignal()
+        if signal.is_cancelled:
+            raise asyncio.CancelledError(ABORTED)
+        take_back = signal.on_cancel(lambda: loop.call_soon_threadsafe(answer.cancel, ABORTED))
         self.subscribe(MessageBusType.TOOL_CONFIRMATION_RESPONSE, listen)
         try:
             self.publish(request)
@@ -232,6 +235,7 @@ class MessageBus:
                 await asyncio.wait({answer}, timeout=timeout)
             return answer.result() if answer.done() else None
         finally:
+            take_back()
             self.unsubscribe(MessageBusType.TOOL_CONFIRMATION_RESPONSE, listen)
 
     def _decide(self, request: ToolConfirmationRequest) -> None:

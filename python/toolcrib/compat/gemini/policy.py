@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
@@ -12,7 +13,9 @@ from typing import Any, NamedTuple
 from toolcrib.compat.gemini.spelling import read_fields, snake_keys
 from toolcrib.policy import Policy, Rule
 
-__all__ = ["PolicyCheck", "PolicyDecision", "PolicyEngine", "PolicyRule"]
+__all__ = ["PolicyCheck", "PolicyDecision", "PolicyEngine", "PolicyRule", "SafetyChecker"]
+
+_log = logging.getLogger("toolcrib")
 
 
 class PolicyDecision(Enum):
@@ -84,6 +87,43 @@ class PolicyRule:
             return self.decision is not PolicyDecision.ALLOW
 
 
+@dataclass(frozen=True)
+class SafetyChecker:
+    """A function that looks at calls which the rules do not deny, and may make the decision stricter.
+
+    Args:
+        check: Called with the call: a mapping or an object with `name` and `args`. Returns a decision: `"deny"` is
+            final, `"ask_user"` asks the user, and `"allow"` changes nothing. An exception denies the call.
+        tool_name: As in a `PolicyRule`.
+        args_pattern: As in a `PolicyRule`.
+        priority: The number by which checkers run, the highest first.
+    """
+
+    check: Callable[[Any], PolicyDecision | str]
+    tool_name: str | None = None
+    args_pattern: str | None = None
+    priority: float = 0
+
+    def __post_init__(self) -> None:
+        """Check the fields."""
+        _ = self._rule
+
+    @cached_property
+    def _rule(self) -> PolicyRule:
+        # A rule that denies matches arguments that no pattern can be searched in.
+        return PolicyRule(PolicyDecision.DENY, self.tool_name, self.args_pattern, self.priority)
+
+    def decide(self, tool_call: Any, server_name: str | None) -> PolicyDecision:
+        """Return the decision about a call: `ALLOW` if the checker is about other calls."""
+        if not self._rule.matches(_field(tool_call, "name"), _field(tool_call, "args"), server_name):
+            return PolicyDecision.ALLOW
+        try:
+            return PolicyDecision(self.check(tool_call))
+        except Exception:
+            _log.exception("a safety checker failed, and the call is denied")
+            return PolicyDecision.DENY
+
+
 class PolicyCheck(NamedTuple):
     """The decision about a call, and the rule that decided; None for the default decision."""
 
@@ -95,19 +135,22 @@ class PolicyEngine:
     """Rules in the order of their priority: the first that matches decides.
 
     Args:
-        config: `rules`, a list of `PolicyRule` or mappings of their fields; `defaultDecision`, by default `"ask_user"`;
-            and `nonInteractive`, which turns every `"ask_user"` into `"deny"`. Fields are spelled as here or in
-            `snake_case`.
+        config: `rules`, a list of `PolicyRule` or mappings of their fields; `checkers`, the same of `SafetyChecker`;
+            `defaultDecision`, by default `"ask_user"`; and `nonInteractive`, which turns every `"ask_user"` into
+            `"deny"`. Fields are spelled as here or in `snake_case`.
     """
 
     def __init__(self, config: Mapping[str, Any] | None = None) -> None:
         """Read the rules."""
         fields = snake_keys(config or {})
         self._rules: list[PolicyRule] = []
+        self._checkers: list[SafetyChecker] = []
         self._default = PolicyDecision(fields.pop("default_decision", PolicyDecision.ASK_USER))
         self._is_interactive = not fields.pop("non_interactive", False)
         for rule in fields.pop("rules", ()):
             self.add_rule(rule)
+        for checker in fields.pop("checkers", ()):
+            self.add_checker(checker)
         if fields:
             raise TypeError(f"unknown fields of a policy engine: {', '.join(fields)}")
 
@@ -121,6 +164,11 @@ class PolicyEngine:
         name, args = _field(tool_call, "name"), _field(tool_call, "args")
         rule = next((rule for rule in self._rules if rule.matches(name, args, server_name)), None)
         decision = self._default if rule is None else PolicyDecision(rule.decision)
+        for checker in self._checkers if decision is not PolicyDecision.DENY else ():
+            found = checker.decide(tool_call, server_name)
+            if found is PolicyDecision.DENY:
+                return PolicyCheck(found, rule)
+            decision = decision if found is PolicyDecision.ALLOW else found
         if decision is PolicyDecision.ASK_USER and not self._is_interactive:
             decision = PolicyDecision.DENY
         return PolicyCheck(decision, rule)
@@ -129,6 +177,15 @@ class PolicyEngine:
         """Add a rule, behind those of the same priority."""
         rules = [*self._rules, read_fields(PolicyRule, rule)]
         self._rules = sorted(rules, key=lambda rule: -rule.priority)
+
+    def add_checker(self, checker: SafetyChecker | Mapping[str, Any]) -> None:
+        """Add a safety checker, behind those of the same priority."""
+        checkers = [*self._checkers, read_fields(SafetyChecker, checker)]
+        self._checkers = sorted(checkers, key=lambda checker: -checker.priority)
+
+    def get_checkers(self) -> list[SafetyChecker]:
+        """Return the safety checkers in the order in which they run."""
+        return list(self._checkers)
 
     def remove_rules_for_tool(self, tool_name: str) -> None:
         """Remove the rules that name this tool."""
@@ -144,7 +201,9 @@ def _field(tool_call: Any, name: str) -> Any:
 
 
 def _acyclic(value: Any, above: tuple[int, ...]) -> Any:
-    """Copy a value, with a text in place of each container that contains itself."""
+    """Copy a value, with a text in place of each container that contains itself, and numbers as JavaScript has them."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
     if not isinstance(value, (Mapping, list, tuple)):
         return value
     if id(value) in above:

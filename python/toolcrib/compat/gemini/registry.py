@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from toolcrib import Toolkit
-from toolcrib._core import ToolCall
+from toolcrib._core import ToolCall, _as_response
 from toolcrib.compat.gemini.agents import AgentDefinition, AgentRegistry, SubagentToolWrapper
 from toolcrib.compat.gemini.bus import (
     MessageBus,
@@ -21,11 +21,15 @@ from toolcrib.compat.gemini.bus import (
 from toolcrib.compat.gemini.policy import PolicyEngine
 from toolcrib.compat.gemini.tools import BaseDeclarativeTool, DiscoveredMCPTool, ToolErrorType, result_of
 from toolcrib.declared import ToolFailure, ToolResult
+from toolcrib.errors import ToolCallError
 from toolcrib.policy import Approval, ApprovalRequest
 
 __all__ = ["Config", "ToolRegistry"]
 
 _log = logging.getLogger("toolcrib")
+
+CALL_KEYS = {"name", "args"}
+TEXT = frozenset((str,))
 
 Confirm = Callable[[ToolConfirmationDetails], Any]
 """Shows details to the user and returns the `ToolConfirmationOutcome`; may be a coroutine function."""
@@ -37,6 +41,7 @@ class Config:
     Args:
         model: The model function of the agents; see `toolcrib.agent.agent_loop`.
         run: The loop of the agents, in place of the model; see `Toolkit.register_agent`.
+        tools: The standard tools of the program, which are registered before the agents.
         agents: The definitions of agents.
         enable_subagents: True if agents become tools.
         allowed_tools: The names of the agents that become tools; all if it is None.
@@ -52,6 +57,7 @@ class Config:
         *,
         model: Callable[..., Any] | None = None,
         run: Callable[..., Any] | None = None,
+        tools: Iterable[BaseDeclarativeTool[Any]] = (),
         agents: Iterable[AgentDefinition | Mapping[str, Any]] = (),
         enable_subagents: bool = True,
         allowed_tools: Iterable[str] | None = None,
@@ -70,18 +76,21 @@ class Config:
         if policy_engine is not None and self._bus is not None:
             create_policy_updater(policy_engine, self._bus)
         self._confirm = confirm
+        self._tools = tuple(tools)
         self._agents = AgentRegistry()
         self._registry: ToolRegistry | None = None
         for definition in agents:
             self._agents.register_agent(definition)
 
     def get_tool_registry(self) -> ToolRegistry:
-        """Return the registry, which has a tool for each agent that is allowed and not excluded.
+        """Return the registry: the standard tools, and a tool for each agent that is allowed and not excluded.
 
         An agent that cannot be made a tool is logged, and the others are.
         """
         if self._registry is None:
             registry = self._registry = ToolRegistry(self)
+            for tool in self._tools:
+                registry.register_tool(tool)
             for definition in self._agents.get_all_definitions() if self._enable_subagents else ():
                 if definition.name in self._excluded or not self.is_allowed(definition.name):
                     continue
@@ -102,6 +111,22 @@ class Config:
     def get_message_bus(self) -> MessageBus | None:
         """Return the bus that tools ask, if there is a policy."""
         return self._bus
+
+    def get_enable_subagents(self) -> bool:
+        """Return true if agents become tools."""
+        return self._enable_subagents
+
+    def get_allowed_tools(self) -> list[str] | None:
+        """Return the allow list; None if everything is allowed."""
+        return None if self._allowed is None else sorted(self._allowed)
+
+    def get_exclude_tools(self) -> list[str]:
+        """Return the exclude list."""
+        return sorted(self._excluded)
+
+    def get_enable_message_bus_integration(self) -> bool:
+        """Return true if tools ask the message bus: there is a policy."""
+        return self._bus is not None
 
     def is_allowed(self, agent: str) -> bool:
         """Return true if the allow list contains an agent, or there is none."""
@@ -208,22 +233,30 @@ class ToolRegistry:
             update_output: Shows parts of the output.
         """
         try:
-            call = ToolCall.read(tool_call)
+            call = tool_call if _is_plain(tool_call) else ToolCall.read(tool_call)
         except ValueError as error:
             failure = ToolFailure(str(error), ToolErrorType.INVALID_TOOL_PARAMS.value)
             return ToolResult(f"Error: {error}", str(error), failure)
         result = await self._run(call, update_output)
         bus = self._config.get_message_bus()
         if bus is not None:
-            shown = {"name": call.name, "args": call.arguments}
+            shown = {"name": call.name, "args": call.arguments} if isinstance(call, ToolCall) else dict(call)
             is_ok = result.error is None
             bus.publish(ToolExecutionSuccess(shown, result) if is_ok else ToolExecutionFailure(shown, result.error))
         return result
 
-    async def _run(self, call: ToolCall, update_output: Callable[[str], None] | None) -> ToolResult:
-        if self.get_tool(call.name) is None:
-            text = self._unknown(call.name)
-            return ToolResult(text, text, ToolFailure(text, ToolErrorType.TOOL_NOT_REGISTERED.value))
+    async def _run(self, call: ToolCall | dict[str, Any], update_output: Callable[[str], None] | None) -> ToolResult:
+        name = call.name if isinstance(call, ToolCall) else call["name"]
+        if self._config.is_excluded(name):
+            return self._unknown(name)
+        if update_output is None and not isinstance(call, ToolCall):
+            try:
+                return _whole(await self.toolkit.value(name, **call["args"]))
+            except ToolCallError as error:
+                is_unknown = error.response.code == "unknown_tool" and self.toolkit._find_tool(name) is None
+                return self._unknown(name) if is_unknown else result_of(error.response)
+        if self.toolkit._find_tool(name) is None:
+            return self._unknown(name)
         result = ToolResult("")
         async for response in self.toolkit.call_tool_function(call):
             if response.mode != "progress":
@@ -232,16 +265,32 @@ class ToolRegistry:
                 update_output(response.text)
         return result
 
-    def _unknown(self, name: str) -> str:
+    def _unknown(self, name: str) -> ToolResult:
+        """The result of a call of an unknown tool, with the names of those that are spelled most alike."""
         near = sorted(self.get_all_tool_names(), key=lambda known: _distance(name, known))[:3]
         text = f'Tool "{name}" not found in registry. Tools must use the exact names that are registered.'
         quoted = ", ".join(f'"{known}"' for known in near)
-        if not near:
-            return text
-        return f"{text} Did you mean {quoted}?" if len(near) == 1 else f"{text} Did you mean one of: {quoted}?"
+        if near:
+            text += f" Did you mean {quoted}?" if len(near) == 1 else f" Did you mean one of: {quoted}?"
+        return ToolResult(text, text, ToolFailure(text, ToolErrorType.TOOL_NOT_REGISTERED.value))
 
     def _all(self) -> dict[str, BaseDeclarativeTool[Any]]:
         return {name: tool.original_func for name, tool in self.toolkit.tools.items()}  # type: ignore[misc]
+
+
+def _is_plain(tool_call: Any) -> bool:
+    """Return true for a call as gemini-cli writes it, which needs no reading."""
+    if type(tool_call) is not dict or tool_call.keys() != CALL_KEYS or type(tool_call["name"]) is not str:
+        return False
+    return type(tool_call["args"]) is dict and TEXT.issuperset(map(type, tool_call["args"]))
+
+
+def _whole(value: Any) -> ToolResult:
+    """Return the result of a tool with everything filled in, as a response would have it."""
+    if isinstance(value, ToolResult) and type(value.llm_content) is str and value.error is None:
+        display = value.llm_content if value.return_display is None else value.return_display
+        return ToolResult(value.llm_content, display, None, dict(value.metadata))
+    return result_of(_as_response(value))
 
 
 async def _settled(value: Any) -> Any:

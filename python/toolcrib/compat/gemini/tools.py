@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
+import mimetypes
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from typing import Any, TypeVar
@@ -16,10 +18,18 @@ from toolcrib.compat.gemini.bus import (
     ToolConfirmationRequest,
     UpdatePolicy,
 )
+from toolcrib.compat.gemini.spelling import read_fields, snake_keys
 from toolcrib.declared import CancelSignal, Kind, ToolFailure, ToolLocation, ToolResult
 from toolcrib.errors import NativeToolError, ToolDeniedError
 
-__all__ = ["BaseDeclarativeTool", "DiscoveredMCPTool", "ToolErrorType", "ToolInvocation", "result_of"]
+__all__ = [
+    "BaseDeclarativeTool",
+    "BaseToolInvocation",
+    "DiscoveredMCPTool",
+    "ToolErrorType",
+    "ToolInvocation",
+    "result_of",
+]
 
 P = TypeVar("P")
 
@@ -78,6 +88,13 @@ class ToolInvocation(declared.ToolInvocation[P]):
         self.tool_name = tool_name
         self.tool_display_name = tool_display_name
         self.server_name = server_name
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Accept an `execute` that does not need all arguments, as a function of JavaScript may leave them out."""
+        super().__init_subclass__(**options)
+        execute = cls.__dict__.get("execute")
+        if inspect.isfunction(execute) and (taken := _count_arguments(execute)) < 2:
+            cls.execute = _called_with(execute, taken)  # type: ignore[method-assign]
 
     def get_description(self) -> str:
         """Describe the call to people."""
@@ -141,6 +158,35 @@ class ToolInvocation(declared.ToolInvocation[P]):
         ):
             return False  # The most common case needs no coroutine.
         return self.should_confirm_execute(signal)
+
+
+BaseToolInvocation = ToolInvocation
+"""The name of the class in gemini-cli, where `ToolInvocation` is its interface."""
+
+
+def _count_arguments(execute: Callable[..., Any]) -> int:
+    """Count the positional arguments that a method accepts, two at most."""
+    given = inspect.signature(execute).parameters.values()
+    if any(each.kind is each.VAR_POSITIONAL for each in given):
+        return 2
+    return min(2, sum(each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD) for each in given) - 1)
+
+
+def _called_with(execute: Callable[..., Any], count: int) -> Callable[..., Any]:
+    """Return an `execute` that passes on the first of its arguments."""
+    if inspect.iscoroutinefunction(execute):
+
+        @functools.wraps(execute)
+        async def awaited(self: Any, *arguments: Any) -> Any:
+            return await execute(self, *arguments[:count])
+
+        return awaited
+
+    @functools.wraps(execute)
+    def called(self: Any, *arguments: Any) -> Any:
+        return execute(self, *arguments[:count])
+
+    return called
 
 
 class BaseDeclarativeTool(declared.DeclaredTool[P]):
@@ -213,9 +259,12 @@ class BaseDeclarativeTool(declared.DeclaredTool[P]):
 
         Raises:
             InvalidParametersError: With the first problem, such as `params/n must be integer`.
+            TypeError: If `create_invocation` returns something else.
         """
         invocation = super().build(params)
-        assert isinstance(invocation, ToolInvocation)
+        if not isinstance(invocation, ToolInvocation):
+            given = type(invocation).__name__
+            raise TypeError(f"`create_invocation` of tool `{self.name}`: expected a ToolInvocation, got {given}")
         invocation.tool = self
         invocation.message_bus = invocation.message_bus or self.message_bus
         invocation.tool_name = invocation.tool_name or self.name
@@ -223,10 +272,24 @@ class BaseDeclarativeTool(declared.DeclaredTool[P]):
         invocation.server_name = invocation.server_name or self.server_name
         return invocation
 
+    async def _execute(self, invocation: declared.ToolInvocation[P], signal: CancelSignal, update_output: Any) -> Any:
+        result = await super()._execute(invocation, signal, update_output)
+        return _read_result(result) if isinstance(result, dict) else result
+
     def __tool_confirm__(self, arguments: dict[str, Any], decide: bool) -> Any:
         """Decide for a `Toolkit` if a call needs approval; a denial of the bus is its answer."""
         confirmation = super().__tool_confirm__(arguments, decide)
-        return _answered(confirmation) if inspect.isawaitable(confirmation) else confirmation
+        return _answered(confirmation) if inspect.iscoroutine(confirmation) else confirmation
+
+
+def _read_result(value: dict[str, Any]) -> Any:
+    """Return the result that a dictionary has the fields of; any other dictionary is the content for the model."""
+    fields = snake_keys(value) if value.keys() & {"llmContent", "llm_content"} else {}
+    if not fields.keys() <= {"llm_content", "return_display", "error", "metadata"} or not fields:
+        return value
+    if fields.get("error") is not None:
+        fields["error"] = read_fields(ToolFailure, fields["error"])
+    return ToolResult(**fields)
 
 
 async def _answered(confirmation: Any) -> Any:
@@ -358,8 +421,21 @@ def result_of(response: ToolResponse, failure: ToolErrorType = ToolErrorType.EXE
     metadata = dict(response.metadata or {})
     display, error = metadata.pop("display", None), metadata.pop("error", None)
     is_text = all(block["type"] == "text" for block in response.content)
-    content = response.text if is_text else list(response.content)
+    content = response.text if is_text else [_part(block) for block in response.content]
     if response.code is None:
         return ToolResult(content, response.text if display is None else display, metadata=metadata)
     error = error or {"message": response.text, "type": _TYPES.get(response.code, failure).value}
     return ToolResult(content, display or error["message"], ToolFailure(**error), metadata)
+
+
+def _part(block: Any) -> Any:
+    """Convert a block to a part of Gemini; one that has no part stays as it is."""
+    if block["type"] == "text":
+        return {"text": block["text"]}
+    source = block.get("source") or {}
+    if source.get("type") == "base64":
+        return {"inlineData": {"mimeType": source["media_type"], "data": source["data"]}}
+    if source.get("type") == "url":
+        guessed, _ = mimetypes.guess_type(source["url"])
+        return {"fileData": {**({"mimeType": guessed} if guessed else {}), "fileUri": source["url"]}}
+    return block

@@ -57,10 +57,16 @@ class ToolGroupManager:
     Args:
         registerBuiltins: If true, start with the seven reserved groups; their tools are placeholders until
             `updateGroupTools` defines them.
+        logger: The logger of warnings; `toolcrib` by default.
+
+    Attributes:
+        changes: The number of changes so far.
     """
 
-    def __init__(self, *, registerBuiltins: bool = True) -> None:
+    def __init__(self, *, registerBuiltins: bool = True, logger: logging.Logger | None = None) -> None:
         """Start with the builtin groups, or with none."""
+        self.log = logger or log
+        self.changes = 0
         self._roster = _ToolRoster()
         if registerBuiltins:
             for id, group in BUILTIN_TOOL_GROUPS.items():
@@ -77,25 +83,25 @@ class ToolGroupManager:
         if not isinstance(groupId, str):
             return Outcome(ok=False, error=InvalidGroupError.code)
         is_there = self.hasGroup(groupId)
-        outcome = _outcome(lambda: self._roster.register(groupId, groupDef, reserved=isReserved))
+        outcome = self._change(lambda: self._roster.register(groupId, groupDef, reserved=isReserved))
         if is_there and outcome["ok"]:
             outcome.warning = "duplicate_group_id"
-            log.warning("the tool group '%s' was registered before and is replaced", groupId)
+            self.log.warning("the tool group '%s' was registered before and is replaced", groupId)
         return outcome
 
     def unregisterGroup(self, groupId: str) -> Outcome:
         """Remove a group; its tools stay in their other groups."""
-        return _outcome(lambda: self._roster.unregister(groupId))
+        return self._change(lambda: self._roster.unregister(groupId))
 
     def updateGroupTools(self, groupId: str, tools: Any) -> Outcome:
         """Replace the tools of a group, reserved or not."""
-        return _outcome(lambda: self._roster.update(groupId, tools))
+        return self._change(lambda: self._roster.update(groupId, tools))
 
     def getToolDefinitions(self, groupIds: Iterable[str]) -> list[dict[str, Any]]:
         """Return the definitions of these groups; the first definition of a name wins."""
         ids = list(groupIds)
         for unknown in [id for id in ids if not self.hasGroup(id)]:
-            log.warning("there is no tool group '%s'", unknown)
+            self.log.warning("there is no tool group '%s'", unknown)
         return self._roster.definitions(ids)
 
     def listGroups(self) -> list[dict[str, Any]]:
@@ -150,6 +156,14 @@ class ToolGroupManager:
             "description": f"岗位可用的工具组标识符\n{groups}",
         }
 
+    def _change(self, change: Callable[[], object]) -> Outcome:
+        try:
+            change()
+        except (InvalidGroupError, ReservedGroupError, ReservedGroupRemovalError, UnknownGroupError) as error:
+            return Outcome(ok=False, error=error.code)
+        self.changes += 1
+        return Outcome(ok=True)
+
     register_group = registerGroup
     unregister_group = unregisterGroup
     update_group_tools = updateGroupTools
@@ -182,11 +196,3 @@ def name_of(definition: Any) -> str | None:
 def _described(group: dict[str, Any]) -> dict[str, Any]:
     names = {"tool_count": "toolCount", "reserved": "isReserved"}
     return {names.get(key, key): value for key, value in group.items()}
-
-
-def _outcome(change: Callable[[], object]) -> Outcome:
-    try:
-        change()
-    except (InvalidGroupError, ReservedGroupError, ReservedGroupRemovalError, UnknownGroupError) as error:
-        return Outcome(ok=False, error=error.code)
-    return Outcome(ok=True)

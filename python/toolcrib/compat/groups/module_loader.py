@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import inspect
 import logging
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from toolcrib.compat.groups.manager import ToolGroupManager, name_of
-from toolcrib.modules import Loader
+from toolcrib.modules import Loader, settled
 
-__all__ = ["ModuleLoader"]
+__all__ = ["ModuleLoader", "call_error"]
 
 log = logging.getLogger("toolcrib")
 
@@ -49,18 +48,17 @@ class ModuleLoader:
         """Run a tool of a module; if several modules have a tool of this name, that of the latest one."""
         module = self.moduleOf(self._manager.getToolGroup(toolName))
         if module is None:
-            return _error("unknown_module_tool", toolName, f"no module has a tool {toolName}")
+            return call_error("unknown_module_tool", toolName, f"no module has a tool {toolName}")
         return await self.run(module, ctx, toolName, args)
 
     async def run(self, module: Any, ctx: Any, toolName: str, args: Any) -> Any:
         """Run a tool of this module."""
         if module not in self._loader.modules.values():
-            return _error("module_not_loaded", toolName, f"the module {module.name} is not loaded")
+            return call_error("module_not_loaded", toolName, f"the module {module.name} is not loaded")
         try:
-            result = module.executeToolCall(ctx, toolName, args)
-            return await result if inspect.isawaitable(result) else result
+            return await settled(module.executeToolCall(ctx, toolName, args))
         except Exception as error:
-            return _error("module_tool_error", toolName, str(error) or type(error).__name__)
+            return call_error("module_tool_error", toolName, str(error) or type(error).__name__)
 
     def moduleOf(self, groupId: str | None) -> Any:
         """Return the module of a group, or `None`."""
@@ -85,8 +83,8 @@ class ModuleLoader:
             log.warning("the module '%s' has no group: there is a tool group '%s' already", module.name, group)
             return
         description = getattr(module, "toolGroupDescription", None) or ""
-        self._manager.registerGroup(group, {"description": description, "tools": definitions})
         self._by_group[group] = module
+        self._manager.registerGroup(group, {"description": description, "tools": definitions})
 
     def _remove(self, module: Any) -> None:
         group = _group_of(module)
@@ -104,5 +102,6 @@ def _group_of(module: Any) -> str:
     return group
 
 
-def _error(code: str, tool: str, message: str) -> dict[str, Any]:
+def call_error(code: str, tool: str, message: str) -> dict[str, Any]:
+    """Return the result of a call that failed."""
     return {"error": code, "toolName": tool, "message": message}

@@ -16,10 +16,14 @@ class Org:
     """A registry of roles by id and name, and of the roles of agents.
 
     The role of the agent `root` is fixed and not stored here.
+
+    Attributes:
+        changes: The number of changes so far.
     """
 
     def __init__(self) -> None:
         """Start without roles and agents."""
+        self.changes = 0
         self._roles = Roles()
         self._agents: dict[Any, dict[str, Any]] = {}
 
@@ -41,6 +45,7 @@ class Org:
                 self._roles.add(Role(name, fields.get("rolePrompt") or "", _groups(fields.get("toolGroups")), details))
             except (InvalidRoleError, SystemRoleError) as error:
                 return {"error": error.code}
+            self.changes += 1
         return _record(self._role(name))
 
     def getRole(self, roleId: Any) -> dict[str, Any] | None:
@@ -69,7 +74,9 @@ class Org:
         name = record["name"]
         if "toolGroups" in fields:
             self._roles.update(name, tool_groups=_groups(fields["toolGroups"]))
-        return _record(self._roles.update(name, prompt=fields.get("rolePrompt")))
+        role = self._roles.update(name, prompt=fields.get("rolePrompt"))
+        self.changes += 1
+        return _record(role)
 
     def deleteRole(self, roleId: Any) -> bool:
         """Remove a role, whose agents then see nothing; return true if it existed."""
@@ -77,11 +84,13 @@ class Org:
         if record is None:
             return False
         self._roles.remove(record["name"])
+        self.changes += 1
         return True
 
     def createAgent(self, fields: Mapping[str, Any]) -> dict[str, Any]:
         """Set the role of an agent: `{"id": ..., "roleId": ...}`."""
         self._agents[fields["id"]] = dict(fields)
+        self.changes += 1
         return dict(fields)
 
     def getAgent(self, agentId: Any) -> dict[str, Any] | None:
@@ -102,6 +111,7 @@ class Org:
             problems = self._roles.load(path, strict=False)
         except (RoleFileError, FileAccessError) as error:
             return {"loaded": False, "errors": [str(error)]}
+        self.changes += 1
         return {"loaded": True, "errors": problems}
 
     def loadOrReset(self, path: str | PathLike[str]) -> dict[str, Any]:
@@ -109,6 +119,7 @@ class Org:
         outcome = self.load(path)
         if not outcome["loaded"]:
             self._roles = Roles()
+            self.changes += 1
         return outcome
 
     def _role(self, name: str) -> Role:
