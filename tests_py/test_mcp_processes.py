@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from support.short_processes import wrong_results
+from support.waiting import until
 from toolcrib import Toolkit, mcp
+from toolcrib.context import Question
 from toolcrib.mcp import SamplingRequest
 
 SCRIPTED = str(Path(__file__).parent.parent / "tests" / "data" / "mcp" / "scripted_server.py")
@@ -30,13 +32,13 @@ asyncio.run(main())
 """
 
 
-def _servers() -> set[str]:
-    """Return the processes, zombies included, that run the scripted server."""
-    found = set()
+def _servers(script: Path) -> list[str]:
+    """Return the processes that run a script; a zombie has no command line."""
+    found = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
-            if SCRIPTED in (process / "cmdline").read_text():
-                found.add(process.name)
+            if str(script) in (process / "cmdline").read_text():
+                found.append(process.name)
         except OSError:
             continue
     return found
@@ -44,16 +46,19 @@ def _servers() -> set[str]:
 
 # Two hundred interpreters with a server each.
 @pytest.mark.timeout(300)
-def test_processes_that_connect_call_and_exit_under_load_leave_nothing() -> None:
-    before = _servers()
+async def test_processes_that_connect_call_and_exit_under_load_leave_nothing(tmp_path: Path) -> None:
+    # A copy of its own, because other tests run the same server at the same time.
+    server = tmp_path / "server.py"
+    server.write_bytes(Path(SCRIPTED).read_bytes())
 
     wrong = wrong_results(
-        lambda index: SHORT.format(path=sys.path, server=SCRIPTED, closes=index % 2 == 0),
+        lambda index: SHORT.format(path=sys.path, server=str(server), closes=index % 2 == 0),
         lambda output: output == "{'sum': 5}\n",
     )
 
     assert wrong == []
-    assert _servers() - before == set()
+    # The kernel ends a killed process a moment after the process that killed it has ended.
+    await until(lambda: not _servers(server))
 
 
 @pytest.mark.parametrize(
@@ -84,6 +89,30 @@ async def test_a_misbehaving_server_is_answered_for_and_others_go_on(mode: str) 
     assert answer.code in (None, "failed", "timeout")
     assert other.code is None
     assert '"b"' in other.text
+
+
+@pytest.mark.parametrize("protocol", ["2025-11-25", "2026-07-28"])
+@pytest.mark.parametrize("schema", ["run", ["run"], 7, True])
+async def test_a_schema_of_a_server_is_data_and_never_a_type(schema: Any, protocol: str, tmp_path: Path) -> None:
+    ran = tmp_path / "ran"
+    asked = []
+
+    def asker(question: Question) -> dict[str, Any]:
+        asked.append(question)
+        return {"name": "Ann"}
+
+    code = f"open({str(ran)!r}, 'w')"
+    schema = code if schema == "run" else [code] if schema == ["run"] else schema
+    toolkit = Toolkit(asker=asker)
+    async with mcp.connect([sys.executable, SCRIPTED, "--protocol", protocol], name="scripted") as client:
+        await toolkit.register_mcp_client(client)
+        refused = await toolkit.call("ask", schema=schema)
+        answered = await toolkit.call("ask")
+
+    assert not ran.exists()
+    assert "requestedSchema" in refused.text
+    assert "Ann" in answered.text
+    assert len(asked) == 1
 
 
 async def test_a_model_answers_the_requests_of_a_server() -> None:
@@ -117,6 +146,18 @@ async def test_a_failing_sampler_is_reported_to_the_server(caplog: pytest.LogCap
 
     assert "secret" not in response.text
     assert "was not answered" in caplog.text
+
+
+async def test_ten_thousand_tools_are_registered_reviewed_and_locked(tmp_path: Path) -> None:
+    toolkit = Toolkit()
+    async with mcp.connect([sys.executable, SCRIPTED, "many-tools"], name="many") as client:
+        registration = await toolkit.register_mcp_client(client)
+    toolkit.lock(tmp_path / "toolcrib.lock")
+
+    report = toolkit.verify(tmp_path / "toolcrib.lock")
+
+    assert len(registration.tools) == len(toolkit.tools) > 10_000
+    assert report.ok
 
 
 async def test_suspicious_definitions_are_flagged(caplog: pytest.LogCaptureFixture) -> None:
