@@ -13,6 +13,7 @@ import uvloop
 from hypothesis import HealthCheck, is_hypothesis_test, settings
 
 from support.loops import LoopFactory, run_on
+from support.mcp.summary import pytest_terminal_summary as pytest_terminal_summary
 
 if TYPE_CHECKING:
     from support.postgres import Server

@@ -57,6 +57,19 @@ async def test_an_agent_is_a_tool_of_the_kind_think() -> None:
     assert refused.code == "invalid_arguments"
 
 
+async def test_a_loop_in_a_thread_that_stops_an_iteration_fails() -> None:
+    def stop(inputs: Any, session: Any, emit: Any) -> str:
+        raise StopIteration("over")
+
+    kit = kit_of(echo)
+    kit.register_agent(finder(), run=stop)
+
+    response = await asyncio.wait_for(kit.call("finder", task="birds"), 20)
+
+    assert response.code == "failed"
+    assert "raised StopIteration" in response.text
+
+
 class Loop:
     async def method(self, inputs: Any, session: Any, emit: Any) -> str:
         return f"found {inputs['task']}"

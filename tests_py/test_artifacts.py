@@ -222,6 +222,87 @@ async def test_each_session_has_its_own_artifacts(kit: Toolkit) -> None:
     assert again["content"] == "content 0"
 
 
+async def test_an_artifact_is_deleted_with_all_its_versions(kit: Toolkit) -> None:
+    one, other = kit.session(id="one"), kit.session(id="other")
+    for session in (one, other):
+        await session.call("create_artifact", id="plan", title="t", content="first")
+        await session.call("rewrite_artifact", id="plan", content="second")
+
+    deleted = await one.call("delete_artifact", id="plan")
+
+    assert value(deleted) == {"message": "Deleted artifact 'plan'"}
+    for tool, arguments in {
+        "read_artifact": {},
+        "artifact_history": {},
+        "diff_artifact": {},
+        "delete_artifact": {},
+        "rewrite_artifact": {"content": "x"},
+        "update_artifact": {"old_str": "x", "new_str": "y"},
+    }.items():
+        response = await one.call(tool, id="plan", **arguments)
+        assert (response.code, response.text) == ("failed", "Error: Artifact 'plan' not found"), tool
+    assert (await one.call("read_artifact", id="plan", version=1)).text == "Error: Version 1 not found"
+    assert value(await one.call("list_artifacts"))["artifacts"] == []
+    versions = value(await other.call("artifact_history", id="plan"))["versions"]
+    assert [version["version"] for version in versions] == [1, 2]
+
+
+async def test_a_deleted_artifact_can_be_created_again_from_version_one(kit: Toolkit) -> None:
+    for round in range(3):
+        await kit.call("create_artifact", id="plan", title="t", content=f"first {round}")
+        await kit.call("update_artifact", id="plan", old_str="first", new_str="second")
+        assert value(await kit.call("read_artifact", id="plan"))["version"] == 2
+        assert value(await kit.call("read_artifact", id="plan", version=1))["content"] == f"first {round}"
+        versions = value(await kit.call("artifact_history", id="plan"))["versions"]
+        assert [(version["version"], version["update_type"]) for version in versions] == [(1, "create"), (2, "update")]
+        assert value(await kit.call("diff_artifact", id="plan"))["from_version"] == 1
+        assert value(await kit.call("list_artifacts"))["artifacts"][0]["version"] == 2
+        await kit.call("delete_artifact", id="plan")
+
+
+@pytest.mark.timeout(300)
+def test_a_writer_from_before_a_deletion_never_writes_to_the_new_artifact(store_url: str) -> None:
+    # Two processes edit, a third deletes and creates: the letters of an artifact are those of its own creation.
+    program = """
+        import asyncio, random, sys
+        from toolcrib import Store, Toolkit, tools
+
+        url, role = sys.argv[1:]
+
+        async def main():
+            kit = Toolkit()
+            with Store.open(url) as store:
+                tools.register(kit, "artifacts", store=store)
+                for round in range(150):
+                    if role == "editor":
+                        read = (await kit.call("read_artifact", id="a")).metadata
+                        if read is None:
+                            continue
+                        content = read["value"]["content"]
+                        assert len(set(content)) == 1, content
+                        await kit.call("update_artifact", id="a", old_str=content, new_str=content + content[0])
+                    else:
+                        await kit.call("delete_artifact", id="a")
+                        created = await kit.call("create_artifact", id="a", title="t", content="abcdefgh"[round % 8])
+                        assert created.code is None, created.text
+                        await asyncio.sleep(random.uniform(0, 0.01))
+                        read = (await kit.call("read_artifact", id="a")).metadata["value"]
+                        assert set(read["content"]) == {"abcdefgh"[round % 8]}, read
+                        assert len(read["content"]) == read["version"], read
+
+        asyncio.run(main())
+    """
+    roles = ["editor", "editor", "owner"]
+    processes = [
+        subprocess.Popen([sys.executable, "-c", textwrap.dedent(program), store_url, role], stderr=subprocess.PIPE)
+        for role in roles
+    ]
+
+    complaints = [process.communicate(timeout=280)[1].decode() for process in processes]
+
+    assert complaints == [""] * 3
+
+
 async def test_any_content_survives(kit: Toolkit) -> None:
     content = "\0\r\n\t“ü” 😀\u202e'; --"
 

@@ -400,7 +400,7 @@ async def test_the_toolkit_of_agentscope_delivers_chunks_as_they_are_given(kind:
     kit = CompatToolkit()
     kit.register_tool_function(yielding(*given, "c", kind=kind), func_name="tool")
 
-    got = await read(kit.call_tool_function(block("tool")))
+    got = await read(await kit.call_tool_function(block("tool")))
 
     assert got[:2] == given
     assert got[0] is given[0]

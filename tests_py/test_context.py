@@ -210,6 +210,37 @@ class TestProgress:
         assert [chunk.is_last for chunk in chunks] == [False, False, True]
         assert chunks[-1].text == "loaded"
 
+    @pytest.mark.parametrize(
+        ("done", "total", "text"),
+        [
+            (1234567, 2000000, "1234567 of 2000000"),
+            (2**60, None, str(2**60)),
+            (10**400, None, str(10**400)),
+            (0.1 + 0.2, 1, "0.3 of 1"),
+            (1234567.0, 2e6, "1234567 of 2000000"),
+            (True, 2, "1 of 2"),
+        ],
+    )
+    def test_numbers_are_written_in_full(self, done: float, total: float | None, text: str) -> None:
+        toolkit = Toolkit()
+
+        @toolkit.tool
+        async def load(context: ToolContext) -> str:
+            context.progress(done, total)
+            return "loaded"
+
+        assert progress_of(asyncio.run(chunks_of(toolkit.call_tool_function(block("load"))))) == [text]
+
+    def test_progress_is_a_number(self) -> None:
+        toolkit = Toolkit()
+
+        @toolkit.tool
+        async def load(context: ToolContext) -> str:
+            context.progress("half")  # type: ignore[arg-type]
+            return "loaded"
+
+        assert toolkit.run("load").text == "TypeError: progress is reported in numbers, not str"
+
     def test_a_report_arrives_while_the_tool_waits(self) -> None:
         toolkit = Toolkit()
 
@@ -480,6 +511,17 @@ class TestAsk:
         assert question.schema == {"enum": ["single", "double"], "type": "string"}
         assert (question.tool, question.caller, question.session, question.deps) == ("book", "ann", "s1", Deps("Ann"))
 
+    def test_a_question_that_is_never_awaited_warns(self) -> None:
+        toolkit = Toolkit(asker=lambda question: "double")
+
+        @toolkit.tool
+        async def book(context: ToolContext) -> str:
+            context.ask("Which room?")
+            return "booked"
+
+        with pytest.warns(RuntimeWarning, match="a question of a tool was never asked: use `await`"):
+            assert toolkit.run("book").text == "booked"
+
     def test_a_sync_asker_gets_a_thread(self) -> None:
         threads: list[threading.Thread] = []
 
@@ -524,6 +566,21 @@ class TestAsk:
         toolkit.run("book")
 
         assert 'answer: expected one of "single", "double", got "suite"' in str(caught[0])
+
+    def test_text_is_no_schema_and_is_not_evaluated(self) -> None:
+        async def asker(question: Question) -> str:
+            return "yes"
+
+        toolkit = Toolkit(asker=asker)
+
+        @toolkit.tool
+        async def book(context: ToolContext) -> str:
+            return str(await context.ask("Which room?", "bool"))
+
+        response = toolkit.run("book")
+
+        assert isinstance(response.exception, TypeError)
+        assert "expected a type or a JSON Schema" in response.text
 
     def test_without_an_asker_the_tool_learns_so(self) -> None:
         toolkit = self.toolkit(None)

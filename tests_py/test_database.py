@@ -257,6 +257,14 @@ async def test_pending_calls_are_listed_for_every_process(store: Store, store_ur
         assert await kit.approvals.pending() == [second]
 
 
+async def test_pending_calls_of_the_same_millisecond_are_listed_in_their_order(store: Store) -> None:
+    kit = confirming(approvals=Approvals(store=store))
+
+    pending = [await pending_transfer(kit, amount) for amount in range(20)]
+
+    assert await kit.approvals.pending() == pending
+
+
 async def test_an_expired_pending_call_is_not_listed(store: Store) -> None:
     kit = confirming(approvals=Approvals(store=store, ttl=0.001))
     await kit.call("transfer", amount=1)
@@ -429,7 +437,7 @@ def test_a_newer_database_is_refused(tmp_path: Path) -> None:
         database.execute("UPDATE toolcrib_schema SET version = 99")
     database.close()
 
-    with pytest.raises(errors.NewerFileError, match="unknown version 99: expected at most 1"):
+    with pytest.raises(errors.NewerFileError, match="unknown version 99: expected at most 2"):
         Store.open(f"sqlite:{path}")
 
 

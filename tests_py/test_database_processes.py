@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 KILLS = int(os.environ.get("TOOLCRIB_KILLS", "100"))
+RACES = int(os.environ.get("TOOLCRIB_APPROVAL_RACES", "20"))
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs processes that fork")
 
@@ -233,11 +234,12 @@ FORKING = """
 """
 
 
+@pytest.mark.timeout(60 + RACES)
 def test_an_approval_is_used_once_by_all_forks(store_url: str) -> None:
     program = (
         FORKING
         + """
-    for _ in range(20):
+    for _ in range(int(sys.argv[2])):
         pending = asyncio.run(pend())
         children = [forked(lambda: resume(pending)) for _ in range(3)]
         own = asyncio.run(resume(pending))
@@ -255,7 +257,7 @@ def test_an_approval_is_used_once_by_all_forks(store_url: str) -> None:
     """
     )
 
-    assert run(program, store_url) == "transferred 1 used\ntransferred 1 used"
+    assert run(program, store_url, RACES, timeout=60 + RACES) == "transferred 1 used\ntransferred 1 used"
 
 
 @pytest.mark.timeout(300)

@@ -86,6 +86,16 @@ async def test_parameters_are_validated_as_in_the_cases(case: dict[str, Any]) ->
         assert result.error == ToolFailure(case["error"], "invalid_tool_params")
 
 
+def test_a_default_that_a_call_modifies_is_new_for_the_next_call() -> None:
+    class Collect(Echo):
+        parameters = (ToolParameter("found", "string[]", "So far.", required=False, default=[]),)
+
+    tool = Collect()
+    tool.build({}).params["found"].append("a")
+
+    assert tool.build({}).params == {"found": []}
+
+
 def test_the_check_of_the_tool_comes_after_the_schema() -> None:
     tool = WriteFile()
 
@@ -129,6 +139,21 @@ async def test_executing_raises_or_reports() -> None:
         await tool.build_and_execute({"objective": "x"})
     with pytest.raises(errors.InvalidParametersError):
         await tool.build_and_execute({})
+
+
+async def test_a_stop_iteration_in_a_thread_is_an_error() -> None:
+    class Stopping(Echo):
+        def execute(self, params: dict[str, Any], signal: CancelSignal, update_output: Any = None) -> Any:
+            raise StopIteration("over")
+
+    tool = Stopping(parameters={"type": "object"})
+
+    result = await asyncio.wait_for(tool.validate_build_and_execute({}), 20)
+    response = await asyncio.wait_for(Toolkit(tools=[tool]).call("echo"), 20)
+
+    assert result.error is not None
+    assert "raised StopIteration" in result.error.message
+    assert response.text == "RuntimeError: a function that ran in a thread raised StopIteration"
 
 
 async def test_updates_reach_the_caller_only_if_the_tool_makes_them() -> None:
@@ -311,6 +336,24 @@ async def test_the_approver_sees_the_description_of_the_call() -> None:
     (request,) = approver.requests
     assert response.text == "wrote -"
     assert (request.summary, request.locations, request.details) == ("Write a", (ToolLocation("a", 3),), None)
+
+
+@pytest.mark.parametrize("allows", [True, False])
+async def test_a_call_is_described_only_to_an_approver(allows: bool) -> None:
+    described: list[str] = []
+
+    class Described(Careful):
+        def describe(self, params: dict[str, Any]) -> str:
+            described.append(params["objective"])
+            raise ValueError("no words")
+
+    approver = Asking()
+    toolkit = Toolkit(approver=approver, tools=[Described()])
+
+    await toolkit.call("echo", objective="abc" if allows else "abcd", n=1)
+
+    assert described == ([] if allows else ["abcd"])
+    assert [(request.summary, request.locations) for request in approver.requests] == ([] if allows else [(None, ())])
 
 
 class Careful(Echo):
@@ -525,6 +568,20 @@ async def test_a_confirmation_that_fails_runs_nothing() -> None:
     assert ran == []
 
 
+async def test_a_description_cannot_end_the_program() -> None:
+    class Leaving(Echo):
+        def describe(self, params: dict[str, Any]) -> str:
+            raise SystemExit(3)
+
+    asked: list[ApprovalRequest] = []
+    toolkit = Toolkit(policy=Policy([Rule("ask", tool="*")]), tools=[Leaving(parameters={"type": "object"})])
+    toolkit.approver = lambda request: asked.append(request) or "once"  # type: ignore[func-returns-value]
+
+    response = await toolkit.call("echo")
+
+    assert (response.text, asked[0].summary) == ("{}", None)
+
+
 async def test_parameters_that_do_not_fit_are_not_confirmed() -> None:
     class Checked(Careful):
         def check_params(self, params: dict[str, Any]) -> str | None:
@@ -612,6 +669,18 @@ def test_callbacks_of_a_signal_run_once() -> None:
     assert called == [1, 2]
     with pytest.raises(asyncio.CancelledError):
         signal.raise_if_cancelled()
+
+
+def test_a_callback_of_a_signal_can_be_taken_back() -> None:
+    signal, called = CancelSignal(), []
+    take_back = signal.on_cancel(lambda: called.append(1))
+    signal.on_cancel(lambda: called.append(2))
+
+    take_back()
+    take_back()
+    signal.cancel()
+
+    assert called == [2]
 
 
 async def test_an_invocation_may_be_a_class_of_its_own() -> None:

@@ -104,6 +104,24 @@ async def test_a_request_for_a_tool_that_is_not_there_is_an_error() -> None:
 
     assert event_types(events) == ["call_start", "chunk", "error", "call_end"]
     assert (events[2].data["error"], events[3].data["code"]) == ("unknown_tool", "unknown_tool")
+    assert events[2].data["message"] == events[1].data["response"].text
+
+
+async def test_an_exception_behind_a_middleware_is_an_error_with_a_message() -> None:
+    async def broken() -> str:
+        raise OSError("no disk")
+
+    async def around(kwargs: dict[str, Any], next_handler: Any) -> AsyncIterator[Any]:
+        async for response in next_handler(**kwargs):
+            yield response
+
+    kit = toolkit(broken)
+    kit.register_middleware(around)
+    events = record_events(kit)
+
+    await kit.call("broken")
+
+    assert events[2].data == {"error": "failed", "message": "OSError: no disk"}
 
 
 async def test_a_stream_that_is_left_early_has_its_end() -> None:

@@ -167,6 +167,37 @@ def test_a_service_has_the_tools_that_its_grants_permit(tmp_path: Path) -> None:
         service.tool("write_file")
 
 
+def test_an_edit_needs_the_right_to_read(tmp_path: Path) -> None:
+    system = DiskFileSystem(tmp_path)
+    write = {"prefix": "/workspace/", "ops": ["write"]}
+    read = {"prefix": "/workspace/open/", "ops": ["read"]}
+
+    writer = FileDomainService(system.create_handle([write]), FilePolicy(durable=False))
+    own = Toolkit(tools=FileDomainService(system.create_handle([write, read])).native_tools())
+
+    assert "edit_file" not in [tool.name for tool in writer.native_tools()]
+    edits = [{"oldText": "a", "newText": "b"}]
+    for path, answer in [
+        ("/workspace/a", "Error: Access denied for operation 'read_file' on path /workspace/a"),
+        ("/workspace/open/a", "edited /workspace/open/a (size=1)"),
+    ]:
+        own.run("write_file", path=path, content="a")
+        assert own.run("edit_file", path=path, edits=edits).text == answer
+
+
+def test_a_search_in_all_folders_finds_files_of_the_first_one(tmp_path: Path) -> None:
+    for name in ["a.py", "lib/b.py", "lib/deep/c.py", "lib/d.txt"]:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    own = kit(tmp_path)
+
+    def found(pattern: str) -> str:
+        return own.run("search_files", path="/workspace/", pattern=pattern).text
+
+    assert found("**/*.py") == "/workspace/a.py\n/workspace/lib/b.py\n/workspace/lib/deep/c.py"
+    assert found("lib/**/*.py") == "/workspace/lib/b.py\n/workspace/lib/deep/c.py"
+
+
 def test_one_directory_is_registered_as_the_workspace(tmp_path: Path) -> None:
     own = Toolkit()
 

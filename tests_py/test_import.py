@@ -66,3 +66,9 @@ def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
 
 def test_every_exported_name_is_there() -> None:
     assert [name for name in toolcrib.__all__ if not hasattr(toolcrib, name)] == []
+
+
+def test_the_version_is_that_of_the_distribution() -> None:
+    from importlib.metadata import version
+
+    assert toolcrib.__version__ == version("toolcrib")

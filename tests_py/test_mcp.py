@@ -16,7 +16,7 @@ from support.loops import LoopFactory
 from support.streams import block, python, read
 from toolcrib import Policy, Toolkit, errors, mcp
 from toolcrib.compat.agentscope import Toolkit as CompatToolkit
-from toolcrib.mcp import HttpStatefulClient, HttpStatelessClient, McpClient, StdIOStatefulClient
+from toolcrib.mcp import HttpStatefulClient, HttpStatelessClient, McpClient, McpTool, StdIOStatefulClient
 
 WORKSHOP = """
 import asyncio
@@ -222,6 +222,12 @@ async def test_the_environment_of_the_host_is_not_inherited(monkeypatch: pytest.
         ("x", {"headers": {"A": "b"}}, "headers"),
         ("https://example.com", {"cwd": "/"}, "cwd"),
         ("x", {"call_timeout": 0}, "call_timeout"),
+        ("x", {"encoding_errors": "guess"}, "encoding_errors"),
+        ("https://example.com", {"encoding_errors": "ignore"}, "encoding_errors"),
+        ("https://example.com", {"token": "a\nb"}, "token"),
+        ("https://ann:hush@10.0.0.1", {}, "address 10.0.0.1 is private"),
+        ("http://example.com/mcp.json", {}, "https"),
+        ({"command": "x", "disabled": True}, {}, "disabled"),
     ],
 )
 async def test_wrong_targets_are_refused(target: Any, options: dict[str, Any], message: str) -> None:
@@ -236,6 +242,42 @@ async def test_a_configuration_is_read_from_a_file(tmp_path: Path) -> None:
     async with mcp.connect(file) as client:
         assert client.name == "shop"
         assert {tool.name for tool in await client.list_tools()} == NAMES
+
+
+async def test_the_name_of_a_configuration_file_may_be_text_with_blanks(tmp_path: Path) -> None:
+    file = tmp_path / "my servers.json"
+    file.write_text(json.dumps({"mcpServers": {"shop": {"command": COMMAND[0], "args": COMMAND[1:]}}}))
+
+    toolkit = Toolkit()
+    result = await toolkit.register_mcp_clients(str(file))
+    response = await toolkit.call("shop__saw", length=2)
+
+    assert mcp.connect(str(file)).name == "shop"
+    assert list(result.registered) == ["shop"]
+    assert response.text == "2 cm of oak"
+
+
+def test_the_name_of_a_client_does_not_show_a_password() -> None:
+    assert mcp.connect("https://ann:hush@example.com:8443/mcp?key=secret").name == "example.com:8443"
+
+
+async def test_an_entry_that_is_disabled_is_left_out_and_an_invalid_one_is_reported() -> None:
+    config = {
+        "mcpServers": {
+            "shop": {"command": COMMAND[0], "args": COMMAND[1:]},
+            "off": {"command": "no-such-program", "disabled": True},
+            "old": {"type": "sse", "url": "https://example.com/sse"},
+        }
+    }
+    toolkit = Toolkit()
+    async with mcp.connect_all(config) as clients:
+        result = await toolkit.register_mcp_clients(clients)
+
+    assert (set(clients), set(clients.problems)) == ({"shop"}, {"old"})
+    assert (set(result.registered), set(result.problems)) == ({"shop"}, {"old"})
+    assert isinstance(result.problems["old"], errors.InvalidTargetError)
+    with pytest.raises(ValueError, match="call_timeout"):
+        mcp.connect_all(config, call_timeout=-1)
 
 
 async def test_several_servers_register_at_once_and_a_broken_one_is_reported() -> None:
@@ -463,9 +505,11 @@ async def test_agentscopes_parameters_are_accepted() -> None:
 
     response = [chunk async for chunk in await toolkit.call_tool_function(block("saw", length=3))]
     function = await client.get_callable_function("saw")
+    planed = await (await client.get_callable_function("plane"))(strokes=3)
     await client.close()
 
     assert response[0].content == [{"type": "text", "text": "3 cm of oak"}]
+    assert (planed.text, planed.is_last) == ("smooth", True)
     assert function.json_schema["function"]["name"] == "saw"
     with pytest.raises(ValueError, match="sse"):
         HttpStatefulClient("x", "sse", "https://example.com")
@@ -559,3 +603,127 @@ def test_a_forked_child_connects_anew() -> None:
     done = python(textwrap.dedent(program))
 
     assert (done.returncode, done.stdout) == (0, "1 cm of oak\n" * 3), done.stderr
+
+
+def test_changes_are_followed_on_the_next_loop_if_the_first_one_is_gone() -> None:
+    toolkit, client = Toolkit(), workshop()
+
+    async def register() -> None:
+        await client.connect()
+        await toolkit.register_mcp_client(client)
+
+    async def change() -> None:
+        await toolkit.call("add", name="jigsaw")
+        await until(lambda: "jigsaw" in toolkit.tools)
+        await toolkit.call("redefine")
+        await until(lambda: "saw" in toolkit.quarantined)
+
+    async def change_again() -> None:
+        await toolkit.call("remove", name="jigsaw")
+        await until(lambda: "jigsaw" not in toolkit.tools)
+        await client.close()
+
+    for step in (register, change, change_again):
+        asyncio.run(step())
+
+
+def test_changes_between_two_loops_are_seen_by_the_first_call_of_the_second() -> None:
+    toolkit, other, client = Toolkit(), Toolkit(), workshop()
+
+    async def register() -> None:
+        await client.connect()
+        await toolkit.register_mcp_client(client)
+
+    async def change_through_another_toolkit() -> None:
+        await other.register_mcp_client(client)
+        await other.call("add", name="jigsaw")
+        await until(lambda: "jigsaw" in other.tools)
+
+    async def call() -> None:
+        await toolkit.call("saw", length=3)
+        assert "jigsaw" in toolkit.tools
+        await client.close()
+
+    for step in (register, change_through_another_toolkit, call):
+        asyncio.run(step())
+
+
+def test_changes_are_not_followed_after_the_tools_were_removed() -> None:
+    toolkit, client = Toolkit(), workshop()
+
+    async def register() -> Any:
+        await client.connect()
+        await toolkit.register_mcp_client(client)
+        function = toolkit.tools["saw"].original_func
+        await toolkit.remove_mcp_clients(["workshop"])
+        return function
+
+    async def call(function: Any) -> None:
+        assert [response.text async for response in function(length=3)] == ["3 cm of oak"]
+        await client.close()
+
+    asyncio.run(call(asyncio.run(register())))
+
+    assert list(toolkit.tools) == []
+
+
+async def test_a_subclass_of_a_client_may_list_other_tools() -> None:
+    class Quiet(McpClient):
+        async def list_tools(self) -> list[McpTool]:
+            return [tool for tool in await super().list_tools() if tool.name != "drill"]
+
+    toolkit = Toolkit()
+    async with Quiet("quiet", COMMAND) as client:
+        await toolkit.register_mcp_client(client)
+
+    assert set(toolkit.tools) == NAMES - {"drill"}
+
+
+async def test_the_results_of_a_server_have_a_budget() -> None:
+    scripted = str(Path(__file__).parents[1] / "tests" / "data" / "mcp" / "scripted_server.py")
+    words = [f"word {number}" for number in range(500)]
+    toolkit = Toolkit()
+    async with mcp.connect([sys.executable, scripted], name="scripted") as client:
+        await toolkit.register_mcp_client(client, result_budget=300)
+        long = await toolkit.call("echo", words=words)
+        hidden = await toolkit.call("echo", text="short", words=words)
+        short = await toolkit.call("echo", text="short")
+        several = Toolkit()
+        await several.register_mcp_clients([client], namespace=False, result_budget=300)
+        again = await several.call("echo", words=words)
+
+    for response in (long, hidden, again):
+        facts = response.metadata or {}
+        structured = facts["structured_content"]
+        assert len(json.dumps(structured, separators=(",", ":"), ensure_ascii=False)) <= 300
+        assert structured["arguments"]["words"][0] == "word 0"
+        assert "of 500 items" in str(structured)
+        assert facts["value"]["arguments"]["words"] == words
+        assert facts["budget"]["kind"] == "json"
+        assert len(json.dumps(response.to_gemini(name="echo"))) < 700
+        assert len(json.dumps(response.to_mcp())) < 900
+    assert len(long.text) <= 300
+    assert hidden.text == "short"
+    assert "budget" not in (short.metadata or {})
+    assert (short.metadata or {})["structured_content"] == {"arguments": {"text": "short"}}
+
+
+async def test_an_argument_may_have_any_name() -> None:
+    server = """
+from toolcrib import Toolkit
+
+toolkit = Toolkit()
+
+@toolkit.tool
+def execute(command: str, arguments: dict[str, int], kwargs: int = 0) -> dict[str, object]:
+    "Execute a command."
+    return {"command": command, "arguments": arguments, "kwargs": kwargs}
+
+toolkit.serve_mcp("stdio").run()
+"""
+    toolkit = Toolkit()
+    async with mcp.connect([sys.executable, "-c", server], name="shell") as client:
+        await toolkit.register_mcp_client(client)
+        response = await toolkit.call("execute", command="saw", arguments={"command": 1}, kwargs=2)
+
+    assert json.loads(response.text) == {"command": "saw", "arguments": {"command": 1}, "kwargs": 2}

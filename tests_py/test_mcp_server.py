@@ -263,6 +263,21 @@ async def test_a_cancelled_call_runs_its_finally() -> None:
     assert events == ["cancelled"]
 
 
+async def test_a_session_does_not_end_in_the_middle_of_a_call() -> None:
+    toolkit = Toolkit()
+
+    @toolkit.tool
+    async def rest() -> str:
+        await asyncio.sleep(1)
+        return "rested"
+
+    async with toolkit.serve_mcp("http", session_timeout=0.2) as server:
+        peer = await connected(server)
+        rested = await asyncio.to_thread(peer.text, "rest")
+
+    assert rested == "rested"
+
+
 async def test_the_end_of_the_server_cancels_its_calls() -> None:
     toolkit = Toolkit()
     started, ended = asyncio.Event(), asyncio.Event()

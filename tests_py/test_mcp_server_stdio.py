@@ -91,6 +91,40 @@ def test_an_interrupt_ends_the_server() -> None:
     assert peer.process.returncode == 0
 
 
+WORKING = """
+import asyncio, sys
+from toolcrib import Toolkit
+
+toolkit = Toolkit()
+
+@toolkit.tool
+async def work() -> str:
+    print("working", file=sys.stderr, flush=True)
+    try:
+        await asyncio.sleep(3600)
+    finally:
+        print("tidied up", file=sys.stderr)
+    return "done"
+
+toolkit.serve_mcp("stdio").run()
+print("after", file=sys.stderr)
+"""
+
+
+def test_a_termination_cancels_the_calls_and_ends_the_server() -> None:
+    peer = StdioPeer(WORKING)
+    peer.initialize()
+    peer.send({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "work", "arguments": {}}})
+    assert peer.process.stderr is not None
+    assert peer.process.stderr.readline() == b"working\n"
+
+    peer.process.send_signal(signal.SIGTERM)
+    _, errors = peer.end()
+
+    assert errors == b"tidied up\nafter\n"
+    assert peer.process.returncode == 0
+
+
 def run(code: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-c", textwrap.dedent(code)]
     return subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE)

@@ -4,6 +4,7 @@ import asyncio
 import functools
 import gc
 import inspect
+import re
 import warnings
 from collections.abc import Awaitable, Callable, Generator
 from pathlib import Path
@@ -433,6 +434,51 @@ def test_an_unknown_option_has_a_suggestion() -> None:
         tool(colour=3)
 
 
+@pytest.mark.parametrize(
+    ("act", "message"),
+    [
+        (
+            lambda kit: type(kit)(argument="pass"),
+            r"Toolkit() got an unknown option `argument`: did you mean `arguments`?",
+        ),
+        (lambda kit: type(kit)(colour="red"), "Toolkit() got an unknown option `colour`"),
+        (
+            lambda kit: kit.register_tool_function(double, nam="a"),
+            "Toolkit.register_tool_function() got an unknown option `nam`: did you mean `name`?",
+        ),
+        (lambda kit: kit.session(dep=1), "Toolkit.session() got an unknown option `dep`: did you mean `deps`?"),
+        (
+            lambda kit: kit.load_session("a", limit=1),
+            "Toolkit.load_session() got an unknown option `limit`: did you mean `limits`?",
+        ),
+        (lambda kit: kit.view(group=["a"]), "Toolkit.view() got an unknown option `group`: did you mean `groups`?"),
+        (
+            lambda kit: kit.view().view(name=["a"]),
+            "ToolkitView.view() got an unknown option `name`: did you mean `names`?",
+        ),
+    ],
+)
+def test_every_method_with_options_has_a_suggestion(act: Callable[[Any], Any], message: str) -> None:
+    with pytest.raises(TypeError, match=f"^{re.escape(message)}$"):
+        act(Toolkit())
+
+
+def test_an_alias_of_a_misspelt_parameter_has_a_suggestion() -> None:
+    with pytest.raises(ValueError, match=r"unknown parameter `nubmer`, .*: did you mean `number`\?"):
+        Toolkit().register_tool_function(double, aliases={"n": "nubmer"})
+
+
+@pytest.mark.parametrize("options", [{"group_name": "wbe"}, {"groups": ["wbe"]}])
+def test_a_tool_of_a_misspelt_group_has_a_suggestion(options: dict[str, Any]) -> None:
+    toolkit = Toolkit()
+    toolkit.create_tool_group("web", "The web.")
+
+    with pytest.raises(errors.UnknownGroupError, match=r"unknown group `wbe`: did you mean `web`\?"):
+        toolkit.register_tool_function(double, **options)
+    with pytest.raises(errors.UnknownGroupError, match=r"Tool group 'kitchen' not found\."):
+        toolkit.register_tool_function(double, group_name="kitchen")
+
+
 def test_the_decorator_has_the_options_of_the_registration() -> None:
     options = inspect.signature(Toolkit.tool).parameters
     registration = inspect.signature(Toolkit.register_tool_function).parameters
@@ -509,6 +555,13 @@ def test_a_schema_without_its_wrapper_says_what_is_expected() -> None:
         (lambda kit: kit.remove_tool_function(double), "tool_name must be a string, not function"),
         (lambda kit: kit.update_tool_groups(3, True), "group_names must be a list of strings, not int"),
         (lambda kit: kit.view(caller=3), "caller must be a string, not int"),
+        (lambda kit: kit.session(id=3), "id must be a string, not int"),
+        (lambda kit: kit.session(caller=3), "caller must be a string, not int"),
+        (lambda kit: kit.session(limits={}), "limits must be an object of the class `Limits`, not dict"),
+        (lambda kit: kit.session(role="a", roles=3), "roles must be an object of the class `Roles`, not int"),
+        (lambda kit: kit.view().session(caller=3), "caller must be a string, not int"),
+        (lambda kit: kit.load_session("a", limits=3), "limits must be an object of the class `Limits`, not int"),
+        (lambda kit: kit.session().update_tool_groups("basic", 3), "active must be True or False, not int"),
         (lambda kit: kit.view_for("a", roles=3), "roles must be an object of the class `Roles`, not int"),
         (lambda kit: type(kit)(policy=[1]), "policy must be an object of the class `Policy`, not list"),
         (lambda kit: type(kit)(approver_timeout="1"), "approver_timeout must be a number of seconds, not str"),
@@ -607,6 +660,10 @@ def test_an_unknown_name_in_a_view_warns(selection: dict[str, Any], message: str
         toolkit.view(**selection)
     with pytest.warns(UserWarning, match=message.replace("?", r"\?")):
         toolkit.view(groups="basic").view(**selection)
+    with pytest.warns(UserWarning, match=message.replace("?", r"\?")):
+        toolkit.session(**selection)
+    with pytest.warns(UserWarning, match=message.replace("?", r"\?")):
+        toolkit.view(groups="basic").session(**selection)
 
 
 def test_a_role_without_roles_warns() -> None:

@@ -135,6 +135,45 @@ CASES = {
         finally:
             stop.append(1); thread.join()
     """,
+    "a default that rules look at": """
+        from dataclasses import dataclass
+        from toolcrib import Policy
+        from toolcrib.policy import Rule
+        @dataclass
+        class Record:
+            x: int = 1
+            def __getattribute__(self, name):
+                if name == "x" and armed: armed[0]()
+                return object.__getattribute__(self, name)
+        armed = []
+        for change in (grow, shrink, clear):
+            for make in (lambda: {"a": Record(), "b": Record(), "c": 1}, lambda: [Record(), Record()]):
+                for sent in (False, True):
+                    target = make()
+                    rules = Toolkit(run_in="inline", policy=Policy([Rule("ask", tool="*")]))
+                    rules.approver = lambda request: "once"
+                    def look(what: object = target, more: dict[str, Record] | list[Record] | None = None): return "seen"
+                    rules.register_tool_function(look)
+                    armed.append(change(target))
+                    attempt(lambda: rules.run("look", **({"more": target} if sent else {})))
+                    armed.clear()
+    """,
+    "a preset that an approval is bound to": """
+        class Pickled:
+            def __reduce__(self):
+                if armed: armed[0]()
+                return (str, ("x",))
+        armed = []
+        for change in (grow, shrink, clear):
+            for make in (lambda: {"a": Pickled(), "b": Pickled(), "c": 1}, lambda: [Pickled(), Pickled()]):
+                target = make()
+                pending = Toolkit(run_in="inline")
+                def pay(amount: int, account: object): return "paid"
+                pending.register_tool_function(pay, permission="confirm", preset_kwargs={"account": target})
+                armed.append(change(target))
+                attempt(lambda: pending.run("pay", amount=1))
+                armed.clear()
+    """,
     "keys that change the dict when they are compared": """
         class Key(str):
             __hash__ = str.__hash__

@@ -57,6 +57,15 @@ def test_it_is_listed_with_the_schema_of_its_parameter_type() -> None:
     assert "format" not in str(schema)
 
 
+def test_a_tool_that_has_its_result_at_once_gives_it_in_its_first_step() -> None:
+    async def run() -> tuple[bool, str]:
+        task = asyncio.ensure_future(kit().call("wait", seconds=0))
+        await asyncio.sleep(0)
+        return task.done(), (await task).text
+
+    assert asyncio.run(run()) == (True, "Waited 0 seconds.")
+
+
 def test_a_schema_that_was_handed_out_is_a_copy() -> None:
     tools.wait.json_schema["function"]["name"] = "changed"
 

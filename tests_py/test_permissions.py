@@ -95,12 +95,19 @@ async def test_presets_reach_the_tool_and_what_is_sent_beside_them_too(toolkit: 
 
 @pytest.mark.parametrize("name", ["account", "acount", "Account", "accounts", "tokens", "purpose"])
 @pytest.mark.parametrize("tool", ["spend", "spend_openly"])
-async def test_a_refusal_does_not_help_to_guess(toolkit: Toolkit, tool: str, name: str) -> None:
+async def test_a_refusal_does_not_help_to_guess(
+    toolkit: Toolkit, request: pytest.FixtureRequest, tool: str, name: str
+) -> None:
     response = await toolkit.call(tool, amount=1, **{name: "mine"})
 
     shown = response.text.replace(name, "")
-    assert not response.ok
-    assert [word for word in (SECRET, "account", "token", "purpose") if word in shown] == []
+    is_passed_on = request.node.callspec.params["toolkit"] == "pass" and tool == "spend_openly"
+    if is_passed_on and name not in ("account", "purpose"):
+        more = {name: "mine", "purpose": SECRET}
+        assert response.metadata == {"value": {"amount": 1, "account": SECRET, "more": more}}
+    else:
+        assert not response.ok
+        assert [word for word in (SECRET, "account", "token", "purpose") if word in shown] == []
 
 
 LOOK_ALIKES = ["аccount", "account\u200b", "ａccount", "ACCOUNT", "account ", "account\u0301", "\ufeffaccount"]
@@ -191,7 +198,7 @@ async def test_text_of_another_class_reaches_no_preset(toolkit: Toolkit, sly: ty
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("key", [str, lambda name: Sly("x", name), lambda name: SlyWithItsOwnHash("x", name)])
-async def test_an_open_schema_opens_no_hidden_parameter(mode: Mode, key: Callable[[str], str]) -> None:
+async def test_an_open_schema_opens_no_preset_and_no_hidden_parameter(mode: Mode, key: Callable[[str], str]) -> None:
     toolkit = Toolkit(arguments=mode)
     toolkit.register_tool_function(
         spend_openly, preset_kwargs={"purpose": SECRET}, json_schema=open_schema(amount={"type": "integer"})
@@ -200,7 +207,9 @@ async def test_an_open_schema_opens_no_hidden_parameter(mode: Mode, key: Callabl
     for name in ("account", "purpose"):
         response = await by_block(toolkit, "spend_openly", {"amount": 1, key(name): "mine"})
         reached = (response.metadata or {}).get("value", {"account": "public", "more": {"purpose": SECRET}})
-        assert (reached["account"], reached["more"]["purpose"]) == ("public", SECRET)
+        # Arguments that are passed on as they are reach every parameter that is not preset.
+        is_passed_on = mode == "pass" and key is str and name == "account"
+        assert (reached["account"], reached["more"]["purpose"]) == ("mine" if is_passed_on else "public", SECRET)
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -242,7 +251,7 @@ async def test_what_a_partial_has_bound_is_as_safe_as_a_preset(mode: Mode) -> No
 
 
 @pytest.mark.parametrize("mode", MODES)
-async def test_names_of_var_parameters_that_are_not_shown_are_refused(mode: Mode) -> None:
+async def test_names_of_var_parameters_that_are_not_shown_are_no_parameters(mode: Mode) -> None:
     def collect(*rest: Any, **more: Any) -> list[Any]:
         return [rest, more]
 
@@ -250,5 +259,9 @@ async def test_names_of_var_parameters_that_are_not_shown_are_refused(mode: Mode
     toolkit.register_tool_function(collect)
 
     for arguments in ({"rest": [1]}, {"more": {"a": 1}}, {"anything": 1}):
-        assert (await toolkit.call("collect", **arguments)).code == "invalid_arguments"
+        response = await toolkit.call("collect", **arguments)
+        if mode == "pass":
+            assert response.metadata == {"value": [(), arguments]}
+        else:
+            assert response.code == "invalid_arguments"
     assert (await toolkit.call("collect")).metadata == {"value": [(), {}]}

@@ -244,6 +244,10 @@ async def test_a_dry_run_says_what_would_happen_and_does_nothing() -> None:
     assert would == ["run", "deny", "pending", "refuse", "refuse", "refuse", "ask", "deny"]
     assert (outlooks[1]["rule"], outlooks[1]["reason"]) == ("not-b", "no b")
     assert "path" in outlooks[3]["problems"]
+    causes = ["default", "rule", "permission", None, None, None, "permission", "permission"]
+    assert [outlook["cause"] for outlook in outlooks] == causes
+    denied = "Error: The call of 'look' was denied and did not run: no b"
+    assert [outlook["text"] for outlook in outlooks[:3]] == [None, denied, None]
     assert [outlook["code"] for outlook in outlooks[3:6]] == ["invalid_arguments", "unknown_tool", "bad_call"]
     assert (shop.ran, asked, noted) == ([], [], [])
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import copy
+import json
 import os
 import pickle
 import signal
@@ -289,15 +290,19 @@ while True:
     assert asyncio.run(main()) == text(-1, "begun\n", line)
 
 
-def test_many_runs_leave_neither_zombies_nor_descriptors() -> None:
+@pytest.mark.timeout(60 + RUNS)
+@pytest.mark.parametrize("at_once", [1, 10, RUNS])
+def test_many_runs_lose_no_output_and_leave_neither_zombies_nor_descriptors(at_once: int) -> None:
     async def main() -> None:
         toolkit = Toolkit(tools=[tools.execute_shell_command])
         await toolkit.call("execute_shell_command", command="true")
         before = descriptors()
-        for _ in range(RUNS // 10):
-            calls = (toolkit.call("execute_shell_command", command="echo 1; sleep 97 &") for _ in range(10))
+        for first in range(0, RUNS, at_once):
+            numbers = range(first, min(first + at_once, RUNS))
+            commands = [f"echo {number}; echo {number} >&2; sleep 97 &" for number in numbers]
+            calls = [toolkit.call("execute_shell_command", command=command) for command in commands]
             responses = await asyncio.gather(*calls)
-            assert {response.text for response in responses} == {text(0, "1\n")}
+            assert [response.text for response in responses] == [text(0, f"{n}\n", f"{n}\n") for n in numbers]
         await until(lambda: zombies() == [] and descriptors() <= before)
 
     asyncio.run(main())
@@ -323,18 +328,34 @@ def test_a_fork_of_the_host_runs_programs_of_its_own() -> None:
 # Output
 
 
+# A process of its own, whose allocator has no memory left from other work: it prints the growth of its largest memory.
+GIGABYTE = """
+import json
+from toolcrib import Toolkit, tools
+
+def peak():
+    with open("/proc/self/status") as status:
+        return next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM:"))
+
+toolkit = Toolkit(tools=[tools.execute_shell_command])
+before = peak()
+command = "head -c 1000000000 /dev/zero | tr '\\\\0' x; printf end"
+response = toolkit.run("execute_shell_command", command=command, timeout=250)
+print(json.dumps([response.text, response.metadata, peak() - before]))
+"""
+
+
+@pytest.mark.timeout(300)
 def test_a_gigabyte_of_output_takes_little_memory() -> None:
-    shell("yes", timeout=1)  # the allocator takes memory for texts of each size once
-    before = peak()
+    done = subprocess.run([sys.executable, "-c", GIGABYTE], capture_output=True, text=True, check=True)
+    shown, metadata, growth = json.loads(done.stdout)
 
-    response = shell("head -c 1000000000 /dev/zero | tr '\\0' x; printf end", timeout=50)
-
-    omitted = facts(response)["omitted_bytes"]["stdout"]
-    assert f"\n[{omitted} bytes omitted]\n" in response.text
+    omitted = metadata["omitted_bytes"]["stdout"]
+    assert f"\n[{omitted} bytes omitted]\n" in shown
     assert omitted + 256 * 1024 == 1_000_000_003
-    assert response.text.endswith("xend</stdout><stderr></stderr>")
-    assert len(response.text) <= 1024 * 1024
-    assert peak() - before <= 16 * 1024 * 1024
+    assert shown.endswith("xend</stdout><stderr></stderr>")
+    assert len(shown) <= 1024 * 1024
+    assert growth <= 16 * 1024 * 1024
 
 
 def test_an_endless_output_of_bytes_takes_little_memory() -> None:
@@ -346,14 +367,6 @@ def test_an_endless_output_of_bytes_takes_little_memory() -> None:
     assert facts(response)["timed_out"]
     assert len(response.text.encode()) <= 1024 * 1024
     assert resident() - before <= 16 * 1024 * 1024
-
-
-def peak() -> int:
-    """The largest resident memory of this process so far, in bytes."""
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("VmHWM:"):
-            return int(line.split()[1]) * 1024
-    raise AssertionError("the system does not tell")
 
 
 @pytest.mark.parametrize(
@@ -423,6 +436,25 @@ def test_python_code_is_utf8_and_its_traceback_shows_the_line() -> None:
 # Settings
 
 
+def test_files_that_python_code_puts_beside_itself_are_removed_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    (tmp_path / "kept").mkdir()
+    code = f"""
+import os
+folder = os.path.dirname(__file__)
+os.makedirs(os.path.join(folder, "a", "b"))
+open(os.path.join(folder, "a", "b", "out.csv"), "w").close()
+os.symlink({str(tmp_path / "kept")!r}, os.path.join(folder, "link"))
+"""
+
+    response = Toolkit(tools=[tools.execute_python_code]).run("execute_python_code", code=code)
+
+    assert response.text == text(0)
+    assert os.listdir(tmp_path) == ["kept"]
+
+
 def test_the_working_directory_is_the_given_one(tmp_path: Path) -> None:
     toolkit = Toolkit()
     tools.register(toolkit, "programs", cwd=tmp_path)
@@ -455,6 +487,10 @@ def test_limits_hold() -> None:
             "invalid option `env` of programs: variable `TOOLCRIB_DANGEROUS_TEXT_IO` is never passed to programs",
         ),
         ({"sandbox": Sandbox(read=["/nonexistent"])}, "invalid option `sandbox` of programs: /nonexistent: No such"),
+        (
+            {"limits": ProgramLimits(cpu_seconds=-1)},
+            "invalid option `limits` of programs: `cpu_seconds` is -1, expected an integer of at least 0",
+        ),
     ],
 )
 def test_an_invalid_setting_is_refused(options: dict[str, Any], reason: str) -> None:

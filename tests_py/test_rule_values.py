@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import datetime
 import decimal
@@ -9,9 +10,10 @@ import enum
 import math
 import pathlib
 import uuid
-from typing import Any
+from typing import Any, ClassVar
 
 import attrs
+import msgspec
 import pydantic
 import pytest
 
@@ -45,6 +47,55 @@ class Box:
     path: pathlib.Path
 
 
+class Named(pydantic.BaseModel):
+    host: str = pydantic.Field(default="db", alias="hostName")
+    mode: Mode = pydantic.Field(default=Mode.DELETE, validation_alias="modus", serialization_alias="other")
+    path: str = pydantic.Field(default="/etc", validation_alias=pydantic.AliasChoices("where", "path"), exclude=True)
+    level: int = pydantic.Field(default=9, validation_alias=pydantic.AliasPath("levels", 0))
+
+    @pydantic.field_serializer("host")
+    def shout(self, host: str) -> str:
+        return host.upper()
+
+
+class Open(pydantic.BaseModel):
+    model_config = pydantic.ConfigDict(extra="allow")
+
+    user: str
+
+
+class Hosts(pydantic.RootModel[list[str]]):
+    pass
+
+
+@pydantic.dataclasses.dataclass
+class Renamed:
+    host: str = pydantic.Field(default="db", alias="hostName")
+
+
+@dataclasses.dataclass
+class Counted:
+    kind: ClassVar[str] = "counted"
+    host: str = "db"
+    mode: dataclasses.InitVar[str] = "delete"
+    count: int = dataclasses.field(init=False, default=7)
+
+
+@attrs.define
+class Hidden:
+    _host: str = "db"
+    count: int = attrs.field(init=False, default=7)
+
+
+class Tagged(msgspec.Struct, tag="host", tag_field="kind", rename="camel", omit_defaults=True):
+    host_name: str = "db"
+
+
+class Row(msgspec.Struct, array_like=True, tag="row"):
+    host: str = "db"
+    mode: Mode = Mode.DELETE
+
+
 class Plain:
     pass
 
@@ -70,6 +121,15 @@ CASES: list[tuple[Any, Any]] = [
     (Target("db"), {"host": "db", "mode": "delete"}),
     (Login(user="root"), {"user": "root", "scopes": ["all"]}),
     (Box(pathlib.Path("/etc")), {"path": "/etc"}),
+    (Named(), {"hostName": "db", "modus": "delete", "where": "/etc", "levels": 9}),
+    (Open(user="root", shell="sh"), {"user": "root", "shell": "sh"}),  # type: ignore[call-arg]
+    (Hosts(["db"]), ["db"]),
+    (Renamed(), {"hostName": "db"}),
+    (Counted(), {"host": "db", "mode": "delete"}),
+    (Hidden(), {"host": "db"}),
+    (Tagged(), {"hostName": "db", "kind": "host"}),
+    (Row(), ["row", "db", "delete"]),
+    (collections.deque([Hidden()]), [{"host": "db"}]),
     ([Mode.DELETE, {"at": pathlib.Path("/etc")}], ["delete", {"at": "/etc"}]),
     ((1, {2}), [1, [2]]),
     (Plain(), f"<{__name__}.Plain object>"),
@@ -154,3 +214,48 @@ async def test_a_default_that_contains_itself_is_seen_in_part() -> None:
 
     assert (await kit.call("work", name="x")).code == "denied"
     assert ran == []
+
+
+@pytest.mark.parametrize(
+    ("sent", "seen"),
+    [
+        ({}, {"hostName": "db", "modus": "delete", "where": "/etc", "levels": 9}),
+        ({"modus": "read"}, {"hostName": "db", "modus": "read", "where": "/etc", "levels": 9}),
+        ({"levels": [1, 2]}, {"hostName": "db", "modus": "delete", "where": "/etc", "levels": [1, 2]}),
+    ],
+)
+async def test_a_default_inside_of_a_model_has_the_name_that_a_model_would_send(
+    sent: dict[str, Any], seen: dict[str, Any]
+) -> None:
+    asked: list[Any] = []
+
+    def work(what: Named) -> str:
+        return what.path
+
+    kit = Toolkit(run_in="inline", policy=Policy([Rule("ask", tool="work")]))
+    kit.approver = lambda request: asked.append(request.arguments) or "once"  # type: ignore[func-returns-value]
+    kit.register_tool_function(work)
+
+    response = await kit.call("work", what=sent)
+
+    assert response.text == "/etc"
+    assert asked == [{"what": seen}]
+
+
+@pytest.mark.parametrize("default", [default for default, _ in CASES[16:26]], ids=repr)
+async def test_an_object_of_the_program_waits_for_approval_and_is_built_again(default: Any) -> None:
+    got: list[Any] = []
+
+    def work(what: Any) -> str:
+        got.append(what)
+        return "ran"
+
+    work.__annotations__["what"] = type(default)
+    kit = Toolkit(run_in="inline", policy=Policy([Rule("ask", tool="work")]))
+    kit.register_tool_function(work)
+
+    pending = (await kit.call("work", what=default)).metadata["pending"]  # type: ignore[index]
+    responses = [response async for response in kit.resume(pending, True)]
+
+    assert responses[-1].text == "ran"
+    assert got == [default]

@@ -216,8 +216,37 @@ def leaves_a_file(file: int) -> None:
     asyncio.get_running_loop().add_reader(file, print)
 
 
+def leaves_a_setting(_: int) -> None:
+    asyncio.get_running_loop().set_exception_handler(lambda loop, context: None)
+
+
+def leaves_a_thread(_: int) -> None:
+    asyncio.get_running_loop().run_in_executor(None, print)
+
+
+def leaves_a_callback_of_a_thread(_: int) -> None:
+    asyncio.get_running_loop().call_soon_threadsafe(print)
+
+
+def leaves_many_timers(_: int) -> None:
+    for _ in range(1000):
+        asyncio.get_running_loop().call_later(3600, print)
+
+
+REMAINS = [
+    leaves_a_task,
+    leaves_a_timer,
+    leaves_many_timers,
+    leaves_a_callback,
+    leaves_a_callback_of_a_thread,
+    leaves_a_file,
+    leaves_a_setting,
+    leaves_a_thread,
+]
+
+
 @kept
-@pytest.mark.parametrize("leaves", [leaves_a_task, leaves_a_timer, leaves_a_callback, leaves_a_file])
+@pytest.mark.parametrize("leaves", REMAINS)
 def test_a_loop_with_remains_is_closed(leaves: Callable[[int], None]) -> None:
     async def litter(file: int) -> None:
         leaves(file)
@@ -231,6 +260,57 @@ def test_a_loop_with_remains_is_closed(leaves: Callable[[int], None]) -> None:
 
     assert before.is_closed()
     assert used_loop(toolkit) is not before
+
+
+@kept
+def test_a_call_that_tidies_up_leaves_the_loop_clean() -> None:
+    called: list[Any] = []
+    threaded = threading.Event()
+
+    async def tidy() -> None:
+        loop = asyncio.get_running_loop()
+        loop.call_soon(called.append, 1)
+        for _ in range(1000):
+            loop.call_later(3600, print).cancel()
+        async with asyncio.timeout(3600):  # type: ignore[attr-defined] # from 3.11
+            await asyncio.gather(asyncio.sleep(0), asyncio.sleep(0.001))
+        async for _ in numbers():
+            pass
+        future = loop.create_future()
+        future.add_done_callback(called.append)
+        future.set_result(None)
+
+    async def numbers() -> Any:
+        yield 1
+
+    toolkit = Toolkit(tools=[loop_of_the_call, tidy])
+    toolkit.register_tool_function(threaded.set, name="threaded", run_in="thread")
+    before = used_loop(toolkit)
+
+    assert toolkit.run("tidy").ok
+    assert toolkit.run("threaded").ok
+
+    assert used_loop(toolkit) is before
+    assert threaded.is_set()
+    assert len(called) == 2
+
+
+@kept
+def test_the_loop_of_another_policy_is_used_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Loop(asyncio.SelectorEventLoop):
+        pass
+
+    monkeypatch.setattr(asyncio, "new_event_loop", Loop)
+    toolkit = Toolkit(tools=[loop_of_the_call])
+
+    def loops() -> list[asyncio.AbstractEventLoop]:
+        return [used_loop(toolkit), used_loop(toolkit)]
+
+    with ThreadPoolExecutor(1) as pool:
+        first, second = pool.submit(loops).result()
+
+    assert (type(first), type(second), first.is_closed(), second.is_closed()) == (Loop, Loop, True, True)
+    assert first is not second
 
 
 def test_an_async_generator_that_a_tool_leaves_is_closed() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -73,6 +73,34 @@ async def test_calls_that_are_not_admitted_are_not_counted() -> None:
     codes = [(await session.call(name)).code for name in ("nowhere", "query", "search", "look", "look")]
 
     assert codes == ["tool_not_available", "tool_not_available", "inactive_group", None, "limit_exceeded"]
+
+
+@pytest.mark.parametrize("run_in", ["inline", "thread"])
+@pytest.mark.parametrize("permission", ["auto", "confirm"])
+async def test_calls_whose_arguments_are_refused_are_not_counted(run_in: Any, permission: Any) -> None:
+    toolkit = Toolkit(run_in=run_in, approver=lambda request: "once")
+
+    @toolkit.tool(permission=permission)
+    def double(number: int) -> int:
+        return 2 * number
+
+    session = toolkit.session(limits=Limits(calls=1))
+
+    codes = [
+        (await session.call("double", **sent)).code for sent in ({"number": "x"}, {}, {"number": 1}, {"number": 1})
+    ]
+
+    assert codes == ["invalid_arguments", "invalid_arguments", None, "limit_exceeded"]
+    assert (session.usage.calls, session.usage.total_calls) == (1, 1)
+
+
+async def test_usage_is_a_value() -> None:
+    toolkit = service()
+    session, other = toolkit.session(), toolkit.session()
+
+    assert session.usage == other.usage
+    session.add_tokens(1)
+    assert session.usage != other.usage
 
 
 async def test_tokens_that_are_used_up_end_the_run() -> None:

@@ -66,7 +66,7 @@ def test_loading_a_state_changes_what_is_listed(toolkit: Toolkit) -> None:
 )
 def test_an_invalid_state_is_refused_and_changes_nothing(toolkit: Toolkit, state: Any) -> None:
     for strict in (True, False):
-        with pytest.raises(errors.InvalidStateError, match="a list under"):
+        with pytest.raises(errors.InvalidStateError, match="active_groups key and its value must be a list"):
             toolkit.load_state_dict(state, strict=strict)
 
     assert active(toolkit) == ["web", "mail"]

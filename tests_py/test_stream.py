@@ -110,6 +110,8 @@ async def test_a_second_reader_is_refused_while_the_first_waits() -> None:
     with pytest.raises(RuntimeError, match="already running"):
         await anext(stream, None)
     with pytest.raises(RuntimeError, match="already running"):
+        await read(stream)
+    with pytest.raises(RuntimeError, match="already running"):
         await stream.aclose()
 
     step.cancel()

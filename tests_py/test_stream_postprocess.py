@@ -1,6 +1,7 @@
 """Postprocess functions: what they are given, what they may answer, and how their errors are handled."""
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
@@ -209,3 +210,98 @@ async def test_an_interruption_shows_nothing_that_was_not_processed() -> None:
 
     assert got == ["redacted", f"redacted\n{NOTE}"]
     assert task.cancelled()
+
+
+async def waits() -> str:
+    await asyncio.sleep(60)
+    return "late"
+
+
+async def waits_after_a_chunk() -> AsyncIterator[str]:
+    yield "one"
+    await asyncio.sleep(60)
+
+
+def blocks(release: Any) -> str:
+    release.wait(60)
+    return "late"
+
+
+@pytest.mark.parametrize(("tool", "seen_before"), [(waits, 0), (waits_after_a_chunk, 1)])
+@pytest.mark.parametrize("ending", ["keep", "replace", "later", "fail"])
+async def test_an_interrupted_response_is_postprocessed_and_the_cancellation_goes_on(
+    tool: Any, seen_before: int, ending: str
+) -> None:
+    seen: list[bool] = []
+
+    def note(call: dict[str, Any], response: ToolResponse) -> Any:
+        seen.append(response.is_interrupted)
+        if not response.is_interrupted or ending == "keep":
+            return None
+        if ending == "fail":
+            raise ValueError("no")
+        return shout_later(call, response) if ending == "later" else "replaced"
+
+    kit = Toolkit(run_in="inline")
+    kit.register_tool_function(tool, postprocess_func=note)
+    got: list[ToolResponse] = []
+
+    async def consume() -> None:
+        async for response in kit.call_tool_function({"name": tool.__name__}):
+            got.append(response)
+
+    task = asyncio.create_task(consume())
+    for _ in range(4):
+        await asyncio.sleep(0)
+    task.cancel()
+    (outcome,) = await asyncio.gather(task, return_exceptions=True)
+
+    assert isinstance(outcome, asyncio.CancelledError)
+    assert seen == [False] * seen_before + [True]
+    assert len(got) == seen_before + 1
+    assert ("replaced" in got[-1].text) == (ending == "replace")
+    assert got[-1].text.isupper() == (ending == "later")
+
+
+async def test_a_second_cancellation_ends_the_postprocess_function() -> None:
+    async def forever(call: dict[str, Any], response: ToolResponse) -> None:
+        await asyncio.sleep(60)
+
+    kit = Toolkit(run_in="inline")
+    kit.register_tool_function(waits, postprocess_func=forever)
+    got: list[ToolResponse] = []
+
+    async def consume() -> None:
+        async for response in kit.call_tool_function({"name": "waits"}):
+            got.append(response)
+
+    task = asyncio.create_task(consume())
+    for _ in range(2):
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        task.cancel()
+    (outcome,) = await asyncio.gather(task, return_exceptions=True)
+
+    assert isinstance(outcome, asyncio.CancelledError)
+    assert got == []
+
+
+async def test_the_response_of_a_cancelled_thread_is_postprocessed() -> None:
+    release, seen = threading.Event(), []
+    kit = Toolkit()
+    kit.register_tool_function(
+        blocks, preset_kwargs={"release": release}, postprocess_func=lambda call, response: seen.append(response)
+    )
+
+    async def consume() -> None:
+        async for _ in kit.call_tool_function({"name": "blocks"}):
+            pass
+
+    task = asyncio.create_task(consume())
+    for _ in range(4):
+        await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    release.set()
+
+    assert [response.is_interrupted for response in seen] == [True]

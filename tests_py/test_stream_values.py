@@ -1,5 +1,6 @@
 """Values that a tool may return or yield: the stream only ever carries responses, and at least one."""
 
+import array
 import collections
 import dataclasses
 import datetime
@@ -9,8 +10,10 @@ import logging
 import math
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, ClassVar
 
+import attrs
+import msgspec
 import pydantic
 import pytest
 
@@ -48,6 +51,40 @@ class Point:
 class Model(pydantic.BaseModel):
     name: str
     at: tuple[int, int]
+
+
+@dataclasses.dataclass
+class Sized:
+    kind: ClassVar[str] = "sized"
+    x: int
+    size: int = dataclasses.field(init=False, default=2)
+
+
+@attrs.define
+class Part:
+    code: str
+    _count: int = 1
+
+
+class Mail(msgspec.Struct):
+    to: str
+
+
+class Scalar:
+    """A number as numpy has it."""
+
+    def __init__(self, number: float) -> None:
+        self.number = number
+
+    def tolist(self) -> float:
+        return self.number
+
+
+class Table:
+    """An object that is written in several lines."""
+
+    def __str__(self) -> str:
+        return "   a\n0  1"
 
 
 class Mute:
@@ -125,6 +162,13 @@ JSON_VALUES = {
     "ordered dict": (collections.OrderedDict(a=1), '{"a": 1}'),
     "exception": (ValueError("kept"), '"kept"'),
     "path": (PurePosixPath("/a"), '"/a"'),
+    "dataclass with a class variable": (Sized(1), '{"x": 1, "size": 2}'),
+    "attrs class": (Part("p"), '{"code": "p", "_count": 1}'),
+    "msgspec struct": (Mail("ann"), '{"to": "ann"}'),
+    "array": (array.array("d", [1.5, 2]), "[1.5, 2.0]"),
+    "number of a library": (Scalar(7), "7"),
+    "numbers of a library": ([Scalar(7), {"a": Scalar(0.5)}], '[7, {"a": 0.5}]'),
+    "bytes inside": ([b"abc", bytearray(b"\xff")], '["abc", "\ufffd"]'),
 }
 
 
@@ -140,6 +184,18 @@ async def test_a_value_becomes_json_text_and_is_kept(name: str, kind: str) -> No
     assert response.metadata is not None
     assert response.metadata["value"] is value
     assert (response.ok, response.code) == (True, None)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(b"abc\n", "abc\n"), (bytearray(b"\xc3\xa9\xff"), "é\ufffd"), (Table(), "   a\n0  1")]
+)
+async def test_bytes_and_tables_are_text(value: Any, text: str) -> None:
+    kit = toolkit(give(value, "function"), func_name="tool")
+
+    response = await given(kit, "function")
+
+    assert response.text == text
+    assert response.metadata == {"value": value}
 
 
 @EVERY_KIND

@@ -222,3 +222,53 @@ def test_a_name_that_only_the_schema_knows_is_passed_on() -> None:
     toolkit.register_tool_function(anything, json_schema=schema(parameters=PARAMETERS))
 
     assert toolkit.run("anything", query="cats", api_key="k").metadata == {"value": {"query": "cats", "api_key": "k"}}
+
+
+async def test_a_call_without_arguments_is_checked_against_the_whole_schema() -> None:
+    ran: list[tuple[int, int]] = []
+
+    def either(a: int = 0, b: int = 0) -> str:
+        ran.append((a, b))
+        return "ran"
+
+    parameters = {
+        "type": "object",
+        "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}},
+        "anyOf": [{"required": ["a"]}, {"required": ["b"]}],
+    }
+    toolkit = Toolkit(run_in="inline")
+    toolkit.register_tool_function(either, json_schema=schema(parameters=parameters))
+
+    refused = await toolkit.call("either")
+    await toolkit.call("either", b=2)
+
+    assert refused.code == "invalid_arguments"
+    assert ran == [(0, 2)]
+
+
+def named(*args: object, **kwargs: object) -> dict[str, object]:
+    return {"positional": list(args), "by name": kwargs}
+
+
+def listed(*args: int) -> list[int]:
+    return list(args)
+
+
+@pytest.mark.parametrize("arguments", ["coerce", "check", "pass"])
+def test_arguments_with_the_names_of_variadic_parameters_are_passed_by_name(arguments: Any) -> None:
+    toolkit = Toolkit(arguments=arguments)
+    properties = {"args": {"type": "string"}, "kwargs": {"type": "object"}, "name": {"type": "string"}}
+    toolkit.register_tool_function(named, json_schema=schema(parameters={"type": "object", "properties": properties}))
+    sent = {"args": "-v", "kwargs": {"name": "other"}, "name": "own"}
+
+    response = toolkit.run("named", **sent)
+
+    assert response.metadata == {"value": {"positional": [], "by name": sent}}
+
+
+def test_a_list_reaches_a_function_that_takes_only_positional_arguments() -> None:
+    toolkit = Toolkit()
+    properties = {"args": {"type": "array", "items": {"type": "integer"}}}
+    toolkit.register_tool_function(listed, json_schema=schema(parameters={"type": "object", "properties": properties}))
+
+    assert toolkit.run("listed", args=[1, 2]).metadata == {"value": [1, 2]}

@@ -1,5 +1,7 @@
 """Raw text I/O: the texts of the three tools, and the guard that the environment sets."""
 
+import asyncio
+import fcntl
 import logging
 import os
 from pathlib import Path
@@ -129,6 +131,58 @@ async def test_lines_are_inserted(tmp_path: Path) -> None:
     assert await insert(7) == "InvalidArgumentsError: The given line_number (7) is not in the valid range [1, 6]."
     assert await text("insert_text_file", file_path=f"{path}x", content="", line_number=1) == (
         f"InvalidArgumentsError: The target file {path}x does not exist. "
+    )
+
+
+async def test_calls_at_the_same_time_change_a_file_one_after_the_other(tmp_path: Path) -> None:
+    path = numbers(tmp_path / "a", 200)
+    own = kit()
+    lines = [f"new {number}" for number in range(16)]
+    inserts = [own.call("insert_text_file", file_path=path, content=line, line_number=1) for line in lines]
+    views = [own.call("view_text_file", file_path=path) for _ in range(16)]
+
+    responses = await asyncio.gather(*(call for pair in zip(inserts, views, strict=True) for call in pair))
+
+    assert sorted((tmp_path / "a").read_text().splitlines()[:16]) == sorted(lines)
+    assert all(response.code is None for response in responses)
+    assert all("200\n```" in response.text for response in responses[1::2])
+
+
+async def test_a_lock_of_another_program_delays_a_call_only(tmp_path: Path) -> None:
+    path = numbers(tmp_path / "a", 3)
+
+    with open(path) as locked:
+        fcntl.flock(locked, fcntl.LOCK_EX)
+        answer = await text("write_text_file", file_path=path, content="all")
+
+    assert answer == f"Overwrite {path} successfully."
+
+
+@pytest.mark.parametrize(
+    ("ranges", "shown"),
+    [
+        ([1, "2"], "[1, '2']"),
+        (["it's", 'a "b"'], '["it\'s", \'a "b"\']'),
+        (["'\"", "\\\n\x7f\u200b\U000e0001é"], "['\\'\"', '\\\\\\n\\x7f\\u200b\\U000e0001é']"),
+        ([1.5, 2], "[1.5, 2]"),
+        ([None, True], "[None, True]"),
+        ("1-2", "1-2"),
+        ({"a": [1]}, "{'a': [1]}"),
+    ],
+)
+async def test_a_range_of_another_form_is_shown_as_python_prints_it(ranges: Any, shown: str, tmp_path: Path) -> None:
+    path = numbers(tmp_path / "a", 3)
+
+    answer = (await tools.view_text_file(file_path=path, ranges=ranges)).text
+
+    assert answer == f"InvalidArgumentError: Invalid range format. Expected a list of two integers, but got {shown}."
+
+
+async def test_a_range_has_integers_of_any_size(tmp_path: Path) -> None:
+    path = numbers(tmp_path / "a", 2)
+
+    assert await text("view_text_file", file_path=path, ranges=[2, 10**30]) == (
+        f"The content of {path} in [2, {10**30}] lines:\n```\n2: 2\n```"
     )
 
 

@@ -55,6 +55,13 @@ def test_every_combination_of_options_calls_tools(arguments: Any, answer: Any, r
     assert toolkit.run("add", a=1, b=2).text == "3"
 
 
+def test_a_toolkit_shows_its_size() -> None:
+    toolkit = Toolkit(tools=[len])
+    toolkit.create_tool_group("web", "The web.")
+
+    assert repr(toolkit) == "Toolkit(1 tools, 1 groups)"
+
+
 def test_a_toolkit_is_true_even_when_it_is_empty() -> None:
     toolkit = Toolkit()
 

@@ -181,6 +181,40 @@ def refused(function: Callable[..., Any], **arguments: Any) -> list[str]:
     return [line.removeprefix("- ") for line in response.text.splitlines()[1:]]
 
 
+class Strict(pydantic.BaseModel):
+    """A model that refuses Python objects of other types."""
+
+    model_config = pydantic.ConfigDict(strict=True)
+
+    day: date | None = None
+    number: uuid.UUID | None = None
+    color: Color | None = None
+    point: tuple[int, str] | None = None
+    counts: set[int] | None = None
+    price: Decimal | None = None
+    data: bytes | None = None
+    path: pathlib.Path | None = None
+    names: dict[int, str] | None = None
+    size: int | None = None
+
+
+class Celsius:
+    """A class that pydantic builds from JSON alone."""
+
+    def __init__(self, degrees: float) -> None:
+        self.degrees = degrees
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Celsius) and self.degrees == other.degrees
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+        from pydantic_core import core_schema
+
+        from_json = core_schema.no_info_after_validator_function(cls, core_schema.float_schema())
+        return core_schema.json_or_python_schema(from_json, core_schema.is_instance_schema(cls))
+
+
 def _keeping(function: Callable[..., Any], got: list[Any]) -> Callable[..., Any]:
     import functools
 
@@ -270,6 +304,21 @@ BUILT: list[tuple[Any, Any, Any]] = [
     (date | str, "2026-01-31", "2026-01-31"),
     (Item | Point, [1, 2], Point(1.0, 2.0)),
     (list[date | int], [1, "2026-01-31"], [1, date(2026, 1, 31)]),
+    (Strict, {"day": "2026-01-31"}, Strict(day=date(2026, 1, 31))),
+    (Strict, {"number": str(UUID)}, Strict(number=UUID)),
+    (Strict, {"color": "red"}, Strict(color=Color.RED)),
+    (Strict, {"point": [1, "a"]}, Strict(point=(1, "a"))),
+    (Strict, {"counts": [1, 2]}, Strict(counts={1, 2})),
+    (Strict, {"price": "1.50"}, Strict(price=Decimal("1.50"))),
+    (Strict, {"data": "x"}, Strict(data=b"x")),
+    (Strict, {"path": "/etc"}, Strict(path=pathlib.Path("/etc"))),
+    (Strict, {"names": {"1": "a"}}, Strict(names={1: "a"})),
+    (list[Strict], [{"day": "2026-01-31"}], [Strict(day=date(2026, 1, 31))]),
+    (dict[str, Strict] | None, {"a": {"color": "red"}}, {"a": Strict(color=Color.RED)}),
+    (Annotated[date, pydantic.Strict()], "2026-01-31", date(2026, 1, 31)),
+    (Celsius, 21.5, Celsius(21.5)),
+    (list[Celsius], [1.5], [Celsius(1.5)]),
+    (collections.deque[Part], [{"code": "x"}], collections.deque([Part("x")])),
 ]
 
 
@@ -457,6 +506,19 @@ def test_a_value_that_cannot_be_built_is_answered_with_its_path(annotation: Any,
 
     assert len(problems) == 1
     assert problems[0].startswith(line), problems
+
+
+def test_a_strict_model_refuses_what_its_json_must_not_be() -> None:
+    problems = refused(one(Strict), x={"size": 1.5, "color": "green"})
+
+    assert {line.split(":")[0] for line in problems} == {"x.size", "x.color"}
+
+
+@pytest.mark.parametrize("number", [float("inf"), float("nan")])
+def test_a_number_that_json_does_not_have_is_refused_by_its_name(number: float) -> None:
+    expected = [f"x: expected a number, got {number} (not a number that JSON has)"]
+
+    assert refused(one(float), x=number) == expected
 
 
 def test_a_sentinel_is_a_default_and_no_value() -> None:

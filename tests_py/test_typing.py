@@ -51,6 +51,10 @@ async def order(context: ToolContext[Deps], part: str) -> str:
     reveal_type(context.caller)  # str | None
     reveal_type(context.call_id)  # str
     context.progress(1, 2, "half")
+    reveal_type(await context.ask("Which part?"))  # str
+    reveal_type(await context.ask("How many?", int))  # int
+    reveal_type(await context.ask("Whose?", Deps))  # types_of.Deps
+    reveal_type(await context.ask("Which size?", {"enum": [1, 2]}))  # Any
     return context.deps.user
 
 

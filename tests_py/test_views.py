@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from support.toolkits import named_tool
-from toolcrib import Toolkit, ToolkitView, ToolResponse
+from toolcrib import Policy, Toolkit, ToolkitView, ToolResponse
+from toolcrib.errors import UnknownToolError
+from toolcrib.policy import Rule
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:unknown .* in a view"),
@@ -321,6 +323,34 @@ def test_tags_choose_tools_and_are_not_groups() -> None:
     assert listed(toolkit.view(tags=["sharp", "machines"])) == ["scan"]
 
 
+async def test_views_and_rules_follow_the_tags_of_a_tool(caplog: pytest.LogCaptureFixture) -> None:
+    toolkit = workshop()
+    toolkit.policy = Policy([Rule("deny", tag="locked")], default="allow")
+    saw, sharp = toolkit.tools["saw"], toolkit.view(tags=["sharp"])
+    assert (await toolkit.call("saw")).ok
+
+    toolkit.set_tags("saw", ["sharp", "locked", "sharp"])
+
+    assert (listed(sharp), saw.tags, toolkit.tools["saw"] is saw) == (["saw"], ["sharp", "locked"], True)
+    assert (await toolkit.call("saw")).code == "denied"
+    toolkit.set_tags("saw", "loud")
+    assert (listed(sharp), saw.tags) == ([], ["loud"])
+    assert (await toolkit.call("saw")).ok
+    assert not caplog.records
+
+
+def test_tags_of_unknown_tools_and_empty_tags_are_refused() -> None:
+    toolkit = workshop()
+
+    with pytest.raises(UnknownToolError, match="chisel"):
+        toolkit.set_tags("chisel", ["sharp"])
+    with pytest.raises(ValueError, match="a tag must not be empty"):
+        toolkit.set_tags("saw", ["sharp", ""])
+    with pytest.raises(TypeError, match="tags must be a list of strings"):
+        toolkit.set_tags("saw", 3)  # type: ignore[arg-type]
+    assert toolkit.tools["saw"].tags == []
+
+
 async def test_what_a_view_lists_runs_and_what_it_does_not_list_never_does() -> None:
     ran: list[str] = []
     toolkit = Toolkit(run_in="inline")
@@ -376,3 +406,42 @@ def test_a_tool_of_a_view_has_the_schema_that_the_view_lists() -> None:
     schemas = [tool.extended_json_schema for tool in view.tools.values()]
 
     assert schemas == view.get_json_schemas()
+
+
+def test_a_view_with_inactive_groups_shows_and_calls_them_without_touching_the_switches() -> None:
+    toolkit = workshop()
+
+    view = toolkit.view(inactive=True)
+    narrowed = view.view(exclude=["look"])
+    session = view.session(id="s")
+    session.update_tool_groups(["machines"], False)
+
+    everything = ["look", "drill", "saw", "plan"]
+    assert listed(view) == listed(session) == everything
+    assert listed(narrowed) == everything[1:]
+    assert [refusal(view, name) for name in everything] == [None] * 4
+    assert refusal(session, "plan") is None
+    assert session.usage.calls == 1
+    assert listed(toolkit.view()) == everything[:3]
+    assert refusal(toolkit.view(), "plan") == "inactive_group"
+
+
+def test_a_session_can_be_looked_at_with_its_inactive_groups() -> None:
+    session = workshop().session(caller="ann")
+    session.update_tool_groups(["machines", "metal"], False)
+
+    view = session.view(inactive=True)
+
+    assert "drill" not in session
+    assert refusal(view, "drill") is None
+    assert (view.caller, session.usage.calls) == ("ann", 1)
+
+
+def test_the_revision_of_a_view_changes_with_its_listing() -> None:
+    toolkit = workshop()
+    view = toolkit.view(inactive=True)
+    before = view._revision
+
+    assert view._revision == before
+    toolkit.register_tool_function(named_tool("sand"))
+    assert view._revision != before

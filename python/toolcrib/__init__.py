@@ -29,6 +29,7 @@ from toolcrib._core import (
     ToolResponse,
     ToolStream,
     Usage,
+    __version__,
     format_tool_result,
     parse_tool_calls,
 )
@@ -138,6 +139,7 @@ __all__ = [
     "URLSource",
     "Usage",
     "VideoBlock",
+    "__version__",
     "agent",
     "context",
     "declared",

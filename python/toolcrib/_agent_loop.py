@@ -353,7 +353,9 @@ class _Loop:
         """Run a call through the session, and report it."""
         self.emit("TOOL_CALL_START", name=call.name, args=call.arguments)
         last: ToolResponse | None = None
-        async for response in self.session.call_tool_function(call, dialect=self.dialect):
+        async for given in self.session.call_tool_function(call, dialect=self.dialect):
+            # A toolkit in another library's place gives responses of its class.
+            response = _core._as_response(given)
             if response.mode != "progress":
                 last = response
             elif "activity" in (response.metadata or {}):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import inspect
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from toolcrib import _core
 from toolcrib._agent_loop import AgentBudget, agent_loop
+from toolcrib._worker import in_thread
 
 if TYPE_CHECKING:
     from toolcrib._core import AgentDefinition, AgentRun, Session
@@ -84,7 +84,7 @@ def _as_async(definition: AgentDefinition, run: Any) -> Callable[..., Any]:
         return run if inspect.isroutine(run) else run_generator
 
     async def run_in_thread(inputs: Any, session: Any, emit: Any) -> Any:
-        result = await asyncio.to_thread(run, inputs, session, emit)
+        result = await in_thread(run, inputs, session, emit)
         return await result if inspect.isawaitable(result) else result
 
     return run_in_thread

@@ -213,8 +213,15 @@ class CallSubagent(DeclaredTool[dict[str, Any]]):
             "name": agent,
             "input": {self._inputs[agent]: instruction},
         }
+        # Not the method of a subclass, which may be a coroutine function.
+        stream = (
+            _core.Toolkit.call_tool_function(caller, request)
+            if isinstance(caller, _core.Toolkit)
+            else caller.call_tool_function(request)
+        )
         last = None
-        async for response in caller.call_tool_function(request):
+        async for given in stream:
+            response = _core._as_response(given)
             if response.mode == "progress":
                 _context._port.report(response)
             else:

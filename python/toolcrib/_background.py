@@ -180,7 +180,7 @@ def _record(board: _core._TaskBoard, task_id: str, task: _Task) -> None:
 
 def _update(board: _core._TaskBoard, task_id: str) -> None:
     """Record the end of a task whose callback has not run yet, or never will."""
-    task = board.task(task_id)
+    task = board.task(task_id) or board.leaving().get(task_id)
     if task is not None and task.done():
         _record(board, task_id, task)
     elif task is not None and task.get_loop().is_closed():

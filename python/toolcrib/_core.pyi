@@ -20,7 +20,7 @@ from collections.abc import (
 from os import PathLike
 from pathlib import Path
 from types import GenericAlias, TracebackType
-from typing import Any, Generic, Literal, TypeAlias, TypeVar, final, overload
+from typing import Any, Generic, Literal, TypeAlias, TypeVar, final, overload, type_check_only
 
 from _typeshed import SupportsWrite
 from typing_extensions import Never, Self, disjoint_base
@@ -34,6 +34,7 @@ from toolcrib.dialects import DialectSchemas
 from toolcrib.middleware import Middleware
 from toolcrib.policy import Approval, ApprovalRequest, ApprovalStore, Rule
 from toolcrib.process import ProgramLimits
+from toolcrib.sampling import Sampler
 from toolcrib.skill import AgentSkill
 
 __all__ = [
@@ -73,6 +74,7 @@ __all__ = [
     "parse_tool_calls",
 ]
 
+__version__: str
 _Deps = TypeVar("_Deps")
 _ChangeClass: TypeAlias = Literal[
     "look_alike",
@@ -99,8 +101,181 @@ _Approver: TypeAlias = Callable[[ApprovalRequest], Any]
 _AuditSink: TypeAlias = str | PathLike[str] | Store | Callable[[dict[str, Any]], object] | SupportsWrite[str]
 _Kind: TypeAlias = Literal["read", "edit", "delete", "move", "search", "execute", "think", "fetch", "other"]
 
+@type_check_only
+class _SessionMaker:
+    # The methods that toolkits and views have in common.
+
+    @overload
+    def session(
+        self,
+        *,
+        id: str | None = None,
+        caller: str | None = None,
+        role: Role | str | None = ...,
+        roles: Roles | None = None,
+        groups: Iterable[str] | None = None,
+        names: Iterable[str] | None = None,
+        exclude: Iterable[str] = (),
+        tags: Iterable[str] | None = None,
+        deps: None = None,
+        parent: ToolContext[Any] | None = None,
+        limits: Limits | None = None,
+        result_budget: ResultBudget | int | None = None,
+    ) -> Session[None]: ...
+    @overload
+    def session(
+        self,
+        *,
+        id: str | None = None,
+        caller: str | None = None,
+        role: Role | str | None = ...,
+        roles: Roles | None = None,
+        groups: Iterable[str] | None = None,
+        names: Iterable[str] | None = None,
+        exclude: Iterable[str] = (),
+        tags: Iterable[str] | None = None,
+        deps: _Deps,
+        parent: ToolContext[Any] | None = None,
+        limits: Limits | None = None,
+        result_budget: ResultBudget | int | None = None,
+    ) -> Session[_Deps]:
+        """Begin a session: one conversation, with group switches, approvals, limits and state of its own.
+
+        The tools of the session of a view are among those of the view.
+
+        Args:
+            id: Its id, which it must have again to resume pending calls; random if it is None.
+            caller: The caller, for policies and the audit log; that of the view or role if it is None.
+            role: The name of a role, or a role, that limits the tools, as in `Toolkit.view_for`. None shows nothing.
+            roles: The roles to find the name in, and their default groups.
+            groups: The groups whose tools are visible while they are active, as in `Toolkit.view`.
+            names: The visible tools.
+            exclude: The hidden tools.
+            tags: Tags of which a tool must have one.
+            deps: The dependencies of its tools: any object.
+            parent: The context of the call that it belongs to, for the session of a sub-agent.
+            limits: The limits of each run.
+            result_budget: The largest size of the results of its calls: a `ResultBudget`, or a number of characters.
+
+        Raises:
+            TypeError: If one of the lists is not a list of strings, or `role` is not a role.
+            ValueError: If the id is empty.
+
+        Example:
+            session = toolkit.session(id="chat-7", caller="ann", limits=Limits(calls=20))
+            response = await session.call("add", a=1, b=2)
+        """
+
+    @overload
+    def load_session(
+        self,
+        path: None = None,
+        *,
+        key: str,
+        role: Role | str | None = ...,
+        roles: Roles | None = None,
+        groups: Iterable[str] | None = None,
+        names: Iterable[str] | None = None,
+        exclude: Iterable[str] = (),
+        tags: Iterable[str] | None = None,
+        deps: None = None,
+        limits: Limits | None = None,
+    ) -> Awaitable[Session[None]]: ...
+    @overload
+    def load_session(
+        self,
+        path: None = None,
+        *,
+        key: str,
+        role: Role | str | None = ...,
+        roles: Roles | None = None,
+        groups: Iterable[str] | None = None,
+        names: Iterable[str] | None = None,
+        exclude: Iterable[str] = (),
+        tags: Iterable[str] | None = None,
+        deps: _Deps,
+        limits: Limits | None = None,
+    ) -> Awaitable[Session[_Deps]]: ...
+    @overload
+    def load_session(
+        self,
+        path: Store,
+        key: str,
+        *,
+        role: Role | str | None = ...,
+        roles: Roles | None = None,
+        groups: Iterable[str] | None = None,
+        names: Iterable[str] | None = None,
+        exclude: Iterable[str] = (),
+        tags: Iterable[str] | None = None,
+        deps: None = None,
+        limits: Limits | None = None,
+    ) -> Awaitable[Session[None]]: ...
+    @overload
+    def load_session(
+        self,
+        path: Store,
+        key: str,
+        *,
+        role: Role | str | None = ...,
+        roles: Roles | None = None,
+        groups: Iterable[str] | None = None,
+        names: Iterable[str] | None = None,
+        exclude: Iterable[str] = (),
+        tags: Iterable[str] | None = None,
+        deps: _Deps,
+        limits: Limits | None = None,
+    ) -> Awaitable[Session[_Deps]]: ...
+    @overload
+    def load_session(
+        self,
+        path: str | PathLike[str],
+        key: None = None,
+        *,
+        role: Role | str | None = ...,
+        roles: Roles | None = None,
+        groups: Iterable[str] | None = None,
+        names: Iterable[str] | None = None,
+        exclude: Iterable[str] = (),
+        tags: Iterable[str] | None = None,
+        deps: None = None,
+        limits: Limits | None = None,
+    ) -> Session[None]: ...
+    @overload
+    def load_session(
+        self,
+        path: str | PathLike[str],
+        key: None = None,
+        *,
+        role: Role | str | None = ...,
+        roles: Roles | None = None,
+        groups: Iterable[str] | None = None,
+        names: Iterable[str] | None = None,
+        exclude: Iterable[str] = (),
+        tags: Iterable[str] | None = None,
+        deps: _Deps,
+        limits: Limits | None = None,
+    ) -> Session[_Deps]:
+        """Continue a session that `Session.save` wrote to a file or store: id, caller, switches, counters and state.
+
+        The selection of tools, the dependencies and the limits are not saved: pass them again, as to `session`. The
+        tools of a session are among those of the view. With a store, or the `key` alone for the store of the toolkit,
+        await the result. The key is the id of the session, unless it was saved under another.
+
+        Raises:
+            MissingFileError: If the file does not exist.
+            MissingEntryError: If the store has no such entry.
+            StoreError: If the store fails.
+            FileAccessError: If the operating system refuses, with the fields of an `OSError`.
+            ForeignFileError: If it was not written by `Session.save`.
+            DamagedFileError: If it was modified or truncated.
+            NewerFileError: If a newer version of toolcrib wrote it.
+            FileTooLargeError: If it is larger than 16 MiB.
+            InvalidStateError: If the view has a caller and the file is that of another.
+        """
+
 @disjoint_base
-class Toolkit:
+class Toolkit(_SessionMaker):
     """Keep tools, describe them to a model, and call them.
 
     A toolkit may be used from several threads and event loops at once. It is always true, also if it is empty.
@@ -111,7 +286,8 @@ class Toolkit:
             `{{` and `}}` are literal braces. A default text if it is empty.
         arguments: The treatment of the model's arguments before a tool runs: `"coerce"` coerces them to the declared
             types, validates them and builds the objects that the annotations name, `"check"` only validates them,
-            `"pass"` passes them on unchecked. An argument that is not in the schema is always refused.
+            `"pass"` passes them on unchecked: only names that are preset are refused. Otherwise an argument that is
+            not in the schema is refused, unless the schema allows it by `additionalProperties`.
         errors: The treatment of a tool's exceptions: `"respond"` converts them to responses, `"raise"` propagates
             them, `"compat"` does as AgentScope 1.x: exceptions of functions become responses, those of generators
             propagate.
@@ -125,12 +301,18 @@ class Toolkit:
             `"cancel"`, a boolean, or an `Approval`. Without one, such a call ends with a pending value; see `resume`.
         approver_timeout: Seconds after which a missing answer denies the call; None to wait without a limit.
         headless: If true, calls that need approval are denied at once.
-        approvals: The store of pending values, which lets each be answered once; in memory if it is None.
+        approvals: The pending values, each of which can be answered once; in memory if it and `store` are None.
         audit: The audit log, which records every decision before it takes effect: the path of a file that is appended
             durably, a `Store`, a function that is called with a dictionary, or an object whose `write` is called with a
             line. If a decision cannot be recorded, the call does not run.
+        store: The store that keeps all that has no place of its own: the audit log, the pending values of `approvals`,
+            the answers `"always"` of the policy, the whole text of results that are cut, the artifacts of
+            `tools.register`, and what `save` of the toolkit and its sessions is given no path for.
         asker: The function that answers the questions of tools, see `ToolContext.ask`. It is called with a `Question`,
             in a worker thread unless it is a coroutine function, and returns the answer.
+        sampler: The function that answers the requests of tools to a model, see `ToolContext.sample`. It is called with
+            a `SamplingRequest`, in a worker thread unless it is a coroutine function, and returns text, or the answer
+            in the form of MCP. The tools that an MCP client calls ask the client's own model, if it has one.
         error_formatter: The function that describes a tool's exception to the model. It is called with the exception
             and a `FailedCall`, and returns the text. Without one, the text is `KeyError: 'k'`. Presets and secrets are
             masked in either.
@@ -160,6 +342,8 @@ class Toolkit:
     """The sink to which every decision is written before it takes effect; None if there is none."""
     asker: Callable[[Question], Any] | None
     """The function that answers the questions of tools; None if they cannot ask."""
+    sampler: Sampler | None
+    """The function that answers the requests of tools to a model; None if they cannot ask one."""
 
     @property
     def result_budget(self) -> ResultBudget | None:
@@ -168,8 +352,12 @@ class Toolkit:
     @result_budget.setter
     def result_budget(self, budget: ResultBudget | int | None) -> None: ...
     @property
+    def store(self) -> Store | None:
+        """The store that keeps all that has no place of its own; None if there is none."""
+
+    @property
     def approvals(self) -> Approvals:
-        """The store of pending calls, each of which can be answered once; in memory unless it was set."""
+        """The store of pending calls, each of which can be answered once; in memory unless it or `store` was set."""
 
     @approvals.setter
     def approvals(self, approvals: Approvals | None) -> None: ...
@@ -188,7 +376,9 @@ class Toolkit:
         headless: bool = False,
         approvals: Approvals | None = None,
         audit: _AuditSink | None = None,
+        store: Store | None = None,
         asker: Callable[[Question], Any] | None = None,
+        sampler: Sampler | None = None,
         error_formatter: Callable[[BaseException, FailedCall], str] | None = None,
         result_budget: ResultBudget | int | None = None,
         tools: Iterable[Callable[..., Any]] = (),
@@ -204,7 +394,7 @@ class Toolkit:
         include_long_description: bool = True,
         include_var_positional: bool = False,
         include_var_keyword: bool = False,
-        postprocess_func: Callable[[Any, ToolResponse], Any] | None = None,
+        postprocess_func: Callable[[Any, Any], Any] | None = None,
         namesake_strategy: Literal["raise", "skip", "override", "rename"] = "raise",
         async_execution: bool = False,
         *,
@@ -294,6 +484,18 @@ class Toolkit:
 
         Raises:
             UnknownToolError: If the tool is unknown and `allow_not_exist` is false.
+        """
+
+    def set_tags(self, name: str, tags: str | Iterable[str]) -> None:
+        """Replace the tags of a tool. Views and rules that name tags follow at once.
+
+        Args:
+            name: The name of the tool.
+            tags: Its new tags, or one.
+
+        Raises:
+            UnknownToolError: If there is no such tool.
+            ValueError: If a tag is empty.
         """
 
     def quarantine(self, name: str, reason: str = "") -> None:
@@ -446,6 +648,7 @@ class Toolkit:
         tags: Iterable[str] | None = None,
         *,
         caller: str | None = None,
+        inactive: bool = False,
     ) -> ToolkitView:
         """Select a part of the toolkit: exactly the tools that the view lists can be called through it.
 
@@ -459,6 +662,8 @@ class Toolkit:
             exclude: The hidden tools.
             tags: Tags of which a tool must have one.
             caller: The caller, for policies and the audit log.
+            inactive: True to show the tools of inactive groups, too, for a program that keeps the switches itself.
+                Those of the toolkit and of sessions are then neither read nor changed.
 
         Raises:
             TypeError: If one of the lists is not a list of strings.
@@ -480,142 +685,6 @@ class Toolkit:
 
         Raises:
             TypeError: If `role` has another type.
-        """
-
-    @overload
-    def session(
-        self,
-        *,
-        id: str | None = None,
-        caller: str | None = None,
-        role: Role | str | None = ...,
-        roles: Roles | None = None,
-        groups: Iterable[str] | None = None,
-        names: Iterable[str] | None = None,
-        exclude: Iterable[str] = (),
-        tags: Iterable[str] | None = None,
-        deps: None = None,
-        parent: ToolContext[Any] | None = None,
-        limits: Limits | None = None,
-        result_budget: ResultBudget | int | None = None,
-    ) -> Session[None]: ...
-    @overload
-    def session(
-        self,
-        *,
-        id: str | None = None,
-        caller: str | None = None,
-        role: Role | str | None = ...,
-        roles: Roles | None = None,
-        groups: Iterable[str] | None = None,
-        names: Iterable[str] | None = None,
-        exclude: Iterable[str] = (),
-        tags: Iterable[str] | None = None,
-        deps: _Deps,
-        parent: ToolContext[Any] | None = None,
-        limits: Limits | None = None,
-        result_budget: ResultBudget | int | None = None,
-    ) -> Session[_Deps]:
-        """Begin a session: one conversation, with group switches, approvals, limits and state of its own.
-
-        Args:
-            id: Its id, which it must have again to resume pending calls; random if it is None.
-            caller: The caller, for policies and the audit log; that of the view or role if it is None.
-            role: The name of a role, or a role, that limits the tools, as in `Toolkit.view_for`. None shows nothing.
-            roles: The roles to find the name in, and their default groups.
-            groups: The groups whose tools are visible while they are active, as in `Toolkit.view`.
-            names: The visible tools.
-            exclude: The hidden tools.
-            tags: Tags of which a tool must have one.
-            deps: The dependencies of its tools: any object.
-            parent: The context of the call that it belongs to, for the session of a sub-agent.
-            limits: The limits of each run.
-            result_budget: The largest size of the results of its calls: a `ResultBudget`, or a number of characters.
-
-        Raises:
-            TypeError: If one of the lists is not a list of strings, or `role` is not a role.
-            ValueError: If the id is empty.
-
-        Example:
-            session = toolkit.session(id="chat-7", caller="ann", limits=Limits(calls=20))
-            response = await session.call("add", a=1, b=2)
-        """
-
-    @overload
-    def load_session(
-        self,
-        path: Store,
-        key: str,
-        *,
-        role: Role | str | None = ...,
-        roles: Roles | None = None,
-        groups: Iterable[str] | None = None,
-        names: Iterable[str] | None = None,
-        exclude: Iterable[str] = (),
-        tags: Iterable[str] | None = None,
-        deps: None = None,
-        limits: Limits | None = None,
-    ) -> Awaitable[Session[None]]: ...
-    @overload
-    def load_session(
-        self,
-        path: Store,
-        key: str,
-        *,
-        role: Role | str | None = ...,
-        roles: Roles | None = None,
-        groups: Iterable[str] | None = None,
-        names: Iterable[str] | None = None,
-        exclude: Iterable[str] = (),
-        tags: Iterable[str] | None = None,
-        deps: _Deps,
-        limits: Limits | None = None,
-    ) -> Awaitable[Session[_Deps]]: ...
-    @overload
-    def load_session(
-        self,
-        path: str | PathLike[str],
-        key: None = None,
-        *,
-        role: Role | str | None = ...,
-        roles: Roles | None = None,
-        groups: Iterable[str] | None = None,
-        names: Iterable[str] | None = None,
-        exclude: Iterable[str] = (),
-        tags: Iterable[str] | None = None,
-        deps: None = None,
-        limits: Limits | None = None,
-    ) -> Session[None]: ...
-    @overload
-    def load_session(
-        self,
-        path: str | PathLike[str],
-        key: None = None,
-        *,
-        role: Role | str | None = ...,
-        roles: Roles | None = None,
-        groups: Iterable[str] | None = None,
-        names: Iterable[str] | None = None,
-        exclude: Iterable[str] = (),
-        tags: Iterable[str] | None = None,
-        deps: _Deps,
-        limits: Limits | None = None,
-    ) -> Session[_Deps]:
-        """Continue a session that `Session.save` wrote to a file or store: id, caller, switches, counters and state.
-
-        The selection of tools, the dependencies and the limits are not saved: pass them again, as to `session`. With a
-        store and the key of the entry, the id of the session unless it was saved under another, await the result.
-
-        Raises:
-            MissingFileError: If the file does not exist.
-            MissingEntryError: If the store has no such entry.
-            StoreError: If the store fails.
-            FileAccessError: If the operating system refuses, with the fields of an `OSError`.
-            ForeignFileError: If it was not written by `Session.save`.
-            DamagedFileError: If it was modified or truncated.
-            NewerFileError: If a newer version of toolcrib wrote it.
-            FileTooLargeError: If it is larger than 16 MiB.
-            InvalidStateError: If the view has a caller and the file is that of another.
         """
 
     def get_json_schemas(self, group_names: list[str] | None = None) -> list[dict[str, Any]]:
@@ -809,7 +878,9 @@ class Toolkit:
     @overload
     def save(self, path: str | PathLike[str], key: None = None) -> None: ...
     @overload
-    def save(self, path: Store, key: str, *, version: int | None = None) -> Awaitable[int]:
+    def save(self, path: Store, key: str, *, version: int | None = None) -> Awaitable[int]: ...
+    @overload
+    def save(self, path: None = None, key: str | None = None, *, version: int | None = None) -> Awaitable[int]:
         """Save the groups to a file or a store: names, descriptions, notes, order and activity.
 
         A file is replaced atomically: readers find the old state or the new one, also after a crash. If several
@@ -817,9 +888,9 @@ class Toolkit:
         toolkit has loaded or saved last. Tools and skills are not saved.
 
         Args:
-            path: The file, or a store. Symbolic links are followed. An existing file keeps its permissions, a new one
-                is readable by its owner only.
-            key: The name of the entry in the store.
+            path: The file, or a store; None for the store of the toolkit. Symbolic links are followed. An existing file
+                keeps its permissions, a new one is readable by its owner only.
+            key: The name of the entry in the store; `"toolkit"` by default in the store of the toolkit.
             version: The version that the entry must have: 0 if there must be none. By default the one that this
                 toolkit has loaded or saved last.
 
@@ -836,15 +907,17 @@ class Toolkit:
     @overload
     def load(self, path: str | PathLike[str], key: None = None) -> None: ...
     @overload
-    def load(self, path: Store, key: str) -> Awaitable[int]:
+    def load(self, path: Store, key: str) -> Awaitable[int]: ...
+    @overload
+    def load(self, path: None = None, key: str | None = None) -> Awaitable[int]:
         """Restore the groups from a file or a store, in their order.
 
         Missing groups are created, and groups that were not saved are switched off. Tools do not change. An invalid
         file changes nothing.
 
         Args:
-            path: A file that `save` wrote, or a store.
-            key: The name of the entry in the store.
+            path: A file that `save` wrote, or a store; None for the store of the toolkit.
+            key: The name of the entry in the store; `"toolkit"` by default in the store of the toolkit.
 
         Returns:
             None for a file; for a store an awaitable of the entry's version.
@@ -915,8 +988,9 @@ class Toolkit:
 
         Returns:
             A dictionary. `would` is `"run"`, `"ask"`, `"pending"`, `"deny"`, or `"refuse"` for an invalid request. The
-            other keys are `tool`, `decision`, `rule`, `reason`, `shadowed` (the decision without shadow mode), `code`
-            (of the refusal) and `problems` (of the arguments, as text).
+            other keys are `tool`, `decision`, `rule`, `reason`, `cause` (`"rule"`, `"permission"` of the tool, or
+            `"default"` of the policy), `text` (of the response to a call that does not run), `shadowed` (the decision
+            without shadow mode), `code` (of the refusal) and `problems` (of the arguments, as text).
 
         Raises:
             TypeError: If `tool_call` has a type that cannot be a call.
@@ -962,6 +1036,27 @@ class Toolkit:
             response = await toolkit.call("add", a=1, b=2)
         """
 
+    def value(self, name: str, /, **arguments: Any) -> Coroutine[Any, Any, Any]:
+        """Call a tool and give the value that it returned, as it is.
+
+        The call takes the same path as any other, so that permissions, middlewares, limits and events apply. What a
+        function or a coroutine function returns is neither converted nor cut; an awaitable that a function returns is
+        awaited. A tool that yields responses, such as a generator function, an MCP tool or a sub-agent, has the value
+        of its last response: the entry `"value"` of its metadata, or else its text. So has any call through a
+        middleware.
+
+        Args:
+            name: The tool's name.
+            **arguments: The arguments that a model would send; presets cannot be overridden.
+
+        Raises:
+            ToolCallError: If the call is refused, or has no value. An exception of the tool is its cause, unless the
+                toolkit has `errors="raise"`: then it is raised as it is.
+
+        Example:
+            total = await toolkit.value("add", a=1, b=2)
+        """
+
     @property
     def _permissions(self) -> _Permissions: ...
     @property
@@ -976,6 +1071,60 @@ class Toolkit:
     def _all_groups(self) -> dict[str, ToolGroup]: ...
     def _find_skill(self, name: str) -> AgentSkill | None: ...
     def _all_skills(self) -> dict[str, AgentSkill]: ...
+    @property
+    def _revision(self) -> int:
+        """A number that changes with every change of the tools and groups."""
+
+    @property
+    def _switches(self) -> dict[str, Any]:
+        """The options of the constructor that are words, for another toolkit."""
+
+    @property
+    def _error_formatter(self) -> Callable[..., Any] | None:
+        """The function that describes exceptions to the model."""
+
+    @property
+    def _group_records(self) -> list[dict[str, Any]]:
+        """The groups without `basic` as dictionaries that `_put_group` reads, in the order of their creation."""
+
+    @property
+    def _skill_texts(self) -> tuple[str | None, str | None]:
+        """The introduction of the skills and the template for each, unless they are the defaults."""
+
+    def _put_tool(self, name: str, record: dict[str, Any]) -> RegisteredToolFunction:
+        """Register a tool from its record under a name; one of that name is replaced in its position.
+
+        The schema is listed under the name that it has itself.
+        """
+
+    def _put_group(self, record: dict[str, Any]) -> None:
+        """Create a group from its record."""
+
+    def _put_skill(self, key: str, skill: dict[str, Any] | AgentSkill) -> None:
+        """Add or replace a skill under a name."""
+
+    def _describe_skills(self, instruction: str | None, template: str | None) -> None:
+        """Set the introduction of the skills and the template for each; None for the defaults."""
+
+    def _before_use(self, function: Callable[[str | None], object]) -> None:
+        """Call a function before tools are listed, and before a tool is called, with the name of that tool or None."""
+
+    def _respond_with(self, response_class: type[Any]) -> None:
+        """From now on, deliver responses of this class, which has the first six fields of `ToolResponse`.
+
+        A response of this class that a tool returns is delivered as it is. Call it before anything is registered.
+        """
+
+    def _delivered(self, response: Any) -> Any:
+        """Return a response in the class that the toolkit delivers."""
+
+    def _trace_with(self, conventions: Any) -> None:
+        """Let an object write the spans of calls.
+
+        Its `start(toolkit, tool_call, arguments)` returns a span, or None for none. `record(span, response)` gets the
+        last response, or None if the call ended with an exception, and `conclude(span, is_good)` is called before the
+        span ends.
+        """
 
 @final
 class NativeTool:
@@ -1018,12 +1167,16 @@ class NativeTool:
             **arguments: JSON values for the parameters of the schema.
 
         Returns:
-            An async iterator of responses if the tool streams, otherwise an awaitable of its one response. The tool
+            An async iterator of responses if the tool streams, which can be awaited instead for the last one;
+            otherwise an awaitable of its one response. The tool
             starts when it is awaited; closing or dropping it ends the tool.
 
         Raises:
             NativeToolError: If the tool returns an error; raised when its responses are awaited.
         """
+    def _set_before_call(self, function: Callable[[], object]) -> None:
+        """Set the function that is called before each call, without arguments. It can be set once."""
+
     def __copy__(self) -> NativeTool: ...
     def __deepcopy__(self, _memo: Any) -> NativeTool: ...
     def __reduce__(self) -> tuple[Any, ...]: ...
@@ -1145,6 +1298,10 @@ class RegisteredToolFunction:
     """
 
     @property
+    def _record(self) -> dict[str, Any]:
+        """The tool as a dictionary that `Toolkit._put_tool` reads."""
+
+    @property
     def name(self) -> str:
         """The name by which a model calls it."""
 
@@ -1197,7 +1354,7 @@ class RegisteredToolFunction:
         """The name of the MCP client whose server offers it."""
 
     @property
-    def postprocess_func(self) -> Callable[[Any, ToolResponse], Any] | None:
+    def postprocess_func(self) -> Callable[[Any, Any], Any] | None:
         """The function that is called with each response."""
 
     @property
@@ -1259,7 +1416,7 @@ class RegisteredToolFunction:
         """
 
 @disjoint_base
-class ToolkitView:
+class ToolkitView(_SessionMaker):
     """A part of a toolkit: exactly the tools that it lists can be called through it.
 
     `Toolkit.view` and `Toolkit.view_for` create views. A view is live: it follows every change of the toolkit. It is
@@ -1323,6 +1480,7 @@ class ToolkitView:
         tags: Iterable[str] | None = None,
         *,
         caller: str | None = None,
+        inactive: bool = False,
     ) -> ToolkitView:
         """Select a part of this view; see `Toolkit.view`.
 
@@ -1332,113 +1490,10 @@ class ToolkitView:
             exclude: The hidden tools.
             tags: Tags of which a tool must have one.
             caller: The caller; the same as of this view if it is not given.
+            inactive: True to show the tools of inactive groups, too; it stays true if it is for this view.
 
         Raises:
             TypeError: If one of the lists is not a list of strings.
-        """
-
-    @overload
-    def session(
-        self,
-        *,
-        id: str | None = None,
-        caller: str | None = None,
-        role: Role | str | None = ...,
-        roles: Roles | None = None,
-        groups: Iterable[str] | None = None,
-        names: Iterable[str] | None = None,
-        exclude: Iterable[str] = (),
-        tags: Iterable[str] | None = None,
-        deps: None = None,
-        parent: ToolContext[Any] | None = None,
-        limits: Limits | None = None,
-        result_budget: ResultBudget | int | None = None,
-    ) -> Session[None]: ...
-    @overload
-    def session(
-        self,
-        *,
-        id: str | None = None,
-        caller: str | None = None,
-        role: Role | str | None = ...,
-        roles: Roles | None = None,
-        groups: Iterable[str] | None = None,
-        names: Iterable[str] | None = None,
-        exclude: Iterable[str] = (),
-        tags: Iterable[str] | None = None,
-        deps: _Deps,
-        parent: ToolContext[Any] | None = None,
-        limits: Limits | None = None,
-        result_budget: ResultBudget | int | None = None,
-    ) -> Session[_Deps]:
-        """Begin a session: one conversation, with group switches, approvals, limits and state of its own.
-
-        Its tools are among those of the view. See `Toolkit.session`.
-        """
-
-    @overload
-    def load_session(
-        self,
-        path: Store,
-        key: str,
-        *,
-        role: Role | str | None = ...,
-        roles: Roles | None = None,
-        groups: Iterable[str] | None = None,
-        names: Iterable[str] | None = None,
-        exclude: Iterable[str] = (),
-        tags: Iterable[str] | None = None,
-        deps: None = None,
-        limits: Limits | None = None,
-    ) -> Awaitable[Session[None]]: ...
-    @overload
-    def load_session(
-        self,
-        path: Store,
-        key: str,
-        *,
-        role: Role | str | None = ...,
-        roles: Roles | None = None,
-        groups: Iterable[str] | None = None,
-        names: Iterable[str] | None = None,
-        exclude: Iterable[str] = (),
-        tags: Iterable[str] | None = None,
-        deps: _Deps,
-        limits: Limits | None = None,
-    ) -> Awaitable[Session[_Deps]]: ...
-    @overload
-    def load_session(
-        self,
-        path: str | PathLike[str],
-        key: None = None,
-        *,
-        role: Role | str | None = ...,
-        roles: Roles | None = None,
-        groups: Iterable[str] | None = None,
-        names: Iterable[str] | None = None,
-        exclude: Iterable[str] = (),
-        tags: Iterable[str] | None = None,
-        deps: None = None,
-        limits: Limits | None = None,
-    ) -> Session[None]: ...
-    @overload
-    def load_session(
-        self,
-        path: str | PathLike[str],
-        key: None = None,
-        *,
-        role: Role | str | None = ...,
-        roles: Roles | None = None,
-        groups: Iterable[str] | None = None,
-        names: Iterable[str] | None = None,
-        exclude: Iterable[str] = (),
-        tags: Iterable[str] | None = None,
-        deps: _Deps,
-        limits: Limits | None = None,
-    ) -> Session[_Deps]:
-        """Continue a session that `Session.save` wrote to a file or store: id, caller, switches, counters and state.
-
-        Its tools are among those of the view. See `Toolkit.load_session`.
         """
 
     def reset_equipped_tools(self, **kwargs: bool) -> ToolResponse:
@@ -1459,6 +1514,12 @@ class ToolkitView:
     def call(self, name: str, /, **arguments: Any) -> Coroutine[Any, Any, ToolResponse]:
         """Call a tool and give its last response."""
 
+    def value(self, name: str, /, **arguments: Any) -> Coroutine[Any, Any, Any]:
+        """Call a tool and give the value that it returned, as it is.
+
+        See `Toolkit.value`.
+        """
+
     def run(self, name: str, /, **arguments: Any) -> ToolResponse:
         """Call a tool from synchronous code and return its last response; see `Toolkit.run`."""
 
@@ -1469,8 +1530,12 @@ class ToolkitView:
         one. See `Toolkit.serve_mcp`.
         """
 
-    def _asking(self, asker: Callable[[Question], Any]) -> ToolkitView:
-        """The same view with another asker."""
+    @property
+    def _revision(self) -> int: ...
+    def _hosted_by(
+        self, asker: Callable[[Question], Any] | None, sampler: Sampler | None, log: _ServedCall | None
+    ) -> ToolkitView:
+        """The same view for the calls of an MCP client; what the client does not have is the toolkit's."""
 
     def check(self, tool_call: Mapping[str, Any] | ToolCall | str | Dumped) -> dict[str, Any]:
         """Return the decision about a call; nothing runs, is approved or is written to the audit.
@@ -1686,11 +1751,11 @@ class Session(ToolkitView, Generic[_Deps]):
     @overload
     def save(self, path: str | PathLike[str], key: None = None) -> None: ...
     @overload
-    def save(self, path: Store, key: str | None = None, *, version: int | None = None) -> Awaitable[int]:
+    def save(self, path: Store | None = None, key: str | None = None, *, version: int | None = None) -> Awaitable[int]:
         """Save the session to a file, which is replaced atomically, or to a store; see `Toolkit.load_session`.
 
         Args:
-            path: The file, or a store.
+            path: The file, or a store; None for the store of the toolkit.
             key: The name of the entry in the store, by default the id of the session.
             version: The version that the entry must have: 0 if there must be none. By default the one that this
                 session has loaded or saved last.
@@ -1717,7 +1782,7 @@ class Limits:
     does not run.
 
     Args:
-        calls: The number of calls that are admitted and permitted, whether they succeed or not.
+        calls: The number of calls that may run, whether they succeed or not.
         retries: The number of times that a tool may be called again after a failure, until it succeeds.
         tokens: The number of tokens that are reported with `Session.add_tokens`.
 
@@ -1753,7 +1818,7 @@ class Usage:
 
     @property
     def calls(self) -> int:
-        """The calls of this run that were admitted and permitted, whether they succeeded or not."""
+        """The calls of this run that were permitted and had valid arguments, whether they succeeded or not."""
 
     @property
     def tokens(self) -> int:
@@ -1770,6 +1835,14 @@ class Usage:
     @property
     def failures(self) -> dict[str, int]:
         """The failures in a row of each tool whose last call failed; counted only while `retries` are limited."""
+
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    def __lt__(self, other: Any, /) -> bool: ...
+    def __le__(self, other: Any, /) -> bool: ...
+    def __gt__(self, other: Any, /) -> bool: ...
+    def __ge__(self, other: Any, /) -> bool: ...
+    def __hash__(self) -> int: ...
 
 @final
 class AgentInput:
@@ -2770,6 +2843,9 @@ def _write_call(format: str, name: str, arguments: dict[str, Any]) -> str:
 def _check_call(method: str, name: object, misplaced: Sequence[object]) -> None:
     """Raise an exception if the arguments of `run` are not a name, and arguments by keyword."""
 
+def _read_toml(text: str) -> dict[str, Any]:
+    """Parse TOML text; Python 3.10 has no parser of its own."""
+
 def _did_you_mean(word: str, known: list[str]) -> str:
     """Return `: did you mean ...?` for an unknown word, or an empty string."""
 
@@ -2810,6 +2886,107 @@ class _DialectTool:
         """
 
 @final
+class _ArgumentParser:
+    """Parses arguments. Valid JSON that fits the schema is left as it is; anything else goes to the other parser."""
+
+    def __new__(
+        cls,
+        scan: Callable[[str, int], tuple[Any, int]],
+        required: list[str],
+        types: dict[str, type],
+        checks: dict[str, Callable[[Any], bool]],
+        repair: Callable[[str], dict[str, Any]],
+    ) -> _ArgumentParser: ...
+    def __call__(self, text: str) -> dict[str, Any]:
+        """Parse arguments.
+
+        Args:
+            text: The JSON text.
+        """
+
+@final
+class _ResponseModels:
+    """The models of another library: for a block of text, a chunk and the result of a call."""
+
+    def __new__(
+        cls, text: Any, chunk: Any, response: Any, new_id: tuple[Any, str], now: tuple[Any, str]
+    ) -> _ResponseModels: ...
+    def renew_ids(self) -> None:
+        """Begin with other ids, in a forked process."""
+
+    def id(self) -> Any:
+        """Make an id."""
+
+    def text(self, text: str) -> Any:
+        """Make a block of text."""
+
+    def chunk(self, content: list[Any]) -> Any:
+        """Make a chunk of blocks, of a call that goes on."""
+
+    def response(self, id: Any, content: list[Any]) -> Any:
+        """Make the response of a call that has succeeded."""
+
+@final
+class _ModelCalls:
+    """The calls of one tool in these models."""
+
+    def __new__(
+        cls,
+        models: _ResponseModels,
+        name: str,
+        parse: Callable[[str], dict[str, Any]],
+        take_state: Callable[[Any], object] | None,
+        in_their_words: bool,
+        take_over: Callable[..., AsyncGenerator[Any]],
+    ) -> _ModelCalls:
+        """Make the calls of a tool.
+
+        Args:
+            models: The models.
+            name: The name of the tool.
+            parse: Parses the arguments.
+            take_state: Called with the state of the agent before that.
+            in_their_words: True to describe exceptions as the other library does.
+            take_over: Makes the object that takes a call over if it is not a plain one.
+        """
+
+    def begin(self, view: ToolkitView, call: Any, state: Any) -> _ModelStream:
+        """Begin a call. Its arguments are parsed at the first step.
+
+        Args:
+            view: The toolkit, view or session to call through.
+            call: The other library's block of the call. Rules were suggested to a user who has approved it.
+            state: The state of the agent.
+        """
+
+@final
+class _ModelStream(AsyncGenerator[Any]):
+    """The chunks of a call, and then its result, with the interface of an async generator."""
+
+    def __aiter__(self) -> _ModelStream: ...
+    def __anext__(self) -> Coroutine[Any, Any, Any]: ...
+    def __await__(self) -> _ModelStream: ...
+    def __iter__(self) -> _ModelStream: ...
+    def __next__(self) -> Any: ...
+    def send(self, _value: Any) -> Any:
+        """Resume the step that is awaited."""
+
+    def throw(self, *exception: Any) -> Any:
+        """Raise an exception in the step that is awaited."""
+
+    def close(self) -> None:
+        """Close the step that is awaited."""
+
+    def asend(self, _value: Any) -> Coroutine[Any, Any, Any]:
+        """Do as `__anext__`."""
+
+    def athrow(self, *exception: Any) -> Coroutine[Any, Any, Any]:
+        """Close the tool, and raise the exception."""
+
+    def aclose(self) -> Coroutine[Any, Any, None]:
+        """Close the tool."""
+
+@final
 class _TaskBoard:
     """The background tasks of a toolkit, and the outcomes of those that have finished.
 
@@ -2820,7 +2997,7 @@ class _TaskBoard:
         """Record a running task."""
 
     def finish(self, task_id: str, outcome: ToolResponse | Exception) -> None:
-        """Record the outcome of a task. Nothing is kept of a task that was cancelled."""
+        """Record the outcome of a task. That of a cancelled task is kept only in AgentScope's place."""
 
     def forget(self, task_id: str) -> None:
         """Remove a task that has ended without an outcome."""
@@ -3232,7 +3409,22 @@ class _ServedCall:
         """The request, as a tool use block."""
     @property
     def can_ask(self) -> bool:
-        """True if the client can be asked questions."""
+        """True if the client shows forms to its user."""
+    @property
+    def can_sample(self) -> bool:
+        """True if the client has a model that answers requests."""
+    @property
+    def can_log(self) -> bool:
+        """True if the client may want log messages."""
+    def enter_trace(self) -> None:
+        """Make the span that the client sent the parent of the spans of the running task."""
+
+    def wants_log(self, level: int) -> bool:
+        """True if the client wants log messages of a level of Python's `logging` at present."""
+
+    def log(self, level: int, text: str) -> None:
+        """Send a log message to the client, if it wants it."""
+
     def send(self, response: ToolResponse) -> Awaitable[None] | None:
         """Send a response to the client. Return an awaitable if the client is slow, and None otherwise."""
 
@@ -3244,6 +3436,14 @@ class _ServedCall:
 
         Raises:
             NoAskerError: If the client cannot ask such a question; when it is awaited.
+            UnansweredError: If there is no answer; when it is awaited.
+        """
+
+    def sample(self, request: Mapping[str, Any]) -> Awaitable[Any]:
+        """Ask the model of the client. Return an awaitable of the `CreateMessageResult`.
+
+        Raises:
+            NoAskerError: If the client has no model; when it is awaited.
             UnansweredError: If there is no answer; when it is awaited.
         """
 
@@ -3261,6 +3461,12 @@ class _AwaitableJob(Awaitable[Any]):
     def __await__(self) -> Generator[Any, None, Any]: ...
     def __iter__(self) -> Iterator[Any]: ...
     def __next__(self) -> Any: ...
+
+@final
+class _Drain:
+    """Wakes the tasks whose results have arrived; called by the loop, and owned by it."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
 
 @final
 class _NativeFuture(Awaitable[Any]):
@@ -3305,8 +3511,10 @@ class _McpClient:
         *,
         headers: list[tuple[str, str]],
         token: str | None,
+        ca: str | None,
         env: list[tuple[str, str]],
         cwd: str | None,
+        encoding_errors: str,
         connect_timeout: float,
         call_timeout: float,
         sampler: Callable[[Any], Any] | None,
@@ -3336,6 +3544,12 @@ class _McpClient:
 
     def list_tools(self) -> _NativeFuture:
         """List the tools: the fields of each, and the tools that were skipped with the reasons. To be awaited."""
+
+    def list_names(self) -> _NativeFuture:
+        """List the tools: the name of each, and the tools that were skipped with the reasons. To be awaited."""
+
+    def flags(self, names: Sequence[str], others: Sequence[str]) -> _NativeFuture:
+        """Find suspicious definitions among tools of the last list; see `_mcp_flags`."""
 
     def tool(self, name: str, *, wrap_tool_result: bool, timeout: float | None) -> NativeTool | None:
         """A tool of the last list; None if it is not there."""

@@ -8,10 +8,12 @@ AgentScope's have this interface; those of other libraries get it by `toolcrib.m
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import weakref
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Set
 from dataclasses import dataclass, field
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from toolcrib import _core
@@ -64,6 +66,17 @@ class McpRegistrations:
     registered: dict[str, McpRegistration] = field(default_factory=dict)
     problems: dict[str, Exception] = field(default_factory=dict)
 
+    def _fail(self, client: str, problem: Exception) -> None:
+        self.problems[client] = problem
+        _log.warning("the MCP server of '%s' is not registered: %s", client, problem)
+
+
+def _registrable(client: Any) -> Any:
+    """Return a client as a toolkit registers it: one of another library is adapted."""
+    from toolcrib.mcp import McpClient, adapt
+
+    return client if isinstance(client, McpClient) or hasattr(client, "get_callable_function") else adapt(client)
+
 
 class Registrations:
     """The servers of one toolkit."""
@@ -74,12 +87,11 @@ class Registrations:
 
     async def register(self, client: Any, **options: Any) -> McpRegistration:
         """Register the tools of a connected client."""
-        from toolcrib.mcp import McpClient, adapt
+        from toolcrib.mcp import McpClient
 
         toolkit = self._toolkit()
         assert toolkit is not None
-        if not isinstance(client, McpClient) and not hasattr(client, "get_callable_function"):
-            client = adapt(client)
+        client = _registrable(client)
         if not getattr(client, "is_connected", True):
             raise RuntimeError("The MCP client is not connected to the server. Use the `connect()` method first.")
         server = _Server(toolkit, client, **options)
@@ -87,20 +99,24 @@ class Registrations:
         if isinstance(client, McpClient):
             live = _LiveServer(server)
             self._live.setdefault(client.name, []).append(live)
-            live.watch()
+            live.follow()
         return server.registration
 
-    async def register_several(self, clients: Iterable[Any] | Mapping[str, Any], **options: Any) -> McpRegistrations:
+    async def register_several(
+        self, clients: Iterable[Any] | Mapping[str, Any] | str | PathLike[str], **options: Any
+    ) -> McpRegistrations:
         """Connect and register several clients at once."""
         from toolcrib.mcp import McpClient, McpClients, connect_all
 
         result = McpRegistrations()
-        if isinstance(clients, Mapping) and not isinstance(clients, McpClients):
+        if isinstance(clients, Mapping | str | PathLike) and not isinstance(clients, McpClients):
             clients = connect_all(clients)
         if isinstance(clients, McpClients):
             members: list[Any] = list(clients._all.values())
+            for name, problem in clients._invalid.items():
+                result._fail(name, problem)
         else:
-            members = list(clients)
+            members = list(map(_registrable, clients))
 
         async def register(client: Any) -> McpRegistration:
             if isinstance(client, McpClient):
@@ -112,8 +128,7 @@ class Registrations:
             if isinstance(outcome, McpRegistration):
                 result.registered[client.name] = outcome
             elif isinstance(outcome, Exception):
-                result.problems[client.name] = outcome
-                _log.warning("the MCP server of '%s' is not registered: %s", client.name, outcome)
+                result._fail(client.name, outcome)
             else:
                 raise outcome
         return result
@@ -122,7 +137,7 @@ class Registrations:
         """Remove every tool of these clients."""
         names = [client_names] if isinstance(client_names, str) else client_names
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-            raise TypeError(f"client_names must be a list of strings, not {client_names!r}")
+            raise TypeError(f"The client_names must be a list of strings, but got {type(client_names)}.")
         toolkit = self._toolkit()
         assert toolkit is not None
         for name in names:
@@ -146,8 +161,8 @@ class _Server:
         toolkit: Toolkit,
         client: Any,
         *,
-        enable_funcs: list[str] | None,
-        disable_funcs: list[str] | None,
+        enable_funcs: Collection[str] | None,
+        disable_funcs: Collection[str] | None,
         preset_kwargs_mapping: dict[str, dict[str, Any]] | None,
         execution_timeout: float | None,
         wrap_tool_result: bool,
@@ -157,7 +172,9 @@ class _Server:
     ) -> None:
         check_filters(enable_funcs, disable_funcs)
         if not isinstance(preset_kwargs_mapping, dict | None):
-            raise TypeError(f"preset_kwargs_mapping must be a dictionary or None, not {type(preset_kwargs_mapping)}")
+            raise TypeError(
+                f"The preset_kwargs_mapping must be a dictionary or None, but got {type(preset_kwargs_mapping)}."
+            )
         self.toolkit = weakref.ref(toolkit)
         self.client = client
         self.registration = McpRegistration(client.name)
@@ -168,7 +185,18 @@ class _Server:
         self._wrap = wrap_tool_result
         self._namespace = client.name if namespace is True else namespace or None
         self._namesake = namesake_strategy
+        self.namesake_of_added = "rename" if namesake_strategy == "rename" else "raise"
         self._options = options
+        self.live: weakref.ref[_LiveServer] | None = None
+        this = weakref.ref(self)
+
+        def follow() -> None:
+            server = this()
+            live = None if server is None or server.live is None else server.live()
+            if live is not None:
+                live.follow()
+
+        self._follow = follow
 
     def wants(self, name: str) -> bool:
         """Return true if the filters select a tool."""
@@ -176,28 +204,59 @@ class _Server:
 
     async def register_all(self) -> None:
         """Register the tools that pass the filters; one that cannot be registered is skipped with a warning."""
-        listed = list(await self.client.list_tools())
-        await self._flag(listed)
-        offered = [tool.name for tool in listed]
+        offered = await self._offered()
         for name in (self._enabled or set()) - set(offered):
             _log.warning(
                 "unknown tool '%s' in enable_funcs: the MCP server of '%s' does not have it", name, self.client.name
             )
         wanted = list(filter(self.wants, offered))
-        if self._namesake == "raise":
-            self._check_names(wanted)
+        names = self._free_names(wanted) if self._namesake == "raise" else {}
         for name in wanted:
-            function = await self.client.get_callable_function(
-                func_name=name, wrap_tool_result=self._wrap, execution_timeout=self._timeout
-            )
-            self.register(name, function, self._namesake)
+            function = self.tool(name) if self._is_own else None
+            if function is None:
+                function = await self.client.get_callable_function(
+                    func_name=name, wrap_tool_result=self._wrap, execution_timeout=self._timeout
+                )
+            self.register(name, function, self._namesake, names.get(name))
 
-    async def _flag(self, listed: list[Any]) -> None:
-        """Warn of definitions that try to deceive a model or a reviewer."""
+    @property
+    def _is_own(self) -> bool:
+        """True for a client of toolcrib itself, whose definitions stay in the core."""
+        from toolcrib.mcp import McpClient
+
+        # A subclass may list or make other tools.
+        methods = ("list_tools", "get_callable_function")
+        kind = type(self.client)
+        return isinstance(self.client, McpClient) and all(
+            getattr(kind, method) is getattr(McpClient, method) for method in methods
+        )
+
+    async def _offered(self) -> list[str]:
+        """Return the names of the server's tools, after a warning of suspicious definitions."""
         toolkit = self.toolkit()
         assert toolkit is not None
-        definitions = [dumped(tool) for tool in listed if self.wants(tool.name)]
-        for flag in await _core._mcp_flags(definitions, list(toolkit.tools)):
+        if self._is_own:
+            offered: list[str] = await self.client._names()
+            await self.review(toolkit, set(filter(self.wants, offered)))
+        else:
+            listed = list(await self.client.list_tools())
+            offered = [tool.name for tool in listed]
+            definitions = [dumped(tool) for tool in listed if self.wants(tool.name)]
+            self._warn(await _core._mcp_flags(definitions, list(toolkit.tools)))
+        return offered
+
+    async def review(self, toolkit: Toolkit, names: Set[str]) -> None:
+        """Warn of suspicious definitions among tools of the last list of toolcrib's own client."""
+        registered = self.registration.tools
+        ours = {registered[name] for name in names & registered.keys()}
+        others = [*(name for name in toolkit.tools if name not in ours), *(registered.keys() - names)]
+        flags = await self.client._client.flags(sorted(names), others)
+        self.registration.flags[:] = [flag for flag in self.registration.flags if flag.tool not in names]
+        self._warn(flags)
+
+    def _warn(self, flags: list[DefinitionFlag]) -> None:
+        """Warn of definitions that try to deceive a model or a reviewer."""
+        for flag in flags:
             self.registration.flags.append(flag)
             _log.warning(
                 "tool %r of the MCP server of '%s' has a suspicious definition: %s at %s: %s",
@@ -208,21 +267,25 @@ class _Server:
                 flag.evidence,
             )
 
-    def register(self, name: str, function: Any, namesake: str) -> None:
+    def register(self, name: str, function: Any, namesake: str, registered: str | None = None) -> None:
         """Register one tool.
 
         Args:
             name: The name at the server.
             function: The tool.
             namesake: The action if its name in the toolkit is taken.
+            registered: The name in the toolkit, if it is known.
         """
         toolkit = self.toolkit()
         if toolkit is None:
             return
-        registered = self._name(toolkit, name, namesake == "rename")
-        options = dict(self._options)
+        if registered is None:
+            registered = self._name(toolkit, name, namesake == "rename")
+        options = self._options
+        if isinstance(function, _core.NativeTool):
+            function._set_before_call(self._follow)
         if isinstance(function, AdaptedTool):
-            options["timeout"] = function.timeout
+            options = {**options, "timeout": function.timeout}
         try:
             toolkit.register_tool_function(
                 function,
@@ -239,21 +302,27 @@ class _Server:
         else:
             if getattr(toolkit.tools.get(registered), "mcp_name", None) == self.client.name:
                 self.registration.tools[name] = registered
+                self.registration.skipped.pop(name, None)
             else:
                 self.registration.skipped[name] = f"the name '{registered}' is taken"
 
     def _name(self, toolkit: Toolkit, name: str, avoids_taken: bool) -> str:
         """Return the name in the toolkit: valid for every provider, with a suffix that is the same in each run."""
-        return _core._mcp_tool_name(self.client.name, self._namespace, name, toolkit.tools if avoids_taken else ())
+        taken = toolkit.tools if avoids_taken else ()
+        if toolkit._keeps_mcp_names and self._namespace is None and name not in taken:
+            return name
+        return _core._mcp_tool_name(self.client.name, self._namespace, name, taken)
 
-    def _check_names(self, names: Iterable[str]) -> None:
-        """Raise an exception for names that are taken, before the first tool is registered."""
+    def _free_names(self, names: Iterable[str]) -> dict[str, str]:
+        """Return the names in the toolkit; raise an exception for one that is taken before any tool is registered."""
         toolkit = self.toolkit()
         assert toolkit is not None
+        free, tools = {}, toolkit.tools
         for name in names:
-            registered = self._name(toolkit, name, avoids_taken=False)
-            if registered in toolkit.tools:
+            free[name] = registered = self._name(toolkit, name, avoids_taken=False)
+            if registered in tools:
                 raise DuplicateToolError(f"A function with name '{registered}' is already registered in the toolkit.")
+        return free
 
     def tool(self, name: str) -> Any:
         """Return a tool of the last list of toolcrib's own client."""
@@ -264,17 +333,37 @@ class _LiveServer:
     """A server of toolcrib's own client, whose tools are kept up to date.
 
     A tool that is added is registered, and one that is removed goes. A tool whose definition changes is quarantined:
-    the server may have been taken over, so that it can be called only when the change is accepted.
+    the server may have been taken over, so that it can be called only when the change is accepted. So is one that was
+    removed and comes back with another definition. A tool that the program has removed or replaced is left alone.
     """
 
     def __init__(self, server: _Server) -> None:
         self._server = server
+        server.live = weakref.ref(self)
         self._watch: Any = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._is_over = False
         self._digests: dict[str, str] = dict(server.client._client.digests)
         self._redefined: dict[str, str] = {}
+        self._removed: set[str] = set()
+        self._unreviewed: set[str] = set()
+        self._review: asyncio.Task[None] | None = None
 
-    def watch(self) -> None:
-        """Follow the changes on the running event loop."""
+    def follow(self) -> None:
+        """Follow the changes on the running event loop, unless the one that follows them is still there."""
+        if self._is_over or (self._loop is not None and not self._loop.is_closed()):
+            return
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            return  # The call itself reports it.
+        has_followed, self._loop = self._loop is not None, loop
+        self._watch_changes()
+        if has_followed:
+            # Changes between the two loops.
+            self.update()
+
+    def _watch_changes(self) -> None:
         this = weakref.ref(self)
 
         def update() -> None:
@@ -292,40 +381,72 @@ class _LiveServer:
             return
         known: dict[str, str] = self._server.client._client.digests
         registered = self._server.registration.tools
-        for name in [name for name in registered if name not in known]:
+        for name in [name for name in registered if name not in known and self._owns(toolkit, name)]:
             toolkit.remove_tool_function(registered.pop(name))
-            self._digests.pop(name, None)
+            self._removed.add(name)
         for name, digest in known.items():
-            if name not in registered:
-                if self._server.wants(name) and self._digests.get(name) != digest:
+            if name in registered:
+                if self._digests.get(name) == digest:
+                    self._redefined.pop(name, None)
+                elif self._owns(toolkit, name):
+                    self._quarantine(toolkit, name, digest)
+            elif name in self._removed:
+                self._add(name)
+                if self._owns(toolkit, name):
+                    self._removed.discard(name)
+                    if self._digests.get(name) != digest:
+                        self._quarantine(toolkit, name, digest)
+            elif self._digests.get(name) != digest:
+                self._digests[name] = digest
+                if self._server.wants(name):
                     self._add(name)
-            elif self._digests.get(name) == digest:
-                self._redefined.pop(name, None)
-            else:
-                self._quarantine(toolkit, name, digest)
-                continue
-            self._digests[name] = digest
+        self._start_review()
+
+    def _owns(self, toolkit: Toolkit, name: str) -> bool:
+        """Return true if a tool in the toolkit is that of the server, and not one that the program put in its place."""
+        tool = toolkit.tools.get(self._server.registration.tools.get(name, ""))
+        return tool is not None and tool.mcp_name == self._server.client.name
 
     def _quarantine(self, toolkit: Toolkit, name: str, digest: str) -> None:
         registered = self._server.registration.tools[name]
-        if self._redefined.get(name) != digest and registered in toolkit.tools:
+        if self._redefined.get(name) != digest:
             self._redefined[name] = digest
+            self._unreviewed.add(name)
             reason = _core._mcp_redefined(self._server.client.name)
             toolkit.quarantine(registered, reason)
             _log.warning("tool '%s' is quarantined: %s", registered, reason)
 
     def _add(self, name: str) -> None:
         """Register a tool that the server has added. It never takes the name of another tool."""
+        skipped = self._server.registration.skipped
         try:
-            self._server.register(name, self._server.tool(name), "raise")
-        except DuplicateToolError as error:
-            self._server.registration.skipped[name] = str(error)
-            _log.warning("skipping tool %r of the MCP server of '%s': %s", name, self._server.client.name, error)
+            self._server.register(name, self._server.tool(name), self._server.namesake_of_added)
+        except (DuplicateToolError, UnknownGroupError) as error:
+            if skipped.get(name) != str(error):
+                skipped[name] = str(error)
+                _log.warning("skipping tool %r of the MCP server of '%s': %s", name, self._server.client.name, error)
+        else:
+            self._unreviewed.add(name)
+
+    def _start_review(self) -> None:
+        """Start to look for suspicious definitions among the new ones, unless that is under way."""
+        is_under_way = self._review is not None and not (self._review.done() or self._review.get_loop().is_closed())
+        if self._unreviewed and not is_under_way:
+            # Without a running event loop the next change starts it.
+            with contextlib.suppress(RuntimeError):
+                self._review = asyncio.get_running_loop().create_task(self._review_all())
+
+    async def _review_all(self) -> None:
+        while self._unreviewed and (toolkit := self._server.toolkit()) is not None:
+            names, self._unreviewed = self._unreviewed, set()
+            await self._server.review(toolkit, names)
 
     def accept(self, registered: str) -> None:
         """Register the new definition of a tool."""
+        toolkit = self._server.toolkit()
         for name in [name for name, ours in self._server.registration.tools.items() if ours == registered]:
-            if (digest := self._redefined.pop(name, None)) is None:
+            digest = self._redefined.pop(name, None)
+            if digest is None or toolkit is None or not self._owns(toolkit, name):
                 continue
             self._server.register(name, self._server.tool(name), "override")
             self._digests[name] = digest
@@ -334,16 +455,21 @@ class _LiveServer:
 
     def end(self) -> None:
         """Stop following the changes."""
+        self._is_over = True
         if self._watch is not None:
             self._watch.close()
             self._watch = None
 
 
-def check_filters(enable_funcs: list[str] | None, disable_funcs: list[str] | None) -> None:
-    """Raise an exception for filters that are not lists of names, or that contradict each other."""
-    for option, names in (("enable_funcs", enable_funcs), ("disable_funcs", disable_funcs)):
-        if names is not None and not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
-            raise InvalidFilterError(f"{option} must be a list of strings, not {names!r}")
-    both = sorted(set(enable_funcs or ()) & set(disable_funcs or ()))
+def check_filters(enable_funcs: Collection[str] | None, disable_funcs: Collection[str] | None) -> None:
+    """Raise an exception for filters that are not collections of names, or that contradict each other."""
+    for option, names in (("Enable", enable_funcs), ("Disable", disable_funcs)):
+        if names is not None and not (
+            isinstance(names, Collection)
+            and not isinstance(names, str)
+            and all(isinstance(name, str) for name in names)
+        ):
+            raise InvalidFilterError(f"{option} functions should be a list of strings, but got {names}.")
+    both = set(enable_funcs or ()) & set(disable_funcs or ())
     if both:
-        raise InvalidFilterError(f"enable_funcs and disable_funcs both name {', '.join(both)}")
+        raise InvalidFilterError(f"The functions in enable_funcs and disable_funcs should not overlap, but got {both}.")

@@ -134,10 +134,10 @@ class AdaptedTool:
             if not call.done():
                 call.cancel()
                 await asyncio.wait([call])
+        response = _core._mcp_response(self.mcp_name, dumped(result), self.mcp_definition)
         if not self._wrap:
-            yield result
-        else:
-            yield _core._mcp_response(self.mcp_name, dumped(result), self.mcp_definition)
+            response.metadata = {**(response.metadata or {}), "value": result}
+        yield response
 
 
 def adapt(client: Any, name: str | None = None) -> AdaptedClient:

@@ -6,70 +6,27 @@ import asyncio
 import contextlib
 import logging
 import os
-import secrets
+import signal
 import sys
-from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Literal
+import threading
+from collections.abc import Awaitable, Callable, Generator, Iterator
+from typing import TYPE_CHECKING, Any
 
 from toolcrib import errors
 from toolcrib._approver import answer_of
-from toolcrib._core import ToolResponse, _did_you_mean, _McpServer, _ServedCall
+from toolcrib._core import ToolResponse, _as_response, _McpServer, _ServedCall
 
 if TYPE_CHECKING:
     from types import TracebackType
 
     from toolcrib._core import Session, ToolkitView
     from toolcrib.context import Question
+    from toolcrib.sampling import Sampler, SamplingRequest
     from toolcrib.toolkit import Toolkit
 
-__all__ = ["McpServer", "serve"]
+__all__ = ["McpServer"]
 
 _log = logging.getLogger("toolcrib")
-
-_TRANSPORTS = ("stdio", "http")
-
-
-def serve(
-    tools: Toolkit | ToolkitView | Session[Any],
-    transport: Literal["stdio", "http"],
-    *,
-    name: str | None = None,
-    version: str | None = None,
-    title: str | None = None,
-    instructions: str | None = None,
-    deps: Any = None,
-    host: str = "127.0.0.1",
-    port: int = 0,
-    path: str = "/mcp",
-    token: str | Literal[False] | None = None,
-    allowed_hosts: Iterable[str] = (),
-    allowed_origins: Iterable[str] = (),
-    max_sessions: int = 1000,
-    max_connections: int = 2000,
-    session_timeout: float = 1800,
-) -> McpServer:
-    """Make a server; see `Toolkit.serve_mcp`."""
-    if transport not in _TRANSPORTS:
-        near = _did_you_mean(str(transport), list(_TRANSPORTS))
-        raise ValueError(f"unknown transport {transport!r}: expected 'stdio' or 'http'{near}")
-    for option, texts in (("allowed_hosts", allowed_hosts), ("allowed_origins", allowed_origins)):
-        if isinstance(texts, str):
-            raise TypeError(f"{option} must be a list of strings, not one text")
-    if not 0 <= port <= 65535:
-        raise errors.InvalidServerOptionError(f"invalid port: expected a number from 0 to 65535, got {port}")
-    if isinstance(token, bool) and token:
-        raise TypeError("token must be a text, None to make one, or False for none, not True")
-    identity = (name or "toolcrib", version, title, instructions)
-    if transport == "stdio":
-        return McpServer(tools, identity, deps, None, None)
-    made = secrets.token_urlsafe(32) if token is None and _is_local(host) else token or None
-    limits = (list(allowed_hosts), list(allowed_origins), max_sessions, max_connections, session_timeout)
-    return McpServer(tools, identity, deps, (host, port, path, made, *limits), None if made == token else made)
-
-
-def _is_local(host: str) -> bool:
-    """Return True if only this machine reaches an address; for any other, a token has to be given."""
-    return host in ("localhost", "::1") or host.startswith("127.")
 
 
 class McpServer:
@@ -126,9 +83,12 @@ class McpServer:
         return self._address
 
     def run(self) -> None:
-        """Serve until the client is gone, or until Ctrl-C; for scripts without an event loop."""
+        """Serve until the client is gone, or until Ctrl-C or SIGTERM; for scripts without an event loop.
+
+        A second SIGTERM ends the process at once. A program that handles SIGTERM itself keeps its handler.
+        """
         with contextlib.suppress(KeyboardInterrupt):
-            asyncio.run(self._serve(None))
+            asyncio.run(self._serve_until_terminated())
 
     def __await__(self) -> Generator[Any, None, None]:
         """Serve until the server is cancelled, or the client on standard input is gone."""
@@ -160,6 +120,21 @@ class McpServer:
             serving.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await serving
+
+    async def _serve_until_terminated(self) -> None:
+        loop = asyncio.get_running_loop()
+        serving = loop.create_task(self._serve(None))
+
+        def terminate() -> None:
+            loop.remove_signal_handler(signal.SIGTERM)
+            serving.cancel()
+
+        is_main = threading.current_thread() is threading.main_thread()
+        if is_main and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+            with contextlib.suppress(NotImplementedError):  # Event loops of Windows have no signals.
+                loop.add_signal_handler(signal.SIGTERM, terminate)
+        with contextlib.suppress(asyncio.CancelledError):
+            await serving
 
     async def _serve(self, started: asyncio.Future[None] | None) -> None:
         core = _McpServer(self._tools, *self._identity, self._deps)
@@ -219,12 +194,22 @@ async def _cancel(calls: dict[int, asyncio.Task[None]]) -> None:
 
 async def _answer(call: _ServedCall) -> None:
     """Call the tool, and send its responses to the client."""
-    tools = call.tools._asking(_asker(call)) if call.can_ask else call.tools
+    call.enter_trace()
+    tools = call.tools
+    if call.can_ask or call.can_sample or call.can_log:
+        asker = _asker(call) if call.can_ask else None
+        sampler = _sampler(call) if call.can_sample else None
+        tools = tools._hosted_by(asker, sampler, call if call.can_log else None)
+    is_empty = True
     try:
         async for response in tools.call_tool_function(call.request, dialect="mcp"):
-            sending = call.send(response)
+            is_empty = False
+            # A toolkit in another library's place gives responses of its class, or none at all.
+            sending = call.send(_as_response(response))
             if sending is not None:
                 await sending
+        if is_empty:
+            call.send(_as_response())
     except Exception as error:
         # A toolkit that raises the errors of its tools: the client is not shown more than their kind.
         _log.exception("the tool '%s' raised an error while it was served", call.request["name"])
@@ -247,6 +232,15 @@ def _asker(call: _ServedCall) -> Callable[[Question], Awaitable[Any]]:
             return await answer_of(own, question)
 
     return ask
+
+
+def _sampler(call: _ServedCall) -> Sampler:
+    """Make a sampler that asks the model of the client."""
+
+    async def sample(request: SamplingRequest) -> Any:
+        return await call.sample(request.raw)
+
+    return sample
 
 
 @contextlib.contextmanager

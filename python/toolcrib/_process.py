@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import logging
 import os
 import pickle
 import signal
@@ -132,8 +131,10 @@ class ProcessCall:
                 raise RuntimeError(f"`{_name(self._func)}` has no context")
             if kind == "ask":
                 return True, context.ask(*content).result()
+            if kind == "sample":
+                return True, context._run(context._sampled(content))
             if kind == "log":
-                logger = logging.getLogger(content.name)
+                logger = context.log.logger
                 if logger.isEnabledFor(content.levelno):
                     logger.handle(content)
             else:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from toolcrib import errors
 from toolcrib._approver import answer_of
 from toolcrib.context import ToolContext
+from toolcrib.sampling import sampled
 
 if TYPE_CHECKING:
     from toolcrib._core import _Reply
@@ -34,7 +35,7 @@ def start(
 
     Args:
         reply: The receiver of the answer.
-        function: The asker of the toolkit, or the function that asks a model.
+        function: The asker of the toolkit, or the sampler of the MCP client or the toolkit.
         text: The question to the user; None for a request to a model.
         schema: The JSON Schema of the answer, or the request to a model.
         call: The name of the tool, the id of the call and the caller.
@@ -55,7 +56,10 @@ async def _answer(
         return  # The reply is dropped, which reports that such questions are not supported.
     try:
         if text is None:
-            answer = await answer_of(function, schema)
+            answer = await sampled(function, schema)
+        elif not isinstance(schema, dict):
+            # Anything else would be read as a type, whose parts may be code.
+            raise TypeError(f"invalid JSON Schema of an answer: expected a dictionary, got {type(schema).__name__}")
         else:
             context: ToolContext[Any] = ToolContext(None, *call, session, None, _asking(function))
             answer = await context.ask(text, schema)

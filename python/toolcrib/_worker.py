@@ -1,9 +1,15 @@
-"""Registration of worker threads with Python's `threading`."""
+"""Registration of worker threads with Python's `threading`, and functions that run in a thread."""
 
 from __future__ import annotations
 
 import sys
 import threading
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+T = TypeVar("T")
 
 
 def begin(name: str) -> None:
@@ -24,3 +30,22 @@ def end() -> None:
     active = getattr(threading, "_active", None)
     if isinstance(active, dict):
         active.pop(threading.get_ident(), None)
+
+
+async def in_thread(function: Callable[..., T], /, *args: Any, **kwargs: Any) -> T:
+    """Run a function in a thread, as `asyncio.to_thread` does.
+
+    Raises:
+        RuntimeError: If the function raises a `StopIteration`. A future cannot hold it, so that its reader would wait
+            for ever.
+        BaseException: Any other exception of the function.
+    """
+    import asyncio
+
+    def run() -> T:
+        try:
+            return function(*args, **kwargs)
+        except StopIteration as error:
+            raise RuntimeError("a function that ran in a thread raised StopIteration") from error
+
+    return await asyncio.to_thread(run)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Coroutine, Generator
+import warnings
+from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from toolcrib import errors
 from toolcrib._approver import answer_of
@@ -16,7 +17,8 @@ from toolcrib._core import ToolResponse
 if TYPE_CHECKING:
     import typing_extensions
 
-    from toolcrib._core import Session
+    from toolcrib._core import Session, _ServedCall
+    from toolcrib.sampling import Sampler, SamplingResult
 
     # `ToolContext` alone is `ToolContext[Any]`; the module itself does without a package for that.
     Deps = typing_extensions.TypeVar("Deps", default=Any)
@@ -59,14 +61,23 @@ class Answer(Generic[T]):
     def __init__(self, find: Callable[[], Coroutine[Any, Any, T]], run: Callable[[Coroutine[Any, Any, T]], T]) -> None:
         self._find = find
         self._run = run
+        self._is_asked = False
 
     def __await__(self) -> Generator[Any, None, T]:
         """Wait for the answer."""
+        self._is_asked = True
         return self._find().__await__()
 
     def result(self) -> T:
         """Block until the answer is there; for synchronous tools, which run in a thread or a process."""
+        self._is_asked = True
         return self._run(self._find())
+
+    def __del__(self) -> None:
+        """Warn as a coroutine does: a question that is not awaited is not asked."""
+        if not self._is_asked:
+            text = "a question of a tool was never asked: use `await`, or `.result()` in a synchronous tool"
+            warnings.warn(text, RuntimeWarning, stacklevel=2)
 
 
 class ToolContext(Generic[Deps]):
@@ -89,9 +100,11 @@ class ToolContext(Generic[Deps]):
 
     __slots__ = (
         "_asker",
+        "_client",
         "_confirmation",
         "_loop",
         "_port",
+        "_sampler",
         "call_id",
         "caller",
         "deadline",
@@ -120,9 +133,14 @@ class ToolContext(Generic[Deps]):
         session: Session[Deps] | None,
         timeout: float | None,
         asker: Callable[[Question], Any] | None,
+        sampler: Sampler | None = None,
+        client: _ServedCall | None = None,
     ) -> None:
         self._port = port
         self._asker = asker
+        self._sampler = sampler
+        # The MCP client that is sent log messages.
+        self._client = client
         # Set by the call, if its tool has confirmed it.
         self._confirmation: Any = None
         self.tool_name = tool_name
@@ -165,14 +183,27 @@ class ToolContext(Generic[Deps]):
 
     @property
     def log(self) -> logging.LoggerAdapter[logging.Logger]:
-        """A logger below `toolcrib.tool`, whose records have the tool, call id, caller and session as attributes."""
+        """A logger below `toolcrib.tool`, whose records have the tool, call id, caller and session as attributes.
+
+        An MCP client that calls the tool is sent the records too, if it wants their level.
+        """
         known = {
             "tool": self.tool_name,
             "call_id": self.call_id,
             "caller": self.caller,
             "session": self.session_id,
         }
-        return logging.LoggerAdapter(logging.getLogger(f"toolcrib.tool.{self.tool_name}"), known)
+        logger = logging.getLogger(f"toolcrib.tool.{self.tool_name}")
+        return logging.LoggerAdapter(logger if self._client is None else _ClientLogger(logger, self._client), known)
+
+    @overload
+    def ask(self, question: str) -> Answer[str]: ...
+
+    @overload
+    def ask(self, question: str, schema: type[T]) -> Answer[T]: ...
+
+    @overload
+    def ask(self, question: str, schema: Any) -> Answer[Any]: ...
 
     def ask(self, question: str, schema: Any = str) -> Answer[Any]:
         """Ask the user a question in the middle of the call, by the toolkit's `asker`.
@@ -186,6 +217,7 @@ class ToolContext(Generic[Deps]):
 
         Raises:
             NoAskerError: If the toolkit has no `asker`; when the answer is awaited.
+            TypeError: If the schema is neither a type nor a JSON Schema; when the answer is awaited.
             WrongAnswerError: If the answer does not fit the schema; when it is awaited.
         """
         return Answer(lambda: self._answer(question, schema), self._run)
@@ -199,6 +231,63 @@ class ToolContext(Generic[Deps]):
             text, shape.schema, self.tool_name, self.call_id, self.caller, self.session_id, self.deps, path
         )
         return await shape.read(await answer_of(self._asker, question))
+
+    def sample(
+        self,
+        messages: str | Sequence[Mapping[str, Any]],
+        *,
+        system_prompt: str | None = None,
+        max_tokens: int = 1024,
+        temperature: float | None = None,
+        stop_sequences: Sequence[str] = (),
+        model_preferences: Mapping[str, Any] | None = None,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+    ) -> Answer[SamplingResult]:
+        """Ask a model in the middle of the call: that of the MCP client that calls, or else the toolkit's `sampler`.
+
+        Args:
+            messages: A text, or messages with `role` and `content`, which is text or blocks in the form of MCP.
+            system_prompt: The system prompt.
+            max_tokens: The most tokens that the answer may have.
+            temperature: The temperature.
+            stop_sequences: Texts that end the answer.
+            model_preferences: The model that the tool would like, as MCP describes it.
+            tools: Tools that the model may call, as MCP defines them. The tool has to call them itself.
+
+        Returns:
+            The answer: `await context.sample(...)`, or `context.sample(...).result()` in a synchronous tool.
+
+        Raises:
+            NoSamplerError: If there is no model; when the answer is awaited.
+            UnansweredError: If the MCP client refuses, or its answer is invalid; when it is awaited.
+        """
+        from toolcrib import sampling
+
+        request = sampling.written(
+            messages,
+            system_prompt=system_prompt,
+            max_tokens=max_tokens,
+            temperature=temperature,
+            stop_sequences=stop_sequences,
+            model_preferences=model_preferences,
+            tools=tools,
+        )
+
+        async def sample() -> SamplingResult:
+            return sampling.SamplingResult._read(await self._sampled(request))
+
+        return Answer(sample, self._run)
+
+    async def _sampled(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Have a request to a model answered, both in the form of MCP."""
+        from toolcrib import sampling
+
+        if self._sampler is None:
+            where = "pass `sampler=` to the toolkit"
+            if self._client is not None:
+                where = f"its MCP client has no model, and without one, {where}"
+            raise errors.NoSamplerError(f"tool `{self.tool_name}` asks a model: {where}")
+        return await sampling.sampled(self._sampler, request)
 
     def _run(self, answer: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine from a synchronous tool: on the event loop of the call, if it runs in another thread."""
@@ -222,9 +311,16 @@ class ToolContext(Generic[Deps]):
 def progress_response(done: float, total: float | None, text: str | None) -> ToolResponse:
     """Make the response that reports progress, with a text made of the numbers if there is none."""
     if text is None:
-        text = f"{done:g}" if total is None else f"{done:g} of {total:g}"
+        text = _number(done) if total is None else f"{_number(done)} of {_number(total)}"
     report = {"done": done, "total": total, "text": text}
     return ToolResponse([{"type": "text", "text": text}], {"progress": report}, True, False, mode="progress")
+
+
+def _number(number: float) -> str:
+    """Write a number for people: a count with all of its digits, any other without the noise of binary fractions."""
+    if not isinstance(number, (int, float)):
+        raise TypeError(f"progress is reported in numbers, not {type(number).__qualname__}")
+    return str(int(number)) if isinstance(number, int) else f"{number:.15g}"
 
 
 class ChildPort:
@@ -241,6 +337,11 @@ class ChildPort:
         """Have a question asked in the process that made the call."""
         return self._exchange("ask", (text, schema))
 
+    def sample(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Have a model asked in the process that made the call."""
+        answer: dict[str, Any] = self._exchange("sample", request)
+        return answer
+
     def log(self, record: logging.LogRecord) -> None:
         """Have a record logged in the process that made the call."""
         self._exchange("log", record)
@@ -248,6 +349,27 @@ class ChildPort:
 
 child_port: ChildPort | None = None
 """The port of the call that this process runs, if it is a child process."""
+
+
+class _ClientLogger(logging.Logger):
+    """The logger of a tool that an MCP client has called: the client is sent the records of the level that it wants.
+
+    The level of the program's own logger decides only about its own handlers.
+    """
+
+    def __init__(self, logger: logging.Logger, client: _ServedCall) -> None:
+        super().__init__(logger.name)
+        self._logger = logger
+        self._client = client
+
+    def isEnabledFor(self, level: int) -> bool:
+        return self._client.wants_log(level) or self._logger.isEnabledFor(level)
+
+    def handle(self, record: logging.LogRecord) -> None:
+        if self._client.wants_log(record.levelno):
+            self._client.log(record.levelno, record.getMessage())
+        if self._logger.isEnabledFor(record.levelno):
+            self._logger.handle(record)
 
 
 class _ChildContext(ToolContext[Any]):
@@ -258,6 +380,10 @@ class _ChildContext(ToolContext[Any]):
 
     async def _answer(self, text: str, schema: Any) -> Any:
         return self._port.ask(text, schema)
+
+    async def _sampled(self, request: dict[str, Any]) -> dict[str, Any]:
+        answer: dict[str, Any] = self._port.sample(request)
+        return answer
 
     @property
     def log(self) -> logging.LoggerAdapter[logging.Logger]:
@@ -305,6 +431,9 @@ class _AnswerShape:
             parameters = {"type": "object", "properties": {"answer": schema}, "required": ["answer"]}
             function = {"name": "answer", "description": "", "parameters": parameters}
             self._toolkit.register_tool_function(answer, json_schema={"type": "function", "function": function})
+        elif isinstance(schema, str):
+            # An annotation that is text is code.
+            raise TypeError(f"invalid schema: expected a type or a JSON Schema, got the text {schema!r}")
         else:
             answer.__annotations__ = {"answer": schema}
             self._toolkit.register_tool_function(answer)

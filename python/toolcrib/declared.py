@@ -4,7 +4,7 @@ import asyncio
 import inspect
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Mapping, Sequence
-from copy import copy
+from copy import copy, deepcopy
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
@@ -13,6 +13,7 @@ from typing import Any, Generic, TypeVar
 
 from toolcrib import errors
 from toolcrib._core import ToolResponse, _as_response, _DeclaredSchema
+from toolcrib._worker import in_thread
 from toolcrib.context import ToolContext
 
 __all__ = [
@@ -163,23 +164,40 @@ class Declaration:
     calls_agents: bool = False
 
 
-@dataclass(frozen=True)
 class Confirmation:
     """The part of a tool in the approval of a call.
 
     Args:
+        tool: The name of the tool.
         asks: True if the call needs approval.
-        summary: The description for the approver.
-        locations: The places that the call affects.
         details: The details for the approver.
         invocation: The call, which runs if its arguments stay as they are.
     """
 
-    asks: bool
-    summary: str | None
-    locations: tuple[Any, ...]
-    details: Any
-    invocation: "ToolInvocation[Any]"
+    def __init__(self, tool: str, asks: bool, details: Any, invocation: "ToolInvocation[Any]") -> None:
+        self.tool = tool
+        self.asks = asks
+        self.details = details
+        self.invocation = invocation
+
+    @property
+    def summary(self) -> str | None:
+        """The description for the approver."""
+        return self._description[0]
+
+    @property
+    def locations(self) -> tuple[Any, ...]:
+        """The places that the call affects."""
+        return self._description[1]
+
+    @cached_property
+    def _description(self) -> tuple[str | None, tuple[Any, ...]]:
+        """The description and the places: only calls that an approver sees need them."""
+        try:
+            return self.invocation.describe(), tuple(self.invocation.locations())
+        except (Exception, SystemExit):
+            _log.exception("the declared tool '%s' cannot describe a call", self.tool)
+            return None, ()
 
 
 class CancelSignal:
@@ -207,11 +225,21 @@ class CancelSignal:
             except Exception:
                 _log.exception("a callback of a CancelSignal failed")
 
-    def on_cancel(self, callback: Callable[[], object]) -> None:
-        """Call a function without arguments when the call is cancelled; at once if it is."""
+    def on_cancel(self, callback: Callable[[], object]) -> Callable[[], None]:
+        """Call a function without arguments when the call is cancelled; at once if it is.
+
+        Returns:
+            A function that takes the callback back, for a signal that outlives the work.
+        """
         self._callbacks.append(callback)
         if self._is_cancelled:
             self.cancel()
+
+        def take_back() -> None:
+            if callback in self._callbacks:
+                self._callbacks.remove(callback)
+
+        return take_back
 
     def raise_if_cancelled(self) -> None:
         """Raise `asyncio.CancelledError` if the call is cancelled."""
@@ -385,12 +413,12 @@ class DeclaredTool(Generic[P]):
         Raises:
             InvalidParametersError: With the first problem, such as `params/n must be integer`.
         """
-        if isinstance(params, Mapping):
+        if type(params) is dict or isinstance(params, Mapping):
             params = dict(params)
-            if not isinstance(self.parameters, (type, Mapping)):
+            if type(self.parameters) is not dict and not isinstance(self.parameters, (type, Mapping)):
                 for parameter in self.parameters:
                     if parameter.default is not None:
-                        params.setdefault(parameter.name, parameter.default)
+                        params.setdefault(parameter.name, deepcopy(parameter.default))
         problem = self._schema.problem(params)
         if problem is not None:
             raise errors.InvalidParametersError(problem)
@@ -443,9 +471,11 @@ class DeclaredTool(Generic[P]):
         self, invocation: ToolInvocation[P], signal: CancelSignal, update_output: UpdateOutput | None
     ) -> Any:
         update = update_output if self.can_update_output else None
-        if inspect.iscoroutinefunction(_body_of(invocation)):
+        body = _body_of(invocation)
+        code = getattr(body, "__code__", None)  # Those of most tools are found without the longer search.
+        if (code is not None and code.co_flags & inspect.CO_COROUTINE) or inspect.iscoroutinefunction(body):
             return await _Guarded(invocation.execute(signal, update), signal)
-        result = await _Guarded(asyncio.to_thread(invocation.execute, signal, update), signal)
+        result = await _Guarded(in_thread(invocation.execute, signal, update), signal)
         return await _Guarded(result, signal) if inspect.iscoroutine(result) else result
 
     async def __call__(self, _context: ToolContext[Any], /, **_declared: Any) -> Any:
@@ -481,27 +511,23 @@ class DeclaredTool(Generic[P]):
             invocation = self.build(arguments)
         except errors.InvalidParametersError as error:
             return self._refused(error).__tool_response__()
-        try:
-            summary, locations = invocation.describe(), tuple(invocation.locations())
-        except Exception:
-            _log.exception("the declared tool '%s' cannot describe a call", self.name)
-            summary, locations = None, ()
         if not decide:
-            return Confirmation(False, summary, locations, None, invocation)
+            return Confirmation(self.name, False, None, invocation)
         signal = CancelSignal()
-
-        def confirmation(details: Any) -> Confirmation:
-            shown = None if isinstance(details, bool) else details
-            return Confirmation(bool(details), summary, locations, shown, invocation)
-
         details = invocation.should_confirm(signal)
-        return _confirmed(details, signal, confirmation) if inspect.isawaitable(details) else confirmation(details)
+        if not isinstance(details, bool) and inspect.isawaitable(details):
+            return self._confirmed(details, signal, invocation)
+        return self._confirmation(details, invocation)
 
+    async def _confirmed(
+        self, details: Awaitable[Any], signal: CancelSignal, invocation: ToolInvocation[P]
+    ) -> Confirmation:
+        awaited = await (_Guarded(details, signal) if inspect.iscoroutine(details) else details)
+        return self._confirmation(awaited, invocation)
 
-async def _confirmed(
-    details: Awaitable[Any], signal: CancelSignal, confirmation: Callable[[Any], Confirmation]
-) -> Confirmation:
-    return confirmation(await (_Guarded(details, signal) if inspect.iscoroutine(details) else details))
+    def _confirmation(self, details: Any, invocation: ToolInvocation[P]) -> Confirmation:
+        shown = None if isinstance(details, bool) else details
+        return Confirmation(self.name, bool(details), shown, invocation)
 
 
 class _Guarded(Awaitable[T]):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from toolcrib import _core
 from toolcrib.errors import UnknownToolError
 
 if TYPE_CHECKING:
@@ -150,6 +151,9 @@ class DialectToolkit:
         Args:
             tool_call: The call, with the model's name and arguments.
         """
+        if isinstance(self._toolkit, _core.Toolkit):
+            # Not the method of a subclass, which may be a coroutine function.
+            return _core.Toolkit.call_tool_function(self._toolkit, tool_call, dialect=self._dialect)
         return self._toolkit.call_tool_function(tool_call, dialect=self._dialect)
 
     def __getattr__(self, name: str) -> Any:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from toolcrib._core import ToolResponse
     from toolcrib.lock import LockChange
 
 __all__ = [
@@ -52,6 +53,7 @@ __all__ = [
     "InvalidServerOptionError",
     "InvalidStateError",
     "InvalidStoreError",
+    "InvalidTargetError",
     "InvalidToolNameError",
     "LockMismatchError",
     "McpConnectionError",
@@ -63,6 +65,7 @@ __all__ = [
     "NewerFileError",
     "NoAskerError",
     "NoFreeNameError",
+    "NoSamplerError",
     "NoSandboxError",
     "NotFoundError",
     "ReservedGroupError",
@@ -75,6 +78,7 @@ __all__ = [
     "StoreError",
     "SubAgentUnavailable",
     "SystemRoleError",
+    "ToolCallError",
     "ToolDeniedError",
     "ToolcribError",
     "UnansweredError",
@@ -177,7 +181,7 @@ class BasicGroupError(ToolcribError, ValueError):
     """The group `basic` always exists and cannot be removed."""
 
 
-class InvalidSchemaError(ToolcribError, TypeError, AssertionError):
+class InvalidSchemaError(ToolcribError, AssertionError, TypeError):
     """`json_schema=` does not describe a function: expected `{"type": "function", "function": {...}}`."""
 
 
@@ -196,7 +200,7 @@ class UnreadableArgumentsError(ToolcribError, ValueError):
     """Arguments in a provider's dialect cannot be decoded to the shape that the tool expects."""
 
 
-class InvalidFilterError(ToolcribError, TypeError, ValueError, AssertionError):
+class InvalidFilterError(ToolcribError, AssertionError, TypeError, ValueError):
     """`enable_funcs` or `disable_funcs` is not a list of names, or they contradict each other."""
 
 
@@ -242,6 +246,32 @@ class AgentTemplateError(ToolcribError, ValueError):
 
 class InvalidParametersError(ToolcribError, ValueError):
     """Parameters do not fit a declared tool; the text is the first problem."""
+
+
+class ToolCallError(ToolcribError, RuntimeError):
+    """A call by `Toolkit.value` was refused or has failed; the text is that of its last response.
+
+    Its cause is the exception of the tool, if that raised one.
+
+    Attributes:
+        response: The response that `Toolkit.call` would have given.
+    """
+
+    def __init__(self, text: str, response: ToolResponse | None = None) -> None:
+        """Set the response, in addition to the text; without one, it is a response with the text."""
+        from toolcrib._core import ToolResponse
+
+        super().__init__(text.removeprefix("Error: "))
+        self.response = response or ToolResponse([{"type": "text", "text": text}], code="failed")
+
+    @property
+    def code(self) -> str | None:
+        """The code of the response, such as `"denied"`."""
+        return self.response.code
+
+    def __reduce__(self) -> tuple[type[ToolCallError], tuple[str, ToolResponse]]:
+        """Keep the response in a pickle."""
+        return type(self), (str(self), self.response)
 
 
 class ToolDeniedError(ToolcribError, PermissionError):
@@ -292,12 +322,20 @@ class NoAskerError(ToolcribError, RuntimeError):
     """A tool asks the user a question, and its toolkit has no `asker`."""
 
 
+class NoSamplerError(ToolcribError, RuntimeError):
+    """A tool asks a model, and neither its toolkit nor the MCP client that calls it has one."""
+
+
 class UnansweredError(ToolcribError, RuntimeError):
-    """A question of a tool to the user of an MCP client has no answer; the text has the reason."""
+    """A question of a tool to the user or the model of an MCP client has no answer; the text has the reason."""
 
 
 class WrongAnswerError(ToolcribError, ValueError):
     """The answer to a tool's question does not fit its schema; the text lists the problems."""
+
+
+class InvalidTargetError(ToolcribError, ValueError):
+    """The target of an MCP client is invalid: a command, a URL, or an entry of a configuration."""
 
 
 class McpError(ToolcribError, RuntimeError):

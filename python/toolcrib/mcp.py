@@ -16,14 +16,15 @@ import asyncio
 import json
 import logging
 import os
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from toolcrib import _core, errors
 from toolcrib._mcp_adapter import AdaptedClient, adapt
+from toolcrib.sampling import Sampler, SamplingRequest
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -46,7 +47,6 @@ __all__ = [
 
 _log = logging.getLogger("toolcrib")
 
-Sampler: TypeAlias = Callable[["SamplingRequest"], Any]
 Target: TypeAlias = str | Sequence[str] | Mapping[str, Any] | os.PathLike[str]
 
 
@@ -75,31 +75,6 @@ class McpTool:
     digest: str
 
 
-@dataclass(frozen=True)
-class SamplingRequest:
-    """A request of a server to a model, which the `sampler` of a client answers.
-
-    Attributes:
-        messages: The messages, each with `role` and `content`.
-        max_tokens: The most tokens that the answer may have.
-        system_prompt: The system prompt that the server proposes.
-        temperature: The temperature that the server proposes.
-        stop_sequences: Texts that end the answer.
-        model_preferences: The model that the server would like.
-        tools: Tools that the model may call, as the server defines them.
-        raw: The whole request.
-    """
-
-    messages: list[dict[str, Any]]
-    max_tokens: int | None = None
-    system_prompt: str | None = None
-    temperature: float | None = None
-    stop_sequences: list[str] = field(default_factory=list)
-    model_preferences: dict[str, Any] | None = None
-    tools: list[dict[str, Any]] | None = None
-    raw: dict[str, Any] = field(default_factory=dict)
-
-
 class McpClient:
     """A client of one MCP server, over a child process or HTTP.
 
@@ -117,8 +92,10 @@ class McpClient:
         *,
         headers: Mapping[str, str] | None = None,
         token: str | None = None,
+        ca: str | os.PathLike[str] | None = None,
         env: Mapping[str, str] | None = None,
         cwd: str | os.PathLike[str] | None = None,
+        encoding_errors: Literal["strict", "ignore", "replace"] = "strict",
         connect_timeout: float = 30,
         call_timeout: float = 60,
         sampler: Sampler | None = None,
@@ -134,9 +111,13 @@ class McpClient:
                 words and never given to a shell.
             headers: Headers of each HTTP request.
             token: A bearer token for HTTP.
+            ca: A PEM file with the certificates of authorities, if the server's certificate is from one that the system
+                does not trust. No other authorities are trusted then.
             env: Environment variables of the child process, in addition to a few harmless ones such as `PATH`: other
                 variables of this process are not passed on.
             cwd: The working directory of the child process.
+            encoding_errors: The treatment of bytes that are not UTF-8 in a line of the child process: `"strict"` drops
+                the line, `"ignore"` the bytes, and `"replace"` replaces them by U+FFFD.
             connect_timeout: Seconds after which connecting fails.
             call_timeout: Seconds after which a call ends, unless it is registered with another limit.
             sampler: The function that answers requests of the server to a model. It is called with a
@@ -146,8 +127,11 @@ class McpClient:
             allow_private_addresses: True to allow plain HTTP, and addresses in private networks, beyond this machine.
 
         Raises:
-            ValueError: If the target, or an option for it, is invalid.
+            InvalidTargetError: If the target is invalid.
+            ValueError: If an option is invalid.
         """
+        if sampler is not None and not callable(sampler):
+            raise TypeError(f"sampler must be callable, not {type(sampler).__name__}")
         self.name = name
         self._sampler = sampler
         self._client = _core._McpClient(
@@ -155,11 +139,13 @@ class McpClient:
             _entry(target),
             headers=list((headers or {}).items()),
             token=token,
+            ca=None if ca is None else os.fspath(ca),
             env=list((env or {}).items()),
             cwd=None if cwd is None else os.fspath(cwd),
+            encoding_errors=encoding_errors,
             connect_timeout=connect_timeout,
             call_timeout=call_timeout,
-            sampler=None if sampler is None else _Sampling(sampler),
+            sampler=sampler,
             stateless=stateless,
             allow_private_addresses=allow_private_addresses,
         )
@@ -205,9 +191,18 @@ class McpClient:
             McpConnectionError: If the client is not connected, or the connection fails.
         """
         tools, skipped = await self._client.list_tools()
+        self._warn(skipped)
+        return [McpTool(*fields) for fields in tools]
+
+    async def _names(self) -> list[str]:
+        """List the names of the tools."""
+        names, skipped = await self._client.list_names()
+        self._warn(skipped)
+        return list(names)
+
+    def _warn(self, skipped: list[tuple[str | None, str]]) -> None:
         for name, reason in skipped:
             _log.warning("skipping tool %r of the MCP server of '%s': %s", name, self.name, reason)
-        return [McpTool(*fields) for fields in tools]
 
     async def get_callable_function(
         self, func_name: str, wrap_tool_result: bool = True, execution_timeout: float | None = None
@@ -280,7 +275,7 @@ class StdIOStatefulClient(McpClient):
             env: Environment variables, in addition to a few harmless ones such as `PATH`.
             cwd: The working directory.
             encoding: Only `"utf-8"`, which the protocol prescribes.
-            encoding_error_handler: Accepted for compatibility: a line that is not valid UTF-8 is always ignored.
+            encoding_error_handler: The treatment of bytes that are not UTF-8; see `encoding_errors` of `McpClient`.
             **options: Further options of `McpClient`.
 
         Raises:
@@ -288,9 +283,8 @@ class StdIOStatefulClient(McpClient):
         """
         if encoding.lower().replace("_", "-") not in ("utf-8", "utf8"):
             raise ValueError(f"invalid encoding '{encoding}': MCP messages are UTF-8")
-        if encoding_error_handler not in ("strict", "ignore", "replace"):
-            raise ValueError(f"invalid encoding_error_handler '{encoding_error_handler}'")
-        super().__init__(name, [command, *(args or ())], env=env, cwd=cwd, **options)
+        words = [command, *(args or ())]
+        super().__init__(name, words, env=env, cwd=cwd, encoding_errors=encoding_error_handler, **options)
 
 
 class HttpStatefulClient(McpClient):
@@ -353,12 +347,13 @@ class McpClients(Mapping[str, McpClient]):
     """The clients of several servers by name; see `connect_all`.
 
     Attributes:
-        problems: The exceptions of the servers that could not be connected, by name.
+        problems: The exceptions of the servers that could not be connected, or whose entries are invalid, by name.
     """
 
-    def __init__(self, clients: Mapping[str, McpClient]) -> None:
+    def __init__(self, clients: Mapping[str, McpClient], invalid: Mapping[str, Exception]) -> None:
         self._all = dict(clients)
-        self.problems: dict[str, Exception] = {}
+        self._invalid = dict(invalid)
+        self.problems: dict[str, Exception] = dict(invalid)
 
     def __getitem__(self, name: str) -> McpClient:
         """Return the client of a server that is connected."""
@@ -372,12 +367,12 @@ class McpClients(Mapping[str, McpClient]):
 
     def __len__(self) -> int:
         """Count the servers that are connected."""
-        return len(self._all) - len(self.problems)
+        return sum(1 for _ in self)
 
     async def connect(self) -> None:
         """Connect all clients at once; those that fail are listed in `problems`."""
         results = await asyncio.gather(*(client._opened() for client in self._all.values()), return_exceptions=True)
-        self.problems = {}
+        self.problems = dict(self._invalid)
         for name, result in zip(self._all, results, strict=True):
             if isinstance(result, Exception):
                 self.problems[name] = result
@@ -415,13 +410,14 @@ def connect(target: Target, *, name: str | None = None, server: str | None = Non
 
     Args:
         target: A command line, a list with a program and its arguments, a URL, or a configuration: a dictionary with
-            `mcpServers`, or the path of a JSON file with one.
+            `mcpServers`, or the path of a JSON file with one. Entries with `"disabled": true` are left out.
         name: The name of the client; that of the server in the configuration, the program or the host by default.
         server: The name of the server, if the configuration has several.
-        **options: Options of `McpClient`, such as `env`, `cwd`, `headers`, `token`, `call_timeout` and `sampler`.
+        **options: Options of `McpClient`, such as `env`, `cwd`, `headers`, `token`, `ca`, `call_timeout` and `sampler`.
 
     Raises:
-        ValueError: If the target is invalid, or names several servers.
+        InvalidTargetError: If the target is invalid.
+        ValueError: If the configuration names several servers, or an option is invalid.
     """
     servers = _servers(target)
     if servers is None:
@@ -442,35 +438,59 @@ def connect_all(config: Mapping[str, Any] | str | os.PathLike[str], **options: A
 
     Connect them by `clients = await mcp.connect_all(...)`, or by `async with`, which closes them too.
 
+    A server whose entry is invalid, for example one with the older transport SSE, is listed in `problems`, like one
+    that cannot be connected. Entries with `"disabled": true` are left out.
+
     Args:
         config: A dictionary with `mcpServers`, or the path of a JSON file with one.
         **options: Options of `McpClient`, for each of them.
 
     Raises:
-        ValueError: If the configuration is invalid; the text names the server and the entry.
+        InvalidTargetError: If the configuration is invalid as a whole.
+        ValueError: If an option is invalid.
     """
     servers = _servers(Path(config) if isinstance(config, str) else config)
     if servers is None:
-        raise ValueError("invalid configuration: expected a dictionary with `mcpServers`")
-    return McpClients({name: McpClient(name, entry, **options) for name, entry in servers.items()})
+        raise errors.InvalidTargetError("invalid configuration: expected a dictionary with `mcpServers`")
+    clients: dict[str, McpClient] = {}
+    invalid: dict[str, Exception] = {}
+    for name, entry in servers.items():
+        try:
+            clients[name] = McpClient(name, entry, **options)
+        except errors.InvalidTargetError as error:
+            invalid[name] = error
+    return McpClients(clients, invalid)
 
 
 def _servers(target: Target) -> dict[str, Any] | None:
     """Return the entries of a configuration by name; None if the target is not a configuration."""
     config: Any = target
-    if isinstance(target, os.PathLike) or (isinstance(target, str) and target.endswith(".json") and " " not in target):
+    file = _config_file(target)
+    if file is not None:
         try:
-            config = json.loads(Path(target).read_text(encoding="utf-8"))
-        except json.JSONDecodeError as error:
-            raise ValueError(f"invalid configuration file '{os.fspath(target)}': {error}") from error
+            config = json.loads(file.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise errors.InvalidTargetError(f"invalid configuration file '{file}': {error}") from error
     if not isinstance(config, Mapping) or "mcpServers" not in config:
-        if isinstance(target, os.PathLike):
-            raise ValueError(f"invalid configuration file '{os.fspath(target)}': expected an object with `mcpServers`")
+        if file is not None:
+            text = f"invalid configuration file '{file}': expected an object with `mcpServers`"
+            raise errors.InvalidTargetError(text)
         return None
     servers = config["mcpServers"]
     if not isinstance(servers, Mapping):
-        raise ValueError("invalid configuration: `mcpServers` must be an object")
-    return dict(servers)
+        raise errors.InvalidTargetError("invalid configuration: `mcpServers` must be an object")
+    return {name: entry for name, entry in servers.items() if not _is_disabled(entry)}
+
+
+def _config_file(target: Target) -> Path | None:
+    """Return the configuration file that a target names. Other texts that end like one are URLs and command lines."""
+    if isinstance(target, str) and target.endswith(".json") and "://" not in target:
+        return Path(target) if " " not in target or Path(target).is_file() else None
+    return Path(target) if isinstance(target, os.PathLike) else None
+
+
+def _is_disabled(entry: Any) -> bool:
+    return isinstance(entry, Mapping) and entry.get("disabled") is True
 
 
 def _entry(target: Target) -> str | dict[str, Any]:
@@ -481,41 +501,5 @@ def _entry(target: Target) -> str | dict[str, Any]:
         return dict(target)
     if isinstance(target, Sequence) and target and all(isinstance(word, str) for word in target):
         return {"command": target[0], "args": list(target[1:])}
-    raise ValueError(f"invalid target: expected a URL, a command or the entry of a configuration, got {target!r}")
-
-
-class _Sampling:
-    """The sampler of a client, as the core calls it."""
-
-    def __init__(self, sampler: Sampler) -> None:
-        if not callable(sampler):
-            raise TypeError(f"sampler must be callable, not {type(sampler).__name__}")
-        self._sampler = sampler
-
-    async def __call__(self, request: dict[str, Any]) -> dict[str, Any]:
-        from toolcrib._approver import answer_of
-
-        answer = await answer_of(
-            self._sampler,
-            SamplingRequest(
-                messages=request.get("messages", []),
-                max_tokens=request.get("maxTokens"),
-                system_prompt=request.get("systemPrompt"),
-                temperature=request.get("temperature"),
-                stop_sequences=request.get("stopSequences") or [],
-                model_preferences=request.get("modelPreferences"),
-                tools=request.get("tools"),
-                raw=request,
-            ),
-        )
-        if isinstance(answer, Mapping):
-            return dict(answer)
-        if not isinstance(answer, str):
-            raise errors.InvalidReplyError(f"invalid answer of the sampler: expected text, got {type(answer).__name__}")
-        model = getattr(self._sampler, "model", None)
-        return {
-            "role": "assistant",
-            "content": {"type": "text", "text": answer},
-            "model": model if isinstance(model, str) else "unknown",
-            "stopReason": "endTurn",
-        }
+    text = f"invalid target: expected a URL, a command or the entry of a configuration, got {target!r}"
+    raise errors.InvalidTargetError(text)

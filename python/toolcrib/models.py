@@ -6,7 +6,6 @@ them. A client without `async` methods is called in a thread.
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -16,6 +15,7 @@ from toolcrib import errors
 from toolcrib._core import ToolCall
 from toolcrib._model_message import ModelMessage, ModelReply
 from toolcrib._provider import dumped
+from toolcrib._worker import in_thread
 
 if TYPE_CHECKING:
     from toolcrib._core import _Dialect
@@ -242,7 +242,7 @@ async def _request(method: Callable[..., Any], arguments: Mapping[str, Any]) -> 
     """Call a method of a client: one that blocks in a thread, so that the event loop goes on."""
     if inspect.iscoroutinefunction(inspect.unwrap(method)):
         return await method(**arguments)
-    answer = await asyncio.to_thread(method, **arguments)
+    answer = await in_thread(method, **arguments)
     return await answer if inspect.isawaitable(answer) else answer
 
 

@@ -99,7 +99,7 @@ class Loader:
                 try:
                     self._remove(module)
                 finally:
-                    await _settled(module.shutdown())
+                    await settled(module.shutdown())
                 report.loaded.append(name)
             except Exception as error:
                 report.errors.append(Failure(name, str(error) or type(error).__name__))
@@ -112,11 +112,11 @@ class Loader:
         name: str = module.name
         if name in self.modules:
             raise ValueError(f"a module '{name}' is loaded already")
-        await _settled(module.init(owner, config))
+        await settled(module.init(owner, config))
         try:
             self._install(module)
         except Exception:
-            await _settled(module.shutdown())
+            await settled(module.shutdown())
             raise
         self.modules[name] = module
         return name
@@ -163,6 +163,6 @@ def _imported(source: str) -> Any:
     return getattr(module, attribute) if attribute else module
 
 
-async def _settled(given: Any) -> None:
-    if inspect.isawaitable(given):
-        await given
+async def settled(value: Any) -> Any:
+    """Return the result of a function of a module, which may be asynchronous."""
+    return await value if inspect.isawaitable(value) else value

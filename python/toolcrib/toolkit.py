@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, SupportsIndex, TypeAlias, TypeVar, overload
 
 from toolcrib import _core
 from toolcrib._background import BackgroundTasks
 from toolcrib._mapping import LiveMapping
+from toolcrib._serve import serve_mcp
 from toolcrib.errors import LockMismatchError
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
     from toolcrib import modules
     from toolcrib._agent_loop import AgentBudget
     from toolcrib._agents import AgentRegistration
@@ -27,7 +30,6 @@ if TYPE_CHECKING:
         _ChangeClass,
     )
     from toolcrib._mcp import McpRegistration, McpRegistrations, Registrations
-    from toolcrib._mcp_server import McpServer
     from toolcrib.events import EventStream
     from toolcrib.lock import LockReport
     from toolcrib.modules import Module
@@ -54,7 +56,8 @@ class Toolkit(BackgroundTasks):
             `{{` and `}}` are literal braces. A default text if it is empty.
         arguments: The treatment of the model's arguments before a tool runs: `"coerce"` coerces them to the declared
             types, validates them and builds the objects that the annotations name, `"check"` only validates them,
-            `"pass"` passes them on unchecked. An argument that is not in the schema is always refused.
+            `"pass"` passes them on unchecked: only names that are preset are refused. Otherwise an argument that is
+            not in the schema is refused, unless the schema allows it by `additionalProperties`.
         errors: The treatment of a tool's exceptions: `"respond"` converts them to responses, `"raise"` propagates
             them, `"compat"` does as AgentScope 1.x: exceptions of functions become responses, those of generators
             propagate.
@@ -68,18 +71,27 @@ class Toolkit(BackgroundTasks):
             `"cancel"`, a boolean, or an `Approval`. Without one, such a call ends with a pending value; see `resume`.
         approver_timeout: Seconds after which a missing answer denies the call; None to wait without a limit.
         headless: If true, calls that need approval are denied at once.
-        approvals: The store of pending values, which lets each be answered once; in memory if it is None.
+        approvals: The pending values, each of which can be answered once; in memory if it and `store` are None.
         audit: The audit log, which records every decision before it takes effect: the path of a file that is appended
             durably, a `Store`, a function that is called with a dictionary, or an object whose `write` is called with
             a line. If a decision cannot be recorded, the call does not run.
+        store: The store that keeps all that has no place of its own: the audit log, the pending values of `approvals`,
+            the answers `"always"` of the policy, the whole text of results that are cut, the artifacts of
+            `tools.register`, and what `save` of the toolkit and its sessions is given no path for.
         asker: The function that answers the questions of tools, see `ToolContext.ask`. It is called with a `Question`,
             in a worker thread unless it is a coroutine function, and returns the answer.
+        sampler: The function that answers the requests of tools to a model, see `ToolContext.sample`. It is called with
+            a `SamplingRequest`, in a worker thread unless it is a coroutine function, and returns text, or the answer
+            in the form of MCP. The tools that an MCP client calls ask the client's own model, if it has one.
         error_formatter: The function that describes a tool's exception to the model. It is called with the exception
             and a `FailedCall`, and returns the text. Without one, the text is `KeyError: 'k'`. Presets and secrets are
             masked in either.
         result_budget: The largest size of all results: a `ResultBudget`, or a number of characters.
         tools: The callables to register.
     """
+
+    # True if tools of MCP servers keep names that a provider may refuse.
+    _keeps_mcp_names = False
 
     # A call starts here. src/bindings/call/path.rs has its path. src/bindings/call/python/methods.rs defines the
     # methods, because a Python wrapper would add a tenth to the cost of a call.
@@ -101,6 +113,38 @@ class Toolkit(BackgroundTasks):
         """A live mapping of the skills by name, in the order of registration."""
         return LiveMapping(self._all_skills, self._find_skill)
 
+    def __repr__(self) -> str:
+        """Count the tools and groups."""
+        return f"{type(self).__name__}({len(self.tools)} tools, {len(self.groups)} groups)"
+
+    def _configure(self) -> None:
+        """Complete the construction of a toolkit or a copy, before it has tools."""
+
+    def _settle(self) -> None:
+        """Complete what a subclass has put off, before the toolkit is copied."""
+
+    def __copy__(self) -> Self:
+        from toolcrib import _copies
+
+        return _copies.shallow(self)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        from toolcrib import _copies
+
+        return _copies.deep(self, memo)
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> tuple[Any, ...]:
+        from copyreg import __newobj__  # type: ignore[attr-defined]
+
+        from toolcrib import _copies
+
+        return __newobj__, (type(self),), _copies.state_of(self)
+
+    def __setstate__(self, parts: dict[str, Any]) -> None:
+        from toolcrib import _copies
+
+        _copies.restore(self, parts)
+
     @overload
     def tool(self, function: F, /) -> F: ...
 
@@ -120,7 +164,7 @@ class Toolkit(BackgroundTasks):
         include_long_description: bool = ...,
         include_var_positional: bool = ...,
         include_var_keyword: bool = ...,
-        postprocess_func: Callable[[Any, ToolResponse], Any] | None = ...,
+        postprocess_func: Callable[[Any, Any], Any] | None = ...,
         namesake_strategy: Literal["raise", "skip", "override", "rename"] = ...,
         async_execution: bool = ...,
         run_in: Literal["thread", "inline", "process"] | None = ...,
@@ -150,7 +194,7 @@ class Toolkit(BackgroundTasks):
         include_long_description: bool = True,
         include_var_positional: bool = False,
         include_var_keyword: bool = False,
-        postprocess_func: Callable[[Any, ToolResponse], Any] | None = None,
+        postprocess_func: Callable[[Any, Any], Any] | None = None,
         namesake_strategy: Literal["raise", "skip", "override", "rename"] = "raise",
         async_execution: bool = False,
         run_in: Literal["thread", "inline", "process"] | None = None,
@@ -246,7 +290,7 @@ class Toolkit(BackgroundTasks):
         depth: int = 5,
         budget: AgentBudget | None = None,
         preset_kwargs: dict[str, Any] | None = None,
-        postprocess_func: Callable[[Any, ToolResponse], Any] | None = None,
+        postprocess_func: Callable[[Any, Any], Any] | None = None,
         namesake_strategy: Literal["raise", "skip", "override", "rename"] = "raise",
         async_execution: bool = False,
         timeout: float | None = None,
@@ -362,15 +406,16 @@ class Toolkit(BackgroundTasks):
         self,
         mcp_client: Any,
         group_name: str = "basic",
-        enable_funcs: list[str] | None = None,
-        disable_funcs: list[str] | None = None,
+        enable_funcs: Collection[str] | None = None,
+        disable_funcs: Collection[str] | None = None,
         preset_kwargs_mapping: dict[str, dict[str, Any]] | None = None,
-        postprocess_func: Callable[[Any, ToolResponse], Any] | None = None,
+        postprocess_func: Callable[[Any, Any], Any] | None = None,
         namesake_strategy: Literal["raise", "skip", "override", "rename"] = "raise",
         execution_timeout: float | None = None,
         *,
         wrap_tool_result: bool = True,
         namespace: str | bool = False,
+        result_budget: ResultBudget | int | None = None,
     ) -> McpRegistration:
         """Register the tools of an MCP server through a connected client.
 
@@ -390,6 +435,7 @@ class Toolkit(BackgroundTasks):
             wrap_tool_result: If true, a result becomes blocks; otherwise the server's result is the `value` in the
                 response's metadata.
             namespace: A text to put before each name, as in `"text__name"`; true for the name of the client.
+            result_budget: The largest size of each result: a `ResultBudget`, or a number of characters.
 
         Returns:
             The names of the tools that were registered, and the reasons why others were not.
@@ -411,27 +457,31 @@ class Toolkit(BackgroundTasks):
             execution_timeout=execution_timeout,
             wrap_tool_result=wrap_tool_result,
             namespace=namespace,
+            result_budget=result_budget,
         )
 
     async def register_mcp_clients(
         self,
-        mcp_clients: Iterable[Any] | Mapping[str, Any],
+        mcp_clients: Iterable[Any] | Mapping[str, Any] | str | PathLike[str],
         *,
         group_name: str = "basic",
-        postprocess_func: Callable[[Any, ToolResponse], Any] | None = None,
+        postprocess_func: Callable[[Any, Any], Any] | None = None,
         namesake_strategy: Literal["raise", "skip", "override", "rename"] = "raise",
         execution_timeout: float | None = None,
         namespace: bool = True,
+        result_budget: ResultBudget | int | None = None,
     ) -> McpRegistrations:
         """Register the tools of several MCP servers at once; one that fails is reported, and the others are registered.
 
         Args:
-            mcp_clients: Clients, which are connected if they are not; or a configuration with `mcpServers`.
+            mcp_clients: Clients, which are connected if they are not; or a configuration with `mcpServers`, or the path
+                of its file. The servers of a configuration end when their tools are removed.
             group_name: The group of the tools, which must exist.
             postprocess_func: Called with the request block and each response. A true result replaces the response.
             namesake_strategy: What to do if a name is taken.
             execution_timeout: Seconds after which a call ends.
             namespace: True to put the name of the client before each name, as in `"client__name"`.
+            result_budget: The largest size of each result: a `ResultBudget`, or a number of characters.
 
         Returns:
             The registrations by the names of the clients, and the exceptions of those that failed.
@@ -443,6 +493,7 @@ class Toolkit(BackgroundTasks):
             namesake_strategy=namesake_strategy,
             execution_timeout=execution_timeout,
             namespace=namespace,
+            result_budget=result_budget,
         )
 
     async def remove_mcp_clients(self, client_names: str | list[str]) -> None:
@@ -518,77 +569,7 @@ class Toolkit(BackgroundTasks):
     register_mcp_server = register_mcp_client
     remove_mcp_servers = remove_mcp_clients
 
-    def serve_mcp(
-        self,
-        transport: Literal["stdio", "http"],
-        *,
-        name: str | None = None,
-        version: str | None = None,
-        title: str | None = None,
-        instructions: str | None = None,
-        deps: Any = None,
-        host: str = "127.0.0.1",
-        port: int = 0,
-        path: str = "/mcp",
-        token: str | Literal[False] | None = None,
-        allowed_hosts: Iterable[str] = (),
-        allowed_origins: Iterable[str] = (),
-        max_sessions: int = 1000,
-        max_connections: int = 2000,
-        session_timeout: float = 1800,
-    ) -> McpServer:
-        """Serve the tools to MCP clients.
-
-        Each client has a session of its own, whose caller is `mcp:` and the name of the client. Its calls take the same
-        path as all others: groups, validation, policy, approvals, middlewares and audit.
-
-        Args:
-            transport: `"stdio"` for one client on standard input and output, `"http"` for many.
-            name: The name of the server; `"toolcrib"` if it is None.
-            version: The version of the server; that of toolcrib if it is None.
-            title: The name for people.
-            instructions: Instructions for the model, on how to use the tools together.
-            deps: The dependencies of the sessions; see `session`.
-            host: The address to listen on. Any other than one of this machine needs `token` and `allowed_hosts`.
-            port: The port; 0 for any that is free.
-            path: The path of the server.
-            token: The bearer token that requests need; None to make a random one, False for none.
-            allowed_hosts: The values of the header `Host` that are accepted, with a port if only one is; those of this
-                machine if there are none.
-            allowed_origins: The origins of web pages that may call the server, such as `"https://app.example.com"`.
-            max_sessions: The most sessions at a time.
-            max_connections: The most connections at a time.
-            session_timeout: The seconds after which a session without requests ends.
-
-        Returns:
-            The server: `await server`, `async with server:` or `server.run()`.
-
-        Raises:
-            ValueError: If the transport is unknown.
-            InvalidServerOptionError: If an option is invalid, or a server would be reachable from other machines
-                unprotected; when it starts.
-            CannotListenError: If the system refuses to listen on the address; when it starts.
-        """
-        from toolcrib import _mcp_server
-
-        return _mcp_server.serve(
-            self,
-            transport,
-            name=name,
-            version=version,
-            title=title,
-            instructions=instructions,
-            deps=deps,
-            host=host,
-            port=port,
-            path=path,
-            token=token,
-            allowed_hosts=allowed_hosts,
-            allowed_origins=allowed_origins,
-            max_sessions=max_sessions,
-            max_connections=max_connections,
-            session_timeout=session_timeout,
-        )
+    serve_mcp = serve_mcp
 
     @cached_property
     def _mcp(self) -> Registrations:

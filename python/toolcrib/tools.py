@@ -63,6 +63,7 @@ class ArtifactTools(NamedTuple):
     list_artifacts: NativeTool
     artifact_history: NativeTool
     diff_artifact: NativeTool
+    delete_artifact: NativeTool
 
 
 def artifacts(store: Store | None = None) -> ArtifactTools:
@@ -83,7 +84,7 @@ def register(toolkit: "Toolkit", tools: str, /, *, group: str = "basic", **optio
     | set | options | tools |
     |---|---|---|
     | `"files"` | `root`, `write=False`, `policy=None` | the file tools over one directory; see `toolcrib.files` |
-    | `"artifacts"` | `store=None` | the tools of `artifacts` |
+    | `"artifacts"` | `store=None`: by default the store of the toolkit | the tools of `artifacts` |
     | `"text_files"` | – | `view_text_file`, `write_text_file`, `insert_text_file`: raw access to the machine's files |
     | `"programs"` | `cwd=None`, `env=None`, `limits=None`, `python=None`, `sandbox=None` | `execute_shell_command`,
     `execute_python_code`; see `toolcrib.process` |
@@ -104,6 +105,8 @@ def register(toolkit: "Toolkit", tools: str, /, *, group: str = "basic", **optio
     """
     if tools not in _SETS:
         raise ValueError(f"unknown set of tools `{tools}`{_did_you_mean(tools, list(_SETS))}")
+    if tools == "artifacts" and toolkit.store is not None:
+        options.setdefault("store", toolkit.store)
     made = list(_SETS[tools](**options))
     for tool in made:
         toolkit.register_tool_function(tool, group)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import fastmcp
 from fastmcp.exceptions import ToolError
 
-from support.mcp.processes import OUR_SERVER, http_server
+from support.mcp.processes import OUR_SERVER, http_server, until
 from support.streams import block, read
 from toolcrib import Toolkit, mcp
 
@@ -84,3 +85,38 @@ async def test_a_client_of_fastmcp_calls_a_toolkit() -> None:
 
     assert "add" in names
     assert result.content[0].text == "5"
+
+
+async def test_a_client_of_fastmcp_answers_questions_and_gets_messages_and_progress() -> None:
+    messages: list[tuple[str, object]] = []
+    progress: list[float] = []
+
+    async def sample(messages: object, params: object, context: object) -> str:
+        return "cloak"
+
+    async def elicit(message: str, response_type: object, params: object, context: object) -> dict[str, str]:
+        return {"answer": "ash"}
+
+    async def log(message: Any) -> None:
+        messages.append((message.level, message.data))
+
+    async def report(done: float, total: float | None, message: str | None) -> None:
+        progress.append(done)
+
+    handlers = {
+        "sampling_handler": sample,
+        "elicitation_handler": elicit,
+        "log_handler": log,
+        "progress_handler": report,
+    }
+    async with http_server(OUR_SERVER) as url, fastmcp.Client(url, **handlers) as client:
+        rhyme = await client.call_tool("rhyme", {"word": "oak"})
+        choice = await client.call_tool("choose", {})
+        await client.call_tool("plane", {"strokes": 2})
+        await client.call_tool("mutter", {})
+        await until(lambda: ("error", "level 40") in messages)
+
+    assert rhyme.content[0].text.startswith("cloak (")
+    assert choice.content[0].text == "ash"
+    assert progress == [1, 2]
+    assert ("warning", "level 30") in messages

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import subprocess
@@ -12,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from support.mcp.processes import HERE, NPM, OUR_SERVER, command, free_port, running
+from support.mcp.processes import HERE, NPM, OUR_SERVER, command, free_port, running, until
+from support.streams import block, read
 from toolcrib import Toolkit, mcp
 
 NODE = NPM.parent / "node" / "bin" / "node"
@@ -22,6 +24,7 @@ pytestmark = pytest.mark.skipif(not NODE.exists(), reason="npm is absent or coul
 CLIENT_SCENARIOS = ["initialize", "tools_call", "elicitation-sep1034-client-defaults", "sse-retry"]
 SERVER_SCENARIOS = [
     "server-initialize",
+    "logging-set-level",
     "ping",
     "tools-list",
     "tools-call-simple-text",
@@ -29,8 +32,10 @@ SERVER_SCENARIOS = [
     "tools-call-audio",
     "tools-call-embedded-resource",
     "tools-call-mixed-content",
+    "tools-call-with-logging",
     "tools-call-error",
     "tools-call-with-progress",
+    "tools-call-sampling",
     "tools-call-elicitation",
     "json-schema-2020-12",
     "elicitation-sep1034-defaults",
@@ -39,6 +44,8 @@ SERVER_SCENARIOS = [
     "elicitation-sep1330-enums",
     "dns-rebinding-protection",
 ]
+
+OTHERS = ("resources-", "prompts-", "completion-", "auth/")
 
 
 def node(program: str, *arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
@@ -68,6 +75,87 @@ async def test_the_reference_server_for_everything_works() -> None:
     assert "5" in total.text
     assert "image" in [block["type"] for block in picture.content]
     assert (weather.metadata or {})["structured_content"]["conditions"]
+
+
+async def test_the_reference_server_asks_the_model_and_the_user() -> None:
+    requests: list[Any] = []
+    questions: list[Any] = []
+
+    async def sampler(request: Any) -> str:
+        requests.append(request)
+        return "from the sampler"
+
+    async def asker(question: Any) -> Any:
+        questions.append(question)
+        required = question.schema.get("required", [])
+        return {
+            name: {"string": "Ann", "boolean": True}[question.schema["properties"][name]["type"]] for name in required
+        }
+
+    toolkit = Toolkit(asker=asker)
+    async with mcp.connect(reference("mcp-server-everything", "stdio"), name="everything", sampler=sampler) as client:
+        await toolkit.register_mcp_client(client)
+        await until(lambda: "trigger-sampling-request" in toolkit.tools)
+
+        sampled = await toolkit.call("trigger-sampling-request", prompt="hello", maxTokens=10)
+        elicited = await toolkit.call("trigger-elicitation-request")
+
+    assert "from the sampler" in sampled.text
+    assert requests[0].max_tokens == 10
+    assert requests[0].system_prompt == "You are a helpful test server."
+    assert questions[0].schema["properties"]["name"]["type"] == "string"
+    assert "Ann" in elicited.text
+
+
+async def test_the_reference_server_reports_progress_and_is_cancelled() -> None:
+    toolkit = Toolkit()
+    async with mcp.connect(reference("mcp-server-everything", "stdio"), name="everything") as client:
+        await toolkit.register_mcp_client(client)
+
+        call = block("trigger-long-running-operation", duration=0.4, steps=4)
+        chunks = await read(toolkit.call_tool_function(call))
+        long = asyncio.create_task(toolkit.call("trigger-long-running-operation", duration=3600, steps=1))
+        await asyncio.sleep(0.2)
+        long.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await long
+        echo = await toolkit.call("echo", message="still here")
+
+    done = [(chunk.metadata or {})["progress"]["done"] for chunk in chunks if chunk.mode == "progress"]
+    assert done == [1, 2, 3, 4]
+    assert "completed" in chunks[-1].text
+    assert echo.text == "Echo: still here"
+
+
+async def test_every_tool_of_the_reference_server_that_needs_no_network_is_called() -> None:
+    arguments: dict[str, dict[str, Any]] = {
+        "echo": {"message": "hello"},
+        "get-annotated-message": {"messageType": "error", "includeImage": True},
+        "get-env": {},
+        "get-resource-links": {"count": 2},
+        "get-resource-reference": {"resourceType": "Text", "resourceId": 1},
+        "get-structured-content": {"location": "Chicago"},
+        "get-sum": {"a": 1, "b": 2},
+        "get-tiny-image": {},
+        "toggle-simulated-logging": {},
+        "toggle-subscriber-updates": {},
+        "trigger-long-running-operation": {"duration": 0.1, "steps": 1},
+    }
+    toolkit = Toolkit()
+    async with mcp.connect(reference("mcp-server-everything", "stdio"), name="everything") as client:
+        await toolkit.register_mcp_client(client)
+
+        responses = {name: await toolkit.call(name, **given) for name, given in arguments.items()}
+
+    assert {name: response.code for name, response in responses.items()} == dict.fromkeys(arguments)
+    assert len((responses["get-resource-links"].metadata or {})["resource_links"]) == 2
+    assert set(toolkit.tools) - set(arguments) <= {
+        "gzip-file-as-resource",
+        "get-roots-list",
+        "simulate-research-query",
+        "trigger-elicitation-request",
+        "trigger-url-elicitation",
+    }
 
 
 async def test_the_reference_server_for_files_works(tmp_path: Path) -> None:
@@ -119,6 +207,17 @@ def test_the_inspector_lists_and_calls_a_toolkit() -> None:
 
     assert "add" in [tool["name"] for tool in listed["tools"]]
     assert called["content"][0]["text"] == "5"
+
+
+def test_only_scenarios_about_other_things_than_tools_are_left_out() -> None:
+    listed = node("conformance", "list").stdout
+    server, client = listed.split("Client scenarios")
+
+    def names(text: str) -> set[str]:
+        return set(re.findall(r"^  - (\S+)", text, re.MULTILINE))
+
+    assert {name for name in names(server) if not name.startswith(OTHERS)} == set(SERVER_SCENARIOS)
+    assert {name for name in names(client) if not name.startswith(OTHERS)} == set(CLIENT_SCENARIOS)
 
 
 @pytest.mark.parametrize("scenario", CLIENT_SCENARIOS)

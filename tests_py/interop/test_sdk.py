@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from mcp import ClientSession, StdioServerParameters
+from mcp import ClientSession, StdioServerParameters, types
 from mcp.client.stdio import stdio_client
 
 from support.mcp.processes import OUR_SERVER, SDK_SERVER, command, http_server, until
@@ -16,6 +19,7 @@ from support.streams import block, read
 from toolcrib import Toolkit, mcp
 from toolcrib.mcp import McpClient
 
+SCRIPTED = Path(__file__).parents[2] / "tests" / "data" / "mcp" / "scripted_server.py"
 BOTH = pytest.mark.parametrize("transport", ["stdio", "http"])
 
 
@@ -30,7 +34,7 @@ async def connected(transport: str, **options: Any) -> AsyncIterator[McpClient]:
 
 
 @asynccontextmanager
-async def session(transport: str) -> AsyncIterator[ClientSession]:
+async def session(transport: str, **callbacks: Any) -> AsyncIterator[ClientSession]:
     """Connect a client of the SDK to our server."""
     async with AsyncExitStack() as stack:
         if transport == "stdio":
@@ -41,7 +45,7 @@ async def session(transport: str) -> AsyncIterator[ClientSession]:
             streams = await stack.enter_async_context(
                 http_streams(await stack.enter_async_context(http_server(OUR_SERVER)))
             )
-        opened = await stack.enter_async_context(ClientSession(streams[0], streams[1]))
+        opened = await stack.enter_async_context(ClientSession(streams[0], streams[1], **callbacks))
         await opened.initialize()
         yield opened
 
@@ -66,7 +70,7 @@ async def test_tools_of_an_sdk_server_are_listed_with_their_whole_schemas(transp
         toolkit = Toolkit()
         registration = await toolkit.register_mcp_client(client)
 
-    assert set(registration.tools) == {"saw", "plan", "jam", "plane", "draw", "dry", "choose", "extend"}
+    assert set(registration.tools) == {"saw", "plan", "jam", "plane", "draw", "dry", "choose", "rhyme", "extend"}
     saw = toolkit.tools["saw"].json_schema["function"]
     assert saw["description"] == "Saw a board."
     assert saw["parameters"]["properties"]["wood"]["default"] == "oak"
@@ -165,11 +169,31 @@ async def test_a_live_session_of_the_sdk_is_registered_as_it_is() -> None:
         chunks = await read(toolkit.call_tool_function(block("plane", strokes=2)))
         board = await toolkit.call("plan", length=7)
         jam = await toolkit.call("jam")
+        others = Toolkit()
+        several = await others.register_mcp_clients([live], namespace=False)
+        raw = Toolkit()
+        await raw.register_mcp_client(live, wrap_tool_result=False)
+        result = await raw.value("plan", length=7)
 
+    (registration,) = several.registered.values()
+    assert registration.tools.keys() == toolkit.tools.keys()
+    assert field(result, "structuredContent") == {"length": 7, "wood": "oak"}
     assert toolkit.tools["saw"].mcp_name == "theirs"
     assert [(chunk.metadata or {})["progress"]["done"] for chunk in chunks if chunk.mode == "progress"] == [1, 2]
     assert (board.metadata or {})["structured_content"] == {"length": 7, "wood": "oak"}
     assert jam.code == "failed"
+
+
+async def test_an_error_of_the_protocol_behind_a_live_session_is_the_text_of_the_server() -> None:
+    parameters = StdioServerParameters(command=sys.executable, args=[str(SCRIPTED), "rpc-error"])
+    async with stdio_client(parameters) as (receive, send), ClientSession(receive, send) as live:
+        await live.initialize()
+        toolkit = Toolkit()
+        await toolkit.register_mcp_client(live)
+
+        response = await toolkit.call("echo")
+
+    assert response.text == "Error occurred when calling MCP tool: the tool is on strike"
 
 
 @BOTH
@@ -204,3 +228,96 @@ async def test_an_sdk_client_gets_the_progress_of_a_tool(transport: str) -> None
     assert result.content[0].text == "smooth"
     assert seen == sorted(seen)
     assert seen[-1] == 3
+
+
+@BOTH
+async def test_a_request_of_an_sdk_server_to_a_model_reaches_the_sampler(transport: str) -> None:
+    requests: list[Any] = []
+
+    def sampler(request: Any) -> str:
+        requests.append(request)
+        return "oak and cloak"
+
+    async with connected(transport, sampler=sampler) as client:
+        toolkit = Toolkit()
+        await toolkit.register_mcp_client(client)
+        modern = (client.server_info or {})["protocolVersion"] >= "2026-07-28"
+
+        response = await toolkit.call("rhyme", word="oak")
+
+    # The newest version has no requests of servers, and the SDK refuses them.
+    if modern:
+        assert response.code == "failed"
+    else:
+        assert response.text == "oak and cloak"
+        assert requests[0].messages[0]["content"]["text"] == "A rhyme for oak?"
+
+
+@BOTH
+async def test_an_sdk_client_answers_requests_to_its_model(transport: str) -> None:
+    asked: list[str] = []
+
+    async def sample(context: Any, params: Any) -> types.CreateMessageResult:
+        asked.append(params.messages[0].content.text)
+        content = types.TextContent(type="text", text="cloak")
+        return types.CreateMessageResult(role="assistant", content=content, model="muse")
+
+    async with session(transport, sampling_callback=sample) as theirs:
+        answered = await theirs.call_tool("rhyme", {"word": "oak"})
+    async with session(transport) as theirs:
+        refused = await theirs.call_tool("rhyme", {"word": "oak"})
+
+    assert asked == ["A rhyme for oak?"]
+    assert answered.content[0].text == "cloak (muse)"
+    assert field(refused, "isError")
+    assert "no model" in refused.content[0].text
+
+
+@BOTH
+async def test_an_sdk_client_answers_questions_to_its_user(transport: str) -> None:
+    async def elicit(context: Any, params: Any) -> types.ElicitResult:
+        return types.ElicitResult(action="accept", content={"answer": "ash"})
+
+    async with session(transport, elicitation_callback=elicit) as theirs:
+        result = await theirs.call_tool("choose", {})
+
+    assert result.content[0].text == "ash"
+
+
+@BOTH
+@pytest.mark.filterwarnings("ignore:The logging capability is deprecated")
+async def test_an_sdk_client_gets_log_messages_of_its_level(transport: str) -> None:
+    messages: list[tuple[str, Any, str | None]] = []
+
+    async def log(params: Any) -> None:
+        messages.append((params.level, params.data, params.logger))
+
+    async with session(transport, logging_callback=log) as theirs:
+        await theirs.set_logging_level("warning")
+        result = await theirs.call_tool("mutter", {})
+        await until(lambda: len(messages) >= 2)
+
+    assert result.content[0].text == "muttered"
+    assert messages == [("warning", "level 30", "mutter"), ("error", "level 40", "mutter")]
+
+
+@BOTH
+async def test_an_sdk_client_that_gives_up_cancels_the_tool(transport: str, tmp_path: Path) -> None:
+    marker = tmp_path / "marker"
+    async with session(transport) as theirs:
+        call = asyncio.create_task(theirs.call_tool("dry", {"marker": str(marker)}))
+        await asyncio.sleep(0.3)
+        await cancel(theirs, call)
+        await until(marker.exists)
+
+
+async def cancel(theirs: ClientSession, call: asyncio.Task[Any]) -> None:
+    """Cancel a call as the client's program does; version 1 has to send the notification itself."""
+    call.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await call
+    with contextlib.suppress(Exception):
+        params = types.CancelledNotificationParams(requestId=theirs._request_id - 1)
+        notification = types.CancelledNotification(method="notifications/cancelled", params=params)
+        wrapped = types.ClientNotification(notification) if isinstance(types.ClientNotification, type) else notification
+        await theirs.send_notification(wrapped)

@@ -76,6 +76,21 @@ async def test_tool_with_progress(context: ToolContext) -> str:
 
 
 @toolkit.tool
+async def test_tool_with_logging(context: ToolContext) -> str:
+    """Log three messages."""
+    for text in ("Tool execution started", "Tool processing data", "Tool execution completed"):
+        context.log.info(text)
+        await asyncio.sleep(0.05)
+    return "done"
+
+
+@toolkit.tool
+async def test_sampling(prompt: str, context: ToolContext) -> str:
+    """Ask the client's model."""
+    return f"LLM response: {await context.sample(prompt, max_tokens=100)}"
+
+
+@toolkit.tool
 async def test_elicitation(message: str, context: ToolContext) -> str:
     """Ask for a name and an address."""
     text = {"type": "string"}

@@ -69,6 +69,21 @@ async def choose(context: ToolContext) -> str:
 
 
 @toolkit.tool
+async def rhyme(word: str, context: ToolContext) -> str:
+    """Ask the client's model."""
+    answer = await context.sample(f"A rhyme for {word}?", max_tokens=20)
+    return f"{answer.text} ({answer.model})"
+
+
+@toolkit.tool
+async def mutter(context: ToolContext) -> str:
+    """Log a message of each level."""
+    for level in (10, 20, 30, 40):
+        context.log.log(level, "level %d", level)
+    return "muttered"
+
+
+@toolkit.tool
 async def dry(marker: str) -> str:
     """Take longer than any deadline; write a file when it is cancelled."""
     try:

@@ -110,6 +110,16 @@ else:
 
 
 @server.tool()
+async def rhyme(word: str, ctx: Context) -> str:
+    """Ask the client's model, as the versions up to 2025-11-25 do."""
+    from mcp.types import SamplingMessage, TextContent
+
+    message = SamplingMessage(role="user", content=TextContent(type="text", text=f"A rhyme for {word}?"))
+    result = await ctx.session.create_message([message], max_tokens=20)
+    return str(result.content.text)
+
+
+@server.tool()
 async def extend(name: str, ctx: Context) -> str:
     """Add a tool while the server runs."""
     server.add_tool(saw, name=name, description="Saw another board.")
