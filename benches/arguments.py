@@ -32,7 +32,7 @@ class Item(TypedDict):
 
 
 class Order(TypedDict):
-    """The arguments of `order`, as pydantic is told about them."""
+    """The arguments of `order`, as pydantic reads them."""
 
     customer: str
     age: int

@@ -1,4 +1,4 @@
-"""Telling providers: a hundred tools in each dialect, kept and for the first time, and a call in a dialect."""
+"""Schemas for providers: a hundred tools in each dialect, kept and for the first time, and a call in a dialect."""
 
 from __future__ import annotations
 
@@ -31,25 +31,25 @@ async def rows(bench: Bench) -> list[Row]:
     functions = searches(TOOLS, own.answer)
     kit: Toolkit = await own.filled(functions)
 
-    def own_words(times: int) -> None:
+    def plain(times: int) -> None:
         for _ in range(times):
             kit.get_json_schemas()
 
-    def told(dialect: _Dialect) -> Callable[[int], None]:
+    def in_dialect(dialect: _Dialect) -> Callable[[int], None]:
         def listing(times: int) -> None:
             for _ in range(times):
                 kit.schemas(dialect)
 
         return listing
 
-    loops: dict[str, Any] = {"own": own_words, **{dialect: told(dialect) for dialect in DIALECTS}}
+    loops: dict[str, Any] = {"own": plain, **{dialect: in_dialect(dialect) for dialect in DIALECTS}}
     kept = await bench.interleave(f"{TOOLS} tools in each dialect", loops)
 
     def register(times: int) -> None:
         for _ in range(times):
             _registered(functions[:10]).get_json_schemas()
 
-    def register_and_tell(dialect: _Dialect) -> Callable[[int], None]:
+    def register_and_list(dialect: _Dialect) -> Callable[[int], None]:
         def loop(times: int) -> None:
             for _ in range(times):
                 _registered(functions[:10]).schemas(dialect)
@@ -57,11 +57,11 @@ async def rows(bench: Bench) -> list[Row]:
         return loop
 
     first = await bench.interleave(
-        "10 tools registered, and told for the first time",
+        "10 tools registered, and listed for the first time",
         {
             "register": register,
-            "openai_strict": register_and_tell("openai_strict"),
-            "gemini": register_and_tell("gemini"),
+            "openai_strict": register_and_list("openai_strict"),
+            "gemini": register_and_list("gemini"),
         },
     )
     slowest = max(DIALECTS, key=lambda it: kept.ratio(it, "own"))
@@ -71,7 +71,7 @@ async def rows(bench: Bench) -> list[Row]:
             (at_most(kept.ratio(slowest, "own"), 2, 1.5, "{}× `get_json_schemas()`"),),
         ),
         Row(
-            "10 tools registered, and told in a dialect for the first time",
+            "10 tools registered, and listed in a dialect for the first time",
             (
                 at_most(first.ratio("openai_strict", "register"), 3, 2, "`openai_strict` {}× `get_json_schemas()`"),
                 at_most(first.ratio("gemini", "register"), 3, 2, "`gemini` {}× `get_json_schemas()`"),

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 Loop: TypeAlias = Callable[[int], Awaitable[None] | Generator[None, None, None] | None]
-"""Does its work as many times as it is told, as a plain function or as a coroutine function.
+"""Does its work the given number of times, as a plain function or as a coroutine function.
 
 A generator function does the work between its two `yield`s: what it prepares and what it lets go of is off the clock.
 """

@@ -1,4 +1,4 @@
-"""Reading the arguments of a call: as JSON, mended, and piece by piece; against `json` and `json_repair`."""
+"""Reading the arguments of a call: as JSON, repaired, and piece by piece; against `json` and `json_repair`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DELTAS = [LONG[start : start + 16] for start in range(0, len(LONG), 16)]
 
 
 async def rows(bench: Bench) -> list[Row]:
-    """Measure what reading costs beside the standard library, and mending beside `json_repair`.
+    """Measure what reading costs beside the standard library, and repairs beside `json_repair`.
 
     Args:
         bench: Runs the measurement.
@@ -30,7 +30,7 @@ async def rows(bench: Bench) -> list[Row]:
     Returns:
         Three rows.
     """
-    mend: Any = import_module("json_repair").loads
+    repair_elsewhere: Any = import_module("json_repair").loads
     good = {"id": "1", "type": "function", "function": {"name": "write", "arguments": GOOD}}
     broken = {"id": "1", "type": "function", "function": {"name": "write", "arguments": BROKEN}}
     assert ToolCall.read(good).arguments == ToolCall.read(broken).arguments == VALUE
@@ -44,13 +44,13 @@ async def rows(bench: Bench) -> list[Row]:
         for _ in range(times):
             _ = ToolCall.read(good).arguments
 
-    def mended(times: int) -> None:
+    def repaired(times: int) -> None:
         for _ in range(times):
             _ = ToolCall.read(broken).arguments
 
-    def mended_elsewhere(times: int) -> None:
+    def repaired_elsewhere(times: int) -> None:
         for _ in range(times):
-            mend(BROKEN)
+            repair_elsewhere(BROKEN)
 
     def whole(times: int) -> None:
         for _ in range(times):
@@ -65,7 +65,7 @@ async def rows(bench: Bench) -> list[Row]:
 
     timings = await bench.interleave(
         "arguments as text",
-        {"json": strict, "read": read, "mended": mended, "json_repair": mended_elsewhere},
+        {"json": strict, "read": read, "repaired": repaired, "json_repair": repaired_elsewhere},
     )
     streamed = await bench.interleave("arguments in 16-byte pieces", {"json, whole": whole, "pieces": pieces})
     return [
@@ -74,8 +74,8 @@ async def rows(bench: Bench) -> list[Row]:
             (at_most(timings.ratio("read", "json"), 6, 3, "{} × json.loads"),),
         ),
         Row(
-            "mend 1 KB of broken arguments, with a list of what was mended",
-            (at_least(timings.ratio("json_repair", "mended"), 5, 10, "{}× faster than json_repair"),),
+            "repair 1 KB of broken arguments, with a list of the repairs",
+            (at_least(timings.ratio("json_repair", "repaired"), 5, 10, "{}× faster than json_repair"),),
         ),
         Row(
             "read 28 KB of arguments in 1750 pieces",

@@ -46,7 +46,7 @@ def figures(rows: Iterable[Row]) -> str:
     return table(HEADER, (row.cells for row in rows))
 
 
-def telling(rows: Iterable[Row]) -> str:
+def headlines(rows: Iterable[Row]) -> str:
     """Lay out the few rows that a reader in a hurry should see.
 
     Args:
@@ -112,7 +112,7 @@ def put(page: Path, text: str) -> str:
         text: What to put there.
 
     Returns:
-        What was done, in words.
+        A sentence about the outcome.
     """
     if not page.is_file():
         return f"{page}: there is no such page"

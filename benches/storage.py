@@ -1,11 +1,13 @@
-"""Writing to a store: many durable writes at once, and one save of a state against a bare SQLite transaction."""
+"""Writing to a store: many durable writes at once, and one save against a bare SQLite transaction."""
 
 from __future__ import annotations
 
 import asyncio
-import json
 import sqlite3
 import tempfile
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 from benches.figures import Row, at_least, at_most
@@ -29,11 +31,16 @@ async def rows(bench: Bench) -> list[Row]:
             kit = Toolkit()
             for at in range(4):
                 kit.create_tool_group(f"group-{at}", "A group of tools.", notes="How to use them.")
-            bare = sqlite3.connect(f"{folder}/bare.db", isolation_level=None)
-            state = json.dumps({"groups": [{"name": f"group-{at}", "notes": "How to use them."} for at in range(4)]})
-            one = await bench.interleave(
-                "one durable save", {"save": _save(kit, store), "bare": _bare(bare, state)}, wall=True
-            )
+            await kit.save(store, "main")
+            bare = sqlite3.connect(f"{folder}/bare.db", isolation_level=None, check_same_thread=False)
+            with ThreadPoolExecutor(1) as thread:
+                write = _bare(bare, f"{folder}/crib.db")
+                loops: dict[str, Loop] = {
+                    "save": _save(kit, store),
+                    "bare": _on_the_loop(write),
+                    "thread": _in(thread, write),
+                }
+                one = await bench.interleave("one durable save", loops, wall=True)
             many = await bench.interleave(f"{WRITERS} durable writes at once", {"write": _many(store)}, wall=True)
             bare.close()
     return [
@@ -43,7 +50,10 @@ async def rows(bench: Bench) -> list[Row]:
         ),
         Row(
             "save the state of a toolkit in a store",
-            (at_most(one.ratio("save", "bare"), 1.2, 1.2, "{} of a bare SQLite transaction"),),
+            (
+                at_most(one.ratio("save", "bare"), 1.2, 1.2, "{} of a bare SQLite transaction"),
+                at_most(one.ratio("save", "thread"), 1.2, 1.2, "{} of one in a worker thread"),
+            ),
         ),
     ]
 
@@ -56,18 +66,41 @@ def _save(kit: Toolkit, store: Store) -> Loop:
     return run
 
 
-def _bare(database: sqlite3.Connection, state: str) -> Loop:
+def _bare(database: sqlite3.Connection, store: str) -> Callable[[], None]:
+    """Write the same entry to the same table, as durably."""
+    with closing(sqlite3.connect(store)) as other:
+        (table,) = other.execute("SELECT sql FROM sqlite_master WHERE name = 'toolcrib_entries'").fetchone()
+        entry = other.execute("SELECT * FROM toolcrib_entries WHERE key = 'main'").fetchone()
     database.execute("PRAGMA journal_mode = wal")
     database.execute("PRAGMA synchronous = full")
-    database.execute("CREATE TABLE states (key TEXT PRIMARY KEY, version INTEGER, value TEXT)")
-    database.execute("INSERT INTO states VALUES ('main', 1, '')")
-    execute = database.execute
+    database.execute(table)
+    database.execute("INSERT INTO toolcrib_entries VALUES (?, ?, ?, ?, ?)", entry)
+    execute, (space, key, _, value, changed) = database.execute, entry
 
+    def write() -> None:
+        execute("BEGIN IMMEDIATE")
+        execute(
+            "UPDATE toolcrib_entries SET version = version + 1, value = ?, changed = ? WHERE space = ? AND key = ?",
+            (value, changed, space, key),
+        )
+        execute("COMMIT")
+
+    return write
+
+
+def _on_the_loop(write: Callable[[], None]) -> Loop:
     def run(times: int) -> None:
         for _ in range(times):
-            execute("BEGIN IMMEDIATE")
-            execute("UPDATE states SET version = version + 1, value = ? WHERE key = ?", (state, "main"))
-            execute("COMMIT")
+            write()
+
+    return run
+
+
+def _in(thread: ThreadPoolExecutor, write: Callable[[], None]) -> Loop:
+    async def run(times: int) -> None:
+        loop = asyncio.get_running_loop()
+        for _ in range(times):
+            await loop.run_in_executor(thread, write)
 
     return run
 
