@@ -18,7 +18,7 @@ static IN_USE: AtomicBool = AtomicBool::new(false);
 
 /// True if there may be budgets.
 #[inline]
-pub(crate) fn is_in_use() -> bool {
+pub(crate) fn budgets_are_in_use() -> bool {
     IN_USE.load(Ordering::Relaxed)
 }
 

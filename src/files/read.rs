@@ -1,7 +1,7 @@
 //! Reading files in bounded memory: part of the lines, the matching lines, or all bytes of a small file.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{Read, Write};
 
 use memchr::{memchr, memchr_iter};
 use regex::bytes::{Regex, RegexBuilder};
@@ -186,7 +186,8 @@ impl<'a> Lines<'a> {
                 self.taken.push(b'\n');
             }
             if self.request.with_line_numbers {
-                self.taken.extend_from_slice(format!("line{}: ", self.line).as_bytes());
+                // Writing to memory does not fail.
+                let _ = write!(self.taken, "line{}: ", self.line);
             }
         }
         let room = self.limit.saturating_sub(self.taken.len());
@@ -231,11 +232,13 @@ impl<'a> Lines<'a> {
         {
             self.taken.truncate(error.valid_up_to());
         }
+        let has_count = self.request.count_lines || !self.is_over();
+        let text = String::from_utf8(self.taken);
         Ok(TextPart {
-            text: String::from_utf8_lossy(&self.taken).into_owned(),
+            text: text.unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()),
             start_line,
             lines: self.taken_count,
-            line_count: (self.request.count_lines || !self.is_over()).then_some(count),
+            line_count: has_count.then_some(count),
             is_truncated: self.is_truncated,
             is_lossy,
         })

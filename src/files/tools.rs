@@ -2,6 +2,7 @@
 //!
 //! A file system can make any operation wait, so every tool runs in a thread for blocking work.
 
+use std::borrow::Cow;
 use std::fmt::Write;
 use std::sync::Arc;
 
@@ -64,7 +65,7 @@ where
         }
     })
     .with_kind(kind)
-    .with_quick_start()
+    .with_blocking()
 }
 
 const fn first_line() -> u64 {
@@ -120,21 +121,21 @@ fn read_text_file(service: &FileService) -> NativeTool {
 
 /// Lines of a file as a reply.
 fn text_of(part: &TextPart, with_header: bool, with_line_numbers: bool) -> String {
-    let mut parts = Vec::new();
+    let mut parts: Vec<Cow<'_, str>> = Vec::with_capacity(4);
     if let Some(count) = part.line_count.filter(|_| with_header) {
         let format = if with_line_numbers { "line{N}: <content>" } else { "<content>" };
-        parts.push(format!("line_count: {count}\nformat: {format}"));
+        parts.push(format!("line_count: {count}\nformat: {format}").into());
     }
     if part.lines > 0 {
-        parts.push(part.text.clone());
+        parts.push((*part.text).into());
     }
     if part.is_lossy {
-        parts.push("[bytes that are not UTF-8 are shown as \u{fffd}]".to_owned());
+        parts.push("[bytes that are not UTF-8 are shown as \u{fffd}]".into());
     }
     if part.is_truncated {
         let (first, next) = (part.start_line, part.start_line + part.lines);
         let last = next - 1;
-        parts.push(format!("[truncated after lines {first}-{last}: read on with start_line={next}]"));
+        parts.push(format!("[truncated after lines {first}-{last}: read on with start_line={next}]").into());
     }
     parts.join("\n")
 }

@@ -43,6 +43,8 @@ pub(super) struct Replacement<'a> {
     name: &'a str,
     temporary_name: String,
     temporary: File,
+    /// The metadata of the temporary file when it was made.
+    new: Stat,
     /// The metadata of the file, if it exists.
     old: Option<Stat>,
     subject: Subject<'a>,
@@ -58,8 +60,9 @@ impl<'a> Replacement<'a> {
         subject: Subject<'a>,
     ) -> Result<Self, FileError> {
         let temporary_name = temporary_name(name);
-        let temporary = File::from(lock(&folder, &temporary_name, subject)?);
-        let mut replacement = Self { folder, name, temporary_name, temporary, old: None, subject, is_done: false };
+        let (temporary, new) = lock(&folder, &temporary_name, subject)?;
+        let temporary = File::from(temporary);
+        let mut replacement = Self { folder, name, temporary_name, temporary, new, old: None, subject, is_done: false };
         replacement.old = replacement.present()?;
         if let Some(old) = &replacement.old {
             refuse_unless_regular(old, may_have_links, subject)?;
@@ -114,7 +117,7 @@ impl<'a> Replacement<'a> {
 
     fn fill(&mut self, content: &[u8], durable: bool) -> Result<(), Errno> {
         if let Some(old) = &self.old {
-            let new = fstat(&self.temporary)?;
+            let new = &self.new;
             if (old.st_uid, old.st_gid) != (new.st_uid, new.st_gid) {
                 let owner = Some(rustix::fs::Uid::from_raw(old.st_uid));
                 let group = Some(rustix::fs::Gid::from_raw(old.st_gid));
@@ -122,7 +125,10 @@ impl<'a> Replacement<'a> {
                 let _ = fchown(&self.temporary, owner, group);
             }
             // Without the bits that run the file with the rights of its owner.
-            fchmod(&self.temporary, Mode::from_raw_mode(old.st_mode & 0o777))?;
+            let mode = old.st_mode & 0o777;
+            if mode != new.st_mode & 0o7777 {
+                fchmod(&self.temporary, Mode::from_raw_mode(mode))?;
+            }
         }
         self.temporary.write_all(content).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
         if durable { again(|| fsync(&self.temporary)) } else { Ok(()) }
@@ -157,15 +163,15 @@ fn temporary_name(name: &str) -> String {
 }
 
 /// Creates and locks a temporary file. Waits for another writer, and removes a file that a dead one left.
-fn lock(folder: &OwnedFd, name: &str, subject: Subject<'_>) -> Result<OwnedFd, FileError> {
+fn lock(folder: &OwnedFd, name: &str, subject: Subject<'_>) -> Result<(OwnedFd, Stat), FileError> {
     let deadline = Instant::now() + MAX_WAIT;
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     loop {
         let is_free = match again(|| openat(folder, name, flags, Mode::from_raw_mode(0o666))) {
             // Not ours if another writer took it for one that was left behind, before it was locked.
-            Ok(file) => match is_ours(&file) {
-                Ok(true) => return Ok(file),
-                Ok(false) => true,
+            Ok(file) => match stat_if_ours(&file) {
+                Ok(Some(stat)) => return Ok((file, stat)),
+                Ok(None) => true,
                 Err(errno) => return Err(subject.failed(errno)),
             },
             Err(Errno::EXIST) => remove_abandoned(folder, name),
@@ -180,13 +186,13 @@ fn lock(folder: &OwnedFd, name: &str, subject: Subject<'_>) -> Result<OwnedFd, F
     }
 }
 
-/// Locks a new temporary file; false if another writer has removed it.
-fn is_ours(file: &OwnedFd) -> Result<bool, Errno> {
+/// Locks a new temporary file, and returns its metadata; none if another writer has removed it.
+fn stat_if_ours(file: &OwnedFd) -> Result<Option<Stat>, Errno> {
     match again(|| flock(file, FlockOperation::NonBlockingLockExclusive)) {
-        Ok(()) => Ok(fstat(file)?.st_nlink > 0),
-        Err(Errno::WOULDBLOCK) => Ok(false),
+        Ok(()) => fstat(file).map(|stat| (stat.st_nlink > 0).then_some(stat)),
+        Err(Errno::WOULDBLOCK) => Ok(None),
         // Where files cannot be locked at all, no writer removes them either.
-        Err(_) => Ok(true),
+        Err(_) => fstat(file).map(Some),
     }
 }
 

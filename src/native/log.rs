@@ -29,14 +29,15 @@ string_enum! {
 /// The function of a host that logs the messages of its tools. It is called in any thread, and must not block.
 #[derive(Clone)]
 pub struct Logger {
-    is_wanted: Arc<dyn Fn(LogLevel) -> bool + Send + Sync>,
+    /// None if every level is.
+    is_wanted: Option<Arc<dyn Fn(LogLevel) -> bool + Send + Sync>>,
     log: Arc<dyn Fn(LogLevel, String) + Send + Sync>,
 }
 
 impl Logger {
     /// Makes a logger of a function that takes messages of every level.
     pub fn new(log: impl Fn(LogLevel, String) + Send + Sync + 'static) -> Self {
-        Self::filtered(|_| true, log)
+        Self { is_wanted: None, log: Arc::new(log) }
     }
 
     /// Makes a logger of a function that takes the messages of some levels, which may change at any time.
@@ -44,13 +45,13 @@ impl Logger {
         is_wanted: impl Fn(LogLevel) -> bool + Send + Sync + 'static,
         log: impl Fn(LogLevel, String) + Send + Sync + 'static,
     ) -> Self {
-        Self { is_wanted: Arc::new(is_wanted), log: Arc::new(log) }
+        Self { is_wanted: Some(Arc::new(is_wanted)), log: Arc::new(log) }
     }
 
     /// True if messages of this level are logged at present.
     #[must_use]
     pub fn wants(&self, level: LogLevel) -> bool {
-        (self.is_wanted)(level)
+        self.is_wanted.as_ref().is_none_or(|is_wanted| is_wanted(level))
     }
 
     /// Logs a message, unless its level is not wanted.

@@ -1,6 +1,7 @@
 //! One run of a native tool: the stream of its responses, errors and panics included.
 
 use std::any::Any;
+use std::cell::Cell;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
@@ -92,7 +93,9 @@ impl Failure {
 #[must_use = "a tool does nothing unless its responses are polled"]
 pub struct Run {
     state: RunState,
-    _cancel: DropGuard,
+    /// True if it blocks its thread.
+    blocks: bool,
+    cancel: DropGuard,
 }
 
 /// The code of a tool with its arguments, called by the first poll.
@@ -107,7 +110,23 @@ enum RunState {
 impl Run {
     /// Makes a run whose responses come from `begin`.
     pub(super) fn new(token: CancellationToken, begin: Begin) -> Self {
-        Self { state: RunState::Fresh(begin), _cancel: token.drop_guard() }
+        Self { state: RunState::Fresh(begin), blocks: false, cancel: token.drop_guard() }
+    }
+
+    /// The same run, of a tool whose code blocks its thread.
+    pub(super) fn blocking(mut self) -> Self {
+        self.blocks = true;
+        self
+    }
+
+    /// True if it blocks its thread.
+    pub(super) fn blocks(&self) -> bool {
+        self.blocks
+    }
+
+    /// The token that its end cancels.
+    pub(super) fn token(&self) -> &CancellationToken {
+        self.cancel.token()
     }
 
     /// Polls the tool's own code once.
@@ -162,12 +181,25 @@ fn caught<T>(code: impl FnOnce() -> T) -> Result<T, Failure> {
     catch_unwind(AssertUnwindSafe(code)).map_err(|panic| Failure::Panicked(panic_message(&*panic)))
 }
 
-/// Runs a function in a thread for blocking work. It runs on if the call is cancelled meanwhile.
+thread_local! {
+    /// True in a thread of the tools that block.
+    static MAY_BLOCK: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Marks this thread as one that tools may block.
+pub(super) fn let_block() {
+    MAY_BLOCK.set(true);
+}
+
+/// Runs a function in a thread for blocking work, which may be this one. It runs on if the call is cancelled meanwhile.
 ///
 /// # Errors
 ///
 /// The panic of the function.
 pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, ToolError> {
+    if MAY_BLOCK.get() {
+        return Ok(work()); // the run catches its panic
+    }
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => Ok(done),
         Err(error) => match error.try_into_panic() {

@@ -57,8 +57,7 @@ pub struct NativeTool {
     /// True if the items of its stream are not responses themselves.
     has_plain_items: bool,
     is_streaming: bool,
-    /// True if its code up to its first wait takes no time to speak of.
-    starts_quickly: bool,
+    place: Place,
     chunks: ChunkRule,
     kind: ToolKind,
     permission: Permission,
@@ -66,6 +65,17 @@ pub struct NativeTool {
     tags: Arc<[Box<str>]>,
     output: Option<Arc<Map<String, Value>>>,
     result_budget: Option<ResultBudget>,
+}
+
+/// The place where a runtime runs the code of a tool.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// A task.
+    Task,
+    /// The thread of the caller up to the first wait, and then a task.
+    Caller,
+    /// A thread that it may block.
+    Blocked,
 }
 
 impl NativeTool {
@@ -207,7 +217,7 @@ impl NativeTool {
             body: Arc::new(body),
             has_plain_items: false,
             is_streaming,
-            starts_quickly: false,
+            place: Place::Task,
             chunks: ChunkRule::default(),
             kind: ToolKind::default(),
             permission: Permission::default(),
@@ -240,7 +250,14 @@ impl NativeTool {
     /// that part in the loop's own thread: a tool that has its result by then needs no other thread at all.
     #[must_use]
     pub fn with_quick_start(self) -> Self {
-        Self { starts_quickly: true, ..self }
+        Self { place: Place::Caller, ..self }
+    }
+
+    /// Declares that all it waits for is [`blocking`](super::run::blocking): a [`Runtime`](super::Runtime) then runs all of it in
+    /// one thread, which it may block, instead of in a task that waits for such a thread.
+    #[must_use]
+    pub(crate) fn with_blocking(self) -> Self {
+        Self { place: Place::Blocked, ..self }
     }
 
     /// Sets the meaning of the items of its stream that are not responses themselves: with [`ChunkRule::Add`], the default,
@@ -309,7 +326,7 @@ impl NativeTool {
     /// True if its code up to its first wait may run in the thread of an event loop.
     #[must_use]
     pub fn starts_quickly(&self) -> bool {
-        self.starts_quickly
+        self.place == Place::Caller
     }
 
     /// The validator of its arguments.
@@ -349,6 +366,9 @@ impl NativeTool {
     pub fn run(&self, context: ToolContext, arguments: Value) -> Run {
         let token = context.cancellation.clone();
         let begin = (self.body)(context, arguments);
+        if self.place == Place::Blocked {
+            return Run::new(token, begin).blocking();
+        }
         if !self.has_plain_items || self.chunks.plain_mode() == ChunkMode::Result {
             return Run::new(token, begin);
         }

@@ -13,7 +13,7 @@ use super::respond::with_metadata;
 use super::state::{Phase, State, Step};
 use super::task;
 use crate::artifact::Artifacts;
-use crate::bindings::budget::{PyResultBudget, is_in_use};
+use crate::bindings::budget::{PyResultBudget, budgets_are_in_use};
 use crate::bindings::foreign_response::own;
 use crate::bindings::into_response::{error_text, unicode};
 use crate::bindings::native::future::{Conversion, PyNativeFuture};
@@ -31,22 +31,21 @@ const ARTIFACT_TAG: &str = "artifact";
 const READING_TOOL: &str = "read_artifact";
 
 impl State {
-    /// Finds the budgets of a call, if there are any in this process. A bare value is not for a model, and is never cut.
-    #[inline(always)]
+    /// Finds the budgets of a call. A bare value is not for a model, and is never cut.
+    #[cold]
     pub(super) fn open_budget(&self, py: Python<'_>, tool: &PyTool) {
-        if is_in_use() && !self.bare {
+        if !self.bare {
             attached(py, |py| self.find_budgets(py, Some(tool)));
         }
     }
 
     /// The same for a call that ends before it has a tool.
     pub(super) fn open_budget_without_tool(&self, py: Python<'_>) {
-        if is_in_use() && self.tool.get(py).is_none() {
+        if budgets_are_in_use() && self.tool.get(py).is_none() {
             self.find_budgets(py, None);
         }
     }
 
-    #[cold]
     fn find_budgets(&self, py: Python<'_>, tool: Option<&PyTool>) {
         let toolkit = self.toolkit.get(py);
         let permissions = match (tool, &toolkit) {
@@ -75,18 +74,15 @@ impl State {
     }
 
     /// A step whose response is within the budget of the call.
-    #[inline]
+    #[cold]
     pub(super) fn within_budget<'py>(&self, py: Python<'py>, cold: &Cold, step: Step<'py>) -> Step<'py> {
         match step {
-            Step::Chunk(response) if !cold.budgets.is_empty() => {
-                attached(py, |py| self.keep_or_cut(py, cold, response))
-            }
+            Step::Chunk(response) => attached(py, |py| self.keep_or_cut(py, cold, response)),
             step => step,
         }
     }
 
     /// Keeps the whole text of the last response if it is too long, and cuts any other.
-    #[cold]
     fn keep_or_cut<'py>(&self, py: Python<'py>, cold: &Cold, response: Bound<'py, PyAny>) -> Step<'py> {
         let budgets = Budgets::of(py, cold);
         let Ok(own) = own(&response) else { return Step::Chunk(response) };

@@ -155,6 +155,11 @@ impl Held {
         Self { kind: Cell::new(HeldKind::Nothing), object: Slot::empty(), wake: Slot::empty() }
     }
 
+    /// True if no step is held back.
+    pub(super) fn is_empty(&self) -> bool {
+        self.kind.get() == HeldKind::Nothing
+    }
+
     fn hold<'py>(&self, py: Python<'py>, given: Given<'py>) {
         let (kind, object) = match given {
             Given::Wait(future) => (HeldKind::Future, Some(future)),
@@ -258,20 +263,8 @@ impl State {
         }
     }
 
-    /// Delivers a report before the step of the tool that came after it.
-    #[inline(always)]
-    pub(super) fn report_first<'py>(&self, py: Python<'py>, given: Given<'py>) -> Result<Step<'py>, Given<'py>> {
-        match self.cold.get() {
-            Some(cold) if !cold.port.is_empty() => report_or_watch(py, cold, given),
-            _ => Err(given),
-        }
-    }
-
-    /// Goes on with the step that was held back; `None` if there is none, or if the tool can be resumed.
+    /// Goes on with the step that was held back; `None` if the tool can be resumed.
     pub(super) fn step_held<'py>(&self, py: Python<'py>, cold: &Cold) -> Option<Step<'py>> {
-        if cold.held.kind.get() == HeldKind::Nothing {
-            return None;
-        }
         let given = cold.held.take(py)?;
         if let Given::Wait(future) = &given
             && is_done(future)
@@ -303,9 +296,10 @@ impl State {
     }
 }
 
-/// Delivers a report, or wakes the reader for one while the tool waits.
+/// Delivers a report before the step of the tool that came after it, or else gives the step back. The reader is woken for a
+/// report while the tool waits.
 #[cold]
-fn report_or_watch<'py>(py: Python<'py>, cold: &Cold, given: Given<'py>) -> Result<Step<'py>, Given<'py>> {
+pub(super) fn report_first<'py>(py: Python<'py>, cold: &Cold, given: Given<'py>) -> Result<Step<'py>, Given<'py>> {
     let Some(port) = port(py, cold) else { return Err(given) };
     if let Some(report) = port.get().take_report(py) {
         cold.held.hold(py, given);

@@ -311,31 +311,6 @@ impl State {
         let gone = || PyRuntimeError::new_err("the exception of this tool call is gone");
         Step::Raise(error.map_or_else(gone, PyErr::from_value).into())
     }
-
-    /// The call gives way to the event loop for the first time in this step.
-    pub(super) fn note_suspension(&self, py: Python<'_>) {
-        // The time that a person takes to answer is not the tool's, nor that of the store that keeps the whole text.
-        let is_tool = !matches!(self.phase.get(), Phase::Approval | Phase::Done);
-        let timeout = self.tool.get(py).filter(|_| is_tool).and_then(|tool| tool.get().timeout);
-        if timeout.is_none() && self.phase.get() == Phase::Job {
-            return; // only a request can end this wait, so that requests need not be counted beforehand
-        }
-        self.suspended.set(true);
-        if self.cancelling.get().is_some() && timeout.is_none() {
-            return;
-        }
-        attached(py, |py| {
-            if self.cancelling.get().is_none() {
-                self.cancelling.set(task::cancelled_before(py));
-            }
-            if let Some(seconds) = timeout
-                && let Err(error) = self.cold().deadline.resume(py, seconds)
-            {
-                // Without asyncio's timers the call goes on without a deadline, and reports it.
-                error.write_unraisable(py, None);
-            }
-        });
-    }
 }
 
 /// An exception that is raised out of a step. `StopIteration` would be taken for the step's result there and

@@ -25,17 +25,12 @@ use crate::registry::Registry;
 
 impl State {
     /// Runs the next middleware of the call, if there is one; `None` if the path goes on to the tool itself.
-    #[inline(always)]
+    #[cold]
     pub(super) fn enter_middleware<'py>(&self, py: Python<'py>) -> Result<Option<Given<'py>>, Early<'py>> {
-        match self.toolkit.get(py) {
-            Some(toolkit) if !toolkit.get().has_middlewares(py) => Ok(None),
-            Some(_) => attached(py, |py| self.begin_outermost(py)),
-            None => attached(py, |py| self.begin_within(py)),
-        }
+        attached(py, |py| if self.toolkit.get(py).is_some() { self.begin_outermost(py) } else { self.begin_within(py) })
     }
 
     /// Reads the list of middlewares: later changes to it are for later calls.
-    #[cold]
     fn begin_outermost<'py>(&self, py: Python<'py>) -> Result<Option<Given<'py>>, Early<'py>> {
         self.deny_outright(py)?;
         let Some(toolkit) = self.toolkit.get(py) else { return Ok(None) };
@@ -51,7 +46,6 @@ impl State {
     }
 
     /// Goes on where a handler points to: the next middleware, or the tool.
-    #[cold]
     fn begin_within<'py>(&self, py: Python<'py>) -> Result<Option<Given<'py>>, Early<'py>> {
         let Some(handler) = self.starting_handler(py) else { return Ok(None) };
         self.handler.clear(py);
@@ -85,12 +79,6 @@ impl State {
         self.is_layer.set(true);
         self.handler.set(next.clone().into_any());
         Ok(Given::Result(middleware.call1((keywords, next))?))
-    }
-
-    /// True for a layer, which has to close the streams that its middleware opened.
-    #[inline(always)]
-    pub(super) fn is_layer(&self) -> bool {
-        self.is_layer.get() && !self.handler.is_empty()
     }
 
     /// The handler that this call begins at, until it has begun.

@@ -7,11 +7,15 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyNone};
 
 use super::cold::Cold;
+use super::context::report_first;
 use super::observe::gate;
 use super::python::attached;
 use super::request::Request;
+use super::respond::refuse_uncertain;
 use super::run::Given;
+use super::session::count_call;
 use super::state::{Early, Phase, State, Step};
+use crate::bindings::budget::budgets_are_in_use;
 use crate::bindings::response;
 use crate::bindings::tool::PyTool;
 use crate::bindings::view::PyToolkitView;
@@ -22,21 +26,47 @@ impl State {
     /// call that is dropped has done nothing, and permission is decided at the moment the tool runs.
     #[inline(always)]
     fn first_step<'py>(&self, py: Python<'py>) -> Result<Step<'py>, Early<'py>> {
-        self.claim_approval(py)?; // a resumed call uses up its pending value
-        if let Some(given) = self.enter_middleware(py)? {
+        if let Some(cold) = self.cold.get() {
+            self.claim_approval(py, cold)?; // a resumed call uses up its pending value
+        }
+        if self.has_layers(py)
+            && let Some(given) = self.enter_middleware(py)?
+        {
             return Ok(self.advance(py, given)); // the next layer runs in place of the tool
         }
         let request = self.read_request(py)?; // any wire format → name, arguments
         let tool = self.admit(py, &request)?; // registry, group, view
-        self.open_budget(py, tool.get()); // of the result
-        self.refuse_uncertain(py, tool.get(), &request.arguments)?; // repairs that may not be what was meant
-        let Some(arguments) = self.decide(py, &tool, request.arguments)? else {
-            return Ok(self.step(py, PyNone::get(py).as_any())); // the approver is asked first
-        };
-        self.count_call(py, tool.get())?; // the limits of the session
+        if budgets_are_in_use() {
+            self.open_budget(py, tool.get()); // of the result
+        }
+        if let Some(cold) = self.cold.get() {
+            refuse_uncertain(py, cold, tool.get(), &request.arguments)?; // repairs that may not be what was meant
+        }
+        let permitted = self.decide(py, &tool, request.arguments)?; // allow, ask, deny
+        self.go_on(py, permitted)
+    }
+
+    /// The rest of the path, once the arguments are known that may run. `None` if the approver is asked first.
+    #[inline(always)]
+    pub(super) fn go_on<'py>(
+        &self,
+        py: Python<'py>,
+        permitted: Option<Bound<'py, PyDict>>,
+    ) -> Result<Step<'py>, Early<'py>> {
+        let Some(arguments) = permitted else { return Ok(self.step(py, PyNone::get(py).as_any())) };
+        let tool = self.tool(py);
+        if let Some(view) = self.view.get(py) {
+            count_call(view.get(), tool.get())?; // the limits of its session
+        }
         let given = self.run(py, tool.get(), &arguments); // bind and check; call, thread, process, background
         let given = given.inspect_err(|early| self.uncount_refused(py, early))?;
         Ok(self.advance(py, given)) // response, postprocess
+    }
+
+    /// True if middlewares run before the tool, or this is the call of one.
+    #[inline(always)]
+    fn has_layers(&self, py: Python<'_>) -> bool {
+        self.toolkit.get(py).is_none_or(|toolkit| toolkit.get().has_middlewares(py))
     }
 
     /// Finds the tool and checks that its group and the view let it be called.
@@ -61,7 +91,9 @@ impl State {
             _ => self.find_admitted(py, request.name()?)?,
         };
         self.tool.set(tool.clone());
-        self.begin_attempt(py, tool.get());
+        if let Some(view) = self.view.get(py) {
+            self.begin_attempt(view.get(), tool.get());
+        }
         Ok(tool)
     }
 
@@ -115,35 +147,19 @@ impl State {
         self.go_on(py, permitted)
     }
 
-    /// Runs the tool with the arguments that may run, or waits for the next answer.
-    pub(super) fn go_on<'py>(
-        &self,
-        py: Python<'py>,
-        permitted: Option<Bound<'py, PyDict>>,
-    ) -> Result<Step<'py>, Early<'py>> {
-        match permitted {
-            Some(arguments) => self.run_approved(py, &arguments),
-            None => Ok(self.step(py, PyNone::get(py).as_any())),
-        }
-    }
-
-    /// The rest of the path after an approval.
-    fn run_approved<'py>(&self, py: Python<'py>, arguments: &Bound<'py, PyDict>) -> Result<Step<'py>, Early<'py>> {
-        let tool = self.tool(py);
-        self.count_call(py, tool.get())?;
-        let given = self.run(py, tool.get(), arguments).inspect_err(|early| self.uncount_refused(py, early))?;
-        Ok(self.advance(py, given))
-    }
-
     /// Turns what the tool gave into the step that the consumer sees. A result that has to be run first is run.
     #[inline]
     pub(super) fn advance<'py>(&self, py: Python<'py>, mut given: Given<'py>) -> Step<'py> {
         loop {
-            // What the tool reported before is delivered first.
-            given = match self.report_first(py, given) {
-                Ok(report) => return report,
-                Err(given) => given,
-            };
+            if let Some(cold) = self.cold.get()
+                && !cold.port.is_empty()
+            {
+                // What the tool reported before is delivered first.
+                given = match report_first(py, cold, given) {
+                    Ok(report) => return report,
+                    Err(given) => given,
+                };
+            }
             given = match given {
                 Given::Wait(future) => return Step::Suspend(future),
                 Given::Result(result) => match self.respond(py, result) {
@@ -190,7 +206,9 @@ impl State {
         if let Some(span) = self.span().filter(|span| span.get(py).is_to_enter()) {
             return Some(attached(py, |py| self.step_inside(py, span.get(py), || self.step(py, value))));
         }
-        if let Some(step) = self.step_held(py, cold) {
+        if !cold.held.is_empty()
+            && let Some(step) = self.step_held(py, cold)
+        {
             return Some(step);
         }
         if let Some(thrown) = cold.thrown.take(py) {

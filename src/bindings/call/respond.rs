@@ -125,7 +125,7 @@ impl State {
     fn hand_over<'py>(&self, py: Python<'py>, response: Bound<'py, PyAny>, phase: Phase) -> Step<'py> {
         match phase {
             Phase::Done => {
-                let response = self.as_last(py, response);
+                let response = if self.delivered.get() { self.as_last(py, response) } else { response };
                 if self.is_layer() {
                     // Streams that the middleware left open are closed before its last response is handed over.
                     return attached(py, |py| self.finalise_then_end(py, Ending::Respond, Some(response), None));
@@ -224,20 +224,6 @@ impl State {
         })
     }
 
-    /// Refuses arguments whose repairs may not be what was meant.
-    #[inline(always)]
-    pub(super) fn refuse_uncertain<'py>(
-        &self,
-        py: Python<'py>,
-        tool: &PyTool,
-        arguments: &Bound<'py, PyDict>,
-    ) -> Result<(), Early<'py>> {
-        match self.cold.get() {
-            Some(cold) => attached(py, |_| refuse_uncertain(cold, tool, arguments)),
-            None => Ok(()),
-        }
-    }
-
     /// A step with the repairs in the metadata of its response: the first one of a call, and every one of a call that
     /// only gives its last.
     #[inline]
@@ -266,13 +252,25 @@ impl State {
     }
 }
 
+/// Refuses arguments whose repairs may not be what was meant.
+#[inline]
+pub(super) fn refuse_uncertain<'py>(
+    py: Python<'py>,
+    cold: &Cold,
+    tool: &PyTool,
+    arguments: &Bound<'py, PyDict>,
+) -> Result<(), Early<'py>> {
+    let is_as_sent = {
+        let repaired = cold.repaired.borrow();
+        repaired.repairs.is_empty() && !repaired.is_truncated && !repaired.has_duplicate_keys
+    };
+    if is_as_sent { Ok(()) } else { attached(py, |_| refuse_uncertain_repairs(cold, tool, arguments)) }
+}
+
 #[cold]
-fn refuse_uncertain<'py>(cold: &Cold, tool: &PyTool, arguments: &Bound<'py, PyDict>) -> Result<(), Early<'py>> {
+fn refuse_uncertain_repairs<'py>(cold: &Cold, tool: &PyTool, arguments: &Bound<'py, PyDict>) -> Result<(), Early<'py>> {
     let repairs = {
         let repaired = cold.repaired.borrow();
-        if repaired.repairs.is_empty() && !repaired.is_truncated && !repaired.has_duplicate_keys {
-            return Ok(());
-        }
         let doubt =
             if tool.is_read_only() { None } else { uncertainty(repaired.is_truncated, repaired.has_duplicate_keys) };
         if let Some(doubt) = doubt {

@@ -25,6 +25,13 @@ pub(super) struct Attempt {
     failed: Cell<Option<bool>>,
 }
 
+/// Counts a call that is about to run, unless a limit of its session is reached.
+#[inline(always)]
+pub(super) fn count_call<'py>(view: &PyToolkitView, tool: &PyTool) -> Result<(), Early<'py>> {
+    let Some(session) = view.session() else { return Ok(()) };
+    session.count_call().map_err(|limit| Reply::LimitExceeded { tool: tool.name.to_string(), limit }.into())
+}
+
 impl State {
     /// The view that the call comes through, also before the call has reached it.
     pub(super) fn viewed<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyToolkitView>> {
@@ -44,18 +51,6 @@ impl State {
         self.viewed(py)?.get().session().cloned()
     }
 
-    /// Counts a call that is about to run, unless a limit of its session is reached.
-    #[inline(always)]
-    pub(super) fn count_call<'py>(&self, py: Python<'py>, tool: &PyTool) -> Result<(), Early<'py>> {
-        if let Some(view) = self.view.get(py)
-            && let Some(session) = view.get().session()
-            && let Err(limit) = session.count_call()
-        {
-            return Err(Reply::LimitExceeded { tool: tool.name.to_string(), limit }.into());
-        }
-        Ok(())
-    }
-
     /// Takes back the count of a call whose arguments were refused: it did not run.
     #[cold]
     pub(super) fn uncount_refused(&self, py: Python<'_>, early: &Early<'_>) {
@@ -69,10 +64,8 @@ impl State {
 
     /// Remembers the tool of a call in a session that limits retries.
     #[inline(always)]
-    pub(super) fn begin_attempt(&self, py: Python<'_>, tool: &PyTool) {
-        if let Some(view) = self.view.get(py)
-            && let Some(session) = view.get().session().filter(|session| session.counts_failures())
-        {
+    pub(super) fn begin_attempt(&self, view: &PyToolkitView, tool: &PyTool) {
+        if let Some(session) = view.session().filter(|session| session.counts_failures()) {
             let attempt = Attempt { session: session.clone(), tool: tool.name.clone(), failed: Cell::new(None) };
             self.cold().attempt.replace(Some(attempt));
         }
@@ -80,15 +73,14 @@ impl State {
 
     /// Counts the result of an attempt with the last step of its call. The failure after which the tool may not be called
     /// again says so.
-    #[inline]
+    #[cold]
     pub(super) fn count_result<'py>(&self, py: Python<'py>, cold: &Cold, step: Step<'py>) -> Step<'py> {
-        if cold.attempt.borrow().is_none() || matches!(step, Step::Suspend(_)) {
+        if matches!(step, Step::Suspend(_)) {
             return step;
         }
         attached(py, |py| self.count_attempt(py, cold, step))
     }
 
-    #[cold]
     fn count_attempt<'py>(&self, py: Python<'py>, cold: &Cold, step: Step<'py>) -> Step<'py> {
         let Some(attempt) = cold.attempt.take() else { return step };
         match &step {

@@ -317,6 +317,12 @@ impl State {
         self.arguments.get(py)?.cast_into::<PyDict>().ok()
     }
 
+    /// True for a layer, which has to close the streams that its middleware opened.
+    #[inline(always)]
+    pub(super) fn is_layer(&self) -> bool {
+        self.is_layer.get() && !self.handler.is_empty()
+    }
+
     pub(super) fn cold(&self) -> &Cold {
         self.cold.get_or_init(Box::default)
     }
@@ -439,9 +445,10 @@ impl State {
     pub(super) fn completed<'py>(&self, py: Python<'py>, step: Step<'py>) -> Step<'py> {
         match self.cold.get() {
             Some(cold) => {
-                let step = self.count_result(py, cold, step);
-                let step = self.with_repairs(py, cold, self.within_budget(py, cold, step));
-                self.step_in_class(py, step)
+                let is_counted = cold.attempt.borrow().is_some();
+                let step = if is_counted { self.count_result(py, cold, step) } else { step };
+                let step = if cold.budgets.is_empty() { step } else { self.within_budget(py, cold, step) };
+                self.step_in_class(py, self.with_repairs(py, cold, step))
             }
             None => step,
         }

@@ -1,6 +1,6 @@
 //! Questions of native tools: asked in a thread of the runtime, answered by Python functions on the event loop of the call.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
@@ -19,7 +19,6 @@ pub(super) type AnswerSender = oneshot::Sender<Result<Value, Unanswered>>;
 
 /// An asker that hands its questions over, together with the way for their answers.
 pub(super) fn asker(hand_over: impl Fn(Question, AnswerSender) + Send + Sync + 'static) -> Asker {
-    let hand_over = Arc::new(hand_over);
     Asker::new(move |question| {
         let (sender, receiver) = oneshot::channel();
         hand_over(question, sender);

@@ -25,7 +25,7 @@ const BUFFERED_RESPONSES: usize = 32;
 
 /// A call of a native tool before it starts.
 struct FreshCall {
-    tool: NativeTool,
+    tool: Arc<NativeTool>,
     context: ToolContext,
     arguments: Value,
     answerers: Answerers,
@@ -45,9 +45,11 @@ enum Message {
 
 /// A native tool that runs. Dropping it abandons the run.
 struct NativeJob {
-    tool: NativeTool,
-    /// The facts of the call, for its questions.
-    context: ToolContext,
+    tool: Arc<NativeTool>,
+    /// The name by which the tool was called, the id of the call and its caller, for its questions.
+    name: Arc<str>,
+    call_id: Option<Arc<str>>,
+    caller: Option<Arc<str>>,
     answerers: Answerers,
     questions: Vec<AnswerTask>,
     /// The response of a tool that had one before it waited for anything.
@@ -67,24 +69,15 @@ impl NativeJob {
     fn start(py: Python<'_>, call: FreshCall) -> PyResult<Self> {
         let FreshCall { tool, context, arguments, answerers, lane } = call;
         let (completer, results) = completions(py)?;
-        let completer = Arc::new(completer);
         // The queue ends with the tool, and a question of another task does not keep it open.
-        let questions = Arc::downgrade(&completer);
-        let asker = asker(move |question, sender| {
-            if let Some(completer) = questions.upgrade() {
-                completer.complete(Message::Question(question, sender));
-            }
-        });
-        let messages = Arc::downgrade(&completer);
-        let logger = Logger::new(move |level, text| {
-            if let Some(completer) = messages.upgrade() {
-                completer.complete(Message::Log(level, text));
-            }
-        });
+        let (questions, messages) = (completer.downgrade(), completer.downgrade());
+        let asker = asker(move |question, sender| questions.complete(Message::Question(question, sender)));
+        let logger = Logger::new(move |level, text| messages.complete(Message::Log(level, text)));
         // The server of an MCP client continues the trace.
         let trace = if let Lane::Clients(_) = lane { trace::current(py).map(Arc::new) } else { None };
-        let context_of_run = ToolContext { asker: Some(asker), logger: Some(logger), trace, ..context.clone() };
-        let (runtime, mut run) = (runtime::running(lane)?, tool.run(context_of_run, arguments));
+        let (name, call_id, caller) = (context.tool.clone(), context.call_id.clone(), context.caller.clone());
+        let context = ToolContext { asker: Some(asker), logger: Some(logger), trace, ..context };
+        let (runtime, mut run) = (runtime::running(lane)?, tool.run(context, arguments));
         let first = if tool.starts_quickly() {
             runtime.poll_here(&mut run).map_err(|_| runtime::shutting_down())?
         } else {
@@ -93,7 +86,9 @@ impl NativeJob {
         let generation = runtime::generation();
         let mut job = Self {
             tool,
-            context,
+            name,
+            call_id,
+            caller,
             answerers,
             questions: Vec::new(),
             first: None,
@@ -183,8 +178,7 @@ impl NativeJob {
     /// Starts a task that answers a question of the tool.
     #[cold]
     fn answer(&mut self, py: Python<'_>, question: Question, sender: AnswerSender) -> PyResult<()> {
-        let call_id = self.context.call_id.as_deref().unwrap_or_default();
-        let call = (&*self.context.tool, call_id, self.context.caller.as_deref());
+        let call = (&*self.name, self.call_id.as_deref().unwrap_or_default(), self.caller.as_deref());
         self.questions.push(self.answerers.answer(py, call, question, sender)?);
         Ok(())
     }
@@ -237,7 +231,7 @@ enum NativeCallState {
 }
 
 impl NativeCall {
-    pub(super) fn new(tool: NativeTool, arguments: Value, answerers: Answerers, lane: Lane) -> Self {
+    pub(super) fn new(tool: Arc<NativeTool>, arguments: Value, answerers: Answerers, lane: Lane) -> Self {
         let context = ToolContext::of(tool.name());
         let fresh = FreshCall { tool, context, arguments, answerers, lane };
         Self(Arc::new(Mutex::new(NativeCallState::Fresh(Box::new(fresh)))))

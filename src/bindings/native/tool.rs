@@ -31,7 +31,7 @@ use crate::schema::{Entries, Node};
 /// streams, and otherwise an awaitable of its only response; nothing runs before that is awaited.
 #[pyclass(name = "NativeTool", module = "toolcrib", frozen, weakref)]
 pub(crate) struct PyNativeTool {
-    tool: NativeTool,
+    tool: Arc<NativeTool>,
     /// The runtime of its calls.
     lane: Lane,
     /// The name of the MCP client whose server provides it.
@@ -48,7 +48,7 @@ pub(crate) struct PyNativeTool {
 
 impl From<NativeTool> for PyNativeTool {
     fn from(tool: NativeTool) -> Self {
-        let (lane, before_call) = (Lane::Tools, OnceLock::new());
+        let (tool, lane, before_call) = (Arc::new(tool), Lane::Tools, OnceLock::new());
         Self { tool, lane, server: None, definition: None, sampler: None, before_call, is_included: false }
     }
 }
@@ -62,7 +62,7 @@ impl PyNativeTool {
         definition: Arc<Definition>,
         sampler: Option<Py<PyAny>>,
     ) -> Self {
-        let (server, definition) = (Some(client.into()), Some(definition));
+        let (tool, server, definition) = (Arc::new(tool), Some(client.into()), Some(definition));
         Self { tool, lane, server, definition, sampler, before_call: OnceLock::new(), is_included: false }
     }
 

@@ -17,7 +17,7 @@ use crate::bindings::registration::Confirmation;
 use crate::bindings::store::PyStore;
 use crate::bindings::tool::PyTool;
 use crate::call::{Permissions, Preview, ToolFacts};
-use crate::policy::{CallFacts, Permission, Policy, Redaction, ToolKind};
+use crate::policy::{CallFacts, Policy, Redaction, ToolKind};
 use crate::sync::lock;
 
 /// Settings that a toolkit shares with its tools: permissions, error formatter and result budgets; and its listeners.
@@ -55,14 +55,6 @@ impl PyPermissions {
     /// The rules and grants.
     pub(crate) fn core(&self) -> &Permissions {
         &self.core
-    }
-
-    /// True if it is certain that a tool may run.
-    #[inline]
-    pub(crate) fn lets_pass(&self, tool: &PyTool, is_view: bool) -> bool {
-        let traits = &tool.traits;
-        let asks = traits.permission == Permission::Confirm || traits.confirmation == Confirmation::Decides;
-        self.core.lets_pass(asks, &tool.allow_cache, is_view)
     }
 
     /// Decides about a call without its arguments.

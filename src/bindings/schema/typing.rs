@@ -168,7 +168,8 @@ impl<'py> AnnotationReader<'py> {
         }
         if let Ok(list) = object.cast::<PyList>() {
             let items = list.iter().map(|item| self.rewrite(&item, variables)).collect::<PyResult<Vec<_>>>()?;
-            return Ok(PyList::new(self.py, items)?.into_any());
+            let is_same = list.iter().zip(&items).all(|(before, after)| before.is(after));
+            return Ok(if is_same { object } else { PyList::new(self.py, items)?.into_any() });
         }
         let Some(origin) = origin_of(&object)? else {
             return Ok(object);
@@ -186,26 +187,24 @@ impl<'py> AnnotationReader<'py> {
         if before.iter().zip(&after).all(|(before, after)| before.is(after)) {
             return Ok(object);
         }
-        self.rebuild(&object, &origin, after)
+        self.rebuild(&object, &origin, after, !variables.is_empty())
     }
 
+    /// Makes the type with other arguments. If some took the place of variables, a choice is simplified, as by pydantic.
     fn rebuild(
         &self,
         object: &Bound<'py, PyAny>,
         origin: &Bound<'py, PyAny>,
         mut arguments: Vec<Bound<'py, PyAny>>,
+        simplifies: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = self.py;
         let typing = import_module(py, "typing")?;
         let mut origin = origin.clone();
         let form = form_name(&origin);
         if matches!(form.as_deref(), Some("Union" | "UnionType")) {
-            let any = TypingObjects::get(py)?.any.bind(py);
-            if arguments.iter().any(|argument| argument.is(any)) {
-                // `Any` covers the other members.
-                arguments = vec![any.clone()];
-            } else if !arguments.iter().all(is_never) {
-                arguments.retain(|argument| !is_never(argument));
+            if simplifies {
+                arguments = simplified(py, arguments)?;
             }
             origin = typing.getattr(intern!(py, "Union"))?;
         } else if origin.cast::<PyType>().is_ok()
@@ -220,6 +219,18 @@ impl<'py> AnnotationReader<'py> {
         }
         origin.get_item(PyTuple::new(py, arguments)?)
     }
+}
+
+/// The members of a choice without those that the others make superfluous.
+fn simplified<'py>(py: Python<'py>, mut members: Vec<Bound<'py, PyAny>>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    let any = TypingObjects::get(py)?.any.bind(py);
+    if members.iter().any(|member| member.is(any)) {
+        return Ok(vec![any.clone()]);
+    }
+    if !members.iter().all(is_never) {
+        members.retain(|member| !is_never(member));
+    }
+    Ok(members)
 }
 
 /// True if `object` is a type without values.

@@ -26,7 +26,7 @@
 //! - the interpreter shuts down: the native side is not affected.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -37,6 +37,12 @@ use crate::sync::lock;
 /// The sending end, for any thread. Dropping it ends the queue.
 pub(crate) struct Completer<T> {
     queue: Arc<Mutex<CompletionQueue<T>>>,
+    notifier: Notifier,
+}
+
+/// Another sending end, which does not keep the queue open.
+pub(crate) struct WeakCompleter<T> {
+    queue: Weak<Mutex<CompletionQueue<T>>>,
     notifier: Notifier,
 }
 
@@ -76,25 +82,43 @@ pub(crate) fn completions<T>(py: Python<'_>) -> PyResult<(Completer<T>, Completi
 impl<T> Completer<T> {
     /// Sends a value, or drops it if the reader is gone.
     pub(crate) fn complete(&self, value: T) {
-        let is_first = {
-            let mut queue = lock(&self.queue);
-            if queue.is_abandoned {
-                drop(queue);
-                return drop(value);
-            }
-            queue.values.push_back(value);
-            queue.values.len() == 1
-        };
-        if is_first {
-            // A reader that has values left polls until it has none, so only the first needs a wake-up.
-            self.notifier.notify();
-        }
+        send(&self.queue, &self.notifier, value);
+    }
+
+    /// Another sending end.
+    pub(crate) fn downgrade(&self) -> WeakCompleter<T> {
+        WeakCompleter { queue: Arc::downgrade(&self.queue), notifier: self.notifier.clone() }
     }
 
     /// True if the reader is gone.
     #[cfg(test)]
     fn is_abandoned(&self) -> bool {
         lock(&self.queue).is_abandoned
+    }
+}
+
+impl<T> WeakCompleter<T> {
+    /// Sends a value, or drops it if the queue has ended or the reader is gone.
+    pub(crate) fn complete(&self, value: T) {
+        if let Some(queue) = self.queue.upgrade() {
+            send(&queue, &self.notifier, value);
+        }
+    }
+}
+
+fn send<T>(queue: &Mutex<CompletionQueue<T>>, notifier: &Notifier, value: T) {
+    let is_first = {
+        let mut queue = lock(queue);
+        if queue.is_abandoned || queue.is_ended {
+            drop(queue);
+            return drop(value);
+        }
+        queue.values.push_back(value);
+        queue.values.len() == 1
+    };
+    if is_first {
+        // A reader that has values left polls until it has none, so only the first needs a wake-up.
+        notifier.notify();
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::call::{Code, ToolResponse};
 
@@ -78,14 +78,16 @@ impl GuardedCall {
     }
 
     fn metadata(&self) -> Value {
-        json!({
-            "dangerous_io": true,
-            "policy": self.decision.as_str(),
-            "tool": self.tool,
-            "path": self.path,
-            "blocked": self.decision == TextIo::Deny,
-            "reason": "bypass_filesystem",
-        })
+        let entries: [(&str, Value); 6] = [
+            ("dangerous_io", true.into()),
+            ("policy", self.decision.as_str().into()),
+            ("tool", self.tool.into()),
+            ("path", (*self.path).into()),
+            ("blocked", (self.decision == TextIo::Deny).into()),
+            ("reason", "bypass_filesystem".into()),
+        ];
+        // Collected into a map that is made in the right size.
+        Value::Object(entries.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
     }
 }
 

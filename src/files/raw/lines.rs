@@ -4,7 +4,7 @@
 //! they stay as they are.
 
 use std::fmt::Write;
-use std::io::{self, BufRead};
+use std::io::{self, BufRead, Write as _};
 
 use memchr::memchr2;
 
@@ -82,13 +82,18 @@ pub(super) fn numbered(lines: &[&[u8]], first: usize, last: usize) -> String {
     text
 }
 
+/// The text of some bytes. Those that are not UTF-8 are replaced.
+fn into_text(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+}
+
 fn trimmed(line: &[u8]) -> &[u8] {
     line.strip_suffix(b"\r\n").or_else(|| line.strip_suffix(b"\n")).or_else(|| line.strip_suffix(b"\r")).unwrap_or(line)
 }
 
 /// Calls a function with pieces of lines and whether the piece ends its line, until it returns false. Line breaks are not part
 /// of the pieces.
-fn pieces(mut reader: impl BufRead, mut take: impl FnMut(&[u8], bool) -> bool) -> io::Result<()> {
+fn pieces(mut reader: impl BufRead, mut take: impl FnMut(&[u8], bool) -> io::Result<bool>) -> io::Result<()> {
     let mut is_after_return = false;
     loop {
         let buffer = match reader.fill_buf() {
@@ -107,7 +112,7 @@ fn pieces(mut reader: impl BufRead, mut take: impl FnMut(&[u8], bool) -> bool) -
             }
             None => (buffer, buffer.len()),
         };
-        let goes_on = take(piece, used > piece.len());
+        let goes_on = take(piece, used > piece.len())?;
         reader.consume(used);
         if !goes_on {
             return Ok(());
@@ -121,7 +126,7 @@ pub(super) fn count(reader: impl BufRead) -> io::Result<u64> {
     pieces(reader, |piece, is_end| {
         is_open = !is_end && (is_open || !piece.is_empty());
         lines += u64::from(is_end);
-        true
+        Ok(true)
     })?;
     Ok(lines + u64::from(is_open))
 }
@@ -133,15 +138,15 @@ pub(super) fn read_numbered(reader: impl BufRead, first: u64, last: u64, limit: 
     let mut text = Vec::new();
     pieces(reader, |piece, is_end| {
         if number > last {
-            return false;
+            return Ok(false);
         }
         if number >= first {
             if text.len() >= limit {
                 is_cut = true;
-                return false;
+                return Ok(false);
             }
             if is_start {
-                text.extend_from_slice(format!("{number}: ").as_bytes());
+                write!(text, "{number}: ")?;
             }
             let room = limit.saturating_sub(text.len());
             text.extend_from_slice(&piece[..piece.len().min(room)]);
@@ -152,9 +157,9 @@ pub(super) fn read_numbered(reader: impl BufRead, first: u64, last: u64, limit: 
         }
         number += u64::from(is_end);
         is_start = is_end;
-        !is_cut
+        Ok(!is_cut)
     })?;
-    Ok((String::from_utf8_lossy(&text).into_owned(), is_cut))
+    Ok((into_text(text), is_cut))
 }
 
 #[cfg(test)]

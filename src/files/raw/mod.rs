@@ -8,9 +8,9 @@
 mod guard;
 mod lines;
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufReader, ErrorKind, Read, Seek, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufReader, ErrorKind, Read, Seek};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -67,7 +67,7 @@ where
             Err(text) => ToolResponse { code: Some(Code::Failed), ..call.response(text) },
         })
     };
-    NativeTool::prepared(name, description, prepare, body).with_kind(kind)
+    NativeTool::prepared(name, description, prepare, body).with_kind(kind).with_blocking()
 }
 
 /// The parameters of a raw tool.
@@ -189,51 +189,59 @@ fn failed<'a>(doing: &'a str, path: &'a Path) -> impl Fn(io::Error) -> String + 
     }
 }
 
-/// True if there is a file of any kind at the path; links are followed.
-fn exists(path: &Path) -> bool {
-    match fs::metadata(path) {
-        Ok(_) => true,
-        // A name with a zero byte is that of no file.
-        Err(error) => !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::InvalidInput),
-    }
-}
-
 /// The use that a call makes of a file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Access {
     View,
     /// Reads it and writes it anew.
     Change,
-    /// Writes it, and creates it if it does not exist.
+    /// Writes it.
     Overwrite,
+    /// Writes it, and creates it if it does not exist.
+    Create,
 }
 
 /// A regular file that other calls wait for, unless all of them only view it.
 struct LockedFile<'a> {
     file: File,
+    /// Its size when it was locked.
+    size: u64,
     path: &'a Path,
 }
 
 impl<'a> LockedFile<'a> {
-    /// Opens a file, without waiting for the other end of a pipe, and locks it.
-    fn open(path: &'a Path, access: Access) -> Result<Self, String> {
+    /// Opens a file, without waiting for the other end of a pipe, and locks it. `None` if there is no file at the path; links are
+    /// followed.
+    fn open(path: &'a Path, access: Access) -> Result<Option<Self>, String> {
         let doing = if access == Access::View { "read" } else { "write" };
         let mut options = OpenOptions::new();
-        options.read(access != Access::Overwrite).write(access != Access::View);
-        options.create(access == Access::Overwrite).truncate(false).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY);
+        options.read(matches!(access, Access::View | Access::Change)).write(access != Access::View);
+        options.create(access == Access::Create).truncate(false).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY);
         let file = match options.open(path) {
             Ok(file) => file,
+            // A name with a zero byte is that of no file.
+            Err(error)
+                if access != Access::Create
+                    && matches!(
+                        error.kind(),
+                        ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::InvalidInput
+                    ) =>
+            {
+                return Ok(None);
+            }
             Err(error) if matches!(error.raw_os_error(), Some(libc::EISDIR | libc::ENXIO)) => {
                 return Err(not_a_file(path));
             }
             Err(error) => return Err(failed(doing, path)(error)),
         };
-        let metadata = file.metadata().map_err(failed(doing, path))?;
+        lock(&file, access);
+        let mut locked = Self { file, size: 0, path };
+        let metadata = locked.file.metadata().map_err(failed(doing, path))?;
         if !metadata.is_file() {
             return Err(not_a_file(path));
         }
-        lock(&file, access);
-        Ok(Self { file, path })
+        locked.size = metadata.len();
+        Ok(Some(locked))
     }
 
     /// Reads a file that is to be changed by lines.
@@ -246,9 +254,11 @@ impl<'a> LockedFile<'a> {
         Ok(content)
     }
 
-    fn overwrite(&mut self, content: &[u8]) -> Result<(), String> {
-        let empty = self.file.rewind().and_then(|()| self.file.set_len(0));
-        empty.and_then(|()| self.file.write_all(content)).map_err(failed("write", self.path))
+    fn overwrite(&self, content: &[u8]) -> Result<(), String> {
+        let written = self.file.write_all_at(content, 0);
+        let is_shorter = self.size > content.len() as u64;
+        let cut = |()| if is_shorter { self.file.set_len(content.len() as u64) } else { Ok(()) };
+        written.and_then(cut).map_err(failed("write", self.path))
     }
 }
 
@@ -262,7 +272,7 @@ impl Drop for LockedFile<'_> {
 fn lock(file: &File, access: Access) {
     let operation = match access {
         Access::View => FlockOperation::NonBlockingLockShared,
-        Access::Change | Access::Overwrite => FlockOperation::NonBlockingLockExclusive,
+        Access::Change | Access::Overwrite | Access::Create => FlockOperation::NonBlockingLockExclusive,
     };
     let deadline = Instant::now() + MAX_WAIT;
     while matches!(flock(file, operation), Err(Errno::WOULDBLOCK | Errno::INTR)) && Instant::now() < deadline {
@@ -295,10 +305,10 @@ pub fn view_text_file() -> NativeTool {
 
 fn view(wanted: &ViewTextFile, path: &Path) -> Outcome {
     let shown = path.display();
-    if !exists(path) {
+    let Some(mut opened) = LockedFile::open(path, Access::View)? else {
         return Err(format!("Error: The file {shown} does not exist."));
-    }
-    let LockedFile { file, .. } = &mut LockedFile::open(path, Access::View)?;
+    };
+    let file = &mut opened.file;
     let (mut first, mut last) = (1, u64::MAX);
     if let Some(ranges) = wanted.ranges.as_ref().filter(|ranges| !ranges.is_empty()) {
         let Some(bounds) = ranges.bounds() else {
@@ -357,24 +367,26 @@ pub fn write_text_file() -> NativeTool {
 fn write(wanted: &WriteTextFile, path: &Path) -> Outcome {
     let shown = path.display();
     let content = wanted.content.as_bytes();
-    if !exists(path) {
-        LockedFile::open(path, Access::Overwrite)?.overwrite(content)?;
+    let access = if wanted.ranges.is_some() { Access::Change } else { Access::Overwrite };
+    let Some(file) = LockedFile::open(path, access)? else {
+        if let Some(created) = LockedFile::open(path, Access::Create)? {
+            created.overwrite(content)?;
+        }
         let ignored = wanted
             .ranges
             .as_ref()
             .filter(|ranges| !ranges.is_empty())
             .map(|ranges| format!(" The ranges {} is ignored because the file does not exist.", ranges.printed()));
         return Ok(format!("Create and write {shown} successfully.{}", ignored.unwrap_or_default()));
-    }
+    };
     let Some(ranges) = &wanted.ranges else {
-        LockedFile::open(path, Access::Overwrite)?.overwrite(content)?;
+        file.overwrite(content)?;
         return Ok(format!("Overwrite {shown} successfully."));
     };
     let Some(bounds) = ranges.bounds() else {
         let ranges = ranges.printed();
         return Err(format!("Error: Invalid range format. Expected a list of two integers, but got {ranges}."));
     };
-    let mut file = LockedFile::open(path, Access::Change)?;
     let old = file.whole()?;
     let old = lines::split(&old);
     let (first, last) = Ranges::resolve(bounds, old.len() as u64);
@@ -427,10 +439,9 @@ fn insert(wanted: &InsertTextFile, path: &Path) -> Outcome {
     if number <= 0 {
         return Err(format!("InvalidArgumentsError: The line number {number} is invalid. "));
     }
-    if !exists(path) {
+    let Some(file) = LockedFile::open(path, Access::Change)? else {
         return Err(format!("InvalidArgumentsError: The target file {shown} does not exist. "));
-    }
-    let mut file = LockedFile::open(path, Access::Change)?;
+    };
     let old = file.whole()?;
     let old = lines::split(&old);
     let line = to_index(number.unsigned_abs());

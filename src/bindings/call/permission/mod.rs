@@ -17,6 +17,7 @@ use pyo3::types::{PyDict, PyTuple};
 use serde_json::Value;
 
 use super::arguments::{ArgumentNotes, Plan};
+use super::cold::Cold;
 use super::python::attached;
 use super::python::drive::{Sent, await_iter, send};
 use super::request::Peeked;
@@ -29,7 +30,7 @@ use crate::bindings::tool::PyTool;
 use crate::bindings::view::PyToolkitView;
 use crate::bindings::{json, log_warning, response};
 use crate::call::{ApprovalRequest, CallInfo, CheckedArguments, Next, PermissionStage, Preview, Reply, Unfit, Waiting};
-use crate::policy::{Answer, Pending};
+use crate::policy::{Answer, Pending, Permission};
 
 use confirm::{secrets_of, without_secrets};
 use host::CallHost;
@@ -47,7 +48,9 @@ impl State {
         tool: &Bound<'py, PyTool>,
         arguments: Bound<'py, PyDict>,
     ) -> Permitted<'py> {
-        let is_allowed = tool.get().permissions.get().lets_pass(tool.get(), self.view.get(py).is_some());
+        let PyTool { traits, allow_cache, permissions, .. } = tool.get();
+        let asks = traits.permission == Permission::Confirm || traits.confirmation == Confirmation::Decides;
+        let is_allowed = permissions.get().core().lets_pass(asks, allow_cache, self.view.get(py).is_some());
         if is_allowed && self.cold.get().is_none_or(|cold| !cold.is_resumed()) {
             return Ok(Some(arguments));
         }
@@ -105,12 +108,9 @@ impl State {
     }
 
     /// Uses the pending value of a resumed call up before anything runs.
-    #[inline(always)]
-    pub(super) fn claim_approval<'py>(&self, py: Python<'py>) -> Result<(), Early<'py>> {
-        match self.cold.get() {
-            Some(cold) if cold.is_to_claim() => attached(py, |py| self.claim(py)),
-            _ => Ok(()),
-        }
+    #[inline]
+    pub(super) fn claim_approval<'py>(&self, py: Python<'py>, cold: &Cold) -> Result<(), Early<'py>> {
+        if cold.is_to_claim() { attached(py, |py| self.claim(py)) } else { Ok(()) }
     }
 
     #[cold]

@@ -13,6 +13,7 @@ use super::confirm::confirmation_of;
 use crate::Error;
 use crate::bindings::call::python::object;
 use crate::bindings::call::request::{NO_CALL, block, is_readable};
+use crate::bindings::call::respond::refuse_uncertain;
 use crate::bindings::call::state::{Early, Origin, State};
 use crate::bindings::imported::FINISHED;
 use crate::bindings::into_response::error_text;
@@ -80,7 +81,9 @@ fn outlook<'py>(py: Python<'py>, state: &State, name: &mut Option<String>) -> Re
     let request = state.read_request(py)?;
     let name = name.insert(request.name()?.to_owned());
     let tool = state.find_admitted(py, name)?;
-    state.refuse_uncertain(py, tool.get(), &request.arguments)?;
+    if let Some(cold) = state.cold.get() {
+        refuse_uncertain(py, cold, tool.get(), &request.arguments)?;
+    }
     let checked = check_arguments(py, &tool.get().plan, &request.arguments, state)?;
     let mut confirms = false;
     if let Ok(checked) = &checked
