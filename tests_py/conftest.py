@@ -33,7 +33,7 @@ settings.register_profile(
 )
 settings.load_profile("toolcrib")
 
-# A shell starts what it puts into the background with this signal ignored, and so are the programs that tests interrupt.
+# A shell lets what it puts into the background ignore this signal, and so would the programs that tests interrupt.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 

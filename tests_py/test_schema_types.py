@@ -400,7 +400,7 @@ def test_all_types_together_give_what_pydantic_gives() -> None:
 
 @pytest.mark.parametrize("member", [collections.abc.Callable[[int], str], "str"], ids=["callable", "text"])
 def test_a_choice_beside_a_type_of_pydantic_stays_as_it_is_written(member: Any) -> None:
-    choice = Annotated[Union[int, Any, member], Field(description="A choice.")]  # noqa: UP007
+    choice = Annotated[Union[int, Any, member], Field(description="A choice.")]
     parameters: dict[str, tuple[Any, Any]] = {"a": (Annotated[models.Colour, at.Ge(1)], ...), "b": (list[choice], ...)}
 
     assert described(function_of(parameters)) == expected(parameters)
