@@ -166,7 +166,7 @@ impl PyDialectTool {
     /// Args:
     ///     arguments: The arguments of the tool as JSON values.
     fn encode<'py>(&self, arguments: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        let encoded = self.codec.encode_value(&json::from_python(arguments)?.into());
+        let encoded = self.codec.encode_value(&json::value_from_python(arguments)?);
         json::to_python(arguments.py(), &encoded)
     }
 }

@@ -85,6 +85,11 @@ pub(crate) fn from_python(object: &Bound<'_, PyAny>) -> PyResult<Node> {
     ObjectReader { drops_defaults: false, reads_instances: false, reads_bytes: false }.read(object, &JsonPath::Root, 0)
 }
 
+/// The same as a value, for parts of the core that deserialize it.
+pub(crate) fn value_from_python(object: &Bound<'_, PyAny>) -> PyResult<Value> {
+    ObjectReader { drops_defaults: false, reads_instances: false, reads_bytes: false }.read(object, &JsonPath::Root, 0)
+}
+
 /// Reads a schema that Python code made. A default that is not JSON is left out.
 pub(crate) fn schema_from_python(object: &Bound<'_, PyAny>) -> PyResult<Node> {
     ObjectReader { drops_defaults: true, reads_instances: false, reads_bytes: false }.read(object, &JsonPath::Root, 0)

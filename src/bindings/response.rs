@@ -593,7 +593,11 @@ pub(crate) fn empty(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
 /// Converts a response of the core.
 pub(crate) fn from_core(py: Python<'_>, response: ToolResponse) -> PyResult<Bound<'_, PyAny>> {
     let ToolResponse { content, metadata, stream, is_last, is_interrupted, code: word, mode, id } = response;
-    let content = json::to_python(py, &Value::Array(content))?.unbind();
+    let blocks = PyList::empty(py);
+    for block in &content {
+        blocks.append(block_to_python(py, block)?)?;
+    }
+    let content = blocks.into_any().unbind();
     let metadata = metadata.map(|metadata| json::to_python(py, &metadata).map(Bound::unbind)).transpose()?;
     let id = id.map(|id| id.into_py_any(py)).transpose()?;
     let response = PyToolResponse {
@@ -602,6 +606,18 @@ pub(crate) fn from_core(py: Python<'_>, response: ToolResponse) -> PyResult<Boun
         ..PyToolResponse::with(content, metadata, stream, is_last, is_interrupted, id)
     };
     Ok(Bound::new(py, response)?.into_any())
+}
+
+/// The Python object for a block. Most are texts, whose keys are interned.
+fn block_to_python<'py>(py: Python<'py>, block: &Value) -> PyResult<Bound<'py, PyAny>> {
+    let mut entries = block.as_object().into_iter().flatten();
+    if let (Some((first, Value::String(kind))), Some((second, Value::String(text))), None) =
+        (entries.next(), entries.next(), entries.next())
+        && (&**first, &**kind, &**second) == ("type", "text", "text")
+    {
+        return Ok(text_block(py, PyString::new(py, text))?.into_any());
+    }
+    json::to_python(py, block)
 }
 
 /// The value in the metadata of a response that a model may be shown; none if the result was cut to a budget. The structured content

@@ -218,7 +218,7 @@ impl PySession {
         let (py, this) = (slf.py(), slf.get());
         let state = match this.state.get() {
             None => Map::new(),
-            Some(state) => match json::from_python(state.bind(py)).map(Value::from) {
+            Some(state) => match json::value_from_python(state.bind(py)) {
                 Ok(Value::Object(state)) => state,
                 Ok(_) => Map::new(),
                 Err(error) => {
@@ -408,7 +408,7 @@ impl PySession {
     ///     InvalidStateError: If it is not a valid state, or that of another session or caller. Then nothing changes.
     fn load_state_dict(slf: &Bound<'_, Self>, state_dict: &Bound<'_, PyDict>) -> PyResult<()> {
         let refused = |reason: String| Error::InvalidState { reason };
-        let saved = SessionState::from_value(json::from_python(state_dict)?.into())
+        let saved = SessionState::from_value(json::value_from_python(state_dict)?)
             .map_err(|reason| refused(format!("invalid state of a session: {reason}")))?;
         if saved.id != **slf.get().core.id() {
             let reason = format!("the state is that of session `{}`, not of `{}`", saved.id, slf.get().core.id());

@@ -283,7 +283,7 @@ impl PyStore {
     ///     VersionConflictError: If the value has another version by now; its `version` is the current one.
     #[pyo3(signature = (space, key, value, *, version))]
     fn put(&self, space: String, key: String, value: &Bound<'_, PyAny>, version: Option<u64>) -> PyResult<PyStoreCall> {
-        let value = Value::from(json::from_python(value)?).to_string().into_bytes();
+        let value = json::value_from_python(value)?.to_string().into_bytes();
         Ok(PyStoreCall::new(&self.0, Put { space, key, value, expected: version }, None, |py, _, version| {
             Ok(version.into_pyobject(py)?.into_any().unbind())
         }))

@@ -406,7 +406,7 @@ fn _frame_instructions(format: &str, documents: Vec<String>) -> PyResult<String>
 /// Write a call in a format.
 #[pyfunction]
 fn _write_call(format: &str, name: &str, arguments: &Bound<'_, PyDict>) -> PyResult<String> {
-    let arguments: Map<String, Value> = match json::from_python(arguments.as_any())?.into() {
+    let arguments: Map<String, Value> = match json::value_from_python(arguments.as_any())? {
         Value::Object(arguments) => arguments,
         _ => Map::new(),
     };

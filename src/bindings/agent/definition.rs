@@ -350,7 +350,7 @@ impl PyAgentDefinition {
     /// Raises:
     ///     AgentTemplateError: If an input is missing; the text names all of them.
     fn render(&self, inputs: &Bound<'_, PyAny>) -> PyResult<PyAgentPrompt> {
-        let inputs = match Value::from(json::from_python(&as_dict("inputs", inputs)?)?) {
+        let inputs = match json::value_from_python(&as_dict("inputs", inputs)?)? {
             Value::Object(inputs) => inputs,
             _ => Map::new(),
         };
@@ -374,6 +374,6 @@ fn read_messages(given: &Bound<'_, PyAny>) -> PyResult<Vec<Value>> {
     if given.is_instance_of::<pyo3::types::PyString>() || given.is_instance_of::<PyDict>() {
         return Err(wrong());
     }
-    let read = |message: PyResult<Bound<'_, PyAny>>| Ok(Value::from(json::from_python(&message?)?));
+    let read = |message: PyResult<Bound<'_, PyAny>>| json::value_from_python(&message?);
     given.try_iter().map_err(|_| wrong())?.map(read).collect()
 }

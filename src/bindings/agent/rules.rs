@@ -30,7 +30,7 @@ impl PyAgentCompletion {
     fn new(name: Option<&str>, description: &str, schema: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
         let Some(name) = name else { return Ok(Self(Completion::without_output())) };
         let schema = match schema {
-            Some(schema) => json::from_python(schema)?.into(),
+            Some(schema) => json::value_from_python(schema)?,
             None => Value::Object(Map::new()),
         };
         Ok(Self(Completion::with_output(name, description, &schema)?))

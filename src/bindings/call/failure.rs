@@ -5,7 +5,6 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyFrozenSet, PyInt, PyList, PySet, PyString, PyTuple};
-use serde_json::Value;
 
 use super::python::interpreter::is_builtin_class;
 use super::request::Peeked;
@@ -130,7 +129,7 @@ impl State {
         }
         if !secrets.is_empty()
             && let Some(sent) = Peeked::arguments(py, self)
-            && let Ok(sent) = json::from_python(&sent).map(Value::from)
+            && let Ok(sent) = json::value_from_python(&sent)
         {
             let sent = sent.as_str().and_then(|text| serde_json::from_str(text).ok()).unwrap_or(sent);
             texts.extend(tool.plan.redaction().secret_texts(&sent));

@@ -228,7 +228,7 @@ fn read_target(name: &str, target: &Bound<'_, PyAny>) -> PyResult<Target> {
     if let Ok(text) = target.cast::<PyString>() {
         return Target::parse(text.to_str()?).map_err(|error| errors::mcp(error.into()));
     }
-    let entry = Value::from(json::from_python(target)?);
+    let entry = json::value_from_python(target)?;
     let servers = read_config(&json!({"mcpServers": {name: entry}})).map_err(|error| errors::mcp(error.into()))?;
     let disabled = || InvalidTarget::Config { reason: format!("server `{name}` is disabled") };
     let target = servers.into_iter().next().map(|(_, target)| target);
@@ -312,7 +312,7 @@ pub(super) fn _mcp_response<'py>(
     result: &Bound<'py, PyDict>,
     tool: &Bound<'py, PyDict>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let result = Value::from(json::from_python(result)?);
+    let result = json::value_from_python(result)?;
     response::from_core(tool.py(), response_of(client, result, read_definition(tool)?))
 }
 
@@ -346,6 +346,6 @@ fn flagged(py: Python<'_>, definitions: Vec<Arc<Definition>>, others: Vec<String
 }
 
 fn read_definition(tool: &Bound<'_, PyDict>) -> PyResult<Definition> {
-    let tool = Value::from(json::from_python(tool)?);
+    let tool = json::value_from_python(tool)?;
     Definition::read(&tool).map_err(|error| PyValueError::new_err(format!("invalid tool of an MCP server: {error}")))
 }

@@ -214,7 +214,7 @@ fn server_definition(py: Python<'_>, tool: &PyTool) -> Option<Definition> {
     }
     tool.server()?;
     let defined = function.getattr_opt(intern!(py, "mcp_definition")).ok()??;
-    Definition::read(&json::from_python(&defined).ok()?.into()).ok()
+    Definition::read(&json::value_from_python(&defined).ok()?).ok()
 }
 
 /// A registered tool under its name in the toolkit: as its server defines it, or as a server of this toolkit would.

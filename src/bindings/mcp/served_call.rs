@@ -163,7 +163,7 @@ impl PyServedCall {
     ///     NoAskerError: If the client cannot ask such a question; when it is awaited.
     ///     UnansweredError: If there is no answer; when it is awaited.
     fn ask(&self, py: Python<'_>, text: String, schema: &Bound<'_, PyAny>) -> PyResult<PyNativeFuture> {
-        let schema = Value::from(json::from_python(schema)?);
+        let schema = json::value_from_python(schema)?;
         self.inquire(py, Question::User { text, schema })
     }
 
@@ -173,7 +173,7 @@ impl PyServedCall {
     ///     NoAskerError: If the client has no model; when it is awaited.
     ///     UnansweredError: If there is no answer; when it is awaited.
     fn sample(&self, py: Python<'_>, request: &Bound<'_, PyAny>) -> PyResult<PyNativeFuture> {
-        let request = Value::from(json::from_python(request)?);
+        let request = json::value_from_python(request)?;
         self.inquire(py, Question::Model { request })
     }
 

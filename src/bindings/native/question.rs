@@ -98,7 +98,7 @@ impl PyReply {
 impl PyReply {
     /// Give the answer, a JSON value.
     fn answer(&self, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        let value = Value::from(json::from_python(value)?);
+        let value = json::value_from_python(value)?;
         self.send(Ok(value));
         Ok(())
     }

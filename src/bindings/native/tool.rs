@@ -164,7 +164,7 @@ impl PyNativeTool {
             before_call.call0(py)?;
         }
         let arguments = match arguments {
-            Some(arguments) => Value::from(json::from_python(arguments.as_any())?),
+            Some(arguments) => json::value_from_python(arguments.as_any())?,
             None => Value::Object(Map::new()),
         };
         let sampler = self.sampler.as_ref().map(|sampler| sampler.clone_ref(py));

@@ -235,15 +235,15 @@ pub(crate) fn value_of(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Value>
             .map_err(|error| PyValueError::new_err(format!("{what} is not valid JSON: {error}")));
     }
     if let Ok(dict) = object.cast::<PyDict>() {
-        return Ok(json::from_python(dict)?.into());
+        return json::value_from_python(dict);
     }
     if let Ok(mapping) = object.cast::<PyMapping>() {
         let dict = PyDict::new(py);
         dict.update(mapping)?;
-        return Ok(json::from_python(&dict)?.into());
+        return json::value_from_python(&dict);
     }
     if let Some(to_dict) = object.getattr_opt(intern!(py, "to_dict"))? {
-        return Ok(json::from_python(&to_dict.call0()?)?.into());
+        return json::value_from_python(&to_dict.call0()?);
     }
     let kind = object.get_type().qualname()?;
     Err(PyTypeError::new_err(format!("{what} must be a mapping of JSON values, not {kind}")))
