@@ -82,6 +82,20 @@ async def test_agentscopes_text_is_kept_to_the_letter() -> None:
     assert (await toolkit.call("coroutine")).text == "Error: 'k'"
 
 
+@pytest.mark.parametrize(("name", "is_shown"), [("account", False), ("amount", True)])
+async def test_a_hint_of_python_at_a_preset_is_not_shown(name: str, is_shown: bool) -> None:
+    async def spend(amount: int, account: str) -> None:
+        raise TypeError(f"spend() got an unexpected keyword argument 'x'. Did you mean '{name}'?")
+
+    toolkit = Toolkit()
+    toolkit.register_tool_function(spend, preset_kwargs={"account": "hidden"})
+
+    response = await toolkit.call("spend", amount=1)
+
+    assert "unexpected keyword argument 'x'" in response.text
+    assert (name in response.text) is is_shown
+
+
 async def test_a_native_tool_has_the_text_of_its_error(caplog: Log) -> None:
     toolkit = Toolkit(tools=[tools.wait])
 

@@ -33,7 +33,7 @@ impl State {
         exception: &Bound<'py, PyAny>,
         is_late: bool,
     ) -> (PyResult<Bound<'py, PyAny>>, Option<PyErr>) {
-        let message = display_text(exception);
+        let message = without_preset_hint(py, tool, display_text(exception));
         let secrets = self.secret_texts(py, tool);
         let stand_in = redacted(exception, &message, &secrets);
         self.log(py, tool, stand_in.as_ref().unwrap_or(exception), self.source());
@@ -135,6 +135,16 @@ impl State {
             texts.extend(tool.plan.redaction().secret_texts(&sent));
         }
         texts
+    }
+}
+
+/// The message of an exception without Python's hint at a parameter, if that is preset: the model must not learn its name.
+fn without_preset_hint(py: Python<'_>, tool: &PyTool, message: String) -> String {
+    let Some(presets) = tool.presets.as_ref().filter(|_| tool.errors != ErrorMode::Compat) else { return message };
+    // From Python 3.13 on, the refusal of an unknown keyword ends in this way.
+    match message.strip_suffix("'?").and_then(|text| text.rsplit_once(". Did you mean '")) {
+        Some((refusal, name)) if presets.bind(py).contains(name).unwrap_or(true) => refusal.to_owned(),
+        _ => message,
     }
 }
 
