@@ -1,4 +1,4 @@
-//! Bytes: hexadecimal text and random bytes.
+//! Bytes: as text, as hexadecimal text, and random ones.
 
 use std::fmt::Write;
 
@@ -18,6 +18,11 @@ pub(crate) fn random_bytes<const N: usize>() -> Result<[u8; N]> {
         reason: error.to_string(),
     })?;
     Ok(bytes)
+}
+
+/// The text of some bytes, without a copy if all of them are UTF-8. The others are replaced.
+pub(crate) fn into_text(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
 /// Two lower-case hexadecimal digits for each byte.

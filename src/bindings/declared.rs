@@ -40,8 +40,8 @@ impl PyDeclaredSchema {
 
     /// Describe the first problem of parameters; None if they fit.
     fn problem(&self, params: &Bound<'_, PyAny>) -> Option<String> {
-        match json::from_python(params) {
-            Ok(value) => self.checker.first_problem(&value.into(), "params"),
+        match json::value_from_python(params) {
+            Ok(value) => self.checker.first_problem(&value, "params"),
             Err(error) => Some(format!("params must consist of JSON values: {}", error.value(params.py()))),
         }
     }

@@ -92,11 +92,11 @@ impl PyDialectTool {
         if self.codec.is_same() {
             return Ok(Ok(arguments.clone()));
         }
-        let sent = match json::from_python(arguments) {
+        let sent = match json::value_from_python(arguments) {
             Ok(sent) => sent,
             Err(error) => return unless_fatal(py, error).map(|()| Err(not_json(arguments))),
         };
-        let decoded = match self.codec.decode(sent.into()) {
+        let decoded = match self.codec.decode(sent) {
             Ok(decoded) => decoded,
             Err(problem) => return Ok(Err(problem)),
         };

@@ -82,23 +82,23 @@ fn number_to_python<'py>(py: Python<'py>, number: &Number) -> PyResult<Bound<'py
 
 /// Reads JSON from builtin objects. An error names the path of the object that is not JSON.
 pub(crate) fn from_python(object: &Bound<'_, PyAny>) -> PyResult<Node> {
-    ObjectReader { drops_defaults: false, reads_instances: false, reads_bytes: false }.read(object, &JsonPath::Root, 0)
+    ObjectReader::BUILTIN.read(object, &JsonPath::Root, 0)
 }
 
 /// The same as a value, for parts of the core that deserialize it.
 pub(crate) fn value_from_python(object: &Bound<'_, PyAny>) -> PyResult<Value> {
-    ObjectReader { drops_defaults: false, reads_instances: false, reads_bytes: false }.read(object, &JsonPath::Root, 0)
+    ObjectReader::BUILTIN.read(object, &JsonPath::Root, 0)
 }
 
 /// Reads a schema that Python code made. A default that is not JSON is left out.
 pub(crate) fn schema_from_python(object: &Bound<'_, PyAny>) -> PyResult<Node> {
-    ObjectReader { drops_defaults: true, reads_instances: false, reads_bytes: false }.read(object, &JsonPath::Root, 0)
+    ObjectReader { drops_defaults: true, ..ObjectReader::BUILTIN }.read(object, &JsonPath::Root, 0)
 }
 
 /// Reads JSON from any object: builtin ones, and those of other libraries, such as mappings, pydantic models, messages of
 /// protocols, and objects with the attributes of a tool call. Bytes outside of arguments, such as signatures, are read as base64.
 pub(crate) fn from_object(object: &Bound<'_, PyAny>) -> PyResult<Value> {
-    ObjectReader { drops_defaults: false, reads_instances: true, reads_bytes: true }.read(object, &JsonPath::Root, 0)
+    ObjectReader { reads_instances: true, reads_bytes: true, ..ObjectReader::BUILTIN }.read(object, &JsonPath::Root, 0)
 }
 
 /// The attributes by which an object is recognised as a tool call, or as a message with tool calls.
@@ -221,6 +221,9 @@ struct ObjectReader {
 const ARGUMENT_KEYS: [&str; 4] = ["input", "arguments", "args", "params"];
 
 impl ObjectReader {
+    /// A reader of builtin objects, which runs no code of theirs.
+    const BUILTIN: Self = Self { drops_defaults: false, reads_instances: false, reads_bytes: false };
+
     fn read<T: JsonTree>(&self, object: &Bound<'_, PyAny>, path: &JsonPath<'_>, depth: usize) -> PyResult<T> {
         if depth > MAX_DEPTH {
             return Err(PyRecursionError::new_err(format!("{path}: more than {MAX_DEPTH} levels deep")));

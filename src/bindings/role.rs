@@ -50,7 +50,7 @@ impl PyRole {
         let (name, prompt) = (text("name", name)?, optional_text("prompt", prompt)?.unwrap_or_default());
         let details = optional_dict("details", details)?;
         let tool_groups = optional_name_list("tool_groups", tool_groups)?;
-        let details = match details.map(|details| json::from_python(details.as_any())).transpose()?.map(Value::from) {
+        let details = match details.map(|details| json::value_from_python(details.as_any())).transpose()? {
             Some(Value::Object(details)) => details,
             _ => Map::new(),
         };

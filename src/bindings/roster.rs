@@ -48,9 +48,9 @@ fn definitions(id: &str, tools: Option<&Bound<'_, PyAny>>) -> PyResult<ToolDefin
     let mut found = Vec::with_capacity(items.len());
     for (index, item) in items.iter().enumerate() {
         let Some(name) = name_of(item)? else { continue };
-        let value = json::from_python(item)
+        let value = json::value_from_python(item)
             .map_err(|error| invalid_group(id, format!("tool {index} is not JSON: {}", error.value(item.py()))))?;
-        found.push((name, value.into()));
+        found.push((name, value));
     }
     Ok(found)
 }

@@ -9,6 +9,7 @@ use rustix::io::Errno;
 use tokio_util::sync::CancellationToken;
 
 use super::error::{FileError, Subject};
+use crate::bytes::into_text;
 
 /// The size of a read, in bytes.
 const CHUNK: usize = 128 * 1024;
@@ -233,9 +234,8 @@ impl<'a> Lines<'a> {
             self.taken.truncate(error.valid_up_to());
         }
         let has_count = self.request.count_lines || !self.is_over();
-        let text = String::from_utf8(self.taken);
         Ok(TextPart {
-            text: text.unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()),
+            text: into_text(self.taken),
             start_line,
             lines: self.taken_count,
             line_count: has_count.then_some(count),

@@ -259,7 +259,7 @@ fn structured_of(response: &Bound<'_, PyToolResponse>) -> PyResult<Option<Value>
     let Ok(metadata) = metadata.cast::<PyDict>() else { return Ok(None) };
     let structured = metadata.get_item(intern!(response.py(), STRUCTURED_CONTENT))?;
     // What is not JSON does not come from a server.
-    Ok(structured.and_then(|structured| json::from_python(&structured).ok()).map(Value::from))
+    Ok(structured.and_then(|structured| json::value_from_python(&structured).ok()))
 }
 
 /// The texts of the blocks that are text.

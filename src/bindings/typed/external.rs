@@ -5,11 +5,10 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyInt, PyList, PyString, PyTuple};
-use serde_json::Value;
 
 use super::{Conversion, Place};
 use crate::bindings::into_response::error_text;
-use crate::bindings::json::from_python;
+use crate::bindings::json::value_from_python;
 use crate::schema::check::{Expected, Found, PathStep};
 
 /// A type that another library validates.
@@ -36,9 +35,9 @@ impl External {
         value: &Bound<'py, PyAny>,
     ) -> Option<Bound<'py, PyAny>> {
         let py = value.py();
-        let text = self.validate_text.as_ref().and_then(|validate| Some((validate, from_python(value).ok()?)));
+        let text = self.validate_text.as_ref().and_then(|validate| Some((validate, value_from_python(value).ok()?)));
         let validated = match text {
-            Some((validate, json)) => validate.bind(py).call1((Value::from(json).to_string(),)),
+            Some((validate, json)) => validate.bind(py).call1((json.to_string(),)),
             None => self.validate.bind(py).call1((value,)),
         };
         match validated {

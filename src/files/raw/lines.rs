@@ -8,6 +8,8 @@ use std::io::{self, BufRead, Write as _};
 
 use memchr::memchr2;
 
+use crate::bytes::into_text;
+
 /// The number of lines shown before and after a change.
 const CONTEXT: usize = 5;
 
@@ -80,11 +82,6 @@ pub(super) fn numbered(lines: &[&[u8]], first: usize, last: usize) -> String {
         let _ = write!(text, "{}: {}{end}", index + 1, String::from_utf8_lossy(trimmed(line)));
     }
     text
-}
-
-/// The text of some bytes. Those that are not UTF-8 are replaced.
-fn into_text(bytes: Vec<u8>) -> String {
-    String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
 fn trimmed(line: &[u8]) -> &[u8] {

@@ -279,9 +279,8 @@ fn check_arguments(
         Ok(accepted) => accepted,
         Err(reply) => return Ok(Err(Unfit::Refused(reply))),
     };
-    match json::from_python(&accepted.json) {
+    match json::value_from_python(&accepted.json) {
         Ok(sent) => {
-            let sent = Value::from(sent);
             if let Some(built) = &accepted.built {
                 notes.keep_built(&sent, built);
             }
@@ -293,7 +292,7 @@ fn check_arguments(
 
 /// Arguments as they came, redacted, also if they do not fit.
 pub(super) fn redacted(tool: &PyTool, came: &Bound<'_, PyAny>) -> Value {
-    let as_value = |came: &Bound<'_, PyAny>| json::from_python(came).map_or(Value::Null, Value::from);
+    let as_value = |came: &Bound<'_, PyAny>| json::value_from_python(came).unwrap_or(Value::Null);
     if tool.traits.secrets.is_empty() {
         return as_value(came);
     }
