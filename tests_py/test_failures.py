@@ -2,13 +2,20 @@
 
 import asyncio
 import copy
+import dataclasses
+import datetime
+import decimal
+import enum
 import gc
 import logging
+import pathlib
 import pickle
+import uuid
 import weakref
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
+import pydantic
 import pytest
 
 from support import process_tools
@@ -398,6 +405,70 @@ async def test_a_secret_in_a_json_text_of_arguments_is_masked() -> None:
     (response,) = await read(toolkit.call_tool_function(request))
 
     assert response.text == "ValueError: ***"
+
+
+class Account(enum.Enum):
+    MAIN = "acc-main-0042"
+
+
+@dataclasses.dataclass
+class Login:
+    user: str
+    password: str
+
+
+class Settings(pydantic.BaseModel):
+    token: pydantic.SecretStr
+    host: str
+
+
+class Handle:
+    def __init__(self, key: str) -> None:
+        self.key = key
+
+    def __repr__(self) -> str:
+        return f"Handle({self.key})"
+
+
+class Unwritable:
+    def __repr__(self) -> str:
+        raise RuntimeError("no text")
+
+
+@pytest.mark.parametrize(
+    ("preset", "quote", "hidden"),
+    [
+        (uuid.UUID(int=0x1234ABCD), str, "1234abcd"),
+        (pathlib.PurePosixPath("/srv/keys/main"), repr, "/srv/keys"),
+        (decimal.Decimal("1234.5678"), str, "1234"),
+        (datetime.date(2031, 2, 3), repr, "2031"),
+        (Account.MAIN, repr, "acc-main"),
+        (Account.MAIN, lambda account: account.value, "acc-main"),
+        (Login("ann", "hunter-two"), repr, "hunter"),
+        (Login("ann", "hunter-two"), lambda login: login.password, "hunter"),
+        ([Login("ann", "hunter-two")], lambda logins: logins[0].password, "hunter"),
+        (
+            Settings(token=pydantic.SecretStr("tok-abcdef"), host="db.internal"),
+            lambda settings: f"{settings.token.get_secret_value()} at {settings.host}",
+            "tok-",
+        ),
+        (Handle("key-123456"), str, "key-1"),
+        (bytearray(b"raw-secret"), bytes, "raw-secret"),
+        (Unwritable(), lambda _: "nothing is quoted", "no text"),
+    ],
+)
+async def test_a_preset_of_any_type_is_masked(preset: Any, quote: Callable[[Any], Any], hidden: str) -> None:
+    toolkit = Toolkit()
+
+    def sign(text: str, key: Any) -> str:
+        raise ValueError(f"cannot sign with {quote(key)}")
+
+    toolkit.register_tool_function(sign, preset_kwargs={"key": preset})
+
+    response = await toolkit.call("sign", text="x")
+
+    assert response.code == "failed"
+    assert hidden not in response.text
 
 
 async def test_a_short_preset_is_masked_as_a_word_only() -> None:

@@ -159,7 +159,7 @@ fn response_text(value: &Bound<'_, PyAny>) -> String {
 }
 
 /// Bytes as UTF-8 text, in which other bytes are replaced.
-fn bytes_text(value: &Bound<'_, PyAny>) -> Option<String> {
+pub(crate) fn bytes_text(value: &Bound<'_, PyAny>) -> Option<String> {
     if let Ok(bytes) = value.cast::<PyBytes>() {
         return Some(String::from_utf8_lossy(bytes.as_bytes()).into_owned());
     }
@@ -249,7 +249,7 @@ fn write_instance(text: &mut String, value: &Bound<'_, PyAny>, depth: usize) -> 
 }
 
 /// The names of the fields of a dataclass, an attrs class or a msgspec struct; `None` for any other class.
-fn field_names<'py>(class: &Bound<'py, PyType>) -> PyResult<Option<Vec<Bound<'py, PyString>>>> {
+pub(crate) fn field_names<'py>(class: &Bound<'py, PyType>) -> PyResult<Option<Vec<Bound<'py, PyString>>>> {
     let py = class.py();
     let mut names = Vec::new();
     if let Some(fields) = class.getattr_opt(intern!(py, "__dataclass_fields__"))? {

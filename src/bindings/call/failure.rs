@@ -4,13 +4,13 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyFrozenSet, PyInt, PyList, PySet, PyString, PyTuple};
+use pyo3::types::{PyBool, PyDict, PyFloat, PyFrozenSet, PyInt, PyList, PySet, PyString, PyTuple};
 
 use super::python::interpreter::is_builtin_class;
 use super::request::Peeked;
 use super::state::State;
 use crate::bindings::imported::{FAILED_CALL, LOG_FAILURE, LOGGER, REDACTED_ERROR, loaded_module};
-use crate::bindings::into_response::{class_of, display_text, error_text, unicode};
+use crate::bindings::into_response::{bytes_text, class_of, display_text, error_text, field_names, unicode};
 use crate::bindings::parameters::class_name;
 use crate::bindings::tool::{PyTool, ToolBody};
 use crate::bindings::{errors, json, response};
@@ -205,13 +205,13 @@ fn redacted<'py>(exception: &Bound<'py, PyAny>, message: &str, secrets: &[String
     stand_in.map_err(|error| error.write_unraisable(exception.py(), None)).ok()
 }
 
-/// Collects the texts and numbers in a preset.
+/// Collects the texts and numbers in a preset, and the texts that Python writes for its objects.
 pub(super) fn collect_texts(value: &Bound<'_, PyAny>, texts: &mut Vec<String>, depth: usize) {
     if depth == 0 || value.is_instance_of::<PyBool>() {
     } else if let Ok(text) = value.cast::<PyString>() {
         texts.push(unicode(text).into_owned());
-    } else if let Ok(bytes) = value.cast::<PyBytes>() {
-        texts.push(String::from_utf8_lossy(bytes.as_bytes()).into_owned());
+    } else if let Some(bytes) = bytes_text(value) {
+        texts.push(bytes);
     } else if value.is_exact_instance_of::<PyInt>() || value.is_exact_instance_of::<PyFloat>() {
         texts.extend(value.str().ok().map(|text| text.to_string_lossy().into_owned()));
     } else if let Ok(dict) = value.cast::<PyDict>() {
@@ -225,6 +225,34 @@ pub(super) fn collect_texts(value: &Bound<'_, PyAny>, texts: &mut Vec<String>, d
     {
         let items = value.try_iter().into_iter().flatten().flatten();
         items.for_each(|item| collect_texts(&item, texts, depth - 1));
+    } else if !value.is_none() {
+        collect_object_texts(value, texts, depth);
+    }
+}
+
+/// Collects the texts of an object: as `str` and `repr` write it, the value of an enumeration, the fields of a record, and the
+/// content of pydantic's `SecretStr` and its kin.
+fn collect_object_texts(value: &Bound<'_, PyAny>, texts: &mut Vec<String>, depth: usize) {
+    let (py, class) = (value.py(), value.get_type());
+    // An object that cannot be written is in no text.
+    let written = [value.str(), value.repr()].into_iter().flatten();
+    texts.extend(written.map(|text| unicode(&text).into_owned()));
+    let part = |part: PyResult<Bound<'_, PyAny>>, texts: &mut Vec<String>| {
+        if let Ok(part) = part {
+            collect_texts(&part, texts, depth - 1);
+        }
+    };
+    if class.hasattr(intern!(py, "__members__")).unwrap_or(false) {
+        part(value.getattr(intern!(py, "value")), texts);
+    } else if class.hasattr(intern!(py, "get_secret_value")).unwrap_or(false) {
+        part(value.call_method0(intern!(py, "get_secret_value")), texts);
+    } else if class.hasattr(intern!(py, "__pydantic_fields__")).unwrap_or(false) {
+        part(value.getattr(intern!(py, "__dict__")), texts);
+    } else {
+        let names = field_names(&class).ok().flatten().unwrap_or_default();
+        for name in names {
+            part(value.getattr(name), texts);
+        }
     }
 }
 
