@@ -89,7 +89,7 @@ pub(crate) fn push(text: &mut String, value: &Node) {
         Node::Null => text.push_str("null"),
         Node::Bool(flag) => text.push_str(if *flag { "true" } else { "false" }),
         Node::Number(number) => text.push_str(number.as_str()),
-        Node::String(string) => push_quoted(text, string, "\""),
+        Node::String(string) => push_string(text, string),
         Node::Array(items) => {
             text.push('[');
             for (index, item) in items.iter().enumerate() {
@@ -109,7 +109,10 @@ pub(crate) fn push(text: &mut String, value: &Node) {
                 match key {
                     // A keyword of ours, which needs no escapes.
                     Cow::Borrowed(word) => push_word(text, word),
-                    Cow::Owned(key) => push_quoted(text, key, "\":"),
+                    Cow::Owned(key) => {
+                        push_string(text, key);
+                        text.push(':');
+                    }
                 }
                 push(text, value);
             }
@@ -120,19 +123,13 @@ pub(crate) fn push(text: &mut String, value: &Node) {
 
 /// Appends a string as JSON.
 pub(crate) fn push_string(text: &mut String, string: &str) {
-    push_quoted(text, string, "\"");
-}
-
-/// Appends a string in quotation marks, the second of which is in `close`.
-#[inline]
-fn push_quoted(text: &mut String, string: &str, close: &str) {
     text.reserve(string.len() + 3);
     text.push('"');
     match special(string.as_bytes()) {
         None => text.push_str(string),
         Some(at) => push_escaped(text, string, at),
     }
-    text.push_str(close);
+    text.push('"');
 }
 
 /// Appends a key that needs no escapes.
@@ -142,7 +139,8 @@ fn push_word(text: &mut String, word: &str) {
     text.reserve(word.len() + 3);
     text.push('"');
     text.push_str(word);
-    text.push_str("\":");
+    text.push('"');
+    text.push(':');
 }
 
 #[cold]
@@ -167,18 +165,29 @@ fn push_escaped(text: &mut String, string: &str, first: usize) {
 }
 
 /// Finds the first byte that JSON has to escape.
+///
+/// Blocks are tested at once, which the compiler vectorizes, and the last one overlaps the one before it, so that bytes are searched
+/// one by one only behind a block with a hit.
 fn special(bytes: &[u8]) -> Option<usize> {
-    // Whole blocks are tested at once, which the compiler vectorizes; only what is left or has a hit is searched byte by byte.
-    let long = plain_blocks::<16>(bytes);
-    let start = long + plain_blocks::<4>(&bytes[long..]);
-    bytes[start..].iter().position(|byte| is_special(*byte)).map(|at| start + at)
+    let blocks = bytes.as_chunks::<16>().0;
+    let plain = 16 * blocks.iter().take_while(|block| is_plain(block)).count();
+    let is_rest_plain = match bytes.len() {
+        _ if plain < 16 * blocks.len() => false,
+        16.. => bytes.last_chunk::<16>().is_some_and(is_plain),
+        8.. => bytes.first_chunk::<8>().is_some_and(is_plain) && bytes.last_chunk::<8>().is_some_and(is_plain),
+        4.. => bytes.first_chunk::<4>().is_some_and(is_plain) && bytes.last_chunk::<4>().is_some_and(is_plain),
+        _ => false,
+    };
+    if is_rest_plain {
+        return None;
+    }
+    bytes[plain..].iter().position(|byte| is_special(*byte)).map(|at| plain + at)
 }
 
-/// The length of the blocks at the start in which nothing has to be escaped.
+/// True if no byte of a block has to be escaped.
 #[inline]
-fn plain_blocks<const SIZE: usize>(bytes: &[u8]) -> usize {
-    let is_plain = |block: &&[u8; SIZE]| !block.iter().fold(false, |any, byte| any | is_special(*byte));
-    SIZE * bytes.as_chunks::<SIZE>().0.iter().take_while(is_plain).count()
+fn is_plain<const SIZE: usize>(block: &[u8; SIZE]) -> bool {
+    !block.iter().fold(false, |any, byte| any | is_special(*byte))
 }
 
 #[inline]

@@ -143,6 +143,9 @@ impl Candidate {
 
     fn add(&mut self, name: &str, description: Option<String>) {
         self.entries += 1;
+        if self.params.is_empty() {
+            self.params.reserve(8);
+        }
         self.params.push(Param { name: name.to_owned(), description });
     }
 }
