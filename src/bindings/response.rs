@@ -230,6 +230,9 @@ impl PyToolResponse {
 
     /// Copy the response, with its exception.
     fn __copy__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        if slf.get_type_ptr() == exact_type(slf.py()) {
+            return copied(slf).map(Bound::into_any);
+        }
         let (class, fields, state): (Bound<'py, PyAny>, Bound<'py, PyTuple>, Bound<'py, PyDict>) =
             Self::__reduce__(slf)?.extract()?;
         let copy = class.call1(fields)?;
@@ -477,12 +480,46 @@ pub(crate) fn mode(response: &Bound<'_, PyToolResponse>) -> ChunkMode {
     response.borrow().mode
 }
 
+/// A copy of a response with the same objects in it. A subclass is copied as Python does, with its own attributes.
+pub(crate) fn copied<'py>(response: &Bound<'py, PyToolResponse>) -> PyResult<Bound<'py, PyToolResponse>> {
+    let py = response.py();
+    if response.get_type_ptr() == exact_type(py) {
+        let copy = response.borrow().clone_ref(py);
+        return Bound::new(py, copy);
+    }
+    Ok(COPY.get(py)?.call1((response,))?.cast_into::<PyToolResponse>()?)
+}
+
+/// A copy of a response, which may be the tool's to use again, with an entry in its metadata.
+pub(crate) fn with_metadata<'py>(
+    response: &Bound<'py, PyAny>,
+    name: &Bound<'py, PyString>,
+    entry: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = response.py();
+    let Ok(response) = response.cast::<PyToolResponse>() else { return Ok(response.clone()) };
+    let before = response.borrow().metadata.as_ref().map(|metadata| metadata.bind(py).clone());
+    let metadata = match before.map(Bound::cast_into::<PyDict>) {
+        Some(Ok(entries)) => entries.copy()?,
+        Some(Err(value)) => {
+            let metadata = PyDict::new(py);
+            metadata.set_item(intern!(py, "value"), value.into_inner())?;
+            metadata
+        }
+        None => PyDict::new(py),
+    };
+    metadata.set_item(name, entry)?;
+    let copy = copied(response)?;
+    copy.borrow_mut().metadata = Some(metadata.into_any().unbind());
+    Ok(copy.into_any())
+}
+
 /// The response as that of an interrupted call; a copy if it is not marked, because it may be the function's to use again.
 pub(crate) fn marked_interrupted<'py>(response: &Bound<'py, PyToolResponse>) -> PyResult<Bound<'py, PyToolResponse>> {
     if response.borrow().is_interrupted {
         return Ok(response.clone());
     }
-    let copy = COPY.get(response.py())?.call1((response,))?.cast_into::<PyToolResponse>()?;
+    let copy = copied(response)?;
     copy.borrow_mut().is_interrupted = true;
     Ok(copy)
 }
@@ -504,12 +541,7 @@ pub(crate) fn streamed<'py>(
     let streamed = if is_marked || !is_shared {
         response.clone()
     } else {
-        let copy = if response.get_type_ptr() == exact_type(py) {
-            let copy = response.borrow().clone_ref(py);
-            Bound::new(py, copy)?
-        } else {
-            COPY.get(py)?.call1((response,))?.cast_into::<PyToolResponse>()?
-        };
+        let copy = copied(response)?;
         // The tool may write on in the blocks of its own.
         let content = copy.borrow().content.clone_ref(py).into_bound(py);
         if let Ok(blocks) = content.cast_exact::<PyList>() {

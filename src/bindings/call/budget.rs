@@ -9,7 +9,6 @@ use serde_json::Value;
 use super::cold::Cold;
 use super::python::attached;
 use super::python::drive::{Sent, await_iter, send};
-use super::respond::with_metadata;
 use super::state::{Phase, State, Step};
 use super::task;
 use crate::artifact::Artifacts;
@@ -234,13 +233,14 @@ fn cut<'py>(
         let structured = structured_of(response)?.and_then(|structured| limit.cut_structured(&structured, whole));
         let (structured, of_structured) = structured.unzip();
         if let Some(report) = report.or(of_structured) {
-            made = with_metadata(&made, intern!(py, "budget"), &json::to_python(py, &report.to_value(whole))?)?;
+            made =
+                response::with_metadata(&made, intern!(py, "budget"), &json::to_python(py, &report.to_value(whole))?)?;
         }
         if let Some(texts) = texts {
             made.setattr(intern!(py, "content"), with_texts(response, texts)?)?;
         }
         if let Some(structured) = structured {
-            made = with_metadata(&made, intern!(py, STRUCTURED_CONTENT), &json::to_python(py, &structured)?)?;
+            made = response::with_metadata(&made, intern!(py, STRUCTURED_CONTENT), &json::to_python(py, &structured)?)?;
         }
         Ok(made)
     };

@@ -362,7 +362,7 @@ impl NextHandler {
 
     /// A stream that begins at this layer.
     fn open<'py>(slf: &Bound<'py, Self>, request: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        object::new(slf.py(), State::within(slf.clone(), request))
+        object::new(slf.py(), || State::within(slf.clone(), request))
     }
 
     /// The request out of the keywords that reach the core.

@@ -44,12 +44,6 @@ impl State {
         })
     }
 
-    /// True for a call by `Toolkit.call` or `Toolkit.value` that was never awaited.
-    #[inline]
-    pub(super) fn is_unawaited(&self) -> bool {
-        self.single && self.phase.get() == Phase::Ready && !self.awaiting.get()
-    }
-
     /// Warns about a call that is dropped before it ran, as Python does for a coroutine. A stream is like an async generator,
     /// which may be dropped, unless it resumes a call that was approved.
     #[cold]

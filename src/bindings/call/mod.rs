@@ -1,13 +1,18 @@
 //! A call under way: the stream that drives a tool's Python code on the caller's event loop.
 //!
-//! Read it in this order. [`path`] is the path of a call on one screen, and the stages that it names follow:
-//! [`request`] reads the request, [`arguments`] binds and checks, [`permission`] decides whether it may
-//! run, [`session`] counts it in its session, [`run`] runs it, [`respond`] makes responses of what it gives, [`chunk`] those of a
-//! generator, [`budget`] cuts what is too long, [`value`] gives a result without a response; [`agent`] starts the loop of a sub-agent; [`context`] is what a tool knows of its call and reports while it runs.
-//! [`state`] is one call and its step, [`cold`] the part of it that few calls use, [`end`] and [`close`] are for calls that end
-//! otherwise, [`middleware`] puts layers
-//! around a call, [`model_stream`] gives a call in the models of another library, [`observe`] reports it to tracers and listeners. `Toolkit.call_tool_function` itself is in
-//! [`python::methods`]; [`python`] is the one place where the crate talks to CPython directly.
+//! Start with [`path`], the path of a call on one screen. Its stages are the files beside it, in this order:
+//!
+//! - [`middleware`]: layers around a call;
+//! - [`request`]: any wire format to a name and arguments;
+//! - [`arguments`]: presets, coercion, checks, and the call of the function;
+//! - [`permission`]: policy, approver, audit; [`session`]: limits and counts of a session;
+//! - [`run`]: event loop, worker, background; [`agent`]: the loop of a sub-agent; [`context`]: the reports of a running tool;
+//! - [`respond`]: responses of results, [`chunk`] of generators; [`budget`]: results that are too long;
+//! - [`end`], [`failure`], [`close`]: errors, cancellation, closing; [`task`]: the asyncio task and the deadline.
+//!
+//! [`state`] is the data of one call, [`cold`] the part of it that few calls use. [`observe`] reports a call to tracers and
+//! listeners, [`model_stream`] gives it in the models of another library, [`misuse`] names mistakes in the use of a stream.
+//! [`python`] is the one place that talks to CPython directly: `Toolkit.call_tool_function` itself is in [`python::methods`].
 
 #![allow(
     clippy::inline_always,
@@ -36,7 +41,6 @@ mod run;
 mod session;
 mod state;
 mod task;
-mod value;
 
 use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;

@@ -432,7 +432,8 @@ impl PyModelStream {
         };
         let request = self.request.bind(py).clone();
         request.set_item(intern!(py, "input"), arguments)?;
-        object::new(py, State::stream(Origin::of(self.view.bind(py))?, request.into_any()))
+        let origin = Origin::of(self.view.bind(py))?;
+        object::new(py, || State::stream(origin, request.into_any()))
     }
 
     /// The chunk of a response that is a text and adds to what was sent; none of any other.

@@ -3,6 +3,7 @@
 //! Each stage is a file beside this one and gives its result, or the early end of the call; none calls the next. A step
 //! of a stream begins and ends here.
 
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyNone};
 
@@ -14,7 +15,7 @@ use super::request::Request;
 use super::respond::refuse_uncertain;
 use super::run::Given;
 use super::session::count_call;
-use super::state::{Early, Phase, State, Step};
+use super::state::{Early, Phase, Resumed, State, Step};
 use crate::bindings::budget::budgets_are_in_use;
 use crate::bindings::response;
 use crate::bindings::tool::PyTool;
@@ -63,6 +64,32 @@ impl State {
         Ok(self.advance(py, given)) // response, postprocess
     }
 
+    /// Turns what the tool gave into the step that the consumer sees. A result that has to be run first is run.
+    #[inline]
+    pub(super) fn advance<'py>(&self, py: Python<'py>, mut given: Given<'py>) -> Step<'py> {
+        loop {
+            if let Some(cold) = self.cold.get()
+                && !cold.port.is_empty()
+            {
+                // What the tool reported before is delivered first.
+                given = match report_first(py, cold, given) {
+                    Ok(report) => return report,
+                    Err(given) => given,
+                };
+            }
+            given = match given {
+                Given::Wait(future) => return Step::Suspend(future),
+                Given::Result(result) => match self.respond(py, result) {
+                    Ok(step) => return step,
+                    Err(runnable) => self.run_result(py, runnable),
+                },
+                Given::Item(item) => return self.respond_item(py, item),
+                Given::End => return self.end_of_stream(py),
+                Given::Error(error) => return self.fail(py, *error),
+            };
+        }
+    }
+
     /// True if middlewares run before the tool, or this is the call of one.
     #[inline(always)]
     fn has_layers(&self, py: Python<'_>) -> bool {
@@ -71,10 +98,10 @@ impl State {
 
     /// Finds the tool and checks that its group and the view let it be called.
     #[inline(always)]
-    fn admit<'py>(&self, py: Python<'py>, request: &Request<'py>) -> Result<Bound<'py, PyTool>, Early<'py>> {
+    fn admit<'py>(&self, py: Python<'py>, request: &Request<'py>) -> Result<Borrowed<'_, 'py, PyTool>, Early<'py>> {
         if let Some(tool) = self.tool.get(py) {
             request.name()?;
-            return Ok(tool.to_owned()); // a tool that is called by itself
+            return Ok(tool); // a tool that is called by itself
         }
         if let Some(toolkit) = self.toolkit.get(py).filter(|toolkit| toolkit.get().prepares_use()) {
             let name = request.name()?;
@@ -90,7 +117,8 @@ impl State {
             }
             _ => self.find_admitted(py, request.name()?)?,
         };
-        self.tool.set(tool.clone());
+        self.tool.set(tool);
+        let tool = self.tool(py);
         if let Some(view) = self.view.get(py) {
             self.begin_attempt(view.get(), tool.get());
         }
@@ -105,6 +133,47 @@ impl State {
             (None, Some(toolkit)) => toolkit.get().admit(py, name),
             (None, None) => Err(Reply::UnknownTool { name: name.to_owned(), similar: None }),
         }
+    }
+
+    /// Ends the call before its tool has given anything.
+    #[cold]
+    pub(super) fn end_early<'py>(&self, py: Python<'py>, early: Early<'py>) -> Step<'py> {
+        attached(py, |py| {
+            let response = match early {
+                Early::Step(step) => return step,
+                Early::Reply(answer) => {
+                    self.open_budget_without_tool(py);
+                    response::answer(py, &answer).and_then(|response| self.in_class(py, response))
+                }
+                Early::Raise(error) => Err(*error),
+            };
+            self.finish(py);
+            response.map_or_else(Step::raise, Step::Chunk)
+        })
+    }
+}
+
+/// One step of the stream: from the moment the event loop resumes it to what its consumer gets.
+impl State {
+    /// Resumes the call until it yields a response or suspends.
+    #[inline(always)]
+    pub(crate) fn send<'py>(&self, py: Python<'py>, value: &Bound<'py, PyAny>) -> Resumed<'py> {
+        if self.running.get() {
+            return Resumed::Raise(PyValueError::new_err("the tool call is already executing").into());
+        }
+        if !self.requested.get() {
+            self.awaiting.set(false);
+            return Resumed::Raise(PyRuntimeError::new_err("cannot reuse already awaited tool call").into());
+        }
+        let step = self.guarded_step(py, value);
+        self.conclude(py, step)
+    }
+
+    #[inline(always)]
+    fn guarded_step<'py>(&self, py: Python<'py>, value: &Bound<'py, PyAny>) -> Step<'py> {
+        let _running = self.enter();
+        let step = self.step(py, value);
+        self.completed(py, step)
     }
 
     /// Resumes the call until it has a response or has to wait.
@@ -147,49 +216,6 @@ impl State {
         self.go_on(py, permitted)
     }
 
-    /// Turns what the tool gave into the step that the consumer sees. A result that has to be run first is run.
-    #[inline]
-    pub(super) fn advance<'py>(&self, py: Python<'py>, mut given: Given<'py>) -> Step<'py> {
-        loop {
-            if let Some(cold) = self.cold.get()
-                && !cold.port.is_empty()
-            {
-                // What the tool reported before is delivered first.
-                given = match report_first(py, cold, given) {
-                    Ok(report) => return report,
-                    Err(given) => given,
-                };
-            }
-            given = match given {
-                Given::Wait(future) => return Step::Suspend(future),
-                Given::Result(result) => match self.respond(py, result) {
-                    Ok(step) => return step,
-                    Err(runnable) => self.run_result(py, runnable),
-                },
-                Given::Item(item) => return self.respond_item(py, item),
-                Given::End => return self.end_of_stream(py),
-                Given::Error(error) => return self.fail(py, *error),
-            };
-        }
-    }
-
-    /// Ends the call before its tool has given anything.
-    #[cold]
-    pub(super) fn end_early<'py>(&self, py: Python<'py>, early: Early<'py>) -> Step<'py> {
-        attached(py, |py| {
-            let response = match early {
-                Early::Step(step) => return step,
-                Early::Reply(answer) => {
-                    self.open_budget_without_tool(py);
-                    response::answer(py, &answer).and_then(|response| self.in_class(py, response))
-                }
-                Early::Raise(error) => Err(*error),
-            };
-            self.finish(py);
-            response.map_or_else(Step::raise, Step::Chunk)
-        })
-    }
-
     /// A step as few calls take it: inside a span, or asked for by `asend` or `athrow`. `None` if this one is like the
     /// others.
     #[cold]
@@ -216,5 +242,71 @@ impl State {
         }
         let sent = cold.sent.take(py)?;
         Some(self.step(py, &sent))
+    }
+
+    /// A step as the consumer gets it: counted, within its budget, with the repairs, in the class that the toolkit delivers.
+    #[inline(always)]
+    pub(super) fn completed<'py>(&self, py: Python<'py>, step: Step<'py>) -> Step<'py> {
+        match self.cold.get() {
+            Some(cold) => {
+                let is_counted = cold.attempt.borrow().is_some();
+                let step = if is_counted { self.count_result(py, cold, step) } else { step };
+                let step = if cold.budgets.is_empty() { step } else { self.within_budget(py, cold, step) };
+                self.step_in_class(py, self.with_repairs(py, cold, step))
+            }
+            None => step,
+        }
+    }
+
+    /// Turns the outcome of a step into the result of the stream's coroutine.
+    #[inline(always)]
+    pub(super) fn conclude<'py>(&self, py: Python<'py>, mut step: Step<'py>) -> Resumed<'py> {
+        loop {
+            match step {
+                Step::Suspend(future) => {
+                    if !self.suspended.get() {
+                        self.note_suspension(py);
+                    }
+                    return Resumed::Yield(future);
+                }
+                Step::Chunk(response)
+                    if self.single && (self.phase.get() != Phase::Done || self.cold.get().is_some()) =>
+                {
+                    self.last.set(response);
+                    step = self.guarded_step(py, PyNone::get(py).as_any());
+                }
+                Step::Chunk(response) => {
+                    self.step_done(py);
+                    return if self.bare { self.value_of(py, &response) } else { Resumed::Return(response) };
+                }
+                Step::Value(value) => {
+                    self.step_done(py);
+                    return Resumed::Return(value);
+                }
+                Step::End => {
+                    self.step_done(py);
+                    return match self.last.take(py) {
+                        Some(response) if self.bare => self.value_of(py, &response),
+                        Some(response) if self.single => Resumed::Return(response),
+                        _ => Resumed::Stop,
+                    };
+                }
+                Step::Raise(error) => {
+                    self.step_done(py);
+                    return Resumed::Raise(error);
+                }
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn step_done(&self, py: Python<'_>) {
+        self.requested.set(false);
+        self.awaiting.set(false);
+        if self.suspended.replace(false)
+            && let Some(cold) = self.cold.get()
+        {
+            cold.deadline.pause(py);
+        }
     }
 }

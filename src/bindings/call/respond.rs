@@ -1,19 +1,20 @@
-//! Responses: made from what a tool gives, postprocessed if the tool says so, with the list of repairs.
+//! Responses: made from what a tool gives, postprocessed if the tool says so, with the list of repairs; and the bare value of
+//! a call that asks for no response.
 
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyNone, PyString};
+use pyo3::types::{PyDict, PyNone};
 
 use super::cold::Cold;
-use super::python::attached;
 use super::python::drive::{Sent, await_iter, is_awaitable, send};
+use super::python::{attached, object};
 use super::run::{Runnable, runnable};
-use super::state::{Early, Ending, Phase, State, Step};
+use super::state::{Early, Ending, Phase, Resumed, State, Step};
+use crate::bindings::errors;
 use crate::bindings::foreign_response::not_a_response;
-use crate::bindings::imported::COPY;
 use crate::bindings::into_response::into_response;
 use crate::bindings::response::{self, PyToolResponse};
-use crate::bindings::tool::PyTool;
+use crate::bindings::tool::{PyTool, ToolBody};
 use crate::bindings::tool_call::repairs_to_python;
 use crate::call::Reply;
 use crate::call::repair::{RepairMode, explanation, uncertainty};
@@ -240,7 +241,7 @@ impl State {
                     None => repairs,
                 };
                 let listed = repairs_to_python(py, &repairs)
-                    .and_then(|repairs| with_metadata(&response, intern!(py, "repairs"), repairs.as_any()));
+                    .and_then(|repairs| response::with_metadata(&response, intern!(py, "repairs"), repairs.as_any()));
                 Step::Chunk(listed.unwrap_or_else(|error| {
                     // The response is worth more than the list.
                     error.write_unraisable(py, Some(&response));
@@ -248,6 +249,71 @@ impl State {
                 }))
             }),
             step => step,
+        }
+    }
+}
+
+/// The bare value of a call by `Toolkit.value`: what the function returned, without a response around it. A response is made only
+/// for listeners, tracers, the limit of retries and a postprocess function.
+impl State {
+    /// The one result of a function or coroutine, as the value of the call; something to run comes back as `Err`.
+    ///
+    /// An awaitable that a function returned is awaited. Anything else is the value as it is, also a generator.
+    pub(super) fn respond_value<'py>(
+        &self,
+        py: Python<'py>,
+        result: Bound<'py, PyAny>,
+    ) -> Result<Step<'py>, Runnable<'py>> {
+        let is_awaited = self.phase.get() == Phase::Coroutine;
+        let result = if object::is_stream(&result) || (!is_awaited && is_awaitable(&result)) {
+            match runnable(result) {
+                Ok(runnable) => return Err(runnable),
+                Err(value) => value,
+            }
+        } else {
+            result
+        };
+        if self.tool(py).get().body != ToolBody::Python && result.is_instance_of::<PyToolResponse>() {
+            // The response of a tool that is written in Rust, which has its value or its failure.
+            return Ok(attached(py, |py| self.deliver(py, result, Phase::Done)));
+        }
+        if self.tool(py).get().postprocess.is_some() || self.cold.get().is_some_and(|cold| cold.needs_response()) {
+            return Ok(attached(py, |py| self.respond_beside_value(py, result)));
+        }
+        self.finish(py);
+        Ok(Step::Value(result))
+    }
+
+    /// Makes a response for the other stages of the call, and keeps the value for its end.
+    #[cold]
+    fn respond_beside_value<'py>(&self, py: Python<'py>, result: Bound<'py, PyAny>) -> Step<'py> {
+        match into_response(result.clone()) {
+            Ok(response) => {
+                // A postprocess function may replace the response, and its value counts.
+                if self.tool(py).get().postprocess.is_none() {
+                    self.cold().value.set(result);
+                }
+                self.deliver(py, response, Phase::Done)
+            }
+            Err(error) => self.fail(py, error),
+        }
+    }
+
+    /// The end of a call that gives its value: that of its last response, or the exception if the call has none.
+    #[cold]
+    pub(super) fn value_of<'py>(&self, py: Python<'py>, last: &Bound<'py, PyAny>) -> Resumed<'py> {
+        let value = attached(py, |py| {
+            let kept = self.cold.get().and_then(|cold| cold.value.take(py));
+            let Ok(last) = last.cast::<PyToolResponse>() else { return Ok(last.clone()) };
+            match (kept, response::failure(last)?) {
+                (Some(value), _) => Ok(value),
+                (None, Some((text, cause))) => Err(errors::call_failed(text, last, cause)),
+                (None, None) => response::value(last),
+            }
+        });
+        match value {
+            Ok(value) => Resumed::Return(value),
+            Err(error) => Resumed::Raise(error.into()),
         }
     }
 }
@@ -291,30 +357,4 @@ fn refuse_uncertain_repairs<'py>(cold: &Cold, tool: &PyTool, arguments: &Bound<'
             Err(Reply::InvalidArguments { text }.into())
         }
     }
-}
-
-/// A copy of a response, which may be the tool's to use again, with an entry in its metadata.
-pub(super) fn with_metadata<'py>(
-    response: &Bound<'py, PyAny>,
-    name: &Bound<'py, PyString>,
-    entry: &Bound<'py, PyAny>,
-) -> PyResult<Bound<'py, PyAny>> {
-    let py = response.py();
-    if !response.is_instance_of::<PyToolResponse>() {
-        return Ok(response.clone());
-    }
-    let copy = COPY.get(py)?.call1((response,))?;
-    let before = response.getattr(intern!(py, "metadata"))?;
-    let metadata = if let Ok(metadata) = before.cast::<PyDict>() {
-        metadata.copy()?
-    } else {
-        let metadata = PyDict::new(py);
-        if !before.is_none() {
-            metadata.set_item(intern!(py, "value"), before)?;
-        }
-        metadata
-    };
-    metadata.set_item(name, entry)?;
-    copy.setattr(intern!(py, "metadata"), metadata)?;
-    Ok(copy)
 }

@@ -84,7 +84,11 @@ impl State {
         let (phase, inner) = match kind {
             CallKind::Function => return Given::Result(result),
             CallKind::Coroutine => match await_iter(result) {
-                Ok(iterator) => (Phase::Coroutine, iterator),
+                Ok(coroutine) => {
+                    self.inner.set(coroutine.clone());
+                    self.phase.set(Phase::Coroutine);
+                    return resume_coroutine(&coroutine, PyNone::get(py).as_any());
+                }
                 Err(error) => return Given::error(error),
             },
             CallKind::AsyncGenerator => (Phase::AsyncGenerator, result),
@@ -124,11 +128,7 @@ impl State {
         }
         let Some(inner) = self.inner.get(py) else { return Given::End };
         match phase {
-            Phase::Coroutine => match send(&inner, value) {
-                Sent::Yielded(future) => Given::Wait(future),
-                Sent::Returned(result) => Given::Result(result),
-                Sent::Raised(error) => Given::Error(error),
-            },
+            Phase::Coroutine => resume_coroutine(&inner, value),
             Phase::Generator => match send(&inner, value) {
                 Sent::Yielded(item) => Given::Item(item),
                 Sent::Returned(_) => Given::End,
@@ -240,7 +240,7 @@ impl State {
         let Some(toolkit) = self.toolkit.get(py) else {
             return Err(PyRuntimeError::new_err("a background call needs a toolkit").into());
         };
-        let stream = object::new(py, self.in_background(py, arguments, keywords))?;
+        let stream = object::new(py, || self.in_background(py, arguments, keywords))?;
         let board = toolkit.get().tasks(py)?;
         let response = background::begin(board, &tool.name, &stream)?;
         if tool.errors == ErrorMode::Compat {
@@ -268,6 +268,16 @@ impl State {
                 Err(error) => Given::error(error),
             }
         })
+    }
+}
+
+/// Resumes a coroutine, or the iterator of another awaitable, that gives the one result.
+#[inline(always)]
+fn resume_coroutine<'py>(coroutine: &Bound<'py, PyAny>, value: &Bound<'py, PyAny>) -> Given<'py> {
+    match send(coroutine, value) {
+        Sent::Yielded(future) => Given::Wait(future),
+        Sent::Returned(result) => Given::Result(result),
+        Sent::Raised(error) => Given::Error(error),
     }
 }
 

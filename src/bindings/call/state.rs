@@ -1,14 +1,13 @@
-//! One call under way: its fields, its phase, and the step that it takes when the event loop resumes it.
+//! One call under way: its fields and its phase. The steps that it takes are in [`path`](super::path).
 //!
 //! Everything is in cells behind a shared reference. No Rust borrow lives across a call into Python, because the tool
 //! may come back to the same stream while it runs.
 
 use std::cell::{Cell, OnceCell};
 
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::ffi::PyObject;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyNone, PyString, PyTuple};
+use pyo3::types::{PyDict, PyString, PyTuple};
 
 use super::cold::Cold;
 use super::middleware::NextHandler;
@@ -132,6 +131,15 @@ impl<'py> Origin<'py> {
         }
         Ok(Self::Toolkit(object.cast::<PyToolkit>()?.clone()))
     }
+
+    /// The places of a state that it fills.
+    #[inline(always)]
+    fn slots(self) -> (OnceSlot<PyToolkit>, OnceSlot<PyToolkitView>) {
+        match self {
+            Self::Toolkit(toolkit) => (OnceSlot::holding(toolkit), OnceSlot::empty()),
+            Self::View(view) => (OnceSlot::holding(view.get().toolkit(view.py()).clone()), OnceSlot::holding(view)),
+        }
+    }
 }
 
 /// Clears the mark of a running call.
@@ -195,9 +203,8 @@ impl State {
     /// A call that will read its request when it starts.
     #[inline]
     pub(super) fn stream(origin: Origin<'_>, request: Bound<'_, PyAny>) -> Self {
-        let state = Self::new(request, false);
-        state.set_origin(origin);
-        state
+        let (toolkit, view) = origin.slots();
+        Self { toolkit, view, ..Self::new(request, false) }
     }
 
     /// A call whose awaiting gives the last response, or else the bare value.
@@ -208,20 +215,16 @@ impl State {
         arguments: Bound<'_, PyDict>,
         bare: bool,
     ) -> Self {
-        let state = Self { bare, ..Self::new(name.into_any(), true) };
-        state.set_origin(origin);
-        state.arguments.set(arguments.into_any());
-        state
+        let (toolkit, view) = origin.slots();
+        let arguments = Slot::holding(arguments.into_any());
+        Self { toolkit, view, arguments, bare, ..Self::new(name.into_any(), true) }
     }
 
     /// A call that begins where a handler points to.
     pub(super) fn within(handler: Bound<'_, NextHandler>, request: Bound<'_, PyAny>) -> Self {
-        let state = Self::new(request, false);
-        state.handler.set(handler.into_any());
-        state
+        Self { handler: Slot::holding(handler.into_any()), ..Self::new(request, false) }
     }
 
-    // Into the stream itself: a state is too large to be moved.
     #[inline(always)]
     fn new(request: Bound<'_, PyAny>, single: bool) -> Self {
         Self {
@@ -340,17 +343,6 @@ impl State {
         true
     }
 
-    #[inline(always)]
-    fn step_done(&self, py: Python<'_>) {
-        self.requested.set(false);
-        self.awaiting.set(false);
-        if self.suspended.replace(false)
-            && let Some(cold) = self.cold.get()
-        {
-            cold.deadline.pause(py);
-        }
-    }
-
     /// True for the first `await` of a stream, which gives the stream itself and runs nothing.
     #[inline]
     pub(crate) fn awaited_first(&self) -> bool {
@@ -373,85 +365,15 @@ impl State {
         is_stopped
     }
 
-    /// Resumes the call until it yields a response or suspends.
-    #[inline(always)]
-    pub(crate) fn send<'py>(&self, py: Python<'py>, value: &Bound<'py, PyAny>) -> Resumed<'py> {
-        if self.running.get() {
-            return Resumed::Raise(PyValueError::new_err("the tool call is already executing").into());
-        }
-        if !self.requested.get() {
-            self.awaiting.set(false);
-            return Resumed::Raise(PyRuntimeError::new_err("cannot reuse already awaited tool call").into());
-        }
-        let step = self.guarded_step(py, value);
-        self.conclude(py, step)
-    }
-
-    /// Turns the outcome of a step into the result of the stream's coroutine.
-    #[inline(always)]
-    pub(super) fn conclude<'py>(&self, py: Python<'py>, mut step: Step<'py>) -> Resumed<'py> {
-        loop {
-            match step {
-                Step::Suspend(future) => {
-                    if !self.suspended.get() {
-                        self.note_suspension(py);
-                    }
-                    return Resumed::Yield(future);
-                }
-                Step::Chunk(response)
-                    if self.single && (self.phase.get() != Phase::Done || self.cold.get().is_some()) =>
-                {
-                    self.last.set(response);
-                    step = self.guarded_step(py, PyNone::get(py).as_any());
-                }
-                Step::Chunk(response) => {
-                    self.step_done(py);
-                    return if self.bare { self.value_of(py, &response) } else { Resumed::Return(response) };
-                }
-                Step::Value(value) => {
-                    self.step_done(py);
-                    return Resumed::Return(value);
-                }
-                Step::End => {
-                    self.step_done(py);
-                    return match self.last.take(py) {
-                        Some(response) if self.bare => self.value_of(py, &response),
-                        Some(response) if self.single => Resumed::Return(response),
-                        _ => Resumed::Stop,
-                    };
-                }
-                Step::Raise(error) => {
-                    self.step_done(py);
-                    return Resumed::Raise(error);
-                }
-            }
-        }
+    /// True for a call by `Toolkit.call` or `Toolkit.value` that was never awaited.
+    #[inline]
+    pub(super) fn is_unawaited(&self) -> bool {
+        self.single && self.phase.get() == Phase::Ready && !self.awaiting.get()
     }
 
     /// True while a step is awaited or its code is on the stack.
     pub(crate) fn is_busy(&self) -> bool {
         self.requested.get() || self.running.get()
-    }
-
-    #[inline(always)]
-    fn guarded_step<'py>(&self, py: Python<'py>, value: &Bound<'py, PyAny>) -> Step<'py> {
-        let _running = self.enter();
-        let step = self.step(py, value);
-        self.completed(py, step)
-    }
-
-    /// A step as the consumer gets it: counted, within its budget, with the repairs, in the class that the toolkit delivers.
-    #[inline(always)]
-    pub(super) fn completed<'py>(&self, py: Python<'py>, step: Step<'py>) -> Step<'py> {
-        match self.cold.get() {
-            Some(cold) => {
-                let is_counted = cold.attempt.borrow().is_some();
-                let step = if is_counted { self.count_result(py, cold, step) } else { step };
-                let step = if cold.budgets.is_empty() { step } else { self.within_budget(py, cold, step) };
-                self.step_in_class(py, self.with_repairs(py, cold, step))
-            }
-            None => step,
-        }
     }
 
     /// Marks the call as running until the guard is dropped. All of a step is marked, because all of it may run Python

@@ -41,7 +41,7 @@ pub(crate) fn resumed<'py>(
     let state = State::stream(Origin::of(origin)?, request.into_any());
     let (caller, session) = (state.caller(py), state.session(py));
     state.join(Some(Arc::new(CallInfo::resuming(pending, answer, caller).in_session(session))));
-    object::new(py, state)
+    object::new(py, || state)
 }
 
 /// The JSON of what should be a pending call.

@@ -71,12 +71,14 @@ pub(crate) fn has_short_way(object: &Bound<'_, PyAny>) -> bool {
 }
 
 /// The iterator that drives an awaitable, as `await` would take it.
-#[inline]
+#[inline(always)]
 pub(crate) fn await_iter(awaitable: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyAny>> {
-    if awaitable.get_type_ptr() == &raw mut ffi::PyCoro_Type {
-        return Ok(awaitable);
-    }
-    call_slot(&awaitable, |slots| slots.am_await).unwrap_or_else(|| {
+    if awaitable.get_type_ptr() == &raw mut ffi::PyCoro_Type { Ok(awaitable) } else { other_await_iter(&awaitable) }
+}
+
+/// The same for an awaitable that is not a coroutine.
+fn other_await_iter<'py>(awaitable: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    call_slot(awaitable, |slots| slots.am_await).unwrap_or_else(|| {
         let kind = awaitable.get_type();
         Err(PyTypeError::new_err(format!("object {kind} cannot be awaited")))
     })
@@ -125,7 +127,7 @@ impl<'a, 'py> DictWalk<'a, 'py> {
 impl<'py> Iterator for DictWalk<'_, 'py> {
     type Item = (*mut PyObject, Bound<'py, PyAny>);
 
-    #[inline]
+    #[inline(always)]
     fn next(&mut self) -> Option<Self::Item> {
         let (dict, mut key, mut value) = (self.dict.as_ptr(), ptr::null_mut(), ptr::null_mut());
         // SAFETY: a live dict and places for references that it owns; the value gets one of its own before anything runs.
@@ -150,7 +152,8 @@ impl<'py> CallArguments<'py> {
     /// An empty list.
     #[inline]
     pub(crate) fn new(py: Python<'py>) -> Self {
-        Self { py, values: [MaybeUninit::uninit(); MOST_ARGUMENTS + 1], count: 0 }
+        // A constant for each place: one value that is copied would be written to all of them.
+        Self { py, values: [const { MaybeUninit::uninit() }; MOST_ARGUMENTS + 1], count: 0 }
     }
 
     /// Adds an argument. A list that is full stays as it is; plans with more parameters do not use lists.
@@ -170,7 +173,7 @@ impl<'py> CallArguments<'py> {
     }
 
     /// Calls a function with the first `by_position` arguments by position and the rest by the names given.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn call(
         &mut self,
         callable: &Bound<'py, PyAny>,

@@ -40,7 +40,7 @@ impl<T> GilCell<T> {
 
     /// Reads or changes the value. `change` must not run Python code nor release the GIL, not even by dropping an
     /// object: another thread that arrived meanwhile would panic.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn with<R>(&self, _py: Python<'_>, change: impl FnOnce(&mut T) -> R) -> R {
         change(&mut self.0.borrow_mut())
     }

@@ -96,7 +96,7 @@ unsafe extern "C" fn call_tool_function<const IS_VIEW: bool>(
         let py = Python::assume_attached();
         if count == 1 && names.is_null() && ffi::PyDict_Check(*arguments) != 0 {
             let request = Bound::from_borrowed_ptr(py, *arguments);
-            return object::given(py, object::new(py, State::stream(origin::<IS_VIEW>(py, toolkit), request)));
+            return object::given(py, object::new(py, || State::stream(origin::<IS_VIEW>(py, toolkit), request)));
         }
         let given = if names.is_null() { 0 } else { ffi::PyTuple_GET_SIZE(names) };
         let keyword = |index| Bound::<PyAny>::from_borrowed_ptr(py, ffi::PyTuple_GET_ITEM(names, index));
@@ -105,7 +105,7 @@ unsafe extern "C" fn call_tool_function<const IS_VIEW: bool>(
         let keywords: Vec<_> = (0..given).map(|index| (keyword(index), value(count + index))).collect();
         attached(py, |py| {
             let state = call_as_written(origin::<IS_VIEW>(py, toolkit), positional, keywords);
-            object::given(py, state.and_then(|state| object::new(py, state)))
+            object::given(py, state.and_then(|state| object::new(py, || state)))
         })
     }
 }
@@ -150,7 +150,7 @@ unsafe extern "C" fn call<const IS_VIEW: bool, const IS_BARE: bool>(
     // SAFETY: called by the interpreter in an attached thread with a tuple, and a dict or null.
     unsafe {
         let py = Python::assume_attached();
-        let arguments = Bound::from_borrowed_ptr(py, arguments).cast_into_unchecked::<PyTuple>();
+        let arguments = Borrowed::from_ptr(py, arguments).cast_unchecked::<PyTuple>();
         // `f(**arguments)` makes a new dict, which only the call refers to; any other may still change.
         let is_shared = !keywords.is_null() && ffi::Py_REFCNT(keywords) > 1;
         let keywords = Bound::from_borrowed_ptr_or_opt(py, keywords).map(|it| it.cast_into_unchecked::<PyDict>());
@@ -168,8 +168,9 @@ fn single<'py>(
     is_shared: bool,
     bare: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let name = match arguments.get_item(0) {
-        Ok(name) if arguments.len() == 1 => name.cast_into::<PyString>().ok(),
+    let mut given = arguments.iter_borrowed();
+    let name = match (given.next(), given.next()) {
+        (Some(name), None) => name.to_owned().cast_into::<PyString>().ok(),
         _ => None,
     };
     let Some(name) = name else { return Err(misused(arguments, if bare { "value" } else { "call" })) };
@@ -178,7 +179,7 @@ fn single<'py>(
         Some(keywords) => keywords,
         None => PyDict::new(py),
     };
-    object::new(py, State::single(origin, name, keywords, bare))
+    object::new(py, || State::single(origin, name, keywords, bare))
 }
 
 /// The error for arguments of a method that are not a name and keywords.

@@ -39,9 +39,10 @@ unsafe impl Sync for Factory {}
 static FACTORY: Factory =
     Factory { class: Cell::new(ptr::null_mut()), free: UnsafeCell::new([ptr::null_mut(); KEPT]), count: Cell::new(0) };
 
-/// Makes a stream around a state.
+/// Makes a stream around a state. The state is made in the memory of the stream: to copy one, right after its small fields were
+/// written, stalls the processor for longer than all of this takes.
 #[inline(always)]
-pub(crate) fn new(py: Python<'_>, state: State) -> PyResult<Bound<'_, PyAny>> {
+pub(crate) fn new(py: Python<'_>, state: impl FnOnce() -> State) -> PyResult<Bound<'_, PyAny>> {
     let count = FACTORY.count.get();
     // SAFETY: objects in the free list are dead and untracked, with their memory intact and no state in them; a new one
     // is of the same type. The state is written before the collector can see the object.
@@ -58,7 +59,7 @@ pub(crate) fn new(py: Python<'_>, state: State) -> PyResult<Bound<'_, PyAny>> {
             stop::revive(object);
             object
         };
-        (&raw mut (*object.cast::<Object>()).state).write(state);
+        (&raw mut (*object.cast::<Object>()).state).write(state());
         ffi::PyObject_GC_Track(object.cast());
         Ok(Bound::from_owned_ptr(py, object))
     }
@@ -286,8 +287,8 @@ unsafe extern "C" fn send(object: *mut PyObject, value: *mut PyObject, result: *
 #[inline(never)]
 unsafe fn step(object: *mut PyObject, value: *mut PyObject) -> (PySendResult, *mut PyObject) {
     guarded(ERROR, |py| {
-        // SAFETY: the caller says that both are alive; the reference keeps the stream alive while its own code runs.
-        let (_me, value, state) = unsafe { (bound(py, object), bound(py, value), state(object)) };
+        // SAFETY: the caller says that both are alive, and keeps them so by references of its own while the slot runs.
+        let (value, state) = unsafe { (Borrowed::from_ptr(py, value), state(object)) };
         out(py, state.send(py, &value))
     })
 }

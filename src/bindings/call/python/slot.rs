@@ -85,6 +85,14 @@ impl<T> OnceSlot<T> {
         Self(OnceCell::new(), PhantomData)
     }
 
+    /// A place that holds an object from the beginning.
+    #[inline]
+    pub(crate) fn holding(object: Bound<'_, T>) -> Self {
+        let place = Self::empty();
+        place.set(object);
+        place
+    }
+
     /// Puts an object in; the first one stays.
     #[inline]
     pub(crate) fn set(&self, object: Bound<'_, T>) {
