@@ -8,6 +8,7 @@ use std::borrow::Cow;
 
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyKeyError, PyTypeError, PyValueError};
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyIterator, PyList, PyString, PyTuple, PyType};
 use serde_json::{Map, Value};
@@ -368,9 +369,9 @@ pub(crate) fn repairs_to_python<'py>(py: Python<'py>, repairs: &[Repair]) -> PyR
     let list = PyList::empty(py);
     for repair in repairs {
         let entry = PyDict::new(py);
-        entry.set_item("what", PyString::intern(py, repair.what.as_str()))?;
-        entry.set_item("at", repair.at.to_string())?;
-        entry.set_item("text", repair.text())?;
+        entry.set_item(intern!(py, "what"), PyString::intern(py, repair.what.as_str()))?;
+        entry.set_item(intern!(py, "at"), repair.at.to_string())?;
+        entry.set_item(intern!(py, "text"), repair.text())?;
         list.append(entry)?;
     }
     Ok(list)

@@ -168,10 +168,10 @@ impl<'a> ArgumentRules<'a> {
     /// Repairs without what could be a secret.
     #[must_use]
     pub fn redacted(&self, repairs: Vec<Repair>) -> Vec<Repair> {
-        let redaction = self.redaction();
-        if redaction.is_empty() {
+        if self.secrets.is_empty() {
             return repairs;
         }
+        let redaction = self.redaction();
         repairs.into_iter().map(|repair| repair.redacted(&redaction)).collect()
     }
 }

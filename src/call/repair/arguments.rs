@@ -243,9 +243,17 @@ fn list_coercions<S: JsonLike + Clone>(at: &At<'_>, before: &S, after: &S, depth
             });
         }
         (one, other) if one == other => {}
-        _ => {
-            let (before, after) = (Found::of(before).to_string(), Found::of(after).to_string());
-            repairs.push(Repair::of(RepairKind::Coerced, Change::ReadAs { before, after }).at(at));
-        }
+        _ => repairs.push(coercion_at(at, before, after)),
     }
+}
+
+/// The repair of one argument whose value was coerced.
+#[must_use]
+pub fn coercion<S: JsonLike>(name: &str, before: &S, after: &S) -> Repair {
+    coercion_at(&At::Root.key(name), before, after)
+}
+
+fn coercion_at<S: JsonLike>(at: &At<'_>, before: &S, after: &S) -> Repair {
+    let (before, after) = (Found::of(before).to_string(), Found::of(after).to_string());
+    Repair::of(RepairKind::Coerced, Change::ReadAs { before, after }).at(at)
 }

@@ -16,7 +16,7 @@ use std::fmt::Write as _;
 use serde_json::{Map, Value};
 
 pub use super::modes::RepairMode;
-pub use arguments::{ParameterNames, coercions, repair_names};
+pub use arguments::{ParameterNames, coercion, coercions, repair_names};
 pub(crate) use extract::is_prose;
 pub use stream::ArgumentStream;
 

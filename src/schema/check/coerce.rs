@@ -222,13 +222,17 @@ fn same<S: JsonLike>(value: &S, member: &Value) -> bool {
     }
 }
 
+/// Coerces a value by the keyword `type`.
+fn to_type<S: Rebuild>(value: &S, declared: &Value) -> Option<S> {
+    match declared {
+        Value::String(name) => to_types(value, &[name]),
+        Value::Array(names) => to_types(value, &names.iter().filter_map(Value::as_str).collect::<Vec<_>>()),
+        _ => None,
+    }
+}
+
 /// Coerces a value that has none of the declared types to the first of them that is possible.
-pub(super) fn to_type<S: Rebuild>(value: &S, declared: &Value) -> Option<S> {
-    let names: Vec<&str> = match declared {
-        Value::String(name) => vec![name],
-        Value::Array(names) => names.iter().filter_map(Value::as_str).collect(),
-        _ => return None,
-    };
+pub(super) fn to_types<S: Rebuild>(value: &S, names: &[&str]) -> Option<S> {
     let kind = value.kind();
     let is_of = |name: &str| KindSet::named(name).is_some_and(|kinds| kinds.has(kind));
     if names.iter().any(|name| is_of(name)) {

@@ -147,6 +147,24 @@ impl FastCheck {
         }
     }
 
+    /// The name of the one type of scalars that it accepts, if that and limits are all that the schema says.
+    pub(super) fn scalar_type(&self) -> Option<&'static str> {
+        Some(match self {
+            FastCheck::String => "string",
+            FastCheck::Integer => "integer",
+            FastCheck::Number => "number",
+            FastCheck::Boolean => "boolean",
+            FastCheck::Limits(limits) => match limits.kinds {
+                KindSet::STRING => "string",
+                KindSet::INTEGER => "integer",
+                KindSet::NUMBER => "number",
+                KindSet::BOOLEAN => "boolean",
+                _ => return None,
+            },
+            _ => return None,
+        })
+    }
+
     /// The same for values that are of the declared classes too: an integer does not fit a number with a fraction, nor a tuple an
     /// array.
     pub(crate) fn accepts_exactly<S: JsonLike>(&self, value: &S) -> bool {

@@ -44,6 +44,7 @@ pub(crate) use validator::SchemaValidator;
 pub(in crate::schema) use explain::unknown_name;
 pub(in crate::schema) use validator::{DOCUMENT, build_within};
 
+use coerce::to_types;
 use compile::Compiler;
 use explain::Explainer;
 use fast::{FastCheck, FastField, SizeRange};
@@ -195,38 +196,14 @@ impl<F: Json> Checker<F> {
         self.fast().accepts(input)
     }
 
-    /// The parameters in order, if it is enough to check them one by one: arguments fit if each of them does, all required ones are
-    /// present, and there are no others.
+    /// The checks of the parameters one by one, if these are enough; see [`ParameterChecks`].
     #[inline]
-    fn fields(&self) -> Option<&[FastField]> {
+    #[must_use]
+    pub fn by_parameter(&self) -> Option<ParameterChecks<'_>> {
         match self.fast() {
-            FastCheck::Object(object) if object.size == SizeRange::FREE => Some(&object.named),
+            FastCheck::Object(object) if object.size == SizeRange::FREE => Some(ParameterChecks(&object.named)),
             _ => None,
         }
-    }
-
-    /// True if it is enough to check the parameters one by one: then arguments fit if each is one of `properties`, every
-    /// required parameter is present, and [`accepts_at`](Checker::accepts_at) is true for each value.
-    #[must_use]
-    pub fn is_by_parameter(&self) -> bool {
-        self.fields().is_some()
-    }
-
-    /// True if the fast check alone accepts a value for the parameter at this position among `properties`; false is undecided.
-    #[inline]
-    pub fn accepts_at<S: JsonLike<Form = F>>(&self, position: usize, value: &S) -> bool {
-        self.field(position).is_some_and(|field| field.check.accepts(value))
-    }
-
-    #[inline]
-    fn field(&self, position: usize) -> Option<&FastField> {
-        self.fields()?.get(position)
-    }
-
-    /// The same for a value that is of the declared classes too, so that there is nothing to convert: an integer is not a number
-    /// with a fraction, nor a tuple a list.
-    pub fn accepts_exactly_at<S: JsonLike<Form = F>>(&self, position: usize, value: &S) -> bool {
-        self.field(position).is_some_and(|field| field.check.accepts_exactly(value))
     }
 
     /// Coerces a value to its declared types; `None` if nothing changes.
@@ -318,6 +295,33 @@ impl<F: Json> Checker<F> {
             explainer.problems.push(not_json(value));
         }
         explainer.problems
+    }
+}
+
+/// The checks of parameters one by one, by their position among `properties`. Arguments fit if each is one of the properties,
+/// every required parameter is present, and every value is accepted.
+#[derive(Debug, Clone, Copy)]
+pub struct ParameterChecks<'a>(&'a [FastField]);
+
+impl ParameterChecks<'_> {
+    /// True if the fast check alone accepts a value; false is undecided.
+    #[inline]
+    pub fn accepts<S: JsonLike>(&self, position: usize, value: &S) -> bool {
+        self.0.get(position).is_some_and(|field| field.check.accepts(value))
+    }
+
+    /// The same for a value that is of the declared classes too, so that there is nothing to convert: an integer is not a number
+    /// with a fraction, nor a tuple a list.
+    pub fn accepts_exactly<S: JsonLike>(&self, position: usize, value: &S) -> bool {
+        self.0.get(position).is_some_and(|field| field.check.accepts_exactly(value))
+    }
+
+    /// Coerces a value to the declared type and accepts it; `None` is undecided. Only parameters that declare one type of scalar
+    /// are coerced by themselves.
+    pub fn coerce<S: Rebuild>(&self, position: usize, value: &S) -> Option<S> {
+        let check = &self.0.get(position)?.check;
+        let coerced = to_types(value, &[check.scalar_type()?])?;
+        check.accepts(&coerced).then_some(coerced)
     }
 }
 

@@ -243,6 +243,19 @@ proptest! {
     }
 
     #[test]
+    fn a_parameter_coerced_by_itself_is_what_the_whole_check_gives(
+        schema in schemas(true), values in proptest::collection::vec(values(), 8),
+    ) {
+        let checker = checker(&of_x(&schema));
+        for value in values {
+            if let Some(coerced) = checker.by_parameter().and_then(|checks| checks.coerce(0, &value)) {
+                let whole = checker.check(&json!({"x": value}), Mode::Coerce, &[]).ok();
+                prop_assert_eq!(whole, Some(Some(json!({"x": coerced}))), "{} {}", schema, value);
+            }
+        }
+    }
+
+    #[test]
     fn coercion_is_idempotent(schema in schemas(false), values in proptest::collection::vec(values(), 4)) {
         let schema = of_x(&schema);
         let checker: Checker = Checker::of(&Node::from(schema.clone()));

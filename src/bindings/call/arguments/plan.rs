@@ -20,9 +20,9 @@ use crate::bindings::json::entries_of;
 use crate::bindings::registration::{Parameter, ParameterKind, Signature};
 use crate::bindings::schema::{Fallback, fallback_of};
 use crate::bindings::typed::Converters;
-use crate::call::repair::RepairMode;
+use crate::call::repair::{RepairMode, coercion};
 use crate::call::{ArgumentMode, Repair, Reply};
-use crate::schema::check::render;
+use crate::schema::check::{ParameterChecks, render};
 use crate::schema::{Document, Node};
 
 /// The call plan of one tool, made at registration.
@@ -204,9 +204,9 @@ impl Plan {
             let name = parameter.name.bind(py).to_str()?;
             let preset = if presets.is_empty() { None } else { presets.get_item(&parameter.name)? };
             let is_context = preset.is_none() && parameter.is_context;
-            let is_shown = preset.is_none() && !is_context && (passes_all || is_shown(name));
-            let check =
-                properties.filter(|_| is_shown).and_then(|properties| properties.keys().position(|key| key == name));
+            let is_sent = preset.is_none() && !is_context;
+            let check = properties.filter(|_| is_sent).and_then(|them| them.keys().position(|key| key == name));
+            let is_shown = is_sent && (passes_all || check.is_some());
             let converter = if is_shown { converters.position(py, parameter.name.bind(py))? } else { None };
             // What the schema requires must come from the model, also when the function has a default.
             let is_required = !passes_all && check.is_some() && required.iter().any(|each| each.as_str() == Some(name));
@@ -323,7 +323,14 @@ impl Plan {
         if self.spread.is_some() || (check && self.converters.is_some() && notes.is_built(input)) {
             return Ok(false);
         }
+        let checks = if check {
+            let Some(checks) = self.arguments.by_parameter() else { return Ok(false) };
+            Some(checks)
+        } else {
+            None
+        };
         let py = input.py();
+        let mut repairs = Vec::new();
         let mut found = 0;
         // Arguments mostly come in the order of the parameters, under the very objects that are their names.
         let (count, mut entries, mut ahead) = (input.len(), DictWalk::new(input), None);
@@ -340,14 +347,15 @@ impl Plan {
                 None
             };
             if let Some(mut value) = value {
-                if check {
-                    if let Some(converter) = place.converter {
-                        match self.convert(place, converter, &value)? {
-                            Some(converted) => value = converted,
-                            None => return Ok(false),
+                if let Some(checks) = checks
+                    && !self.fits(place, checks, &mut value)?
+                {
+                    match self.coerce(place, checks, &value)? {
+                        Some((coerced, repair)) => {
+                            value = coerced;
+                            repairs.push(repair);
                         }
-                    } else if !self.arguments.accepts(place.check, value.as_borrowed()) {
-                        return Ok(false);
+                        None => return Ok(false),
                     }
                 }
                 found += 1;
@@ -360,26 +368,63 @@ impl Plan {
                 None => return Ok(false),
             }
         }
-        // Without arguments nothing was checked, which a schema may forbid as a whole.
-        Ok(found == input.len() && (found > 0 || !check || self.arguments.is_by_parameter()))
+        if found != input.len() {
+            return Ok(false);
+        }
+        if !repairs.is_empty() {
+            notes.record(repairs);
+        }
+        Ok(true)
+    }
+
+    /// Checks the value of one parameter, and converts it if the annotation names more than JSON; false is undecided.
+    #[inline(always)]
+    fn fits(&self, place: &Place, checks: ParameterChecks<'_>, value: &mut Bound<'_, PyAny>) -> PyResult<bool> {
+        let Some(converter) = place.converter else {
+            return Ok(place.check.is_some_and(|check| checks.accepts(check.into(), value)));
+        };
+        let built = self.convert(place, checks, converter.into(), value)?;
+        Ok(built.map(|built| *value = built).is_some())
     }
 
     /// Checks and converts the value of one parameter; `None` if it has to be looked at more closely.
     fn convert<'py>(
         &self,
         place: &Place,
-        converter: u16,
+        checks: ParameterChecks<'_>,
+        converter: usize,
         value: &Bound<'py, PyAny>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let Some(converters) = &self.converters else { return Ok(None) };
-        let converter = usize::from(converter);
-        if converters.only_floats(converter) && self.arguments.accepts_exactly(place.check, value) {
+        let check = place.check.map(usize::from);
+        if converters.only_floats(converter) && check.is_some_and(|check| checks.accepts_exactly(check, value)) {
             return Ok(Some(value.clone()));
         }
-        if !converters.is_complete(converter) && !self.arguments.accepts(place.check, value.as_borrowed()) {
+        if !converters.is_complete(converter) && !check.is_some_and(|check| checks.accepts(check, value)) {
             return Ok(None);
         }
         converters.convert(converter, value)
+    }
+
+    /// Coerces the value of one parameter to its declared type, such as `"42"` to the integer 42, where no more than that is to be
+    /// done about the arguments; `None` is undecided.
+    #[cold]
+    fn coerce<'py>(
+        &self,
+        place: &Place,
+        checks: ParameterChecks<'_>,
+        value: &Bound<'py, PyAny>,
+    ) -> PyResult<Option<(Bound<'py, PyAny>, Repair)>> {
+        let Handling { arguments, repair, secrets, .. } = &self.handling;
+        if *arguments != ArgumentMode::Coerce || *repair == RepairMode::Explain || !secrets.is_empty() {
+            return Ok(None);
+        }
+        attached(value.py(), |py| {
+            let coerced = place.check.and_then(|check| checks.coerce(check.into(), value));
+            let Some(mut coerced) = coerced else { return Ok(None) };
+            let repair = coercion(place.name.bind(py).to_str()?, value, &coerced);
+            Ok(self.fits(place, checks, &mut coerced)?.then_some((coerced, repair)))
+        })
     }
 
     #[cold]

@@ -11,14 +11,15 @@ use std::sync::Arc;
 
 use jsonschema::JsonType;
 use jsonschema::json::{Array, Json, JsonNumber, Node as JsonNode, NodeIdentity, Object};
-use pyo3::Borrowed;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple, PyType};
 use serde_json::{Map, Number, Value};
 
 use crate::bindings::json::entries_of;
 use crate::schema::Document;
-use crate::schema::check::{Checker, FormatRules, Integer, JsonLike, Mode, Problem, Rebuild, ValueKind};
+use crate::schema::check::{
+    Checker, FormatRules, Integer, JsonLike, Mode, ParameterChecks, Problem, Rebuild, ValueKind,
+};
 
 /// The compiled check of one tool's arguments.
 #[derive(Debug)]
@@ -43,21 +44,10 @@ impl Arguments {
         self.checker.schema()
     }
 
-    /// True if arguments fit as soon as every one is named, every required one is there, and [`accepts`](Arguments::accepts) holds
-    /// for each.
-    pub(crate) fn is_by_parameter(&self) -> bool {
-        self.checker.is_by_parameter()
-    }
-
-    /// True if a value certainly fits the parameter at a position among the properties; if not, [`settle`](Arguments::settle) knows.
+    /// The checks of the parameters one by one, if these are enough. What they do not accept, [`settle`](Arguments::settle) decides.
     #[inline]
-    pub(crate) fn accepts(&self, position: Option<u16>, value: Borrowed<'_, '_, PyAny>) -> bool {
-        position.is_some_and(|position| self.checker.accepts_at(position.into(), &*value))
-    }
-
-    /// The same for a value whose numbers and lists are of the declared classes too.
-    pub(crate) fn accepts_exactly(&self, position: Option<u16>, value: &Bound<'_, PyAny>) -> bool {
-        position.is_some_and(|position| self.checker.accepts_exactly_at(position.into(), value))
+    pub(crate) fn by_parameter(&self) -> Option<ParameterChecks<'_>> {
+        self.checker.by_parameter()
     }
 
     /// Decides about what a model sent: the same dict if it fits as it is, a changed copy, or all that is wrong with it. A name in
