@@ -21,6 +21,7 @@ import pydantic_core
 import pytest
 from pydantic import AfterValidator, BaseModel, Field, HttpUrl, PositiveInt, SecretStr, Strict, WithJsonSchema
 from pydantic.dataclasses import dataclass as pydantic_dataclass
+from typing_extensions import deprecated
 
 from support.schema import models
 from support.schema.oracle import described, expected, function_of
@@ -37,6 +38,9 @@ class Model(BaseModel):
 class Checked:
     n: PositiveInt = 1
 
+
+# A type that shows its notes as a parameter or a field only.
+NOTED = Annotated[re.Pattern[str], Field(examples=[1, "a"])]
 
 ANNOTATIONS: dict[str, Any] = {
     # scalars
@@ -280,6 +284,29 @@ ANNOTATIONS: dict[str, Any] = {
     "noted_optional": Optional[Annotated[models.Point, Field(description="inner")]],
     "field_and_limit": Annotated[int, at.Ge(1), Field(le=3)],
     "other_metadata": Annotated[int, object(), ["x"], 3],
+    # metadata of the arguments of generic types
+    "box_noted": models.Box[NOTED],
+    "ring_noted": models.Ring[NOTED],
+    "cell_noted": models.Cell[NOTED],
+    "label_noted": models.Label[NOTED],
+    "drawer_noted": models.Drawer[NOTED],
+    "slot_noted": models.Slot[NOTED],
+    "many_noted": models.Many[NOTED],
+    "inner_noted": models.Ring[models.Label[Optional[NOTED]]],
+    "box_noted_address": models.Box[Annotated[ipaddress.IPv4Address, Field(description="an address")]],
+    "box_noted_date": models.Box[Annotated[datetime.date, Field(description="a date")]],
+    "box_noted_point": models.Box[Annotated[models.Point, Field(description="another")]],
+    "box_noted_echo": models.Box[Annotated[models.Point, Field(description="A point.")]],
+    "box_extra": models.Box[Annotated[zoneinfo.ZoneInfo, Field(json_schema_extra={"unit": "h"})]],
+    "box_limited": models.Label[Annotated[str, Field(min_length=2, examples=["ab"])]],
+    "box_titled": models.Box[Annotated[int, Field(title="Title")]],
+    "box_default": models.Box[Annotated[int, Field(default=3)]],
+    "box_alias": models.Box[Annotated[int, Field(alias="other", description="aliased")]],
+    "box_deprecated": models.Box[Annotated[int, deprecated("no more")]],
+    "box_deprecated_field": models.Box[Annotated[re.Pattern[str], Field(deprecated=True)]],
+    "box_text": models.Box[Annotated[int, "a text", object()]],
+    "inner_format": list[Annotated[pathlib.Path, Field(json_schema_extra={"format": "url", "unit": "m"})]],
+    "place_format": models.Slot[Annotated[pathlib.Path, Field(json_schema_extra={"format": "url", "unit": "m"})]],
     # what only pydantic knows
     "model": Model,
     "models": list[Model],

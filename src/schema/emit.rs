@@ -176,9 +176,9 @@ impl Builder<'_> {
         let mut least = 0;
         for member in members {
             let mut place = self.schema(&member.accepts)?;
-            if !member.accepts.is_fixed() {
-                overwrite(&mut place, &member.notes);
-            }
+            let mut notes = member.notes.clone();
+            notes.retain(|key, _| member.accepts.shows_note(key));
+            overwrite(&mut place, &notes);
             match &member.presence {
                 Presence::Required => least += 1,
                 Presence::Optional => {}

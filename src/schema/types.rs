@@ -240,15 +240,20 @@ impl Type {
         }
     }
 
-    /// Adds annotations to this type, unless its schema is fixed.
+    /// Adds the annotations that its schema can have.
     #[must_use]
-    pub fn with_notes(self, notes: Entries) -> Self {
-        if self.is_fixed() || notes.is_empty() { self } else { Self::Noted { inner: Box::new(self), notes } }
+    pub fn with_notes(self, mut notes: Entries) -> Self {
+        notes.retain(|key, _| self.shows_note(key));
+        if notes.is_empty() { self } else { Self::Noted { inner: Box::new(self), notes } }
     }
 
-    /// True if its schema cannot be annotated, except as that of a parameter or a field.
-    pub(super) fn is_fixed(&self) -> bool {
-        matches!(self, Self::Formatted(StringFormat::Named(name)) if !matches!(*name, "path" | "uuid"))
+    /// True if its schema can have an annotation under `key`. The schema of a parameter or a field can have any.
+    pub(super) fn shows_note(&self, key: &str) -> bool {
+        match self {
+            Self::Formatted(StringFormat::Named("path")) => key != "format",
+            Self::Formatted(StringFormat::Named(name)) => *name == "uuid",
+            _ => true,
+        }
     }
 
     /// This type as a field or with annotations, where every definition is referred to.

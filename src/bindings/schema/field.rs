@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyType};
 
 use super::annotation::{AnnotationReader, PydanticMode, ReadError, ReadResult};
-use super::typing::{TypingObjects, arguments_of, form_name, origin_of};
+use super::typing::{TypeVariables, TypingObjects, arguments_of, form_name, origin_of};
 use super::value::{default_to_json, value_to_json};
 use crate::bindings::imported::loaded_module;
 use crate::bindings::json::entries_of;
@@ -35,10 +35,14 @@ impl FieldDefault<'_> {
 
 impl<'py> AnnotationReader<'py> {
     /// Reads a field of a record; `settings` is what a dataclass keeps in the field's `metadata`.
+    ///
+    /// The `variables` of a generic record are replaced in the type only: the metadata of an argument belongs to the type that the
+    /// argument is, not to the field.
     pub(super) fn read_field(
         &mut self,
         name: &str,
         annotation: &Bound<'py, PyAny>,
+        variables: &TypeVariables<'py>,
         default: &FieldDefault<'py>,
         settings: Option<&Bound<'py, PyAny>>,
     ) -> ReadResult<Field> {
@@ -46,7 +50,13 @@ impl<'py> AnnotationReader<'py> {
         if self.pydantic == PydanticMode::WholeSignature && (metadata.renamed || metadata.is_for_a_field()) {
             return Err(ReadError::NeedsPydantic);
         }
-        let mut accepts = self.read_limited(&inner, &metadata, annotation)?;
+        let inner = self.substitute(&inner, variables)?;
+        let mut accepts = if let Some(limited) = self.read_limited(&inner, &metadata)? {
+            limited
+        } else {
+            let whole = self.substitute(annotation, variables)?;
+            self.read_with_pydantic(&whole)?
+        };
         let mut notes = metadata.into_notes();
         if let Some(settings) = settings {
             accepts = add_settings(accepts, &mut notes, settings, self.pydantic)?;
@@ -69,24 +79,20 @@ impl<'py> AnnotationReader<'py> {
             }
             _ => {}
         }
-        let accepts = self.read_limited(&inner, &metadata, annotation)?;
+        let accepts = match self.read_limited(&inner, &metadata)? {
+            Some(limited) => limited,
+            None => self.read_with_pydantic(annotation)?,
+        };
         let text = metadata.text.take();
         let presence = metadata.default.presence();
         let notes = metadata.into_notes();
         Ok((Field { name: name.to_owned(), title: None, accepts, presence, notes }, text))
     }
 
-    fn read_limited(
-        &mut self,
-        inner: &Bound<'py, PyAny>,
-        metadata: &Metadata<'py>,
-        whole: &Bound<'py, PyAny>,
-    ) -> ReadResult<Type> {
+    /// Reads a type and puts its limits on it; `None` if only pydantic can do that.
+    fn read_limited(&mut self, inner: &Bound<'py, PyAny>, metadata: &Metadata<'py>) -> ReadResult<Option<Type>> {
         let read = self.read(inner)?.referred();
-        match metadata.limit(read) {
-            Some(limited) => Ok(limited),
-            None => self.read_with_pydantic(whole),
-        }
+        Ok(metadata.limit(read))
     }
 
     /// Splits `Annotated[…]` and `Final[…]` into the type and its metadata.

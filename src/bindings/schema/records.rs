@@ -129,6 +129,7 @@ impl<'py> AnnotationReader<'py> {
             let mut annotation = None;
             for (other, found) in &annotations {
                 if other.eq(&name)? {
+                    // Here the metadata of an argument is that of the field.
                     annotation = Some(self.substitute(found, variables)?);
                 }
             }
@@ -139,7 +140,8 @@ impl<'py> AnnotationReader<'py> {
             };
             let text: String = name.extract()?;
             let any = TypingObjects::get(py)?.any.bind(py).clone();
-            let mut member = self.read_field(&text, annotation.as_ref().unwrap_or(&any), &default, None)?;
+            let annotation = annotation.as_ref().unwrap_or(&any);
+            let mut member = self.read_field(&text, annotation, &Vec::new(), &default, None)?;
             let title: String = name.call_method0(intern!(py, "title"))?.extract()?;
             member.title = Some(title.replace('_', " ").trim().to_owned());
             members.push(member);
@@ -268,7 +270,6 @@ impl<'py> AnnotationReader<'py> {
         if type_name(&annotation) == "InitVar" {
             annotation = annotation.getattr(intern!(py, "type"))?;
         }
-        let annotation = self.substitute(&annotation, variables)?;
         let default = match (default, factory) {
             (Some(default), _) if is_field_info(&default)? => self.default_for_pydantic()?,
             (Some(default), _) => FieldDefault::Value(default),
@@ -277,7 +278,7 @@ impl<'py> AnnotationReader<'py> {
         };
         let settings = field.getattr(intern!(py, "metadata"))?;
         let name: String = name.extract()?;
-        let read = self.read_field(&name, &annotation, &default, Some(&settings))?;
+        let read = self.read_field(&name, &annotation, variables, &default, Some(&settings))?;
         // `kw_only` is missing on fields that an older Python made.
         let keyword_only = field.getattr(intern!(py, "kw_only")).is_ok_and(|flag| flag.is_truthy().unwrap_or(false));
         Ok(Some((keyword_only, read)))
@@ -295,7 +296,6 @@ impl<'py> AnnotationReader<'py> {
             if annotation.is_none() {
                 annotation = TypingObjects::get(py)?.any.bind(py).clone();
             }
-            let annotation = self.substitute(&annotation, variables)?;
             let default = field.getattr(intern!(py, "default"))?;
             let default = match type_name(&default).as_str() {
                 "_Nothing" | "NothingType" => FieldDefault::Missing,
@@ -305,7 +305,7 @@ impl<'py> AnnotationReader<'py> {
             };
             // The parameter of the class: the name without leading underscores, unless another is given.
             let name: String = field.getattr(intern!(py, "alias"))?.extract()?;
-            fields.push(self.read_field(&name, &annotation, &default, None)?);
+            fields.push(self.read_field(&name, &annotation, variables, &default, None)?);
         }
         Ok(Type::Record(RecordType {
             fields,
@@ -339,12 +339,11 @@ impl<'py> AnnotationReader<'py> {
         let mut fields = Vec::new();
         for (name, annotation) in all_annotations(class)? {
             let (annotation, qualifiers) = self.unqualified(&annotation)?;
-            let annotation = self.substitute(&annotation, variables)?;
             let is_required = (required.contains(&name)? || qualifiers.iter().any(|q| q == "Required"))
                 && !qualifiers.iter().any(|q| q == "NotRequired");
             let default = if is_required { FieldDefault::Missing } else { FieldDefault::Unknown };
             let name: String = name.extract()?;
-            fields.push(self.read_field(&name, &annotation, &default, None)?);
+            fields.push(self.read_field(&name, &annotation, variables, &default, None)?);
         }
         let others = self.other_items(class, variables)?;
         Ok(Type::Record(RecordType {

@@ -288,11 +288,17 @@ fn type_text(object: &Bound<'_, PyAny>) -> PyResult<String> {
             object.get_type().qualname()?.extract()
         };
     };
-    let arguments = arguments_of(object)?;
+    let mut arguments = arguments_of(object)?;
     if arguments.is_empty() && object.get_type().module()?.to_str()? == "typing" {
         return Ok(bare(object.repr()?.extract()?));
     }
     let form = form_name(&origin);
+    if form.as_deref() == Some("Annotated") {
+        // Text in the metadata is a value, not the name of a type.
+        for item in arguments.iter_mut().skip(1).filter(|item| item.is_instance_of::<PyString>()) {
+            *item = item.get_type().into_any();
+        }
+    }
     let joined = |each: fn(&Bound<'_, PyAny>) -> PyResult<String>| -> PyResult<String> {
         Ok(arguments.iter().map(each).collect::<PyResult<Vec<_>>>()?.join(", "))
     };

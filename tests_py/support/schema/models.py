@@ -8,6 +8,7 @@ from dataclasses import KW_ONLY, InitVar, dataclass, field
 from typing import Annotated, Any, ClassVar, Final, Generic, Literal, NamedTuple, NewType, Optional, TypeVar, Union
 
 import annotated_types as at
+import typing_extensions
 from typing_extensions import NotRequired, ReadOnly, Required, Self, TypeAliasType, TypedDict
 
 T = TypeVar("T")
@@ -114,6 +115,14 @@ class Filled(Box[int]):
     n: int = 1
 
 
+@dataclass
+class Label(Generic[T]):
+    text: Annotated[T, at.MaxLen(9)]
+    fixed: Final[T]  # type: ignore[misc]  # pydantic allows it
+    first: InitVar[T]
+    none: Optional[T] = field(default=None, metadata={"examples": [2]})
+
+
 class Movie(TypedDict):
     """A movie."""
 
@@ -141,6 +150,11 @@ class Cell(TypedDict, Generic[T]):
     others: list[T]
 
 
+class Drawer(TypedDict, Generic[T]):
+    front: NotRequired[T]
+    back: Annotated[ReadOnly[T], at.MaxLen(9)]
+
+
 class Knot(TypedDict, total=False):
     next: Required[Optional[Knot]]
     self: list[Self]  # type: ignore[misc]  # pydantic knows what it means
@@ -163,6 +177,11 @@ class Place(NamedTuple):
     latitude: float
     long_name: str = "x"
     point: Optional[Point] = None
+
+
+class Slot(typing_extensions.NamedTuple, Generic[T]):
+    value: T
+    more: Optional[T] = None
 
 
 class Typed(NamedTuple):

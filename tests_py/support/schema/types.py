@@ -21,7 +21,7 @@ from typing import Annotated, Any, Literal, NewType, Optional, TypeVar, Union
 import annotated_types as at
 from hypothesis import strategies as st
 from pydantic import Field
-from typing_extensions import LiteralString, Never, TypeAliasType
+from typing_extensions import LiteralString, Never, TypeAliasType, deprecated
 
 from support.schema import foreign, models, records
 from support.schema.records import Typed, small, text
@@ -169,6 +169,9 @@ def _list(inner: Typed) -> st.SearchStrategy[Typed]:
             (models.Box[annotation], NOTHING),
             (models.Ring[annotation], NOTHING),
             (models.Cell[annotation], NOTHING),
+            (models.Label[annotation], NOTHING),
+            (models.Drawer[annotation], NOTHING),
+            (models.Slot[annotation], NOTHING),
             (models.Many[annotation], values),
             # Known difference: two aliases of one name may take each other's place.
             (TypeAliasType(f"Alias{next(ALIASES)}", annotation), values),
@@ -213,6 +216,8 @@ LIMITS = [
     Field(json_schema_extra={"z": 1, "a": 2}),
     at.Predicate(bool),
     Field(description="text"),
+    Field(deprecated=True),
+    deprecated("no more"),
 ]
 
 
