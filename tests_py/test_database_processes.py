@@ -196,7 +196,7 @@ def test_no_update_of_several_processes_is_lost(store_url: str, writers: int) ->
 
 
 FORKING = """
-    import asyncio, json, os, sys, threading
+    import asyncio, faulthandler, json, os, sys, threading, traceback
     from toolcrib import Approvals, Store, Toolkit, errors
 
     store = Store.open(sys.argv[1])
@@ -221,6 +221,8 @@ FORKING = """
         if child == 0:
             try:
                 os.write(writer, json.dumps(asyncio.run(work())).encode())
+            except BaseException:
+                traceback.print_exc()
             finally:
                 os._exit(0)
         os.close(writer)
@@ -229,7 +231,8 @@ FORKING = """
     def result(child, reader):
         with os.fdopen(reader) as file:
             text = file.read()
-        os.waitpid(child, 0)
+        _, status = os.waitpid(child, 0)
+        assert text, f"the child ended with status {status}"
         return json.loads(text)
 """
 
@@ -285,8 +288,10 @@ def test_a_fork_in_the_middle_of_writes_is_safe(store_url: str) -> None:
     threads = [threading.Thread(target=write, args=(f"t{at}",)) for at in range(3)]
     for thread in threads:
         thread.start()
-    written = [result(*forked(write_and_read)) for _ in range(20)]
-    stop = True
+    try:
+        written = [result(*forked(write_and_read)) for _ in range(20)]
+    finally:
+        stop = True
     for thread in threads:
         thread.join()
 
@@ -301,6 +306,76 @@ def test_a_fork_in_the_middle_of_writes_is_safe(store_url: str) -> None:
     )
 
     assert run(program, store_url) == str(3 + 400)
+
+
+def test_a_fork_during_the_first_operation_of_another_thread_is_safe(store_url: str) -> None:
+    # If the operation imports a module, the fork happens in the middle of the import, and the child inherits a lock that no
+    # thread will release.
+    program = (
+        FORKING
+        + """
+    begun, is_forked = threading.Event(), threading.Event()
+
+    def stop_in_import(event, arguments):
+        # Python executes the code of a module in the middle of its import.
+        if event == "exec" and threading.current_thread() is thread:
+            begun.set()
+            is_forked.wait()
+
+    async def write(name):
+        return await store.put("s", name, 1, version=0)
+
+    def write_first():
+        try:
+            asyncio.run(write("parent"))
+        finally:
+            begun.set()
+
+    async def write_in_child():
+        faulthandler.dump_traceback_later(20, exit=True)
+        return await write("child")
+
+    thread = threading.Thread(target=write_first)
+    sys.addaudithook(stop_in_import)
+    thread.start()
+    begun.wait()
+    try:
+        print(result(*forked(write_in_child)))
+    finally:
+        is_forked.set()
+    thread.join()
+    """
+    )
+
+    assert run(program, store_url) == "1"
+
+
+@pytest.mark.timeout(300)
+def test_forks_during_the_first_writes_of_threads_are_safe(store_url: str) -> None:
+    # Threads give way to each other as often as they can, and each round is a process in which nothing was used before.
+    program = (
+        FORKING
+        + """
+    sys.setswitchinterval(1e-6)
+
+    async def write(name):
+        return await store.put("s", name, 1, version=None)
+
+    async def write_in_child():
+        faulthandler.dump_traceback_later(60, exit=True)
+        return await write("child") > 0
+
+    threads = [threading.Thread(target=lambda: asyncio.run(write("parent"))) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    children = [forked(write_in_child) for _ in range(6)]
+    for thread in threads:
+        thread.join()
+    print(sum(result(*child) for child in children))
+    """
+    )
+
+    assert [run(program, store_url) for _ in range(20)] == ["6"] * 20
 
 
 def test_a_store_in_memory_is_refused_in_a_fork() -> None:

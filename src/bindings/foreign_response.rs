@@ -1,14 +1,15 @@
 //! Responses of another library's class with the same six fields, such as AgentScope's: read as toolcrib's own, and made in
 //! place of them for a toolkit that takes the place of the other library's.
 
+use pyo3::PyTypeInfo;
 use pyo3::exceptions::PyTypeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple, PyType};
-use pyo3::{PyTypeInfo, intern};
 
 use super::into_response::into_response;
 use super::response::{FIELDS, PyToolResponse};
+use crate::bindings::once::intern;
 
 /// The class in which a toolkit delivers its responses, if that is not toolcrib's own.
 pub(crate) struct ResponseClass(Py<PyType>);

@@ -1,10 +1,10 @@
 //! The functions of the program that a tool reaches in the middle of its call.
 
 use pyo3::gc::{PyTraverseError, PyVisit};
-use pyo3::intern;
 use pyo3::prelude::*;
 
 use super::imported::GET_LOGGER;
+use crate::bindings::once::intern;
 use crate::native::LogLevel;
 
 /// The functions that a tool reaches in the middle of its call: those of its toolkit, or of the MCP client that calls it.

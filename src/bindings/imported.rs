@@ -4,25 +4,29 @@
 //! `__import__`. So an object is looked up once and kept:
 //!
 //! - exceptions and parts of the standard library that Python itself has loaded by then, when `_core` is initialised;
-//! - parts of the package that import `_core` themselves, by `_core._resolve` on the last line of `toolcrib/__init__.py`;
+//! - parts of the package that every program needs, by `_core._resolve` on the last line of `toolcrib/__init__.py`, because
+//!   some of them import `_core` themselves;
 //! - objects that are slow to import, at first use. Such an import may raise.
+//!
+//! Stores and event loops need nothing of the last kind. CPython locks a module while a thread imports it, and a child that
+//! another thread forks meanwhile inherits this lock with no thread to release it, so that its own first use waits for ever.
 
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyMapping};
 
 use super::errors;
+use crate::bindings::once::GilOnce;
 
 /// An attribute of a Python module.
 pub(crate) struct Imported {
     module: &'static str,
     name: &'static str,
-    object: PyOnceLock<Py<PyAny>>,
+    object: GilOnce<Py<PyAny>>,
 }
 
 impl Imported {
     const fn new(module: &'static str, name: &'static str) -> Self {
-        Self { module, name, object: PyOnceLock::new() }
+        Self { module, name, object: GilOnce::new() }
     }
 
     /// The object, imported at first use.
@@ -58,12 +62,14 @@ objects! {
 }
 static STANDARD: [&Imported; 5] = [&MODULES, &PARTIAL, &METHOD, &LOCAL_TIME, &FORMAT_TIME];
 
-// Loaded by the package itself.
+// Loaded with the package.
 objects! {
     LIVE_MAPPING = "toolcrib._mapping", "LiveMapping";
     BEGIN_TASK = "toolcrib._background", "begin";
+    BEGIN_THREAD = "toolcrib._worker", "begin";
+    END_THREAD = "toolcrib._worker", "end";
 }
-static PACKAGE: [&Imported; 2] = [&LIVE_MAPPING, &BEGIN_TASK];
+static PACKAGE: [&Imported; 4] = [&LIVE_MAPPING, &BEGIN_TASK, &BEGIN_THREAD, &END_THREAD];
 
 // Imported at first use: most programs do without these, and each brings a slow part of the standard library.
 objects! {
@@ -90,7 +96,7 @@ objects! {
     FAILED_CALL = "toolcrib._failure", "FailedCall";
 }
 
-static IMPORT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+static IMPORT: GilOnce<Py<PyAny>> = GilOnce::new();
 
 /// Resolves the objects of the standard library, and adds `_resolve`, which resolves those of the package.
 pub(crate) fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

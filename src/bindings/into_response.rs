@@ -4,7 +4,6 @@
 use std::borrow::Cow;
 
 use pyo3::exceptions::PyTypeError;
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{
     PyBool, PyByteArray, PyBytes, PyDict, PyFloat, PyFrozenSet, PyInt, PyList, PySet, PyString, PyTuple, PyType,
@@ -14,6 +13,7 @@ use serde_json::Value;
 use super::foreign_response::adopt;
 use super::json::entries_of;
 use super::response::{self, PyToolResponse};
+use crate::bindings::once::intern;
 
 /// The maximum depth of JSON text; deeper values are written as by `str`, so that no value can exhaust the stack.
 const MAX_TEXT_DEPTH: usize = 64;

@@ -16,8 +16,8 @@
 //! Beside the path: [`store`] keeps data across restarts, [`saved_state`] the state of objects there and in files, `files` has the file systems of file tools, `process` the settings of
 //! programs, [`agent`] has the definitions of sub-agents, [`declared`] the schemas of declared tools, [`mcp`] connects to servers and
 //! serves tools to other programs, [`roster`] is the base of a compatibility package, [`json`] converts JSON, [`rule_value`] shows defaults to
-//! policy rules, [`parameters`] reads arguments of methods, [`imported`] finds Python objects, [`errors`] maps errors to
-//! exceptions. [`mcp`] has the lock file of tool definitions.
+//! policy rules, [`parameters`] reads arguments of methods, [`imported`] finds Python objects, [`once`] keeps what is made at first
+//! use, [`errors`] maps errors to exceptions. [`mcp`] has the lock file of tool definitions.
 #![allow(
     clippy::doc_markdown,
     clippy::needless_pass_by_value,
@@ -46,6 +46,7 @@ mod json;
 mod mcp;
 mod model;
 mod native;
+mod once;
 mod parameters;
 mod policy;
 #[cfg(unix)]

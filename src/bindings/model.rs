@@ -4,12 +4,12 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use pyo3::gc::{PyTraverseError, PyVisit};
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PySet, PyString, PyType};
 
 use super::call::python::interpreter::{GilCell, instance};
 use super::response::local_second;
+use crate::bindings::once::intern;
 use crate::bytes::random_bytes;
 
 /// A model whose instances differ from a prototype in `N` fields only.

@@ -7,7 +7,7 @@ use pyo3::ffi::PyTypeObject;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyList, PyString, PyTuple};
-use pyo3::{IntoPyObjectExt, PyTypeInfo, intern};
+use pyo3::{IntoPyObjectExt, PyTypeInfo};
 use serde_json::{Map, Value, json};
 
 use super::foreign_response::own;
@@ -16,6 +16,7 @@ use super::into_response::{as_json, unicode};
 use super::json::{self, entries_of};
 use super::parameters::{Omittable, choice, flag, string};
 use super::result_message::content_to_json;
+use crate::bindings::once::intern;
 use crate::call::{ChunkMode, Code, Notice, Reply, STRUCTURED_CONTENT, ToolResponse};
 use crate::sync::lock;
 

@@ -1,7 +1,6 @@
 //! Conversion of a response to the message formats of providers.
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 use serde_json::Value;
@@ -10,6 +9,7 @@ use super::into_response::display_text;
 use super::json;
 use super::response::{PyToolResponse, shown_value};
 use super::tool_call::{PyToolCall, read_object};
+use crate::bindings::once::intern;
 use crate::provider::{self, ToolResult};
 
 /// A response as JSON, with the id and the name of its call.

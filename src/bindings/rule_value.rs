@@ -1,7 +1,6 @@
 //! The JSON form of defaults, and of objects in place of JSON values, that policy rules and approvers see: the value that a model
 //! would send for them, or a marker.
 
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyByteArray, PyBytes, PyDict, PyFloat, PyFrozenSet, PyList, PySet, PyString, PyTuple};
 use serde_json::{Map, Value};
@@ -9,6 +8,7 @@ use serde_json::{Map, Value};
 use super::json::{MAX_DEPTH, entries_of, from_python};
 use super::schema::value_to_json;
 use super::typed::is_json_scalar;
+use crate::bindings::once::intern;
 
 /// The maximum number of values of one default that are converted; further ones are marked.
 const MAX_DEFAULT_VALUES: usize = 10_000;

@@ -9,7 +9,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString};
 use serde_json::{Map, Value};
@@ -22,6 +21,7 @@ use super::response::{PyToolResponse, shown_value};
 use super::tool::PyTool;
 use super::tool_call::{PyToolCall, read_object};
 use super::view::ToolInView;
+use crate::bindings::once::intern;
 use crate::schema::{Document, FunctionSchema};
 use crate::text::instructions::{self, ToolDescription, frame, write_call};
 use crate::text::result::{self, CallResult};

@@ -4,9 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use pyo3::exceptions::PyValueError;
 use pyo3::gc::{PyTraverseError, PyVisit};
-use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::{IntoPyDict, PyDict, PyTuple};
 use serde_json::{Map, Value};
 
@@ -20,6 +18,7 @@ use super::native::PyNativeTool;
 use super::policy::{PyPermissions, presets_hash};
 use super::registration::{CallKind, Callable, Extension, MetaTool, ToolTraits, no_presets};
 use super::schema::return_schema;
+use crate::bindings::once::{GilOnce, intern};
 use crate::call::{ChunkRule, ErrorMode, Reply, RunIn};
 use crate::policy::{AllowCache, hash};
 use crate::provider::mcp_output_schema;
@@ -67,7 +66,7 @@ pub(crate) struct PyTool {
     pub(crate) chunks: ChunkRule,
     pub(crate) plan: Plan,
     /// The schema as Python objects, made when it is first listed.
-    pub(crate) template: PyOnceLock<Box<DictTemplate>>,
+    pub(crate) template: GilOnce<Box<DictTemplate>>,
     /// The schema in the dialects of providers.
     pub(crate) dialects: DialectCache,
     /// The extended model, if there is one.
@@ -214,7 +213,7 @@ impl PyTool {
             chunks: self.chunks,
             async_execution: self.async_execution,
             plan,
-            template: PyOnceLock::new(),
+            template: GilOnce::new(),
             dialects: DialectCache::default(),
             extension,
             meta: self.meta.as_ref().map(|_| Box::default()),

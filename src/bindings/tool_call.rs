@@ -8,11 +8,11 @@ use std::borrow::Cow;
 
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyKeyError, PyTypeError, PyValueError};
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyIterator, PyList, PyString, PyTuple, PyType};
 use serde_json::{Map, Value};
 
+use super::once::intern;
 use super::text::{check_tools, text_format_names, with_tools};
 use super::{into_response, json};
 use crate::call::{CallError, Change, Repair, RepairKind, ToolCall};

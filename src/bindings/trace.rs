@@ -5,14 +5,13 @@
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyString};
 
 use super::call;
 use super::imported::loaded_module;
 use super::imported::{TRACED_TEXT, import_module};
+use crate::bindings::once::{GilOnce, intern};
 use crate::sync::lock;
 use crate::trace::{Outcome, ToolSpan, TraceContext, key};
 
@@ -60,7 +59,7 @@ struct Api {
     attach: Py<PyAny>,
     detach: Py<PyAny>,
     /// The propagator of W3C Trace Context, made when a span is first passed on or taken.
-    propagator: PyOnceLock<Py<PyAny>>,
+    propagator: GilOnce<Py<PyAny>>,
 }
 
 /// The state of tracing in this process.
@@ -196,7 +195,7 @@ impl Api {
             current: context.getattr("get_current")?.unbind(),
             attach: context.getattr("attach")?.unbind(),
             detach: context.getattr("detach")?.unbind(),
-            propagator: PyOnceLock::new(),
+            propagator: GilOnce::new(),
         });
         let old = state().api.replace(api.clone());
         drop(old);

@@ -4,7 +4,6 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::gc::{PyTraverseError, PyVisit};
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCFunction, PyDict, PyList, PyString, PyTuple, PyType};
 
@@ -22,6 +21,7 @@ use super::session::PySession;
 use super::text::{parse_format, write_instructions};
 use super::tool::{PyTool, schema_to_python};
 use super::toolkit::{PyToolkit, group_switches};
+use crate::bindings::once::intern;
 use crate::call::Reply;
 use crate::mcp::Definition;
 use crate::provider::Dialect;

@@ -3,7 +3,6 @@
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyType};
 use serde_json::Value;
@@ -11,6 +10,7 @@ use serde_json::Value;
 use crate::agent::AgentOutput;
 use crate::bindings::imported::import_module;
 use crate::bindings::json::{self, schema_from_python};
+use crate::bindings::once::intern;
 use crate::bindings::parameters::{class_name, text};
 use crate::schema::{Node, remove_titles};
 

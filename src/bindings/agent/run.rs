@@ -4,7 +4,6 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use pyo3::gc::{PyTraverseError, PyVisit};
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 use serde_json::{Map, Value};
@@ -15,6 +14,7 @@ use crate::bindings::host::HostFunctions;
 use crate::bindings::imported::TOOL_CONTEXT;
 use crate::bindings::into_response::as_json;
 use crate::bindings::json;
+use crate::bindings::once::intern;
 use crate::bindings::parameters::text;
 use crate::bindings::response::{self, PyToolResponse};
 use crate::bindings::session::PySession;

@@ -1,7 +1,6 @@
 //! The budget of a result: the last stage of a response. The texts of a response are cut, and the whole text of the last one is kept
 //! in a store before the response is delivered.
 
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyNone, PyString, PyTuple};
 use serde_json::Value;
@@ -16,6 +15,7 @@ use crate::bindings::budget::{PyResultBudget, budgets_are_in_use};
 use crate::bindings::foreign_response::own;
 use crate::bindings::into_response::{error_text, unicode};
 use crate::bindings::native::future::{Conversion, PyNativeFuture};
+use crate::bindings::once::intern;
 use crate::bindings::response::{self, PyToolResponse};
 use crate::bindings::tool::PyTool;
 use crate::bindings::view::PyToolkitView;

@@ -2,7 +2,6 @@
 //! response. Tools that follow AgentScope's rule ([`ChunkRule::AsGiven`]) and middlewares do without this stage.
 
 use pyo3::gc::{PyTraverseError, PyVisit};
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyNone, PyString};
 
@@ -12,6 +11,7 @@ use super::state::{Phase, State, Step};
 use crate::bindings::foreign_response::is_interrupted;
 use crate::bindings::into_response::{Content, into_response};
 use crate::bindings::json::entries_of;
+use crate::bindings::once::intern;
 use crate::bindings::response::{self, PyToolResponse, ResultFields};
 use crate::call::{ChunkMode, ChunkRule};
 

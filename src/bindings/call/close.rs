@@ -6,7 +6,6 @@ use pyo3::exceptions::{
     PyGeneratorExit, PyRuntimeError, PyStopAsyncIteration, PyStopIteration, PyTypeError, PyValueError,
 };
 use pyo3::gc::{PyTraverseError, PyVisit};
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyTuple, PyType};
 
@@ -15,6 +14,7 @@ use super::python::drive::{Sent, await_iter, send};
 use super::run::Given;
 use super::state::{Early, Phase, Resumed, State, Step};
 use super::task;
+use crate::bindings::once::intern;
 
 impl State {
     /// `throw`: the event loop (or another driver of the stream) raises an exception at the point where the call waits.

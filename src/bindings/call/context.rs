@@ -11,7 +11,6 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use pyo3::gc::{PyTraverseError, PyVisit};
-use pyo3::intern;
 use pyo3::prelude::*;
 
 use super::cold::Cold;
@@ -22,6 +21,7 @@ use super::task;
 use crate::bindings::host::HostFunctions;
 use crate::bindings::imported::TOOL_CONTEXT;
 use crate::bindings::native;
+use crate::bindings::once::intern;
 use crate::bindings::view::PyToolkitView;
 use crate::call::CallInfo;
 use crate::native::ToolContext;

@@ -3,7 +3,6 @@
 use pyo3::exceptions::{
     PyException, PyGeneratorExit, PyKeyboardInterrupt, PyRuntimeError, PyStopAsyncIteration, PyStopIteration,
 };
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyNone;
 
@@ -13,6 +12,7 @@ use super::state::{Ending, Phase, State, Step};
 use super::task;
 use crate::bindings::foreign_response::is_interrupted;
 use crate::bindings::into_response::error_class;
+use crate::bindings::once::intern;
 use crate::bindings::registration::CallKind;
 use crate::bindings::response;
 use crate::bindings::tool::ToolBody;

@@ -1,9 +1,7 @@
 //! Exceptions of a tool: the record in the log, and the response that describes them to the model.
 
 use pyo3::exceptions::PyTypeError;
-use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyFrozenSet, PyInt, PyList, PySet, PyString, PyTuple};
 
 use super::python::interpreter::is_builtin_class;
@@ -11,6 +9,7 @@ use super::request::Peeked;
 use super::state::State;
 use crate::bindings::imported::{FAILED_CALL, LOG_FAILURE, LOGGER, REDACTED_ERROR, loaded_module};
 use crate::bindings::into_response::{bytes_text, class_of, display_text, error_text, field_names, unicode};
+use crate::bindings::once::{GilOnce, intern};
 use crate::bindings::parameters::class_name;
 use crate::bindings::tool::{PyTool, ToolBody};
 use crate::bindings::{errors, json, response};
@@ -151,7 +150,7 @@ fn without_preset_hint(py: Python<'_>, tool: &PyTool, message: String) -> String
 /// True if the logger accepts records of this level. It keeps its answers in a dict, which is read here without its own code.
 fn is_logged(py: Python<'_>) -> PyResult<bool> {
     // The same dict for the life of a logger, which is cleared when a level changes.
-    static ANSWERS: PyOnceLock<Option<Py<PyDict>>> = PyOnceLock::new();
+    static ANSWERS: GilOnce<Option<Py<PyDict>>> = GilOnce::new();
     let (logger, level) = (LOGGER.get(py)?, WARNING.into_pyobject(py)?);
     let answers = ANSWERS.get_or_try_init(py, || {
         let answers = logger.getattr_opt(intern!(py, "_cache"))?;

@@ -4,9 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
-use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyNone, PyString, PyTuple};
 
 use super::python::drive::{Sent, await_iter, send};
@@ -15,6 +13,7 @@ use super::request::{NO_CALL, block, is_readable};
 use super::run::Given;
 use super::state::{Early, Ending, Origin, Phase, State};
 use crate::bindings::foreign_response::ResponseClass;
+use crate::bindings::once::{GilOnce, intern};
 use crate::bindings::policy::PyPermissions;
 use crate::bindings::registration::{Behaviour, ToolDraft, ToolOptions};
 use crate::bindings::session::PySession;
@@ -488,8 +487,8 @@ fn keywords(request: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyDict>> {
 
 /// The tool that stands for a middleware: nothing is postprocessed, collected or timed; an exception is answered or raised.
 pub(crate) fn stub_tool(py: Python<'_>, errors: ErrorMode) -> PyResult<Py<PyTool>> {
-    static ANSWERING: PyOnceLock<Py<PyTool>> = PyOnceLock::new();
-    static RAISING: PyOnceLock<Py<PyTool>> = PyOnceLock::new();
+    static ANSWERING: GilOnce<Py<PyTool>> = GilOnce::new();
+    static RAISING: GilOnce<Py<PyTool>> = GilOnce::new();
     let cell = if errors == ErrorMode::Respond { &ANSWERING } else { &RAISING };
     Ok(cell.get_or_try_init(py, || make_stub(py, errors, None))?.clone_ref(py))
 }

@@ -7,7 +7,6 @@ use std::mem;
 
 use pyo3::exceptions::{PyRuntimeError, PyStopAsyncIteration, PyStopIteration};
 use pyo3::gc::{PyTraverseError, PyVisit};
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 
@@ -18,6 +17,7 @@ use super::python::stop;
 use super::state::{Origin, State};
 use crate::bindings::argument_parser::PyArgumentParser;
 use crate::bindings::model::{IdSource, Prototype, ValueFactory, local_time};
+use crate::bindings::once::intern;
 use crate::bindings::response::{PlainText, PyToolResponse};
 use crate::call::ChunkMode;
 

@@ -7,7 +7,6 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use pyo3::exceptions::PyRuntimeError;
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMapping, PyString};
 
@@ -15,6 +14,7 @@ use super::cold::Repaired;
 use super::python::attached;
 use super::python::drive::DictWalk;
 use super::state::{Early, State};
+use crate::bindings::once::intern;
 use crate::bindings::tool_call::{self, PyToolCall};
 use crate::bindings::{dialect, into_response, json};
 use crate::call::repair::{RepairMode, read, read_strictly};

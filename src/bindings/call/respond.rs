@@ -1,7 +1,6 @@
 //! Responses: made from what a tool gives, postprocessed if the tool says so, with the list of repairs; and the bare value of
 //! a call that asks for no response.
 
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyNone};
 
@@ -13,6 +12,7 @@ use super::state::{Early, Ending, Phase, Resumed, State, Step};
 use crate::bindings::errors;
 use crate::bindings::foreign_response::not_a_response;
 use crate::bindings::into_response::into_response;
+use crate::bindings::once::intern;
 use crate::bindings::response::{self, PyToolResponse};
 use crate::bindings::tool::{PyTool, ToolBody};
 use crate::bindings::tool_call::repairs_to_python;

@@ -3,7 +3,6 @@
 use std::cell::Cell;
 
 use pyo3::exceptions::{PyRecursionError, PyRuntimeError, PyStopAsyncIteration};
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyNone, PyTuple};
 
@@ -14,6 +13,7 @@ use super::python::{attached, object};
 use super::state::{Early, Phase, State, Step};
 use crate::bindings::background;
 use crate::bindings::native::PyNativeResponses;
+use crate::bindings::once::intern;
 use crate::bindings::registration::CallKind;
 use crate::bindings::tool::{PyTool, ToolBody};
 use crate::bindings::worker::{self, Job};

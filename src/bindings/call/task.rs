@@ -7,15 +7,14 @@ use std::time::Instant;
 
 use pyo3::ffi::PyObject;
 use pyo3::gc::{PyTraverseError, PyVisit};
-use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
 
 use super::python::attached;
 use super::python::slot::Slot;
 use super::state::{Phase, State};
 use crate::bindings::imported::import_module;
+use crate::bindings::once::{GilOnce, intern};
 
 struct Asyncio {
     cancelled_error: Py<PyType>,
@@ -24,7 +23,7 @@ struct Asyncio {
 }
 
 fn asyncio(py: Python<'_>) -> PyResult<&Asyncio> {
-    static ASYNCIO: PyOnceLock<Asyncio> = PyOnceLock::new();
+    static ASYNCIO: GilOnce<Asyncio> = GilOnce::new();
     ASYNCIO.get_or_try_init(py, || {
         let module = import_module(py, "asyncio")?;
         Ok(Asyncio {

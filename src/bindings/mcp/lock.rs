@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
@@ -11,6 +10,7 @@ use crate::Error;
 use crate::bindings::errors::internal_error;
 use crate::bindings::json;
 use crate::bindings::native::PyNativeTool;
+use crate::bindings::once::intern;
 use crate::bindings::parameters::{choice, name_list};
 use crate::bindings::tool::PyTool;
 use crate::bindings::toolkit::PyToolkit;

@@ -4,7 +4,6 @@ use std::sync::Mutex;
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use serde_json::Value;
@@ -15,6 +14,7 @@ use super::server::ServedClient;
 use crate::bindings::host::level_of;
 use crate::bindings::into_response::error_text;
 use crate::bindings::native::future::{Conversion, PyNativeFuture};
+use crate::bindings::once::intern;
 use crate::bindings::response::PyToolResponse;
 use crate::bindings::{errors, json, response, trace};
 use crate::call::{Reply, ToolResponse};

@@ -3,11 +3,11 @@
 use std::sync::Mutex;
 
 use pyo3::gc::{PyTraverseError, PyVisit};
-use pyo3::intern;
 use pyo3::prelude::*;
 use tokio::sync::watch::Receiver;
 
 use crate::bindings::native::runtime::{self, Lane};
+use crate::bindings::once::intern;
 use crate::bindings::worker::{Completions, Polled, completions};
 use crate::native::Task;
 use crate::sync::lock;

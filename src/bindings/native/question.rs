@@ -3,7 +3,6 @@
 use std::sync::Mutex;
 
 use pyo3::gc::{PyTraverseError, PyVisit};
-use pyo3::intern;
 use pyo3::prelude::*;
 use serde_json::Value;
 use tokio::sync::oneshot;
@@ -11,6 +10,7 @@ use tokio::sync::oneshot;
 use crate::bindings::host::HostFunctions;
 use crate::bindings::imported::START_ANSWER;
 use crate::bindings::json;
+use crate::bindings::once::intern;
 use crate::native::{Asker, Question, Unanswered};
 use crate::sync::lock;
 

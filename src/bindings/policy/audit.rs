@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
-use pyo3::intern;
 use pyo3::prelude::*;
 
 use crate::bindings::json;
+use crate::bindings::once::intern;
 use crate::bindings::store::PyStore;
 use crate::policy::{AuditLog, AuditRecord, Durability, Sink};
 

@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::sync::{LazyLock, Mutex};
 
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{
     PyBytes, PyCFunction, PyDict, PyFloat, PyFrozenSet, PyFunction, PyList, PySet, PyTuple, PyType, PyWeakrefReference,
@@ -12,6 +11,7 @@ use serde_json::{Value, json};
 
 use crate::bindings::imported::{METHOD, PARTIAL, import_module};
 use crate::bindings::json::{MAX_DEPTH, entries_of, from_python};
+use crate::bindings::once::intern;
 use crate::bytes::{hex, random_bytes};
 use crate::policy::{canonical, hash};
 use crate::sync::lock;

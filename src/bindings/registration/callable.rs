@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use pyo3::exceptions::PyTypeError;
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFunction, PyString, PyTuple, PyType};
 
@@ -15,6 +14,7 @@ use crate::bindings::call::python::interpreter::{FunctionParts, function_parts};
 use crate::bindings::imported::{METHOD, PARTIAL, TOOL_CONTEXT, import_module};
 use crate::bindings::json::entries_of;
 use crate::bindings::native::PyNativeTool;
+use crate::bindings::once::intern;
 use crate::bindings::schema::names_class;
 use crate::policy::ToolKind;
 use crate::schema::{Entries, FunctionSchema};

@@ -4,9 +4,7 @@ use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 
 use pyo3::exceptions::{PyRecursionError, PyTypeError, PyValueError};
-use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyCFunction, PyDict, PyString};
 
 use super::callable::{Callable, OwnSchema, SelfDescribing};
@@ -18,6 +16,7 @@ use crate::bindings::call::{Handling, Plan};
 use crate::bindings::dialect::DialectCache;
 use crate::bindings::json::{self, entries_of};
 use crate::bindings::native::PyNativeTool;
+use crate::bindings::once::{GilOnce, intern};
 use crate::bindings::policy::PyPermissions;
 use crate::bindings::schema::{DescribeOptions, converters_of, describe, description_of};
 use crate::bindings::tool::{OtherNames, PyTool, ToolBody, effective_run_in};
@@ -257,7 +256,7 @@ impl<'py> ToolDraft<'py> {
             errors: behaviour.errors,
             chunks: options.chunks.unwrap_or(behaviour.chunks),
             plan,
-            template: PyOnceLock::new(),
+            template: GilOnce::new(),
             dialects: DialectCache::default(),
             extension: None,
             meta,
@@ -282,7 +281,7 @@ fn presets_of<'py>(callable: &Callable<'py>, given: Option<&Bound<'py, PyDict>>)
 
 /// The presets of a tool that has none: one dict, which must not be modified.
 pub(crate) fn no_presets(py: Python<'_>) -> &Bound<'_, PyDict> {
-    static NONE: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
+    static NONE: GilOnce<Py<PyDict>> = GilOnce::new();
     NONE.get_or_init(py, || PyDict::new(py).unbind()).bind(py)
 }
 

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyFrozenSet, PyType};
 use serde_json::Value;
@@ -15,6 +14,7 @@ use crate::bindings::call::Plan;
 use crate::bindings::imported::{FINISH, loaded_module};
 use crate::bindings::into_response::error_text;
 use crate::bindings::json::schema_from_python;
+use crate::bindings::once::intern;
 use crate::bindings::schema::converters_of;
 use crate::bindings::tool::PyTool;
 use crate::bindings::typed::Converters;

@@ -2,12 +2,12 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFunction, PyString};
 use serde_json::{Map, Value, json};
 
 use crate::bindings::json::DictTemplate;
+use crate::bindings::once::intern;
 use crate::bindings::tool::{PyTool, schema_to_python};
 use crate::bindings::toolkit::PyToolkit;
 use crate::schema::{FunctionSchema, Node};

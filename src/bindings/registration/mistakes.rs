@@ -1,13 +1,13 @@
 //! Probable mistakes in a registration: names that no parameter has, methods without their object, names that providers refuse.
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
 use super::callable::{Callable, ParameterKind};
 use super::options::ToolOptions;
 use crate::bindings::json::entries_of;
+use crate::bindings::once::intern;
 use crate::bindings::warn;
 use crate::near::did_you_mean;
 

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 
 use pyo3::exceptions::{PyNameError, PyValueError};
 use pyo3::ffi::PyObject;
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyFunction, PyInt, PyList, PyString, PyTuple, PyType};
 
@@ -13,6 +12,7 @@ use super::pydantic;
 use super::typing::{TypingObjects, arguments_of, form_name, is_sentinel, may_name_a_class, origin_of, read_literal};
 use crate::bindings::imported::import_module;
 use crate::bindings::json::{MAX_DEPTH, schema_from_python};
+use crate::bindings::once::intern;
 use crate::schema::StdlibType;
 use crate::schema::{ArrayKind, Definitions, Entries, Node, Refusal, Type, remove_titles};
 

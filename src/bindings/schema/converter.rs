@@ -5,7 +5,6 @@
 
 use std::collections::HashMap;
 
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple, PyType};
 
@@ -18,6 +17,7 @@ use super::typing::{
 };
 use crate::bindings::imported::{import_module, loaded_module};
 use crate::bindings::json::{MAX_DEPTH, entries_of};
+use crate::bindings::once::intern;
 use crate::bindings::typed::{
     Construct, Converter, Converters, Enumeration, External, ItemsClass, JsonShape, Library, MapClass, Moment,
     ParameterConverter, Record, RecordField, RecordForm, is_json_scalar,

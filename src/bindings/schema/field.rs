@@ -1,6 +1,5 @@
 //! Parameters and fields of records: the type, the default, and the metadata in `Annotated[…]` and `Field(…)`.
 
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyType};
 
@@ -9,6 +8,7 @@ use super::typing::{TypeVariables, TypingObjects, arguments_of, form_name, origi
 use super::value::{default_to_json, value_to_json};
 use crate::bindings::imported::loaded_module;
 use crate::bindings::json::entries_of;
+use crate::bindings::once::intern;
 use crate::schema::{Entries, Field, Limit, Node, Presence, Type};
 
 /// The default of a field.

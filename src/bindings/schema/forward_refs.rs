@@ -1,11 +1,11 @@
 //! Resolution of string annotations in the scope in which they were written.
 
 use pyo3::exceptions::PyNameError;
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFunction, PyString, PyTuple, PyType};
 
 use crate::bindings::imported::{import_module, loaded_module};
+use crate::bindings::once::intern;
 
 /// The scope in which an annotation was written. Its names are collected when they are first needed.
 pub(super) struct Scope<'py> {

@@ -17,7 +17,6 @@ mod records;
 mod typing;
 mod value;
 
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyType};
 
@@ -27,6 +26,7 @@ use self::annotation::{AnnotationReader, PydanticMode, ReadError, ReadResult, is
 use self::converter::{ConverterReader, is_plain_literal};
 use self::field::is_field_info;
 use self::typing::{TypingObjects, arguments_of, form_name, origin_of};
+use crate::bindings::once::intern;
 use crate::bindings::registration::{ParameterKind, Signature};
 use crate::bindings::typed::{Converter, Converters, ItemsClass, JsonShape, MapClass};
 use crate::schema::build::{Parameter, build};

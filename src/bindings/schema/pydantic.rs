@@ -2,7 +2,6 @@
 //! parameters as pydantic accepts.
 
 use pyo3::exceptions::PyValueError;
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 
@@ -13,6 +12,7 @@ use super::value::default_to_json;
 use super::{ShownParameter, read, unsupported_error};
 use crate::bindings::imported::import_module;
 use crate::bindings::json::schema_from_python;
+use crate::bindings::once::intern;
 use crate::bindings::registration::ParameterKind;
 use crate::schema::build::build;
 use crate::schema::definitions::{PREFIX, adopt};

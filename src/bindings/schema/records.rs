@@ -1,6 +1,5 @@
 //! Types with a name: dataclasses, `TypedDict`, `NamedTuple`, enumerations and type aliases.
 
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 
@@ -11,6 +10,7 @@ use super::typing::{TypeVariables, TypingObjects, arguments_of, form_name, origi
 use super::value::value_to_json;
 use crate::bindings::imported::import_module;
 use crate::bindings::json::entries_of;
+use crate::bindings::once::intern;
 use crate::schema::{Definition, ExtraFields, Field, Node, RecordType, Type};
 
 /// The kinds of class that have fields or members.

@@ -1,8 +1,6 @@
 //! The objects of `typing`: aliases and their arguments, special forms, type variables, and the names of generic types.
 
-use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyCFunction, PyFunction, PyInt, PyList, PyString, PyTuple, PyType};
 
 use super::annotation::{AnnotationReader, ReadResult, invalid_type, is_forward_ref, type_name};
@@ -11,6 +9,7 @@ use super::forward_refs::Scope;
 use super::value::value_to_json;
 use crate::bindings::imported::import_module;
 use crate::bindings::json::MAX_DEPTH;
+use crate::bindings::once::{GilOnce, intern};
 use crate::bindings::typed::is_json_scalar;
 use crate::schema::{ArrayKind, Type};
 
@@ -30,7 +29,7 @@ pub(super) struct TypingObjects {
 
 impl TypingObjects {
     pub(super) fn get(py: Python<'_>) -> PyResult<&Self> {
-        static TYPING: PyOnceLock<TypingObjects> = PyOnceLock::new();
+        static TYPING: GilOnce<TypingObjects> = GilOnce::new();
         TYPING.get_or_try_init(py, || {
             let typing = import_module(py, "typing")?;
             let types = import_module(py, "types")?;

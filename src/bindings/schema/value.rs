@@ -1,6 +1,5 @@
 //! Python values as JSON, by what they are and not by their annotation: defaults, literals, members of enumerations.
 
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{
     PyBool, PyByteArray, PyBytes, PyComplex, PyDict, PyFloat, PyFrozenSet, PyInt, PyList, PySet, PyString, PyTuple,
@@ -10,6 +9,7 @@ use serde_json::Number;
 
 use crate::bindings::imported::import_module;
 use crate::bindings::json::{MAX_DEPTH, entries_of, from_python, integer_from_python};
+use crate::bindings::once::intern;
 use crate::schema::{Entries, Node};
 
 /// The JSON form of a default, or `None` if there is none, as for NaN and infinite numbers.

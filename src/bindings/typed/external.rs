@@ -2,13 +2,13 @@
 
 use pyo3::exceptions::PyException;
 use pyo3::gc::{PyTraverseError, PyVisit};
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyInt, PyList, PyString, PyTuple};
 
 use super::{Conversion, Place};
 use crate::bindings::into_response::error_text;
 use crate::bindings::json::value_from_python;
+use crate::bindings::once::intern;
 use crate::schema::check::{Expected, Found, PathStep};
 
 /// A type that another library validates.

@@ -1,7 +1,6 @@
 //! Values without parts: numbers, dates and times, enumerations, classes that are called with a text.
 
 use pyo3::gc::{PyTraverseError, PyVisit};
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{
     PyBool, PyByteArray, PyBytes, PyDate, PyDateTime, PyDelta, PyDict, PyFloat, PyInt, PyString, PyTime, PyTuple,
@@ -10,6 +9,7 @@ use pyo3::types::{
 use speedate::{Date, DateTime, Duration, Time};
 
 use super::{Conversion, Converter, Place};
+use crate::bindings::once::intern;
 use crate::bindings::schema::value_to_json;
 
 /// The JSON values that an annotation names and that stay as they are.

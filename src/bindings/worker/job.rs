@@ -12,7 +12,6 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::ffi;
 use pyo3::gc::{PyTraverseError, PyVisit};
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
@@ -23,6 +22,7 @@ use super::waiter::Waiter;
 use super::wakeup::LoopInbox;
 use crate::bindings::call::python::interpreter::{self, Context, GilCell, Pending, Sent};
 use crate::bindings::errors;
+use crate::bindings::once::intern;
 use crate::native::run::panic_message;
 use crate::sync::lock;
 

@@ -26,6 +26,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::call::python::interpreter::GilCell;
+use super::imported::{BEGIN_THREAD, END_THREAD};
 
 pub(crate) use awaitable::{AwaitableJob, await_by_steps, await_itself};
 pub(crate) use completion::{Completer, Completions, Polled, completions};
@@ -63,7 +64,6 @@ impl Workers {
         if let Some(workers) = CURRENT.with(py, |current| *current) {
             return Ok(workers);
         }
-        let threads = py.import("toolcrib._worker")?;
         let fresh = Workers {
             generation: GENERATION.load(Ordering::Acquire),
             pool: pool::Pool::default(),
@@ -71,11 +71,11 @@ impl Workers {
             python: PythonObjects {
                 get_running_loop: py.import("asyncio")?.getattr("get_running_loop")?.unbind(),
                 generator: py.import("types")?.getattr("GeneratorType")?.unbind(),
-                begin_thread: threads.getattr("begin")?.unbind(),
-                end_thread: threads.getattr("end")?.unbind(),
+                begin_thread: BEGIN_THREAD.get(py)?.clone().unbind(),
+                end_thread: END_THREAD.get(py)?.clone().unbind(),
             },
         };
-        // An import lets other threads run, and one of them may have made the state meanwhile.
+        // An import lets other threads run, even of a module that is loaded, and one of them may have made the state meanwhile.
         Ok(CURRENT.with(py, |current| *current.get_or_insert_with(|| Box::leak(Box::new(fresh)))))
     }
 

@@ -9,11 +9,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyDict};
 
 use crate::bindings::call::python::interpreter::{self, Context, GilCell};
+use crate::bindings::once::intern;
 
 /// A future without a result: it is pending, done or cancelled.
 #[pyclass(name = "_Waiter", module = "toolcrib._core", frozen, weakref)]

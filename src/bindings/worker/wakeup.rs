@@ -13,7 +13,6 @@ use std::sync::{Arc, Mutex, Weak};
 
 use pyo3::exceptions::{PyAttributeError, PyNotImplementedError, PyRuntimeError};
 use pyo3::gc::{PyTraverseError, PyVisit};
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyWeakrefMethods, PyWeakrefReference};
 
@@ -21,6 +20,7 @@ use super::Workers;
 use super::pool::Work;
 use super::waiter::Waiter;
 use crate::bindings::call::python::interpreter::{self, Context, GilCell};
+use crate::bindings::once::intern;
 use crate::sync::lock;
 
 /// The inboxes of all event loops, found by the loop's address.

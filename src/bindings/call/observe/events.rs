@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use pyo3::ffi::PyObject;
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -16,6 +15,7 @@ use crate::bindings::call::state::State;
 use crate::bindings::foreign_response::code_of;
 use crate::bindings::imported::COPY;
 use crate::bindings::json;
+use crate::bindings::once::intern;
 use crate::bindings::policy::PyPermissions;
 use crate::bindings::tool::PyTool;
 use crate::call::{CallInfo, Code, EventKind};

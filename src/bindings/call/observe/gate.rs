@@ -9,13 +9,12 @@ use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::ffi::PyObject;
-use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
 
 use crate::bindings::call::python::drive::dict_version;
 use crate::bindings::imported;
+use crate::bindings::once::{GilOnce, intern};
 use crate::bindings::trace::{self, PROVIDER, Tracer, TracerLookup};
 use crate::trace::is_watched;
 
@@ -28,11 +27,11 @@ const NEVER: u64 = 0;
 pub(crate) static LISTENERS: AtomicUsize = AtomicUsize::new(0);
 
 /// `sys.modules`.
-static MODULES: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
+static MODULES: GilOnce<Py<PyDict>> = GilOnce::new();
 /// Its size when no tracer was found.
 static QUIET_AT: AtomicUsize = AtomicUsize::new(UNKNOWN);
 /// The variables of `opentelemetry.trace`, once they are there.
-static VARIABLES: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
+static VARIABLES: GilOnce<Py<PyDict>> = GilOnce::new();
 /// The address of the provider among them that is known to be the no-op one: mostly that of `None`.
 static IDLE: AtomicPtr<PyObject> = AtomicPtr::new(ptr::null_mut());
 /// The provider itself, so that its address belongs to no other object.

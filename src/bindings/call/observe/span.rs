@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use pyo3::exceptions::PyGeneratorExit;
 use pyo3::ffi::PyObject;
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyNone;
 use tracing::span::EnteredSpan;
@@ -22,6 +21,7 @@ use crate::bindings::call::state::{Phase, State, Step};
 use crate::bindings::call::task;
 use crate::bindings::foreign_response::code_of;
 use crate::bindings::into_response;
+use crate::bindings::once::intern;
 use crate::bindings::trace::Tracer;
 use crate::trace::{Outcome, RustSpan, is_watched};
 

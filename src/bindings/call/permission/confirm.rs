@@ -4,7 +4,6 @@
 //! `details`, a response if it refuses the arguments, and an awaitable of one of these if that takes time. The call waits for
 //! that as it waits for an approver. A run with the same arguments finds the object in its context.
 
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 
@@ -13,6 +12,7 @@ use super::super::python::drive::await_iter;
 use super::super::state::{Early, Phase, State, Step};
 use super::Permitted;
 use crate::bindings::json;
+use crate::bindings::once::intern;
 use crate::bindings::registration::Confirmation;
 use crate::bindings::response::PyToolResponse;
 use crate::bindings::tool::PyTool;

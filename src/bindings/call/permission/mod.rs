@@ -11,7 +11,6 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use serde_json::Value;
@@ -24,6 +23,7 @@ use super::request::Peeked;
 use super::state::{Early, Phase, State, Step};
 use crate::bindings::imported::{APPROVAL_REQUEST, ASK_APPROVER};
 use crate::bindings::into_response::error_text;
+use crate::bindings::once::intern;
 use crate::bindings::policy::{ToolView, answer_of};
 use crate::bindings::registration::Confirmation;
 use crate::bindings::tool::PyTool;

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use pyo3::exceptions::{PyException, PyTypeError};
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 use serde_json::Value;
@@ -18,6 +17,7 @@ use crate::bindings::call::state::{Early, Origin, State};
 use crate::bindings::imported::FINISHED;
 use crate::bindings::into_response::error_text;
 use crate::bindings::json;
+use crate::bindings::once::intern;
 use crate::bindings::policy::{answer_of, value_of};
 use crate::bindings::response::PyToolResponse;
 use crate::call::{CallInfo, Outlook, Reply};

@@ -16,11 +16,11 @@ use std::ptr;
 use pyo3::PyVisit;
 use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFunction, PyString, PyTuple, PyType};
 
 use super::drive::dict_version;
+use crate::bindings::once::intern;
 
 type Object = *mut ffi::PyObject;
 
@@ -320,7 +320,7 @@ pub(crate) fn running_loop_version(py: Python<'_>) -> Option<u64> {
 
 /// True if asyncio keeps the running loop in the dict of the thread's state: the asyncio written in Python does not.
 pub(crate) fn has_running_loop_version(py: Python<'_>) -> bool {
-    let key = pyo3::intern!(py, "__asyncio_running_event_loop__");
+    let key = intern!(py, "__asyncio_running_event_loop__");
     thread_dict(py).is_some_and(|dict| dict.contains(key).unwrap_or(false))
 }
 
