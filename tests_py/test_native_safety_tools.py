@@ -161,6 +161,21 @@ CASES = {
             kit.register_tool_function(lambda: thing, func_name="odd", namesake_strategy="override")
             run(answers("odd"))
     """,
+    "a task that drops the call it runs": """
+        async def drop(text: str) -> str:
+            # The task had the only reference to the stream, which is in the middle of its step.
+            asyncio.current_task().__init__(asyncio.sleep(0))
+            gc.collect()
+            fill = [bytes(size) for size in range(100, 300) for _ in range(20)]
+            return text
+        kit.register_tool_function(drop)
+        async def main():
+            for _ in range(20):
+                asyncio.Task(kit.call("drop", text="x"))
+                await asyncio.sleep(0)
+                await asyncio.sleep(0)
+        run(main())
+    """,
     "steps in the wrong order": """
         async def forever():
             try:

@@ -287,8 +287,9 @@ unsafe extern "C" fn send(object: *mut PyObject, value: *mut PyObject, result: *
 #[inline(never)]
 unsafe fn step(object: *mut PyObject, value: *mut PyObject) -> (PySendResult, *mut PyObject) {
     guarded(ERROR, |py| {
-        // SAFETY: the caller says that both are alive, and keeps them so by references of its own while the slot runs.
-        let (value, state) = unsafe { (Borrowed::from_ptr(py, value), state(object)) };
+        // SAFETY: the caller says that both are alive, and keeps the value so while the slot runs. The stream has a reference of its
+        // own: the code that it runs may take the caller's away, by a second `__init__` of the task.
+        let (_me, value, state) = unsafe { (bound(py, object), Borrowed::from_ptr(py, value), state(object)) };
         out(py, state.send(py, &value))
     })
 }
