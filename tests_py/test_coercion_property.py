@@ -1,4 +1,4 @@
-"""For any values: a call whose arguments are coerced one by one has the outcome of one whose arguments are decided about whole."""
+"""For any values: arguments that are coerced one by one are those that a check of the whole gives."""
 
 from __future__ import annotations
 
@@ -21,13 +21,15 @@ VALUES = st.one_of(
     st.integers(-3, 120),
     st.integers(-(2**70), 2**70),
     st.floats(allow_nan=True),
-    st.sampled_from(["", "1", " 42 ", "-7", "+007", "1.5", "-3e2", "1e999", "true", "FALSE", "null", "yes", "9" * 5000]),
+    st.sampled_from(
+        ["", "1", " 42 ", "-7", "+007", "1.5", "-3e2", "1e999", "true", "FALSE", "null", "yes", "9" * 5000]
+    ),
     st.text(max_size=4),
     st.lists(st.integers(), max_size=2),
 )
 NAMES = ("number", "small", "ratio", "flag", "word", "short")
 ARGUMENTS = st.lists(st.sampled_from(NAMES), unique=True, max_size=len(NAMES)).flatmap(
-    lambda names: st.fixed_dictionaries({name: VALUES for name in names})
+    lambda names: st.fixed_dictionaries(dict.fromkeys(names, VALUES))
 )
 
 
@@ -44,7 +46,9 @@ async def scalars(
 
 def decided_whole() -> Toolkit:
     """A toolkit whose rule looks at an argument, so that all of them are checked before the call."""
-    return Toolkit(policy=Policy([Rule("deny", tool="scalars", arguments={"word": "never sent"}), Rule("allow", tool="scalars")]))
+    return Toolkit(
+        policy=Policy([Rule("deny", tool="scalars", arguments={"word": "never sent"}), Rule("allow", tool="scalars")])
+    )
 
 
 async def outcome(toolkit: Toolkit, arguments: dict[str, Any]) -> Outcome:
