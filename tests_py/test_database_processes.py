@@ -283,6 +283,8 @@ def test_a_fork_in_the_middle_of_writes_is_safe(store_url: str) -> None:
         counts[name] = asyncio.run(work())
 
     async def write_and_read():
+        # A child that waits for ever shows where.
+        faulthandler.dump_traceback_later(120, exit=True)
         for at in range(20):
             await store.put("s", f"child-{os.getpid()}-{at}", at, version=0)
         return len([key for key in await store.keys("s") if key.startswith(f"child-{os.getpid()}-")])
