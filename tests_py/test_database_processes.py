@@ -355,6 +355,34 @@ def test_a_fork_during_the_first_operation_of_another_thread_is_safe(store_url: 
     assert run(program, store_url) == "1"
 
 
+@pytest.mark.timeout(300)
+def test_forks_during_the_first_writes_of_threads_are_safe(store_url: str) -> None:
+    # Threads give way to each other as often as they can, and each round is a process in which nothing was used before.
+    program = (
+        FORKING
+        + """
+    sys.setswitchinterval(1e-6)
+
+    async def write(name):
+        return await store.put("s", name, 1, version=None)
+
+    async def write_in_child():
+        faulthandler.dump_traceback_later(60, exit=True)
+        return await write("child") > 0
+
+    threads = [threading.Thread(target=lambda: asyncio.run(write("parent"))) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    children = [forked(write_in_child) for _ in range(6)]
+    for thread in threads:
+        thread.join()
+    print(sum(result(*child) for child in children))
+    """
+    )
+
+    assert [run(program, store_url) for _ in range(20)] == ["6"] * 20
+
+
 def test_a_store_in_memory_is_refused_in_a_fork() -> None:
     program = (
         FORKING
