@@ -149,20 +149,15 @@ impl FastCheck {
 
     /// The name of the one type of scalars that it accepts, if that and limits are all that the schema says.
     pub(super) fn scalar_type(&self) -> Option<&'static str> {
-        Some(match self {
-            FastCheck::String => "string",
-            FastCheck::Integer => "integer",
-            FastCheck::Number => "number",
-            FastCheck::Boolean => "boolean",
-            FastCheck::Limits(limits) => match limits.kinds {
-                KindSet::STRING => "string",
-                KindSet::INTEGER => "integer",
-                KindSet::NUMBER => "number",
-                KindSet::BOOLEAN => "boolean",
-                _ => return None,
-            },
+        let kinds = match self {
+            FastCheck::String => KindSet::STRING,
+            FastCheck::Integer => KindSet::INTEGER,
+            FastCheck::Number => KindSet::NUMBER,
+            FastCheck::Boolean => KindSet::BOOLEAN,
+            FastCheck::Limits(limits) => limits.kinds,
             _ => return None,
-        })
+        };
+        ["string", "integer", "number", "boolean"].into_iter().find(|name| KindSet::named(name) == Some(kinds))
     }
 
     /// The same for values that are of the declared classes too: an integer does not fit a number with a fraction, nor a tuple an

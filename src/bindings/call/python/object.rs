@@ -39,8 +39,8 @@ unsafe impl Sync for Factory {}
 static FACTORY: Factory =
     Factory { class: Cell::new(ptr::null_mut()), free: UnsafeCell::new([ptr::null_mut(); KEPT]), count: Cell::new(0) };
 
-/// Makes a stream around a state. The state is made in the memory of the stream: to copy one, right after its small fields were
-/// written, stalls the processor for longer than all of this takes.
+/// Makes a stream around a state. The state is made in the memory of the stream: to copy one right after its small fields were
+/// written, by loads that span several of them, makes the processor wait for the writes.
 #[inline(always)]
 pub(crate) fn new(py: Python<'_>, state: impl FnOnce() -> State) -> PyResult<Bound<'_, PyAny>> {
     let count = FACTORY.count.get();
