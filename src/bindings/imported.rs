@@ -12,7 +12,7 @@
 //! another thread forks meanwhile inherits this lock with no thread to release it, so that its own first use waits for ever.
 
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyMapping};
+use pyo3::types::{PyDict, PyMapping, PyString};
 
 use super::errors;
 use crate::bindings::once::GilOnce;
@@ -22,11 +22,13 @@ pub(crate) struct Imported {
     module: &'static str,
     name: &'static str,
     object: GilOnce<Py<PyAny>>,
+    /// The name of the module as a Python object, made when it is first looked for.
+    key: GilOnce<Py<PyString>>,
 }
 
 impl Imported {
     const fn new(module: &'static str, name: &'static str) -> Self {
-        Self { module, name, object: GilOnce::new() }
+        Self { module, name, object: GilOnce::new(), key: GilOnce::new() }
     }
 
     /// The object, imported at first use.
@@ -39,7 +41,8 @@ impl Imported {
     pub(crate) fn if_imported<'py>(&self, py: Python<'py>) -> Option<&Bound<'py, PyAny>> {
         if self.object.get(py).is_none() {
             // Of the dict itself, which raises no exception for a module that is not there.
-            MODULES.get(py).ok()?.cast::<PyDict>().ok()?.get_item(self.module).ok()??;
+            let key = self.key.get_or_init(py, || PyString::new(py, self.module).unbind());
+            MODULES.get(py).ok()?.cast::<PyDict>().ok()?.get_item(key).ok()??;
         }
         self.get(py).ok()
     }

@@ -190,6 +190,11 @@ impl Entries {
         self.0.push((key.into(), value));
     }
 
+    /// Puts an entry whose key no other entry has before the others.
+    pub fn push_front(&mut self, key: impl Into<Cow<'static, str>>, value: Node) {
+        self.0.insert(0, (key.into(), value));
+    }
+
     /// Removes an entry; the others keep their order.
     pub fn remove(&mut self, key: &str) -> Option<Node> {
         self.position(key).map(|at| self.0.remove(at).1)
@@ -241,6 +246,13 @@ impl Entries {
         for (key, value) in &others.0 {
             self.insert(key.clone(), value.clone());
         }
+    }
+}
+
+/// Takes entries whose keys are all different.
+impl<const N: usize> From<[NodeEntry; N]> for Entries {
+    fn from(entries: [NodeEntry; N]) -> Self {
+        Self(entries.into())
     }
 }
 

@@ -225,11 +225,12 @@ impl Builder<'_> {
     pub(super) fn field(&mut self, accepts: &Type, presence: Presence, notes: Entries) -> Result<Node, Refusal> {
         let own = into_object(self.schema(accepts)?);
         // The keys that override the type come first, which for most types is their final order.
-        let mut node = Entries::with_capacity(own.len() + notes.len() + 1);
-        if let Presence::Default(value) = presence {
-            node.push("default", value);
+        let mut node = notes;
+        if let Presence::Default(value) = presence
+            && !node.contains_key("default")
+        {
+            node.push_front("default", value);
         }
-        node.extend(notes);
         for (key, value) in own {
             if !node.contains_key(&key) {
                 node.push(key, value);
@@ -328,7 +329,7 @@ pub(super) fn keyword(key: &'static str, value: Node) -> Node {
 }
 
 pub(super) fn object<const N: usize>(entries: [(&'static str, Node); N]) -> Entries {
-    entries.into_iter().map(|(key, value)| (key.into(), value)).collect()
+    Entries::from(entries.map(|(key, value)| (key.into(), value)))
 }
 
 pub(super) fn into_object(schema: Node) -> Entries {

@@ -506,5 +506,5 @@ pub(crate) fn make_stub(
     let group = Registry::<()>::default().group("basic")?;
     let permissions = Py::new(py, PyPermissions::default())?;
     let behaviour = Behaviour { errors, chunks: ChunkRule::AsGiven, ..Behaviour::default() };
-    Py::new(py, draft.finish(py, "middleware", group, behaviour, permissions, false)?)
+    Py::new(py, draft.finish(py, "middleware".into(), group.into(), behaviour, permissions, false)?)
 }

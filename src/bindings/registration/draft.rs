@@ -5,12 +5,11 @@ use std::sync::{Arc, OnceLock};
 
 use pyo3::exceptions::{PyRecursionError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyCFunction, PyDict, PyString};
+use pyo3::types::{PyCFunction, PyDict, PyFunction, PyString};
 
 use super::callable::{Callable, OwnSchema, SelfDescribing};
-use super::meta::with_any_switch;
-use super::mistakes;
-use super::options::{Behaviour, Tags, ToolOptions, ToolTraits};
+use super::meta::{META_TOOL, with_any_switch};
+use super::options::{Behaviour, Tags, ToolOptions, ToolTraits, check_mistakes, warn_of_documented};
 use crate::bindings::agent::PyAgentTool;
 use crate::bindings::call::{Handling, Plan};
 use crate::bindings::dialect::DialectCache;
@@ -20,6 +19,7 @@ use crate::bindings::once::{GilOnce, intern};
 use crate::bindings::policy::PyPermissions;
 use crate::bindings::schema::{DescribeOptions, converters_of, describe, description_of};
 use crate::bindings::tool::{OtherNames, PyTool, ToolBody, effective_run_in};
+use crate::bindings::toolkit::PyToolkit;
 use crate::bindings::typed::Converters;
 use crate::call::{ArgumentMode, ID_LETTERS, RunIn};
 use crate::policy::AllowCache;
@@ -111,7 +111,7 @@ impl<'py> ToolDraft<'py> {
         check_name(name)?;
         if !options.is_lenient {
             // A callable that describes itself, as the tools of MCP servers do, has the name that others chose.
-            mistakes::check(py, name, &callable, &options, !is_described)?;
+            check_mistakes(py, name, &callable, &options, !is_described)?;
         }
         let is_supplied = supplied.is_some();
         let (mut function, converters) = match supplied {
@@ -155,22 +155,29 @@ impl<'py> ToolDraft<'py> {
         self.options.name.as_deref().unwrap_or(&self.callable.name)
     }
 
-    /// The function that calls go to.
-    pub(crate) fn function(&self) -> &Bound<'py, PyAny> {
-        &self.callable.function
+    /// Makes the tool of a toolkit with its final name and groups.
+    pub(crate) fn finish_in(
+        self,
+        py: Python<'py>,
+        toolkit: &PyToolkit,
+        name: impl Into<Arc<str>>,
+        seat: impl Into<Memberships>,
+    ) -> PyResult<PyTool> {
+        let is_meta = is_meta_tool_of(toolkit, &self.callable.function)?;
+        let permissions = toolkit.permissions(py).clone().unbind();
+        self.finish(py, name.into(), seat.into(), toolkit.behaviour(), permissions, is_meta)
     }
 
-    /// Makes the tool with its final name and groups.
+    /// Makes a tool with its final name and groups.
     pub(crate) fn finish(
         self,
         py: Python<'py>,
-        name: impl Into<Arc<str>>,
-        seat: impl Into<Memberships>,
+        name: Arc<str>,
+        seat: Memberships,
         behaviour: Behaviour,
         permissions: Py<PyPermissions>,
         is_meta: bool,
     ) -> PyResult<PyTool> {
-        let (name, seat): (Arc<str>, Memberships) = (name.into(), seat.into());
         let is_renamed = self.options.name.is_some() || *name != *self.callable.name;
         let Self {
             callable,
@@ -264,6 +271,20 @@ impl<'py> ToolDraft<'py> {
     }
 }
 
+/// True if `function` is the meta tool of this very toolkit.
+fn is_meta_tool_of(toolkit: &PyToolkit, function: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let py = function.py();
+    if function.is_exact_instance_of::<PyFunction>() {
+        return Ok(false);
+    }
+    let Some(name) = function.getattr_opt(intern!(py, "__name__"))? else { return Ok(false) };
+    if !name.cast::<PyString>().is_ok_and(|name| *name == META_TOOL) {
+        return Ok(false);
+    }
+    let owner = function.getattr_opt(intern!(py, "__self__"))?;
+    Ok(owner.is_some_and(|owner| owner.cast::<PyToolkit>().is_ok_and(|owner| std::ptr::eq(owner.get(), toolkit))))
+}
+
 /// A shared copy of a list. The empty one allocates nothing.
 fn shared_list<T: Clone>(list: &[T]) -> Arc<[T]> {
     if list.is_empty() { Arc::default() } else { list.into() }
@@ -332,7 +353,7 @@ fn derive_function(
         },
     )?;
     if !options.is_lenient {
-        mistakes::warn_of_documented(py, name, callable, &described.unshown)?;
+        warn_of_documented(py, name, callable, &described.unshown)?;
     }
     let mut function = Entries::with_capacity(3);
     // A placeholder: the tool may get another name.

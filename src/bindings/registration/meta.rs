@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyFunction, PyString};
+use pyo3::types::PyDict;
 use serde_json::{Map, Value, json};
 
 use crate::bindings::json::DictTemplate;
@@ -82,18 +82,4 @@ pub(crate) fn with_any_switch(parameters: &Node) -> Node {
         parameters.insert("additionalProperties", json!({"type": "boolean"}).into());
     }
     parameters
-}
-
-/// True if `function` is the meta tool of this very toolkit.
-pub(crate) fn is_meta_tool_of(toolkit: &PyToolkit, function: &Bound<'_, PyAny>) -> PyResult<bool> {
-    let py = function.py();
-    if function.is_exact_instance_of::<PyFunction>() {
-        return Ok(false);
-    }
-    let Some(name) = function.getattr_opt(intern!(py, "__name__"))? else { return Ok(false) };
-    if !name.cast::<PyString>().is_ok_and(|name| *name == META_TOOL) {
-        return Ok(false);
-    }
-    let owner = function.getattr_opt(intern!(py, "__self__"))?;
-    Ok(owner.is_some_and(|owner| owner.cast::<PyToolkit>().is_ok_and(|owner| std::ptr::eq(owner.get(), toolkit))))
 }

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyString, PyTuple, PyType};
+use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple, PyType};
 
 use super::annotation::{AnnotationReader, PydanticMode, ReadError, has_pydantic_hooks, is_forward_ref, type_name};
 use super::field::Metadata;
@@ -81,6 +81,9 @@ impl<'py> ConverterReader<'py> {
         let py = self.reader.py;
         if annotation.is_none() {
             return Ok(Converter::Json(JsonShape::Null));
+        }
+        if let Some(scalar) = builtin_scalar(annotation) {
+            return Ok(scalar);
         }
         if let Ok(class) = annotation.cast::<PyType>()
             && origin_of(annotation)?.is_none()
@@ -360,11 +363,7 @@ impl<'py> ConverterReader<'py> {
             Ok(Some(Converter::Construct(Box::new(construct))))
         };
         Ok(Some(match (module, name.to_str()?) {
-            ("builtins", "str") => Converter::Json(JsonShape::Text),
-            ("builtins", "bool") => Converter::Json(JsonShape::Boolean),
             ("builtins", "NoneType") => Converter::Json(JsonShape::Null),
-            ("builtins", "int") => Converter::Integer,
-            ("builtins", "float") => Converter::Float,
             ("builtins", "bytes") => Converter::Bytes,
             ("builtins", "complex") => return construct("complex", "a complex number such as 1+2j", true),
             ("builtins", "list")
@@ -438,6 +437,22 @@ pub(super) fn is_plain_literal(annotation: &Bound<'_, PyAny>) -> bool {
     let is_literal = origin_of(annotation)
         .is_ok_and(|origin| origin.is_some_and(|origin| form_name(&origin).as_deref() == Some("Literal")));
     is_literal && arguments_of(annotation).is_ok_and(|values| values.iter().all(is_json_scalar))
+}
+
+/// The converter of a class that JSON has values of.
+fn builtin_scalar(class: &Bound<'_, PyAny>) -> Option<Converter> {
+    let py = class.py();
+    if class.is(py.get_type::<PyFloat>()) {
+        Some(Converter::Float)
+    } else if class.is(py.get_type::<PyInt>()) {
+        Some(Converter::Integer)
+    } else if class.is(py.get_type::<PyString>()) {
+        Some(Converter::Json(JsonShape::Text))
+    } else if class.is(py.get_type::<PyBool>()) {
+        Some(Converter::Json(JsonShape::Boolean))
+    } else {
+        None
+    }
 }
 
 /// The converter of a type that pydantic validates.

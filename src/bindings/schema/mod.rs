@@ -359,6 +359,9 @@ impl<'py> ShownParameter<'_, 'py> {
     fn add_description(&self, notes: &mut Entries, text: Option<String>) {
         let better = self.doc.filter(|doc| !doc.is_empty() || (text.is_none() && !notes.contains_key("description")));
         if let Some(doc) = better {
+            if notes.is_empty() {
+                *notes = Entries::with_capacity(3); // with the default and the type
+            }
             notes.insert("description", Node::from(doc.to_owned()));
         } else if let Some(text) = text
             && !notes.contains_key("description")

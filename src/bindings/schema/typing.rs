@@ -464,7 +464,10 @@ fn is_same(one: &Bound<'_, PyAny>, other: &Bound<'_, PyAny>) -> bool {
 
 /// True for a sentinel, such as `pydantic.MISSING`: a default that JSON has no value for.
 pub(super) fn is_sentinel(annotation: &Bound<'_, PyAny>) -> bool {
-    !annotation.is_instance_of::<PyType>() && matches!(type_name(annotation).as_str(), "Sentinel" | "sentinel")
+    let is_alias = || TypingObjects::get(annotation.py()).is_ok_and(|typing| typing.is_builtin_alias(annotation));
+    !annotation.is_instance_of::<PyType>()
+        && !is_alias()
+        && matches!(type_name(annotation).as_str(), "Sentinel" | "sentinel")
 }
 
 /// Reads the values of `Literal[…]`.

@@ -13,7 +13,7 @@ use crate::bindings::budget::PyResultBudget;
 use crate::bindings::parameters::{
     Omittable, class_name, flag, name_list, no_unknown, optional_instance, optional_name_list, optional_text, text,
 };
-use crate::bindings::registration::{ToolDraft, ToolOptions, is_meta_tool_of};
+use crate::bindings::registration::{ToolDraft, ToolOptions};
 use crate::bindings::role::{PyRole, PyRoles};
 use crate::bindings::tool::PyTool;
 use crate::bindings::view::{PyToolkitView, filter};
@@ -145,18 +145,6 @@ impl PyToolkit {
         }
     }
 
-    /// Finds a group to register a tool in. AgentScope suggests no other name.
-    pub(super) fn group_named(&self, name: &str) -> crate::Result<Arc<Group>> {
-        let is_compatible = self.is_compatible();
-        let registry = self.registry();
-        registry.group(name).map_err(|error| match nearest(name, registry.group_ids()) {
-            Some(similar) if !is_compatible => {
-                Error::NoSuchGroup { name: name.to_owned(), similar: Some(similar.to_owned()) }
-            }
-            _ => error,
-        })
-    }
-
     /// Reads the members of a new group: names of tools, and callables that become tools.
     fn read_members<'py>(
         &self,
@@ -197,12 +185,10 @@ impl PyToolkit {
                 ..ToolOptions::default()
             },
         )?;
-        let is_meta = is_meta_tool_of(self, draft.function())?;
         let name: Arc<str> = draft.name().into();
         // The registry adds it to the new group.
         let basic = self.registry().group(BASIC)?;
-        let permissions = self.permissions(py).clone().unbind();
-        let tool = draft.finish(py, name, basic, self.behaviour(), permissions, is_meta)?;
+        let tool = draft.finish_in(py, self, name, basic)?;
         Ok(PyTool::entry(Py::new(py, tool)?))
     }
 }

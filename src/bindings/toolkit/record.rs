@@ -11,9 +11,7 @@ use super::PyToolkit;
 use super::registration::read_aliases;
 use crate::bindings::budget::PyResultBudget;
 use crate::bindings::parameters::{choice, optional_dict, optional_name_list, optional_seconds, optional_text};
-use crate::bindings::registration::{
-    Confirmation, GivenOptions, ModelUse, ToolDraft, ToolOptions, check_model, is_meta_tool_of,
-};
+use crate::bindings::registration::{Confirmation, GivenOptions, ModelUse, ToolDraft, ToolOptions, check_model};
 use crate::bindings::tool::{OtherNames, PyTool};
 use crate::call::{ArgumentMode, ChunkRule, ErrorMode, RunIn};
 use crate::registry::{BASIC, Group, Memberships};
@@ -92,10 +90,8 @@ impl PyToolkit {
         let more = self.other_groups(record.names("groups")?, &group)?;
         let function = record.required("original_func")?;
         let draft = ToolDraft::new(&function, record.options(self, name)?)?;
-        let is_meta = is_meta_tool_of(self, draft.function())?;
         let seat = Memberships::among(group, more.into());
-        let permissions = self.permissions(py).clone().unbind();
-        let mut tool = draft.finish(py, name, seat, self.behaviour(), permissions, is_meta)?;
+        let mut tool = draft.finish_in(py, self, name, seat)?;
         tool.other_names = OtherNames::of(record.text("original_name")?, record.text("mcp_name")?);
         if let Some(model) = record.get("extended_model")? {
             check_model(&model)?;

@@ -17,10 +17,11 @@ use crate::bindings::parameters::{
     text,
 };
 use crate::bindings::registration::{
-    Confirmation, GivenOptions, ToolDraft, ToolOptions, is_meta_tool_of, parse_namesake, random_suffix,
+    Confirmation, GivenOptions, ToolDraft, ToolOptions, parse_namesake, random_suffix,
 };
 use crate::bindings::tool::PyTool;
 use crate::call::{ChunkRule, RunIn};
+use crate::near::nearest;
 use crate::registry::{BASIC, Group, Memberships, Registry};
 
 /// The name of a new tool, or `None` if the existing one stays. The strategy is parsed only if the name is taken.
@@ -54,6 +55,18 @@ pub(super) fn read_aliases(aliases: &Bound<'_, PyDict>) -> PyResult<HashMap<Stri
 }
 
 impl PyToolkit {
+    /// Finds a group to register a tool in. AgentScope suggests no other name.
+    fn group_named(&self, name: &str) -> crate::Result<Arc<Group>> {
+        let is_compatible = self.is_compatible();
+        let registry = self.registry();
+        registry.group(name).map_err(|error| match nearest(name, registry.group_ids()) {
+            Some(similar) if !is_compatible => {
+                Error::NoSuchGroup { name: name.to_owned(), similar: Some(similar.to_owned()) }
+            }
+            _ => error,
+        })
+    }
+
     /// The groups of these names, without repetition and without the first one.
     pub(super) fn other_groups(&self, names: Vec<String>, first: &Arc<Group>) -> PyResult<Vec<Arc<Group>>> {
         let mut more: Vec<Arc<Group>> = Vec::with_capacity(names.len());
@@ -191,15 +204,13 @@ impl PyToolkit {
         let group = self.group_named(group_name.as_deref().unwrap_or(BASIC))?;
         let more = self.other_groups(groups, &group)?;
         let draft = ToolDraft::new(tool_func, options)?;
-        let is_meta = is_meta_tool_of(self, draft.function())?;
         let skipped =
             |wanted: &str| log_warning(py, &format!("tool '{wanted}' is already registered, the new one is skipped"));
         let Some(name) = name_for(&self.registry(), draft.name(), namesake_strategy)? else {
             return skipped(draft.name());
         };
         let seat = Memberships::among(group.clone(), more.clone().into());
-        let permissions = self.permissions(py).clone().unbind();
-        let tool = draft.finish(py, name.clone(), seat, self.behaviour(), permissions, is_meta)?;
+        let tool = draft.finish_in(py, self, name.clone(), seat)?;
         let body = Py::new(py, tool)?;
         let replaced = {
             let mut registry = self.registry_to_change(py);

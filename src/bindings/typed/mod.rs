@@ -100,15 +100,9 @@ pub(crate) struct ParameterConverter {
 }
 
 impl Converters {
-    /// The place of the converter of a parameter.
-    pub(crate) fn position(&self, py: Python<'_>, name: &Bound<'_, PyString>) -> PyResult<Option<usize>> {
-        let name = name.to_str()?;
-        for (place, parameter) in self.parameters.iter().enumerate() {
-            if parameter.name.bind(py).to_str()? == name {
-                return Ok(Some(place));
-            }
-        }
-        Ok(None)
+    /// The place of the converter of a parameter of the signature that was read.
+    pub(crate) fn position(&self, parameter: &Py<PyString>) -> Option<usize> {
+        self.parameters.iter().position(|own| own.name.is(parameter))
     }
 
     /// True if the conversion at a place needs no check of the schema before.

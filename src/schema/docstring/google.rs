@@ -1,7 +1,7 @@
 //! Google style: a title with a colon alone on its line, and an indented body.
 
 use super::Candidate;
-use super::lines::{Lines, clean, clean_below_first, cut, find, is_space, trim_end, trim_start};
+use super::lines::{Cleaned, Line, clean, clean_below_first, cut, find, trim_end, trim_start};
 
 /// The format of a section's body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub(super) enum SectionKind {
 struct Section<'a> {
     title: &'a str,
     kind: SectionKind,
-    body: &'a str,
+    body: &'a [Line],
 }
 
 /// Recognises a section title and the kind of its body.
@@ -32,23 +32,23 @@ pub(super) fn title(line: &str) -> Option<(&str, SectionKind)> {
     Some((title, kind))
 }
 
-/// Parses the sections of a text whose first title is at `start`. Fails if a section has no entries or an entry has no colon.
-pub(super) fn read(text: &str, start: usize) -> Option<Candidate> {
-    read_with(text, start, |_| true)
+/// Parses the sections of a text whose first title is line `first`. Fails if a section has no entries or an entry has no colon.
+pub(super) fn read(text: &Cleaned<'_>, first: usize) -> Option<Candidate> {
+    read_with(text, first, |_| true)
 }
 
 /// The same for a text that [`read`] fails on: a line at the indent of the entries that does not begin like one continues the entry above it.
-pub(super) fn read_wrapped(text: &str, start: usize) -> Option<Candidate> {
-    read_with(text, start, begins_entry)
+pub(super) fn read_wrapped(text: &Cleaned<'_>, first: usize) -> Option<Candidate> {
+    read_with(text, first, begins_entry)
 }
 
-fn read_with(text: &str, start: usize, begins: fn(&str) -> bool) -> Option<Candidate> {
-    let mut candidate = Candidate::new(start);
-    for section in sections(&text[start..]) {
+fn read_with(Cleaned { text, lines }: &Cleaned<'_>, first: usize, begins: fn(&str) -> bool) -> Option<Candidate> {
+    let mut candidate = Candidate::new(lines[first].start);
+    for section in sections(text, &lines[first..]) {
         if section.kind == SectionKind::Whole {
             candidate.count();
         } else {
-            read_entries(&section, begins, &mut candidate)?;
+            read_entries(text, &section, begins, &mut candidate)?;
         }
     }
     Some(candidate)
@@ -62,83 +62,87 @@ fn begins_entry(line: &str) -> bool {
     !name.is_empty() && name.chars().all(|letter| letter.is_alphanumeric() || matches!(letter, '_' | '.'))
 }
 
-/// Finds the sections. A body ends at the first line that is not indented; text between there and the next title
-/// is dropped. A title that comes again replaces the body but keeps the place of the first.
-fn sections(text: &str) -> Vec<Section<'_>> {
-    let mut sections: Vec<Section<'_>> = Vec::with_capacity(4);
-    let mut open: Option<(&str, SectionKind, usize)> = None;
-    let mut close = |open: &mut Option<(_, _, usize)>, end: usize| {
-        let Some((title, kind, start)) = open.take() else {
-            return;
-        };
-        let body = text[start..end.max(start)].trim_matches('\n');
+/// Finds the sections. A body ends at the first line that is not indented, without the empty lines around it; text between
+/// there and the next title is dropped. A title that comes again replaces the body but keeps the place of the first.
+fn sections<'a>(text: &'a str, lines: &'a [Line]) -> Vec<Section<'a>> {
+    let mut sections: Vec<Section<'a>> = Vec::with_capacity(4);
+    let mut next = 0;
+    while let Some(line) = lines.get(next) {
+        next += 1;
+        if !line.is_flush() {
+            continue;
+        }
+        let Some((title, kind)) = title(line.of(text)) else { continue };
+        let below = &lines[next..];
+        let length = below.iter().position(|line| line.is_flush()).unwrap_or(below.len());
+        next += length;
+        let body = without_empty_ends(&below[..length]);
         match sections.iter_mut().find(|section| section.title == title) {
             Some(section) => section.body = body,
             None => sections.push(Section { title, kind, body }),
         }
-    };
-    for (at, line) in Lines::of(text) {
-        if !line.starts_with(|c| !is_space(c)) {
-            continue;
-        }
-        close(&mut open, at);
-        open = title(line).map(|(title, kind)| (title, kind, at + line.len()));
     }
-    close(&mut open, text.len());
     sections
 }
 
+fn without_empty_ends(lines: &[Line]) -> &[Line] {
+    let is_filled = |line: &Line| line.start < line.end;
+    let first = lines.iter().position(is_filled).unwrap_or(lines.len());
+    let end = lines.iter().rposition(is_filled).map_or(first, |last| last + 1);
+    &lines[first..end]
+}
+
 /// Splits a body into entries at the lines indented exactly like the first one that may begin an entry, and parses them.
-fn read_entries(section: &Section<'_>, begins: fn(&str) -> bool, candidate: &mut Candidate) -> Option<()> {
-    let body = section.body;
+fn read_entries(text: &str, section: &Section<'_>, begins: fn(&str) -> bool, candidate: &mut Candidate) -> Option<()> {
+    let (mut blank_since, end) = (section.body.first()?.start, section.body.last()?.end);
     // Blank lines may precede the first entry; then they are part of the prefix that every entry must have.
-    let indent = &body[..body.len() - trim_start(body).len()];
-    let mut open = None;
-    let mut blank_since = 0;
-    for (at, line) in Lines::of(body) {
-        let content = trim_start(line);
-        if content.is_empty() {
-            continue;
-        }
-        let content_at = at + line.len() - content.len();
-        if let Some(entry_at) = content_at.checked_sub(indent.len())
+    let indent = &text[blank_since..section.body.iter().find(|line| line.has_content())?.content];
+    let mut open: Option<Line> = None;
+    for line in section.body.iter().filter(|line| line.has_content()) {
+        if let Some(entry_at) = line.content.checked_sub(indent.len())
             && entry_at >= blank_since
-            && starts_line(body, entry_at)
-            && body.as_bytes()[entry_at..content_at] == *indent.as_bytes()
-            && (open.is_none() || begins(content))
-            && let Some(previous) = open.replace(content_at)
+            && (entry_at == line.start || starts_line(text, entry_at))
+            && text.as_bytes()[entry_at..line.content] == *indent.as_bytes()
+            && (open.is_none() || begins(&text[line.content..line.end]))
+            && let Some(previous) = open.replace(*line)
         {
-            read_entry(section.kind, &body[previous..entry_at], candidate)?;
+            read_entry(section.kind, &text[previous.content..entry_at], previous, candidate)?;
         }
-        blank_since = at + line.len() + 1;
+        blank_since = line.end + 1;
     }
-    read_entry(section.kind, &body[open?..], candidate)
+    let last = open?;
+    read_entry(section.kind, &text[last.content..end], last, candidate)
 }
 
 fn starts_line(text: &str, at: usize) -> bool {
-    at == 0 || text.as_bytes()[at - 1] == b'\n'
+    text.as_bytes()[at - 1] == b'\n'
 }
 
-fn read_entry(kind: SectionKind, entry: &str, candidate: &mut Candidate) -> Option<()> {
-    let (before, description) = cut(entry.trim_matches('\n'), b':')?;
+/// Parses an entry whose first line is known.
+fn read_entry(kind: SectionKind, entry: &str, first: Line, candidate: &mut Candidate) -> Option<()> {
+    let entry = entry.trim_end_matches('\n');
+    let (before, description) = cut(entry, b':')?;
     if kind == SectionKind::Entries {
         candidate.count();
         return Some(());
     }
 
-    let description = clean_below_first(description.strip_prefix(' ').unwrap_or(description));
-    match cut(before, b'\n') {
+    let length = first.end - first.content;
+    let description = description.strip_prefix(' ').unwrap_or(description);
+    let description = if entry.len() <= length { description.to_owned() } else { clean_below_first(description) };
+    if before.len() < length {
+        candidate.add(bare_name(before, before.len()), Some(description));
+    } else if let Some((first, rest)) = cut(before, b'\n') {
         // A name broken over lines is joined without anything between its first two parts.
-        Some((first, rest)) => candidate.add(bare_name(&[first, &clean(rest)].concat()), Some(description)),
-        None => candidate.add(bare_name(before), Some(description)),
+        let name = [first, &clean(rest)].concat();
+        candidate.add(bare_name(&name, find(&name, b'\n').unwrap_or(name.len())), Some(description));
     }
     Some(())
 }
 
-/// Removes the type in parentheses from a name. The first parentheses with something between them, all on one line, end
-/// the name; where they follow more than one line of name, it is left as it is.
-fn bare_name(before: &str) -> &str {
-    let first_line = find(before, b'\n').unwrap_or(before.len());
+/// Removes the type in parentheses from a name whose first line ends at `first_line`. The first parentheses with something between
+/// them, all on one line, end the name; where they follow more than one line of name, it is left as it is.
+fn bare_name(before: &str, first_line: usize) -> &str {
     // The next line can still contribute one parenthesis, since any whitespace may be beside it.
     let next_line = before.len() - trim_start(&before[first_line..]).len();
     let reach = before.len().min(next_line + 1);
@@ -180,6 +184,8 @@ mod tests {
 
     #[test]
     fn a_type_is_taken_off_the_name() {
+        let bare_name = |before: &'static str| bare_name(before, before.find('\n').unwrap_or(before.len()));
+
         assert_eq!(bare_name("a (int, optional)"), "a");
         assert_eq!(bare_name("**kw(dict)"), "**kw");
         assert_eq!(bare_name("a ()"), "a ()");

@@ -40,22 +40,30 @@ pub(super) fn cut(text: &str, wanted: u8) -> Option<(&str, &str)> {
 /// a few bytes away, where blocks that the compiler vectorizes are faster than `memchr`, which has to be called.
 #[inline]
 pub(super) fn find(text: &str, wanted: u8) -> Option<usize> {
-    const ONES: u64 = u64::from_le_bytes([1; 8]);
-    const HIGH_BITS: u64 = ONES << 7;
+    find_byte(text.as_bytes(), wanted)
+}
+
+fn find_byte(bytes: &[u8], wanted: u8) -> Option<usize> {
     debug_assert!(wanted.is_ascii());
-    let bytes = text.as_bytes();
     let has_none = |block: &&[u8; 16]| !block.iter().map(|byte| *byte == wanted).fold(false, bool::bitor);
-    let passed = 16 * bytes.as_chunks::<16>().0.iter().take_while(has_none).count();
-    let (words, rest) = bytes[passed..].as_chunks::<8>();
+    let (blocks, rest) = bytes.as_chunks::<16>();
+    let passed = blocks.iter().take_while(has_none).count();
+    let (words, rest) = blocks.get(passed).map_or(rest, <[u8; 16]>::as_slice).as_chunks::<8>();
     for (index, word) in words.iter().enumerate() {
-        // A byte that is equal becomes zero, and the lowest bit below marks the first zero byte.
-        let difference = u64::from_le_bytes(*word) ^ (ONES * u64::from(wanted));
-        let zeros = difference.wrapping_sub(ONES) & !difference & HIGH_BITS;
-        if zeros != 0 {
-            return Some(passed + 8 * index + zeros.trailing_zeros() as usize / 8);
+        if let Some(at) = find_in_word(*word, wanted) {
+            return Some(16 * passed + 8 * index + at);
         }
     }
-    rest.iter().position(|byte| *byte == wanted).map(|at| passed + 8 * words.len() + at)
+    rest.iter().position(|byte| *byte == wanted).map(|at| 16 * passed + 8 * words.len() + at)
+}
+
+#[inline]
+fn find_in_word(word: [u8; 8], wanted: u8) -> Option<usize> {
+    const ONES: u64 = u64::from_le_bytes([1; 8]);
+    // A byte that is equal becomes zero, and the lowest bit below marks the first zero byte.
+    let difference = u64::from_le_bytes(word) ^ (ONES * u64::from(wanted));
+    let zeros = difference.wrapping_sub(ONES) & !difference & (ONES << 7);
+    (zeros != 0).then(|| zeros.trailing_zeros() as usize / 8)
 }
 
 /// Splits a text into fields, each from a line that begins with `marker` to the next such line.
@@ -83,7 +91,7 @@ pub(super) fn trim(text: &str) -> &str {
 
 /// Removes whitespace at the start.
 pub(super) fn trim_start(text: &str) -> &str {
-    let text = &text[spaces(text)..];
+    let text = &text[leading_spaces(text.as_bytes())..];
     if starts_visibly(text) { text } else { text.trim_start_matches(is_space) }
 }
 
@@ -92,22 +100,131 @@ pub(super) fn trim_end(text: &str) -> &str {
     if text.as_bytes().last().is_some_and(u8::is_ascii_graphic) { text } else { text.trim_end_matches(is_space) }
 }
 
-/// Counts the spaces at the start. Nearly all whitespace is spaces, and bytes are cheaper than characters.
-fn spaces(text: &str) -> usize {
-    text.bytes().take_while(|byte| *byte == b' ').count()
+/// Counts the spaces at the start. Nearly all whitespace is spaces, and words are cheaper than characters.
+#[inline]
+fn leading_spaces(text: &[u8]) -> usize {
+    let (words, rest) = text.as_chunks::<8>();
+    for (index, word) in words.iter().enumerate() {
+        let difference = u64::from_le_bytes(*word) ^ u64::from_le_bytes([b' '; 8]);
+        if difference != 0 {
+            return 8 * index + difference.trailing_zeros() as usize / 8;
+        }
+    }
+    8 * words.len() + rest.iter().take_while(|byte| **byte == b' ').count()
 }
 
 fn starts_visibly(text: &str) -> bool {
     text.as_bytes().first().is_some_and(u8::is_ascii_graphic)
 }
 
-/// Cleans a docstring as Python's `inspect.cleandoc` does: expands tabs, removes the indentation that all lines after the first
-/// share, and removes empty lines at both ends.
-pub(super) fn clean(text: &str) -> Cow<'_, str> {
-    if memchr(b'\t', text.as_bytes()).is_some() {
-        return Cow::Owned(dedent(&expand_tabs(text)).into_owned());
+/// A docstring as Python's `inspect.cleandoc` leaves it, with the places of its lines: tabs are expanded, the indentation that all
+/// lines after the first share is removed, and so are empty lines at both ends.
+pub(super) struct Cleaned<'a> {
+    pub(super) text: Cow<'a, str>,
+    pub(super) lines: Vec<Line>,
+}
+
+/// The place of a line in its text.
+#[derive(Clone, Copy)]
+pub(super) struct Line {
+    pub(super) start: usize,
+    /// The offset of the first character that is not whitespace, or the end.
+    pub(super) content: usize,
+    pub(super) end: usize,
+}
+
+impl Line {
+    #[inline]
+    fn between(text: &str, start: usize, end: usize) -> Self {
+        let line = &text.as_bytes()[start..end];
+        let spaces = leading_spaces(line);
+        let content = match line.get(spaces) {
+            None => end,
+            Some(byte) if byte.is_ascii_graphic() => start + spaces,
+            Some(_) => end - text[start..end].trim_start_matches(is_space).len(),
+        };
+        Self { start, content, end }
     }
-    dedent(text)
+
+    /// The line itself.
+    #[inline]
+    pub(super) fn of(self, text: &str) -> &str {
+        &text[self.start..self.end]
+    }
+
+    #[inline]
+    pub(super) fn has_content(self) -> bool {
+        self.content < self.end
+    }
+
+    /// True for a line that begins with content.
+    #[inline]
+    pub(super) fn is_flush(self) -> bool {
+        self.start == self.content && self.has_content()
+    }
+}
+
+impl<'a> Cleaned<'a> {
+    pub(super) fn of(text: &'a str) -> Self {
+        if memchr(b'\t', text.as_bytes()).is_none() {
+            return Self::without_tabs(text);
+        }
+        let expanded = expand_tabs(text);
+        let Cleaned { text, lines } = Cleaned::without_tabs(&expanded);
+        Self { text: Cow::Owned(text.into_owned()), lines }
+    }
+
+    fn without_tabs(text: &'a str) -> Self {
+        let mut lines = Vec::with_capacity(32);
+        let mut next = Some(0);
+        while let Some(start) = next {
+            let end = find_byte(&text.as_bytes()[start..], b'\n').map(|length| start + length);
+            lines.push(Line::between(text, start, end.unwrap_or(text.len())));
+            next = end.map(|end| end + 1);
+        }
+        if let [line] = lines.as_mut_slice() {
+            let text = &text[line.content..];
+            *line = Line { start: 0, content: 0, end: text.len() };
+            return Self { text: Cow::Borrowed(text), lines };
+        }
+        let is_ascii = text.is_ascii();
+        let indentation = |line: &Line| {
+            let width = line.content - line.start;
+            if is_ascii { width } else { text[line.start..line.content].chars().count() }
+        };
+        let margin = lines[1..].iter().filter(|line| line.has_content()).map(indentation).min().unwrap_or(0);
+        let mut cleaned = String::with_capacity(text.len());
+        let mut kept = 0;
+        for index in 0..lines.len() {
+            let Line { start, content, end } = lines[index];
+            let width = content - start;
+            let margin = match index {
+                0 => width,
+                _ if is_ascii => margin.min(width),
+                _ => text[start..content].char_indices().nth(margin).map_or(width, |(at, _)| at),
+            };
+            if cleaned.is_empty() {
+                kept = 0; // only empty lines so far
+            } else {
+                cleaned.push('\n');
+            }
+            let moved = start + margin - cleaned.len();
+            cleaned.push_str(&text[start + margin..end]);
+            lines[kept] = Line { start: start + margin - moved, content: content - moved, end: end - moved };
+            kept += 1;
+        }
+        while let Some(last) = lines[..kept].last().filter(|line| line.start == line.end) {
+            cleaned.truncate(last.start.saturating_sub(1));
+            kept -= 1;
+        }
+        lines.truncate(kept);
+        Self { text: Cow::Owned(cleaned), lines }
+    }
+}
+
+/// The same, without the places.
+pub(super) fn clean(text: &str) -> Cow<'_, str> {
+    Cleaned::of(text).text
 }
 
 /// Cleans a description whose first line follows a name, so that its indentation does not count.
@@ -120,52 +237,6 @@ pub(super) fn clean_below_first(text: &str) -> String {
         (first, rest) if rest.is_empty() => first.to_owned(),
         (first, rest) => [first, "\n", &rest].concat(),
     }
-}
-
-fn dedent(text: &str) -> Cow<'_, str> {
-    let Some((first, below)) = cut(text, b'\n') else {
-        return Cow::Borrowed(trim_start(text));
-    };
-    // The first line with content nearly always has the smallest margin; if not, the join below finds out.
-    let likely = Lines::of(below).find_map(|(_, line)| indentation(line)).unwrap_or(0);
-    let cleaned = join_without_margin(first, below, likely).or_else(|| {
-        let margin = Lines::of(below).filter_map(|(_, line)| indentation(line)).min()?;
-        join_without_margin(first, below, margin)
-    });
-    Cow::Owned(cleaned.unwrap_or_default())
-}
-
-/// Joins lines without their margin. Fails if a line with content has less of it.
-fn join_without_margin(first: &str, below: &str, margin: usize) -> Option<String> {
-    let mut cleaned = String::with_capacity(first.len() + below.len() + 1);
-    cleaned.push_str(trim_start(first));
-    for (_, line) in Lines::of(below) {
-        if !cleaned.is_empty() {
-            cleaned.push('\n');
-        }
-        let indented = line.as_bytes().get(..margin).is_some_and(|start| start.iter().all(|byte| *byte == b' '));
-        if indented {
-            cleaned.push_str(&line[margin..]);
-        } else if indentation(line).is_none_or(|indentation| indentation >= margin) {
-            cleaned.push_str(line.char_indices().nth(margin).map_or("", |(at, _)| &line[at..]));
-        } else {
-            return None;
-        }
-    }
-    cleaned.truncate(cleaned.trim_end_matches('\n').len());
-    Some(cleaned)
-}
-
-/// Counts the characters before the content of a line. A line without content does not count.
-fn indentation(line: &str) -> Option<usize> {
-    let spaces = spaces(line);
-    let rest = &line[spaces..];
-    if starts_visibly(rest) {
-        return Some(spaces);
-    }
-    let content = rest.trim_start_matches(is_space);
-    let others = rest[..rest.len() - content.len()].chars().count();
-    (!content.is_empty()).then_some(spaces + others)
 }
 
 fn expand_tabs(text: &str) -> String {

@@ -13,7 +13,7 @@ mod google;
 mod lines;
 mod numpy;
 
-use lines::{Lines, clean, cut, trim};
+use lines::{Cleaned, cut, trim};
 
 /// The parts of a docstring that a tool's schema needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,21 +60,22 @@ pub enum Style {
 /// ```
 #[must_use]
 pub fn parse(text: &str) -> Docstring {
-    read(&clean(text), false)
+    read(&Cleaned::of(text), false)
 }
 
 /// The same as [`parse`], and reads a Google section in which a wrapped line is not indented, where `docstring_parser`, and therefore
 /// [`parse`], finds no parameters at all.
 #[must_use]
 pub fn parse_wrapped(text: &str) -> Docstring {
-    read(&clean(text), true)
+    read(&Cleaned::of(text), true)
 }
 
-fn read(text: &str, may_wrap: bool) -> Docstring {
-    let marks = StyleMarks::of(text);
+fn read(cleaned: &Cleaned<'_>, may_wrap: bool) -> Docstring {
+    let text = &*cleaned.text;
+    let marks = StyleMarks::of(cleaned);
     let candidates = [
         (Style::Rest, marks.rest.map(|at| fields::read_rest(text, at))),
-        (Style::Google, marks.google.map(|at| google::read(text, at))),
+        (Style::Google, marks.google.map(|at| google::read(cleaned, at))),
         (Style::Numpy, marks.numpy.then(|| Some(numpy::read(text)))),
         (Style::Epydoc, marks.epydoc.map(|at| fields::read_epydoc(text, at))),
     ];
@@ -90,7 +91,7 @@ fn read(text: &str, may_wrap: bool) -> Docstring {
     }
     if may_wrap
         && best.as_ref().is_none_or(|(_, best)| best.entries == 0)
-        && let Some(wrapped) = marks.google.and_then(|at| google::read_wrapped(text, at))
+        && let Some(wrapped) = marks.google.and_then(|at| google::read_wrapped(cleaned, at))
     {
         best = Some((Style::Google, wrapped));
     }
@@ -154,6 +155,7 @@ impl Candidate {
 #[derive(Default)]
 struct StyleMarks {
     rest: Option<usize>,
+    /// The number of the line.
     google: Option<usize>,
     /// Numpydoc sections begin at the title above the line that reveals them, so only its presence is recorded.
     numpy: bool,
@@ -161,15 +163,15 @@ struct StyleMarks {
 }
 
 impl StyleMarks {
-    fn of(text: &str) -> Self {
+    fn of(Cleaned { text, lines }: &Cleaned<'_>) -> Self {
         let mut marks = Self::default();
-        for (at, line) in Lines::of(text) {
-            match line.as_bytes().first() {
-                Some(b':') => _ = marks.rest.get_or_insert(at),
-                Some(b'@') => _ = marks.epydoc.get_or_insert(at),
-                Some(b'-' | b'.') => marks.numpy = true,
-                Some(b'A'..=b'Y') if marks.google.is_none() && google::title(line).is_some() => {
-                    marks.google = Some(at);
+        for (number, line) in lines.iter().enumerate().filter(|(_, line)| line.is_flush()) {
+            match text.as_bytes()[line.start] {
+                b':' => _ = marks.rest.get_or_insert(line.start),
+                b'@' => _ = marks.epydoc.get_or_insert(line.start),
+                b'-' | b'.' => marks.numpy = true,
+                b'A'..=b'Y' if marks.google.is_none() && google::title(line.of(text)).is_some() => {
+                    marks.google = Some(number);
                 }
                 _ => {}
             }

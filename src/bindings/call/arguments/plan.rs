@@ -188,26 +188,29 @@ impl Plan {
         let is_open = properties.is_none()
             || parameters.get("additionalProperties").is_some_and(|rest| *rest != Node::Bool(false))
             || parameters.get("patternProperties").is_some();
-        let (by_position, by_name): (Vec<&Parameter>, Vec<&Parameter>) = signature
-            .parameters
-            .iter()
-            .filter(|parameter| !matches!(parameter.kind, ParameterKind::VarPositional | ParameterKind::VarKeyword))
-            .partition(|parameter| match parameter.kind {
-                ParameterKind::PositionalOnly => true,
-                ParameterKind::PositionalOrKeyword => !signature.by_name,
-                _ => false,
-            });
+        let mut by_position: Vec<&Parameter> = Vec::with_capacity(signature.parameters.len());
+        let mut by_name: Vec<&Parameter> = Vec::new();
+        for parameter in &signature.parameters {
+            match parameter.kind {
+                ParameterKind::PositionalOnly => by_position.push(parameter),
+                ParameterKind::PositionalOrKeyword if !signature.by_name => by_position.push(parameter),
+                ParameterKind::VarPositional | ParameterKind::VarKeyword => {}
+                _ => by_name.push(parameter),
+            }
+        }
         let mut names = Vec::with_capacity(by_position.len() + by_name.len());
         let mut places = Vec::with_capacity(names.capacity());
-        let mut factories = Vec::new();
+        let (mut factories, mut known_properties) = (Vec::new(), 0);
         for parameter in by_position.iter().chain(&by_name) {
             let name = parameter.name.bind(py).to_str()?;
             let preset = if presets.is_empty() { None } else { presets.get_item(&parameter.name)? };
             let is_context = preset.is_none() && parameter.is_context;
             let is_sent = preset.is_none() && !is_context;
-            let check = properties.filter(|_| is_sent).and_then(|them| them.keys().position(|key| key == name));
+            let property = properties.and_then(|properties| properties.keys().position(|key| key == name));
+            known_properties += usize::from(property.is_some());
+            let check = property.filter(|_| is_sent);
             let is_shown = is_sent && (passes_all || check.is_some());
-            let converter = if is_shown { converters.position(py, parameter.name.bind(py))? } else { None };
+            let converter = if is_shown { converters.position(&parameter.name) } else { None };
             // What the schema requires must come from the model, also when the function has a default.
             let is_required = !passes_all && check.is_some() && required.iter().any(|each| each.as_str() == Some(name));
             let default = parameter.default.as_ref().filter(|_| !is_required);
@@ -236,7 +239,7 @@ impl Plan {
         let mut is_short = places.len() <= MOST_ARGUMENTS
             && !is_open
             && !is_mixed
-            && properties.is_none_or(|properties| properties.keys().all(|name| names.contains(&name)));
+            && properties.is_none_or(|properties| properties.len() == known_properties);
         for (name, _) in entries_of(presets) {
             let name = name.cast_into::<PyString>()?;
             let name = name.to_str()?;
