@@ -30,7 +30,7 @@ use crate::bindings::once::intern;
 use crate::bindings::registration::{ParameterKind, Signature};
 use crate::bindings::typed::{Converter, Converters, ItemsClass, JsonShape, MapClass};
 use crate::schema::build::{Parameter, build};
-use crate::schema::docstring::{self, Docstring};
+use crate::schema::docstring::{Cleaned, Docstring};
 use crate::schema::{ArrayKind, Entries, Field, Node, Presence, Refusal, Type};
 
 /// The options of [`describe`].
@@ -130,7 +130,10 @@ pub(crate) fn describe(
     signature: &Signature,
     wanted: &DescribeOptions<'_>,
 ) -> PyResult<Description> {
-    let docstring = docstring_of(callable, wanted.exact_docstring)?;
+    let text = docstring_of(callable)?;
+    let text = text.as_ref().map(|text| text.to_string_lossy());
+    let cleaned = text.as_deref().map(Cleaned::of);
+    let docstring = cleaned.as_ref().map(|text| text.read(!wanted.exact_docstring));
     let shown = shown(py, signature, wanted, docstring.as_ref())?;
     let (parameters, converters) = match read(callable, &shown, PydanticMode::WholeSignature) {
         Ok((parameters, definitions)) => {
@@ -149,7 +152,8 @@ pub(crate) fn describe(
     };
     let description = docstring.as_ref().and_then(|docstring| docstring.description(wanted.include_long_description));
     let documented = docstring.iter().flat_map(|docstring| &docstring.params).map(|parameter| &parameter.name);
-    let unshown = documented.filter(|name| !shown.iter().any(|each| each.name == **name)).cloned().collect();
+    let unshown = documented.filter(|name| !shown.iter().any(|each| each.name == **name));
+    let unshown = unshown.map(|name| name.clone().into_owned()).collect();
     Ok(Description { parameters: Node::Object(parameters), description, unshown, converters })
 }
 
@@ -223,7 +227,8 @@ fn describes_result(annotation: &Bound<'_, PyAny>) -> PyResult<bool> {
 
 /// The description in the docstring of a callable.
 pub(crate) fn description_of(callable: &Bound<'_, PyAny>, is_long: bool) -> PyResult<Option<String>> {
-    Ok(docstring_of(callable, false)?.and_then(|docstring| docstring.description(is_long)))
+    let text = docstring_of(callable)?;
+    Ok(text.and_then(|text| Cleaned::of(&text.to_string_lossy()).read(true).description(is_long)))
 }
 
 /// The converters of a callable whose schema is supplied.
@@ -266,24 +271,15 @@ fn read_converters<'a, 'py: 'a>(
     reader.finish()
 }
 
-fn docstring_of(callable: &Bound<'_, PyAny>, is_exact: bool) -> PyResult<Option<Docstring>> {
-    let Some(doc) = callable.getattr_opt(intern!(callable.py(), "__doc__"))? else {
-        return Ok(None);
-    };
-    match doc.cast::<PyString>() {
-        Ok(doc) => {
-            let parse = if is_exact { docstring::parse } else { docstring::parse_wrapped };
-            Ok(Some(parse(&doc.to_string_lossy())))
-        }
-        Err(_) => Ok(None),
-    }
+fn docstring_of<'py>(callable: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyString>>> {
+    Ok(callable.getattr_opt(intern!(callable.py(), "__doc__"))?.and_then(|doc| doc.cast_into().ok()))
 }
 
 fn shown<'a, 'py: 'a>(
     py: Python<'py>,
     signature: &'a Signature,
     wanted: &DescribeOptions<'_>,
-    docstring: Option<&'a Docstring>,
+    docstring: Option<&'a Docstring<'a>>,
 ) -> PyResult<Vec<ShownParameter<'a, 'py>>> {
     let mut shown = Vec::with_capacity(signature.parameters.len());
     for parameter in &signature.parameters {

@@ -7,7 +7,7 @@ use super::lines::{clean_below_first, fields, is_space, trim, trim_start};
 
 /// Parses reST fields, the first of which is at `start`. Fails if a field has no second colon, no keyword, or more
 /// words than its keyword takes.
-pub(super) fn read_rest(text: &str, start: usize) -> Option<Candidate> {
+pub(super) fn read_rest(text: &str, start: usize) -> Option<Candidate<'_>> {
     let mut candidate = Candidate::new(start);
     let mut returns = false;
     let mut return_types = HashSet::new();
@@ -69,7 +69,7 @@ struct Mention {
 
 /// Parses Epydoc fields, the first of which is at `start`. Fails if a field has no recognisable tag or the text both
 /// returns and yields.
-pub(super) fn read_epydoc(text: &str, start: usize) -> Option<Candidate> {
+pub(super) fn read_epydoc(text: &str, start: usize) -> Option<Candidate<'_>> {
     let mut candidate = Candidate::new(start);
     let mut mentions: HashMap<&str, Mention> = HashMap::new();
     for field in fields(&text[start..], b'@') {
@@ -104,7 +104,7 @@ pub(super) fn read_epydoc(text: &str, start: usize) -> Option<Candidate> {
 }
 
 /// Sets the description of a parameter; a later one replaces it.
-fn describe(candidate: &mut Candidate, mention: &Mention, tag: &EpydocTag<'_>) {
+fn describe<'a>(candidate: &mut Candidate<'a>, mention: &Mention, tag: &EpydocTag<'a>) {
     if let Some(param) = mention.param
         && !tag.keyword.contains("type")
     {
@@ -223,7 +223,7 @@ mod tests {
     fn the_first_mention_places_a_parameter_and_the_last_describes_it() {
         let doc = parse("S.\n\n@type a: int\n@param b: B\n@param a: A\n@param a: AA\n@ivar c: C");
 
-        let names: Vec<_> = doc.params.iter().map(|param| param.name.as_str()).collect();
+        let names: Vec<_> = doc.params.iter().map(|param| &*param.name).collect();
         assert_eq!((doc.style, names), (Style::Epydoc, vec!["a", "b", "c"]));
         assert_eq!(doc.param("a"), Some("AA"));
     }

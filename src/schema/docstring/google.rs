@@ -33,16 +33,20 @@ pub(super) fn title(line: &str) -> Option<(&str, SectionKind)> {
 }
 
 /// Parses the sections of a text whose first title is line `first`. Fails if a section has no entries or an entry has no colon.
-pub(super) fn read(text: &Cleaned<'_>, first: usize) -> Option<Candidate> {
+pub(super) fn read<'a>(text: &'a Cleaned<'_>, first: usize) -> Option<Candidate<'a>> {
     read_with(text, first, |_| true)
 }
 
 /// The same for a text that [`read`] fails on: a line at the indent of the entries that does not begin like one continues the entry above it.
-pub(super) fn read_wrapped(text: &Cleaned<'_>, first: usize) -> Option<Candidate> {
+pub(super) fn read_wrapped<'a>(text: &'a Cleaned<'_>, first: usize) -> Option<Candidate<'a>> {
     read_with(text, first, begins_entry)
 }
 
-fn read_with(Cleaned { text, lines }: &Cleaned<'_>, first: usize, begins: fn(&str) -> bool) -> Option<Candidate> {
+fn read_with<'a>(
+    Cleaned { text, lines }: &'a Cleaned<'_>,
+    first: usize,
+    begins: fn(&str) -> bool,
+) -> Option<Candidate<'a>> {
     let mut candidate = Candidate::new(lines[first].start);
     for section in sections(text, &lines[first..]) {
         if section.kind == SectionKind::Whole {
@@ -93,7 +97,12 @@ fn without_empty_ends(lines: &[Line]) -> &[Line] {
 }
 
 /// Splits a body into entries at the lines indented exactly like the first one that may begin an entry, and parses them.
-fn read_entries(text: &str, section: &Section<'_>, begins: fn(&str) -> bool, candidate: &mut Candidate) -> Option<()> {
+fn read_entries<'a>(
+    text: &'a str,
+    section: &Section<'_>,
+    begins: fn(&str) -> bool,
+    candidate: &mut Candidate<'a>,
+) -> Option<()> {
     let (mut blank_since, end) = (section.body.first()?.start, section.body.last()?.end);
     // Blank lines may precede the first entry; then they are part of the prefix that every entry must have.
     let indent = &text[blank_since..section.body.iter().find(|line| line.has_content())?.content];
@@ -119,7 +128,7 @@ fn starts_line(text: &str, at: usize) -> bool {
 }
 
 /// Parses an entry whose first line is known.
-fn read_entry(kind: SectionKind, entry: &str, first: Line, candidate: &mut Candidate) -> Option<()> {
+fn read_entry<'a>(kind: SectionKind, entry: &'a str, first: Line, candidate: &mut Candidate<'a>) -> Option<()> {
     let entry = entry.trim_end_matches('\n');
     let (before, description) = cut(entry, b':')?;
     if kind == SectionKind::Entries {
@@ -129,13 +138,14 @@ fn read_entry(kind: SectionKind, entry: &str, first: Line, candidate: &mut Candi
 
     let length = first.end - first.content;
     let description = description.strip_prefix(' ').unwrap_or(description);
-    let description = if entry.len() <= length { description.to_owned() } else { clean_below_first(description) };
+    let description = if entry.len() <= length { description.into() } else { clean_below_first(description) };
     if before.len() < length {
         candidate.add(bare_name(before, before.len()), Some(description));
     } else if let Some((first, rest)) = cut(before, b'\n') {
         // A name broken over lines is joined without anything between its first two parts.
         let name = [first, &clean(rest)].concat();
-        candidate.add(bare_name(&name, find(&name, b'\n').unwrap_or(name.len())), Some(description));
+        let name = bare_name(&name, find(&name, b'\n').unwrap_or(name.len())).to_owned();
+        candidate.add(name, Some(description));
     }
     Some(())
 }
@@ -144,8 +154,10 @@ fn read_entry(kind: SectionKind, entry: &str, first: Line, candidate: &mut Candi
 /// them, all on one line, end the name; where they follow more than one line of name, it is left as it is.
 fn bare_name(before: &str, first_line: usize) -> &str {
     // The next line can still contribute one parenthesis, since any whitespace may be beside it.
-    let next_line = before.len() - trim_start(&before[first_line..]).len();
-    let reach = before.len().min(next_line + 1);
+    let reach = match &before[first_line..] {
+        "" => first_line,
+        below => before.len().min(before.len() - trim_start(below).len() + 1),
+    };
     let last_close = before.bytes().take(reach).rposition(|byte| byte == b')');
     let mut from = 0;
     while let Some(at) = find(&before[from..], b'(').map(|at| from + at).filter(|at| *at < reach) {
@@ -206,7 +218,7 @@ mod tests {
     fn a_section_that_comes_again_replaces_the_first() {
         let doc = parse("Args:\n    a: A\n    b: B\nAttributes:\n    c: C\nArgs:\n    d: D\n");
 
-        let names: Vec<_> = doc.params.iter().map(|param| param.name.as_str()).collect();
+        let names: Vec<_> = doc.params.iter().map(|param| &*param.name).collect();
         assert_eq!(names, ["d", "c"]);
     }
 

@@ -119,14 +119,14 @@ fn starts_visibly(text: &str) -> bool {
 
 /// A docstring as Python's `inspect.cleandoc` leaves it, with the places of its lines: tabs are expanded, the indentation that all
 /// lines after the first share is removed, and so are empty lines at both ends.
-pub(super) struct Cleaned<'a> {
+pub(crate) struct Cleaned<'a> {
     pub(super) text: Cow<'a, str>,
     pub(super) lines: Vec<Line>,
 }
 
 /// The place of a line in its text.
 #[derive(Clone, Copy)]
-pub(super) struct Line {
+pub(crate) struct Line {
     pub(super) start: usize,
     /// The offset of the first character that is not whitespace, or the end.
     pub(super) content: usize,
@@ -165,7 +165,7 @@ impl Line {
 }
 
 impl<'a> Cleaned<'a> {
-    pub(super) fn of(text: &'a str) -> Self {
+    pub(crate) fn of(text: &'a str) -> Self {
         if memchr(b'\t', text.as_bytes()).is_none() {
             return Self::without_tabs(text);
         }
@@ -228,14 +228,14 @@ pub(super) fn clean(text: &str) -> Cow<'_, str> {
 }
 
 /// Cleans a description whose first line follows a name, so that its indentation does not count.
-pub(super) fn clean_below_first(text: &str) -> String {
+pub(super) fn clean_below_first(text: &str) -> Cow<'_, str> {
     let Some((first, rest)) = cut(text, b'\n') else {
-        return text.to_owned();
+        return Cow::Borrowed(text);
     };
     match (first, clean(rest)) {
-        ("", rest) => rest.into_owned(),
-        (first, rest) if rest.is_empty() => first.to_owned(),
-        (first, rest) => [first, "\n", &rest].concat(),
+        ("", rest) => rest,
+        (first, rest) if rest.is_empty() => Cow::Borrowed(first),
+        (first, rest) => Cow::Owned([first, "\n", &rest].concat()),
     }
 }
 

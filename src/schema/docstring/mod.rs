@@ -13,28 +13,31 @@ mod google;
 mod lines;
 mod numpy;
 
-use lines::{Cleaned, cut, trim};
+use std::borrow::Cow;
+
+pub(crate) use lines::Cleaned;
+use lines::{cut, trim};
 
 /// The parts of a docstring that a tool's schema needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Docstring {
+pub struct Docstring<'a> {
     /// The first line.
-    pub short: Option<String>,
+    pub short: Option<Cow<'a, str>>,
     /// The rest of the text before the first entry.
-    pub long: Option<String>,
+    pub long: Option<Cow<'a, str>>,
     /// The documented parameters and attributes, in the order of the text; a name may appear twice.
-    pub params: Vec<Param>,
+    pub params: Vec<Param<'a>>,
     /// The style that was chosen.
     pub style: Style,
 }
 
 /// One documented parameter.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Param {
+pub struct Param<'a> {
     /// The name as written, stars included.
-    pub name: String,
+    pub name: Cow<'a, str>,
     /// Its description; empty where Google and reST have a colon with nothing behind it.
-    pub description: Option<String>,
+    pub description: Option<Cow<'a, str>>,
 }
 
 /// A convention for writing docstrings.
@@ -59,52 +62,66 @@ pub enum Style {
 /// assert_eq!(doc.param("a"), Some("The first."));
 /// ```
 #[must_use]
-pub fn parse(text: &str) -> Docstring {
-    read(&Cleaned::of(text), false)
+pub fn parse(text: &str) -> Docstring<'static> {
+    Cleaned::of(text).read(false).into_owned()
 }
 
 /// The same as [`parse`], and reads a Google section in which a wrapped line is not indented, where `docstring_parser`, and therefore
 /// [`parse`], finds no parameters at all.
 #[must_use]
-pub fn parse_wrapped(text: &str) -> Docstring {
-    read(&Cleaned::of(text), true)
+pub fn parse_wrapped(text: &str) -> Docstring<'static> {
+    Cleaned::of(text).read(true).into_owned()
 }
 
-fn read(cleaned: &Cleaned<'_>, may_wrap: bool) -> Docstring {
-    let text = &*cleaned.text;
-    let marks = StyleMarks::of(cleaned);
-    let candidates = [
-        (Style::Rest, marks.rest.map(|at| fields::read_rest(text, at))),
-        (Style::Google, marks.google.map(|at| google::read(cleaned, at))),
-        (Style::Numpy, marks.numpy.then(|| Some(numpy::read(text)))),
-        (Style::Epydoc, marks.epydoc.map(|at| fields::read_epydoc(text, at))),
-    ];
+impl Cleaned<'_> {
+    /// Parses the docstring as [`parse`] does, or as [`parse_wrapped`] if lines may wrap. The parts are borrowed.
+    pub(crate) fn read(&self, may_wrap: bool) -> Docstring<'_> {
+        let text = &*self.text;
+        let marks = StyleMarks::of(self);
+        let candidates = [
+            (Style::Rest, marks.rest.map(|at| fields::read_rest(text, at))),
+            (Style::Google, marks.google.map(|at| google::read(self, at))),
+            (Style::Numpy, marks.numpy.then(|| Some(numpy::read(text)))),
+            (Style::Epydoc, marks.epydoc.map(|at| fields::read_epydoc(text, at))),
+        ];
 
-    let mut best: Option<(Style, Candidate)> = None;
-    for (style, candidate) in candidates {
-        // A style without a mark sees prose only; one that returns `None` has dropped out.
-        if let Some(candidate) = candidate.unwrap_or(Some(Candidate::new(text.len())))
-            && best.as_ref().is_none_or(|(_, best)| candidate.entries > best.entries)
+        let mut best: Option<(Style, Candidate)> = None;
+        for (style, candidate) in candidates {
+            // A style without a mark sees prose only; one that returns `None` has dropped out.
+            if let Some(candidate) = candidate.unwrap_or(Some(Candidate::new(text.len())))
+                && best.as_ref().is_none_or(|(_, best)| candidate.entries > best.entries)
+            {
+                best = Some((style, candidate));
+            }
+        }
+        if may_wrap
+            && best.as_ref().is_none_or(|(_, best)| best.entries == 0)
+            && let Some(wrapped) = marks.google.and_then(|at| google::read_wrapped(self, at))
         {
-            best = Some((style, candidate));
+            best = Some((Style::Google, wrapped));
+        }
+        let (style, candidate) = best.unwrap_or((Style::Rest, Candidate::new(text.len())));
+
+        let (short, long) = match cut(&text[..candidate.prose], b'\n') {
+            Some((short, long)) => (short, trim(long)),
+            None => (&text[..candidate.prose], ""),
+        };
+        Docstring { short: non_empty(short), long: non_empty(long), params: candidate.params, style }
+    }
+}
+
+impl Docstring<'_> {
+    fn into_owned(self) -> Docstring<'static> {
+        let owned = |text: Cow<'_, str>| Cow::Owned(text.into_owned());
+        let param = |param: Param<'_>| Param { name: owned(param.name), description: param.description.map(owned) };
+        Docstring {
+            short: self.short.map(owned),
+            long: self.long.map(owned),
+            params: self.params.into_iter().map(param).collect(),
+            style: self.style,
         }
     }
-    if may_wrap
-        && best.as_ref().is_none_or(|(_, best)| best.entries == 0)
-        && let Some(wrapped) = marks.google.and_then(|at| google::read_wrapped(cleaned, at))
-    {
-        best = Some((Style::Google, wrapped));
-    }
-    let (style, candidate) = best.unwrap_or((Style::Rest, Candidate::new(text.len())));
 
-    let (short, long) = match cut(&text[..candidate.prose], b'\n') {
-        Some((short, long)) => (short, trim(long)),
-        None => (&text[..candidate.prose], ""),
-    };
-    Docstring { short: non_empty(short), long: non_empty(long), params: candidate.params, style }
-}
-
-impl Docstring {
     /// Returns the description that models are shown: the short one and, with `include_long`, the long one below it.
     #[must_use]
     pub fn description(&self, include_long: bool) -> Option<String> {
@@ -124,15 +141,15 @@ impl Docstring {
 }
 
 /// The result of parsing a text in one style.
-struct Candidate {
+struct Candidate<'a> {
     /// The offset at which the description ends and the entries begin.
     prose: usize,
     /// The number of entries of any kind.
     entries: usize,
-    params: Vec<Param>,
+    params: Vec<Param<'a>>,
 }
 
-impl Candidate {
+impl<'a> Candidate<'a> {
     fn new(prose: usize) -> Self {
         Self { prose, entries: 0, params: Vec::new() }
     }
@@ -142,12 +159,12 @@ impl Candidate {
         self.entries += 1;
     }
 
-    fn add(&mut self, name: &str, description: Option<String>) {
+    fn add(&mut self, name: impl Into<Cow<'a, str>>, description: Option<Cow<'a, str>>) {
         self.entries += 1;
         if self.params.is_empty() {
             self.params.reserve(8);
         }
-        self.params.push(Param { name: name.to_owned(), description });
+        self.params.push(Param { name: name.into(), description });
     }
 }
 
@@ -180,8 +197,8 @@ impl StyleMarks {
     }
 }
 
-fn non_empty(text: &str) -> Option<String> {
-    (!text.is_empty()).then(|| text.to_owned())
+fn non_empty(text: &str) -> Option<Cow<'_, str>> {
+    (!text.is_empty()).then_some(Cow::Borrowed(text))
 }
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ struct Heading {
 }
 
 /// Parses the sections of a text; this style never drops out.
-pub(super) fn read(text: &str) -> Candidate {
+pub(super) fn read(text: &str) -> Candidate<'_> {
     let headings = headings(text);
     let mut candidate = Candidate::new(headings.first().map_or(text.len(), |first| first.start));
     let ends = headings.iter().skip(1).map(|next| next.start).chain([text.len()]);
@@ -34,7 +34,7 @@ pub(super) fn read(text: &str) -> Candidate {
                 keyed(body, |key, value| {
                     let value = clean(value);
                     let value = trim(&value);
-                    candidate.add(name(key), (!value.is_empty()).then(|| value.to_owned()));
+                    candidate.add(name(key), (!value.is_empty()).then(|| value.to_owned().into()));
                 });
             }
             SectionKind::Keyed => keyed(body, |_, _| candidate.count()),
