@@ -136,21 +136,6 @@ impl Verdict {
         self.cause.reason(self.decision)
     }
 
-    /// The verdict where no rule matches: the stricter of the permission that the tool declares and the default of the policy.
-    pub(super) fn without_rule(facts: &CallFacts<'_>, default: Decision) -> Self {
-        let asks = match facts.permission {
-            Permission::Auto => false,
-            Permission::Confirm => true,
-            Permission::ByKind => facts.kind.needs_approval(),
-        };
-        let (decision, cause) = if asks && default <= Decision::Ask {
-            (Decision::Ask, Cause::Permission)
-        } else {
-            (default, Cause::Default)
-        };
-        Self { decision, cause, shadowed: None }
-    }
-
     /// The verdict about a call that nothing is against and that its tool wants to be confirmed.
     #[must_use]
     pub fn confirmed(self) -> Self {
@@ -160,10 +145,6 @@ impl Verdict {
             }
             _ => self,
         }
-    }
-
-    pub(super) fn of_rule(rule: &Arc<Rule>) -> Self {
-        Self { decision: rule.decision(), cause: Cause::Rule(rule.clone()), shadowed: None }
     }
 }
 
@@ -238,42 +219,5 @@ impl Arguments for Value {
 impl<F: FnOnce() -> Value> Arguments for LazyCell<Value, F> {
     fn value(&self) -> &Value {
         self
-    }
-}
-
-/// Call facts as owned data, for a cache.
-#[derive(Debug)]
-pub(super) struct OwnedFacts {
-    tool: Box<str>,
-    server: Option<Box<str>>,
-    groups: Box<[Box<str>]>,
-    tags: Box<[Box<str>]>,
-    kind: ToolKind,
-    permission: Permission,
-    caller: Option<Box<str>>,
-}
-
-impl OwnedFacts {
-    pub(super) fn new(facts: &CallFacts<'_>) -> Self {
-        let owned = |names: &[&str]| names.iter().map(|name| Box::from(*name)).collect();
-        Self {
-            tool: facts.tool.into(),
-            server: facts.server.map(Box::from),
-            groups: owned(facts.groups),
-            tags: owned(facts.tags),
-            kind: facts.kind,
-            permission: facts.permission,
-            caller: facts.caller.map(Box::from),
-        }
-    }
-
-    pub(super) fn equals(&self, facts: &CallFacts<'_>) -> bool {
-        let same = |ours: &[Box<str>], theirs: &[&str]| ours.iter().map(AsRef::as_ref).eq(theirs.iter().copied());
-        *self.tool == *facts.tool
-            && self.server.as_deref() == facts.server
-            && self.caller.as_deref() == facts.caller
-            && (self.kind, self.permission) == (facts.kind, facts.permission)
-            && same(&self.groups, facts.groups)
-            && same(&self.tags, facts.tags)
     }
 }

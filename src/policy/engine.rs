@@ -1,4 +1,4 @@
-//! The policy engine: rules that can change at any time, and decisions that always see one consistent state of them.
+//! The policy engine: rules that can change at any time. Each change makes a new [`Snapshot`], which decides about calls.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,9 +8,8 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::explain::{Explanation, explain};
-use super::pattern::ArgumentTexts;
 use super::snapshot::Snapshot;
-use super::{Arguments, CallFacts, Cause, Decision, PolicyFile, Question, Quick, Rule, Tier, Verdict, rfc3339};
+use super::{Arguments, CallFacts, Cause, Decision, PolicyFile, Question, Rule, Tier, Verdict, rfc3339};
 use crate::store::Store;
 use crate::sync::{lock, read, write};
 use crate::{Error, Result};
@@ -24,7 +23,7 @@ use crate::{Error, Result};
 /// It can be shared between threads. Nothing is locked while arguments are converted.
 #[derive(Debug)]
 pub struct Policy {
-    snapshot: RwLock<Arc<Snapshot>>,
+    pub(super) snapshot: RwLock<Arc<Snapshot>>,
     /// The files that were loaded; locked by every change of the policy.
     files: Mutex<Vec<PolicyFile>>,
     /// The store of answers `always`.
@@ -177,35 +176,6 @@ impl Policy {
     #[must_use]
     pub fn revision(&self) -> u64 {
         self.revision.load(Ordering::Acquire)
-    }
-
-    /// Decides without looking at the arguments, if they make no difference.
-    #[must_use]
-    pub fn quick(&self, facts: &CallFacts<'_>) -> Quick {
-        let snapshot = read(&self.snapshot);
-        snapshot.with_plan(facts, |plan| match &plan.fixed {
-            Some(verdict) => Quick::Fixed(verdict.clone()),
-            None => Quick::NeedsArguments,
-        })
-    }
-
-    /// Decides about a call.
-    #[must_use]
-    pub fn decide(&self, facts: &CallFacts<'_>, arguments: &dyn Arguments) -> Verdict {
-        let snapshot = read(&self.snapshot);
-        let plan = snapshot.with_plan(facts, |plan| match &plan.fixed {
-            Some(verdict) => Err(verdict.clone()),
-            None => Ok(plan.clone()),
-        });
-        // Converting arguments may run any code, so nothing is locked then.
-        drop(snapshot);
-        let plan = match plan {
-            Ok(plan) => plan,
-            Err(verdict) => return verdict,
-        };
-        let mut texts = ArgumentTexts::default();
-        let arguments = arguments.value();
-        plan.verdict(|rule| rule.argument_mismatch(arguments, &mut texts).is_none())
     }
 
     /// Explains a decision: the outcome of every rule, and the one that decides.

@@ -10,8 +10,8 @@
 //! | `decision` | the input and the output: [`CallFacts`], [`Decision`], [`Verdict`] |
 //! | `rule` | a [`Rule`], its [`Tier`], and the words of tools that it can name: [`ToolKind`], [`Permission`] |
 //! | `argument`, `pattern` | the conditions of a rule on arguments; globs and regular expressions |
-//! | `engine` | [`Policy`]: the rules, which can change at any time, and the decision |
-//! | `snapshot` | one immutable state of the rules: sorted, indexed, with cached plans |
+//! | `engine` | [`Policy`]: the rules, which can change at any time |
+//! | `snapshot` | the decision, by one immutable state of the rules: sorted, indexed, with cached plans |
 //! | `explain` | the reasons for a decision, rule by rule |
 //! | `file` | policy files: parsing, problems, appending |
 //! | `answers` | saved answers in a store |

@@ -1,12 +1,13 @@
-//! One immutable state of a policy: its rules in the order in which they are tried, an index over them, and cached plans.
+//! Decisions about calls by one immutable state of a policy: its rules in the order in which they are tried, an index over
+//! them, and cached plans.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::{Arc, RwLock};
 
-use super::decision::OwnedFacts;
+use super::pattern::ArgumentTexts;
 use super::rule::NamePatterns;
-use super::{CallFacts, Decision, Rule, Shadowed, Verdict};
+use super::{Arguments, CallFacts, Cause, Decision, Permission, Policy, Quick, Rule, Shadowed, ToolKind, Verdict};
 use crate::sync::{read, write};
 
 /// The most plans that are cached; beyond that the cache is cleared.
@@ -37,6 +38,37 @@ pub(super) struct RulePlan {
     in_shadow: Option<Verdict>,
     /// The verdict, if the arguments make no difference.
     pub(super) fixed: Option<Verdict>,
+}
+
+impl Policy {
+    /// Decides without looking at the arguments, if they make no difference.
+    #[must_use]
+    pub fn quick(&self, facts: &CallFacts<'_>) -> Quick {
+        let snapshot = read(&self.snapshot);
+        snapshot.with_plan(facts, |plan| match &plan.fixed {
+            Some(verdict) => Quick::Fixed(verdict.clone()),
+            None => Quick::NeedsArguments,
+        })
+    }
+
+    /// Decides about a call.
+    #[must_use]
+    pub fn decide(&self, facts: &CallFacts<'_>, arguments: &dyn Arguments) -> Verdict {
+        let snapshot = read(&self.snapshot);
+        let plan = snapshot.with_plan(facts, |plan| match &plan.fixed {
+            Some(verdict) => Err(verdict.clone()),
+            None => Ok(plan.clone()),
+        });
+        // Converting arguments may run any code, so nothing is locked then.
+        drop(snapshot);
+        let plan = match plan {
+            Ok(plan) => plan,
+            Err(verdict) => return verdict,
+        };
+        let mut texts = ArgumentTexts::default();
+        let arguments = arguments.value();
+        plan.verdict(|rule| rule.argument_mismatch(arguments, &mut texts).is_none())
+    }
 }
 
 impl Snapshot {
@@ -94,8 +126,8 @@ impl Snapshot {
         let mut plan = RulePlan {
             rules: rules.into(),
             answers: answers.into(),
-            without_rule: Verdict::without_rule(facts, self.default),
-            in_shadow: self.is_shadow.then(|| Verdict::without_rule(facts, Decision::Allow)),
+            without_rule: verdict_without_rule(facts, self.default),
+            in_shadow: self.is_shadow.then(|| verdict_without_rule(facts, Decision::Allow)),
             fixed: None,
         };
         if is_fixed {
@@ -127,7 +159,7 @@ impl RulePlan {
                 break;
             }
         }
-        let of = |rule: Option<&Arc<Rule>>| rule.map_or_else(|| self.without_rule.clone(), Verdict::of_rule);
+        let of = |rule: Option<&Arc<Rule>>| rule.map_or_else(|| self.without_rule.clone(), verdict_of_rule);
         (self.in_shadow.clone().unwrap_or_else(|| of(live)), of(first))
     }
 
@@ -137,7 +169,61 @@ impl RulePlan {
             return verdict;
         }
         let answer = self.answers.iter().find(|rule| rule.answers(&verdict.cause) && is_met(rule));
-        answer.map_or(verdict, Verdict::of_rule)
+        answer.map_or(verdict, verdict_of_rule)
+    }
+}
+
+/// The verdict where no rule matches: the stricter of the permission that the tool declares and the default of the policy.
+fn verdict_without_rule(facts: &CallFacts<'_>, default: Decision) -> Verdict {
+    let asks = match facts.permission {
+        Permission::Auto => false,
+        Permission::Confirm => true,
+        Permission::ByKind => facts.kind.needs_approval(),
+    };
+    let (decision, cause) =
+        if asks && default <= Decision::Ask { (Decision::Ask, Cause::Permission) } else { (default, Cause::Default) };
+    Verdict { decision, cause, shadowed: None }
+}
+
+/// The verdict where a rule matches.
+fn verdict_of_rule(rule: &Arc<Rule>) -> Verdict {
+    Verdict { decision: rule.decision(), cause: Cause::Rule(rule.clone()), shadowed: None }
+}
+
+/// Call facts as owned data, for a cache.
+#[derive(Debug)]
+struct OwnedFacts {
+    tool: Box<str>,
+    server: Option<Box<str>>,
+    groups: Box<[Box<str>]>,
+    tags: Box<[Box<str>]>,
+    kind: ToolKind,
+    permission: Permission,
+    caller: Option<Box<str>>,
+}
+
+impl OwnedFacts {
+    fn new(facts: &CallFacts<'_>) -> Self {
+        let owned = |names: &[&str]| names.iter().map(|name| Box::from(*name)).collect();
+        Self {
+            tool: facts.tool.into(),
+            server: facts.server.map(Box::from),
+            groups: owned(facts.groups),
+            tags: owned(facts.tags),
+            kind: facts.kind,
+            permission: facts.permission,
+            caller: facts.caller.map(Box::from),
+        }
+    }
+
+    fn equals(&self, facts: &CallFacts<'_>) -> bool {
+        let same = |ours: &[Box<str>], theirs: &[&str]| ours.iter().map(AsRef::as_ref).eq(theirs.iter().copied());
+        *self.tool == *facts.tool
+            && self.server.as_deref() == facts.server
+            && self.caller.as_deref() == facts.caller
+            && (self.kind, self.permission) == (facts.kind, facts.permission)
+            && same(&self.groups, facts.groups)
+            && same(&self.tags, facts.tags)
     }
 }
 

@@ -1,12 +1,15 @@
-//! Answers of approvers, and approvals that apply to more than one call: for the session, or to everything pending.
+//! Questions to approvers and their answers, and approvals that apply to more than one call: for the session, or to everything
+//! pending.
 
+use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
 use indexmap::IndexSet;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
-use super::Question;
+use crate::bytes::{from_hex, hex};
+use crate::policy::{Cause, Rule, hash};
 use crate::sync::lock;
 use crate::{Error, Result};
 
@@ -58,25 +61,28 @@ impl Answer {
     ///
     /// [`Error::InvalidAnswer`], which must be treated as a no.
     pub fn from_value(value: &Value) -> Result<Self> {
-        match value {
-            Value::Bool(true) => Ok(Choice::Once.into()),
-            Value::Bool(false) => Ok(Choice::No.into()),
-            Value::String(word) => Choice::parse(word).map(Self::from).ok_or_else(|| invalid(WORDS, value)),
-            Value::Object(fields) => Self::from_fields(fields),
-            _ => Err(invalid(FORMS, value)),
-        }
-    }
-
-    fn from_fields(fields: &Map<String, Value>) -> Result<Self> {
+        let Value::Object(fields) = value else { return Self::new(value, None) };
         if let Some(name) = fields.keys().find(|name| !matches!(name.as_str(), "answer" | "arguments")) {
             return Err(Error::InvalidAnswer { expected: "`answer` and `arguments` only", found: format!("{name:?}") });
         }
-        let answer = fields.get("answer").ok_or_else(|| invalid("an `answer`", &Value::Object(fields.clone())))?;
-        if answer.is_object() {
-            return Err(invalid(WORDS, answer));
-        }
-        let choice = Self::from_value(answer)?.choice;
-        let edited = match fields.get("arguments") {
+        let word = fields.get("answer").ok_or_else(|| invalid("an `answer`", value))?;
+        Self::new(word, fields.get("arguments"))
+    }
+
+    /// Makes the answer of a word or a boolean, and of the arguments that replace those that were shown, if there are any.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidAnswer`], which must be treated as a no.
+    pub fn new(word: &Value, arguments: Option<&Value>) -> Result<Self> {
+        let choice = match word {
+            Value::Bool(true) => Choice::Once,
+            Value::Bool(false) => Choice::No,
+            Value::String(text) => Choice::parse(text).ok_or_else(|| invalid(WORDS, word))?,
+            Value::Object(_) => return Err(invalid(WORDS, word)),
+            Value::Null | Value::Number(_) | Value::Array(_) => return Err(invalid(FORMS, word)),
+        };
+        let edited = match arguments {
             None | Some(Value::Null) => None,
             Some(Value::Object(_)) if !choice.is_yes() => {
                 return Err(Error::InvalidAnswer {
@@ -107,6 +113,83 @@ fn invalid(expected: &'static str, found: &Value) -> Error {
     // Long enough to recognise, short enough for a message.
     let found: String = found.to_string().chars().take(80).collect();
     Error::InvalidAnswer { expected, found }
+}
+
+/// The prefix of a question that a rule asks.
+const RULE_PREFIX: &str = "rule:";
+
+/// The question that an approver is asked, by its origin, so that an answer counts for this question only.
+///
+/// A rule that is changed asks a new question; one that only changes its id does not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Question {
+    /// The permission that the tool declares.
+    Permission,
+    /// The default of the policy.
+    Default,
+    /// A rule, by the hash of its content.
+    Rule([u8; 16]),
+}
+
+impl Question {
+    /// Parses a question.
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Self> {
+        match word {
+            "permission" => Some(Self::Permission),
+            "default" => Some(Self::Default),
+            word => from_hex(word.strip_prefix(RULE_PREFIX)?).map(Self::Rule),
+        }
+    }
+
+    fn of_rule(rule: &Rule) -> Self {
+        let mut digits = [0; 16];
+        let sum = hash(&json!([rule.tier().as_str(), rule.content()]));
+        digits.copy_from_slice(&sum[..16]);
+        Self::Rule(digits)
+    }
+}
+
+impl From<&Cause> for Question {
+    fn from(cause: &Cause) -> Self {
+        match cause {
+            Cause::Rule(rule) => Self::of_rule(rule),
+            Cause::Permission => Self::Permission,
+            Cause::Default => Self::Default,
+        }
+    }
+}
+
+impl fmt::Display for Question {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Permission => formatter.write_str("permission"),
+            Self::Default => formatter.write_str("default"),
+            Self::Rule(digits) => write!(formatter, "{RULE_PREFIX}{}", hex(digits)),
+        }
+    }
+}
+
+/// The questions that a lasting approval answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::policy) enum AnsweredQuestions {
+    Every,
+    One(Question),
+}
+
+impl AnsweredQuestions {
+    /// Parses the field `answers` of a rule: `ask` for every question, or one question.
+    pub(in crate::policy) fn parse(word: &str) -> Option<Self> {
+        if word == "ask" { Some(Self::Every) } else { Question::parse(word).map(Self::One) }
+    }
+
+    /// True if they include the question of a cause.
+    pub(in crate::policy) fn include(self, cause: &Cause) -> bool {
+        match self {
+            Self::Every => true,
+            Self::One(question) => question == Question::from(cause),
+        }
+    }
 }
 
 /// The most grants that are kept; beyond that the oldest is dropped, and then asked about again.
@@ -195,7 +278,6 @@ impl Grants {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     #[test]
     fn an_answer_is_read_from_each_of_its_forms() {

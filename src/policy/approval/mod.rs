@@ -1,8 +1,8 @@
 //! Approvals: a call waits as a pending call, and its approval is used once, in the same process or a later one.
 //!
-//! Read in this order: this file ([`Approvals`] and the [`Question`] that an approver is asked), `pending` (a call that waits,
-//! as data), `answer` (answers, and approvals that apply to more than one call), `ledger` (the record of used approvals),
-//! `key` (the secret that signs pending calls).
+//! Read in this order: `answer` (the [`Question`] that an approver is asked, answers, and approvals that apply to more than one
+//! call), this file ([`Approvals`]), `pending` (a call that waits, as data), `ledger` (the record of used approvals), `key` (the
+//! secret that signs pending calls).
 
 mod answer;
 mod key;
@@ -14,9 +14,10 @@ use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-pub use answer::{Answer, Choice, Grants, Ticket};
+pub(super) use answer::AnsweredQuestions;
+pub use answer::{Answer, Choice, Grants, Question, Ticket};
 pub use key::Key;
 pub use ledger::{ApprovalStore, ListPending};
 pub use pending::{Pending, rfc3339};
@@ -24,8 +25,6 @@ pub use pending::{Pending, rfc3339};
 use self::key::KeyId;
 use self::ledger::{Claim, Folder, Ledger, Memory};
 use self::pending::{after, check_arguments, to_millisecond};
-use super::{Cause, Rule, hash};
-use crate::bytes::{from_hex, hex};
 use crate::store::{Disk, Fs};
 use crate::sync::{read, write};
 use crate::{Error, Result};
@@ -225,82 +224,5 @@ impl<F: Fs> Approvals<F> {
         let key = find(&Key::all_in(folder.fs(), folder.path())?);
         write(&self.keys).extend(key.clone());
         Ok(key)
-    }
-}
-
-/// The prefix of a question that a rule asks.
-const RULE_PREFIX: &str = "rule:";
-
-/// The question that an approver is asked, by its origin, so that an answer counts for this question only.
-///
-/// A rule that is changed asks a new question; one that only changes its id does not.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Question {
-    /// The permission that the tool declares.
-    Permission,
-    /// The default of the policy.
-    Default,
-    /// A rule, by the hash of its content.
-    Rule([u8; 16]),
-}
-
-impl Question {
-    /// Parses a question.
-    #[must_use]
-    pub fn parse(word: &str) -> Option<Self> {
-        match word {
-            "permission" => Some(Self::Permission),
-            "default" => Some(Self::Default),
-            word => from_hex(word.strip_prefix(RULE_PREFIX)?).map(Self::Rule),
-        }
-    }
-
-    fn of_rule(rule: &Rule) -> Self {
-        let mut digits = [0; 16];
-        let sum = hash(&json!([rule.tier().as_str(), rule.content()]));
-        digits.copy_from_slice(&sum[..16]);
-        Self::Rule(digits)
-    }
-}
-
-impl From<&Cause> for Question {
-    fn from(cause: &Cause) -> Self {
-        match cause {
-            Cause::Rule(rule) => Self::of_rule(rule),
-            Cause::Permission => Self::Permission,
-            Cause::Default => Self::Default,
-        }
-    }
-}
-
-impl std::fmt::Display for Question {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Permission => formatter.write_str("permission"),
-            Self::Default => formatter.write_str("default"),
-            Self::Rule(digits) => write!(formatter, "{RULE_PREFIX}{}", hex(digits)),
-        }
-    }
-}
-
-/// The questions that a lasting approval answers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum AnsweredQuestions {
-    Every,
-    One(Question),
-}
-
-impl AnsweredQuestions {
-    /// Parses the field `answers` of a rule: `ask` for every question, or one question.
-    pub(super) fn parse(word: &str) -> Option<Self> {
-        if word == "ask" { Some(Self::Every) } else { Question::parse(word).map(Self::One) }
-    }
-
-    /// True if they include the question of a cause.
-    pub(super) fn include(self, cause: &Cause) -> bool {
-        match self {
-            Self::Every => true,
-            Self::One(question) => question == Question::from(cause),
-        }
     }
 }
