@@ -1,10 +1,10 @@
-//! The call that a decision is about: its identity, the answer it resumes with, its arguments.
+//! The call that a decision is about: its identity and its arguments.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
 
 use serde_json::Value;
 
+use super::Resumption;
 use crate::call::Reply;
 use crate::policy::{Answer, Pending};
 use crate::registry::Session;
@@ -67,55 +67,6 @@ impl CallInfo {
     #[must_use]
     pub fn is_approved(&self, tool: &str) -> bool {
         self.resumption.as_ref().is_some_and(|resumption| resumption.is_for(tool))
-    }
-}
-
-/// A pending call and the answer to it.
-#[derive(Debug)]
-pub struct Resumption {
-    pub(super) pending: Pending,
-    pub(super) answer: Answer,
-    stage: AtomicU8,
-}
-
-/// The stages of a resumption.
-pub(super) const FRESH: u8 = 0;
-pub(super) const CLAIMED: u8 = 1;
-pub(super) const USED: u8 = 2;
-
-impl Resumption {
-    /// A resumption that has not begun.
-    #[must_use]
-    pub fn new(pending: Pending, answer: Answer) -> Self {
-        Self { pending, answer, stage: AtomicU8::new(FRESH) }
-    }
-
-    /// The pending call.
-    #[must_use]
-    pub fn pending(&self) -> &Pending {
-        &self.pending
-    }
-
-    /// The answer to it.
-    #[must_use]
-    pub fn answer(&self) -> &Answer {
-        &self.answer
-    }
-
-    /// True if the pending call is not used up yet.
-    #[must_use]
-    pub fn is_fresh(&self) -> bool {
-        self.stage.load(Ordering::Relaxed) == FRESH
-    }
-
-    /// True if this is what lets a tool run.
-    #[must_use]
-    pub fn is_for(&self, tool: &str) -> bool {
-        self.stage.load(Ordering::Relaxed) == CLAIMED && self.pending.tool == tool
-    }
-
-    pub(super) fn advance(&self, from: u8, to: u8) -> bool {
-        self.stage.compare_exchange(from, to, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 }
 

@@ -1,11 +1,67 @@
-//! Decisions as data: the route of a call, the outcome of a dry run, and who decided.
+//! The outcomes of the permission stage as data: the next thing to do, the question to the approver, the route of a call, the
+//! outcome of a dry run, and who decided.
 
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::{CheckedArguments, HEADLESS, Host, PermissionStage, Preview, ToolFacts, Unfit, denial_reason};
 use crate::call::Reply;
-use crate::policy::{Choice, Decision, Rule, Ruling, Verdict};
+use crate::policy::{Pending, Ticket, ToolKind, Verdict};
+
+/// The question that an approver is asked.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ApprovalRequest {
+    /// The tool's name.
+    pub tool: String,
+    /// The arguments that it will run with, redacted.
+    pub arguments: Value,
+    /// The caller, if one is named.
+    pub caller: Option<Arc<str>>,
+    /// The id of the rule that asks; none if the tool itself or the policy's default does.
+    pub rule: Option<String>,
+    /// The reason.
+    pub reason: String,
+    /// The kind of effect the tool has.
+    pub kind: ToolKind,
+    /// The description that the model is shown.
+    pub description: Option<String>,
+    /// The id of the call.
+    pub call_id: String,
+    /// The id of the session, if the call is part of one.
+    pub session: Option<Arc<str>>,
+    /// The agents that called each other until this call, from the outermost one; empty outside of agents.
+    pub path: Vec<Arc<str>>,
+}
+
+/// A question that waits for an answer; the driver keeps it and gives it back with the answer.
+#[derive(Debug, Clone)]
+pub struct Waiting {
+    pub(super) arguments: CheckedArguments,
+    pub(super) verdict: Verdict,
+    pub(super) ticket: Ticket,
+}
+
+impl Waiting {
+    /// The arguments that the question is about.
+    #[must_use]
+    pub fn arguments(&self) -> &CheckedArguments {
+        &self.arguments
+    }
+}
+
+/// The next thing for a driver to do.
+#[derive(Debug)]
+pub enum Next {
+    /// Run the tool with these arguments.
+    Run(CheckedArguments),
+    /// Ask the approver, then report the answer with [`PermissionStage::answer`].
+    Ask(Box<(ApprovalRequest, Waiting)>),
+    /// End the call with [`Reply::Pending`] and this value, by which it can be resumed.
+    Pend(Box<Pending>),
+    /// End the call with this reply.
+    Respond(Reply),
+}
 
 /// The way of a call through the permission stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,6 +135,38 @@ impl Outlook {
     }
 }
 
+impl<T: ToolFacts, H: Host> PermissionStage<'_, T, H> {
+    /// The outcome that a call with these arguments would have; `confirms` if the tool itself wants it to be confirmed. Nothing
+    /// runs, is asked or recorded.
+    #[must_use]
+    pub fn outlook(&self, arguments: Result<CheckedArguments, Unfit>, confirms: bool) -> Outlook {
+        match arguments {
+            Ok(arguments) => {
+                let verdict = self.permissions.verdict(self.tool, self.caller(), &arguments.whole);
+                let (route, verdict) = self.route_of(if confirms { verdict.confirmed() } else { verdict });
+                let reason = match route {
+                    Route::Deny => Some(denial_reason(&verdict)),
+                    Route::Headless => Some(HEADLESS.to_owned()),
+                    Route::Run { .. } | Route::Ask | Route::Pend => None,
+                };
+                let denial = reason.map(|reason| self.denial(reason));
+                Outlook { would: route.as_str(), reply: None, denial, verdict: Some(verdict) }
+            }
+            Err(unfit) => match self.permissions.preview(self.tool, self.caller(), None) {
+                // What is denied whatever the arguments are is denied with these.
+                Preview::Deny(verdict) => {
+                    let denial = Some(self.denial(denial_reason(&verdict)));
+                    Outlook { would: Route::Deny.as_str(), reply: None, denial, verdict: Some(verdict) }
+                }
+                Preview::Pass | Preview::NeedsArguments => Outlook::refused(match unfit {
+                    Unfit::Refused(reply) => reply,
+                    Unfit::Unwritable(reason) => self.denial(reason),
+                }),
+            },
+        }
+    }
+}
+
 /// The party that took a decision in place of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DecidedBy {
@@ -111,66 +199,5 @@ impl DecidedBy {
             Self::Resume => "resume",
             Self::Named(name) => name,
         }
-    }
-}
-
-/// A decision, and how it came about.
-#[derive(Debug, Clone)]
-pub struct Decided {
-    /// The decision of the rules.
-    pub decision: Decision,
-    /// The rule that decided.
-    pub rule: Option<Arc<Rule>>,
-    /// The decision that shadow mode kept back.
-    pub shadow: Option<Decision>,
-    /// The party that decided in place of a rule.
-    pub by: Option<DecidedBy>,
-    /// The answer of an approver.
-    pub answer: Option<Choice>,
-    /// The result for the call.
-    pub ruling: Ruling,
-}
-
-impl Decided {
-    pub(super) fn by_rule(verdict: &Verdict) -> Self {
-        Self {
-            decision: verdict.decision,
-            rule: verdict.rule().cloned(),
-            shadow: verdict.shadowed.as_ref().map(|shadowed| shadowed.decision),
-            by: None,
-            answer: None,
-            ruling: if verdict.decision == Decision::Allow { Ruling::Run } else { Ruling::Denied },
-        }
-    }
-
-    pub(super) fn answered(verdict: &Verdict, choice: Choice, by: DecidedBy) -> Self {
-        let ruling = match choice {
-            Choice::Once | Choice::Run | Choice::Always => Ruling::Run,
-            Choice::No => Ruling::Denied,
-            Choice::Cancel => Ruling::Cancelled,
-        };
-        Self { answer: Some(choice), by: Some(by), ruling, ..Self::by_rule(verdict) }
-    }
-
-    /// Toolcrib itself denies a call, for want of what a decision needs.
-    pub(super) fn refused(by: DecidedBy) -> Self {
-        let (decision, ruling) = (Decision::Deny, Ruling::Denied);
-        Self { decision, rule: None, shadow: None, by: Some(by), answer: None, ruling }
-    }
-
-    pub(super) fn denied(self) -> Self {
-        Self { ruling: Ruling::Denied, ..self }
-    }
-
-    /// The data of the event that reports it.
-    #[must_use]
-    pub fn to_value(&self, reason: &str) -> Value {
-        json!({
-            "decision": if self.ruling == Ruling::Run { "allow" } else { "deny" },
-            "answer": self.answer.map(Choice::as_str),
-            "rule": self.rule.as_ref().map(|rule| rule.id()),
-            "reason": reason,
-            "by": self.by.as_ref().map(DecidedBy::as_str),
-        })
     }
 }

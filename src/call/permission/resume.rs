@@ -1,0 +1,168 @@
+//! Calls that end with a pending value, and the calls that resume them; and arguments that an approver edited.
+
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use serde_json::{Map, Value};
+
+use super::{CheckedArguments, Decided, DecidedBy, Host, Next, PermissionStage, ToolFacts, Unfit};
+use crate::Error;
+use crate::policy::{Answer, ApprovalDraft, ApprovalScope, Choice, Pending, Ruling, Verdict};
+use crate::schema::check::HIDDEN;
+
+/// A pending call and the answer to it.
+#[derive(Debug)]
+pub struct Resumption {
+    pending: Pending,
+    answer: Answer,
+    stage: AtomicU8,
+}
+
+/// The stages of a resumption.
+const FRESH: u8 = 0;
+const CLAIMED: u8 = 1;
+const USED: u8 = 2;
+
+impl Resumption {
+    /// A resumption that has not begun.
+    #[must_use]
+    pub fn new(pending: Pending, answer: Answer) -> Self {
+        Self { pending, answer, stage: AtomicU8::new(FRESH) }
+    }
+
+    /// The pending call.
+    #[must_use]
+    pub fn pending(&self) -> &Pending {
+        &self.pending
+    }
+
+    /// The answer to it.
+    #[must_use]
+    pub fn answer(&self) -> &Answer {
+        &self.answer
+    }
+
+    /// True if the pending call is not used up yet.
+    #[must_use]
+    pub fn is_fresh(&self) -> bool {
+        self.stage.load(Ordering::Relaxed) == FRESH
+    }
+
+    /// True if this is what lets a tool run.
+    #[must_use]
+    pub fn is_for(&self, tool: &str) -> bool {
+        self.stage.load(Ordering::Relaxed) == CLAIMED && self.pending.tool == tool
+    }
+
+    fn advance(&self, from: u8, to: u8) -> bool {
+        self.stage.compare_exchange(from, to, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    }
+}
+
+impl<T: ToolFacts, H: Host> PermissionStage<'_, T, H> {
+    /// Ends the call with a value by which it can be resumed.
+    pub(super) fn pend(&self, arguments: &CheckedArguments, verdict: &Verdict) -> Result<Next, H::Error> {
+        let (approvals, life) = self.host.approvals()?;
+        let draft = ApprovalDraft { call_id: &self.call.id, arguments: &arguments.sent, scope: self.scope(), life };
+        let (now, nonce) = (self.host.now(), self.host.nonce()?);
+        let pending = match self.host.blocking(|| approvals.ask(&draft, now, nonce)) {
+            Ok(pending) => pending,
+            // The model sent arguments that cannot be kept.
+            Err(Error::InvalidPending { expected, .. }) => {
+                let decided = Decided { by: Some(DecidedBy::Arguments), ..Decided::by_rule(verdict) };
+                let reason =
+                    format!("it needs approval, and its arguments cannot be kept until then: they must be {expected}");
+                return Ok(self.turn_down(&arguments.whole, &decided, reason));
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let decided = Decided { ruling: Ruling::Pending, ..Decided::by_rule(verdict) };
+        if let Err(reason) = self.record(&decided, &arguments.whole) {
+            return Ok(self.deny_unrecorded(&reason));
+        }
+        self.report_request(arguments, verdict, Some(&pending));
+        Ok(Next::Pend(Box::new(pending)))
+    }
+
+    fn scope(&self) -> ApprovalScope<'_> {
+        let (schema_hash, presets_hash) = (self.tool.schema_hash(), self.tool.presets_hash());
+        let (caller, session) = (self.caller(), self.session());
+        ApprovalScope { tool: self.tool.name(), schema_hash, presets_hash, caller, session }
+    }
+
+    /// Edited arguments as they run; a secret that is still hidden in them is what it was.
+    pub(super) fn check(
+        &self,
+        edited: &Map<String, Value>,
+        asked: &CheckedArguments,
+    ) -> Result<Result<CheckedArguments, Unfit>, H::Error> {
+        let shown = self.tool.redaction().arguments(&asked.whole);
+        let mut edited = edited.clone();
+        for (name, value) in &mut edited {
+            let original = asked.sent.get(name).or_else(|| asked.whole.get(name));
+            if let (Some(original), Some(shown)) = (original, shown.get(name))
+                && shows_hidden(shown)
+                && value == shown
+            {
+                *value = original.clone();
+            }
+        }
+        self.host.check(&edited)
+    }
+
+    /// Uses a pending call up before anything runs. `None` if the call goes on and [`resume`](Self::resume) is to be called in
+    /// the place of [`decide`](Self::decide).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidAnswer`] for edited arguments that do not fit, while the call can still be answered otherwise; the
+    /// errors of [`Approvals::claim`](crate::policy::Approvals::claim).
+    pub fn claim(&self, resumption: &Resumption) -> Result<Option<Next>, H::Error> {
+        let Resumption { pending, answer, .. } = resumption;
+        let asked = self.host.complete(&pending.arguments)?;
+        if let Some(edited) = &answer.edited
+            && let Err(unfit) = self.check(edited, &asked)?
+        {
+            let (expected, found) = ("`arguments` that fit the tool's schema", unfit.reason());
+            return Err(Error::InvalidAnswer { expected, found }.into());
+        }
+        let (approvals, _) = self.host.approvals()?;
+        let (scope, now) = (self.scope(), self.host.now());
+        self.host.blocking(|| approvals.claim(pending, &scope, now))?;
+        resumption.advance(FRESH, CLAIMED);
+        if answer.choice.is_yes() {
+            return Ok(None);
+        }
+        if answer.choice == Choice::Cancel {
+            self.cancel_all();
+        }
+        let verdict = self.verdict(&asked);
+        self.follow(asked, &verdict, answer.clone(), DecidedBy::Resume).map(Some)
+    }
+
+    /// Goes on with the arguments that were approved, whatever middleware made of the request on its way. `None` if that was
+    /// done before: an approval is used once.
+    ///
+    /// # Errors
+    ///
+    /// Mistakes of the developer, which end the call.
+    pub fn resume(&self, resumption: &Resumption) -> Result<Option<Next>, H::Error> {
+        if !resumption.advance(CLAIMED, USED) {
+            return Ok(None);
+        }
+        let asked = self.host.complete(&resumption.pending.arguments)?;
+        let verdict = self.verdict(&asked);
+        let by = resumption.answer.by.clone().map_or(DecidedBy::Resume, DecidedBy::Named);
+        let decided = Decided::answered(&verdict, resumption.answer.choice, by);
+        self.run_approved(asked, &verdict, &resumption.answer, decided).map(Some)
+    }
+}
+
+/// True if a redacted value hides something.
+fn shows_hidden(shown: &Value) -> bool {
+    match shown {
+        Value::String(text) => text == HIDDEN,
+        Value::Array(items) => items.iter().any(shows_hidden),
+        Value::Object(entries) => entries.values().any(shows_hidden),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}
