@@ -3,7 +3,7 @@
 //! Start with [`path`], the path of a call on one screen. Its stages are the files beside it, in this order:
 //!
 //! - [`middleware`]: layers around a call;
-//! - [`request`]: any wire format to a name and arguments;
+//! - [`request`]: any wire format to a name and arguments, and the identity of the call;
 //! - [`arguments`]: presets, coercion, checks, and the call of the function;
 //! - [`permission`]: policy, approver, audit; [`session`]: limits and counts of a session;
 //! - [`run`]: event loop, worker, background; [`agent`]: the loop of a sub-agent; [`context`]: the reports of a running tool;
@@ -52,7 +52,8 @@ pub(crate) use context::CallPort;
 pub(crate) use middleware::{make_stub, stream_of, stream_through, stub_tool};
 pub(crate) use model_stream::{PyModelCalls, PyModelStream, PyResponseModels};
 pub(crate) use observe::gate::{LISTENERS, active_tracer, ask_who_traces};
-pub(crate) use permission::{check, explained_arguments, made_up_id, resumed};
+pub(crate) use permission::{ToolView, check, explained_arguments, resumed};
+pub(crate) use request::made_up_id;
 
 /// Makes the types, adds the public one to the module, and gives `Toolkit` the methods that begin a call.
 pub(crate) fn init(module: &Bound<'_, PyModule>, toolkit: &Bound<'_, PyType>) -> PyResult<()> {

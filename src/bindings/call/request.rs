@@ -1,10 +1,12 @@
-//! The request of a call, read: its name and its arguments, in whatever form they came.
+//! The request of a call, read: its name and its arguments, in whatever form they came; and the identity of the call.
 //!
 //! A dict with a name and a dict of arguments is how nearly all of them come, and is not even copied. Everything else goes
 //! the slow way, through a [`ToolCall`].
 
 use std::borrow::Cow;
+use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -16,10 +18,12 @@ use super::python::drive::DictWalk;
 use super::state::{Early, State};
 use crate::bindings::once::intern;
 use crate::bindings::tool_call::{self, PyToolCall};
+use crate::bindings::view::PyToolkitView;
 use crate::bindings::{dialect, into_response, json};
 use crate::call::repair::{RepairMode, read, read_strictly};
-use crate::call::{ArgumentMode, CallError, Reply, ToolCall};
+use crate::call::{ArgumentMode, CallError, CallInfo, Reply, ToolCall};
 use crate::provider::Dialect;
+use crate::registry::Session;
 use crate::trace::ToolSpan;
 
 /// The message for an object that cannot be a call.
@@ -227,6 +231,64 @@ impl State {
         self.request.set(translated.into_any());
         Ok(())
     }
+}
+
+/// The identity of a call.
+impl State {
+    /// The identity of the call, which its layers share; made when it is first asked for.
+    pub(super) fn info(&self, py: Python<'_>) -> Arc<CallInfo> {
+        if let Some(info) = self.known_info() {
+            return info;
+        }
+        let make = || {
+            let Peeked { name, id } = Peeked::of(py, self);
+            let id = id.filter(|id| !id.is_empty()).unwrap_or_else(made_up_id);
+            CallInfo::new(&id, name.as_deref(), self.caller(py)).in_session(self.session(py))
+        };
+        let info = match self.port(py) {
+            Some(port) => port.get().info(make),
+            None => Arc::new(make()),
+        };
+        self.cold().info.replace(Some(info.clone()));
+        info
+    }
+
+    /// The same, if it was asked for before.
+    pub(super) fn known_info(&self) -> Option<Arc<CallInfo>> {
+        self.cold.get().and_then(|cold| cold.info.borrow().clone())
+    }
+
+    /// Makes this stream a layer of a call that began elsewhere.
+    pub(super) fn join(&self, info: Option<Arc<CallInfo>>) {
+        if info.is_some() {
+            self.cold().info.replace(info);
+        }
+    }
+
+    /// The view that the call comes through, also before the call has reached it.
+    pub(super) fn viewed<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyToolkitView>> {
+        if self.toolkit.get(py).is_none() {
+            return self.view_of_handler(py);
+        }
+        self.view.get(py).map(Borrowed::to_owned)
+    }
+
+    /// The identity of the caller, if the call comes through a view.
+    pub(super) fn caller(&self, py: Python<'_>) -> Option<Arc<str>> {
+        self.viewed(py)?.get().caller().cloned()
+    }
+
+    /// The session that the call is part of.
+    pub(super) fn session(&self, py: Python<'_>) -> Option<Arc<Session>> {
+        self.viewed(py)?.get().session().cloned()
+    }
+}
+
+/// An id that no other call has. Nothing depends on its being hard to guess.
+pub(crate) fn made_up_id() -> String {
+    let seed = (SystemTime::now(), std::process::id());
+    let bits = || RandomState::new().hash_one(seed);
+    format!("call_{:016x}{:08x}", bits(), bits() >> 32)
 }
 
 /// The value of an entry, if there is one.

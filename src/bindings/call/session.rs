@@ -1,5 +1,4 @@
-//! The caller and the session of a call. Calls that run are counted in their session, and so are the failures in a row of each
-//! tool.
+//! Limits and counts of a session: of the calls that run, and of the failures in a row of each tool.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -33,24 +32,6 @@ pub(super) fn count_call<'py>(view: &PyToolkitView, tool: &PyTool) -> Result<(),
 }
 
 impl State {
-    /// The view that the call comes through, also before the call has reached it.
-    pub(super) fn viewed<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyToolkitView>> {
-        if self.toolkit.get(py).is_none() {
-            return self.view_of_handler(py);
-        }
-        self.view.get(py).map(Borrowed::to_owned)
-    }
-
-    /// The identity of the caller, if the call comes through a view.
-    pub(super) fn caller(&self, py: Python<'_>) -> Option<Arc<str>> {
-        self.viewed(py)?.get().caller().cloned()
-    }
-
-    /// The session that the call is part of.
-    pub(super) fn session(&self, py: Python<'_>) -> Option<Arc<Session>> {
-        self.viewed(py)?.get().session().cloned()
-    }
-
     /// Takes back the count of a call whose arguments were refused: it did not run.
     #[cold]
     pub(super) fn uncount_refused(&self, py: Python<'_>, early: &Early<'_>) {

@@ -1,4 +1,4 @@
-//! `Approvals`, which issues pending calls and accepts one answer to each, and the reading of answers.
+//! `Approvals`, which issues pending calls and accepts one answer to each.
 
 use std::path::PathBuf;
 use std::sync::{Arc, RwLock};
@@ -11,15 +11,13 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBoolMethods, PyDict, PyMapping, PyString};
 use serde_json::Value;
 
-use crate::Error;
-use crate::bindings::imported::APPROVAL;
 use crate::bindings::into_response::{error_class, error_text};
 use crate::bindings::json;
 use crate::bindings::once::intern;
 use crate::bindings::parameters::{Omittable, class_name, optional_bytes, optional_path, optional_seconds};
 use crate::bindings::store::{PyStore, PyStoreCall};
 use crate::bytes::random_bytes;
-use crate::policy::{Answer, ApprovalStore, Approvals, Key, ListPending, Pending};
+use crate::policy::{ApprovalStore, Approvals, Key, ListPending, Pending};
 use crate::sync::{read, write};
 
 /// Default number of seconds for which a pending call can be answered.
@@ -247,65 +245,4 @@ pub(crate) fn value_of(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Value>
     }
     let kind = object.get_type().qualname()?;
     Err(PyTypeError::new_err(format!("{what} must be a mapping of JSON values, not {kind}")))
-}
-
-/// The answer of an approver: a word, a boolean or an `Approval`.
-///
-/// `arguments` and `by` are the further parameters of a resumption.
-///
-/// Raises `InvalidAnswerError` if it is anything else, and `TypeError` if edited arguments are not a mapping or are passed
-/// twice, or another field is not a string.
-pub(crate) fn answer_of(
-    answer: &Bound<'_, PyAny>,
-    arguments: Option<&Bound<'_, PyAny>>,
-    by: Option<&str>,
-) -> PyResult<Answer> {
-    let py = answer.py();
-    let field = |name: &str| answer.getattr(name).map(|value| Some(value).filter(|value| !value.is_none()));
-    let text = |name: &str| -> PyResult<Option<String>> {
-        let Some(text) = field(name)? else { return Ok(None) };
-        let Ok(text) = text.cast::<PyString>() else {
-            let kind = text.get_type().qualname()?;
-            return Err(PyTypeError::new_err(format!("an approval's `{name}` must be a string, not {kind}")));
-        };
-        Ok(Some(text.to_str()?.to_owned()))
-    };
-    // There is no instance of a class that was never imported.
-    let is_approval = APPROVAL.if_imported(py).map_or(Ok(false), |class| answer.is_instance(class))?;
-    let (word, own, own_by, reason) = if is_approval {
-        let own = field("arguments")?;
-        (answer.getattr(intern!(py, "answer"))?, own, text("by")?, text("reason")?)
-    } else {
-        (answer.clone(), None, None, None)
-    };
-    if arguments.is_some() && own.is_some() {
-        return Err(PyTypeError::new_err("resume() got edited arguments twice: in the answer and as a parameter"));
-    }
-    let mut fields = serde_json::Map::new();
-    fields.insert("answer".to_owned(), word_or_flag(&word)?);
-    if let Some(arguments) = arguments.or(own.as_ref()) {
-        fields.insert("arguments".to_owned(), value_of(arguments, "the edited arguments")?);
-    }
-    let answer = Answer::from_value(&Value::Object(fields))?;
-    Ok(Answer { by: own_by.filter(|by| !by.is_empty()).or_else(|| by.map(str::to_owned)), reason, ..answer })
-}
-
-/// The JSON value of a string or a boolean. The error for anything else names its type.
-fn word_or_flag(answer: &Bound<'_, PyAny>) -> PyResult<Value> {
-    if let Ok(flag) = answer.cast::<PyBool>() {
-        return Ok(flag.is_true().into());
-    }
-    if let Ok(word) = answer.cast::<PyString>() {
-        return Ok(word.to_string_lossy().into());
-    }
-    if answer.is_none() {
-        return Err(invalid_answer("None".to_owned()).into());
-    }
-    let kind = answer.get_type().qualname()?;
-    Err(invalid_answer(format!("an object of type {}", kind.to_string_lossy())).into())
-}
-
-/// The error for an object that is not an answer.
-fn invalid_answer(found: String) -> Error {
-    Error::InvalidAnswer { expected: "`once`, `run`, `always`, `no`, `cancel`, a boolean or an `Approval`", found }
 }

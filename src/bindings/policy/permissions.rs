@@ -13,11 +13,9 @@ use super::{AuditSink, PyApprovals, PyPolicy};
 use crate::bindings::budget::PyResultBudget;
 use crate::bindings::events::Listeners;
 use crate::bindings::parameters::class_name;
-use crate::bindings::registration::Confirmation;
 use crate::bindings::store::PyStore;
-use crate::bindings::tool::PyTool;
-use crate::call::{Permissions, Preview, ToolFacts};
-use crate::policy::{CallFacts, Policy, Redaction, ToolKind};
+use crate::call::Permissions;
+use crate::policy::Policy;
 use crate::sync::lock;
 
 /// Settings that a toolkit shares with its tools: permissions, error formatter and result budgets; and its listeners.
@@ -55,13 +53,6 @@ impl PyPermissions {
     /// The rules and grants.
     pub(crate) fn core(&self) -> &Permissions {
         &self.core
-    }
-
-    /// Decides about a call without its arguments.
-    pub(crate) fn preview(&self, tool: &ToolView<'_, '_>, caller: Option<&str>) -> Preview {
-        // The answer of a tool that decides itself is not known from one call to the next.
-        let is_fixed = tool.tool.traits.confirmation != Confirmation::Decides;
-        self.core.preview(tool, caller, is_fixed.then_some(&tool.tool.allow_cache))
     }
 
     fn settings(&self) -> MutexGuard<'_, PermissionSettings> {
@@ -277,54 +268,4 @@ impl PyPermissions {
 fn saving_in(py: Python<'_>, policy: &Policy, store: &Py<PyStore>) -> crate::Result<()> {
     let store = store.get().core();
     if policy.has_store() { Ok(()) } else { py.detach(|| policy.use_store(store)) }
-}
-
-/// The facts of a tool for the core's permission stage.
-pub(crate) struct ToolView<'a, 'py> {
-    pub(crate) py: Python<'py>,
-    pub(crate) tool: &'a PyTool,
-}
-
-impl ToolFacts for ToolView<'_, '_> {
-    fn name(&self) -> &str {
-        &self.tool.name
-    }
-
-    fn kind(&self) -> ToolKind {
-        self.tool.traits.kind
-    }
-
-    fn description(&self) -> Option<String> {
-        self.tool.schema.description()
-    }
-
-    fn with_facts<T>(&self, caller: Option<&str>, look: impl FnOnce(&CallFacts<'_>) -> T) -> T {
-        let tool = self.tool;
-        let tags = tool.seat.tags();
-        let tags: Vec<&str> = tags.iter().map(AsRef::as_ref).collect();
-        tool.seat.with(|first, more| {
-            let groups: Vec<&str> = std::iter::once(first).chain(more).map(|group| group.name()).collect();
-            look(&CallFacts {
-                tool: &tool.name,
-                server: tool.server(),
-                groups: &groups,
-                tags: &tags,
-                kind: tool.traits.kind,
-                permission: tool.traits.permission,
-                caller,
-            })
-        })
-    }
-
-    fn schema_hash(&self) -> [u8; 32] {
-        self.tool.schema_hash()
-    }
-
-    fn presets_hash(&self) -> [u8; 32] {
-        self.tool.presets_hash(self.py)
-    }
-
-    fn redaction(&self) -> Redaction<'_> {
-        self.tool.plan.redaction()
-    }
 }

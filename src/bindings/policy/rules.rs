@@ -7,8 +7,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 use serde_json::{Value, json};
 
-use super::{ToolView, value_of};
-use crate::bindings::call::explained_arguments;
+use super::value_of;
+use crate::bindings::call::{ToolView, explained_arguments};
 use crate::bindings::json as bridge;
 use crate::bindings::parameters::{Omittable, flag, optional_path, optional_text, wrong_type};
 use crate::bindings::store::PyStore;

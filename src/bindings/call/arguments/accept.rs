@@ -6,11 +6,12 @@ use pyo3::types::{PyDict, PyFloat, PyString};
 use serde_json::{Map, Value};
 
 use super::plan::{ArgumentNotes, Handling, Plan, made_default};
+use crate::bindings::into_response::error_text;
 use crate::bindings::json;
 use crate::bindings::json::{MAX_DEPTH, entries_of};
 use crate::bindings::rule_value::{argument_value, default_value};
 use crate::bindings::typed::Converters;
-use crate::call::{ArgumentMode, ArgumentRules, Behaviour, CheckedArguments, Repair, Reply};
+use crate::call::{ArgumentMode, ArgumentRules, Behaviour, CheckedArguments, Repair, Reply, Unfit};
 use crate::policy::Redaction;
 use crate::schema::check::{JsonLike, Problem, ValueKind};
 
@@ -26,6 +27,28 @@ pub(in crate::bindings::call) struct AcceptedArguments<'py> {
 type Settled<'py> = Result<(AcceptedArguments<'py>, Vec<Repair>), Vec<Problem>>;
 
 impl Plan {
+    /// Checks the arguments of a request, and makes the copy of them that is decided about.
+    pub(in crate::bindings::call) fn check_arguments(
+        &self,
+        input: &Bound<'_, PyDict>,
+        notes: &impl ArgumentNotes,
+    ) -> PyResult<Result<CheckedArguments, Unfit>> {
+        let py = input.py();
+        let accepted = match self.accepted(input, notes)? {
+            Ok(accepted) => accepted,
+            Err(reply) => return Ok(Err(Unfit::Refused(reply))),
+        };
+        match json::value_from_python(&accepted.json) {
+            Ok(sent) => {
+                if let Some(built) = &accepted.built {
+                    notes.keep_built(&sent, built);
+                }
+                self.completed(py, sent, accepted.built.as_ref(), notes).map(Ok)
+            }
+            Err(error) => Ok(Err(Unfit::Unwritable(error_text(py, &error)))),
+        }
+    }
+
     /// The arguments to use, or the reply that lists their problems; `notes` records their repairs.
     pub(in crate::bindings::call) fn accepted<'py>(
         &self,
@@ -112,7 +135,8 @@ impl Plan {
         let hidden: Vec<&str> = self.hidden.iter().map(AsRef::as_ref).collect();
         let hidden = if self.is_open { &hidden[..] } else { &[] };
         let check = |input: &Bound<'py, PyAny>, mode| -> PyResult<_> {
-            Ok(self.arguments.settle(input.cast::<PyDict>()?, mode, hidden)?.map(Bound::into_any))
+            let checked = self.arguments.checker().check(input, mode, hidden);
+            Ok(checked.map(|changed| changed.unwrap_or_else(|| input.clone())))
         };
         let to_value = |input: &Bound<'py, PyAny>| json::from_object(input).ok();
         let accepted = self.rules().accept(input.as_any(), check, to_value, |it| json::to_python(input.py(), &it))?;

@@ -17,9 +17,7 @@ use serde_json::{Map, Number, Value};
 
 use crate::bindings::json::entries_of;
 use crate::schema::Document;
-use crate::schema::check::{
-    Checker, FormatRules, Integer, JsonLike, Mode, ParameterChecks, Problem, Rebuild, ValueKind,
-};
+use crate::schema::check::{Checker, FormatRules, Integer, JsonLike, ParameterChecks, Rebuild, ValueKind};
 
 /// The compiled check of one tool's arguments.
 #[derive(Debug)]
@@ -44,25 +42,15 @@ impl Arguments {
         self.checker.schema()
     }
 
-    /// The checks of the parameters one by one, if these are enough. What they do not accept, [`settle`](Arguments::settle) decides.
+    /// The compiled check.
+    pub(super) fn checker(&self) -> &Checker<PyForm> {
+        &self.checker
+    }
+
+    /// The checks of the parameters one by one, if these are enough. What they do not accept, the whole check decides.
     #[inline]
     pub(crate) fn by_parameter(&self) -> Option<ParameterChecks<'_>> {
         self.checker.by_parameter()
-    }
-
-    /// Decides about what a model sent: the same dict if it fits as it is, a changed copy, or all that is wrong with it. A name in
-    /// `hidden` does not exist for the model.
-    pub(crate) fn settle<'py>(
-        &self,
-        input: &Bound<'py, PyDict>,
-        mode: Mode,
-        hidden: &[&str],
-    ) -> PyResult<Result<Bound<'py, PyDict>, Vec<Problem>>> {
-        Ok(match self.checker.check(input.as_any(), mode, hidden) {
-            Ok(None) => Ok(input.clone()),
-            Ok(Some(changed)) => Ok(changed.cast_into::<PyDict>()?),
-            Err(problems) => Err(problems),
-        })
     }
 }
 

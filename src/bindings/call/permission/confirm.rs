@@ -17,28 +17,9 @@ use crate::bindings::registration::Confirmation;
 use crate::bindings::response::PyToolResponse;
 use crate::bindings::tool::PyTool;
 use crate::call::CheckedArguments;
-use crate::policy::{Decision, mask};
+use crate::policy::mask;
 
 impl State {
-    /// True if the tool has a part in the approval of a call: it decides about it, or describes it to the approver.
-    pub(super) fn asks_tool<'py>(
-        &self,
-        py: Python<'py>,
-        tool: &Bound<'py, PyTool>,
-        checked: &CheckedArguments,
-    ) -> bool {
-        let confirmation = tool.get().traits.confirmation;
-        confirmation != Confirmation::Silent
-            && self.in_stage(py, tool, &self.info(py), |stage| {
-                let (_, verdict) = stage.route(checked);
-                match verdict.decision {
-                    Decision::Ask => true,
-                    Decision::Allow => verdict.rule().is_none() && confirmation == Confirmation::Decides,
-                    Decision::Deny => false,
-                }
-            })
-    }
-
     /// Asks the tool; the call waits for an answer that takes time.
     pub(super) fn ask_tool<'py>(
         &self,
@@ -81,15 +62,6 @@ impl State {
             self.suspended.set(false);
         }
         Ok(permitted)
-    }
-
-    /// Drops the description of a call that runs with other arguments.
-    pub(super) fn keep_confirmation_of(&self, py: Python<'_>, arguments: &CheckedArguments) {
-        if let Some(cold) = self.cold.get()
-            && cold.confirmed.take().is_some_and(|confirmed| confirmed != arguments.sent)
-        {
-            cold.confirmation.clear(py);
-        }
     }
 }
 

@@ -1,40 +1,43 @@
 //! The permission stage: decided innermost, on the arguments that really run, before anything does.
 //!
-//! The decisions are the core's ([`PermissionStage`]); here they meet Python. [`host`] does what takes I/O, `confirm` asks the
-//! tool itself, [`resume`] begins calls that resume a pending one, and looks at calls without running them.
+//! The decisions are the core's ([`PermissionStage`]); here they meet Python: this file asks the approver, and its [`CallHost`]
+//! does what takes I/O. `confirm` asks the tool itself, [`resume`] ends calls with a pending value, begins calls that resume
+//! one, and looks at calls without running them.
 
 mod confirm;
-mod host;
 mod resume;
 
-use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::Duration;
 
+use jiff::Timestamp;
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
-use serde_json::Value;
+use pyo3::types::{PyBool, PyDict, PyString, PyTuple};
+use serde_json::{Map, Value};
 
-use super::arguments::{ArgumentNotes, Plan};
-use super::cold::Cold;
 use super::python::attached;
 use super::python::drive::{Sent, await_iter, send};
 use super::request::Peeked;
 use super::state::{Early, Phase, State, Step};
-use crate::bindings::imported::{APPROVAL_REQUEST, ASK_APPROVER};
+use crate::Error;
+use crate::bindings::imported::{APPROVAL, APPROVAL_REQUEST, ASK_APPROVER, CANCEL_QUESTIONS};
 use crate::bindings::into_response::error_text;
 use crate::bindings::once::intern;
-use crate::bindings::policy::{ToolView, answer_of};
+use crate::bindings::policy::{PyPermissions, value_of};
 use crate::bindings::registration::Confirmation;
 use crate::bindings::tool::PyTool;
 use crate::bindings::view::PyToolkitView;
-use crate::bindings::{json, log_warning, response};
-use crate::call::{ApprovalRequest, CallInfo, CheckedArguments, Next, PermissionStage, Preview, Reply, Unfit, Waiting};
-use crate::policy::{Answer, Pending, Permission};
+use crate::bindings::{json, log_warning};
+use crate::bytes::random_bytes;
+use crate::call::{
+    ApprovalRequest, CallInfo, CheckedArguments, EventKind, Host, Next, PermissionStage, Preview, Standing, ToolFacts,
+    Unfit, Waiting,
+};
+use crate::policy::{Answer, Approvals, AuditRecord, CallFacts, Decision, Permission, Policy, Redaction, ToolKind};
 
 use confirm::{secrets_of, without_secrets};
-use host::CallHost;
-pub(crate) use resume::{check, resumed};
+pub(crate) use resume::{check, explained_arguments, resumed};
 
 /// The arguments that may run now, or `None` while an approver is asked.
 type Permitted<'py> = Result<Option<Bound<'py, PyDict>>, Early<'py>>;
@@ -70,8 +73,7 @@ impl State {
             let next = self.in_stage(py, tool, &call, |stage| stage.resume(resumption))?;
             return next.map_or_else(|| Err(Early::Step(self.end_of_stream(py))), |next| self.follow(py, tool, next));
         }
-        let (view, caller) = (ToolView { py, tool: tool.get() }, self.caller(py));
-        match tool.get().permissions.get().preview(&view, caller.as_deref()) {
+        match self.preview(py, tool.get()) {
             Preview::Pass if tool.get().traits.confirmation != Confirmation::Decides => return Ok(Some(arguments)),
             Preview::Deny(verdict) => {
                 let shown = redacted(tool.get(), arguments.as_any());
@@ -79,8 +81,7 @@ impl State {
             }
             Preview::Pass | Preview::NeedsArguments => {}
         }
-        let checked = check_arguments(py, &tool.get().plan, &arguments, self)?;
-        let checked = match checked {
+        let checked = match tool.get().plan.check_arguments(&arguments, self)? {
             Ok(checked) if self.asks_tool(py, tool, &checked) => return self.ask_tool(py, tool, checked),
             other => other,
         };
@@ -91,6 +92,28 @@ impl State {
         self.follow(py, tool, next)
     }
 
+    /// Decides about a call without its arguments.
+    fn preview(&self, py: Python<'_>, tool: &PyTool) -> Preview {
+        // The answer of a tool that decides itself is not known from one call to the next.
+        let cache = (tool.traits.confirmation != Confirmation::Decides).then_some(&tool.allow_cache);
+        let (view, caller) = (ToolView { py, tool }, self.caller(py));
+        tool.permissions.get().core().preview(&view, caller.as_deref(), cache)
+    }
+
+    /// True if the tool has a part in the approval of a call: it decides about it, or describes it to the approver.
+    fn asks_tool<'py>(&self, py: Python<'py>, tool: &Bound<'py, PyTool>, checked: &CheckedArguments) -> bool {
+        let confirmation = tool.get().traits.confirmation;
+        confirmation != Confirmation::Silent
+            && self.in_stage(py, tool, &self.info(py), |stage| {
+                let (_, verdict) = stage.route(checked);
+                match verdict.decision {
+                    Decision::Ask => true,
+                    Decision::Allow => verdict.rule().is_none() && confirmation == Confirmation::Decides,
+                    Decision::Deny => false,
+                }
+            })
+    }
+
     /// Refuses a call that a rule denies whatever its arguments are, before any middleware sees it.
     pub(super) fn deny_outright<'py>(&self, py: Python<'py>) -> Result<(), Early<'py>> {
         let Some(toolkit) = self.toolkit.get(py) else { return Ok(()) };
@@ -99,29 +122,9 @@ impl State {
         }
         let Some(name) = Peeked::of(py, self).name else { return Ok(()) };
         let Ok(tool) = self.find_admitted(py, &name) else { return Ok(()) };
-        let (view, caller) = (ToolView { py, tool: tool.get() }, self.caller(py));
-        let Preview::Deny(verdict) = tool.get().permissions.get().preview(&view, caller.as_deref()) else {
-            return Ok(());
-        };
+        let Preview::Deny(verdict) = self.preview(py, tool.get()) else { return Ok(()) };
         let shown = Peeked::arguments(py, self).map_or(Value::Null, |input| redacted(tool.get(), &input));
         Err(self.in_stage(py, &tool, &self.info(py), |stage| stage.deny(&verdict, &shown)).into())
-    }
-
-    /// Uses the pending value of a resumed call up before anything runs.
-    #[inline]
-    pub(super) fn claim_approval<'py>(&self, py: Python<'py>, cold: &Cold) -> Result<(), Early<'py>> {
-        if cold.is_to_claim() { attached(py, |py| self.claim(py)) } else { Ok(()) }
-    }
-
-    #[cold]
-    fn claim<'py>(&self, py: Python<'py>) -> Result<(), Early<'py>> {
-        let Some(call) = self.known_info() else { return Ok(()) };
-        let Some(resumption) = call.resumption.as_ref() else { return Ok(()) };
-        let tool = self.find_admitted(py, &resumption.pending().tool)?;
-        match self.in_stage(py, &tool, &call, |stage| stage.claim(resumption))? {
-            Some(next) => self.follow(py, &tool, next).map(drop),
-            None => Ok(()),
-        }
     }
 
     /// Goes on waiting for the answer: the arguments that may run, once it is there; `None` if there is another question.
@@ -185,6 +188,15 @@ impl State {
         }
     }
 
+    /// Drops the description of a call that runs with other arguments.
+    fn keep_confirmation_of(&self, py: Python<'_>, arguments: &CheckedArguments) {
+        if let Some(cold) = self.cold.get()
+            && cold.confirmed.take().is_some_and(|confirmed| confirmed != arguments.sent)
+        {
+            cold.confirmation.clear(py);
+        }
+    }
+
     /// The arguments that were decided about, with the objects that were built from them.
     fn permitted_arguments<'py>(&self, py: Python<'py>, arguments: &CheckedArguments) -> PyResult<Bound<'py, PyDict>> {
         if let Some(cold) = self.cold.get()
@@ -217,77 +229,6 @@ impl State {
         self.phase.set(Phase::Approval);
         Ok(())
     }
-
-    /// Ends the call with a pending value, with which it can be resumed later.
-    fn end_pending<'py>(&self, py: Python<'py>, pending: &Pending) -> Early<'py> {
-        let response = json::to_python(py, &pending.to_value()).and_then(|value| {
-            let metadata = PyDict::new(py);
-            metadata.set_item(intern!(py, "pending"), value)?;
-            let reply = Reply::Pending { tool: pending.tool.clone() };
-            response::answer_with(py, &reply, Some(metadata.into_any()))
-        });
-        self.finish(py);
-        Early::Step(response.map_or_else(Step::raise, Step::Chunk))
-    }
-
-    /// The identity of the call, which its layers share; made when it is first asked for.
-    pub(super) fn info(&self, py: Python<'_>) -> Arc<CallInfo> {
-        if let Some(info) = self.known_info() {
-            return info;
-        }
-        let make = || {
-            let Peeked { name, id } = Peeked::of(py, self);
-            let id = id.filter(|id| !id.is_empty()).unwrap_or_else(made_up_id);
-            CallInfo::new(&id, name.as_deref(), self.caller(py)).in_session(self.session(py))
-        };
-        let info = match self.port(py) {
-            Some(port) => port.get().info(make),
-            None => Arc::new(make()),
-        };
-        self.cold().info.replace(Some(info.clone()));
-        info
-    }
-
-    /// The same, if it was asked for before.
-    pub(super) fn known_info(&self) -> Option<Arc<CallInfo>> {
-        self.cold.get().and_then(|cold| cold.info.borrow().clone())
-    }
-
-    /// Makes this stream a layer of a call that began elsewhere.
-    pub(super) fn join(&self, info: Option<Arc<CallInfo>>) {
-        if info.is_some() {
-            self.cold().info.replace(info);
-        }
-    }
-}
-
-/// An id that no other call has. Nothing depends on its being hard to guess.
-pub(crate) fn made_up_id() -> String {
-    let seed = (SystemTime::now(), std::process::id());
-    let bits = || RandomState::new().hash_one(seed);
-    format!("call_{:016x}{:08x}", bits(), bits() >> 32)
-}
-
-/// Checks the arguments of a request, and makes the copy of them that is decided about.
-fn check_arguments(
-    py: Python<'_>,
-    plan: &Plan,
-    input: &Bound<'_, PyDict>,
-    notes: &impl ArgumentNotes,
-) -> PyResult<Result<CheckedArguments, Unfit>> {
-    let accepted = match plan.accepted(input, notes)? {
-        Ok(accepted) => accepted,
-        Err(reply) => return Ok(Err(Unfit::Refused(reply))),
-    };
-    match json::value_from_python(&accepted.json) {
-        Ok(sent) => {
-            if let Some(built) = &accepted.built {
-                notes.keep_built(&sent, built);
-            }
-            plan.completed(py, sent, accepted.built.as_ref(), notes).map(Ok)
-        }
-        Err(error) => Ok(Err(Unfit::Unwritable(error_text(py, &error)))),
-    }
 }
 
 /// Arguments as they came, redacted, also if they do not fit.
@@ -302,20 +243,6 @@ pub(super) fn redacted(tool: &PyTool, came: &Bound<'_, PyAny>) -> Value {
         return tool.plan.redaction().arguments(&as_value(&accepted.json));
     }
     tool.plan.redaction().unchecked(as_value(came))
-}
-
-/// The arguments that rules see in a call, and the same redacted; arguments that do not fit are left as they are.
-pub(crate) fn explained_arguments(py: Python<'_>, tool: &PyTool, sent: &Value) -> PyResult<(Value, Value)> {
-    let input = json::to_python(py, sent)?;
-    if let Ok(input) = input.cast::<PyDict>()
-        && let Ok(checked) = check_arguments(py, &tool.plan, input, &())?
-    {
-        let shown = tool.plan.redaction().arguments(&checked.whole);
-        return Ok((checked.whole, shown));
-    }
-    let whole = tool.plan.completed(py, sent.clone(), None, &())?.whole;
-    let shown = tool.plan.redaction().unchecked(whole.clone());
-    Ok((whole, shown))
 }
 
 /// The request that an approver gets.
@@ -344,6 +271,201 @@ fn request_to_python<'py>(
     }
     fields.set_item(intern!(py, "path"), PyTuple::new(py, request.path.iter().map(|agent| &**agent))?)?;
     APPROVAL_REQUEST.get(py)?.call((), Some(&fields))
+}
+
+/// The answer of an approver: a word, a boolean or an `Approval`.
+///
+/// `arguments` and `by` are the further parameters of a resumption.
+///
+/// Raises `InvalidAnswerError` if it is anything else, and `TypeError` if edited arguments are not a mapping or are passed
+/// twice, or another field is not a string.
+fn answer_of(answer: &Bound<'_, PyAny>, arguments: Option<&Bound<'_, PyAny>>, by: Option<&str>) -> PyResult<Answer> {
+    let py = answer.py();
+    let field = |name: &str| answer.getattr(name).map(|value| Some(value).filter(|value| !value.is_none()));
+    let text = |name: &str| -> PyResult<Option<String>> {
+        let Some(text) = field(name)? else { return Ok(None) };
+        let Ok(text) = text.cast::<PyString>() else {
+            let kind = text.get_type().qualname()?;
+            return Err(PyTypeError::new_err(format!("an approval's `{name}` must be a string, not {kind}")));
+        };
+        Ok(Some(text.to_str()?.to_owned()))
+    };
+    // There is no instance of a class that was never imported.
+    let is_approval = APPROVAL.if_imported(py).map_or(Ok(false), |class| answer.is_instance(class))?;
+    let (word, own, own_by, reason) = if is_approval {
+        let own = field("arguments")?;
+        (answer.getattr(intern!(py, "answer"))?, own, text("by")?, text("reason")?)
+    } else {
+        (answer.clone(), None, None, None)
+    };
+    if arguments.is_some() && own.is_some() {
+        return Err(PyTypeError::new_err("resume() got edited arguments twice: in the answer and as a parameter"));
+    }
+    let edited = arguments.or(own.as_ref()).map(|edited| value_of(edited, "the edited arguments")).transpose()?;
+    let answer = Answer::new(&word_or_flag(&word)?, edited.as_ref())?;
+    Ok(Answer { by: own_by.filter(|by| !by.is_empty()).or_else(|| by.map(str::to_owned)), reason, ..answer })
+}
+
+/// The JSON value of a string or a boolean. The error for anything else names its type.
+fn word_or_flag(answer: &Bound<'_, PyAny>) -> PyResult<Value> {
+    if let Ok(flag) = answer.cast::<PyBool>() {
+        return Ok(flag.is_true().into());
+    }
+    if let Ok(word) = answer.cast::<PyString>() {
+        return Ok(word.to_string_lossy().into());
+    }
+    if answer.is_none() {
+        return Err(invalid_answer("None".to_owned()).into());
+    }
+    let kind = answer.get_type().qualname()?;
+    Err(invalid_answer(format!("an object of type {}", kind.to_string_lossy())).into())
+}
+
+/// The error for an object that is not an answer.
+fn invalid_answer(found: String) -> Error {
+    Error::InvalidAnswer { expected: "`once`, `run`, `always`, `no`, `cancel`, a boolean or an `Approval`", found }
+}
+
+/// The facts of a tool for the core's permission stage.
+pub(crate) struct ToolView<'a, 'py> {
+    pub(crate) py: Python<'py>,
+    pub(crate) tool: &'a PyTool,
+}
+
+impl ToolFacts for ToolView<'_, '_> {
+    fn name(&self) -> &str {
+        &self.tool.name
+    }
+
+    fn kind(&self) -> ToolKind {
+        self.tool.traits.kind
+    }
+
+    fn description(&self) -> Option<String> {
+        self.tool.schema.description()
+    }
+
+    fn with_facts<T>(&self, caller: Option<&str>, look: impl FnOnce(&CallFacts<'_>) -> T) -> T {
+        let tool = self.tool;
+        let tags = tool.seat.tags();
+        let tags: Vec<&str> = tags.iter().map(AsRef::as_ref).collect();
+        tool.seat.with(|first, more| {
+            let groups: Vec<&str> = std::iter::once(first).chain(more).map(|group| group.name()).collect();
+            look(&CallFacts {
+                tool: &tool.name,
+                server: tool.server(),
+                groups: &groups,
+                tags: &tags,
+                kind: tool.traits.kind,
+                permission: tool.traits.permission,
+                caller,
+            })
+        })
+    }
+
+    fn schema_hash(&self) -> [u8; 32] {
+        self.tool.schema_hash()
+    }
+
+    fn presets_hash(&self) -> [u8; 32] {
+        self.tool.presets_hash(self.py)
+    }
+
+    fn redaction(&self) -> Redaction<'_> {
+        self.tool.plan.redaction()
+    }
+}
+
+/// A call under way, as the surroundings of its own permission stage.
+struct CallHost<'a, 'py> {
+    py: Python<'py>,
+    state: &'a State,
+    tool: &'a Bound<'py, PyTool>,
+    call: &'a CallInfo,
+}
+
+impl CallHost<'_, '_> {
+    fn permissions(&self) -> &PyPermissions {
+        self.tool.get().permissions.get()
+    }
+}
+
+impl Host for CallHost<'_, '_> {
+    type Error = PyErr;
+
+    fn now(&self) -> Timestamp {
+        Timestamp::now()
+    }
+
+    fn nonce(&self) -> PyResult<[u8; 16]> {
+        Ok(random_bytes()?)
+    }
+
+    fn has_approver(&self) -> bool {
+        self.permissions().has_approver()
+    }
+
+    fn approvals(&self) -> PyResult<(Arc<Approvals>, Duration)> {
+        let approvals = self.permissions().approvals(self.py)?;
+        Ok((approvals.get().core()?, approvals.get().lifetime()))
+    }
+
+    fn record(&self, record: &AuditRecord<'_>) -> Result<(), String> {
+        let Some(sink) = self.permissions().audit(self.py) else { return Ok(()) };
+        sink.record(self.py, record).map_err(|error| error_text(self.py, &error))
+    }
+
+    fn wants(&self, _: EventKind) -> bool {
+        self.permissions().listeners.is_watched()
+    }
+
+    fn emit(&self, kind: EventKind, data: Value) {
+        let py = self.py;
+        self.permissions().listeners.emit(py, kind, self.call, || Ok(json::to_python(py, &data)?.cast_into()?));
+    }
+
+    fn check(&self, edited: &Map<String, Value>) -> PyResult<Result<CheckedArguments, Unfit>> {
+        let edited = json::to_python(self.py, &Value::Object(edited.clone()))?.cast_into::<PyDict>()?;
+        self.tool.get().plan.check_arguments(&edited, self.state)
+    }
+
+    fn complete(&self, sent: &Value) -> PyResult<CheckedArguments> {
+        self.tool.get().plan.completed(self.py, sent.clone(), None, self.state)
+    }
+
+    fn find_again(&self) -> Standing {
+        let tool = self.tool.get();
+        if self.state.toolkit.get(self.py).is_none() {
+            return tool.refuse_quarantined().map_or_else(Standing::Gone, |()| Standing::Same);
+        }
+        match self.state.find_admitted(self.py, &tool.name) {
+            // A view makes its own meta tool each time.
+            Ok(now) if now.is(self.tool) || now.get().meta.is_some() => Standing::Same,
+            Ok(_) => Standing::Replaced,
+            Err(reply) => Standing::Gone(reply),
+        }
+    }
+
+    fn policy_to_extend(&self) -> crate::Result<Arc<Policy>> {
+        self.permissions().policy_to_extend(self.py)
+    }
+
+    fn cancel_questions(&self) {
+        let (py, session) = (self.py, self.call.session_id().map(|id| &**id));
+        let cancelled =
+            CANCEL_QUESTIONS.get(py).and_then(|cancel_all| cancel_all.call1((&self.tool.get().permissions, session)));
+        if let Err(error) = cancelled {
+            error.write_unraisable(py, None);
+        }
+    }
+
+    fn blocking<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
+        self.py.detach(work)
+    }
+
+    fn warn(&self, text: &str) {
+        warn(self.py, text);
+    }
 }
 
 /// Logs a warning for the developer.

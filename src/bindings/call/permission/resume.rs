@@ -1,4 +1,4 @@
-//! Calls that resume a pending one, and dry runs.
+//! Calls that end with a pending value, calls that resume one, and dry runs.
 
 use std::sync::Arc;
 
@@ -7,19 +7,21 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 use serde_json::Value;
 
-use super::check_arguments;
+use super::answer_of;
 use super::confirm::confirmation_of;
 use crate::Error;
-use crate::bindings::call::python::object;
+use crate::bindings::call::cold::Cold;
+use crate::bindings::call::python::{attached, object};
 use crate::bindings::call::request::{NO_CALL, block, is_readable};
 use crate::bindings::call::respond::refuse_uncertain;
-use crate::bindings::call::state::{Early, Origin, State};
+use crate::bindings::call::state::{Early, Origin, State, Step};
 use crate::bindings::imported::FINISHED;
 use crate::bindings::into_response::error_text;
 use crate::bindings::json;
 use crate::bindings::once::intern;
-use crate::bindings::policy::{answer_of, value_of};
-use crate::bindings::response::PyToolResponse;
+use crate::bindings::policy::value_of;
+use crate::bindings::response::{self, PyToolResponse};
+use crate::bindings::tool::PyTool;
 use crate::call::{CallInfo, Outlook, Reply};
 use crate::policy::Pending;
 
@@ -42,6 +44,41 @@ pub(crate) fn resumed<'py>(
     let (caller, session) = (state.caller(py), state.session(py));
     state.join(Some(Arc::new(CallInfo::resuming(pending, answer, caller).in_session(session))));
     object::new(py, || state)
+}
+
+impl State {
+    /// Uses the pending value of a resumed call up before anything runs.
+    #[inline]
+    pub(in crate::bindings::call) fn claim_approval<'py>(
+        &self,
+        py: Python<'py>,
+        cold: &Cold,
+    ) -> Result<(), Early<'py>> {
+        if cold.is_to_claim() { attached(py, |py| self.claim(py)) } else { Ok(()) }
+    }
+
+    #[cold]
+    fn claim<'py>(&self, py: Python<'py>) -> Result<(), Early<'py>> {
+        let Some(call) = self.known_info() else { return Ok(()) };
+        let Some(resumption) = call.resumption.as_ref() else { return Ok(()) };
+        let tool = self.find_admitted(py, &resumption.pending().tool)?;
+        match self.in_stage(py, &tool, &call, |stage| stage.claim(resumption))? {
+            Some(next) => self.follow(py, &tool, next).map(drop),
+            None => Ok(()),
+        }
+    }
+
+    /// Ends the call with a pending value, with which it can be resumed later.
+    pub(super) fn end_pending<'py>(&self, py: Python<'py>, pending: &Pending) -> Early<'py> {
+        let response = json::to_python(py, &pending.to_value()).and_then(|value| {
+            let metadata = PyDict::new(py);
+            metadata.set_item(intern!(py, "pending"), value)?;
+            let reply = Reply::Pending { tool: pending.tool.clone() };
+            response::answer_with(py, &reply, Some(metadata.into_any()))
+        });
+        self.finish(py);
+        Early::Step(response.map_or_else(Step::raise, Step::Chunk))
+    }
 }
 
 /// The JSON of what should be a pending call.
@@ -84,7 +121,7 @@ fn outlook<'py>(py: Python<'py>, state: &State, name: &mut Option<String>) -> Re
     if let Some(cold) = state.cold.get() {
         refuse_uncertain(py, cold, tool.get(), &request.arguments)?;
     }
-    let checked = check_arguments(py, &tool.get().plan, &request.arguments, state)?;
+    let checked = tool.get().plan.check_arguments(&request.arguments, state)?;
     let mut confirms = false;
     if let Ok(checked) = &checked
         && state.asks_tool(py, &tool, checked)
@@ -100,4 +137,18 @@ fn outlook<'py>(py: Python<'py>, state: &State, name: &mut Option<String>) -> Re
         confirms = answer.getattr(intern!(py, "asks"))?.is_truthy()?;
     }
     Ok(state.in_stage(py, &tool, &state.info(py), |stage| stage.outlook(checked, confirms)))
+}
+
+/// The arguments that rules see in a call, and the same redacted; arguments that do not fit are left as they are.
+pub(crate) fn explained_arguments(py: Python<'_>, tool: &PyTool, sent: &Value) -> PyResult<(Value, Value)> {
+    let input = json::to_python(py, sent)?;
+    if let Ok(input) = input.cast::<PyDict>()
+        && let Ok(checked) = tool.plan.check_arguments(input, &())?
+    {
+        let shown = tool.plan.redaction().arguments(&checked.whole);
+        return Ok((checked.whole, shown));
+    }
+    let whole = tool.plan.completed(py, sent.clone(), None, &())?.whole;
+    let shown = tool.plan.redaction().unchecked(whole.clone());
+    Ok((whole, shown))
 }
