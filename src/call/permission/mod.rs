@@ -172,67 +172,6 @@ const CANCELLED: &str = "all pending approvals were cancelled";
 const REPLACED: &str = "the tool was replaced after it was approved";
 const UNRECORDED: &str = "the decision could not be recorded";
 
-/// A decision, and how it came about.
-#[derive(Debug, Clone)]
-pub struct Decided {
-    /// The decision of the rules.
-    pub decision: Decision,
-    /// The rule that decided.
-    pub rule: Option<Arc<Rule>>,
-    /// The decision that shadow mode kept back.
-    pub shadow: Option<Decision>,
-    /// The party that decided in place of a rule.
-    pub by: Option<DecidedBy>,
-    /// The answer of an approver.
-    pub answer: Option<Choice>,
-    /// The result for the call.
-    pub ruling: Ruling,
-}
-
-impl Decided {
-    fn by_rule(verdict: &Verdict) -> Self {
-        Self {
-            decision: verdict.decision,
-            rule: verdict.rule().cloned(),
-            shadow: verdict.shadowed.as_ref().map(|shadowed| shadowed.decision),
-            by: None,
-            answer: None,
-            ruling: if verdict.decision == Decision::Allow { Ruling::Run } else { Ruling::Denied },
-        }
-    }
-
-    fn answered(verdict: &Verdict, choice: Choice, by: DecidedBy) -> Self {
-        let ruling = match choice {
-            Choice::Once | Choice::Run | Choice::Always => Ruling::Run,
-            Choice::No => Ruling::Denied,
-            Choice::Cancel => Ruling::Cancelled,
-        };
-        Self { answer: Some(choice), by: Some(by), ruling, ..Self::by_rule(verdict) }
-    }
-
-    /// Toolcrib itself denies a call, for want of what a decision needs.
-    fn refused(by: DecidedBy) -> Self {
-        let (decision, ruling) = (Decision::Deny, Ruling::Denied);
-        Self { decision, rule: None, shadow: None, by: Some(by), answer: None, ruling }
-    }
-
-    fn denied(self) -> Self {
-        Self { ruling: Ruling::Denied, ..self }
-    }
-
-    /// The data of the event that reports it.
-    #[must_use]
-    pub fn to_value(&self, reason: &str) -> Value {
-        json!({
-            "decision": if self.ruling == Ruling::Run { "allow" } else { "deny" },
-            "answer": self.answer.map(Choice::as_str),
-            "rule": self.rule.as_ref().map(|rule| rule.id()),
-            "reason": reason,
-            "by": self.by.as_ref().map(DecidedBy::as_str),
-        })
-    }
-}
-
 /// The permission stage of one call.
 #[derive(Debug)]
 pub struct PermissionStage<'a, T, H> {
@@ -574,6 +513,67 @@ impl<T: ToolFacts, H: Host> PermissionStage<'_, T, H> {
             });
             self.host.emit(EventKind::PermissionRequest, data);
         }
+    }
+}
+
+/// A decision, and how it came about.
+#[derive(Debug, Clone)]
+pub struct Decided {
+    /// The decision of the rules.
+    pub decision: Decision,
+    /// The rule that decided.
+    pub rule: Option<Arc<Rule>>,
+    /// The decision that shadow mode kept back.
+    pub shadow: Option<Decision>,
+    /// The party that decided in place of a rule.
+    pub by: Option<DecidedBy>,
+    /// The answer of an approver.
+    pub answer: Option<Choice>,
+    /// The result for the call.
+    pub ruling: Ruling,
+}
+
+impl Decided {
+    fn by_rule(verdict: &Verdict) -> Self {
+        Self {
+            decision: verdict.decision,
+            rule: verdict.rule().cloned(),
+            shadow: verdict.shadowed.as_ref().map(|shadowed| shadowed.decision),
+            by: None,
+            answer: None,
+            ruling: if verdict.decision == Decision::Allow { Ruling::Run } else { Ruling::Denied },
+        }
+    }
+
+    fn answered(verdict: &Verdict, choice: Choice, by: DecidedBy) -> Self {
+        let ruling = match choice {
+            Choice::Once | Choice::Run | Choice::Always => Ruling::Run,
+            Choice::No => Ruling::Denied,
+            Choice::Cancel => Ruling::Cancelled,
+        };
+        Self { answer: Some(choice), by: Some(by), ruling, ..Self::by_rule(verdict) }
+    }
+
+    /// Toolcrib itself denies a call, for want of what a decision needs.
+    fn refused(by: DecidedBy) -> Self {
+        let (decision, ruling) = (Decision::Deny, Ruling::Denied);
+        Self { decision, rule: None, shadow: None, by: Some(by), answer: None, ruling }
+    }
+
+    fn denied(self) -> Self {
+        Self { ruling: Ruling::Denied, ..self }
+    }
+
+    /// The data of the event that reports it.
+    #[must_use]
+    pub fn to_value(&self, reason: &str) -> Value {
+        json!({
+            "decision": if self.ruling == Ruling::Run { "allow" } else { "deny" },
+            "answer": self.answer.map(Choice::as_str),
+            "rule": self.rule.as_ref().map(|rule| rule.id()),
+            "reason": reason,
+            "by": self.by.as_ref().map(DecidedBy::as_str),
+        })
     }
 }
 
