@@ -16,6 +16,7 @@ use super::respond::refuse_uncertain;
 use super::run::Given;
 use super::session::count_call;
 use super::state::{Early, Phase, Resumed, State, Step};
+use super::task::cancelled_before;
 use crate::bindings::budget::budgets_are_in_use;
 use crate::bindings::response;
 use crate::bindings::tool::PyTool;
@@ -297,6 +298,31 @@ impl State {
                 }
             }
         }
+    }
+
+    /// The call gives way to the event loop for the first time in this step.
+    fn note_suspension(&self, py: Python<'_>) {
+        // The time that a person takes to answer is not the tool's, nor that of the store that keeps the whole text.
+        let is_tool = !matches!(self.phase.get(), Phase::Approval | Phase::Done);
+        let timeout = self.tool.get(py).filter(|_| is_tool).and_then(|tool| tool.get().timeout);
+        if timeout.is_none() && self.phase.get() == Phase::Job {
+            return; // only a request can end this wait, so that requests need not be counted beforehand
+        }
+        self.suspended.set(true);
+        if self.cancelling.get().is_some() && timeout.is_none() {
+            return;
+        }
+        attached(py, |py| {
+            if self.cancelling.get().is_none() {
+                self.cancelling.set(cancelled_before(py));
+            }
+            if let Some(seconds) = timeout
+                && let Err(error) = self.cold().deadline.resume(py, seconds)
+            {
+                // Without asyncio's timers the call goes on without a deadline, and reports it.
+                error.write_unraisable(py, None);
+            }
+        });
     }
 
     #[inline(always)]

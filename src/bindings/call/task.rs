@@ -12,7 +12,6 @@ use pyo3::types::PyType;
 
 use super::python::attached;
 use super::python::slot::Slot;
-use super::state::{Phase, State};
 use crate::bindings::imported::import_module;
 use crate::bindings::once::{GilOnce, intern};
 
@@ -32,33 +31,6 @@ fn asyncio(py: Python<'_>) -> PyResult<&Asyncio> {
             get_running_loop: module.getattr("get_running_loop")?.unbind(),
         })
     })
-}
-
-impl State {
-    /// The call gives way to the event loop for the first time in this step.
-    pub(super) fn note_suspension(&self, py: Python<'_>) {
-        // The time that a person takes to answer is not the tool's, nor that of the store that keeps the whole text.
-        let is_tool = !matches!(self.phase.get(), Phase::Approval | Phase::Done);
-        let timeout = self.tool.get(py).filter(|_| is_tool).and_then(|tool| tool.get().timeout);
-        if timeout.is_none() && self.phase.get() == Phase::Job {
-            return; // only a request can end this wait, so that requests need not be counted beforehand
-        }
-        self.suspended.set(true);
-        if self.cancelling.get().is_some() && timeout.is_none() {
-            return;
-        }
-        attached(py, |py| {
-            if self.cancelling.get().is_none() {
-                self.cancelling.set(cancelled_before(py));
-            }
-            if let Some(seconds) = timeout
-                && let Err(error) = self.cold().deadline.resume(py, seconds)
-            {
-                // Without asyncio's timers the call goes on without a deadline, and reports it.
-                error.write_unraisable(py, None);
-            }
-        });
-    }
 }
 
 /// True for `asyncio.CancelledError`.
