@@ -13,8 +13,8 @@ from collections.abc import Awaitable, Callable, Generator, Iterator
 from typing import TYPE_CHECKING, Any
 
 from toolcrib import errors
-from toolcrib._approver import answer_of
 from toolcrib._core import ToolResponse, _as_response, _McpServer, _ServedCall
+from toolcrib.policy import _answer_of
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -229,7 +229,7 @@ def _asker(call: _ServedCall) -> Callable[[Question], Awaitable[Any]]:
             own = call.tools.toolkit.asker
             if own is None:
                 raise
-            return await answer_of(own, question)
+            return await _answer_of(own, question)
 
     return ask
 

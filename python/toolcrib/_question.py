@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from toolcrib import errors
-from toolcrib._approver import answer_of
 from toolcrib.context import ToolContext
+from toolcrib.policy import _answer_of
 from toolcrib.sampling import sampled
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def _asking(function: Callable[[Any], Any]) -> Callable[[Question], Any]:
     """Make an asker that reads None as a refusal to answer."""
 
     async def ask(question: Question) -> Any:
-        answer = await answer_of(function, question)
+        answer = await _answer_of(function, question)
         if answer is None:
             raise _DeclinedError
         return answer

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from toolcrib import errors
-from toolcrib._approver import answer_of
 from toolcrib._core import ToolResponse
+from toolcrib.policy import _answer_of
 
 if TYPE_CHECKING:
     import typing_extensions
@@ -230,7 +230,7 @@ class ToolContext(Generic[Deps]):
         question = Question(
             text, shape.schema, self.tool_name, self.call_id, self.caller, self.session_id, self.deps, path
         )
-        return await shape.read(await answer_of(self._asker, question))
+        return await shape.read(await _answer_of(self._asker, question))
 
     def sample(
         self,

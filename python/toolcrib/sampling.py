@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from toolcrib import errors
-from toolcrib._approver import answer_of
+from toolcrib.policy import _answer_of
 
 __all__ = ["Sampler", "SamplingRequest", "SamplingResult"]
 
@@ -125,7 +125,7 @@ def _message(message: Mapping[str, Any]) -> dict[str, Any]:
 
 async def sampled(sampler: Sampler, request: dict[str, Any]) -> dict[str, Any]:
     """Have a function answer a request in the form of MCP; the answer is in that form, too."""
-    answer = await answer_of(sampler, SamplingRequest._read(request))
+    answer = await _answer_of(sampler, SamplingRequest._read(request))
     if isinstance(answer, Mapping):
         return dict(answer)
     if not isinstance(answer, str):

@@ -80,8 +80,8 @@ objects! {
     DIALECT_SCHEMAS = "toolcrib.dialects", "DialectSchemas";
     TRACED_TEXT = "toolcrib.tracing", "_text";
     START_ANSWER = "toolcrib._question", "start";
-    ASK_APPROVER = "toolcrib._approver", "ask";
-    CANCEL_QUESTIONS = "toolcrib._approver", "cancel_all";
+    ASK_APPROVER = "toolcrib.policy", "_ask";
+    CANCEL_QUESTIONS = "toolcrib.policy", "_cancel_all";
     APPROVAL = "toolcrib.policy", "Approval";
     APPROVAL_REQUEST = "toolcrib.policy", "ApprovalRequest";
     FINISH = "toolcrib._finish", "Finish";
