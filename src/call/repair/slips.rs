@@ -306,7 +306,9 @@ impl<'t> Scanner<'t> {
             _ => {
                 quotes.len().is_multiple_of(2)
                     && quotes.chunks_exact(2).all(|pair| {
-                        let is_boundary = b",:]}".contains(&after(pair[0]));
+                        // The quote closes an empty string then.
+                        let next = bytes[pair[0] + 1..end].iter().find(|byte| !byte.is_ascii_whitespace());
+                        let is_boundary = next.is_none_or(|next| b",:]}".contains(next));
                         let opens = !is_boundary && (is_opener(before(pair[0])) || is_word(after(pair[0])));
                         let closes = !is_opener(before(pair[1])) || !is_word(after(pair[1]));
                         opens && closes

@@ -43,6 +43,16 @@ fn text_behind_the_object_that_may_be_more_of_it_is_refused() {
 }
 
 #[test]
+fn an_empty_string_before_a_missing_bracket_does_not_open_a_quotation() {
+    for text in [
+        r#"{"a": [{"b": ""  , [" "]]}"#,
+        "{\n  \"a\": [\n    {\n      \"b\": \"\"\n    ,\n    [\n      \" \"\n    ]\n  ]\n}",
+    ] {
+        assert_eq!(accepted(text), None, "{text}");
+    }
+}
+
+#[test]
 fn words_behind_the_object_are_left_out() {
     for text in [
         "{\"a\": 1}. Done!",
