@@ -98,6 +98,9 @@ class Toolkit(BackgroundTasks):
     call_tool_function = _core.Toolkit.call_tool_function
     call = _core.Toolkit.call
 
+    # A registration starts here: src/bindings/toolkit/registration.rs.
+    register_tool_function = _core.Toolkit.register_tool_function
+
     @property
     def tools(self) -> Mapping[str, RegisteredToolFunction]:
         """A live mapping of the tools by name, in the order of registration."""

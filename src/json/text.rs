@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use serde::de::Deserialize;
 use serde_json::Value;
 
-use super::node::{Entries, Node};
+use super::node::Node;
 
 /// A schema that is kept as text, the smallest form, and parsed on first use of its value.
 #[derive(Debug, Default)]
@@ -84,46 +84,41 @@ pub(crate) fn without_lone_surrogates(text: &str) -> Option<String> {
 }
 
 /// Appends a value as compact JSON.
-#[inline]
 pub(crate) fn push(text: &mut String, value: &Node) {
     match value {
         Node::Null => text.push_str("null"),
         Node::Bool(flag) => text.push_str(if *flag { "true" } else { "false" }),
         Node::Number(number) => text.push_str(number.as_str()),
         Node::String(string) => push_string(text, string),
-        Node::Array(items) => push_array(text, items),
-        Node::Object(entries) => push_object(text, entries),
-    }
-}
-
-fn push_array(text: &mut String, items: &[Node]) {
-    text.push('[');
-    for (index, item) in items.iter().enumerate() {
-        if index > 0 {
-            text.push(',');
-        }
-        push(text, item);
-    }
-    text.push(']');
-}
-
-fn push_object(text: &mut String, entries: &Entries) {
-    text.push('{');
-    for (index, (key, value)) in entries.as_slice().iter().enumerate() {
-        if index > 0 {
-            text.push(',');
-        }
-        match key {
-            // A keyword of ours, which needs no escapes.
-            Cow::Borrowed(word) => push_word(text, word),
-            Cow::Owned(key) => {
-                push_string(text, key);
-                text.push(':');
+        Node::Array(items) => {
+            text.push('[');
+            for (index, item) in items.iter().enumerate() {
+                if index > 0 {
+                    text.push(',');
+                }
+                push(text, item);
             }
+            text.push(']');
         }
-        push(text, value);
+        Node::Object(entries) => {
+            text.push('{');
+            for (index, (key, value)) in entries.as_slice().iter().enumerate() {
+                if index > 0 {
+                    text.push(',');
+                }
+                match key {
+                    // A keyword of ours, which needs no escapes.
+                    Cow::Borrowed(word) => push_word(text, word),
+                    Cow::Owned(key) => {
+                        push_string(text, key);
+                        text.push(':');
+                    }
+                }
+                push(text, value);
+            }
+            text.push('}');
+        }
     }
-    text.push('}');
 }
 
 /// Appends a string as JSON.
