@@ -73,7 +73,7 @@ impl Plan {
         let Handling { arguments, repair, aliases, secrets } = &self.handling;
         ArgumentRules {
             tool: &self.tool,
-            parameters: self.arguments.schema(),
+            parameters: self.checker.schema(),
             behaviour: Behaviour { arguments: *arguments, repair: *repair, ..Behaviour::default() },
             aliases,
             hidden: &self.hidden,
@@ -84,7 +84,7 @@ impl Plan {
 
     /// The redaction of what is said about arguments.
     pub(crate) fn redaction(&self) -> Redaction<'_> {
-        Redaction::new(&self.handling.secrets, self.arguments.schema())
+        Redaction::new(&self.handling.secrets, self.checker.schema())
     }
 
     /// Repairs without what could be a secret.
@@ -135,7 +135,7 @@ impl Plan {
         let hidden: Vec<&str> = self.hidden.iter().map(AsRef::as_ref).collect();
         let hidden = if self.is_open { &hidden[..] } else { &[] };
         let check = |input: &Bound<'py, PyAny>, mode| -> PyResult<_> {
-            let checked = self.arguments.checker().check(input, mode, hidden);
+            let checked = self.checker.check(input, mode, hidden);
             Ok(checked.map(|changed| changed.unwrap_or_else(|| input.clone())))
         };
         let to_value = |input: &Bound<'py, PyAny>| json::from_object(input).ok();
@@ -157,7 +157,7 @@ impl Plan {
         if let (Some(converters), Value::Object(entries)) = (&self.converters, &mut whole) {
             add_inner_defaults(py, converters, entries, built)?;
         }
-        let properties = self.arguments.schema().get("properties").and_then(Value::as_object);
+        let properties = self.checker.schema().get("properties").and_then(Value::as_object);
         let Value::Object(entries) = &mut whole else { return Ok(CheckedArguments { sent, whole }) };
         let mut add = |name: &Py<PyString>, default: Bound<'_, PyAny>| -> PyResult<()> {
             let name = name.bind(py).to_str()?;
@@ -196,7 +196,7 @@ impl Plan {
     /// The check that is made even if arguments are passed on as they are: names that are preset, bound by a partial or filled by
     /// the call itself. All other names are the function's to accept or refuse, in its own words.
     fn names_checked<'py>(&self, input: &Bound<'py, PyDict>) -> Result<Bound<'py, PyDict>, Vec<Problem>> {
-        let properties = self.arguments.schema().get("properties").and_then(Value::as_object);
+        let properties = self.checker.schema().get("properties").and_then(Value::as_object);
         let shown: Vec<&str> = properties.into_iter().flatten().map(|(name, _)| name.as_str()).collect();
         let mut problems = Vec::new();
         for (name, value) in entries_of(input) {

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::accept::has_plain_names;
 use super::spread::Spread;
-use super::value::Arguments;
+use super::value::PyForm;
 use crate::bindings::call::python::attached;
 use crate::bindings::call::python::drive::{CallArguments, DictWalk, MOST_ARGUMENTS};
 use crate::bindings::call::state::State;
@@ -22,7 +22,7 @@ use crate::bindings::schema::{Fallback, fallback_of};
 use crate::bindings::typed::Converters;
 use crate::call::repair::{RepairMode, coercion};
 use crate::call::{ArgumentMode, Repair, Reply};
-use crate::schema::check::{ParameterChecks, render};
+use crate::schema::check::{Checker, FormatRules, ParameterChecks, render};
 use crate::schema::{Document, Node};
 
 /// The call plan of one tool, made at registration.
@@ -36,7 +36,8 @@ pub(crate) struct Plan {
     pub(super) spread: Option<Box<Spread>>,
     /// Parameters whose default is made anew for each call.
     pub(super) factories: Box<[(Py<PyString>, Py<PyAny>)]>,
-    pub(super) arguments: Arguments,
+    /// The check of the arguments, compiled by the first call.
+    pub(super) checker: Checker<PyForm>,
     /// The converters of typed arguments, if there are any.
     pub(super) converters: Option<Box<Converters>>,
     pub(super) handling: Handling,
@@ -73,6 +74,17 @@ pub(super) struct Place {
     pub(super) check: Option<u16>,
     /// The value to pass when the model sends none: a preset or a default.
     pub(super) fallback: Option<Py<PyAny>>,
+}
+
+/// The check of a tool's arguments. A schema that was supplied, and not made from annotations, is compiled now to learn whether it
+/// is valid, and its formats are those of JSON Schema.
+fn checker_of(parameters: Arc<Document>, is_supplied: bool) -> crate::Result<Checker<PyForm>> {
+    let formats = if is_supplied { FormatRules::Standard } else { FormatRules::Python };
+    let checker = Checker::with_document(parameters, formats);
+    if is_supplied {
+        checker.prepare()?;
+    }
+    Ok(checker)
 }
 
 /// The outcome of calling.
@@ -181,7 +193,7 @@ impl Plan {
         let mode = handling.arguments;
         // A parameter that the schema does not show can be sent then, too.
         let passes_all = mode == ArgumentMode::Pass;
-        let arguments = Arguments::of(document.clone(), is_supplied)?;
+        let checker = checker_of(document.clone(), is_supplied)?;
         let properties = parameters.get("properties").and_then(Node::as_object);
         let required = parameters.get("required").and_then(Node::as_array).unwrap_or_default();
         let is_shown = |name: &str| properties.is_some_and(|properties| properties.contains_key(name));
@@ -274,7 +286,7 @@ impl Plan {
             keywords,
             spread,
             factories: factories.into(),
-            arguments,
+            checker,
             converters: (!converters.parameters.is_empty()).then(|| Box::new(converters)),
             handling,
             is_open,
@@ -327,7 +339,7 @@ impl Plan {
             return Ok(false);
         }
         let checks = if check {
-            let Some(checks) = self.arguments.by_parameter() else { return Ok(false) };
+            let Some(checks) = self.checker.by_parameter() else { return Ok(false) };
             Some(checks)
         } else {
             None

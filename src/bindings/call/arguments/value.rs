@@ -1,13 +1,11 @@
-//! The check of a call's arguments on the Python objects themselves, in place: [`Arguments`] holds the compiled check of one
-//! tool, [`JsonLike`] is a Python object as the check sees it, [`PyForm`] the same for `jsonschema`. No Python code runs while
-//! they look.
+//! Python objects as the check of a call's arguments sees them, in place: [`JsonLike`] for the check itself, [`PyForm`] for
+//! `jsonschema`. No Python code runs while they look.
 //!
 //! `jsonschema` has such a form of its own, but one that refuses subclasses of `int`, `float` and `str` and text with lone
 //! surrogates. This one sees what [`JsonLike`] sees, so that the quick test and the validator never disagree about a value.
 
 use std::borrow::Cow;
 use std::str::FromStr;
-use std::sync::Arc;
 
 use jsonschema::JsonType;
 use jsonschema::json::{Array, Json, JsonNumber, Node as JsonNode, NodeIdentity, Object};
@@ -16,43 +14,7 @@ use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple, PyT
 use serde_json::{Map, Number, Value};
 
 use crate::bindings::json::entries_of;
-use crate::schema::Document;
-use crate::schema::check::{Checker, FormatRules, Integer, JsonLike, ParameterChecks, Rebuild, ValueKind};
-
-/// The compiled check of one tool's arguments.
-#[derive(Debug)]
-pub(crate) struct Arguments {
-    checker: Checker<PyForm>,
-}
-
-impl Arguments {
-    /// The check of the parameters of a tool, compiled by its first call. A schema that was supplied, and not made from annotations,
-    /// is compiled now to learn whether it is valid, and its formats are those of JSON Schema.
-    pub(crate) fn of(parameters: Arc<Document>, is_supplied: bool) -> crate::Result<Arguments> {
-        let formats = if is_supplied { FormatRules::Standard } else { FormatRules::Python };
-        let checker = Checker::with_document(parameters, formats);
-        if is_supplied {
-            checker.prepare()?;
-        }
-        Ok(Arguments { checker })
-    }
-
-    /// The schema that the model was shown.
-    pub(crate) fn schema(&self) -> &Value {
-        self.checker.schema()
-    }
-
-    /// The compiled check.
-    pub(super) fn checker(&self) -> &Checker<PyForm> {
-        &self.checker
-    }
-
-    /// The checks of the parameters one by one, if these are enough. What they do not accept, the whole check decides.
-    #[inline]
-    pub(crate) fn by_parameter(&self) -> Option<ParameterChecks<'_>> {
-        self.checker.by_parameter()
-    }
-}
+use crate::schema::check::{Integer, JsonLike, Rebuild, ValueKind};
 
 impl JsonLike for Bound<'_, PyAny> {
     type Form = PyForm;
