@@ -26,12 +26,15 @@
 //! - the interpreter shuts down: the native side is not affected.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
-use super::wakeup::{Notifier, Ticket};
+use super::pool::{Work, Workers};
+use super::waiter::Waiter;
+use super::wakeup::{LoopInbox, NativeSignal, NotificationQueue};
 use crate::sync::lock;
 
 /// The sending end, for any thread. Dropping it ends the queue.
@@ -187,6 +190,111 @@ impl<T> Drop for Completions<T> {
         drop(values);
         Python::try_attach(|py| self.ticket.withdraw(py));
     }
+}
+
+// The wake-up of the loop
+
+/// Wakes one waiter of an event loop, from any thread and without the GIL.
+#[derive(Clone)]
+struct Notifier {
+    notifications: Arc<NotificationQueue>,
+    ticket: u64,
+}
+
+/// An entry of an inbox that a [`Notifier`] refers to.
+struct Ticket {
+    inbox: Arc<LoopInbox>,
+    number: u64,
+}
+
+impl Ticket {
+    /// A ticket of the loop that runs in this thread.
+    fn of_running_loop(py: Python<'_>) -> PyResult<Self> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let workers = Workers::current(py)?;
+        let inbox = workers.inboxes.running(py, workers)?;
+        Ok(Ticket { inbox, number: NEXT.fetch_add(1, Ordering::Relaxed) })
+    }
+
+    fn notifier(&self) -> Notifier {
+        Notifier { notifications: self.inbox.notifications.clone(), ticket: self.number }
+    }
+
+    /// A waiter that the next notification wakes. A notification from before this call does not: check for its cause
+    /// once more after this call, and [`withdraw`](Self::withdraw) if there is one.
+    fn expect<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, Waiter>> {
+        let state = &self.inbox.state;
+        if let Some(waiter) = state.with(py, |it| it.expected.get(&self.number).map(|waiter| waiter.clone_ref(py)))
+            && waiter.get().is_pending(py)
+        {
+            return Ok(waiter.into_bound(py));
+        }
+        let waiter = self.inbox.waiter(py)?;
+        let old = state.with(py, |it| it.expected.insert(self.number, waiter.clone().unbind()));
+        drop(old);
+        Ok(waiter)
+    }
+
+    /// Drops the waiter of the next notification.
+    fn withdraw(&self, py: Python<'_>) {
+        let waiter = self.inbox.state.with(py, |state| state.expected.remove(&self.number));
+        drop(waiter);
+    }
+
+    /// False in a child that was forked after the ticket was made: notifications stay in the parent.
+    fn is_current(&self) -> bool {
+        self.inbox.workers.is_current()
+    }
+}
+
+impl Notifier {
+    /// False in a child that was forked after this was made.
+    fn is_current(&self) -> bool {
+        self.notifications.workers.is_current()
+    }
+
+    /// Wakes the waiter of the ticket, if there is one.
+    ///
+    /// The loop's descriptor is written to once for all notifications until the loop drains its inbox. The call does
+    /// nothing if the loop was closed, in a forked child, and while the interpreter shuts down.
+    fn notify(&self) {
+        if !self.is_current() {
+            return;
+        }
+        let signal = {
+            let mut state = lock(&self.notifications.state);
+            if matches!(state.signal, NativeSignal::Gone) {
+                return;
+            }
+            state.tickets.push(self.ticket);
+            if state.tickets.len() > 1 {
+                return;
+            }
+            state.signal.clone()
+        };
+        // The lock is free by now: the loop may run before this thread goes on, and would have to wait for it.
+        let inbox = match signal {
+            #[cfg(unix)]
+            NativeSignal::Fd(fd) => return fd.wake(),
+            NativeSignal::Worker(inbox) => inbox,
+            NativeSignal::Gone => return,
+        };
+        // A pool that is closed refuses: there is no loop to wake in an interpreter that shuts down.
+        let _ = self.notifications.workers.pool.submit(self.notifications.workers, Arc::new(CallDrain(inbox)));
+    }
+}
+
+/// Work that calls into a loop without a descriptor, on behalf of a thread that must not attach.
+struct CallDrain(Weak<LoopInbox>);
+
+impl Work for CallDrain {
+    fn run(self: Arc<Self>, py: Python<'_>) {
+        if let Some(inbox) = self.0.upgrade() {
+            inbox.call_drain(py);
+        }
+    }
+
+    fn abandon(&self, _py: Python<'_>) {}
 }
 
 #[cfg(test)]

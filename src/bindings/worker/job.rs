@@ -15,9 +15,8 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use super::Workers;
 use super::awaitable::{AbandonedEnd, JobEnd};
-use super::pool::{SubmitError, Work};
+use super::pool::{SubmitError, Work, Workers};
 use super::waiter::Waiter;
 use super::wakeup::LoopInbox;
 use crate::bindings::call::python::interpreter::{self, Context, GilCell, Pending, Sent};

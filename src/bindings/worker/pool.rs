@@ -1,4 +1,5 @@
-//! The thread pool: its queue, its worker threads, and the rule by which it grows.
+//! The thread pool: its queue, its worker threads, and the rule by which it grows; and [`Workers`], the state that jobs and
+//! inboxes share with it, which ends at the exit of the process and in a forked child.
 //!
 //! Work is taken only by a thread that holds the GIL, and only one thread at a time waits for the GIL to take some. So the
 //! first worker runs 200 short jobs in a row, while a job that blocks lets the next worker through at once.
@@ -8,14 +9,16 @@
 //! the longer a worker waits for the GIL, the longer a standstill has to last before the pool grows.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
-use pyo3::types::{PyString, PyTuple};
+use pyo3::types::{PyDict, PyString, PyTuple};
 
-use super::Workers;
-use crate::bindings::call::python::interpreter;
+use super::wakeup::LoopInboxes;
+use crate::bindings::call::python::interpreter::{self, GilCell};
+use crate::bindings::imported::{BEGIN_THREAD, END_THREAD};
 use crate::sync::lock;
 
 /// Number of threads that are started without delay and kept.
@@ -39,6 +42,91 @@ const GIL_HOLD: Duration = Duration::from_millis(1);
 const IDLE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time for which the end of the process waits for workers that are busy.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// The state that threads, jobs and inboxes share. A forked child makes its own.
+pub(super) struct Workers {
+    /// The number of forks before the process that it belongs to.
+    generation: u64,
+    pub(super) pool: Pool,
+    pub(super) inboxes: LoopInboxes,
+    pub(super) python: PythonObjects,
+}
+
+/// Python objects that are looked up once.
+pub(super) struct PythonObjects {
+    pub(super) get_running_loop: Py<PyAny>,
+    /// `types.GeneratorType`.
+    pub(super) generator: Py<PyAny>,
+    /// `toolcrib._worker.begin`.
+    begin_thread: Py<PyAny>,
+    /// `toolcrib._worker.end`.
+    end_thread: Py<PyAny>,
+}
+
+/// Empty before the first use and in a forked child; the state is never freed, so that a reference to it lasts.
+static CURRENT: GilCell<Option<&'static Workers>> = GilCell::new(None);
+
+/// The number of forks between the process that loaded the module and this one.
+static GENERATION: AtomicU64 = AtomicU64::new(0);
+
+impl Workers {
+    pub(super) fn current(py: Python<'_>) -> PyResult<&'static Workers> {
+        if let Some(workers) = CURRENT.with(py, |current| *current) {
+            return Ok(workers);
+        }
+        let fresh = Workers {
+            generation: GENERATION.load(Ordering::Acquire),
+            pool: Pool::default(),
+            inboxes: LoopInboxes::default(),
+            python: PythonObjects {
+                get_running_loop: py.import("asyncio")?.getattr("get_running_loop")?.unbind(),
+                generator: py.import("types")?.getattr("GeneratorType")?.unbind(),
+                begin_thread: BEGIN_THREAD.get(py)?.clone().unbind(),
+                end_thread: END_THREAD.get(py)?.clone().unbind(),
+            },
+        };
+        // An import lets other threads run, even of a module that is loaded, and one of them may have made the state meanwhile.
+        Ok(CURRENT.with(py, |current| *current.get_or_insert_with(|| Box::leak(Box::new(fresh)))))
+    }
+
+    /// False in a child that was forked after this was made: the threads do not exist there, and any of them may have held
+    /// a lock.
+    pub(super) fn is_current(&self) -> bool {
+        self.generation == GENERATION.load(Ordering::Acquire)
+    }
+}
+
+/// Registers the functions that stop workers before the interpreter ends and reset the state in a forked child.
+pub(crate) fn install(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let py = module.py();
+    let close = wrap_pyfunction!(close, module)?;
+    py.import("atexit")?.call_method1("register", (close,))?;
+    let options = PyDict::new(py);
+    options.set_item("after_in_child", wrap_pyfunction!(forget, module)?)?;
+    if let Ok(register) = py.import("os")?.getattr("register_at_fork") {
+        register.call((), Some(&options))?;
+    }
+    Ok(())
+}
+
+/// Ends idle workers and waits a short time for the busy ones.
+#[pyfunction]
+#[pyo3(name = "_close_workers")]
+fn close(py: Python<'_>) {
+    if let Some(workers) = CURRENT.with(py, |current| *current) {
+        workers.pool.close(py);
+    }
+}
+
+/// Resets the state in a forked child, without touching locks that the parent's threads may have held.
+#[pyfunction]
+#[pyo3(name = "_forget_workers")]
+fn forget(py: Python<'_>) {
+    GENERATION.fetch_add(1, Ordering::AcqRel);
+    CURRENT.with(py, |current| *current = None);
+}
+
+// The queue
 
 /// An item of the queue.
 pub(super) trait Work: Send + Sync {

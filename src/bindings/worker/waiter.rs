@@ -1,7 +1,7 @@
 //! The future that a task waits on until its result has arrived: compatible with `asyncio.Future`, and cheaper to wake.
 //!
 //! An asyncio future that is done schedules each of its callbacks, which costs a handle and a turn of the loop's Python
-//! code each. Results are handed out by the loop itself, at a moment at which it may as well make that call, so a waiter
+//! code each. Results are handed out by the loop itself, at a moment at which it may as well make that call, so the inbox
 //! makes it right there. Everything else follows asyncio's protocol for foreign futures: a class with
 //! `_asyncio_future_blocking`, of which tasks use `get_loop`, `add_done_callback`, `cancel` and `result`.
 
@@ -10,9 +10,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::types::{PyCFunction, PyDict};
+use pyo3::types::PyDict;
 
-use crate::bindings::call::python::interpreter::{self, Context, GilCell};
+use crate::bindings::call::python::interpreter::{Context, GilCell};
 use crate::bindings::once::intern;
 
 /// A future without a result: it is pending, done or cancelled.
@@ -30,7 +30,7 @@ struct WaiterState {
     callbacks: Callbacks,
 }
 
-enum WaiterEnd {
+pub(super) enum WaiterEnd {
     Done,
     /// With the message passed to `cancel`.
     Cancelled(Option<Py<PyAny>>),
@@ -38,14 +38,14 @@ enum WaiterEnd {
 
 /// Callbacks of a waiter. The first is nearly always the only one, a task's.
 #[derive(Default)]
-struct Callbacks {
-    first: Option<Callback>,
-    others: Vec<Callback>,
+pub(super) struct Callbacks {
+    pub(super) first: Option<Callback>,
+    pub(super) others: Vec<Callback>,
 }
 
-struct Callback {
-    function: Py<PyAny>,
-    context: Context,
+pub(super) struct Callback {
+    pub(super) function: Py<PyAny>,
+    pub(super) context: Context,
 }
 
 impl Waiter {
@@ -68,30 +68,8 @@ impl Waiter {
         self.is_awaited.store(true, Ordering::Relaxed);
     }
 
-    /// Resumes the waiting task; to be called by the loop itself, outside of any task.
-    pub(super) fn wake(slf: &Bound<'_, Self>) -> PyResult<()> {
-        let py = slf.py();
-        let Some(callbacks) = slf.get().end(py, WaiterEnd::Done) else { return Ok(()) };
-        if let Some(callback) = &callbacks.first
-            && callbacks.others.is_empty()
-            // The step of a task, or another function written in C: safe to call at once.
-            && callback.function.bind(py).is_exact_instance_of::<PyCFunction>()
-            // A context that is in use cannot be entered; the loop reports that.
-            && let Ok(_entered) = callback.context.enter(py)
-        {
-            return match interpreter::call_one(py, &callback.function, slf.as_any().as_unbound()) {
-                Ok(nothing) => {
-                    interpreter::release(py, nothing);
-                    Ok(())
-                }
-                Err(exception) => Err(PyErr::from_value(exception.into_bound(py))),
-            };
-        }
-        Self::call_soon(slf, &callbacks)
-    }
-
     /// Ends a pending waiter, and returns its callbacks; `None` if it was not pending.
-    fn end(&self, py: Python<'_>, end: WaiterEnd) -> Option<Callbacks> {
+    pub(super) fn end(&self, py: Python<'_>, end: WaiterEnd) -> Option<Callbacks> {
         let mut end = Some(end);
         self.state.with(py, |state| {
             if state.end.is_some() {
@@ -103,7 +81,7 @@ impl Waiter {
     }
 
     /// Schedules the callbacks on the loop.
-    fn call_soon(slf: &Bound<'_, Self>, callbacks: &Callbacks) -> PyResult<()> {
+    pub(super) fn call_soon(slf: &Bound<'_, Self>, callbacks: &Callbacks) -> PyResult<()> {
         let py = slf.py();
         let event_loop = slf.get().event_loop.bind(py);
         for callback in callbacks.first.iter().chain(&callbacks.others) {

@@ -5,10 +5,9 @@
 //! closed or freed; nothing here keeps a loop alive.
 //!
 //! Worker threads hold the GIL and post the waiter itself. Threads that never attach to Python (those of native tools)
-//! post a ticket instead, through a [`Notifier`]; see `completion` for the queue that carries their values.
+//! post a ticket instead: see `completion`.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
 use pyo3::exceptions::{PyAttributeError, PyNotImplementedError, PyRuntimeError};
@@ -16,9 +15,8 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyWeakrefMethods, PyWeakrefReference};
 
-use super::Workers;
-use super::pool::Work;
-use super::waiter::Waiter;
+use super::pool::Workers;
+use super::waiter::{Waiter, WaiterEnd};
 use crate::bindings::call::python::interpreter::{self, Context, GilCell};
 use crate::bindings::once::intern;
 use crate::sync::lock;
@@ -37,21 +35,21 @@ struct InboxCache {
 
 /// The results that one event loop has to be woken for.
 pub(super) struct LoopInbox {
-    workers: &'static Workers,
+    pub(super) workers: &'static Workers,
     /// The loop's address.
     key: usize,
     event_loop: Py<PyWeakrefReference>,
-    state: GilCell<InboxState>,
-    notifications: Arc<NotificationQueue>,
+    pub(super) state: GilCell<InboxState>,
+    pub(super) notifications: Arc<NotificationQueue>,
 }
 
 /// The part of an inbox that attached threads use.
 #[derive(Default)]
-struct InboxState {
+pub(super) struct InboxState {
     /// Waiters to wake.
     ready: Vec<Py<Waiter>>,
     /// Waiters by the numbers of the tickets that wake them.
-    expected: HashMap<u64, Py<Waiter>, ahash::RandomState>,
+    pub(super) expected: HashMap<u64, Py<Waiter>, ahash::RandomState>,
     signal: WakeSignal,
 }
 
@@ -74,39 +72,26 @@ enum WakeSignal {
 }
 
 /// The part of an inbox that any thread uses. It holds no Python object, so that it can be dropped anywhere.
-struct NotificationQueue {
-    workers: &'static Workers,
-    state: Mutex<Notifications>,
+pub(super) struct NotificationQueue {
+    pub(super) workers: &'static Workers,
+    pub(super) state: Mutex<Notifications>,
 }
 
 #[derive(Default)]
-struct Notifications {
-    tickets: Vec<u64>,
-    signal: NativeSignal,
+pub(super) struct Notifications {
+    pub(super) tickets: Vec<u64>,
+    pub(super) signal: NativeSignal,
 }
 
 /// The means by which threads without the GIL wake a loop.
 #[derive(Clone, Default)]
-enum NativeSignal {
+pub(super) enum NativeSignal {
     #[cfg(unix)]
     Fd(Arc<WakeFd>),
     /// A worker thread, which calls into the loop.
     Worker(Weak<LoopInbox>),
     #[default]
     Gone,
-}
-
-/// Wakes one waiter of an event loop, from any thread and without the GIL.
-#[derive(Clone)]
-pub(crate) struct Notifier {
-    notifications: Arc<NotificationQueue>,
-    ticket: u64,
-}
-
-/// An entry of an inbox that a [`Notifier`] refers to.
-pub(super) struct Ticket {
-    inbox: Arc<LoopInbox>,
-    number: u64,
 }
 
 /// Wakes the tasks whose results have arrived; called by the loop, and owned by it.
@@ -257,7 +242,7 @@ impl LoopInbox {
     }
 
     /// Makes a loop that watches no descriptor drain the inbox; called by worker threads, too.
-    fn call_drain(&self, py: Python<'_>) {
+    pub(super) fn call_drain(&self, py: Python<'_>) {
         let drain = self.state.with(py, |state| match &state.signal {
             WakeSignal::Call { drain, .. } => Some(drain.clone_ref(py).into_any()),
             _ => None,
@@ -311,7 +296,7 @@ impl Drain {
         }
         let mut ready = inbox.collect(py).into_iter();
         while let Some(waiter) = ready.next() {
-            let woken = Waiter::wake(waiter.bind(py));
+            let woken = resume_task(waiter.bind(py));
             if !inbox.workers.is_current() {
                 return woken; // the task forked, and this is the child
             }
@@ -344,6 +329,28 @@ impl Drop for Drain {
     }
 }
 
+/// Resumes the task that waits; to be called by the loop itself, outside of any task.
+fn resume_task(waiter: &Bound<'_, Waiter>) -> PyResult<()> {
+    let py = waiter.py();
+    let Some(callbacks) = waiter.get().end(py, WaiterEnd::Done) else { return Ok(()) };
+    if let Some(callback) = &callbacks.first
+        && callbacks.others.is_empty()
+        // The step of a task, or another function written in C: safe to call at once.
+        && callback.function.bind(py).is_exact_instance_of::<PyCFunction>()
+        // A context that is in use cannot be entered; the loop reports that.
+        && let Ok(_entered) = callback.context.enter(py)
+    {
+        return match interpreter::call_one(py, &callback.function, waiter.as_any().as_unbound()) {
+            Ok(nothing) => {
+                interpreter::release(py, nothing);
+                Ok(())
+            }
+            Err(exception) => Err(PyErr::from_value(exception.into_bound(py))),
+        };
+    }
+    Waiter::call_soon(waiter, &callbacks)
+}
+
 /// Registers `drain` as the loop's callback for a readable descriptor.
 #[cfg(unix)]
 fn watch(event_loop: &Bound<'_, PyAny>, fd: &WakeFd, drain: &Bound<'_, Drain>) -> PyResult<()> {
@@ -357,96 +364,6 @@ fn watch(event_loop: &Bound<'_, PyAny>, fd: &WakeFd, drain: &Bound<'_, Drain>) -
 #[cfg(unix)]
 fn cannot_watch(py: Python<'_>, error: &PyErr) -> bool {
     error.is_instance_of::<PyNotImplementedError>(py) || error.is_instance_of::<PyAttributeError>(py)
-}
-
-impl Ticket {
-    /// A ticket of the loop that runs in this thread.
-    pub(super) fn of_running_loop(py: Python<'_>) -> PyResult<Self> {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        let workers = Workers::current(py)?;
-        let inbox = workers.inboxes.running(py, workers)?;
-        Ok(Ticket { inbox, number: NEXT.fetch_add(1, Ordering::Relaxed) })
-    }
-
-    pub(super) fn notifier(&self) -> Notifier {
-        Notifier { notifications: self.inbox.notifications.clone(), ticket: self.number }
-    }
-
-    /// A waiter that the next notification wakes. A notification from before this call does not: check for its cause
-    /// once more after this call, and [`withdraw`](Self::withdraw) if there is one.
-    pub(super) fn expect<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, Waiter>> {
-        let state = &self.inbox.state;
-        if let Some(waiter) = state.with(py, |it| it.expected.get(&self.number).map(|waiter| waiter.clone_ref(py)))
-            && waiter.get().is_pending(py)
-        {
-            return Ok(waiter.into_bound(py));
-        }
-        let waiter = self.inbox.waiter(py)?;
-        let old = state.with(py, |it| it.expected.insert(self.number, waiter.clone().unbind()));
-        drop(old);
-        Ok(waiter)
-    }
-
-    /// Drops the waiter of the next notification.
-    pub(super) fn withdraw(&self, py: Python<'_>) {
-        let waiter = self.inbox.state.with(py, |state| state.expected.remove(&self.number));
-        drop(waiter);
-    }
-
-    /// False in a child that was forked after the ticket was made: notifications stay in the parent.
-    pub(super) fn is_current(&self) -> bool {
-        self.inbox.workers.is_current()
-    }
-}
-
-impl Notifier {
-    /// False in a child that was forked after this was made.
-    pub(crate) fn is_current(&self) -> bool {
-        self.notifications.workers.is_current()
-    }
-
-    /// Wakes the waiter of the ticket, if there is one.
-    ///
-    /// The loop's descriptor is written to once for all notifications until the loop drains its inbox. The call does
-    /// nothing if the loop was closed, in a forked child, and while the interpreter shuts down.
-    pub(crate) fn notify(&self) {
-        if !self.is_current() {
-            return;
-        }
-        let signal = {
-            let mut state = lock(&self.notifications.state);
-            if matches!(state.signal, NativeSignal::Gone) {
-                return;
-            }
-            state.tickets.push(self.ticket);
-            if state.tickets.len() > 1 {
-                return;
-            }
-            state.signal.clone()
-        };
-        // The lock is free by now: the loop may run before this thread goes on, and would have to wait for it.
-        let inbox = match signal {
-            #[cfg(unix)]
-            NativeSignal::Fd(fd) => return fd.wake(),
-            NativeSignal::Worker(inbox) => inbox,
-            NativeSignal::Gone => return,
-        };
-        // A pool that is closed refuses: there is no loop to wake in an interpreter that shuts down.
-        let _ = self.notifications.workers.pool.submit(self.notifications.workers, Arc::new(CallDrain(inbox)));
-    }
-}
-
-/// Work that calls into a loop without a descriptor, on behalf of a thread that must not attach.
-struct CallDrain(Weak<LoopInbox>);
-
-impl Work for CallDrain {
-    fn run(self: Arc<Self>, py: Python<'_>) {
-        if let Some(inbox) = self.0.upgrade() {
-            inbox.call_drain(py);
-        }
-    }
-
-    fn abandon(&self, _py: Python<'_>) {}
 }
 
 #[cfg(unix)]
@@ -464,7 +381,7 @@ mod fd {
     use std::os::unix::net::UnixStream as End;
 
     /// An eventfd on Linux, a pair of sockets on other Unixes; it never blocks and is not inherited by programs.
-    pub(super) struct WakeFd {
+    pub(in crate::bindings::worker) struct WakeFd {
         reader: End,
         #[cfg(not(target_os = "linux"))]
         writer: End,
@@ -491,7 +408,7 @@ mod fd {
         }
 
         /// Makes the descriptor readable; one whose buffer is full already is.
-        pub(super) fn wake(&self) {
+        pub(in crate::bindings::worker) fn wake(&self) {
             #[cfg(target_os = "linux")]
             let mut writer = &self.reader;
             #[cfg(not(target_os = "linux"))]
