@@ -220,19 +220,13 @@ impl PyTool {
         }
     }
 
-    /// The function that a worker thread calls, and the function that ends it; see [`Job`](super::worker::Job).
-    pub(crate) fn worker_callable<'py>(
-        &self,
-        py: Python<'py>,
-    ) -> PyResult<(Bound<'py, PyAny>, Option<Bound<'py, PyAny>>)> {
-        if self.run_in != RunIn::Process {
-            return Ok((self.function.bind(py).clone(), None));
-        }
+    /// The function that calls it in a child process, and the function that ends the process; see [`Job`](super::worker::Job).
+    pub(crate) fn process_call<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
         let call = process_module(py)?.call_method1(intern!(py, "ProcessCall"), (self.registered(),))?;
         let end = call.getattr(intern!(py, "end"))?;
         let finish = self.extension.as_ref().and_then(|extension| extension.finish.as_ref());
         let call = finish.map_or(Ok(call.clone()), |finish| finish.wrap(&call, CallKind::Function, self.chunks))?;
-        Ok((call, Some(end)))
+        Ok((call, end))
     }
 }
 

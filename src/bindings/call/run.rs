@@ -124,7 +124,8 @@ impl State {
     pub(super) fn resume_tool<'py>(&self, py: Python<'py>, value: &Bound<'py, PyAny>) -> Given<'py> {
         let phase = self.phase.get();
         if phase == Phase::Job {
-            return attached(py, |py| self.poll_job(py));
+            // When there is no news from the worker thread, the event loop waits for the future that brings it.
+            return attached(py, |py| self.job().map_or(Given::End, |job| polled(py, job.poll(py))));
         }
         let Some(inner) = self.inner.get(py) else { return Given::End };
         match phase {
@@ -180,11 +181,6 @@ impl State {
         }
     }
 
-    /// Takes the news from the worker thread; when there are none, the event loop waits for the future that brings them.
-    fn poll_job<'py>(&self, py: Python<'py>) -> Given<'py> {
-        self.job().map_or(Given::End, |job| polled(py, job.poll(py)))
-    }
-
     /// Binds the arguments and runs the body in a worker thread or a child process.
     #[cold]
     fn start_job<'py>(
@@ -200,7 +196,7 @@ impl State {
         }
     }
 
-    /// Gives the work to a worker thread.
+    /// Gives the work to a worker thread, which waits for the child process if the tool runs in one.
     fn submit<'py>(
         &self,
         py: Python<'py>,
@@ -208,16 +204,19 @@ impl State {
         arguments: Bound<'py, PyTuple>,
         keywords: Option<Bound<'py, PyDict>>,
     ) -> Given<'py> {
-        let started = tool.worker_callable(py).and_then(|(callable, give_up)| {
-            Job::start(py, callable, arguments, keywords, CHUNKS_AHEAD, give_up.map(Bound::unbind))
-        });
+        let callable = match tool.run_in {
+            RunIn::Process => tool.process_call(py).map(|(call, end)| (call, Some(end.unbind()))),
+            RunIn::Thread | RunIn::Inline => Ok((tool.function.bind(py).clone(), None)),
+        };
+        let started =
+            callable.and_then(|(callable, end)| Job::start(py, callable, arguments, keywords, CHUNKS_AHEAD, end));
         match started {
             Ok(job) => {
                 if self.cold().job.set(job).is_err() {
                     return Given::error(PyRuntimeError::new_err("a tool call runs one job"));
                 }
                 self.phase.set(Phase::Job);
-                self.poll_job(py)
+                self.resume_tool(py, PyNone::get(py).as_any())
             }
             Err(error) => Given::error(error),
         }

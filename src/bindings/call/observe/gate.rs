@@ -12,7 +12,7 @@ use pyo3::ffi::PyObject;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::bindings::call::python::drive::dict_version;
+use crate::bindings::call::python::interpreter::dict_version;
 use crate::bindings::imported;
 use crate::bindings::once::{GilOnce, intern};
 use crate::bindings::trace::{self, PROVIDER, Tracer, TracerLookup};

@@ -268,19 +268,3 @@ pub(crate) fn init(py: Python<'_>) -> PyResult<()> {
     drop(send(&generator, &none));
     Ok(())
 }
-
-/// The version of a dict's content, which CPython kept up to 3.11: changed whenever the dict is, and never used again.
-#[inline]
-#[allow(clippy::unnecessary_wraps, reason = "newer versions of CPython keep no such number")]
-pub(crate) fn dict_version(dict: &Bound<'_, PyDict>) -> Option<u64> {
-    #[cfg(not(Py_3_12))]
-    {
-        // SAFETY: reads a field of a live dict.
-        Some(unsafe { (*dict.as_ptr().cast::<ffi::PyDictObject>()).ma_version_tag })
-    }
-    #[cfg(Py_3_12)]
-    {
-        let _ = dict;
-        None
-    }
-}

@@ -19,7 +19,6 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFunction, PyString, PyTuple, PyType};
 
-use super::drive::dict_version;
 use crate::bindings::once::intern;
 
 type Object = *mut ffi::PyObject;
@@ -387,4 +386,20 @@ fn thread_dict(py: Python<'_>) -> Option<Bound<'_, PyDict>> {
     // SAFETY: the thread is attached, so it has a state; its dict is borrowed, or null if it cannot be made.
     let dict = unsafe { Bound::from_borrowed_ptr_or_opt(py, ffi::PyThreadState_GetDict()) };
     dict?.cast_into::<PyDict>().ok()
+}
+
+/// The version of a dict's content, which CPython kept up to 3.11: changed whenever the dict is, and never used again.
+#[inline]
+#[allow(clippy::unnecessary_wraps, reason = "newer versions of CPython keep no such number")]
+pub(crate) fn dict_version(dict: &Bound<'_, PyDict>) -> Option<u64> {
+    #[cfg(not(Py_3_12))]
+    {
+        // SAFETY: reads a field of a live dict.
+        Some(unsafe { (*dict.as_ptr().cast::<ffi::PyDictObject>()).ma_version_tag })
+    }
+    #[cfg(Py_3_12)]
+    {
+        let _ = dict;
+        None
+    }
 }
