@@ -142,11 +142,8 @@ impl Cold {
         info.as_ref().and_then(|info| info.resumption.as_ref()).is_some_and(Resumption::is_fresh)
     }
 
-    /// Gives up the work under way.
+    /// Drops what a call does not need after its end.
     pub(super) fn release(&self, py: Python<'_>) {
-        if let Some(job) = self.job.get() {
-            job.abandon();
-        }
         self.deadline.stop(py);
         self.sent.clear(py);
         self.thrown.clear(py);

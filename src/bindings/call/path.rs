@@ -16,7 +16,7 @@ use super::respond::refuse_uncertain;
 use super::run::Given;
 use super::session::count_call;
 use super::state::{Early, Phase, Resumed, State, Step};
-use super::task::cancelled_before;
+use super::task;
 use crate::bindings::budget::budgets_are_in_use;
 use crate::bindings::response;
 use crate::bindings::tool::PyTool;
@@ -156,6 +156,41 @@ impl State {
 
 /// One step of the stream: from the moment the event loop resumes it to what its consumer gets.
 impl State {
+    /// Asks for the next response: `__anext__`. Errors, also the end of the stream, are raised when the step is awaited;
+    /// false while another step is under way.
+    #[inline]
+    pub(crate) fn request_step(&self) -> bool {
+        if self.single || self.requested.replace(true) {
+            return false;
+        }
+        if self.phase.get() == Phase::Fresh {
+            self.phase.set(Phase::Ready);
+        }
+        true
+    }
+
+    /// True for the first `await` of a stream, which gives the stream itself and runs nothing.
+    #[inline]
+    pub(crate) fn awaited_first(&self) -> bool {
+        let is_fresh = self.phase.get() == Phase::Fresh;
+        if is_fresh {
+            self.phase.set(Phase::Ready);
+            self.awaiting.set(false);
+        }
+        is_fresh
+    }
+
+    /// True for a step after the last response, which ends the iteration.
+    #[inline]
+    pub(crate) fn stopped(&self) -> bool {
+        let is_over = self.phase.get() == Phase::Done && !self.single && self.cold.get().is_none();
+        let is_stopped = is_over && !self.running.get() && self.requested.replace(false);
+        if is_stopped {
+            self.awaiting.set(false);
+        }
+        is_stopped
+    }
+
     /// Resumes the call until it yields a response or suspends.
     #[inline(always)]
     pub(crate) fn send<'py>(&self, py: Python<'py>, value: &Bound<'py, PyAny>) -> Resumed<'py> {
@@ -300,6 +335,17 @@ impl State {
         }
     }
 
+    #[inline(always)]
+    fn step_done(&self, py: Python<'_>) {
+        self.requested.set(false);
+        self.awaiting.set(false);
+        if self.suspended.replace(false)
+            && let Some(cold) = self.cold.get()
+        {
+            cold.deadline.pause(py);
+        }
+    }
+
     /// The call gives way to the event loop for the first time in this step.
     fn note_suspension(&self, py: Python<'_>) {
         // The time that a person takes to answer is not the tool's, nor that of the store that keeps the whole text.
@@ -314,7 +360,7 @@ impl State {
         }
         attached(py, |py| {
             if self.cancelling.get().is_none() {
-                self.cancelling.set(cancelled_before(py));
+                self.cancelling.set(task::cancelled_before(py));
             }
             if let Some(seconds) = timeout
                 && let Err(error) = self.cold().deadline.resume(py, seconds)
@@ -325,14 +371,26 @@ impl State {
         });
     }
 
-    #[inline(always)]
-    fn step_done(&self, py: Python<'_>) {
-        self.requested.set(false);
-        self.awaiting.set(false);
-        if self.suspended.replace(false)
-            && let Some(cold) = self.cold.get()
-        {
-            cold.deadline.pause(py);
+    /// Ends the call: drops everything but the response that `single` waits for.
+    #[inline]
+    pub(super) fn finish(&self, py: Python<'_>) {
+        self.phase.set(Phase::Done);
+        self.awaited.clear(py);
+        self.inner.clear(py);
+        self.request.clear(py);
+        self.arguments.clear(py);
+        self.whole.clear(py);
+        if !self.single {
+            self.last.clear(py);
+        }
+        if self.is_layer.get() {
+            self.release_opened(py);
+        }
+        if let Some(cold) = self.cold.get() {
+            if let Some(job) = cold.job.get() {
+                job.abandon(); // nothing, if its outcome was read
+            }
+            cold.release(py);
         }
     }
 }

@@ -162,7 +162,7 @@ pub(crate) struct State {
     /// The request as it came: a mapping. For `Toolkit.call` the tool's name.
     pub(super) request: Slot,
     /// The arguments of `Toolkit.call`.
-    arguments: Slot,
+    pub(super) arguments: Slot,
     /// The tool's coroutine or generator.
     pub(super) inner: Slot,
     /// The iterator of the awaitable that is under way besides the tool itself.
@@ -330,41 +330,6 @@ impl State {
         self.cold.get_or_init(Box::default)
     }
 
-    /// Asks for the next response: `__anext__`. Errors, also the end of the stream, are raised when the step is awaited;
-    /// false while another step is under way.
-    #[inline]
-    pub(crate) fn request_step(&self) -> bool {
-        if self.single || self.requested.replace(true) {
-            return false;
-        }
-        if self.phase.get() == Phase::Fresh {
-            self.phase.set(Phase::Ready);
-        }
-        true
-    }
-
-    /// True for the first `await` of a stream, which gives the stream itself and runs nothing.
-    #[inline]
-    pub(crate) fn awaited_first(&self) -> bool {
-        let is_fresh = self.phase.get() == Phase::Fresh;
-        if is_fresh {
-            self.phase.set(Phase::Ready);
-            self.awaiting.set(false);
-        }
-        is_fresh
-    }
-
-    /// True for a step after the last response, which ends the iteration.
-    #[inline]
-    pub(crate) fn stopped(&self) -> bool {
-        let is_over = self.phase.get() == Phase::Done && !self.single && self.cold.get().is_none();
-        let is_stopped = is_over && !self.running.get() && self.requested.replace(false);
-        if is_stopped {
-            self.awaiting.set(false);
-        }
-        is_stopped
-    }
-
     /// True for a call by `Toolkit.call` or `Toolkit.value` that was never awaited.
     #[inline]
     pub(super) fn is_unawaited(&self) -> bool {
@@ -382,26 +347,6 @@ impl State {
     pub(super) fn enter(&self) -> Running<'_> {
         self.running.set(true);
         Running(&self.running)
-    }
-
-    /// Ends the call: drops everything but the response that `single` waits for.
-    #[inline]
-    pub(super) fn finish(&self, py: Python<'_>) {
-        self.phase.set(Phase::Done);
-        self.awaited.clear(py);
-        self.inner.clear(py);
-        self.request.clear(py);
-        self.arguments.clear(py);
-        self.whole.clear(py);
-        if !self.single {
-            self.last.clear(py);
-        }
-        if self.is_layer.get() {
-            self.release_opened(py);
-        }
-        if let Some(cold) = self.cold.get() {
-            cold.release(py);
-        }
     }
 
     /// Drops what may be part of a reference cycle; for the collector. The class, the toolkit and the tool stay until
