@@ -3,11 +3,11 @@
 
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyNone, PyString};
+use pyo3::types::{PyDict, PyList, PyString};
 
 use super::python::interpreter::GilCell;
 use super::python::{attached, object};
-use super::state::{Phase, State, Step};
+use super::state::{Phase, State};
 use crate::bindings::foreign_response::is_interrupted;
 use crate::bindings::into_response::{Content, into_response};
 use crate::bindings::json::entries_of;
@@ -16,7 +16,7 @@ use crate::bindings::response::{self, PyToolResponse, ResultFields};
 use crate::call::{ChunkMode, ChunkRule};
 
 /// An item of a generator, as the consumer gets it.
-enum Chunk<'py> {
+pub(super) enum Chunk<'py> {
     /// One response of several.
     Part(Bound<'py, PyAny>),
     /// The last response, which the stream of another call has made.
@@ -32,25 +32,8 @@ impl State {
         self.tool(py).get().chunks != ChunkRule::AsGiven
     }
 
-    /// One item of a generator whose chunks are collected.
-    pub(super) fn respond_chunk<'py>(&self, py: Python<'py>, item: Bound<'py, PyAny>) -> Step<'py> {
-        let phase = self.phase.get();
-        match attached(py, |py| self.collect(py, item)) {
-            Ok(Chunk::Part(response)) => {
-                self.delivered.set(true);
-                self.deliver(py, response, phase)
-            }
-            Ok(Chunk::Last(response)) => self.deliver(py, response, Phase::Done),
-            Ok(Chunk::Completion) => {
-                let given = self.resume_tool(py, PyNone::get(py).as_any());
-                self.advance(py, given)
-            }
-            Err(error) => self.fail_on_item(py, phase, error),
-        }
-    }
-
     /// Collects an item, and makes the chunk of it.
-    fn collect<'py>(&self, py: Python<'py>, item: Bound<'py, PyAny>) -> PyResult<Chunk<'py>> {
+    pub(super) fn collect<'py>(&self, py: Python<'py>, item: Bound<'py, PyAny>) -> PyResult<Chunk<'py>> {
         let tool = self.tool(py);
         if tool.get().extension.is_some()
             && let Ok(completion) = item.cast_exact::<Completion>()
@@ -115,22 +98,15 @@ impl State {
         Ok(whole)
     }
 
-    /// The generator has come to its end: the whole result is the last response.
-    pub(super) fn respond_whole<'py>(&self, py: Python<'py>) -> Step<'py> {
-        attached(py, |py| {
-            let response = self.whole(py).and_then(|whole| {
-                let response = whole.get().response(py)?;
-                match whole.get().completion(py) {
-                    // It sees the response as the consumer would.
-                    Some(completion) => into_response(completion.bind(py).call1((response,))?),
-                    None => Ok(response.into_any()),
-                }
-            });
-            match response {
-                Ok(response) => self.deliver(py, response, Phase::Done),
-                Err(error) => self.fail(py, error),
-            }
-        })
+    /// The whole result of a generator that has come to its end, as the last response.
+    pub(super) fn whole_response<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let whole = self.whole(py)?;
+        let response = whole.get().response(py)?;
+        match whole.get().completion(py) {
+            // It sees the response as the consumer would.
+            Some(completion) => into_response(completion.bind(py).call1((response,))?),
+            None => Ok(response.into_any()),
+        }
     }
 
     /// The result that an interruption repeats: what was collected, unless a postprocess function may have changed it on

@@ -84,7 +84,10 @@ impl State {
                     Ok(step) => return step,
                     Err(runnable) => self.run_result(py, runnable),
                 },
-                Given::Item(item) => return self.respond_item(py, item),
+                Given::Item(item) => match self.respond_item(py, item) {
+                    Some(step) => return step,
+                    None => self.resume_tool(py, PyNone::get(py).as_any()),
+                },
                 Given::End => return self.end_of_stream(py),
                 Given::Error(error) => return self.fail(py, *error),
             };

@@ -4,6 +4,7 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyNone};
 
+use super::chunk::Chunk;
 use super::cold::Cold;
 use super::python::drive::{Sent, await_iter, is_awaitable, send};
 use super::python::{attached, object};
@@ -75,21 +76,35 @@ impl State {
         }
     }
 
-    /// One item of a generator.
+    /// One item of a generator. `None` if there is no response to it: the tool goes on.
     #[inline(always)]
-    pub(super) fn respond_item<'py>(&self, py: Python<'py>, item: Bound<'py, PyAny>) -> Step<'py> {
+    pub(super) fn respond_item<'py>(&self, py: Python<'py>, item: Bound<'py, PyAny>) -> Option<Step<'py>> {
         if self.collects(py) {
             return self.respond_chunk(py, item);
         }
         let phase = self.phase.get();
         self.delivered.set(true);
         if item.get_type_ptr() == response::exact_type(py) {
-            return self.deliver(py, item, phase);
+            return Some(self.deliver(py, item, phase));
         }
-        match attached(py, |py| self.response_of(py, item)) {
+        Some(match attached(py, |py| self.response_of(py, item)) {
             Ok(response) => self.deliver(py, response, phase),
             Err(error) => self.fail_on_item(py, phase, error),
-        }
+        })
+    }
+
+    /// The same for a generator whose chunks are collected.
+    fn respond_chunk<'py>(&self, py: Python<'py>, item: Bound<'py, PyAny>) -> Option<Step<'py>> {
+        let phase = self.phase.get();
+        Some(match attached(py, |py| self.collect(py, item)) {
+            Ok(Chunk::Part(response)) => {
+                self.delivered.set(true);
+                self.deliver(py, response, phase)
+            }
+            Ok(Chunk::Last(response)) => self.deliver(py, response, Phase::Done),
+            Ok(Chunk::Completion) => return None,
+            Err(error) => self.fail_on_item(py, phase, error),
+        })
     }
 
     /// A result cannot be converted. A generator is not to blame and still open: it is finalised as after an error of
@@ -206,7 +221,10 @@ impl State {
     /// place of another library a stream may be empty.
     pub(super) fn end_of_stream<'py>(&self, py: Python<'py>) -> Step<'py> {
         if !self.whole.is_empty() {
-            return self.respond_whole(py);
+            return attached(py, |py| match self.whole_response(py) {
+                Ok(response) => self.deliver(py, response, Phase::Done),
+                Err(error) => self.fail(py, error),
+            });
         }
         let may_be_empty = !self.single && self.tool.get(py).is_some_and(|tool| tool.get().response_class.is_some());
         let is_complete = self.delivered.get() || may_be_empty;
