@@ -1,5 +1,5 @@
-//! Conversion of the result of a tool to a response: text stays text, other values become JSON text and are kept in the
-//! metadata.
+//! Conversion of the result of a tool to a response, or to one of a stream: text stays text, other values become JSON text and
+//! are kept in the metadata.
 
 use std::borrow::Cow;
 
@@ -12,8 +12,9 @@ use serde_json::Value;
 
 use super::foreign_response::adopt;
 use super::json::entries_of;
-use super::response::{self, PyToolResponse};
+use super::response::{PyToolResponse, copied, make, text_block};
 use crate::bindings::once::intern;
+use crate::call::ChunkMode;
 
 /// The maximum depth of JSON text; deeper values are written as by `str`, so that no value can exhaust the stack.
 const MAX_TEXT_DEPTH: usize = 64;
@@ -61,8 +62,8 @@ impl<'py> Content<'py> {
     pub(crate) fn into_response(self, py: Python<'py>) -> PyResult<Bound<'py, PyToolResponse>> {
         match self {
             Self::Response(response) => Ok(response),
-            Self::Text(text) => response::of_text(py, text, None),
-            Self::Value(text, value) => response::of_text(py, text, Some(value)),
+            Self::Text(text) => of_text(py, text, None),
+            Self::Value(text, value) => of_text(py, text, Some(value)),
         }
     }
 }
@@ -77,7 +78,98 @@ pub(crate) fn into_response(value: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyAny
 #[pyfunction]
 #[pyo3(signature = (*value))]
 pub(crate) fn _as_response<'py>(py: Python<'py>, value: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
-    if value.is_empty() { response::empty(py) } else { into_response(value.get_item(0)?) }
+    if value.is_empty() { empty(py) } else { into_response(value.get_item(0)?) }
+}
+
+/// A response with one text block, and the value in the metadata.
+pub(crate) fn of_text<'py>(
+    py: Python<'py>,
+    text: Bound<'py, PyString>,
+    value: Option<Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyToolResponse>> {
+    let (content, metadata) = text_and_value(py, text, value)?;
+    make(py, content, metadata, None)
+}
+
+/// The same as a chunk of a stream.
+pub(crate) fn chunk_of_text<'py>(
+    py: Python<'py>,
+    text: Bound<'py, PyString>,
+    value: Option<Bound<'py, PyAny>>,
+    mode: ChunkMode,
+) -> PyResult<Bound<'py, PyToolResponse>> {
+    let (content, metadata) = text_and_value(py, text, value)?;
+    let mut response = PyToolResponse::with(content.unbind(), metadata, true, false, false, None);
+    response.mode = mode;
+    Bound::new(py, response)
+}
+
+/// The content and the metadata for a text, and the value that it stands for.
+fn text_and_value<'py>(
+    py: Python<'py>,
+    text: Bound<'py, PyString>,
+    value: Option<Bound<'py, PyAny>>,
+) -> PyResult<(Bound<'py, PyAny>, Option<Py<PyAny>>)> {
+    let metadata = match value {
+        None => None,
+        Some(value) => {
+            let metadata = PyDict::new(py);
+            metadata.set_item(intern!(py, "value"), value)?;
+            Some(metadata.into_any().unbind())
+        }
+    };
+    Ok((PyList::new(py, [text_block(py, text)?])?.into_any(), metadata))
+}
+
+/// The response for a result that was collected.
+pub(crate) fn collected<'py>(
+    content: Bound<'py, PyAny>,
+    metadata: Option<Bound<'py, PyAny>>,
+    code: Option<Py<PyString>>,
+) -> PyResult<Bound<'py, PyToolResponse>> {
+    make(content.py(), content, metadata.map(Bound::unbind), code)
+}
+
+/// A response without content, for a generator that yielded nothing.
+pub(crate) fn empty(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+    make(py, PyList::empty(py).into_any(), None, None).map(Bound::into_any)
+}
+
+/// The response as a part of a stream. If it lacks a mark, it is marked in place if only the caller refers to it, and
+/// otherwise copied: it may be the tool's to use again.
+pub(crate) fn streamed<'py>(
+    response: &Bound<'py, PyToolResponse>,
+    is_last: bool,
+    mode: ChunkMode,
+) -> PyResult<Bound<'py, PyToolResponse>> {
+    let py = response.py();
+    let is_marked = {
+        let fields = response.borrow();
+        fields.stream && fields.is_last == is_last && fields.mode == mode
+    };
+    #[allow(deprecated, reason = "its replacement belongs to the raw interface, which one folder uses")]
+    let is_shared = response.get_refcnt() > 1;
+    let streamed = if is_marked || !is_shared {
+        response.clone()
+    } else {
+        let copy = copied(response)?;
+        // The tool may write on in the blocks of its own.
+        let content = copy.borrow().content.clone_ref(py).into_bound(py);
+        if let Ok(blocks) = content.cast_exact::<PyList>() {
+            let blocks = blocks.iter().map(|block| match block.cast_exact::<PyDict>() {
+                Ok(entries) => entries.copy().map(Bound::into_any),
+                Err(_) => Ok(block),
+            });
+            let blocks = PyList::new(py, blocks.collect::<PyResult<Vec<_>>>()?)?;
+            copy.borrow_mut().content = blocks.into_any().unbind();
+        }
+        copy
+    };
+    if !is_marked {
+        let mut fields = streamed.borrow_mut();
+        (fields.stream, fields.is_last, fields.mode) = (true, is_last, mode);
+    }
+    Ok(streamed)
 }
 
 /// The message of an exception, or the name of its type if that cannot be read.

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use super::foreign_response::own;
 use super::imported::{COPY, FORMAT_TIME, LOCAL_TIME};
-use super::into_response::{as_json, unicode};
+use super::into_response::{as_json, chunk_of_text, of_text, unicode};
 use super::json::{self, entries_of};
 use super::parameters::{Omittable, choice, flag, string};
 use super::result_message::content_to_json;
@@ -27,16 +27,16 @@ use crate::sync::lock;
 pub(crate) struct PyToolResponse {
     /// The blocks for the model, in order.
     #[pyo3(get, set)]
-    content: Py<PyAny>,
+    pub(super) content: Py<PyAny>,
     /// Data for the program, which the model does not see.
     #[pyo3(get, set)]
     metadata: Option<Py<PyAny>>,
     /// True if the response is part of a stream of several.
     #[pyo3(get, set)]
-    stream: bool,
+    pub(super) stream: bool,
     /// True for the last response of a call.
     #[pyo3(get, set)]
-    is_last: bool,
+    pub(super) is_last: bool,
     /// True if the call was cancelled.
     #[pyo3(get, set)]
     is_interrupted: bool,
@@ -49,7 +49,7 @@ pub(crate) struct PyToolResponse {
     /// release them.
     #[pyo3(get, set)]
     exception: Option<Py<PyAny>>,
-    mode: ChunkMode,
+    pub(super) mode: ChunkMode,
     id: ResponseId,
 }
 
@@ -401,7 +401,7 @@ fn code(py: Python<'_>, code: Code) -> Py<PyString> {
     word.clone().unbind()
 }
 
-fn make<'py>(
+pub(super) fn make<'py>(
     py: Python<'py>,
     content: Bound<'py, PyAny>,
     metadata: Option<Py<PyAny>>,
@@ -419,15 +419,6 @@ fn make<'py>(
         id: ResponseId::new(),
     };
     Bound::new(py, response)
-}
-
-/// The response for a result that was collected.
-pub(crate) fn collected<'py>(
-    content: Bound<'py, PyAny>,
-    metadata: Option<Bound<'py, PyAny>>,
-    code: Option<Py<PyString>>,
-) -> PyResult<Bound<'py, PyToolResponse>> {
-    make(content.py(), content, metadata.map(Bound::unbind), code)
 }
 
 /// The fields of a response that are part of a result.
@@ -525,69 +516,9 @@ pub(crate) fn marked_interrupted<'py>(response: &Bound<'py, PyToolResponse>) -> 
     Ok(copy)
 }
 
-/// The response as a part of a stream. If it lacks a mark, it is marked in place if only the caller refers to it, and
-/// otherwise copied: it may be the tool's to use again.
-pub(crate) fn streamed<'py>(
-    response: &Bound<'py, PyToolResponse>,
-    is_last: bool,
-    mode: ChunkMode,
-) -> PyResult<Bound<'py, PyToolResponse>> {
-    let py = response.py();
-    let is_marked = {
-        let fields = response.borrow();
-        fields.stream && fields.is_last == is_last && fields.mode == mode
-    };
-    #[allow(deprecated, reason = "its replacement belongs to the raw interface, which one folder uses")]
-    let is_shared = response.get_refcnt() > 1;
-    let streamed = if is_marked || !is_shared {
-        response.clone()
-    } else {
-        let copy = copied(response)?;
-        // The tool may write on in the blocks of its own.
-        let content = copy.borrow().content.clone_ref(py).into_bound(py);
-        if let Ok(blocks) = content.cast_exact::<PyList>() {
-            let blocks = blocks.iter().map(|block| match block.cast_exact::<PyDict>() {
-                Ok(entries) => entries.copy().map(Bound::into_any),
-                Err(_) => Ok(block),
-            });
-            let blocks = PyList::new(py, blocks.collect::<PyResult<Vec<_>>>()?)?;
-            copy.borrow_mut().content = blocks.into_any().unbind();
-        }
-        copy
-    };
-    if !is_marked {
-        let mut fields = streamed.borrow_mut();
-        (fields.stream, fields.is_last, fields.mode) = (true, is_last, mode);
-    }
-    Ok(streamed)
-}
-
 /// A response with one text block.
 pub(crate) fn text<'py>(py: Python<'py>, text: Bound<'py, PyString>) -> PyResult<Bound<'py, PyAny>> {
     of_text(py, text, None).map(Bound::into_any)
-}
-
-/// A response with one text block, and the value in the metadata.
-pub(crate) fn of_text<'py>(
-    py: Python<'py>,
-    text: Bound<'py, PyString>,
-    value: Option<Bound<'py, PyAny>>,
-) -> PyResult<Bound<'py, PyToolResponse>> {
-    let (content, metadata) = text_and_value(py, text, value)?;
-    make(py, content, metadata, None)
-}
-
-/// The same as a chunk of a stream.
-pub(crate) fn chunk_of_text<'py>(
-    py: Python<'py>,
-    text: Bound<'py, PyString>,
-    value: Option<Bound<'py, PyAny>>,
-    mode: ChunkMode,
-) -> PyResult<Bound<'py, PyToolResponse>> {
-    let (content, metadata) = text_and_value(py, text, value)?;
-    let response =
-        PyToolResponse { mode, ..PyToolResponse::with(content.unbind(), metadata, true, false, false, None) };
-    Bound::new(py, response)
 }
 
 /// A notice of progress, with metadata.
@@ -599,28 +530,6 @@ pub(crate) fn progress<'py>(
     let response = chunk_of_text(py, text, None, ChunkMode::Progress)?;
     response.borrow_mut().metadata = Some(metadata.into_any().unbind());
     Ok(response)
-}
-
-/// The content and the metadata for a text, and the value that it stands for.
-fn text_and_value<'py>(
-    py: Python<'py>,
-    text: Bound<'py, PyString>,
-    value: Option<Bound<'py, PyAny>>,
-) -> PyResult<(Bound<'py, PyAny>, Option<Py<PyAny>>)> {
-    let metadata = match value {
-        None => None,
-        Some(value) => {
-            let metadata = PyDict::new(py);
-            metadata.set_item(intern!(py, "value"), value)?;
-            Some(metadata.into_any().unbind())
-        }
-    };
-    Ok((PyList::new(py, [text_block(py, text)?])?.into_any(), metadata))
-}
-
-/// A response without content, for a generator that yielded nothing.
-pub(crate) fn empty(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
-    make(py, PyList::empty(py).into_any(), None, None).map(Bound::into_any)
 }
 
 /// Converts a response of the core.

@@ -9,7 +9,7 @@ use super::python::interpreter::GilCell;
 use super::python::{attached, object};
 use super::state::{Phase, State};
 use crate::bindings::foreign_response::is_interrupted;
-use crate::bindings::into_response::{Content, into_response};
+use crate::bindings::into_response::{Content, chunk_of_text, collected, into_response, streamed};
 use crate::bindings::json::entries_of;
 use crate::bindings::once::intern;
 use crate::bindings::response::{self, PyToolResponse, ResultFields};
@@ -61,19 +61,19 @@ impl State {
                 if mode == ChunkMode::Addition {
                     whole.append(&response)?;
                 }
-                (response::streamed(&response, false, mode)?, mode)
+                (streamed(&response, false, mode)?, mode)
             }
             Content::Text(text) => {
                 if plain_mode == ChunkMode::Addition {
                     whole.push(py, Part::Text(text.clone().unbind()));
                 }
-                (response::chunk_of_text(py, text, None, plain_mode)?, plain_mode)
+                (chunk_of_text(py, text, None, plain_mode)?, plain_mode)
             }
             Content::Value(text, value) => {
                 if plain_mode == ChunkMode::Addition {
                     whole.push(py, Part::Value(text.clone().unbind(), value.clone().unbind()));
                 }
-                (response::chunk_of_text(py, text, Some(value), plain_mode)?, plain_mode)
+                (chunk_of_text(py, text, Some(value), plain_mode)?, plain_mode)
             }
         };
         if mode == ChunkMode::Result {
@@ -119,7 +119,7 @@ impl State {
             return Ok(self.last.get(py));
         }
         let response = self.whole(py)?.get().response(py)?;
-        response::streamed(&response, true, ChunkMode::Result).map(|response| Some(response.into_any()))
+        streamed(&response, true, ChunkMode::Result).map(|response| Some(response.into_any()))
     }
 
     /// The response with the marks of a last one, if it ends a stream of several.
@@ -164,7 +164,7 @@ fn as_interrupted<'py>(py: Python<'py>, response: Bound<'py, PyAny>) -> Bound<'p
 /// The response with these marks. It is worth more than they are, so that an error of a copy is unraisable.
 fn marked<'py>(py: Python<'py>, response: Bound<'py, PyAny>, is_last: bool, mode: ChunkMode) -> Bound<'py, PyAny> {
     let Ok(own) = response.cast::<PyToolResponse>() else { return response };
-    match response::streamed(own, is_last, mode) {
+    match streamed(own, is_last, mode) {
         Ok(marked) => marked.into_any(),
         Err(error) => {
             error.write_unraisable(py, Some(&response));
@@ -257,24 +257,24 @@ impl Whole {
             if let Some((text, values)) = list_of_values(py, &parts)? {
                 let (content, metadata) = (PyList::new(py, [response::text_block(py, text)?])?, PyDict::new(py));
                 metadata.set_item(intern!(py, "value"), values)?;
-                return response::collected(content.into_any(), Some(metadata.into_any()), code);
+                return collected(content.into_any(), Some(metadata.into_any()), code);
             }
             let metadata = metadata.map(|metadata| metadata.into_bound(py));
-            return response::collected(joined(py, parts)?.into_any(), without_value(metadata)?, code);
+            return collected(joined(py, parts)?.into_any(), without_value(metadata)?, code);
         };
         if parts.is_empty() && metadata.is_none() {
             let content = match base.content.cast_exact::<PyList>() {
                 Ok(blocks) => blocks.get_slice(0, blocks.len()).into_any(),
                 Err(_) => base.content,
             };
-            return response::collected(content, base.metadata, code.or(base.code));
+            return collected(content, base.metadata, code.or(base.code));
         }
         let merged = PyDict::new(py);
         for metadata in base.metadata.into_iter().chain(metadata.map(|it| it.into_bound(py).into_any())) {
             merge(&merged, &metadata)?;
         }
         parts.splice(..0, parts_of(&base.content)?);
-        response::collected(joined(py, parts)?.into_any(), without_value(Some(merged))?, code.or(base.code))
+        collected(joined(py, parts)?.into_any(), without_value(Some(merged))?, code.or(base.code))
     }
 }
 

@@ -12,7 +12,7 @@ use super::run::{Runnable, runnable};
 use super::state::{Early, Ending, Phase, Resumed, State, Step};
 use crate::bindings::errors;
 use crate::bindings::foreign_response::not_a_response;
-use crate::bindings::into_response::into_response;
+use crate::bindings::into_response::{empty, into_response};
 use crate::bindings::once::intern;
 use crate::bindings::response::{self, PyToolResponse};
 use crate::bindings::tool::{PyTool, ToolBody};
@@ -236,7 +236,7 @@ impl State {
             if is_complete {
                 return self.finalise_then_end(py, Ending::Over, None, None);
             }
-            match response::empty(py) {
+            match empty(py) {
                 Ok(response) => self.finalise_then_end(py, Ending::Respond, Some(response), None),
                 Err(error) => self.finalise_then_end(py, Ending::Raise, None, Some(error)),
             }
