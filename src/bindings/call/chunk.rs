@@ -5,6 +5,7 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString};
 
+use super::close::is_over;
 use super::python::interpreter::GilCell;
 use super::python::{attached, object};
 use super::state::{Phase, State};
@@ -85,7 +86,7 @@ impl State {
     /// True if the tool gave the stream of another call, and its last response is here.
     fn passes_on_last(&self, py: Python<'_>) -> bool {
         self.phase.get() == Phase::AsyncGenerator
-            && self.inner.get(py).is_some_and(|inner| object::is_stream(&inner) && object::is_over(&inner))
+            && self.inner.get(py).is_some_and(|inner| object::is_stream(&inner) && is_over(&inner))
     }
 
     /// The result so far; an empty one before the first chunk.

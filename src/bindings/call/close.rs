@@ -11,6 +11,7 @@ use pyo3::types::{PyTuple, PyType};
 
 use super::observe::span::SharedSpan;
 use super::python::drive::{Sent, await_iter, send};
+use super::python::object::state_of;
 use super::run::Given;
 use super::state::{Early, Phase, Resumed, State, Step};
 use super::task;
@@ -231,6 +232,46 @@ impl State {
             self.cold().thrown.set(error.into_value(py).into_bound(py).into_any());
         }
         Ok(())
+    }
+}
+
+// Streams inside of a call, as that sees them
+
+/// True for a stream that has come to its end.
+pub(super) fn is_over(stream: &Bound<'_, PyAny>) -> bool {
+    state_of(stream).is_none_or(|state| state.phase.get() == Phase::Done)
+}
+
+/// True for a stream that has not come to its end, and that no task waits for.
+pub(super) fn is_abandoned(stream: &Bound<'_, PyAny>) -> bool {
+    state_of(stream).is_some_and(|state| state.phase.get() != Phase::Done && !state.is_busy())
+}
+
+/// Lets the closing of a stream not wait for threads. True if it has nothing else to wait for.
+pub(super) fn leave_thread(stream: &Bound<'_, PyAny>) -> bool {
+    state_of(stream).is_some_and(|state| state.leave_thread(stream.py()))
+}
+
+/// True for a stream that has come to its end before a generator in a thread, here or in a call further in.
+pub(super) fn is_outlived(stream: &Bound<'_, PyAny>) -> bool {
+    state_of(stream).is_some_and(|state| {
+        state.phase.get() == Phase::Done
+            && (state.is_layer() || state.job().is_some_and(|job| job.is_iterating(stream.py())))
+    })
+}
+
+/// Takes the cancellation out that a stream would raise next, which is over then.
+pub(super) fn take_cancellation(stream: &Bound<'_, PyAny>) -> Option<PyErr> {
+    let state = state_of(stream).filter(|state| state.phase.get() == Phase::Cancelled)?;
+    state.phase.set(Phase::Done);
+    state.cold().error.take(stream.py()).map(PyErr::from_value)
+}
+
+/// `stream.aclose()`.
+pub(super) fn aclose<'py>(stream: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    match state_of(stream) {
+        Some(state) => state.aclose(stream.py(), stream),
+        None => stream.call_method0("aclose"),
     }
 }
 

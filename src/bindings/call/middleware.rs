@@ -7,6 +7,7 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyNone, PyString, PyTuple};
 
+use super::close;
 use super::python::drive::{Sent, await_iter, send};
 use super::python::{attached, object};
 use super::request::{NO_CALL, block, is_readable};
@@ -140,14 +141,14 @@ impl State {
         let next = self.given_handler(py)?;
         while let Some(stream) = next.get().take_open(py, self.is_closed_by_consumer()) {
             let stream = stream.into_bound(py);
-            if let Some(cancellation) = object::take_cancellation(&stream) {
+            if let Some(cancellation) = close::take_cancellation(&stream) {
                 self.pass_on(py, cancellation);
                 if !self.is_closed_by_consumer() {
                     next.get().watch(&stream);
                     continue;
                 }
             }
-            let iterator = match object::aclose(&stream).and_then(await_iter) {
+            let iterator = match close::aclose(&stream).and_then(await_iter) {
                 Ok(iterator) => iterator,
                 Err(error) => {
                     self.note_closing_error(py, error);
@@ -157,7 +158,7 @@ impl State {
             // A cancellation does not wait for the tool's thread; `aclose` does, now or later.
             if !self.is_closed_by_consumer() {
                 next.get().watch(&stream);
-                if self.is_cancelled() && object::leave_thread(&stream) {
+                if self.is_cancelled() && close::leave_thread(&stream) {
                     continue;
                 }
             }
@@ -196,7 +197,7 @@ impl State {
         cold.leaves_threads.set(true);
         // The closing of a stream that the middleware handed on has begun; `aclose` may still wait for its thread later.
         if let Some(inner) = self.inner.get(py)
-            && object::leave_thread(&inner)
+            && close::leave_thread(&inner)
         {
             self.awaited.clear(py);
             if let Some(next) = self.given_handler(py) {
@@ -314,7 +315,7 @@ impl NextHandler {
     /// is that task's to finish.
     fn take_open(&self, py: Python<'_>, with_threads: bool) -> Option<Py<PyAny>> {
         let is_open =
-            |stream: &Bound<'_, PyAny>| object::is_abandoned(stream) || with_threads && object::is_outlived(stream);
+            |stream: &Bound<'_, PyAny>| close::is_abandoned(stream) || with_threads && close::is_outlived(stream);
         let mut opened = self.opened();
         let index = opened.streams.iter().position(|stream| is_open(stream.bind(py)))?;
         Some(opened.streams.swap_remove(index))
@@ -327,7 +328,7 @@ impl NextHandler {
             opened.is_over = true;
             let streams = std::mem::take(&mut opened.streams);
             let (outlived, others): (Vec<_>, Vec<_>) =
-                streams.into_iter().partition(|stream| object::is_outlived(stream.bind(py)));
+                streams.into_iter().partition(|stream| close::is_outlived(stream.bind(py)));
             opened.streams = outlived;
             (!opened.streams.is_empty(), others)
         };
@@ -349,7 +350,7 @@ impl NextHandler {
             if opened.is_over {
                 return;
             }
-            let is_over = |stream: &Bound<'_, PyAny>| object::is_over(stream) && !object::is_outlived(stream);
+            let is_over = |stream: &Bound<'_, PyAny>| close::is_over(stream) && !close::is_outlived(stream);
             let (ended, mut open): (Vec<_>, Vec<_>) =
                 std::mem::take(&mut opened.streams).into_iter().partition(|stream| is_over(stream.bind(py)));
             open.push(stream.clone().unbind());

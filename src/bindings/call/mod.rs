@@ -59,7 +59,6 @@ pub(crate) use request::made_up_id;
 pub(crate) fn init(module: &Bound<'_, PyModule>, toolkit: &Bound<'_, PyType>) -> PyResult<()> {
     let py = module.py();
     observe::gate::init(py)?;
-    python::stop::init(py)?;
     python::drive::init(py)?;
     python::methods::init(toolkit)?;
     module.add("ToolStream", python::object::init(py)?)

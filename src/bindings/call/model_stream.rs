@@ -10,10 +10,10 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 
+use super::close::is_over;
 use super::python::drive::{Sent, anext, send};
 use super::python::interpreter::GilCell;
-use super::python::object::{self, is_over, is_stream};
-use super::python::stop;
+use super::python::object::{self, is_stream, raise_stop_async_iteration, raise_stop_iteration};
 use super::state::{Origin, State};
 use crate::bindings::argument_parser::PyArgumentParser;
 use crate::bindings::model::{IdSource, Prototype, ValueFactory, local_time};
@@ -398,7 +398,7 @@ impl PyModelStream {
                 }
                 Phase::Ended | Phase::Stepping => {
                     self.end_step(py, Phase::Ended);
-                    stop::async_iteration(py);
+                    raise_stop_async_iteration(py);
                     return Ok(None);
                 }
             };
@@ -527,6 +527,6 @@ fn raised(exception: &Bound<'_, PyTuple>) -> PyErr {
 
 /// Ends a step that gives an item.
 fn stop(item: Bound<'_, PyAny>) -> Option<Bound<'_, PyAny>> {
-    stop::iteration(item);
+    raise_stop_iteration(item);
     None
 }

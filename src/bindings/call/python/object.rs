@@ -1,4 +1,4 @@
-//! `ToolStream`: the Python type around a [`State`], with its slots filled directly.
+//! `ToolStream`: the Python type around a [`State`], with its slots filled directly, and the exceptions that end its iteration.
 //!
 //! One object is awaitable (giving itself) and an async iterator whose steps it drives itself, so that a call makes one
 //! object. pyo3 has no way to fill `am_send`, and its method wrappers cost as much as the call; hence a type of our own.
@@ -9,16 +9,14 @@ use std::ffi::{CStr, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 
-use pyo3::ffi::{self, PyObject, PySendResult, PyTypeObject};
+use pyo3::ffi::{self, PyBaseExceptionObject, PyObject, PySendResult, PyStopIterationObject, PyTypeObject};
 use pyo3::prelude::*;
 use pyo3::types::{PyTuple, PyType};
 
 use super::super::close;
-use super::super::state::{Phase, Resumed, State};
-use super::{attached, stop};
+use super::super::state::{Resumed, State};
+use super::attached;
 use crate::bindings::errors;
-
-const KEPT: usize = 256;
 
 #[repr(C)]
 struct Object {
@@ -26,37 +24,76 @@ struct Object {
     state: State,
 }
 
-/// The type and the memory of streams that are over.
-struct Factory {
+/// A type, and the memory of its dead objects, which is used again.
+struct Recycler<const KEPT: usize> {
     class: Cell<*mut PyTypeObject>,
     free: UnsafeCell<[*mut PyObject; KEPT]>,
     count: Cell<usize>,
 }
 
 // SAFETY: touched by attached threads only; the module declares that it needs the GIL, so that is one at a time.
-unsafe impl Sync for Factory {}
+unsafe impl<const KEPT: usize> Sync for Recycler<KEPT> {}
 
-static FACTORY: Factory =
-    Factory { class: Cell::new(ptr::null_mut()), free: UnsafeCell::new([ptr::null_mut(); KEPT]), count: Cell::new(0) };
+static STREAMS: Recycler<256> = Recycler::new();
+static STOP_ITERATION: Stops = Recycler::new();
+static STOP_ASYNC_ITERATION: Stops = Recycler::new();
+
+impl<const KEPT: usize> Recycler<KEPT> {
+    const fn new() -> Self {
+        Self { class: Cell::new(ptr::null_mut()), free: UnsafeCell::new([ptr::null_mut(); KEPT]), count: Cell::new(0) }
+    }
+
+    /// A dead object with its first reference, not tracked by the collector; none if there is none.
+    ///
+    /// # Safety
+    /// The thread is attached.
+    #[inline(always)]
+    unsafe fn take(&self) -> Option<*mut PyObject> {
+        let count = self.count.get();
+        if count == 0 {
+            return None;
+        }
+        self.count.set(count - 1);
+        // SAFETY: the first `count` places hold dead objects with their memory intact. The count of references is the first word
+        // of an object in every build that has a GIL; free-threaded builds are not supported.
+        unsafe {
+            let object = (*self.free.get())[count - 1];
+            object.cast::<ffi::Py_ssize_t>().write(1);
+            Some(object)
+        }
+    }
+
+    /// Keeps a dead object; false if there is no room.
+    ///
+    /// # Safety
+    /// The thread is attached. `object` is of the type, has no references and is not tracked.
+    #[inline(always)]
+    unsafe fn keep(&self, object: *mut PyObject) -> bool {
+        let count = self.count.get();
+        let has_room = count < KEPT;
+        if has_room {
+            // SAFETY: the place is within the array, and no reference to the array lasts longer than a statement.
+            unsafe { (*self.free.get())[count] = object };
+            self.count.set(count + 1);
+        }
+        has_room
+    }
+}
 
 /// Makes a stream around a state. The state is made in the memory of the stream: to copy one right after its small fields were
 /// written, by loads that span several of them, makes the processor wait for the writes.
 #[inline(always)]
 pub(crate) fn new(py: Python<'_>, state: impl FnOnce() -> State) -> PyResult<Bound<'_, PyAny>> {
-    let count = FACTORY.count.get();
-    // SAFETY: objects in the free list are dead and untracked, with their memory intact and no state in them; a new one
-    // is of the same type. The state is written before the collector can see the object.
+    // SAFETY: a recycled object is dead and untracked, with no state in it; a new one is of the same type. The state is written
+    // before the collector can see the object.
     unsafe {
-        let object = if count == 0 {
-            let object = ffi::PyObject_GC_New::<PyObject>(FACTORY.class.get());
+        let object = if let Some(recycled) = STREAMS.take() {
+            recycled
+        } else {
+            let object = ffi::PyObject_GC_New::<PyObject>(STREAMS.class.get());
             if object.is_null() {
                 return Err(PyErr::fetch(py));
             }
-            object
-        } else {
-            FACTORY.count.set(count - 1);
-            let object = (*FACTORY.free.get())[count - 1];
-            stop::revive(object);
             object
         };
         (&raw mut (*object.cast::<Object>()).state).write(state());
@@ -77,51 +114,13 @@ unsafe fn state<'a>(object: *mut PyObject) -> &'a State {
 
 /// True for streams.
 pub(crate) fn is_stream(object: &Bound<'_, PyAny>) -> bool {
-    object.get_type_ptr() == FACTORY.class.get()
+    object.get_type_ptr() == STREAMS.class.get()
 }
 
 /// The state behind an object, if that is a stream.
-fn state_of<'a>(object: &'a Bound<'_, PyAny>) -> Option<&'a State> {
+pub(crate) fn state_of<'a>(object: &'a Bound<'_, PyAny>) -> Option<&'a State> {
     // SAFETY: the type is checked, and the reference keeps the stream alive.
     is_stream(object).then(|| unsafe { state(object.as_ptr()) })
-}
-
-/// True for a stream that has come to its end.
-pub(crate) fn is_over(stream: &Bound<'_, PyAny>) -> bool {
-    state_of(stream).is_none_or(|state| state.phase.get() == Phase::Done)
-}
-
-/// True for a stream that has not come to its end, and that no task waits for.
-pub(crate) fn is_abandoned(stream: &Bound<'_, PyAny>) -> bool {
-    state_of(stream).is_some_and(|state| state.phase.get() != Phase::Done && !state.is_busy())
-}
-
-/// Lets the closing of a stream not wait for threads. True if it has nothing else to wait for.
-pub(crate) fn leave_thread(stream: &Bound<'_, PyAny>) -> bool {
-    state_of(stream).is_some_and(|state| state.leave_thread(stream.py()))
-}
-
-/// True for a stream that has come to its end before a generator in a thread, here or in a call further in.
-pub(crate) fn is_outlived(stream: &Bound<'_, PyAny>) -> bool {
-    state_of(stream).is_some_and(|state| {
-        state.phase.get() == Phase::Done
-            && (state.is_layer() || state.job().is_some_and(|job| job.is_iterating(stream.py())))
-    })
-}
-
-/// Takes the cancellation out that a stream would raise next, which is over then.
-pub(crate) fn take_cancellation(stream: &Bound<'_, PyAny>) -> Option<PyErr> {
-    let state = state_of(stream).filter(|state| state.phase.get() == Phase::Cancelled)?;
-    state.phase.set(Phase::Done);
-    state.cold().error.take(stream.py()).map(PyErr::from_value)
-}
-
-/// `stream.aclose()`.
-pub(crate) fn aclose<'py>(stream: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    match state_of(stream) {
-        Some(state) => state.aclose(stream.py(), stream),
-        None => stream.call_method0("aclose"),
-    }
 }
 
 /// Runs the body of a slot in the attached thread that the interpreter calls it in. A panic must not unwind into the
@@ -170,7 +169,7 @@ fn out<'py>(py: Python<'py>, resumed: Resumed<'py>) -> (PySendResult, *mut PyObj
         Resumed::Yield(future) => (PySendResult::PYGEN_NEXT, future.into_ptr()),
         Resumed::Return(result) => (PySendResult::PYGEN_RETURN, result.into_ptr()),
         Resumed::Stop => {
-            stop::async_iteration(py);
+            raise_stop_async_iteration(py);
             (PySendResult::PYGEN_ERROR, ptr::null_mut())
         }
         Resumed::Raise(error) => {
@@ -187,7 +186,7 @@ fn returned(py: Python<'_>, out: (PySendResult, *mut PyObject)) -> *mut PyObject
         (PySendResult::PYGEN_NEXT, future) => future,
         (PySendResult::PYGEN_RETURN, result) => {
             // SAFETY: `out` gives up its reference to the result.
-            stop::iteration(unsafe { Bound::from_owned_ptr(py, result) });
+            raise_stop_iteration(unsafe { Bound::from_owned_ptr(py, result) });
             ptr::null_mut()
         }
         (PySendResult::PYGEN_ERROR, _) => ptr::null_mut(),
@@ -213,13 +212,9 @@ unsafe extern "C" fn dealloc(object: *mut PyObject) {
                 ptr::drop_in_place(place);
             }
         });
-        let count = FACTORY.count.get();
-        if count < KEPT && ffi::PyObject_GC_IsFinalized(object) == 0 {
-            (*FACTORY.free.get())[count] = object;
-            FACTORY.count.set(count + 1);
-        } else {
+        if ffi::PyObject_GC_IsFinalized(object) != 0 || !STREAMS.keep(object) {
             ffi::PyObject_GC_Del(object.cast());
-            ffi::Py_DECREF(FACTORY.class.get().cast());
+            ffi::Py_DECREF(STREAMS.class.get().cast());
         }
     }
 }
@@ -269,7 +264,7 @@ unsafe extern "C" fn send(object: *mut PyObject, value: *mut PyObject, result: *
         let (sent, given) = if state.awaited_first() {
             (PySendResult::PYGEN_RETURN, ffi::Py_NewRef(object))
         } else if state.stopped() {
-            stop::async_iteration(Python::assume_attached());
+            raise_stop_async_iteration(Python::assume_attached());
             ERROR
         } else {
             step(object, value)
@@ -423,6 +418,159 @@ unsafe extern "C" fn get_attribute(object: *mut PyObject, name: *mut PyObject) -
     }
 }
 
+// The end of an iteration
+//
+// From CPython 3.12 on, `StopIteration` is instantiated eagerly whenever an awaitable that is not a coroutine returns, which costs
+// more than the rest of a step. So the stream raises instances of subclasses whose deallocator recycles them. Nothing is shared
+// between two raises, and a recycled instance keeps no value, traceback or context alive: a single cached instance would do
+// both.
+
+/// The recycler of a subclass of a stop exception.
+type Stops = Recycler<16>;
+
+/// Keeps a dead instance whose fields are cleared, or frees it.
+///
+/// # Safety
+/// `object` is an untracked instance of the class without references.
+unsafe fn recycle(stops: &Stops, object: *mut PyObject) {
+    // SAFETY: the caller gives up an untracked object; one that does not fit is freed as its own type would do it.
+    unsafe {
+        if !stops.keep(object) {
+            ffi::Py_XDECREF((*object.cast::<PyBaseExceptionObject>()).args);
+            ffi::PyObject_GC_Del(object.cast());
+            ffi::Py_DECREF(stops.class.get().cast());
+        }
+    }
+}
+
+/// Raises an instance, new or recycled, that `fill` has seen before.
+///
+/// # Safety
+/// The thread is attached.
+#[inline]
+unsafe fn raise(stops: &Stops, fill: impl FnOnce(*mut PyObject)) {
+    // SAFETY: a recycled instance is untracked, and shown to the collector again. A new one is owned, or null with an exception
+    // set. Raising steals the references that it is given.
+    unsafe {
+        let exception = match stops.take() {
+            Some(recycled) => {
+                ffi::PyObject_GC_Track(recycled.cast());
+                recycled
+            }
+            None => ffi::PyObject_CallNoArgs(stops.class.get().cast()),
+        };
+        if exception.is_null() {
+            return;
+        }
+        fill(exception);
+        #[cfg(Py_3_12)]
+        ffi::PyErr_SetRaisedException(exception);
+        #[cfg(not(Py_3_12))]
+        ffi::PyErr_Restore(ffi::Py_NewRef(stops.class.get().cast()), exception, ptr::null_mut());
+    }
+}
+
+/// Drops a field of an exception; the field is empty before the finaliser of what was in it can run.
+unsafe fn empty(field: *mut *mut PyObject) {
+    // SAFETY: `field` points into a live exception object and owns what it holds.
+    unsafe { ffi::Py_XDECREF(ptr::replace(field, ptr::null_mut())) };
+}
+
+unsafe fn forget_history(object: *mut PyObject) {
+    let exception = object.cast::<PyBaseExceptionObject>();
+    // SAFETY: `object` is a `BaseException` by construction of the two classes.
+    unsafe {
+        empty(&raw mut (*exception).dict);
+        empty(&raw mut (*exception).traceback);
+        empty(&raw mut (*exception).context);
+        empty(&raw mut (*exception).cause);
+        #[cfg(Py_3_11)]
+        empty(&raw mut (*exception).notes);
+        (*exception).suppress_context = '\0';
+    }
+}
+
+unsafe extern "C" fn dealloc_stop_iteration(object: *mut PyObject) {
+    // SAFETY: called by the interpreter with a dead instance of our subclass of `StopIteration`.
+    unsafe {
+        ffi::PyObject_GC_UnTrack(object.cast());
+        forget_history(object);
+        empty(&raw mut (*object.cast::<PyStopIterationObject>()).value);
+        recycle(&STOP_ITERATION, object);
+    }
+}
+
+unsafe extern "C" fn dealloc_stop_async_iteration(object: *mut PyObject) {
+    // SAFETY: called by the interpreter with a dead instance of our subclass of `StopAsyncIteration`.
+    unsafe {
+        ffi::PyObject_GC_UnTrack(object.cast());
+        forget_history(object);
+        recycle(&STOP_ASYNC_ITERATION, object);
+    }
+}
+
+/// Raises `StopIteration(value)`.
+#[inline]
+pub(crate) fn raise_stop_iteration(value: Bound<'_, PyAny>) {
+    // SAFETY: the value proves that the thread is attached. The instance is fresh, so that nothing else looks at its value
+    // while it is exchanged; the exception owns the new one.
+    unsafe {
+        raise(&STOP_ITERATION, |exception| {
+            let place = &raw mut (*exception.cast::<PyStopIterationObject>()).value;
+            ffi::Py_XDECREF(ptr::replace(place, value.into_ptr()));
+        });
+    }
+}
+
+/// Raises `StopAsyncIteration`.
+#[inline]
+pub(crate) fn raise_stop_async_iteration(_py: Python<'_>) {
+    // SAFETY: the token proves that the thread is attached.
+    unsafe { raise(&STOP_ASYNC_ITERATION, |_| ()) };
+}
+
+/// Makes the classes of the two stop exceptions.
+fn init_stops(py: Python<'_>) -> PyResult<()> {
+    type Dealloc = unsafe extern "C" fn(*mut PyObject);
+    // SAFETY: the interpreter's exception classes live as long as it does; the specs are leaked on purpose, because a
+    // type keeps pointing to its name.
+    unsafe {
+        let kinds: [(&Stops, *mut PyObject, _, Dealloc); 2] = [
+            (&STOP_ITERATION, ffi::PyExc_StopIteration, c"toolcrib.StopIteration", dealloc_stop_iteration),
+            (
+                &STOP_ASYNC_ITERATION,
+                ffi::PyExc_StopAsyncIteration,
+                c"toolcrib.StopAsyncIteration",
+                dealloc_stop_async_iteration,
+            ),
+        ];
+        for (stops, base, name, dealloc) in kinds {
+            let slots = Box::leak(Box::new([
+                ffi::PyType_Slot { slot: ffi::Py_tp_dealloc, pfunc: dealloc as *mut c_void },
+                ffi::PyType_Slot { slot: 0, pfunc: ptr::null_mut() },
+            ]));
+            let spec = Box::leak(Box::new(ffi::PyType_Spec {
+                name: name.as_ptr(),
+                basicsize: 0,
+                itemsize: 0,
+                #[allow(clippy::cast_possible_truncation, reason = "the flags of a spec are 32 bits wide")]
+                flags: ffi::Py_TPFLAGS_DEFAULT as _,
+                slots: slots.as_mut_ptr(),
+            }));
+            let bases = ffi::PyTuple_Pack(1, base);
+            let class = ffi::PyType_FromSpecWithBases(spec, bases);
+            ffi::Py_XDECREF(bases);
+            if class.is_null() {
+                return Err(PyErr::fetch(py));
+            }
+            stops.class.set(class.cast());
+        }
+    }
+    Ok(())
+}
+
+// The type
+
 fn method(name: &'static CStr, function: ffi::PyCFunction, flags: c_int, doc: &'static CStr) -> ffi::PyMethodDef {
     ffi::PyMethodDef {
         ml_name: name.as_ptr(),
@@ -437,8 +585,9 @@ const DOC: &CStr = c"The responses of one tool call, as they come.
 Awaiting it gives the stream itself and runs nothing; iterating it with `async for` runs the call. It has the interface
 of an async generator.";
 
-/// Makes the type.
+/// Makes the type, and those of the exceptions that it raises.
 pub(crate) fn init(py: Python<'_>) -> PyResult<Bound<'_, PyType>> {
+    init_stops(py)?;
     let nothing = ffi::PyMethodDef::zeroed();
     let methods = Box::leak(Box::new([
         method(c"send", method_send, ffi::METH_O, c"send($self, value, /)\n--\n\nGo on until the next response or the next wait."),
@@ -490,7 +639,7 @@ pub(crate) fn init(py: Python<'_>) -> PyResult<Bound<'_, PyType>> {
         // `asyncio.gather` and its like look for this to see whether an awaitable is a future. None says no, as having no
         // such attribute does, but without the exception that asyncio would have to clear away.
         class.setattr("_asyncio_future_blocking", py.None())?;
-        FACTORY.class.set(class.clone().into_ptr().cast());
+        STREAMS.class.set(class.clone().into_ptr().cast());
         Ok(class)
     }
 }
