@@ -1,4 +1,5 @@
-//! Exceptions thrown into a call, and the ways to give it up: `throw`, `close`, `aclose`, `asend`, `athrow`.
+//! Exceptions thrown into a call, the ways to give it up (`throw`, `close`, `aclose`, `asend`, `athrow`), and the streams that it
+//! has opened itself.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
