@@ -443,7 +443,7 @@ unsafe fn recycle(stops: &Stops, object: *mut PyObject) {
     }
 }
 
-/// Raises an instance, new or recycled, that `fill` has seen before.
+/// Raises an instance, new or recycled, after `fill` has set its value.
 ///
 /// # Safety
 /// The thread is attached.
