@@ -390,10 +390,16 @@ impl State {
             self.release_opened(py);
         }
         if let Some(cold) = self.cold.get() {
-            if let Some(job) = cold.job.get() {
-                job.abandon(); // nothing, if its outcome was read
-            }
-            cold.release(py);
+            release(py, cold);
         }
     }
+}
+
+/// Gives up the work under way. Not part of `finish`, which is inlined into the path of calls that have no such state.
+#[cold]
+fn release(py: Python<'_>, cold: &Cold) {
+    if let Some(job) = cold.job.get() {
+        job.abandon(); // nothing, if its outcome was read
+    }
+    cold.release(py);
 }
