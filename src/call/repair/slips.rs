@@ -75,9 +75,12 @@ fn without_surplus_bracket(text: &str) -> Option<(String, bool)> {
         // Tokens that the bracket separates stay apart.
         let shorter = format!("{} {}", &text[..at], &text[at + 1..]);
         let mut scanner = Scanner::new(&shorter);
-        let end = scanner.object().filter(|_| scanner.slips.is_empty())?;
+        // With a comma before a bracket, that bracket may be the surplus one just as well.
+        let end = scanner.object().filter(|_| scanner.slips.is_empty() && !scanner.has_trailing_comma)?;
         let after = shorter[end..].trim();
-        let is_blank = after.chars().all(is_closing);
+        // More than one is left out only at the end.
+        let is_at_end = |letter: char| is_closing(letter) || letter.is_whitespace();
+        let is_blank = after.is_empty() || after.chars().all(is_closing) && shorter[at..].chars().all(is_at_end);
         let is_end = is_blank || end > at && !after.starts_with(is_closing) && is_prose(after);
         is_end.then(|| (shorter[..end].to_owned(), !is_blank))
     });
@@ -128,6 +131,8 @@ struct Scanner<'t> {
     open: Vec<u8>,
     /// The slips in their order: quotes that lack a backslash, and brackets of the wrong kind.
     slips: Vec<Slip>,
+    /// True if a comma stands before a closing bracket.
+    has_trailing_comma: bool,
     /// The number of possible ends of the object so far.
     ends: usize,
     /// The number of bytes that may still be skipped in comments, some of which are looked at more than once.
@@ -147,7 +152,8 @@ enum Slip {
 
 impl<'t> Scanner<'t> {
     fn new(text: &'t str) -> Self {
-        Self { text, at: 0, open: Vec::new(), slips: Vec::new(), ends: 0, budget: 4 * text.len() }
+        let (open, slips) = (Vec::new(), Vec::new());
+        Self { text, at: 0, open, slips, has_trailing_comma: false, ends: 0, budget: 4 * text.len() }
     }
 
     fn byte(&self, at: usize) -> Option<u8> {
@@ -190,6 +196,7 @@ impl<'t> Scanner<'t> {
                 (Expected::Value, _) => self.word().map(|()| Expected::CommaOrEnd)?,
                 (Expected::CommaOrEnd, b',') => {
                     self.at += 1;
+                    self.has_trailing_comma |= matches!(self.next_byte(self.at), Some(b'}' | b']'));
                     if self.open.last() == Some(&b'}') { Expected::Key } else { Expected::Value }
                 }
                 (Expected::Colon | Expected::CommaOrEnd, _) => return None,

@@ -37,6 +37,7 @@ fn text_behind_the_object_that_may_be_more_of_it_is_refused() {
         r#"{"a": {"b": {}}, "c": 2}}"#,
         r#"{"a": {"b": {}}, "c": 2}} Done."#,
         "```json\n{\"a\": {\"b\": {}}, \"c\": 2}}\n```",
+        r#"{"a": {"b": 1}, "c": {}, }, "d": []}"#,
     ] {
         assert_eq!(accepted(text), None, "{text}");
     }
