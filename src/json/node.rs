@@ -207,7 +207,9 @@ impl Entries {
 
     /// Sorts the entries by key.
     pub fn sort_keys(&mut self) {
-        if !self.0.is_sorted_by(|(one, _), (other, _)| one <= other) {
+        // The first letters of keywords tell most of them apart.
+        let first = |key: &str| key.as_bytes().first().copied();
+        if !self.0.is_sorted_by(|(one, _), (other, _)| first(one) < first(other) || one <= other) {
             self.0.sort_by(|(one, _), (other, _)| one.cmp(other));
         }
     }

@@ -119,6 +119,7 @@ fn starts_visibly(text: &str) -> bool {
 
 /// A docstring as Python's `inspect.cleandoc` leaves it, with the places of its lines: tabs are expanded, the indentation that all
 /// lines after the first share is removed, and so are empty lines at both ends.
+#[derive(Default)]
 pub(crate) struct Cleaned<'a> {
     pub(super) text: Cow<'a, str>,
     pub(super) lines: Vec<Line>,
@@ -175,50 +176,53 @@ impl<'a> Cleaned<'a> {
     }
 
     fn without_tabs(text: &'a str) -> Self {
-        let mut lines = Vec::with_capacity(32);
+        let Some((_, below)) = cut(text, b'\n') else {
+            let text = trim_start(text);
+            return Self { text: Cow::Borrowed(text), lines: vec![Line { start: 0, content: 0, end: text.len() }] };
+        };
+        let mut margins = Lines::of(below).filter_map(|(_, line)| indentation(line));
+        // The first line with content nearly always has the smallest one; if not, that fails.
+        let likely = margins.next().unwrap_or(0);
+        let cleaned = Self::without_margin(text, likely);
+        cleaned.or_else(|| Self::without_margin(text, margins.min()?)).unwrap_or_default()
+    }
+
+    /// Removes so many characters from each line but the first. Fails if a line with content has less whitespace.
+    fn without_margin(text: &str, margin: usize) -> Option<Self> {
+        let (mut cleaned, mut lines) = (String::with_capacity(text.len()), Vec::with_capacity(32));
+        let is_ascii = text.is_ascii();
         let mut next = Some(0);
         while let Some(start) = next {
             let end = find_byte(&text.as_bytes()[start..], b'\n').map(|length| start + length);
-            lines.push(Line::between(text, start, end.unwrap_or(text.len())));
             next = end.map(|end| end + 1);
-        }
-        if let [line] = lines.as_mut_slice() {
-            let text = &text[line.content..];
-            *line = Line { start: 0, content: 0, end: text.len() };
-            return Self { text: Cow::Borrowed(text), lines };
-        }
-        let is_ascii = text.is_ascii();
-        let indentation = |line: &Line| {
-            let width = line.content - line.start;
-            if is_ascii { width } else { text[line.start..line.content].chars().count() }
-        };
-        let margin = lines[1..].iter().filter(|line| line.has_content()).map(indentation).min().unwrap_or(0);
-        let mut cleaned = String::with_capacity(text.len());
-        let mut kept = 0;
-        for index in 0..lines.len() {
-            let Line { start, content, end } = lines[index];
-            let width = content - start;
-            let margin = match index {
-                0 => width,
-                _ if is_ascii => margin.min(width),
-                _ => text[start..content].char_indices().nth(margin).map_or(width, |(at, _)| at),
+            let line = Line::between(text, start, end.unwrap_or(text.len()));
+            let width = line.content - start;
+            let removed = if start == 0 {
+                Some(width)
+            } else if is_ascii {
+                (margin <= width).then_some(margin)
+            } else {
+                text[start..line.content].char_indices().map(|(at, _)| at).chain([width]).nth(margin)
+            };
+            let removed = match removed {
+                Some(removed) => removed,
+                None if line.has_content() => return None,
+                None => width,
             };
             if cleaned.is_empty() {
-                kept = 0; // only empty lines so far
+                lines.clear(); // only empty lines so far
             } else {
                 cleaned.push('\n');
             }
-            let moved = start + margin - cleaned.len();
-            cleaned.push_str(&text[start + margin..end]);
-            lines[kept] = Line { start: start + margin - moved, content: content - moved, end: end - moved };
-            kept += 1;
+            let from = start + removed;
+            let at = cleaned.len();
+            cleaned.push_str(&text[from..line.end]);
+            lines.push(Line { start: at, content: at + line.content - from, end: cleaned.len() });
         }
-        while let Some(last) = lines[..kept].last().filter(|line| line.start == line.end) {
+        while let Some(last) = lines.pop_if(|line| line.start == line.end) {
             cleaned.truncate(last.start.saturating_sub(1));
-            kept -= 1;
         }
-        lines.truncate(kept);
-        Self { text: Cow::Owned(cleaned), lines }
+        Some(Self { text: Cow::Owned(cleaned), lines })
     }
 }
 
@@ -237,6 +241,12 @@ pub(super) fn clean_below_first(text: &str) -> Cow<'_, str> {
         (first, rest) if rest.is_empty() => Cow::Borrowed(first),
         (first, rest) => Cow::Owned([first, "\n", &rest].concat()),
     }
+}
+
+/// Counts the characters before the content of a line. A line without content does not count.
+fn indentation(line: &str) -> Option<usize> {
+    let content = trim_start(line);
+    (!content.is_empty()).then(|| line[..line.len() - content.len()].chars().count())
 }
 
 fn expand_tabs(text: &str) -> String {
