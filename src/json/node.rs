@@ -207,9 +207,7 @@ impl Entries {
 
     /// Sorts the entries by key.
     pub fn sort_keys(&mut self) {
-        // The first letters of keywords tell most of them apart.
-        let first = |key: &str| key.as_bytes().first().copied();
-        if !self.0.is_sorted_by(|(one, _), (other, _)| first(one) < first(other) || one <= other) {
+        if !self.0.is_sorted_by(|(one, _), (other, _)| one <= other) {
             self.0.sort_by(|(one, _), (other, _)| one.cmp(other));
         }
     }

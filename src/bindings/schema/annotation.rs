@@ -341,8 +341,8 @@ fn is_msgspec_struct(class: &Bound<'_, PyType>) -> PyResult<bool> {
     class.hasattr(intern!(class.py(), "__struct_config__"))
 }
 
-/// The types of the most common classes, compared by identity.
-fn builtin_type(class: &Bound<'_, PyType>) -> Option<Type> {
+/// The types of the scalar classes, compared by identity.
+pub(super) fn builtin_scalar(class: &Bound<'_, PyType>) -> Option<Type> {
     let py = class.py();
     if class.is(py.get_type::<PyString>()) {
         Some(Type::Text)
@@ -352,6 +352,16 @@ fn builtin_type(class: &Bound<'_, PyType>) -> Option<Type> {
         Some(Type::Number)
     } else if class.is(py.get_type::<PyBool>()) {
         Some(Type::Boolean)
+    } else {
+        None
+    }
+}
+
+/// The types of the most common classes, compared by identity.
+fn builtin_type(class: &Bound<'_, PyType>) -> Option<Type> {
+    let py = class.py();
+    if let Some(scalar) = builtin_scalar(class) {
+        Some(scalar)
     } else if class.is(py.get_type::<PyList>()) {
         Some(Type::Array { items: Box::new(Type::Any), kind: ArrayKind::List })
     } else if class.is(py.get_type::<PyDict>()) {

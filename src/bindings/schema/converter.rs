@@ -6,9 +6,11 @@
 use std::collections::HashMap;
 
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple, PyType};
+use pyo3::types::{PyDict, PyList, PyString, PyTuple, PyType};
 
-use super::annotation::{AnnotationReader, PydanticMode, ReadError, has_pydantic_hooks, is_forward_ref, type_name};
+use super::annotation::{
+    AnnotationReader, PydanticMode, ReadError, builtin_scalar, has_pydantic_hooks, is_forward_ref, type_name,
+};
 use super::field::Metadata;
 use super::forward_refs::Scope;
 use super::records::{RecordKind, all_annotations, is_class_variable, own_annotations};
@@ -22,6 +24,7 @@ use crate::bindings::typed::{
     Construct, Converter, Converters, Enumeration, External, ItemsClass, JsonShape, Library, MapClass, Moment,
     ParameterConverter, Record, RecordField, RecordForm, is_json_scalar,
 };
+use crate::schema::Type;
 
 /// Reader of the converters of one signature.
 pub(super) struct ConverterReader<'py> {
@@ -81,9 +84,6 @@ impl<'py> ConverterReader<'py> {
         let py = self.reader.py;
         if annotation.is_none() {
             return Ok(Converter::Json(JsonShape::Null));
-        }
-        if let Some(scalar) = builtin_scalar(annotation) {
-            return Ok(scalar);
         }
         if let Ok(class) = annotation.cast::<PyType>()
             && origin_of(annotation)?.is_none()
@@ -352,6 +352,13 @@ impl<'py> ConverterReader<'py> {
         arguments: &[Bound<'py, PyAny>],
     ) -> PyResult<Option<Converter>> {
         let py = self.reader.py;
+        match builtin_scalar(class) {
+            Some(Type::Text) => return Ok(Some(Converter::Json(JsonShape::Text))),
+            Some(Type::Boolean) => return Ok(Some(Converter::Json(JsonShape::Boolean))),
+            Some(Type::Integer) => return Ok(Some(Converter::Integer)),
+            Some(Type::Number) => return Ok(Some(Converter::Float)),
+            _ => {}
+        }
         let Ok(module) = class.module() else { return Ok(None) };
         let (module, name) = (module.to_str()?, class.qualname()?);
         let argument = |this: &mut Self, at: usize| arguments.get(at).map_or(Ok(ANY), |argument| this.read(argument));
@@ -437,22 +444,6 @@ pub(super) fn is_plain_literal(annotation: &Bound<'_, PyAny>) -> bool {
     let is_literal = origin_of(annotation)
         .is_ok_and(|origin| origin.is_some_and(|origin| form_name(&origin).as_deref() == Some("Literal")));
     is_literal && arguments_of(annotation).is_ok_and(|values| values.iter().all(is_json_scalar))
-}
-
-/// The converter of a class that JSON has values of.
-fn builtin_scalar(class: &Bound<'_, PyAny>) -> Option<Converter> {
-    let py = class.py();
-    if class.is(py.get_type::<PyFloat>()) {
-        Some(Converter::Float)
-    } else if class.is(py.get_type::<PyInt>()) {
-        Some(Converter::Integer)
-    } else if class.is(py.get_type::<PyString>()) {
-        Some(Converter::Json(JsonShape::Text))
-    } else if class.is(py.get_type::<PyBool>()) {
-        Some(Converter::Json(JsonShape::Boolean))
-    } else {
-        None
-    }
 }
 
 /// The converter of a type that pydantic validates.

@@ -183,7 +183,7 @@ fn closes_on_its_line(inside: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{parse, parse_wrapped};
+    use super::super::parse;
     use super::*;
 
     #[test]
@@ -226,7 +226,8 @@ mod tests {
     fn a_wrapped_line_at_the_indent_of_the_entries_continues_one() {
         let text = "S.\n\nArgs:\n    a (int): The first\n    of all.\n    b: B\n\nReturns:\n    Text\n";
 
-        let (wrapped, plain) = (parse_wrapped(text), parse(text));
+        let cleaned = Cleaned::of(text);
+        let (wrapped, plain) = (cleaned.read(true), cleaned.read(false));
 
         assert_eq!(wrapped.param("a"), Some("The first\nof all."));
         assert_eq!(wrapped.param("b"), Some("B"));

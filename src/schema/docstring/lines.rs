@@ -191,11 +191,8 @@ impl<'a> Cleaned<'a> {
     fn without_margin(text: &str, margin: usize) -> Option<Self> {
         let (mut cleaned, mut lines) = (String::with_capacity(text.len()), Vec::with_capacity(32));
         let is_ascii = text.is_ascii();
-        let mut next = Some(0);
-        while let Some(start) = next {
-            let end = find_byte(&text.as_bytes()[start..], b'\n').map(|length| start + length);
-            next = end.map(|end| end + 1);
-            let line = Line::between(text, start, end.unwrap_or(text.len()));
+        for (start, line) in Lines::of(text) {
+            let line = Line::between(text, start, start + line.len());
             let width = line.content - start;
             let removed = if start == 0 {
                 Some(width)

@@ -66,15 +66,9 @@ pub fn parse(text: &str) -> Docstring<'static> {
     Cleaned::of(text).read(false).into_owned()
 }
 
-/// The same as [`parse`], and reads a Google section in which a wrapped line is not indented, where `docstring_parser`, and therefore
-/// [`parse`], finds no parameters at all.
-#[must_use]
-pub fn parse_wrapped(text: &str) -> Docstring<'static> {
-    Cleaned::of(text).read(true).into_owned()
-}
-
 impl Cleaned<'_> {
-    /// Parses the docstring as [`parse`] does, or as [`parse_wrapped`] if lines may wrap. The parts are borrowed.
+    /// Parses the docstring; the parts are borrowed. With `may_wrap` it also reads a Google section in which a wrapped line is not
+    /// indented, where `docstring_parser`, and therefore [`parse`], finds no parameters at all.
     pub(crate) fn read(&self, may_wrap: bool) -> Docstring<'_> {
         let text = &*self.text;
         let marks = StyleMarks::of(self);
