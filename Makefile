@@ -32,14 +32,14 @@ HAS_311 := $(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11))'
 PYTEST := -m pytest --numprocesses $(TEST_PROCESSES) --maxprocesses 8 --dist worksteal
 CARGO := tools/build cargo
 LOCKED := $(if $(CI),--locked)
-TYPED := python/toolcrib tests_py examples $(wildcard benches)
+TYPED := python/toolcrib tests_py examples soak $(wildcard benches)
 
 # maturin and pyo3 find their interpreter by VIRTUAL_ENV; see tools/build.
 unexport CONDA_PREFIX PYTHONPATH
 export CARGO_TARGET_DIR
 export VIRTUAL_ENV := $(abspath $(VENV))
 
-.PHONY: help demo test test-pythons check check-rest bench fmt docs build clean
+.PHONY: help demo test test-pythons check check-rest bench soak fmt docs build clean
 .PHONY: test-python test-agentscope test-agentscope2 test-agently test-mcp lint-rust lint-python types stubs properties pure
 
 help: ## list the commands
@@ -95,6 +95,9 @@ test-pythons: ## run the Python tests on every CPython 3.10 to 3.13 of this mach
 
 bench: $(BENCH)/built.stamp ## measure against the bare call and against peers, and put the figures into README and docs
 	$(BENCH)/bin/python -m benches $(or $(THEMES),--write)
+
+soak: $(BENCH)/built.stamp ## run every repeated attack with the numbers of a release (about an hour), and put the table into docs
+	$(BENCH)/bin/python -m soak --write
 
 fmt: $(VENV)/check.stamp ## format all code
 	cargo fmt
