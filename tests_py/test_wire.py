@@ -20,6 +20,7 @@ CALLS: dict[str, Any] = {
     "openai": {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": TEXT}},
     "openai_responses": {"type": "function_call", "id": "f", "call_id": "c1", "name": "weather", "arguments": TEXT},
     "gemini": {"functionCall": {"id": "c1", "name": "weather", "args": ARGUMENTS}},
+    "bedrock": {"toolUse": {"toolUseId": "c1", "name": "weather", "input": ARGUMENTS}},
     "mcp": {
         "jsonrpc": "2.0",
         "id": "c1",
@@ -47,7 +48,7 @@ class Model:
 
 
 def with_attributes(value: Any) -> Any:
-    if isinstance(value, dict) and value is not ARGUMENTS:
+    if isinstance(value, dict) and value and value is not ARGUMENTS:
         return types.SimpleNamespace(**{key: with_attributes(entry) for key, entry in value.items()})
     return value
 
@@ -349,6 +350,135 @@ async def test_a_value_goes_back_as_what_it_is() -> None:
 
     assert response.to_mcp()["structuredContent"] == {"n": 2}
     assert response.to_gemini(name="count")["functionResponse"]["response"] == {"output": {"n": 2}}
+
+
+def purge(pattern: str = "*") -> str:
+    return f"deleted {pattern}"
+
+
+FIRST_PIECE = {"index": 0, "id": "c", "type": "function", "function": {"name": "purge", "arguments": ""}}
+
+NOT_TO_RUN: dict[str, Any] = {
+    "chunk": {"object": "chat.completion.chunk", "choices": [{"index": 0, "delta": {"tool_calls": [FIRST_PIECE]}}]},
+    "first piece": FIRST_PIECE,
+    "gemini": {"functionCall": {"name": "purge", "id": "c", "willContinue": True, "partialArgs": [{"stringValue": "*"}]}},
+    "gemini alone": {"name": "purge", "args": None, "id": "c", "will_continue": True, "partial_args": None},
+    "responses": {"type": "function_call", "call_id": "c", "name": "purge", "arguments": "", "status": "in_progress"},
+    "custom": {"type": "custom_tool_call", "call_id": "c", "name": "purge", "input": "", "status": "in_progress"},
+    "event": {"type": "response.function_call_arguments.done", "item_id": "i", "name": "purge", "arguments": "{}"},
+    "anthropic": {
+        "type": "content_block_start",
+        "index": 0,
+        "content_block": {"type": "tool_use", "id": "c", "name": "purge", "input": {}},
+    },
+    "server_tool_use": {"type": "server_tool_use", "id": "c", "name": "purge", "input": {}},
+    "server_tool_use, other order": {"name": "purge", "input": {}, "type": "server_tool_use", "id": "c"},
+    "mcp_tool_use": {"type": "mcp_tool_use", "id": "c", "name": "purge", "input": {}, "server_name": "s"},
+    "langchain": {"type": "tool_call_chunk", "id": "c", "name": "purge", "args": "", "index": 0},
+}
+
+
+@pytest.mark.parametrize("form", [lambda call: call, json.dumps, Model, with_attributes], ids=lambda form: form.__name__)
+@pytest.mark.parametrize("kind", NOT_TO_RUN)
+async def test_a_piece_or_a_call_that_the_provider_runs_never_runs(kind: str, form: Any) -> None:
+    ran: list[str] = []
+
+    def purge(pattern: str = "*") -> str:
+        ran.append(pattern)
+        return pattern
+
+    kit = toolkit(purge)
+
+    [response] = await read(kit.call_tool_function(form(NOT_TO_RUN[kind])))
+
+    assert (response.code, ran) == ("bad_call", [])
+    if form is not json.dumps:  # whose other keys may be the reason
+        assert "a piece of a streamed call" in response.text or "the provider runs this call itself" in response.text
+
+
+class ChoiceDeltaToolCall(Model):
+    """A piece of a call, as libraries name their classes; nothing in it says that it is not whole."""
+
+
+async def test_the_class_of_a_piece_tells_it_from_a_whole_call() -> None:
+    fields = {"index": 0, "id": "c", "type": "function", "function": {"name": "purge", "arguments": "{}"}}
+    kit = toolkit(purge)
+
+    assert await texts(kit.call_tool_function(Model(fields))) == ["deleted *"]
+    [response] = await read(kit.call_tool_function(ChoiceDeltaToolCall(fields)))
+    [call] = ToolCall.read_all([ChoiceDeltaToolCall(fields)])
+
+    assert response.code == "bad_call"
+    assert call.error is not None
+    assert "a piece of a streamed call" in call.error
+
+
+def test_calls_that_the_provider_ran_are_not_among_those_of_a_message() -> None:
+    message = {
+        "role": "assistant",
+        "type": "message",
+        "content": [
+            {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {"query": "x"}},
+            {"type": "web_search_tool_result", "tool_use_id": "s", "content": []},
+            {"type": "tool_use", "id": "c", "name": "weather", "input": {"city": "Bern"}},
+        ],
+    }
+
+    assert [call.id for call in ToolCall.read_all(message)] == ["c"]
+
+
+async def test_a_result_goes_back_to_bedrock_with_the_bytes_of_an_image() -> None:
+    png = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}}
+    response = ToolResponse([{"type": "text", "text": "seen"}, png])
+
+    assert response.to_bedrock(CALLS["bedrock"]) == {
+        "toolResult": {
+            "toolUseId": "c1",
+            "content": [{"text": "seen"}, {"image": {"format": "png", "source": {"bytes": b"hi"}}}],
+            "status": "success",
+        }
+    }
+    [failed] = await read(toolkit(weather).call_tool_function({"name": "weather", "arguments": {}}))
+    assert failed.to_bedrock("c1")["toolResult"]["status"] == "error"
+
+
+def test_bedrock_is_given_tool_specifications() -> None:
+    [tool] = toolkit(weather).schemas("bedrock")
+
+    assert tool["toolSpec"]["name"] == "weather"
+    assert tool["toolSpec"]["inputSchema"]["json"]["required"] == ["city"]
+
+
+@pytest.mark.parametrize("value", ["a\ud800b", ["\udc00", {"k\ud8ff": "v\ud800"}], {"x": "\ud83d\ude00 \ud83d"}])
+async def test_a_result_with_lone_surrogates_can_be_sent(value: Any) -> None:
+    def odd() -> Any:
+        return value
+
+    [response] = await read(toolkit(odd).call_tool_function({"id": "c", "name": "odd", "input": {}}))
+
+    for message in [
+        response.to_openai("c"),
+        response.to_openai_responses("c"),
+        response.to_anthropic("c"),
+        response.to_gemini("c", name="odd"),
+        response.to_bedrock("c"),
+        response.to_mcp(),
+    ]:
+        sent = json.dumps(message, ensure_ascii=False).encode()
+        assert "\ufffd".encode() in sent
+
+
+async def test_an_answer_to_a_call_with_lone_surrogates_can_be_sent() -> None:
+    kit = toolkit(weather)
+    for call in [
+        {"id": "c", "name": "we\ud800ather", "input": {}},
+        {"id": "c", "name": "weather", "input": {"ci\ud800ty": "x"}},
+        {"id": "c", "name": "weather", "input": {"city": 3, "days": "\ud800"}},
+    ]:
+        [response] = await read(kit.call_tool_function(call))
+
+        assert not response.ok
+        json.dumps(response.to_openai("c"), ensure_ascii=False).encode()
 
 
 async def test_an_error_goes_back_as_one() -> None:

@@ -126,3 +126,61 @@ async def test_results_are_what_the_libraries_take() -> None:
     assert message["content"] == "sunny in Bern"
     assert block["tool_use_id"] == "c1"
     assert part.function_response.response == {"output": "sunny in Bern"}
+
+
+async def test_the_pieces_of_a_stream_of_openai_never_run() -> None:
+    chat = pytest.importorskip("openai.types.chat")
+    piece = {"index": 0, "id": "c1", "type": "function", "function": {"name": "weather", "arguments": "{}"}}
+    data = {
+        "id": "x",
+        "object": "chat.completion.chunk",
+        "created": 0,
+        "model": "m",
+        "choices": [{"index": 0, "finish_reason": None, "delta": {"tool_calls": [piece]}}],
+    }
+    chunk: Any = chat.ChatCompletionChunk.model_validate(data)
+    delta = chunk.choices[0].delta
+
+    for held in (chunk, chunk.choices[0], delta, delta.tool_calls, delta.tool_calls[0]):
+        [call] = ToolCall.read_all(held)
+
+        assert call.error is not None
+        assert "a piece of a streamed call" in call.error
+
+
+async def test_the_pieces_of_a_stream_of_gemini_never_run() -> None:
+    genai = pytest.importorskip("google.genai.types")
+    piece = genai.FunctionCall(
+        name="weather", id="c1", will_continue=True, partial_args=[genai.PartialArg(json_path="$.city", string_value="B")]
+    )
+    content = genai.Content(role="model", parts=[genai.Part(function_call=piece)])
+
+    for held in (piece, content, genai.GenerateContentResponse(candidates=[genai.Candidate(content=content)])):
+        [call] = ToolCall.read_all(held)
+
+        assert call.error is not None
+        assert "a piece of a streamed call" in call.error
+
+
+async def test_the_events_of_responses_are_read_when_they_are_whole() -> None:
+    responses = pytest.importorskip("openai.types.responses")
+    fields = {"type": "function_call", "id": "f", "call_id": "c1", "name": "weather", "arguments": TEXT}
+    added = responses.ResponseOutputItemAddedEvent.model_validate(
+        {
+            "type": "response.output_item.added",
+            "output_index": 0,
+            "sequence_number": 1,
+            "item": {**fields, "arguments": "", "status": "in_progress"},
+        }
+    )
+    done = responses.ResponseOutputItemDoneEvent.model_validate(
+        {
+            "type": "response.output_item.done",
+            "output_index": 0,
+            "sequence_number": 2,
+            "item": {**fields, "status": "completed"},
+        }
+    )
+
+    assert [call.error is None for call in ToolCall.read_all(added)] == [False]
+    assert await texts(toolkit(weather).call_tool_function(done)) == ["sunny in Bern"]

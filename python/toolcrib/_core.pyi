@@ -93,7 +93,7 @@ _ChangeClass: TypeAlias = Literal[
     "removed",
 ]
 _Dialect: TypeAlias = Literal[
-    "openai", "openai_strict", "openai_responses", "openai_responses_strict", "anthropic", "gemini", "mcp"
+    "openai", "openai_strict", "openai_responses", "openai_responses_strict", "anthropic", "gemini", "bedrock", "mcp"
 ]
 _Block: TypeAlias = TextBlock | ImageBlock | AudioBlock | VideoBlock
 _Answer: TypeAlias = Literal["once", "run", "always", "no", "cancel"] | bool
@@ -712,7 +712,7 @@ class Toolkit(_SessionMaker):
 
         Args:
             dialect: `"openai"`, `"openai_strict"`, `"openai_responses"`, `"openai_responses_strict"`, `"anthropic"`,
-                `"gemini"` (a list of function declarations) or `"mcp"`.
+                `"gemini"` (a list of function declarations), `"bedrock"` or `"mcp"`.
             group_names: The groups to describe besides `basic`, active or not.
 
         Returns:
@@ -2542,6 +2542,17 @@ class ToolResponse:
             TypeError: If the tool's name is missing, or `call` has a type that cannot be a call.
         """
 
+    def to_bedrock(self, call: ToolCall | Mapping[str, Any] | str | Dumped | None = None) -> dict[str, Any]:
+        """Return the `toolResult` block of Amazon Bedrock's Converse, with images as bytes.
+
+        Args:
+            call: The call that this response answers, in any form, or its id.
+
+        Raises:
+            TypeError: If `call` is missing, or has a type that cannot be a call.
+            ValueError: If `call` has no id.
+        """
+
     def to_mcp(self) -> dict[str, Any]:
         """Return MCP's `CallToolResult`.
 
@@ -2610,8 +2621,8 @@ class ToolCall(Mapping[str, Any]):
         Args:
             x: A block or call of any provider, as a dictionary, JSON text or an SDK object; or text that contains a
                 call.
-            format: The format, if it is known: `"anthropic"`, `"openai"`, `"openai_responses"`, `"gemini"`, `"mcp"` or
-                `"bare"`.
+            format: The format, if it is known: `"anthropic"`, `"openai"`, `"openai_responses"`, `"gemini"`,
+                `"bedrock"`, `"mcp"` or `"bare"`.
             tools: The toolkit or view with the tools. Values in text are parsed by their declared types; without it,
                 types are guessed.
 

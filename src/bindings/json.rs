@@ -5,6 +5,7 @@
 //!   objects of other libraries;
 //! - [`deep_copy`] copies any dict, [`DictTemplate`] a JSON dict that is copied often.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use pyo3::exceptions::{PyRecursionError, PyTypeError, PyValueError};
@@ -101,8 +102,17 @@ pub(crate) fn from_object(object: &Bound<'_, PyAny>) -> PyResult<Value> {
     ObjectReader { reads_instances: true, reads_bytes: true, ..ObjectReader::BUILTIN }.read(object, &JsonPath::Root, 0)
 }
 
+/// Reads the result of a tool in the same way. Lone surrogates, which no provider accepts, are replaced by `U+FFFD`.
+pub(crate) fn from_result(object: &Bound<'_, PyAny>) -> PyResult<Value> {
+    ObjectReader { reads_instances: true, reads_bytes: true, replaces_surrogates: true, ..ObjectReader::BUILTIN }.read(
+        object,
+        &JsonPath::Root,
+        0,
+    )
+}
+
 /// The attributes by which an object is recognised as a tool call, or as a message with tool calls.
-const CALL_ATTRIBUTES: [&str; 19] = [
+const CALL_ATTRIBUTES: [&str; 36] = [
     "type",
     "id",
     "call_id",
@@ -122,6 +132,24 @@ const CALL_ATTRIBUTES: [&str; 19] = [
     "parts",
     "choices",
     "candidates",
+    "function_calls",
+    "message",
+    "item",
+    "response",
+    "content_block",
+    // The attributes by which an unfinished call is recognised.
+    "object",
+    "index",
+    "status",
+    "delta",
+    "will_continue",
+    "willContinue",
+    "partial_args",
+    "partialArgs",
+    "finish_reason",
+    "stop_reason",
+    "toolUse",
+    "role",
 ];
 
 /// The methods that convert an object to a dict, without required arguments.
@@ -138,7 +166,8 @@ pub(crate) fn may_be_call(object: &Bound<'_, PyAny>) -> bool {
     let has = |name: &str| object.getattr_opt(name).is_ok_and(|found| found.is_some());
     let has_any = |names: &[&str]| names.iter().any(|name| has(name));
     has_any(&DUMP_METHODS)
-        || has_any(&["function", "tool_calls", "function_call", "functionCall", "choices", "candidates"])
+        || has_any(&["function", "tool_calls", "function_call", "functionCall", "toolUse", "choices", "candidates"])
+        || has_any(&["content_block", "delta", "item"])
         || has_any(&["name", "method"]) && has_any(&["input", "arguments", "args", "params"])
 }
 
@@ -215,6 +244,8 @@ struct ObjectReader {
     reads_instances: bool,
     /// Bytes are read as base64, as providers write them.
     reads_bytes: bool,
+    /// Text that is not valid Unicode is made valid.
+    replaces_surrogates: bool,
 }
 
 /// The keys of the arguments of a call. Base64 in these would not be what the caller sent.
@@ -222,7 +253,8 @@ const ARGUMENT_KEYS: [&str; 4] = ["input", "arguments", "args", "params"];
 
 impl ObjectReader {
     /// A reader of builtin objects, which runs no code of theirs.
-    const BUILTIN: Self = Self { drops_defaults: false, reads_instances: false, reads_bytes: false };
+    const BUILTIN: Self =
+        Self { drops_defaults: false, reads_instances: false, reads_bytes: false, replaces_surrogates: false };
 
     fn read<T: JsonTree>(&self, object: &Bound<'_, PyAny>, path: &JsonPath<'_>, depth: usize) -> PyResult<T> {
         if depth > MAX_DEPTH {
@@ -235,10 +267,11 @@ impl ObjectReader {
             return Ok(T::boolean(flag.is_true()));
         }
         if let Ok(text) = object.cast::<PyString>() {
-            return text
-                .to_str()
-                .map(|text| T::from(text.to_owned()))
-                .map_err(|_| PyValueError::new_err(format!("{path}: text with a lone surrogate is not JSON")));
+            return match text.to_str() {
+                Ok(text) => Ok(T::from(text.to_owned())),
+                Err(_) if self.replaces_surrogates => Ok(T::from(without_surrogates(text)?)),
+                Err(_) => Err(PyValueError::new_err(format!("{path}: text with a lone surrogate is not JSON"))),
+            };
         }
         if let Ok(integer) = object.cast::<PyInt>() {
             return integer_from_python(integer).map(T::number);
@@ -275,7 +308,12 @@ impl ObjectReader {
                 let text = key.repr().map_or_else(|_| "?".to_owned(), |text| text.to_string_lossy().into_owned());
                 PyTypeError::new_err(format!("{path}: key {text} is {}, not str", class_name(&key)))
             })?;
-            let key = key.to_str()?;
+            let key = match key.to_str() {
+                Ok(key) => Cow::Borrowed(key),
+                Err(_) if self.replaces_surrogates => Cow::Owned(without_surrogates(key)?),
+                Err(error) => return Err(error),
+            };
+            let key = key.as_ref();
             let reader = Self { reads_bytes: self.reads_bytes && !ARGUMENT_KEYS.contains(&key), ..*self };
             match reader.read(&item, &JsonPath::Key(path, key), depth + 1) {
                 Ok(item) => T::insert(&mut entries, key, item),
@@ -286,7 +324,24 @@ impl ObjectReader {
         Ok(T::object(entries))
     }
 
+    /// Reads an instance of another class. The class of a piece of a stream is the only sign that a call is not whole.
     fn read_instance<T: JsonTree>(&self, object: &Bound<'_, PyAny>, path: &JsonPath<'_>, depth: usize) -> PyResult<T> {
+        let value = self.read_attributes(object, path, depth)?;
+        let may_be_piece = matches!(path, JsonPath::Root | JsonPath::Index(JsonPath::Root, _));
+        if !may_be_piece || !class_name(object).contains("Delta") {
+            return Ok(value);
+        }
+        let mut entries = T::entries(1);
+        T::insert(&mut entries, "delta", value);
+        Ok(T::object(entries))
+    }
+
+    fn read_attributes<T: JsonTree>(
+        &self,
+        object: &Bound<'_, PyAny>,
+        path: &JsonPath<'_>,
+        depth: usize,
+    ) -> PyResult<T> {
         if let Ok(mapping) = object.cast::<PyMapping>() {
             let dict = PyDict::new(object.py());
             dict.update(mapping)?;
@@ -314,6 +369,13 @@ impl ObjectReader {
         }
         entries.map(T::object).ok_or_else(|| not_json(object, path))
     }
+}
+
+/// The text with each lone surrogate replaced by `U+FFFD`.
+fn without_surrogates(text: &Bound<'_, PyString>) -> PyResult<String> {
+    let halves = text.call_method1("encode", ("utf-16-le", "surrogatepass"))?;
+    let whole = halves.call_method1("decode", ("utf-16-le", "replace"))?;
+    Ok(whole.cast_into::<PyString>()?.to_str()?.to_owned())
 }
 
 fn not_json(object: &Bound<'_, PyAny>, path: &JsonPath<'_>) -> PyErr {

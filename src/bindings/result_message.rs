@@ -5,6 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 use serde_json::Value;
 
+use super::imported::import_module;
 use super::into_response::display_text;
 use super::json;
 use super::response::{PyToolResponse, shown_value};
@@ -29,7 +30,7 @@ impl CallResult {
         let metadata = response.getattr(intern!(py, "metadata"))?;
         let value = match metadata.cast::<PyDict>() {
             // A value without a JSON form is represented by the text alone.
-            Ok(metadata) => shown_value(metadata)?.and_then(|value| json::from_object(&value).ok()),
+            Ok(metadata) => shown_value(metadata)?.and_then(|value| json::from_result(&value).ok()),
             Err(_) => None,
         };
         let is_error = !response.getattr(intern!(py, "ok"))?.is_truthy()?;
@@ -93,12 +94,12 @@ impl CallResult {
 /// The content as JSON; a block without a JSON form is written as by `str`.
 pub(super) fn content_to_json(content: &Bound<'_, PyAny>) -> PyResult<Value> {
     if content.is_instance_of::<PyString>() {
-        return json::from_object(content);
+        return json::from_result(content);
     }
     let mut blocks = Vec::new();
     for block in content.try_iter()? {
         let block = block?;
-        blocks.push(json::from_object(&block).unwrap_or_else(|_| Value::from(display_text(&block))));
+        blocks.push(json::from_result(&block).unwrap_or_else(|_| Value::from(display_text(&block))));
     }
     Ok(Value::Array(blocks))
 }
@@ -170,6 +171,30 @@ impl PyToolResponse {
             ));
         }
         result.write(slf.py(), provider::to_gemini)
+    }
+
+    /// Return the `toolResult` block of Amazon Bedrock's Converse, with images as bytes.
+    ///
+    /// Args:
+    ///     call: The call of this response, in any format, or its id.
+    ///
+    /// Raises:
+    ///     TypeError: If `call` is missing or not a call.
+    ///     ValueError: If `call` has no id.
+    #[pyo3(signature = (call=None))]
+    fn to_bedrock<'py>(slf: &Bound<'py, Self>, call: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
+        let block =
+            CallResult::new(slf, call)?.with_id("to_bedrock", call.is_some())?.write(py, provider::to_bedrock)?;
+        // The SDK encodes the bytes itself.
+        for part in block.get_item("toolResult")?.get_item("content")?.try_iter()? {
+            if let Ok(image) = part?.get_item("image") {
+                let source = image.get_item("source")?;
+                let decode = import_module(py, "base64")?.getattr("b64decode")?;
+                source.set_item("bytes", decode.call1((source.get_item("bytes")?,))?)?;
+            }
+        }
+        Ok(block)
     }
 
     /// Return MCP's `CallToolResult`.

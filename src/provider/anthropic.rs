@@ -28,8 +28,7 @@ pub(super) fn tool(mut function: Map<String, Value>, parameters: Value) -> Value
 
 /// Reads a `tool_use` block; `None` for another object.
 pub(super) fn read(entries: &Entries) -> Option<ToolCall> {
-    let kind = entries.get("type")?.as_str()?;
-    if !matches!(kind, "tool_use" | "server_tool_use" | "mcp_tool_use") {
+    if entries.get("type")? != "tool_use" {
         return None;
     }
     // AgentScope keeps the text that `input` was parsed from, which has more in it if that failed.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::{anthropic, gemini, mcp, openai};
+use super::{anthropic, bedrock, gemini, mcp, openai};
 use crate::schema::dialect::{self, Codec, Encoded, Loss};
 use crate::schema::{Document, FunctionSchema};
 
@@ -23,6 +23,8 @@ pub enum Dialect {
     Anthropic,
     /// Google's function declarations, a subset of `OpenAPI` 3.0.
     Gemini,
+    /// Amazon Bedrock's Converse.
+    Bedrock,
     /// The list of an MCP server.
     Mcp,
 }
@@ -42,13 +44,14 @@ pub struct Declaration {
 
 impl Dialect {
     /// Every dialect.
-    pub const ALL: [Dialect; 7] = [
+    pub const ALL: [Dialect; 8] = [
         Dialect::OpenAi,
         Dialect::OpenAiStrict,
         Dialect::OpenAiResponses,
         Dialect::OpenAiResponsesStrict,
         Dialect::Anthropic,
         Dialect::Gemini,
+        Dialect::Bedrock,
         Dialect::Mcp,
     ];
 
@@ -62,6 +65,7 @@ impl Dialect {
             Self::OpenAiResponsesStrict => "openai_responses_strict",
             Self::Anthropic => "anthropic",
             Self::Gemini => "gemini",
+            Self::Bedrock => "bedrock",
             Self::Mcp => "mcp",
         }
     }
@@ -88,6 +92,7 @@ impl Dialect {
             }
             Self::Anthropic => dialect::encode_light(parameters, &anthropic::PARAMETERS),
             Self::Gemini => dialect::encode(parameters, &gemini::CAPABILITIES),
+            Self::Bedrock => dialect::encode_light(parameters, &bedrock::PARAMETERS),
             Self::Mcp => dialect::encode_light(parameters, &mcp::PARAMETERS),
         }
     }
@@ -99,6 +104,7 @@ impl Dialect {
             Self::OpenAi | Self::OpenAiStrict | Self::OpenAiResponses | Self::OpenAiResponsesStrict => openai::is_name,
             Self::Anthropic => anthropic::is_name,
             Self::Gemini => gemini::is_name,
+            Self::Bedrock => bedrock::is_name,
             Self::Mcp => mcp::is_name,
         };
         dialect::safe_name(name, is_name).into_owned()
@@ -126,6 +132,7 @@ impl Dialect {
             Self::OpenAiResponsesStrict => openai::responses_tool(function, parameters, true),
             Self::Anthropic => anthropic::tool(function, parameters),
             Self::Gemini => gemini::declaration(function, parameters),
+            Self::Bedrock => bedrock::tool(function, parameters),
             Self::Mcp => mcp::tool(function, parameters),
         };
         Declaration { name, value, codec, report }

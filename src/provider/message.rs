@@ -2,15 +2,36 @@
 
 use serde_json::Value;
 
-use super::{Entries, SUPPORTED, recognise};
+use super::refusal::{Refusal, holds_pieces};
+use super::{Entries, Recognised, SUPPORTED, recognise};
 use crate::call::{CallError, ToolCall};
 
 /// A parser of the calls in the text of a message. It is an argument, because the parser of text uses this module for JSON.
 pub(crate) type ReadText<'a> = &'a dyn Fn(&str) -> Vec<ToolCall>;
 
 /// The keys of messages and responses under which calls are searched.
-const CONTAINERS: [&str; 9] =
-    ["tool_calls", "content", "output", "parts", "choices", "message", "candidates", "delta", "function_calls"];
+const CONTAINERS: [&str; 15] = [
+    "tool_calls",
+    "content",
+    "output",
+    "parts",
+    "choices",
+    "message",
+    "candidates",
+    "function_calls",
+    // In events of a stream that hold something whole.
+    "content_block",
+    "item",
+    "response",
+    // In the pieces of a stream.
+    PIECE,
+    "contentBlockDelta",
+    "contentBlockStart",
+    "start",
+];
+
+/// The key of a piece in chunks and events.
+const PIECE: &str = "delta";
 
 /// The maximum depth of the search: a response holds choices, a choice a message, a message a list of calls.
 const MAX_DEPTH: usize = 8;
@@ -25,42 +46,65 @@ const REASON_KEYS: [&str; 4] = ["stop_reason", "finish_reason", "finishReason", 
 const CUT_OFF: [&str; 3] = ["max_tokens", "length", "model_context_window_exceeded"];
 
 /// Adds all calls in a value, in the order in which they are written.
-pub(super) fn collect(
-    value: &Value,
-    calls: &mut Vec<ToolCall>,
-    depth: usize,
-    read_text: ReadText<'_>,
-) -> Result<(), CallError> {
-    if depth > MAX_DEPTH {
-        return Ok(());
-    }
-    match value {
-        Value::Array(items) => items.iter().try_for_each(|item| collect(item, calls, depth + 1, read_text)),
-        Value::Object(entries) => {
-            if let Some(call) = recognise(entries) {
-                if calls.len() == MAX_CALLS {
-                    return Err(CallError::new(format!("there are more than {MAX_CALLS} calls in it"), SUPPORTED));
-                }
-                calls.push(call?);
-                return Ok(());
-            }
-            let before = calls.len();
-            CONTAINERS.iter().filter_map(|key| entries.get(*key)).try_for_each(|held| match held {
-                Value::Array(_) | Value::Object(_) => collect(held, calls, depth + 1, read_text),
-                _ => Ok(()),
-            })?;
-            if calls.len() == before
-                && let Some(text) = text_of_model(entries)
-            {
-                calls.extend(read_text(text).into_iter().take(MAX_CALLS - before));
-            }
-            // The end is missing from the last call, even if the JSON of it happens to be complete.
-            if let Some(last) = calls[before..].last_mut().filter(|_| is_cut_off(entries)) {
-                last.is_truncated = true;
-            }
-            Ok(())
+///
+/// The pieces of a stream are calls with an error. Calls that the provider runs are left out.
+pub(super) fn collect(value: &Value, calls: &mut Vec<ToolCall>, read_text: ReadText<'_>) -> Result<(), CallError> {
+    Search { calls, read_text, is_in_piece: false }.visit(value, 0)
+}
+
+/// A search for the calls in a value.
+struct Search<'a> {
+    calls: &'a mut Vec<ToolCall>,
+    read_text: ReadText<'a>,
+    /// True inside of a piece of a stream.
+    is_in_piece: bool,
+}
+
+impl Search<'_> {
+    fn visit(&mut self, value: &Value, depth: usize) -> Result<(), CallError> {
+        match value {
+            _ if depth > MAX_DEPTH => Ok(()),
+            Value::Array(items) => items.iter().try_for_each(|item| self.visit(item, depth + 1)),
+            Value::Object(entries) => match recognise(entries) {
+                Recognised::Call(_) if self.is_in_piece => self.push(Refusal::Piece.call(entries)),
+                Recognised::Call(call) => self.push(call?),
+                Recognised::Refused(Refusal::RunByProvider) => Ok(()),
+                Recognised::Refused(refusal) => self.push(refusal.call(entries)),
+                Recognised::Other => self.look_into(entries, depth),
+            },
+            _ => Ok(()),
         }
-        _ => Ok(()),
+    }
+
+    fn look_into(&mut self, entries: &Entries, depth: usize) -> Result<(), CallError> {
+        let before = self.calls.len();
+        let was_in_piece = self.is_in_piece;
+        for key in CONTAINERS {
+            if let Some(held @ (Value::Array(_) | Value::Object(_))) = entries.get(key) {
+                self.is_in_piece = was_in_piece || key == PIECE || holds_pieces(entries);
+                self.visit(held, depth + 1)?;
+            }
+        }
+        self.is_in_piece = was_in_piece;
+        if self.calls.len() == before
+            && !self.is_in_piece
+            && let Some(text) = text_of_model(entries)
+        {
+            self.calls.extend((self.read_text)(text).into_iter().take(MAX_CALLS - before));
+        }
+        // The end is missing from the last call, even if the JSON of it happens to be complete.
+        if let Some(last) = self.calls[before..].last_mut().filter(|_| is_cut_off(entries)) {
+            last.is_truncated = true;
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, call: ToolCall) -> Result<(), CallError> {
+        if self.calls.len() == MAX_CALLS {
+            return Err(CallError::new(format!("there are more than {MAX_CALLS} calls in it"), SUPPORTED));
+        }
+        self.calls.push(call);
+        Ok(())
     }
 }
 

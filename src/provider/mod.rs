@@ -1,18 +1,21 @@
 //! The formats of model providers: how each one declares tools, writes calls, and expects results.
 //!
-//! A provider is one file with all three: `openai`, `anthropic`, `gemini`, `mcp`. Around them:
+//! A provider is one file with all three: `openai`, `anthropic`, `gemini`, `bedrock`, `mcp`. Around them:
 //!
 //! - this file: calls from JSON, in the format that is recognised or asked for;
 //! - `message`: the calls in whole messages and responses;
+//! - `refusal`: what looks like a call and must not run as one, such as a piece of a stream;
 //! - `result`: the result of a call, before a provider's file writes it;
 //! - `dialect`: the declaration of a tool, with its schema restricted to what the provider accepts.
 
 mod anthropic;
+mod bedrock;
 mod dialect;
 mod gemini;
 mod mcp;
 mod message;
 mod openai;
+mod refusal;
 mod result;
 
 use std::borrow::Cow;
@@ -21,15 +24,18 @@ use std::fmt;
 use serde_json::{Map, Value};
 
 pub use anthropic::to_anthropic;
+pub use bedrock::to_bedrock;
 pub use dialect::{Declaration, Dialect};
 pub use gemini::to_gemini;
 pub use mcp::{mcp_definition, mcp_output_schema, to_mcp};
 pub use openai::{to_openai, to_openai_responses};
 pub use result::ToolResult;
 
+use self::refusal::Refusal;
 use crate::call::{CallError, ToolCall, repair};
 
 pub(crate) use message::ReadText;
+pub(crate) use refusal::is_special_type;
 
 type Entries = Map<String, Value>;
 
@@ -44,6 +50,8 @@ pub enum WireFormat {
     OpenAiResponses,
     /// Gemini's function calls.
     Gemini,
+    /// `toolUse` blocks of Amazon Bedrock's Converse.
+    Bedrock,
     /// MCP's `tools/call`.
     Mcp,
     /// A name with arguments.
@@ -52,8 +60,8 @@ pub enum WireFormat {
 
 impl WireFormat {
     /// Every format, in the order in which they are tried.
-    pub const ALL: [Self; 6] =
-        [Self::Anthropic, Self::OpenAiResponses, Self::Gemini, Self::OpenAi, Self::Mcp, Self::Bare];
+    pub const ALL: [Self; 7] =
+        [Self::Anthropic, Self::OpenAiResponses, Self::Gemini, Self::OpenAi, Self::Bedrock, Self::Mcp, Self::Bare];
 
     /// The name of the format.
     #[must_use]
@@ -63,6 +71,7 @@ impl WireFormat {
             Self::OpenAi => "openai",
             Self::OpenAiResponses => "openai_responses",
             Self::Gemini => "gemini",
+            Self::Bedrock => "bedrock",
             Self::Mcp => "mcp",
             Self::Bare => "bare",
         }
@@ -84,6 +93,7 @@ impl WireFormat {
             Self::OpenAi => openai::read(entries).map(Ok),
             Self::OpenAiResponses => openai::read_item(entries).map(Ok),
             Self::Gemini => gemini::read(entries).map(Ok),
+            Self::Bedrock => bedrock::read(entries).map(Ok),
             Self::Mcp => mcp::read(entries).map(Ok),
             Self::Bare => read_bare(entries),
         }
@@ -133,14 +143,15 @@ pub(crate) fn read_with(
     format: Option<WireFormat>,
     read_text: ReadText<'_>,
 ) -> Result<ToolCall, CallError> {
-    if let Some(format) = format {
-        let call = value.as_object().and_then(|entries| format.read(entries));
-        return call.unwrap_or_else(|| Err(not_a_call(value, Some(format))));
+    if let Value::Object(entries) = value {
+        match recognise_in(entries, format) {
+            Recognised::Call(call) => return call,
+            Recognised::Refused(refusal) => return Ok(refusal.call(entries)),
+            Recognised::Other => {}
+        }
     }
-    if let Value::Object(entries) = value
-        && let Some(call) = recognise(entries)
-    {
-        return call;
+    if format.is_some() {
+        return Err(not_a_call(value, format));
     }
     only_call(read_all_with(value, read_text)?)?.ok_or_else(|| not_a_call(value, None))
 }
@@ -149,7 +160,7 @@ pub(crate) fn read_with(
 pub(crate) fn read_all_with(value: &Value, read_text: ReadText<'_>) -> Result<Vec<ToolCall>, CallError> {
     let mut calls = Vec::new();
     match value {
-        Value::Object(_) | Value::Array(_) => message::collect(value, &mut calls, 0, read_text)?,
+        Value::Object(_) | Value::Array(_) => message::collect(value, &mut calls, read_text)?,
         _ => return Err(not_a_call(value, None)),
     }
     Ok(calls)
@@ -164,14 +175,34 @@ pub(crate) fn only_call(mut calls: Vec<ToolCall>) -> Result<Option<ToolCall>, Ca
     Ok(calls.pop())
 }
 
+/// An object, as far as it is a call.
+enum Recognised {
+    Call(Result<ToolCall, CallError>),
+    /// It looks like a call, and must not run as one.
+    Refused(Refusal),
+    Other,
+}
+
 /// Reads an object in the first format that recognises it. Each one but the last looks for keys that the others do not have.
-fn recognise(entries: &Entries) -> Option<Result<ToolCall, CallError>> {
-    WireFormat::ALL.into_iter().find_map(|format| format.read(entries))
+fn recognise(entries: &Entries) -> Recognised {
+    recognise_in(entries, None)
+}
+
+/// The same in one format, if it is known.
+fn recognise_in(entries: &Entries, format: Option<WireFormat>) -> Recognised {
+    if let Some(refusal) = Refusal::of(entries) {
+        return Recognised::Refused(refusal);
+    }
+    let call = match format {
+        Some(format) => format.read(entries),
+        None => WireFormat::ALL.into_iter().find_map(|format| format.read(entries)),
+    };
+    call.map_or(Recognised::Other, Recognised::Call)
 }
 
 /// The formats that are supported, for error messages.
 pub(crate) const SUPPORTED: &str = "Supported are tool_use blocks, function calls of OpenAI (chat and responses), Gemini's \
-                                    functionCall, MCP's tools/call, and {\"name\": ..., \"arguments\": {...}}.";
+                                    functionCall, Bedrock's toolUse, MCP's tools/call, and {\"name\": ..., \"arguments\": {...}}.";
 
 fn not_a_call(value: &Value, format: Option<WireFormat>) -> CallError {
     let wanted = format.map_or_else(String::new, |format| format!(" of the format `{format}`"));
@@ -256,7 +287,7 @@ fn type_name(value: &Value) -> &'static str {
 fn read_bare(entries: &Entries) -> Option<Result<ToolCall, CallError>> {
     const ARGUMENT_KEYS: [&str; 5] = ["arguments", "input", "args", "params", "parameters"];
     // Objects that have a name and are not calls.
-    const OTHER_TYPES: [&str; 4] = ["tool_result", "function_call_output", "mcp_call", "mcp_list_tools"];
+    const OTHER_TYPES: [&str; 3] = ["tool_result", "function_call_output", "mcp_list_tools"];
     let name = entries.get("name")?;
     let is_other = entries.get("type").and_then(Value::as_str).is_some_and(|kind| OTHER_TYPES.contains(&kind));
     // A message may have the name of its author, and the declaration of a tool has parameters.

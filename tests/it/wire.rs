@@ -14,11 +14,6 @@ fn calls() -> Vec<(&'static str, Value)> {
     let object = json!({"city": "Bern", "days": 3});
     vec![
         ("anthropic", json!({"type": "tool_use", "id": "c1", "name": "weather", "input": object})),
-        ("anthropic", json!({"type": "server_tool_use", "id": "c1", "name": "weather", "input": object})),
-        (
-            "anthropic",
-            json!({"type": "mcp_tool_use", "id": "c1", "name": "weather", "server_name": "s", "input": object}),
-        ),
         ("anthropic", json!({"type": "tool_use", "id": "c1", "name": "weather", "input": {}, "raw_input": text})),
         ("openai", json!({"id": "c1", "type": "function", "function": {"name": "weather", "arguments": text}})),
         ("openai", json!({"id": "c1", "index": 0, "function": {"name": "weather", "arguments": object}})),
@@ -30,6 +25,7 @@ fn calls() -> Vec<(&'static str, Value)> {
         ),
         ("gemini", json!({"functionCall": {"id": "c1", "name": "weather", "args": object}})),
         ("gemini", json!({"text": null, "function_call": {"id": "c1", "name": "weather", "args": object}})),
+        ("bedrock", json!({"toolUse": {"toolUseId": "c1", "name": "weather", "input": object}})),
         (
             "mcp",
             json!({"jsonrpc": "2.0", "id": "c1", "method": "tools/call", "params": {"name": "weather", "arguments": object}}),
@@ -40,6 +36,151 @@ fn calls() -> Vec<(&'static str, Value)> {
         ("bare", json!({"call_id": "c1", "name": "weather", "params": object})),
         ("bare", json!({"tool_call_id": "c1", "name": "weather", "input": text})),
     ]
+}
+
+fn pieces() -> Vec<Value> {
+    let first = json!({"index": 0, "id": "c1", "type": "function", "function": {"name": "weather", "arguments": ""}});
+    let whole = json!({"index": 0, "id": "c1", "type": "function", "function": {"name": "weather", "arguments": "{}"}});
+    let chunk = |call: &Value| {
+        json!({
+            "object": "chat.completion.chunk",
+            "choices": [{"index": 0, "finish_reason": null, "delta": {"role": "assistant", "tool_calls": [call]}}],
+        })
+    };
+    let item = |status: &str| json!({"type": "function_call", "call_id": "c1", "name": "weather", "arguments": "{}", "status": status});
+    let parts = json!([{"jsonPath": "$.city", "stringValue": "Be"}]);
+    vec![
+        chunk(&first),
+        chunk(&whole),
+        chunk(&json!({"index": 0, "function": {"arguments": "{}"}})),
+        json!({"choices": [{"delta": {"function_call": {"name": "weather", "arguments": ""}}}]}),
+        json!([first]),
+        json!({"role": "assistant", "tool_calls": [first]}),
+        first,
+        json!({"functionCall": {"id": "c1", "name": "weather", "willContinue": true}}),
+        json!({"function_call": {"name": "weather", "args": {}, "will_continue": true}}),
+        json!({"functionCall": {"name": "weather", "partialArgs": parts}}),
+        json!({"name": "weather", "args": null, "partial_args": parts, "will_continue": null}),
+        json!({"candidates": [{"content": {"role": "model", "parts": [
+            {"functionCall": {"name": "weather", "args": {}, "willContinue": true}},
+        ]}}]}),
+        item("in_progress"),
+        item("queued"),
+        json!({"output": [item("in_progress")]}),
+        json!({"type": "response.output_item.added", "item": item("in_progress")}),
+        json!({"type": "response.output_item.added", "item": {"type": "function_call", "name": "weather", "arguments": ""}}),
+        json!({"type": "response.function_call_arguments.delta", "item_id": "i", "delta": "{}"}),
+        json!({"type": "response.function_call_arguments.done", "item_id": "i", "name": "weather", "arguments": "{}"}),
+        json!({"type": "custom_tool_call", "name": "weather", "input": "x", "status": "in_progress"}),
+        json!({"type": "content_block_start", "index": 1, "content_block": {
+            "type": "tool_use", "id": "c1", "name": "weather", "input": {},
+        }}),
+        json!({"type": "content_block_delta", "index": 1, "delta": {"type": "input_json_delta", "partial_json": "{}"}}),
+        json!({"contentBlockStart": {"start": {"toolUse": {"toolUseId": "c1", "name": "weather"}}, "contentBlockIndex": 1}}),
+        json!({"contentBlockDelta": {"delta": {"toolUse": {"input": "{}"}}, "contentBlockIndex": 1}}),
+        json!({"type": "tool_call_chunk", "name": "weather", "args": "", "id": "c1", "index": 0}),
+        json!({"type": "tool-call-start", "index": 0, "delta": {"message": {"tool_calls": whole}}}),
+    ]
+}
+
+#[test]
+fn a_piece_of_a_stream_is_refused_by_its_name() {
+    for piece in pieces() {
+        let all = read_all(&piece).expect("an object");
+
+        let error = all.first().and_then(|call| call.error.as_ref()).unwrap_or_else(|| panic!("no error: {piece}"));
+        assert!(error.to_string().contains("a piece of a streamed call"), "{piece}: {error}");
+        assert_eq!(all.len(), 1, "{piece}");
+        let one = read(&piece, None).expect("a call with an error");
+        assert!(one.error.is_some(), "{piece}");
+    }
+}
+
+#[test]
+fn the_text_of_a_stream_gives_no_calls() {
+    let pieces = [
+        json!({"object": "chat.completion.chunk", "choices": [{"delta": {"role": "assistant", "content": "<tool_call>"}}]}),
+        json!({"object": "chat.completion.chunk", "choices": [], "usage": {"total_tokens": 3}}),
+        json!({"type": "response.output_text.delta", "delta": "hello"}),
+        json!({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "hello"}}),
+        json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}),
+        json!({"type": "message_delta", "delta": {"stop_reason": "tool_use"}}),
+        json!({"contentBlockDelta": {"delta": {"text": "hello"}, "contentBlockIndex": 0}}),
+        json!({"candidates": [{"content": {"role": "model", "parts": [{"text": "hello"}]}}]}),
+    ];
+    for piece in pieces {
+        assert_eq!(read_all(&piece).expect("an object"), [], "{piece}");
+    }
+}
+
+#[test]
+fn an_event_with_something_whole_gives_its_calls() {
+    let item =
+        json!({"type": "function_call", "call_id": "c1", "name": "weather", "arguments": "{}", "status": "completed"});
+    let block = json!({"type": "tool_use", "id": "c1", "name": "weather", "input": {"city": "Bern"}});
+    let events = [
+        json!({"type": "response.output_item.done", "output_index": 0, "item": item}),
+        json!({"type": "response.completed", "response": {"status": "completed", "output": [item]}}),
+        json!({"type": "content_block_stop", "index": 1, "content_block": block}),
+        json!({"type": "message_stop", "message": {"role": "assistant", "content": [block], "stop_reason": "tool_use"}}),
+    ];
+    for event in events {
+        let calls = read_all(&event).expect("an object");
+
+        let found: Vec<_> = calls.iter().map(|call| (call.name.as_str(), call.error.is_none())).collect();
+        assert_eq!(found, [("weather", true)], "{event}");
+    }
+}
+
+#[test]
+fn a_call_that_the_provider_runs_is_left_out_of_messages_and_refused_alone() {
+    let calls = [
+        json!({"type": "server_tool_use", "id": "s", "name": "weather", "input": {"city": "Bern"}}),
+        json!({"type": "mcp_tool_use", "id": "s", "name": "weather", "server_name": "m", "input": {}}),
+        json!({"type": "mcp_call", "id": "s", "name": "weather", "arguments": "{}", "server_label": "m"}),
+        json!({"type": "web_search_call", "id": "s", "status": "completed"}),
+        json!({"toolUse": {"toolUseId": "s", "name": "weather", "input": {}, "type": "server_tool_use"}}),
+    ];
+    for call in calls {
+        let own = json!({"type": "tool_use", "id": "c1", "name": "add", "input": {}});
+        let message = json!({"role": "assistant", "content": [call, own, {"type": "text", "text": "It is so."}]});
+
+        let names: Vec<_> = read_all(&message).expect("an object").into_iter().map(|call| call.name).collect();
+        assert_eq!(names, ["add"], "{call}");
+        let alone = read(&call, None).expect("a call with an error").error.expect("an error").to_string();
+        assert!(alone.contains("the provider runs this call itself"), "{alone}");
+    }
+}
+
+#[test]
+fn a_built_in_tool_that_the_program_must_run_is_never_passed_over() {
+    for kind in ["local_shell_call", "computer_call", "shell_call", "apply_patch_call"] {
+        let response = json!({"output": [{"type": kind, "call_id": "c1", "status": "completed", "action": {}}]});
+
+        let calls = read_all(&response).expect("an object");
+
+        let error = calls[0].error.as_ref().expect("an error").to_string();
+        assert!(error.contains(kind) && error.contains("built-in tool"), "{error}");
+        assert_eq!((calls.len(), calls[0].id.as_deref()), (1, Some("c1")));
+    }
+}
+
+#[test]
+fn a_response_of_converse_gives_its_calls() {
+    let response = |reason: &str| {
+        json!({
+            "output": {"message": {"role": "assistant", "content": [
+                {"text": "One moment."},
+                {"toolUse": {"toolUseId": "c1", "name": "weather", "input": {"city": "Bern"}}},
+            ]}},
+            "stopReason": reason,
+        })
+    };
+
+    let calls = read_all(&response("tool_use")).expect("an object");
+
+    assert_eq!((calls[0].name.as_str(), calls[0].id.as_deref(), calls[0].is_truncated), ("weather", Some("c1"), false));
+    assert!(read_all(&response("max_tokens")).expect("an object")[0].is_truncated);
 }
 
 #[test]

@@ -22,7 +22,7 @@ use crate::bindings::view::PyToolkitView;
 use crate::bindings::{dialect, into_response, json};
 use crate::call::repair::{RepairMode, read, read_strictly};
 use crate::call::{ArgumentMode, CallError, CallInfo, Reply, ToolCall};
-use crate::provider::Dialect;
+use crate::provider::{self, Dialect};
 use crate::registry::Session;
 use crate::trace::ToolSpan;
 
@@ -73,6 +73,9 @@ impl State {
         let (Some(name), Some(input)) = name_and_input(block)? else {
             return attached(py, |_| self.read_another_format(&request));
         };
+        if has_special_type(block)? {
+            return attached(py, |_| self.read_another_format(&request));
+        }
         match input.cast_into_exact::<PyDict>() {
             Ok(arguments) => Ok(Request { name, arguments }),
             Err(other) => {
@@ -308,6 +311,20 @@ fn name_and_input<'py>(block: &Bound<'py, PyDict>) -> PyResult<(Entry<'py>, Entr
         return Ok((Some(name), Some(input)));
     }
     Ok((block.get_item(name_key)?, block.get_item(input_key)?))
+}
+
+/// True if a block with a name and an input is something else than a plain call, by its type: a call that the provider runs,
+/// or a piece of a stream. Nearly all have the type `tool_use` in the first place, or no type.
+#[inline(always)]
+fn has_special_type(block: &Bound<'_, PyDict>) -> PyResult<bool> {
+    let py = block.py();
+    let is_plain =
+        |(key, kind): (_, Bound<'_, PyAny>)| key == intern!(py, "type").as_ptr() && kind.is(intern!(py, "tool_use"));
+    if block.len() == 2 || DictWalk::new(block).next().is_some_and(is_plain) {
+        return Ok(false);
+    }
+    let Some(kind) = block.get_item(intern!(py, "type"))? else { return Ok(false) };
+    Ok(kind.cast::<PyString>().is_ok_and(|kind| kind.to_str().is_ok_and(provider::is_special_type)))
 }
 
 /// The name and id of a request that has not been read yet, for events and spans.

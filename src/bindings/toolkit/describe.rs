@@ -110,7 +110,7 @@ impl PyToolkit {
     ///
     /// Args:
     ///     dialect: `"openai"`, `"openai_strict"`, `"openai_responses"`, `"openai_responses_strict"`, `"anthropic"`,
-    ///         `"gemini"` or `"mcp"`.
+    ///         `"gemini"`, `"bedrock"` or `"mcp"`.
     ///     group_names: The groups to describe besides `basic`, even if they are inactive.
     ///
     /// Returns:

@@ -208,13 +208,13 @@ fn name_without_arguments(value: &Value) -> Option<&str> {
 /// The name of a call and a key beside its arguments, which may have been meant as one of them. The items of providers have keys of
 /// their own.
 pub(in crate::text) fn key_beside_arguments(value: &Value) -> Option<(&str, &str)> {
-    const ITEMS: [&str; 4] = ["function_call", "tool_use", "server_tool_use", "mcp_tool_use"];
+    let is_item = |kind: &str| matches!(kind, "function_call" | "tool_use") || provider::is_special_type(kind);
     let entries = value.as_object()?;
     if let Some(inner) = ["function", "function_call", "functionCall"].iter().find_map(|key| entries.get(*key)) {
         return key_beside_arguments(inner);
     }
     let name = entries.get("name")?.as_str().filter(|_| has_arguments(entries))?;
-    if entries.get("type").and_then(Value::as_str).is_some_and(|kind| ITEMS.contains(&kind)) {
+    if entries.get("type").and_then(Value::as_str).is_some_and(is_item) {
         return None;
     }
     let is_known = |key: &&String| OTHER_KEYS.contains(&key.as_str()) || ARGUMENT_KEYS.contains(&key.as_str());

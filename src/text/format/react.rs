@@ -296,8 +296,9 @@ impl InputEnd {
 impl EndFinder for InputEnd {
     fn advance(&mut self, block: &str, is_last: bool) -> BlockEnd {
         if self.kind == InputKind::Unknown && !self.begin(block) {
+            // An empty input at the end of the text: the model may have been about to write it.
             return if is_last && block[self.at..].trim().is_empty() {
-                BlockEnd::After { length: block.len(), is_closed: true }
+                BlockEnd::After { length: block.len(), is_closed: false }
             } else {
                 BlockEnd::Pending
             };

@@ -254,6 +254,22 @@ fn a_forgotten_closing_tag_is_mended() {
 }
 
 #[test]
+fn an_input_that_has_not_begun_at_the_end_of_the_text_is_cut_off() {
+    for text in [
+        "Action: t\nAction Input:",
+        "Action: t\nAction Input: ",
+        "Action: t\nAction Input:\n",
+        "Action: t\nAction Input:\n\n",
+    ] {
+        let call = only(text, "react");
+
+        assert!(call.error.is_some() || call.is_truncated, "{text:?}: {call:?}");
+    }
+    let call = only("Action: t\nAction Input:\nObservation: none", "react");
+    assert_eq!((call.error, call.is_truncated), (None, false));
+}
+
+#[test]
 fn a_plain_input_is_the_only_parameter() {
     let find = tool(&json!({"query": {"type": "string"}}));
     for (input, query) in [("cats and dogs", "cats and dogs"), ("\"cats\"", "cats"), ("12", "12")] {
