@@ -250,7 +250,7 @@ def end_by(way: str) -> object:
         return end_by(way)
     if way == "recursion without a limit":
         sys.setrecursionlimit(2**31 - 1)
-        return eval("[" * 90 + "]" * 90) and recurse_in_c()
+        return recurse_in_c()
     if way == "deep result":
         return deep()
     if way == "odd error":
