@@ -95,6 +95,26 @@ def test_calls_draw_different_random_numbers() -> None:
     assert len(asyncio.run(main())) == 10
 
 
+def test_calls_draw_different_random_numbers_from_libraries_that_do_not_notice_a_fork(tmp_path: Path) -> None:
+    (tmp_path / "torch.py").write_text(
+        "import os\nseeded = 0\ndef seed():\n    global seeded\n    seeded = os.getpid()\n"
+    )
+    (tmp_path / "dice.py").write_text(
+        "import os, torch\ndef is_seeded() -> bool:\n    return torch.seeded == os.getpid()\n"
+    )
+    program = """
+import asyncio, dice
+from toolcrib import Toolkit
+toolkit = Toolkit()
+toolkit.register_tool_function(dice.is_seeded, run_in="process")
+print(*(asyncio.run(toolkit.call("is_seeded")).text for _ in range(3)))
+"""
+
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+
+    assert (done.stdout, done.stderr) == ("true true true\n", "")
+
+
 def test_a_module_that_starts_threads_has_them_in_every_call(tmp_path: Path) -> None:
     (tmp_path / "threaded.py").write_text(
         "import queue, threading\n"
@@ -119,6 +139,29 @@ print(*(asyncio.run(toolkit.call("double", value=value)).text for value in (1, 2
     done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=60)
 
     assert (done.stdout, done.stderr) == ("2 1,4 1,6 1\n", "")
+
+
+def test_a_module_that_changes_signals_when_it_is_loaded_does_not_disturb_calls(tmp_path: Path) -> None:
+    (tmp_path / "deaf.py").write_text(
+        "import signal\n"
+        "for number in (signal.SIGCHLD, signal.SIGINT, signal.SIGTERM): signal.signal(number, signal.SIG_IGN)\n"
+        "signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])\n"
+        "signal.alarm(1)\n"
+        "def state() -> str:\n    return str(signal.getsignal(signal.SIGCHLD) == signal.SIG_DFL)\n"
+    )
+    program = """
+import asyncio, deaf, signal
+signal.alarm(0)
+from toolcrib import Toolkit
+toolkit = Toolkit()
+toolkit.register_tool_function(deaf.state, run_in="process")
+for number in (signal.SIGCHLD, signal.SIGINT, signal.SIGTERM): signal.signal(number, signal.SIG_DFL)
+print(*(asyncio.run(toolkit.call("state")).text for _ in range(3)))
+"""
+
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+
+    assert (done.stdout, done.stderr) == ("True True True\n", "")
 
 
 def test_what_a_module_prints_while_it_is_loaded_is_printed_once(tmp_path: Path) -> None:

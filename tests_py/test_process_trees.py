@@ -221,6 +221,24 @@ def test_a_supervisor_that_is_terminated_ends_its_tool(file: Path) -> None:
     assert asyncio.run(main()) == "failed"
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has supervisors")
+@pytest.mark.parametrize("generations", [1, 2], ids=["template", "supervisor"])
+def test_a_worker_ends_with_the_processes_above_it(generations: int, file: Path) -> None:
+    async def main() -> str | None:
+        toolkit = process_toolkit(process_tools.stay)
+        call = asyncio.ensure_future(toolkit.call("stay", file=str(file)))
+        worker, _ = await pids(file)
+        above = worker
+        for _ in range(generations):
+            above = parent_of(above)
+        os.kill(above, signal.SIGKILL)
+        response = await asyncio.wait_for(call, UNBOUNDED_HANG)
+        await ended([worker])
+        return response.code
+
+    assert asyncio.run(main()) == "failed"
+
+
 def test_a_fork_of_the_program_has_children_of_its_own() -> None:
     program = f"""
 import asyncio, os, sys, warnings

@@ -1,11 +1,12 @@
 """The processes of a child in process mode: a template, and the workers that it forks to serve one call each.
 
 The supervisor starts the template, which runs `serve`. The template loads the modules of the tools and forks a worker
-for each call. The worker answers the host itself and exits, so that no call sees what another one has left behind. The
-next worker is forked while a call runs, because a fork takes longer than a short call.
+for each call. The worker answers the host itself and exits, so that no call sees what another one has left behind. A
+fork takes longer than a short call, so the next worker is forked as soon as one has ended. It reads the next call, and
+passes it back if the template has to load a module first.
 
-This file and those that it imports are loaded by their paths (see `_children.py`), while only folders of the interpreter
-are on the import path.
+This file and those that it imports are loaded by their paths (see `_children.py`), while only folders of the
+interpreter are on the import path.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import contextlib
 import gc
 import os
 import pickle
+import resource
 import signal
 import socket
 import sys
@@ -23,9 +25,9 @@ import warnings
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from ._child_call import Server, flush, is_loaded, load
+from ._child_call import Server, flush, is_loaded, load, refuse
 from ._child_state import ProcessState
-from ._messages import Connection, failure, receive, send
+from ._messages import Connection, receive, send
 
 
 class Worker:
@@ -65,7 +67,6 @@ class Template:
         self.state = ProcessState()
         self.can_fork = can_fork
         self.end_with_parent = _end_with_parent() if can_fork else None
-        self.is_loading = False
 
     def serve(self) -> None:
         """Serve calls until the host closes the socket, or until a call has to be served here."""
@@ -77,12 +78,19 @@ class Template:
                 if not self.can_fork:
                     Server(self.connection, self.state).serve(request)
                     return
-                worker = Worker(self, request)
+                try:
+                    worker = Worker(self, request)
+                except OSError as error:
+                    refuse(self.connection, error)
             code = worker.wait()
             if code != 0:
                 end_with(code)
             send(self.connection.wire, first, b"")
-            worker = Worker(self)
+            try:
+                worker = Worker(self)
+            except OSError:  # there are too many processes now
+                first, content = receive(self.connection.wire)
+                continue
             try:
                 first, content = worker.report()
             except EOFError:  # there was no call
@@ -97,25 +105,19 @@ class Template:
         """Load the modules that a call needs, in the surroundings of the host, and return the request."""
         request: tuple[Any, ...] = pickle.loads(content)
         _, surroundings, modules, _ = request
+        missing = [name for name in modules if not is_loaded(name)]
         try:
             self.state.restore(surroundings)
-            self.is_loading = True
-            for name in modules:
-                if not is_loaded(name):
-                    load(name, self.connection)
-            self.is_loading = False
+            for name in missing:
+                load(name, self.connection)
+            self.state.restore(None)  # a module may have changed it; if it ignores SIGCHLD, no end would be noticed
         except BaseException as error:  # a module that was executed in part is not used for another call
-            self.refuse(error)
+            refuse(self.connection, error)
         self.can_fork = self.can_fork and threading.active_count() == 1
-        gc.collect()
-        gc.freeze()  # a collection in a worker would copy every page that has objects
+        if missing:
+            gc.collect()
+            gc.freeze()  # a collection in a worker would copy every page that has objects
         return request
-
-    def refuse(self, error: BaseException) -> NoReturn:
-        """Answer a call that cannot be made, and exit."""
-        flush()
-        self.connection.answer(pickle.dumps(failure(error), pickle.HIGHEST_PROTOCOL))
-        os._exit(0)
 
     def become_worker(self, report: socket.socket, request: tuple[Any, ...] | None) -> NoReturn:
         """Serve a call in a forked process, and exit."""
@@ -170,9 +172,7 @@ def end_with(code: int) -> NoReturn:
     """End in the way in which a worker has, which the supervisor reports to the host."""
     if code >= 0:
         os._exit(code)
-    with contextlib.suppress(ImportError, OSError, ValueError):
-        import resource
-
+    with contextlib.suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # the worker has written one
     with contextlib.suppress(OSError, ValueError):
         signal.signal(-code, signal.SIG_DFL)  # SIGKILL has no other action
@@ -180,24 +180,12 @@ def end_with(code: int) -> NoReturn:
     os._exit(1)
 
 
-template: Template | None = None
-"""The template, in its own process and in those that were forked from it."""
-
-
-def refuse_while_loading(error: BaseException) -> None:
-    """Answer the call with an error and exit, if this process is executing a module to run a tool of it."""
-    if template is not None and template.is_loading and os.getpid() == template.connection.pid:
-        template.refuse(error)
-
-
 def serve(descriptor: int, can_fork: bool) -> NoReturn:
     """Serve the host at the other end of a socket until it closes the socket."""
-    global template
     os.set_inheritable(descriptor, False)
     sys.argv[:] = [""]
     try:
-        template = Template(socket.socket(fileno=descriptor), can_fork=can_fork)
-        template.serve()
+        Template(socket.socket(fileno=descriptor), can_fork=can_fork).serve()
     except (EOFError, OSError):
         pass
     finally:

@@ -15,7 +15,7 @@ import runpy
 import sys
 import traceback
 import types
-from typing import Any
+from typing import Any, NoReturn
 
 from ._child_state import ProcessState
 from ._messages import MAIN, Connection, Surroundings, failure
@@ -32,10 +32,35 @@ def load(name: str, connection: Connection) -> None:
     The host's script gets another name, so that its `__main__` part does not run. The host refuses it if this would
     start the program a second time.
     """
-    if name != "__main__":
-        importlib.import_module(name)
-        return
-    main = connection.exchange("main", None)
+    global _loading
+    _loading = connection
+    try:
+        if name == "__main__":
+            _load_main(connection.exchange("main", None))
+        else:
+            importlib.import_module(name)
+    finally:
+        _loading = None
+
+
+_loading: Connection | None = None
+"""The connection of the call for which a module is being executed."""
+
+
+def refuse_while_loading(error: BaseException) -> None:
+    """Answer the call with an error and exit, if this process is executing a module to run a tool of it."""
+    if _loading is not None and _loading.pid == os.getpid():
+        refuse(_loading, error)
+
+
+def refuse(connection: Connection, error: BaseException) -> NoReturn:
+    """Answer a call that cannot be made, and exit."""
+    flush()
+    connection.answer(pickle.dumps(failure(error), pickle.HIGHEST_PROTOCOL))
+    os._exit(0)
+
+
+def _load_main(main: tuple[str, str] | None) -> None:
     if main is None:
         raise ImportError("the main module of the host is not a file")
     module = types.ModuleType(MAIN)
@@ -105,8 +130,8 @@ class Server:
 
     def rehearse(self) -> None:
         """Make a call without an effect, so that memory shared with the template is copied before the real call."""
-        request = ("call", None, [], pickle.dumps((int, (), {}), pickle.HIGHEST_PROTOCOL))
-        pickle.dumps(contextvars.Context().run(self.answer, request), pickle.HIGHEST_PROTOCOL)
+        payload = pickle.dumps((int, (), {}), pickle.HIGHEST_PROTOCOL)
+        pickle.dumps(contextvars.Context().run(self.call, None, [], payload), pickle.HIGHEST_PROTOCOL)
         flush()
 
     def serve(self, request: tuple[Any, ...]) -> None:

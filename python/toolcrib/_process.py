@@ -203,7 +203,7 @@ def _refuse_while_loading(module: str | None) -> None:
     If this process is a child that executes a module, the whole child ends.
     """
     error = UnguardedProgramError(unguarded(module))
-    child = sys.modules.get("toolcrib_child._child")
+    child = sys.modules.get("toolcrib_child._child_call")
     if child is not None:
         child.refuse_while_loading(error)
     spec = getattr(sys.modules.get(module or ""), "__spec__", None)

@@ -5,6 +5,7 @@ import atexit
 import builtins
 import decimal
 import functools
+import importlib
 import io
 import locale
 import logging
@@ -453,9 +454,7 @@ def leave_traces(folder: str) -> str:
     SETTING.set("set")
     REMEMBERED.append("called")
     cached()
-    import this_module_is_left as left  # from the folder
-
-    left.value = "changed"
+    importlib.import_module("this_module_is_left").value = "changed"  # type: ignore[attr-defined]
     math.left = "yes"  # type: ignore[attr-defined]
     builtins.left = "yes"  # type: ignore[attr-defined]
     locale.setlocale(locale.LC_ALL, "C.UTF-8")
