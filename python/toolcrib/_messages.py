@@ -12,9 +12,9 @@ discards the child: the answer belongs to another call, or was written by other 
     ("close",), after ("stream",)                              ("end",), ("raise", ...)
 
 Before an answer there may be inquiries: ("inquiry", kind, content). Each is answered by a request
-("reply", True, value) or ("reply", False, exception), which the next inquiry or the final answer follows. Most are those
-of the tool's context. ("inquiry", "main", None) asks for `("module", name)` or `("file", path)` of the host's script,
-which is about to be executed.
+("reply", True, value) or ("reply", False, exception), which the next inquiry or the final answer follows. Most are
+those of the tool's context. ("inquiry", "main", None) asks for `("module", name)` or `("file", path)` of the host's
+script, which is about to be executed.
 
 An empty message with the first number of a call says that its worker has exited with the code 0. It follows the final
 answer, and the template accepts the next call after it. Without it the child cannot be used again.
