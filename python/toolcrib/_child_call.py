@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import collections.abc
 import contextlib
 import contextvars
@@ -15,10 +14,13 @@ import runpy
 import sys
 import traceback
 import types
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from ._child_state import ProcessState
 from ._messages import MAIN, Connection, Surroundings, failure
+
+if TYPE_CHECKING:
+    import asyncio
 
 
 def is_loaded(name: str) -> bool:
@@ -213,6 +215,8 @@ class Server:
 
     def begin_loop(self) -> asyncio.AbstractEventLoop:
         """Return the event loop of the call, a new one if it has none."""
+        import asyncio  # here, because the memory of asyncio and OpenSSL doubles the time of a fork
+
         if self.loop is None:
             self.loop = asyncio.new_event_loop()
             asyncio.set_event_loop(self.loop)
@@ -223,6 +227,8 @@ class Server:
         loop, self.loop = self.loop, None
         if loop is None:
             return
+        import asyncio
+
         try:
             tasks = asyncio.all_tasks(loop)
             for task in tasks:

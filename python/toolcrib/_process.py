@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import inspect
 import os
 import pickle
 import signal
@@ -55,7 +56,11 @@ class ProcessCall:
             # A function that a decorator registered had no name to be found by at that time.
             check_importable(self._func, is_defined=True)
             raise TypeError(f"cannot pickle `{_name(self._func)}` and its arguments for a process: {error}") from error
-        names = [module, None if self._context is None else "toolcrib.context"]
+        names = [module]
+        if self._context is not None:
+            names.append("toolcrib.context")
+        if inspect.iscoroutinefunction(self._func) or inspect.isasyncgenfunction(self._func):
+            names.append("asyncio")
         modules = [name for name in names if name in sys.modules]
         child = self._begin()
         try:
