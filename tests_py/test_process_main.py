@@ -205,6 +205,34 @@ def test_a_module_with_a_guard_runs_its_tool(arguments: list[str], tmp_path: Pat
     assert notes(tmp_path) == ["begun"]
 
 
+@pytest.mark.parametrize("method", ["spawn", "forkserver", "fork"])
+def test_a_process_of_multiprocessing_runs_the_tool_of_its_script(method: str, tmp_path: Path) -> None:
+    program = f"""
+import multiprocessing
+if __name__ == "__main__":
+    process = multiprocessing.get_context({method!r}).Process(target=show)
+    process.start()
+    process.join()
+"""
+    script(tmp_path, program)
+
+    assert python(tmp_path, "agent.py").stdout == "None 9\n"
+
+
+def test_a_tool_in_a_process_may_call_another_one(tmp_path: Path) -> None:
+    program = """
+@toolkit.tool(run_in="process")
+def twice(n: int) -> int:
+    return 2 * int(toolkit.run("square", n=n).text)
+
+if __name__ == "__main__":
+    print(toolkit.run("twice", n=3).text)
+"""
+    script(tmp_path, program)
+
+    assert python(tmp_path, "agent.py").stdout == "18\n"
+
+
 def test_a_compiled_script_with_a_guard_runs_its_tool(tmp_path: Path) -> None:
     file = script(tmp_path, 'if __name__ == "__main__":\n    show()')
     py_compile.compile(str(file), cfile=str(tmp_path / "agent.pyc"))
