@@ -5,18 +5,21 @@ import asyncio
 import inspect
 import io
 import re
+import subprocess
 import sys
 import types
 from collections.abc import Iterator
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md"))]
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+GUARD = 'if __name__ == "__main__":'
 LINK = re.compile(r"\[[^\]]*\]\((?!https?:)([^)#\s]+)")
 
 
@@ -45,6 +48,8 @@ def examples(page: Path) -> list[Example]:
 
 def run(example: Example, page: Path, module: types.ModuleType, loop: asyncio.AbstractEventLoop) -> str:
     """Run one block; `await` needs no function around it, as in `python -m asyncio`."""
+    if example.output is not None and GUARD in example.code:
+        return run_as_script(example)
     # The empty lines make a traceback point at the line of the page.
     source = "\n" * example.line + example.code
     code = compile(source, str(page), "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
@@ -53,6 +58,18 @@ def run(example: Example, page: Path, module: types.ModuleType, loop: asyncio.Ab
         if inspect.iscoroutine(result):
             loop.run_until_complete(result)
     return printed.getvalue()
+
+
+def run_as_script(example: Example) -> str:
+    """Run a whole program, as it is saved to a file."""
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "program.py"
+        file.write_text(example.code, encoding="utf-8")
+        done = subprocess.run(
+            [sys.executable, file], cwd=folder, capture_output=True, text=True, timeout=60, check=False
+        )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 @pytest.fixture
@@ -80,6 +97,13 @@ def test_examples_do_what_the_page_says(page: Path, module: types.ModuleType, lo
 
         if example.output is not None:
             assert printed == example.output, f"{page}:{example.line}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_an_example_with_a_process_tool_has_a_main_guard(page: Path) -> None:
+    with_process = [example for example in examples(page) if 'run_in="process"' in example.code]
+
+    assert all(GUARD in example.code for example in with_process)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

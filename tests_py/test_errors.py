@@ -26,6 +26,7 @@ BUILTINS: dict[str, set[type[Exception]]] = {
     "InvalidServerOptionError": {ValueError},
     "InvalidProgramOptionError": {ValueError},
     "NoSandboxError": {RuntimeError},
+    "UnguardedProgramError": {RuntimeError},
     "McpConnectionError": {RuntimeError, ConnectionError},
     "DuplicateGroupError": {ValueError},
     "UnknownDialectError": {ValueError},

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from support import process_tools
-from support.processes import TESTS, is_running, pids, process_toolkit
+from support.processes import TESTS, is_running, parent_of, pids, process_toolkit
 from support.streams import block, texts
 from support.waiting import UNBOUNDED_HANG, until
 
@@ -96,12 +96,14 @@ def test_what_a_tool_prints_is_not_taken_for_an_answer() -> None:
     assert asyncio.run(process_toolkit(process_tools.chat).call("chat")).text == "read ''"
 
 
-def test_many_calls_share_few_processes() -> None:
-    async def main() -> list[str]:
-        toolkit = process_toolkit(process_tools.whereabouts)
-        return [(await toolkit.call("whereabouts")).text for _ in range(20)]
+def test_many_calls_have_one_template_and_a_process_each() -> None:
+    async def main() -> list[tuple[str, str]]:
+        toolkit = process_toolkit(process_tools.whereabouts, process_tools.template)
+        return [((await toolkit.call("template")).text, (await toolkit.call("whereabouts")).text) for _ in range(10)]
 
-    assert len(set(asyncio.run(main()))) == 1
+    templates, processes = zip(*asyncio.run(main()), strict=True)
+    assert len(set(templates)) == 1
+    assert len(set(processes)) == 10
 
 
 def test_calls_at_the_same_time_get_their_own_answers() -> None:
@@ -119,8 +121,8 @@ def test_calls_at_the_same_time_get_their_own_answers() -> None:
 @pytest.mark.parametrize("tool", [process_tools.write_at_the_end, process_tools.write_at_the_end_later])
 def test_the_finally_block_has_run_in_the_process_when_aclose_returns(tool: Callable[..., Any], tmp_path: Path) -> None:
     async def main() -> None:
-        toolkit = process_toolkit(tool, process_tools.whereabouts)
-        before = (await toolkit.call("whereabouts")).text
+        toolkit = process_toolkit(tool, process_tools.template)
+        before = (await toolkit.call("template")).text
         for number in range(3):
             file = tmp_path / str(number)
             stream = toolkit.call_tool_function(block(tool.__name__, file=str(file)))
@@ -129,7 +131,7 @@ def test_the_finally_block_has_run_in_the_process_when_aclose_returns(tool: Call
             await stream.aclose()
 
             assert file.read_text() == "closed"
-        assert (await toolkit.call("whereabouts")).text == before  # the process is used again
+        assert (await toolkit.call("template")).text == before  # the child is used again
 
     asyncio.run(main())
 
@@ -218,10 +220,11 @@ def test_killed_calls_leave_no_descriptor_and_no_zombie(tmp_path: Path) -> None:
             texts(process_toolkit(process_tools.stay).call_tool_function(block("stay", file=str(file))))
         )
         child, _ = await pids(file)
-        supervisor = int(Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()[1])
+        template = parent_of(child)
+        tree = [child, template, parent_of(template)]
         call.cancel()
         await asyncio.wait([call])
-        await until(lambda: not Path(f"/proc/{child}").exists() and not Path(f"/proc/{supervisor}").exists())
+        await until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in tree))
         gc.collect()  # the garbage of other tests may have descriptors
         return len(os.listdir("/proc/self/fd"))
 

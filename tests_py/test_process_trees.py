@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from support import process_tools
-from support.processes import TESTS, is_running, pids, process_toolkit
+from support.processes import TESTS, is_running, parent_of, pids, process_toolkit
 from support.streams import block, texts
 from support.waiting import UNBOUNDED_HANG, until
 
@@ -176,18 +176,15 @@ def test_a_program_that_has_forked_leaves_nothing_when_it_ends(file: Path) -> No
 # What is kept
 
 
-def test_what_a_tool_leaves_running_lives_as_long_as_its_process(file: Path) -> None:
-    async def main() -> tuple[str, bool, list[str]]:
-        toolkit = process_toolkit(process_tools.stay_with, process_tools.whereabouts)
+def test_what_a_tool_leaves_running_lives_as_long_as_its_child(file: Path) -> None:
+    async def main() -> tuple[str, bool, bool]:
+        toolkit = process_toolkit(process_tools.stay_with, process_tools.join)
         text = (await toolkit.call("stay_with", mode="child", file=str(file), then="return")).text
+        await toolkit.call("join", a="a")  # after the end of the process that has run the tool
         worker, left = await pids(file)
-        return text, is_running(left), [str(worker), (await toolkit.call("whereabouts")).text.split()[0]]
+        return text, is_running(worker), is_running(left)
 
-    text, alive, (worker, next_worker) = asyncio.run(main())
-
-    assert text == "left"
-    assert alive
-    assert worker == next_worker
+    assert asyncio.run(main()) == ("left", False, True)
 
 
 def test_a_thread_of_the_program_may_end_before_the_children_it_has_started() -> None:
@@ -197,10 +194,10 @@ sys.path.insert(0, {TESTS!r})
 from support import process_tools
 from toolcrib import Toolkit
 toolkit = Toolkit()
-toolkit.register_tool_function(process_tools.whereabouts, run_in="process")
+toolkit.register_tool_function(process_tools.template, run_in="process")
 answers = []
 for _ in range(3):
-    thread = threading.Thread(target=lambda: answers.append(asyncio.run(toolkit.call("whereabouts")).text))
+    thread = threading.Thread(target=lambda: answers.append(asyncio.run(toolkit.call("template")).text))
     thread.start()
     thread.join()
 print(len(answers), len(set(answers)))
@@ -216,11 +213,28 @@ def test_a_supervisor_that_is_terminated_ends_its_tool(file: Path) -> None:
         toolkit = process_toolkit(process_tools.stay_with)
         call = asyncio.ensure_future(toolkit.call("stay_with", mode=MODES[-1], file=str(file)))
         left = await pids(file)
-        parent = subprocess.run(["ps", "-o", "ppid=", "-p", str(left[0])], capture_output=True, text=True, check=True)
-        os.kill(int(parent.stdout), signal.SIGTERM)
+        os.kill(parent_of(parent_of(left[0])), signal.SIGTERM)
         response: Any = await call
         await ended(left)
         return str(response.code)
+
+    assert asyncio.run(main()) == "failed"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has supervisors")
+@pytest.mark.parametrize("generations", [1, 2], ids=["template", "supervisor"])
+def test_a_worker_ends_with_the_processes_above_it(generations: int, file: Path) -> None:
+    async def main() -> str | None:
+        toolkit = process_toolkit(process_tools.stay)
+        call = asyncio.ensure_future(toolkit.call("stay", file=str(file)))
+        worker, _ = await pids(file)
+        above = worker
+        for _ in range(generations):
+            above = parent_of(above)
+        os.kill(above, signal.SIGKILL)
+        response = await asyncio.wait_for(call, UNBOUNDED_HANG)
+        await ended([worker])
+        return response.code
 
     assert asyncio.run(main()) == "failed"
 
@@ -233,14 +247,14 @@ sys.path.insert(0, {TESTS!r})
 from support import process_tools
 from toolcrib import Toolkit
 toolkit = Toolkit()
-toolkit.register_tool_function(process_tools.whereabouts, run_in="process")
-def worker():
-    return asyncio.run(toolkit.call("whereabouts")).text
-first = worker()
+toolkit.register_tool_function(process_tools.template, run_in="process")
+def template():
+    return asyncio.run(toolkit.call("template")).text
+first = template()
 fork = os.fork()
 if fork == 0:
-    os._exit(0 if worker() != first and worker() != first else 1)
-print(os.waitstatus_to_exitcode(os.waitpid(fork, 0)[1]), worker() == first)
+    os._exit(0 if template() != first and template() != first else 1)
+print(os.waitstatus_to_exitcode(os.waitpid(fork, 0)[1]), template() == first)
 """
 
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from support.processes import resident
+from support.processes import resident, zombies
 from support.streams import block
 from support.waiting import UNBOUNDED_HANG, until
 from toolcrib import Toolkit, ToolResponse, errors, tools
@@ -101,11 +101,6 @@ def text(code: int, output: str = "", error: str = "") -> str:
 def facts(response: ToolResponse) -> dict[str, Any]:
     assert response.metadata is not None
     return response.metadata
-
-
-def zombies() -> list[str]:
-    listed = subprocess.run(["ps", "-o", "stat=,args=", "--ppid", str(os.getpid())], capture_output=True, text=True)
-    return [line for line in listed.stdout.splitlines() if line.startswith("Z")]
 
 
 def descriptors() -> int:

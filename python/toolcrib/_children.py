@@ -1,9 +1,9 @@
 """Child processes of process mode: start, calls, reuse, and the end together with all their descendants.
 
-On Linux a child is two processes: the supervisor, the small executable that programs have as well (see
-`src/process/supervisor.c`), and the worker that it starts, which runs the tools (`_child.py`). The supervisor runs no
-tool, so that a tool which holds the interpreter lock or crashes cannot stop it. Elsewhere the worker is started
-directly, and its process group is killed.
+On Linux a child is a small tree: the supervisor, the executable that programs have as well (see
+`src/process/supervisor.c`), the template that it starts, and the workers that the template forks, which run the tools
+(`_child.py`). The supervisor runs no tool, so that a tool which holds the interpreter lock or crashes cannot stop it.
+Elsewhere a child is a process that serves one call, and its process group is killed.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from toolcrib._child import Surroundings, receive, send
 from toolcrib._core import _supervisor
 from toolcrib._host import is_safe_entry, surroundings, working_folder
+from toolcrib._messages import StrayAnswer, Surroundings, WorkerEnded, receive, send
 
 IDLE = 4
 """The number of idle children that are kept for further calls."""
@@ -40,9 +40,9 @@ package = type(sys)("toolcrib_child")
 package.__path__ = [sys.argv[1]]
 sys.modules["toolcrib_child"] = package
 from toolcrib_child._child import serve
-serve(int(sys.argv[2]))
+serve(int(sys.argv[2]), sys.argv[3] == "fork")
 """
-"""The program of a worker.
+"""The program of a template.
 
 With `-c` an interpreter without `-P` puts an empty entry, the working folder, on the import path. It does so after all
 its own imports, and the program removes the entry before it imports anything. An absolute entry of the working folder,
@@ -52,12 +52,13 @@ name, which could find another module, and is not loaded at all unless a tool im
 
 
 class Child:
-    """A child process, the socket to its worker, and the one to its supervisor."""
+    """A child, the socket to its template and workers, and the one to its supervisor."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._ended = False
-        self._number = 0
+        self._first = self._number = 0
+        self._is_called = False
         self._surroundings: Surroundings | None = None
         self.wire, theirs = socket.socketpair()
         self._control, control = socket.socketpair()
@@ -68,12 +69,26 @@ class Child:
             self.leave()
             raise
 
-    def call(self, payload: bytes) -> tuple[Any, ...]:
+    def is_ready(self) -> bool:
+        """Wait for the end of the last call's worker, and return True if the child can serve another call."""
+        if not self._is_called:
+            return True
+        self._is_called = False
+        try:
+            receive(self.wire, self._first, self._first)
+        except WorkerEnded:
+            return True
+        except (EOFError, OSError, StrayAnswer):
+            pass
+        return False
+
+    def call(self, modules: list[str], payload: bytes) -> tuple[Any, ...]:
         """Call a function, and wait for the first answer."""
         current = surroundings()
         changed = None if current == self._surroundings else current
-        self._number = int.from_bytes(os.urandom(7), "big")
-        reply = self._ask("call", changed, payload)
+        self._first = self._number = int.from_bytes(os.urandom(7), "big")
+        self._is_called = True
+        reply = self._ask("call", changed, modules, payload)
         self._surroundings = current
         return reply
 
@@ -95,13 +110,11 @@ class Child:
     def _ask(self, *request: Any) -> tuple[Any, ...]:
         try:
             send(self.wire, self._number, pickle.dumps(request, pickle.HIGHEST_PROTOCOL))
-            _, answer = receive(self.wire, self._number)
+            _, answer = receive(self.wire, self._number, self._first)
         except (EOFError, OSError):
             raise EOFError from None
         try:
             reply: tuple[Any, ...] = pickle.loads(answer)
-        except KeyboardInterrupt:
-            raise
         except BaseException as error:  # unpickling runs code of the result's class
             raise RuntimeError(f"cannot unpickle a result of the process: {error}") from error
         return reply
@@ -142,16 +155,6 @@ class Child:
             with contextlib.suppress(OSError):
                 os.killpg(self.process.pid, signal.SIGKILL)
 
-    def answers(self) -> bool:
-        """Return True if an idle child still runs and has sent nothing since its last answer."""
-        try:
-            self.wire.recv(1, socket.MSG_DONTWAIT | socket.MSG_PEEK)
-        except BlockingIOError:
-            return True
-        except OSError:
-            return False
-        return False
-
 
 class Children:
     """All children of this process, idle or at work."""
@@ -172,7 +175,7 @@ class Children:
                 child = self._idle.pop() if self._idle else None
             if child is None:
                 break
-            if child.answers():
+            if child.is_ready():
                 return child
             self.drop(child)
         child = Child()
@@ -221,10 +224,11 @@ if hasattr(os, "register_at_fork"):
 
 
 def _start(wire: socket.socket, control: socket.socket) -> tuple[bool, subprocess.Popen[bytes]]:
-    """Start a worker, under a supervisor where there is one, which is returned as True."""
+    """Start a template, under a supervisor where there is one, which is returned as True."""
     descriptor = wire.fileno()
-    command = [sys.executable, *_flags(), "-c", _START, _package(), str(descriptor)]
     supervisor = _supervisor()
+    mode = "fork" if supervisor else "once"
+    command = [sys.executable, *_flags(), "-c", _START, _package(), str(descriptor), mode]
     kept = [descriptor]
     if supervisor is not None:
         command = ["toolcrib-supervisor", str(os.getpid()), f"keep={descriptor}", "--", *command]
@@ -242,7 +246,7 @@ def _start(wire: socket.socket, control: socket.socket) -> tuple[bool, subproces
 
 
 def _reported(control: socket.socket, code: int) -> int:
-    """Return the exit code of the worker that its supervisor reports; that of the supervisor if it does not."""
+    """Return the exit code of the template that its supervisor reports; that of the supervisor if it does not."""
     try:
         report = control.recv(128, socket.MSG_DONTWAIT).split()
     except OSError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import inspect
 import os
 import pickle
 import signal
@@ -13,9 +14,10 @@ import types
 from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any
 
-from toolcrib._child import StrayAnswer
 from toolcrib._children import Child, children
-from toolcrib._host import main_script, remember_program
+from toolcrib._host import main_script, remember_program, script_to_load, unguarded
+from toolcrib._messages import MAIN, StrayAnswer, WorkerEnded
+from toolcrib.errors import UnguardedProgramError
 
 if TYPE_CHECKING:
     from toolcrib.context import ToolContext
@@ -46,15 +48,23 @@ class ProcessCall:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the function and return its result, or a generator of its items."""
         self._context = _context_among(*args, *kwargs.values())
+        module = _module(self._func)
+        _refuse_while_loading(module)
         try:
             payload = pickle.dumps((self._func, args, kwargs), pickle.HIGHEST_PROTOCOL)
         except Exception as error:
             # A function that a decorator registered had no name to be found by at that time.
             check_importable(self._func, is_defined=True)
             raise TypeError(f"cannot pickle `{_name(self._func)}` and its arguments for a process: {error}") from error
+        names = [module]
+        if self._context is not None:
+            names.append("toolcrib.context")
+        if inspect.iscoroutinefunction(self._func) or inspect.isasyncgenfunction(self._func):
+            names.append("asyncio")
+        modules = [name for name in names if name in sys.modules]
         child = self._begin()
         try:
-            reply = self._ask(child, child.call, payload)
+            reply = self._ask(child, child.call, modules, payload)
         except BaseException:
             self._finish(child, usable=False)
             raise
@@ -109,16 +119,21 @@ class ProcessCall:
             return 0
         return children.drop(child)
 
-    def _ask(self, child: Child, request: Callable[..., tuple[Any, ...]], *content: bytes) -> tuple[Any, ...]:
+    def _ask(self, child: Child, request: Callable[..., tuple[Any, ...]], *content: Any) -> tuple[Any, ...]:
         try:
             reply = request(*content)
             while reply[0] == "inquiry":
-                reply = child.reply(*self._inquire(*reply[1:]))
+                if reply[1] == "main":
+                    reply = child.reply(True, script_to_load())
+                else:
+                    reply = child.reply(*self._inquire(*reply[1:]))
             return reply
         except StrayAnswer:
             raise RuntimeError(f"the process of `{_name(self._func)}` sent an answer to another call") from None
-        except EOFError:
+        except (EOFError, WorkerEnded) as end:
             code = self._finish(child, usable=False)
+            if isinstance(end, WorkerEnded):
+                code = 0  # of the worker, while the template was killed
             if self._killed:
                 raise RuntimeError(f"the process of `{_name(self._func)}` was killed") from None
             raise RuntimeError(f"the process of `{_name(self._func)}` ended {_describe(code)}") from None
@@ -177,6 +192,30 @@ def _context_among(*values: Any) -> ToolContext[Any] | None:
     return next((value for value in values if isinstance(value, module.ToolContext)), None)
 
 
+def _module(func: Any) -> str | None:
+    """Return the module of a function, or of the class of the object that it is a method of."""
+    func = _unwrapped(func)
+    owner = getattr(func, "__self__", None)
+    if owner is None or isinstance(owner, types.ModuleType):
+        owner = func
+    name = getattr(owner if hasattr(owner, "__qualname__") else type(owner), "__module__", None)
+    return "__main__" if name == MAIN else name
+
+
+def _refuse_while_loading(module: str | None) -> None:
+    """Refuse a call by a module that is being executed, if a child would have to execute it, too.
+
+    If this process is a child that executes a module, the whole child ends.
+    """
+    error = UnguardedProgramError(unguarded(module))
+    child = sys.modules.get("toolcrib_child._child_call")
+    if child is not None:
+        child.refuse_while_loading(error)
+    spec = getattr(sys.modules.get(module or ""), "__spec__", None)
+    if getattr(spec, "_initializing", False):  # to pickle the function would wait for the import, which waits for us
+        raise error
+
+
 def check_importable(func: Callable[..., Any], *, is_defined: bool = False) -> None:
     """Raise an exception for a function that another process could not import.
 
@@ -197,8 +236,9 @@ def check_importable(func: Callable[..., Any], *, is_defined: bool = False) -> N
 
 
 def _obstacle(func: Any, *, is_defined: bool) -> str | None:
-    while isinstance(func, functools.partial):
-        func = func.func
+    if getattr(sys, "frozen", False) or not sys.executable:
+        return "the program is frozen or embedded, and has no interpreter to start"
+    func = _unwrapped(func)
     name = _name(func)
     if name.rpartition(".")[2] == "<lambda>":
         return "it is a lambda"
@@ -231,7 +271,8 @@ def _unpack(reply: tuple[Any, ...]) -> Any:
     """Return the value of an answer, or raise its exception.
 
     A `SystemExit`, and any other exception that is not an `Exception`, would end this process. It is raised as a
-    `RuntimeError` that names its type. `KeyboardInterrupt` and `CancelledError` are raised as they are.
+    `RuntimeError` that names its type. A `KeyboardInterrupt` is one as well: the child does not receive the user's.
+    `CancelledError` is raised as it is.
     """
     if reply[0] != "raise":
         return reply[1]
@@ -240,20 +281,23 @@ def _unpack(reply: tuple[Any, ...]) -> Any:
     if pickled is not None:
         try:
             error = pickle.loads(pickled)
-        except KeyboardInterrupt:
-            raise
         except BaseException:
             error = None  # a type that only the child can create
     if not isinstance(error, BaseException):
         error = RuntimeError(text or kind)
-    elif not isinstance(error, (Exception, KeyboardInterrupt, asyncio.CancelledError)):
+    elif not isinstance(error, (Exception, asyncio.CancelledError)):
         error = RuntimeError(f"{kind}: {text}" if text else kind)
     raise error from RemoteTraceback(frames)
 
 
-def _name(func: Any) -> str:
+def _unwrapped(func: Any) -> Any:
     while isinstance(func, functools.partial):
         func = func.func
+    return func
+
+
+def _name(func: Any) -> str:
+    func = _unwrapped(func)
     return str(getattr(func, "__qualname__", None) or type(func).__qualname__)
 
 

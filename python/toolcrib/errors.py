@@ -82,6 +82,7 @@ __all__ = [
     "ToolDeniedError",
     "ToolcribError",
     "UnansweredError",
+    "UnguardedProgramError",
     "UnknownDialectError",
     "UnknownGroupError",
     "UnknownRoleError",
@@ -429,6 +430,10 @@ class LockMismatchError(ToolcribError, ValueError):
 
 class InvalidProgramOptionError(ToolcribError, ValueError):
     """A setting of the tools that run programs is invalid; the text names it."""
+
+
+class UnguardedProgramError(ToolcribError, RuntimeError):
+    """A child process would run the program a second time: it lacks `if __name__ == "__main__":`."""
 
 
 class NoSandboxError(ToolcribError, RuntimeError):

@@ -28,7 +28,8 @@ def install() -> str:
     """Install Debian's package; return why not, or an empty string."""
     if os.geteuid() != 0 or not shutil.which("apt-get"):
         return "only root can install it, by Debian's apt-get"
-    quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    # Packages are installed by more programs than the PATH of the tests may have.
+    quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
     # One process at a time: the tests run in several.
     with INSTALLATION.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

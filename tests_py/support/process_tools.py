@@ -1,25 +1,43 @@
 """Tools for `test_process*.py`: a child process has to find them by name."""
 
 import asyncio
+import atexit
+import builtins
+import decimal
+import functools
+import importlib
 import io
+import locale
+import logging
+import math
 import os
 import pickle
+import random
 import re
+import resource
 import shlex
 import signal
+import socket
 import stat
 import struct
 import subprocess
 import sys
 import threading
 import time
+import warnings
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextvars import ContextVar
 from pathlib import Path
+from typing import Any
 
 
 def whereabouts() -> str:
     return f"{os.getpid()} {os.getpgid(0)}"
+
+
+def template() -> str:
+    """Name the process that has forked this one, which does so for several calls."""
+    return str(os.getppid())
 
 
 def join(a: str, b: str = "b") -> str:
@@ -164,6 +182,39 @@ class ExitsWhenRead:
         return (sys.exit, (5,))
 
 
+class InterruptsWhenRead:
+    def __reduce__(self) -> tuple[Callable[..., object], tuple[()]]:
+        return (interrupt, ())
+
+
+def interrupt() -> None:
+    raise KeyboardInterrupt
+
+
+class ErrorThatCannotBeShown(Exception):
+    def __str__(self) -> str:
+        raise KeyboardInterrupt
+
+
+def recurse_in_c() -> object:
+    """Use up the stack of the thread, which a limit of Python would prevent."""
+    value: object = None
+    for _ in range(1_000_000):
+        value = functools.partial(call, value)
+    return call(value)
+
+
+def call(function: Any) -> object:
+    return function()
+
+
+def deep() -> list[Any]:
+    value: list[Any] = []
+    for _ in range(100_000):
+        value = [value]
+    return value
+
+
 class ErrorThatExits(Exception):
     def __reduce__(self) -> tuple[Callable[..., object], tuple[int]]:
         return (exit_in_another_process, (os.getpid(),))
@@ -187,6 +238,41 @@ def end_by(way: str) -> object:
         raise Abandon("left")
     if way == "generator exit":
         raise GeneratorExit
+    if way == "interrupt":
+        raise KeyboardInterrupt
+    if way == "interrupt with text":
+        raise KeyboardInterrupt("enough")
+    if way == "interrupt signal":
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(600)
+    if way == "interrupting result":
+        return InterruptsWhenRead()
+    if way == "recursion":
+        return end_by(way)
+    if way == "recursion without a limit":
+        sys.setrecursionlimit(2**31 - 1)
+        return recurse_in_c()
+    if way == "deep result":
+        return deep()
+    if way == "odd error":
+        raise ErrorThatCannotBeShown
+    if way == "memory":
+        raise MemoryError
+    if way == "all descriptors closed":
+        os.closerange(0, 65536)
+        return "never sent"
+    if way == "all descriptors exchanged":
+        os.closerange(0, 65536)
+        pairs = [socket.socketpair() for _ in range(20)]
+        return f"sent to {len(pairs)} others"
+    if way == "template killed":
+        os.kill(os.getppid(), signal.SIGKILL)
+        time.sleep(600)
+    if way == "group killed":
+        os.killpg(0, signal.SIGKILL)
+        time.sleep(600)
+    if way == "ended with 0":
+        os._exit(0)
     if way == "result":
         return ExitsWhenRead()
     if way == "error":
@@ -261,10 +347,10 @@ def sockets_in_fork() -> int:
 def own_number() -> int:
     """Find the number of the request that is being served."""
     frame = sys._getframe()
-    while not hasattr(frame.f_locals.get("self"), "number") or "request" not in frame.f_locals:
+    while not hasattr(frame.f_locals.get("self"), "connection"):
         assert frame.f_back is not None
         frame = frame.f_back
-    return int(frame.f_locals["self"].number)
+    return int(frame.f_locals["self"].connection.number)
 
 
 def forge(kind: str) -> str:
@@ -367,14 +453,36 @@ def leave_traces(folder: str) -> str:
     sys.stdout = io.StringIO()
     SETTING.set("set")
     REMEMBERED.append("called")
-    return str(os.getpid())
+    cached()
+    importlib.import_module("this_module_is_left").value = "changed"  # type: ignore[attr-defined]
+    math.left = "yes"  # type: ignore[attr-defined]
+    builtins.left = "yes"  # type: ignore[attr-defined]
+    locale.setlocale(locale.LC_ALL, "C.UTF-8")
+    decimal.getcontext().prec = 3
+    sys.setrecursionlimit(5000)
+    sys.excepthook = print
+    atexit.register(print, "never")
+    asyncio.set_event_loop(asyncio.new_event_loop())
+    logging.disable(logging.CRITICAL)
+    warnings.simplefilter("error")
+    os.open(folder, os.O_RDONLY)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+    threading.Thread(target=time.sleep, args=(600,)).start()
+    resource.setrlimit(resource.RLIMIT_NOFILE, (100, 100))
+    os.nice(1)
+    return template()
+
+
+@functools.cache
+def cached() -> int:
+    return os.getpid()
 
 
 def see_traces() -> dict[str, object]:
     mask = os.umask(0o22)
     os.umask(mask)
     return {
-        "pid": os.getpid(),
+        "template": template(),
         "environment": os.environ.get("LEFT_BY_A_TOOL"),
         "home": os.environ.get("HOME"),
         "folder": os.getcwd(),
@@ -386,7 +494,24 @@ def see_traces() -> dict[str, object]:
         "output": type(sys.stdout).__name__,
         "setting": SETTING.get(),
         "remembered": REMEMBERED,
+        "cached": cached() != os.getpid(),
+        "modules": "this_module_is_left" in sys.modules,
+        "attributes": hasattr(math, "left") or hasattr(builtins, "left"),
+        "locale": locale.setlocale(locale.LC_ALL),
+        "precision": decimal.getcontext().prec,
+        "recursion": sys.getrecursionlimit(),
+        "hook": sys.excepthook is not sys.__excepthook__,
+        "logging": logging.root.manager.disable,
+        "warnings": [kind for kind, *_ in warnings.filters if kind == "error"],
+        "descriptors": len(os.listdir("/proc/self/fd")),
+        "files": resource.getrlimit(resource.RLIMIT_NOFILE)[0],
+        "threads": threading.active_count(),
+        "priority": os.nice(0),
     }
+
+
+def draw() -> float:
+    return random.random()
 
 
 def read_environment(name: str) -> str:

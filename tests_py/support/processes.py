@@ -1,7 +1,6 @@
 """Child processes of tools, and the memory of this one."""
 
 import os
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,8 +22,28 @@ def process_toolkit(*tools: Callable[..., Any], **options: Any) -> Toolkit:
 
 def is_running(pid: int) -> bool:
     """True if a process exists and is not a zombie that its new parent has yet to reap."""
-    state = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False).stdout
-    return state.strip() != "" and not state.startswith("Z")
+    return _status(pid)[0] not in "ZX"
+
+
+def parent_of(pid: int) -> int:
+    """The process that has started another one, or has adopted it."""
+    return int(_status(pid)[1])
+
+
+def zombies() -> list[str]:
+    """The names of the children of this process that have ended and that it has not reaped."""
+    every = [_status(int(entry.name)) for entry in Path("/proc").iterdir() if entry.name.isdecimal()]
+    return [name for state, parent, name in every if state == "Z" and int(parent) == os.getpid()]
+
+
+def _status(pid: int) -> tuple[str, str, str]:
+    """The state, the parent and the name of a process; the state `X` if it has ended. This needs no program `ps`."""
+    try:
+        name, _, rest = Path(f"/proc/{pid}/stat").read_text().partition(" (")[2].rpartition(")")
+    except (FileNotFoundError, ProcessLookupError):
+        return "X", "0", ""
+    state, parent = rest.split()[:2]
+    return state, parent, name
 
 
 async def pids(file: Path) -> list[int]:
