@@ -15,6 +15,7 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, fstat, mkdirat, openat, 
 use rustix::io::Errno;
 
 use super::error::{FileError, NOT_REGULAR, Subject};
+use super::folder::OpenFolder;
 
 /// Flags of every `open`: no descriptor for child processes, no waiting for the other end of a pipe, no terminal to control.
 const ALWAYS: OFlags = OFlags::CLOEXEC.union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::NOFOLLOW);
@@ -93,7 +94,7 @@ impl Root {
         relative: &'a str,
         create: bool,
         subject: Subject<'_>,
-    ) -> Result<(OwnedFd, &'a str), FileError> {
+    ) -> Result<(OpenFolder, &'a str), FileError> {
         let (folder, name) = relative.rsplit_once('/').unwrap_or(("", relative));
         if name.is_empty() {
             return Err(subject.is_folder());
@@ -103,7 +104,7 @@ impl Root {
             Err(Errno::NOENT) if create => self.create_folders(folder, flags),
             opened => opened,
         };
-        Ok((opened.map_err(|errno| subject.failed(errno))?, name))
+        Ok((OpenFolder::new(opened.map_err(|errno| subject.failed(errno))?), name))
     }
 
     /// Creates the missing folders of a path, each in the folder that was opened before.

@@ -289,7 +289,7 @@ impl FileService {
         let (root, relative, subject) = self.handle.locate(Op::Write, &path)?;
         self.limit_size(content)?;
         let (folder, name) = root.open_parent(relative, true, subject)?;
-        let replacement = Replacement::begin(folder, name, self.policy.hard_links, subject)?;
+        let replacement = Replacement::begin(&folder, name, self.policy.hard_links, subject)?;
         replacement.commit(content, self.policy.durable)
     }
 
@@ -307,7 +307,7 @@ impl FileService {
             return Err(FileError::argument("edits must not be empty"));
         }
         let (folder, name) = root.open_parent(relative, false, subject)?;
-        let replacement = Replacement::begin(folder, name, self.policy.hard_links, subject)?;
+        let replacement = Replacement::begin(&folder, name, self.policy.hard_links, subject)?;
         if replacement.is_new() {
             return Err(subject.failed(Errno::NOENT));
         }
