@@ -6,8 +6,8 @@ use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::{
-    AtFlags, FlockOperation, Gid, Mode, OFlags, Stat, Uid, fchmod, fchown, flock, fstat, fsync, openat, renameat, statat,
-    unlinkat,
+    AtFlags, FlockOperation, Gid, Mode, OFlags, Stat, Uid, fchmod, fchown, flock, fstat, fsync, openat, renameat,
+    statat, unlinkat,
 };
 use rustix::io::Errno;
 

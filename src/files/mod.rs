@@ -32,5 +32,6 @@ pub use grant::{Grant, Op, Ops};
 pub use list::{Entry, EntryKind, FileFacts};
 pub use path::LogicalPath;
 pub use read::{MatchingLine, TextPart, TextRequest};
+pub use root::CreateFolder;
 pub use system::{FileHandle, FilePolicy, FileService, FileSystem};
 pub use write::Edit;

@@ -31,6 +31,18 @@ enum Resolution {
     Walk,
 }
 
+string_enum! {
+    /// The directories that are created for a root that does not exist.
+    pub enum CreateFolder {
+        /// None: the root must exist, so that a spelling mistake is noticed.
+        Never = "never",
+        /// The root, in a directory that exists.
+        Last = "last",
+        /// The root, and the directories above it.
+        All = "all",
+    }
+}
+
 /// An open directory whose contents a model may be given.
 #[derive(Debug)]
 pub(super) struct Root {
@@ -40,9 +52,17 @@ pub(super) struct Root {
 }
 
 impl Root {
-    /// Opens a directory; creates it, and the directories above it, if it does not exist.
-    pub(super) fn open(folder: &Path) -> io::Result<Self> {
-        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    /// Opens a directory, and creates it before if it does not exist and may be created.
+    pub(super) fn open(folder: &Path, create: CreateFolder) -> io::Result<Self> {
+        let mut builder = DirBuilder::new();
+        match create {
+            CreateFolder::Never => {}
+            CreateFolder::Last => match builder.mode(0o700).create(folder) {
+                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+                _ => {}
+            },
+            CreateFolder::All => builder.recursive(true).mode(0o700).create(folder)?,
+        }
         // The path of the root itself is the developer's and may have links.
         let folder = rustix::fs::open(folder, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
         let device = device(&fstat(&folder)?);
