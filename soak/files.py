@@ -1,7 +1,8 @@
-"""Many writers of one file through the file tools: in one process, in several that are killed at random, and of two users.
+"""Many writers of one file through the file tools: in one process, in several that are killed, and of two users.
 
-Each writer has a counter of its own in the file, and each edit adds one to it: the old text of an edit has the number that the last
-answer promised. An edit that was lost, or that was made although it was refused, is found by the next edit of the same writer.
+Each writer has a counter of its own in the file, and each edit adds one to it: the old text of an edit has the number
+that the last answer promised. An edit that was lost, or that was made although it was refused, is found by the next edit
+of the same writer.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -49,7 +51,7 @@ def numbers_in(content: bytes) -> list[int] | None:
 
 
 class Ledger:
-    """The answers of all writers, in memory that outlives a killed process: for each the last number that was promised, and tried."""
+    """The last number that was promised to each writer, and the one it tried, in memory that outlives a killed process."""
 
     def __init__(self) -> None:
         self._memory = mmap.mmap(-1, 16 * WRITERS)
@@ -103,7 +105,9 @@ class Arena:
         numbers = numbers_in((content.text + "\n").encode())
         number = numbers[writer] if numbers else -1
         if number not in (ledger.promised(writer), ledger.tried(writer)):
-            self.breaks(f"writer {writer} was promised {ledger.promised(writer)}, and finds {number}: {content.text[:80]}")
+            self.breaks(
+                f"writer {writer} was promised {ledger.promised(writer)}, and finds {number}: {content.text[:80]}"
+            )
         ledger.note(writer, number, number)
         while goes_on():
             ledger.note(writer, number, number + 1)
@@ -130,6 +134,12 @@ class Arena:
             content = (self.root / "blind").read_bytes()
             if not content or content != content[:1] * (1000 * (content[0] - ord("a") + 1)):
                 self.breaks(f"a reader found a torn file of {len(content)} bytes")
+
+    def look_while(self, goes_on: Callable[[], bool]) -> None:
+        """Read both files again and again."""
+        while goes_on():
+            self.look()
+            time.sleep(0.0005)
 
     def settle(self) -> None:
         """Compare the file with the answers, and look for what was left behind."""
@@ -168,8 +178,7 @@ def edits_in_one_process(amount: int) -> Outcome:
         async def run() -> None:
             writers = [arena.write(writer, goes_on) for writer in range(WRITERS)]
             others = [arena.replace(letter, goes_on) for letter in "abc"]
-            looking = asyncio.create_task(asyncio.to_thread(lambda: [arena.look() for _ in iter(goes_on, False)]))
-            await asyncio.gather(*writers, *others, looking)
+            await asyncio.gather(*writers, *others, asyncio.to_thread(arena.look_while, goes_on))
 
         asyncio.run(run())
         arena.settle()
@@ -266,13 +275,8 @@ def _main(folder: str, amount: int, durable: bool, users: bool) -> None:
 
         asyncio.run(run())
 
-    def read() -> None:
-        while goes_on():
-            arena.look()
-            time.sleep(0.0005)
-
-    reader = _fork(read)
-    children = {process: _fork(lambda process=process: work(process)) for process in range(PROCESSES)}
+    reader = _fork(lambda: arena.look_while(goes_on))
+    children = {process: _fork(partial(work, process)) for process in range(PROCESSES)}
     kills = 0
     while arena.ledger.total() < amount and not arena.broken():
         time.sleep(random.uniform(0.005, 0.1))
@@ -280,7 +284,7 @@ def _main(folder: str, amount: int, durable: bool, users: bool) -> None:
         os.kill(children[process], signal.SIGKILL)
         os.waitpid(children[process], 0)
         kills += 1
-        children[process] = _fork(lambda process=process: work(process))
+        children[process] = _fork(partial(work, process))
     enough[0] = 1
     for child in [reader, *children.values()]:
         _, status = os.waitpid(child, 0)

@@ -103,8 +103,8 @@ class DiskFileSystem:
     A directory is opened once, and stays the root when it is renamed.
 
     Args:
-        root_dir: The folder of the three directories, which are created in it. By default `./output/<time>`, which is created
-            as well.
+        root_dir: The folder of the three directories, which are created in it. By default `./output/<time>`, which is
+            created as well.
         userinput_dir: Another directory for `/userinput/`.
         workspace_dir: Another directory for `/workspace/`.
         internal_dir: Another directory for `/internal/`.

@@ -83,8 +83,8 @@ def register(toolkit: "Toolkit", tools: str, /, *, group: str = "basic", **optio
 
     | set | options | tools |
     |---|---|---|
-    | `"files"` | `root`, `write=False`, `policy=None`, `create=False` | the file tools over one directory, which `create`
-    creates if it does not exist; see `toolcrib.files` |
+    | `"files"` | `root`, `write=False`, `policy=None`, `create=False` | the file tools over one directory, which must
+    exist unless `create` is set; see `toolcrib.files` |
     | `"artifacts"` | `store=None`: by default the store of the toolkit | the tools of `artifacts` |
     | `"text_files"` | – | `view_text_file`, `write_text_file`, `insert_text_file`: raw access to the machine's files |
     | `"programs"` | `cwd=None`, `env=None`, `limits=None`, `python=None`, `sandbox=None` | `execute_shell_command`,

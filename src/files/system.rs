@@ -4,7 +4,6 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
-use rustix::io::Errno;
 use tokio_util::sync::CancellationToken;
 
 use super::error::{FileError, Subject};
@@ -349,11 +348,8 @@ impl FileService {
             return Err(FileError::argument("edits must not be empty"));
         }
         let (folder, name) = root.open_parent(relative, false, subject)?;
-        let replacement = Replacement::begin(&folder, name, self.policy.hard_links, subject)?;
-        if replacement.is_new() {
-            return Err(subject.failed(Errno::NOENT));
-        }
-        let old = read::bytes(replacement.open()?, self.policy.max_file_bytes, subject, cancel)?;
+        let (replacement, file) = Replacement::begin_edit(&folder, name, self.policy.hard_links, subject)?;
+        let old = read::bytes(file, self.policy.max_file_bytes, subject, cancel)?;
         let new = write::apply(old, edits)?;
         self.limit_size(&new)?;
         replacement.commit(&new, self.policy.durable)?;

@@ -33,11 +33,13 @@ pub(super) struct Replacement<'a> {
     temporary: Temporary<'a, OpenFolder>,
     /// The metadata of the file, if it exists.
     old: Option<Stat>,
+    /// True if the new content depends on the old one.
+    is_edit: bool,
     subject: Subject<'a>,
 }
 
 impl<'a> Replacement<'a> {
-    /// Locks a file of a folder. The file need not exist.
+    /// Locks a file of a folder, to write it without reading it. The file need not exist.
     pub(super) fn begin(
         folder: &'a OpenFolder,
         name: &'a str,
@@ -49,23 +51,22 @@ impl<'a> Replacement<'a> {
         if let Some(old) = &old {
             refuse_unless_regular(old, may_have_links, subject)?;
         }
-        Ok(Self { folder, name, temporary, old, subject })
+        Ok(Self { folder, name, temporary, old, is_edit: false, subject })
     }
 
-    /// True if the file does not exist.
-    pub(super) fn is_new(&self) -> bool {
-        self.old.is_none()
-    }
-
-    /// Opens the file that is to be replaced, and returns it with its size.
-    pub(super) fn open(&self) -> Result<(File, u64), FileError> {
-        let opened = self.folder.open_file(self.name);
-        let opened = opened.and_then(|file| fstat(&file).map(|stat| (file, stat)));
-        let (file, stat) = opened.map_err(|errno| self.subject.failed(errno))?;
-        if self.old.as_ref().is_none_or(|old| !is_same(old, &stat)) {
-            return Err(changed(self.subject));
-        }
-        Ok((file, size(&stat)))
+    /// Locks a file of a folder, and opens it, to change its content; the file is returned with its size.
+    pub(super) fn begin_edit(
+        folder: &'a OpenFolder,
+        name: &'a str,
+        may_have_links: bool,
+        subject: Subject<'a>,
+    ) -> Result<(Self, (File, u64)), FileError> {
+        let temporary = lock(folder, name, subject)?.map_err(|errno| subject.failed(errno))?;
+        let opened = folder.open_file(name).and_then(|file| fstat(&file).map(|stat| (file, stat)));
+        let (file, old) = opened.map_err(|errno| subject.failed(errno))?;
+        refuse_unless_regular(&old, may_have_links, subject)?;
+        let replacement = Self { folder, name, temporary, old: Some(old), is_edit: true, subject };
+        Ok((replacement, (file, size(&old))))
     }
 
     /// Writes the content, and gives the new file the name of the old one.
@@ -82,19 +83,20 @@ impl<'a> Replacement<'a> {
             group: old.st_gid,
         });
         self.temporary.fill(content, access, durable).map_err(failed)?;
-        // A program other than toolcrib does not know the lock.
-        let is_unchanged = match (&self.old, &present(self.folder, self.name).map_err(|errno| subject.failed(errno))?) {
-            (Some(old), Some(present)) => is_same(old, present),
-            (None, None) => true,
-            _ => false,
-        };
-        if !is_unchanged || !self.temporary.rename(OsStr::new(self.name)).map_err(failed)? {
+        if !self.is_unchanged()? || !self.temporary.rename(OsStr::new(self.name)).map_err(failed)? {
             return Err(changed(subject));
         }
         if durable {
             self.folder.sync_names().map_err(|error| subject.not_durable(&error))?;
         }
         Ok(())
+    }
+
+    /// True unless another program, which does not know the lock, has changed the file that an edit was made for.
+    fn is_unchanged(&self) -> Result<bool, FileError> {
+        let Some(old) = self.old.as_ref().filter(|_| self.is_edit) else { return Ok(true) };
+        let present = present(self.folder, self.name).map_err(|errno| self.subject.failed(errno))?;
+        Ok(present.is_some_and(|present| is_same(old, &present)))
     }
 }
 
