@@ -1,8 +1,8 @@
 """Many writers of one file through the file tools: in one process, in several that are killed, and of two users.
 
 Each writer has a counter of its own in the file, and each edit adds one to it: the old text of an edit has the number
-that the last answer promised. An edit that was lost, or that was made although it was refused, is found by the next edit
-of the same writer.
+that the last answer promised. An edit that was lost, or was made although it was refused, is found by the next edit of
+the same writer.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def numbers_in(content: bytes) -> list[int] | None:
 
 
 class Ledger:
-    """The last number that was promised to each writer, and the one it tried, in memory that outlives a killed process."""
+    """The number that each writer was promised last, and the one it tried, in memory that outlives a killed process."""
 
     def __init__(self) -> None:
         self._memory = mmap.mmap(-1, 16 * WRITERS)
