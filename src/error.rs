@@ -370,6 +370,14 @@ pub enum Error {
         /// The file.
         path: String,
     },
+    /// A folder does not exist.
+    #[error("folder `{path}` does not exist{}", .similar.as_ref().map(|path| format!(": did you mean `{path}`?")).unwrap_or_default())]
+    MissingFolder {
+        /// The folder.
+        path: String,
+        /// A folder with a similar name that exists.
+        similar: Option<String>,
+    },
     /// A file has another format.
     #[error("`{path}` is not a `{format}` file")]
     ForeignFile {

@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 from support.loops import LoopFactory
 from support.streams import block, last, python
 from toolcrib import NativeTool, Policy, Toolkit, files, tools
-from toolcrib.errors import FileAccessError, NativeToolError
+from toolcrib.errors import FileAccessError, MissingFileError, NativeToolError
 from toolcrib.files import DiskFileSystem, FileDomainService, FileHandle, FilePolicy
 
 NAMES = [
@@ -72,9 +73,47 @@ def test_a_root_may_be_another_directory(tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "a").write_text("given")
 
-    system = DiskFileSystem(tmp_path / "root", userinput_dir=tmp_path / "mine")
+    system = DiskFileSystem(tmp_path / "root", userinput_dir=tmp_path / "mine", create=True)
 
     assert system.create_handle([{"prefix": "/userinput/", "ops": ["read"]}]).read_file("/userinput/a") == "given"
+
+
+def misspelt(folder: Path) -> list[Callable[[], object]]:
+    """Every way to name a root, with a folder that does not exist."""
+    (folder / "project").mkdir()
+    wrong = folder / "proejct"
+    return [
+        lambda: kit(wrong),
+        lambda: kit(wrong, write=True),
+        lambda: kit(Path(os.path.relpath(wrong))),
+        lambda: DiskFileSystem(wrong),
+        lambda: DiskFileSystem(folder, userinput_dir=wrong),
+        lambda: DiskFileSystem(folder, workspace_dir=str(wrong)),
+        lambda: DiskFileSystem(folder, internal_dir=wrong / "deeper"),
+    ]
+
+
+@pytest.mark.parametrize("way", range(7))
+def test_a_root_that_does_not_exist_is_an_error(tmp_path: Path, way: int) -> None:
+    with pytest.raises(MissingFileError, match=r"there is no such folder.*did you mean `.*project`") as caught:
+        misspelt(tmp_path)[way]()
+
+    assert isinstance(caught.value, FileNotFoundError)
+    assert str(caught.value.filename).endswith("proejct")
+    assert not (tmp_path / "proejct").exists()
+
+
+def test_a_root_is_created_if_asked(tmp_path: Path) -> None:
+    own = kit(tmp_path / "new" / "root", create=True, write=True)
+    DiskFileSystem(tmp_path / "other" / "root", internal_dir=tmp_path / "notes", create=True)
+
+    assert own.run("write_file", path="/workspace/a", content="x").code is None
+    assert (tmp_path / "new" / "root" / "a").read_text() == "x"
+    assert sorted(os.listdir(tmp_path / "other" / "root")) == ["userinput", "workspace"]
+    assert (tmp_path / "notes").is_dir()
+    with pytest.raises(MissingFileError) as caught:
+        kit(tmp_path / "nothing like it")
+    assert "did you mean" not in str(caught.value)
 
 
 def test_a_directory_that_cannot_be_opened_is_an_error(tmp_path: Path) -> None:
@@ -250,6 +289,109 @@ async def test_without_a_toolkit_an_error_is_raised(tmp_path: Path) -> None:
 
     with pytest.raises(NativeToolError, match="Invalid path a: it is not absolute"):
         await service.tool("read_text_file")(path="a")
+
+
+@pytest.mark.parametrize("errors", ["respond", "raise"])
+async def test_a_mistake_of_the_model_is_answered_and_not_logged(
+    tmp_path: Path, errors: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "a").write_text("x")
+    own = Toolkit(errors=errors)
+    tools.register(own, "files", root=tmp_path, write=True)
+    calls: list[dict[str, Any]] = [
+        block("read_text_file", path="/workspace/none"),
+        block("read_text_file", path="/etc/passwd"),
+        block("read_text_file", path="a/../b"),
+        block("read_text_file", path="/workspace/a", start_line=9),
+        block("list_directory", path="/workspace/a"),
+        block("search_files", path="/workspace/", pattern="[z-a]"),
+        block("edit_file", path="/workspace/a", edits=[{"oldText": "q", "newText": ""}]),
+        block("delete_file", path="/workspace/none"),
+        block("write_file", path="/workspace", content=""),
+    ]
+
+    for call in calls:
+        if errors == "respond":
+            response = await last(own.call_tool_function(call))
+            assert (response.code, response.text[:7]) == ("failed", "Error: ")
+            assert response.exception is not None
+        else:
+            with pytest.raises(NativeToolError) as caught:
+                await last(own.call_tool_function(call))
+            assert caught.value.is_mistake
+
+    assert caplog.records == []
+
+
+@pytest.mark.parametrize("arguments", ["coerce", "check", "pass"])
+@pytest.mark.parametrize(
+    ("name", "sent"),
+    [
+        ("read_text_file", {"path": "/workspace/\ud800"}),
+        ("read_multiple_files", {"paths": ["/workspace/a", "\udfff"]}),
+        ("write_file", {"path": "/workspace/a", "content": "x\udc00"}),
+        ("edit_file", {"path": "/workspace/a", "edits": [{"oldText": "\ud800", "newText": ""}]}),
+        ("view_text_file", {"file_path": "\ud800"}),
+        ("execute_shell_command", {"command": "echo \ud800"}),
+    ],
+)
+async def test_a_lone_surrogate_is_an_invalid_argument(
+    tmp_path: Path, name: str, sent: dict[str, Any], arguments: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    own = Toolkit(arguments=arguments)
+    tools.register(own, "files", root=tmp_path, write=True)
+    tools.register(own, "text_files")
+    tools.register(own, "programs", cwd=tmp_path)
+
+    response = await last(own.call_tool_function(block(name, **sent)))
+
+    assert response.code == "invalid_arguments"
+    assert "surrogate" in response.text
+    assert caplog.records == []
+    assert os.listdir(tmp_path) == []
+
+
+def test_many_excluded_patterns_cost_little_or_are_refused(tmp_path: Path) -> None:
+    for number in range(5_000):
+        (tmp_path / f"name-{number:05}").touch()
+    own = kit(tmp_path, policy=FilePolicy(max_entries=10))
+
+    def search(patterns: list[str]) -> Any:
+        return own.run("search_files", path="/workspace/", pattern="name-0499", excludePatterns=patterns)
+
+    began = time.monotonic()
+    refused = search([f"*{number}x*" for number in range(2_000)])
+    most = search([f"*{number}x*" for number in range(100)])
+    texts = search(["name-04990", *(f"no such name {number}" for number in range(90))])
+    took = time.monotonic() - began
+
+    assert refused.code == "invalid_arguments"
+    assert "100" in refused.text
+    assert most.text.splitlines() == [f"/workspace/name-0499{digit}" for digit in range(10)]
+    assert texts.text.splitlines() == [f"/workspace/name-0499{digit}" for digit in range(1, 10)]
+    assert took < 10
+
+
+def test_a_huge_file_is_answered_at_once(tmp_path: Path) -> None:
+    with open(tmp_path / "huge", "wb") as file:
+        file.write(b"one\ntwo\n")
+        file.truncate(20 << 30)
+    own = kit(tmp_path)
+    handle = files._over(tmp_path, write=False, policy=None, create=False).handle
+
+    began = time.monotonic()
+    one = own.run("read_text_file", path="/workspace/huge", read_lines=1)
+    last_line = own.run("read_text_file", path="/workspace/huge", start_line=3, read_lines=1)
+    beyond = own.run("read_text_file", path="/workspace/huge", start_line=10)
+    found = handle.read_re("/workspace/huge", "^tw")
+    took = time.monotonic() - began
+
+    assert one.text.endswith("line1: one")
+    assert last_line.metadata is not None
+    assert last_line.metadata["truncated"]
+    assert beyond.code == "failed"
+    assert found == [(2, "two")]
+    assert took < 20
 
 
 def test_rules_apply_by_kind(tmp_path: Path) -> None:

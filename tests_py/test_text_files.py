@@ -228,7 +228,7 @@ async def test_deny_touches_nothing(
     assert [record.levelno for record in caplog.records] == [logging.WARNING] * 2
 
 
-@pytest.mark.parametrize(("value", "warnings"), [(None, 1), ("warn", 1), (" WARN ", 1), ("allow", 0), ("Allow\n", 0)])
+@pytest.mark.parametrize(("value", "warnings"), [(None, 1), ("warn", 1), ("allow", 0)])
 @pytest.mark.parametrize(("name", "arguments"), CALLS)
 async def test_warn_logs_and_allow_is_silent(
     value: str | None,
@@ -247,7 +247,7 @@ async def test_warn_logs_and_allow_is_silent(
 
     assert response.metadata == {
         "dangerous_io": True,
-        "policy": (value or "warn").strip().lower(),
+        "policy": value or "warn",
         "tool": name,
         "path": path,
         "blocked": False,
@@ -283,6 +283,13 @@ async def test_warn_logs_and_allow_is_silent(
         "allow=1",
         "deny",
         "DENY ",
+        " WARN ",
+        "Warn",
+        " Allow\n",
+        "Allow\n",
+        "allow ",
+        "ALLOW",
+        "\tallow",
     ],
 )
 async def test_any_other_value_denies(value: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -290,6 +297,20 @@ async def test_any_other_value_denies(value: str, tmp_path: Path, monkeypatch: p
     path = numbers(tmp_path / "a")
 
     assert await text("view_text_file", file_path=path) == BLOCKED
+
+
+async def test_a_huge_file_is_answered_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOOLCRIB_DANGEROUS_TEXT_IO", "allow")
+    path = tmp_path / "huge"
+    with open(path, "wb") as file:
+        file.write(b"one\ntwo\n")
+        file.truncate(20 << 30)
+
+    first = await text("view_text_file", file_path=str(path), ranges=[1, 2])
+    last = await text("view_text_file", file_path=str(path), ranges=[-1, -1])
+
+    assert first.endswith("```\n1: one\n2: two\n```")
+    assert last == f"Error: The file {path} is larger than {1 << 30} bytes. Use ranges that count from its beginning."
 
 
 async def test_the_strictest_variable_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -453,7 +453,13 @@ class InvalidPolicyFileError(ToolcribError, ValueError):
 
 
 class NativeToolError(ToolcribError, RuntimeError):
-    """A native tool returned an error; the text is its message."""
+    """A native tool returned an error; the text is its message.
+
+    Attributes:
+        is_mistake: True for a mistake of the model, such as a path that does not exist. It is answered, but not logged.
+    """
+
+    is_mistake: bool = False
 
 
 class InternalError(ToolcribError, RuntimeError):

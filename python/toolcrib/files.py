@@ -8,7 +8,7 @@ Example:
     from toolcrib import Toolkit
     from toolcrib.files import DiskFileSystem, FileDomainService
 
-    system = DiskFileSystem("./data")
+    system = DiskFileSystem("./data", create=True)
     handle = system.create_handle([{"prefix": "/workspace/", "ops": ["list", "read", "write"]}])
     toolkit = Toolkit()
     for function, service in FileDomainService(handle).tools():
@@ -100,15 +100,18 @@ class DiskFileSystem:
     | `/workspace/` | reading, writing, deleting | the work of the agent |
     | `/internal/` | reading, writing | notes that must not get lost |
 
-    A directory is created if it does not exist. It is opened once, and stays the root when it is renamed.
+    A directory is opened once, and stays the root when it is renamed.
 
     Args:
-        root_dir: The folder of the three directories. By default `./output/<time>`.
+        root_dir: The folder of the three directories, which are created in it. By default `./output/<time>`, which is
+            created as well.
         userinput_dir: Another directory for `/userinput/`.
         workspace_dir: Another directory for `/workspace/`.
         internal_dir: Another directory for `/internal/`.
+        create: Creates the given directories if they do not exist.
 
     Raises:
+        MissingFileError: If a given directory does not exist, and `create` is not set.
         FileAccessError: If a directory cannot be created or opened.
     """
 
@@ -119,11 +122,16 @@ class DiskFileSystem:
         userinput_dir: _Folder | None = None,
         workspace_dir: _Folder | None = None,
         internal_dir: _Folder | None = None,
+        create: bool = False,
     ) -> None:
         folder = Path("output", time.strftime("%m%d%H%M%S")) if root_dir is None else Path(root_dir)
         given = {"/userinput/": userinput_dir, "/workspace/": workspace_dir, "/internal/": internal_dir}
-        folders = {root: Path(own) if own is not None else folder / root.strip("/") for root, own in given.items()}
-        self._system = _FileSystem([(root, folders[root], list(ops)) for root, ops in _ROOTS.items()])
+        inside = "all" if create or root_dir is None else "last"
+        folders = {
+            root: (folder / root.strip("/"), inside) if own is None else (Path(own), _created(create))
+            for root, own in given.items()
+        }
+        self._system = _FileSystem([(root, folders[root][0], ops, folders[root][1]) for root, ops in _ROOTS.items()])
 
     def create_handle(self, grants: Sequence[Grant | Mapping[str, Any]]) -> FileHandle:
         """Make a handle with grants.
@@ -206,8 +214,14 @@ class FileDomainService:
             raise InvalidArgumentError(f"unknown file tool `{name}`: expected one of {known}") from None
 
 
-def _over(root: _Folder, *, write: bool, policy: FilePolicy | None) -> FileDomainService:
+def _created(create: bool) -> str:
+    """Name the directories that are created for a root that was given."""
+    return "all" if create else "never"
+
+
+def _over(root: _Folder, *, write: bool, policy: FilePolicy | None, create: bool) -> FileDomainService:
     """Make a service over one directory, which the model is shown as `/workspace/`."""
-    ops = list(_ROOTS["/workspace/"] if write else _READ)
-    handle = _FileSystem([("/workspace/", Path(root), ops)]).create_handle([("/workspace/", ops)])
+    ops = _ROOTS["/workspace/"] if write else _READ
+    system = _FileSystem([("/workspace/", Path(root), ops, _created(create))])
+    handle = system.create_handle([("/workspace/", ops)])
     return FileDomainService(handle, policy)

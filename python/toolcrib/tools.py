@@ -83,7 +83,8 @@ def register(toolkit: "Toolkit", tools: str, /, *, group: str = "basic", **optio
 
     | set | options | tools |
     |---|---|---|
-    | `"files"` | `root`, `write=False`, `policy=None` | the file tools over one directory; see `toolcrib.files` |
+    | `"files"` | `root`, `write=False`, `policy=None`, `create=False` | the file tools over one directory, which must
+    exist unless `create` is set; see `toolcrib.files` |
     | `"artifacts"` | `store=None`: by default the store of the toolkit | the tools of `artifacts` |
     | `"text_files"` | – | `view_text_file`, `write_text_file`, `insert_text_file`: raw access to the machine's files |
     | `"programs"` | `cwd=None`, `env=None`, `limits=None`, `python=None`, `sandbox=None` | `execute_shell_command`,
@@ -100,6 +101,7 @@ def register(toolkit: "Toolkit", tools: str, /, *, group: str = "basic", **optio
 
     Raises:
         ValueError: If the set is unknown, or an option is invalid.
+        MissingFileError: If the directory of the files does not exist.
         NoSandboxError: If programs are to run in a sandbox, and this system has none.
         TypeError: If an option is unknown or missing.
     """
@@ -114,11 +116,15 @@ def register(toolkit: "Toolkit", tools: str, /, *, group: str = "basic", **optio
 
 
 def _files(
-    *, root: "str | os.PathLike[str]", write: bool = False, policy: "FilePolicy | None" = None
+    *,
+    root: "str | os.PathLike[str]",
+    write: bool = False,
+    policy: "FilePolicy | None" = None,
+    create: bool = False,
 ) -> list[NativeTool]:
     from toolcrib.files import _over
 
-    return _over(root, write=write, policy=policy).native_tools()
+    return _over(root, write=write, policy=policy, create=create).native_tools()
 
 
 def _text_files() -> list[NativeTool]:

@@ -6,6 +6,7 @@ use pyo3::panic::PanicException;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
+use super::once::intern;
 use super::response::PyToolResponse;
 use crate::Error;
 #[cfg(unix)]
@@ -186,6 +187,11 @@ impl From<Error> for PyErr {
             Error::CannotListen { code: Some(code), .. } => python::CannotListenError::new_err((code, text)),
             Error::CannotListen { code: None, .. } => python::CannotListenError::new_err(text),
             Error::MissingFile { path } => python::MissingFileError::new_err((ENOENT, "there is no such file", path)),
+            Error::MissingFolder { path, similar } => {
+                let hint = similar.map(|path| format!(": did you mean `{path}`?")).unwrap_or_default();
+                let reason = format!("there is no such folder, and `create` is not set{hint}");
+                python::MissingFileError::new_err((ENOENT, reason, path))
+            }
             Error::ForeignFile { .. } => python::ForeignFileError::new_err(text),
             Error::DamagedFile { .. } => python::DamagedFileError::new_err(text),
             Error::NewerFile { .. } => python::NewerFileError::new_err(text),
@@ -266,10 +272,23 @@ pub(crate) fn unanswered(reason: &Unanswered) -> PyErr {
     }
 }
 
+/// True for a mistake of the model that a native tool returned.
+pub(crate) fn is_mistake(exception: &Bound<'_, PyAny>) -> bool {
+    let flag = || exception.getattr(intern!(exception.py(), "is_mistake"))?.is_truthy();
+    is_native(exception) && flag().unwrap_or(false)
+}
+
 /// The exception for the failure of a native tool.
-pub(crate) fn native(tool: &str, failure: &Failure) -> PyErr {
+pub(crate) fn native(py: Python<'_>, tool: &str, failure: &Failure) -> PyErr {
     match failure {
-        Failure::Returned(error) => python::NativeToolError::new_err(error.message().to_owned()),
+        Failure::Returned(error) => {
+            let raised = python::NativeToolError::new_err(error.message().to_owned());
+            if error.is_mistake() {
+                // An instance of a class of ours takes attributes.
+                let _ = raised.value(py).setattr(intern!(py, "is_mistake"), true);
+            }
+            raised
+        }
         Failure::Arguments(reason) => python::NativeToolError::new_err(reason.clone()),
         Failure::Panicked(message) => internal_error(&format!("the native tool `{tool}` panicked: {message}")),
     }

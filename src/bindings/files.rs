@@ -9,7 +9,9 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 use tokio_util::sync::CancellationToken;
 
 use super::native::PyNativeTool;
-use crate::files::{FileHandle, FilePolicy, FileService, FileSystem, Grant, LogicalPath, Op, Ops, TextRequest, tools};
+use crate::files::{
+    CreateFolder, FileHandle, FilePolicy, FileService, FileSystem, Grant, LogicalPath, Op, Ops, TextRequest, tools,
+};
 
 /// Directories under logical names.
 #[pyclass(name = "_FileSystem", module = "toolcrib._core", frozen)]
@@ -17,13 +19,16 @@ pub(super) struct PyFileSystem(Arc<FileSystem>);
 
 #[pymethods]
 impl PyFileSystem {
-    /// Open the directories: triples of a name, a directory, and the operations that grants can allow in it.
+    /// Open the directories: tuples of a name, a directory, the operations that grants can allow in it, and the directories that
+    /// are created for it.
     #[new]
-    fn new(py: Python<'_>, roots: Vec<(String, PathBuf, Vec<String>)>) -> PyResult<Self> {
+    fn new(py: Python<'_>, roots: Vec<(String, PathBuf, Vec<String>, String)>) -> PyResult<Self> {
         let system = py.detach(|| -> PyResult<FileSystem> {
             let mut system = FileSystem::new();
-            for (prefix, folder, ops) in &roots {
-                system = system.with_root(prefix, folder, Ops::parse(ops.iter().map(String::as_str))?)?;
+            for (prefix, folder, ops, create) in &roots {
+                let ops = Ops::parse(ops.iter().map(String::as_str))?;
+                let create = CreateFolder::parse(create).unwrap_or(CreateFolder::Never);
+                system = system.with_created_root(prefix, folder, ops, create)?;
             }
             Ok(system)
         })?;

@@ -106,13 +106,22 @@ impl Subject<'_> {
             Errno::NOTDIR => FileError::argument(format!("The path {path} is not a directory, or is beneath a file")),
             Errno::ISDIR => self.is_folder(),
             Errno::NAMETOOLONG => FileError::InvalidPath { path, reason: "it is too long".to_owned() },
-            errno => {
-                let mut reason = std::io::Error::from(errno).to_string();
-                reason.truncate(reason.find(" (os error ").unwrap_or(reason.len()));
-                FileError::Failed { op: self.op, path, reason }
-            }
+            errno => FileError::Failed { op: self.op, path, reason: reason_of(&errno.into()) },
         }
     }
+
+    /// The error for a change that was made, but might not survive a loss of power.
+    pub(super) fn not_durable(self, error: &std::io::Error) -> FileError {
+        let reason = format!("the change was made, but might not survive a loss of power: {}", reason_of(error));
+        FileError::Failed { op: self.op, path: self.path.to_string(), reason }
+    }
+}
+
+/// The text of an error of the operating system, without its number.
+fn reason_of(error: &std::io::Error) -> String {
+    let mut reason = error.to_string();
+    reason.truncate(reason.find(" (os error ").unwrap_or(reason.len()));
+    reason
 }
 
 /// The reason for refusing pipes, sockets and devices.

@@ -3,7 +3,7 @@
 use std::collections::BinaryHeap;
 use std::os::fd::{AsFd, OwnedFd};
 
-use regex::Regex;
+use regex::bytes::{Regex, RegexBuilder};
 use rustix::fs::{AtFlags, Dir, FileType, Stat, statat};
 use tokio_util::sync::CancellationToken;
 
@@ -15,9 +15,11 @@ use super::root::{Root, again, size};
 const MAX_VISITED: usize = 200_000;
 /// The deepest folder that a search enters.
 const MAX_DEPTH: usize = 128;
-/// The longest pattern in bytes, and the size of its automaton.
+/// The longest pattern in bytes, the largest number of excluded patterns and of their bytes, and the size of an automaton.
 const MAX_PATTERN: usize = 1024;
-const MAX_AUTOMATON: usize = 1 << 20;
+const MAX_PATTERNS: usize = 100;
+const MAX_PATTERNS_BYTES: usize = 8 * 1024;
+const MAX_AUTOMATON: usize = 4 << 20;
 
 /// The type of an entry of a folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -178,11 +180,13 @@ fn for_each(
     Ok(())
 }
 
-/// The names that a search looks for.
+/// The names that a search looks for, or leaves out: one automaton for all patterns, so that many cost little more than one.
 #[derive(Debug)]
 pub(super) struct NamePattern {
-    text: String,
-    glob: Regex,
+    /// Matches whole names and paths.
+    globs: Regex,
+    /// Matches a part of a name.
+    texts: Regex,
 }
 
 impl NamePattern {
@@ -197,21 +201,51 @@ impl NamePattern {
         if text.len() > MAX_PATTERN {
             return Err(invalid("it is too long"));
         }
-        let source = format!(r"\A(?s:{})\z", translated(text));
-        let glob = regex::RegexBuilder::new(&source).size_limit(MAX_AUTOMATON).dfa_size_limit(MAX_AUTOMATON).build();
         // A range that is the wrong way round.
-        Ok(Self { text: text.to_owned(), glob: glob.map_err(|_| invalid("it has an invalid class"))? })
+        Self::compiled([text]).ok_or_else(|| invalid("it has an invalid class"))
+    }
+
+    /// Parses patterns of which any may match; none if there are none.
+    pub(super) fn parse_any(texts: &[String]) -> Result<Option<Self>, FileError> {
+        let (count, bytes) = (texts.len(), texts.iter().map(String::len).sum::<usize>());
+        if count > MAX_PATTERNS || bytes > MAX_PATTERNS_BYTES {
+            return Err(FileError::argument(format!(
+                "too many patterns: expected at most {MAX_PATTERNS}, of {MAX_PATTERNS_BYTES} bytes together, got {count} of \
+                 {bytes} bytes: use patterns that match more names"
+            )));
+        }
+        if texts.is_empty() {
+            return Ok(None);
+        }
+        texts.iter().try_for_each(|text| Self::parse(text).map(drop))?;
+        let compiled = Self::compiled(texts.iter().map(String::as_str));
+        compiled.map(Some).ok_or_else(|| FileError::argument("the patterns are too large together: use fewer of them"))
+    }
+
+    fn compiled<'t>(texts: impl IntoIterator<Item = &'t str>) -> Option<Self> {
+        let (globs, texts): (Vec<String>, Vec<String>) =
+            texts.into_iter().map(|text| (translated(text), regex::escape(text))).unzip();
+        let build = |source: String| {
+            RegexBuilder::new(&source).size_limit(MAX_AUTOMATON).dfa_size_limit(MAX_AUTOMATON).build().ok()
+        };
+        let globs = build(format!(r"\A(?s:{})\z", globs.join("|")))?;
+        Some(Self { globs, texts: build(texts.join("|"))? })
     }
 
     /// True if the name or the path matches, or the name contains the text.
     fn is_match(&self, name: &str, relative: &str) -> bool {
-        self.glob.is_match(name) || self.glob.is_match(relative) || name.contains(&self.text)
+        // At the top, where both are the same, once is enough.
+        self.globs.is_match(name.as_bytes())
+            || (relative.len() > name.len() && self.globs.is_match(relative.as_bytes()))
+            || self.texts.is_match(name.as_bytes())
     }
 }
 
 /// A glob as a regular expression.
 fn translated(glob: &str) -> String {
-    const FOLDERS: &str = "(?:.*/)?";
+    // Any bytes: the automaton is much smaller than that of any characters, and matches the same texts.
+    const ANY: &str = "(?-u:.)*";
+    const FOLDERS: &str = "(?:(?-u:.)*/)?";
     let mut expression = String::new();
     let mut rest = glob;
     while let Some(character) = rest.chars().next() {
@@ -224,8 +258,8 @@ fn translated(glob: &str) -> String {
         }
         rest = &rest[character.len_utf8()..];
         match character {
-            '*' if expression.ends_with(".*") => {}
-            '*' => expression.push_str(".*"),
+            '*' if expression.ends_with(ANY) => {}
+            '*' => expression.push_str(ANY),
             '?' => expression.push('.'),
             '[' => match class(rest) {
                 Some((class, after)) => {
@@ -268,7 +302,7 @@ pub(super) struct Found {
 pub(super) fn search(
     root: &Root,
     relative: &str,
-    (pattern, excluded): (&NamePattern, &[NamePattern]),
+    (pattern, excluded): (&NamePattern, Option<&NamePattern>),
     limit: usize,
     subject: Subject<'_>,
     cancel: &CancellationToken,
@@ -298,7 +332,7 @@ pub(super) fn search(
         for (name, kind) in entries {
             let path = joined(&below, &name);
             let (name, text) = (String::from_utf8_lossy(&name), String::from_utf8_lossy(&path));
-            if excluded.iter().any(|excluded| excluded.is_match(&name, &text)) {
+            if excluded.is_some_and(|excluded| excluded.is_match(&name, &text)) {
                 continue;
             }
             if pattern.is_match(&name, &text) {
@@ -377,6 +411,32 @@ mod tests {
             }
         }
         assert!(NamePattern::parse("[z-a]").is_err());
+    }
+
+    #[test]
+    fn any_of_several_patterns_matches() {
+        let texts = ["*.py", "node_modules", "b/*", "[!a-y]?"].map(str::to_owned);
+        let any = NamePattern::parse_any(&texts).unwrap().unwrap();
+
+        for (name, path) in [("a.py", "x/a.py"), ("my_node_modules", "m"), ("c", "b/c"), ("z\u{e9}", "q/z\u{e9}")] {
+            assert!(any.is_match(name, path), "{name} {path}");
+        }
+        assert!(!any.is_match("a.pyc", "c/a.pyc"));
+        assert!(NamePattern::parse_any(&[]).unwrap().is_none());
+    }
+
+    #[test]
+    fn an_unlimited_number_of_patterns_is_refused() {
+        let many: Vec<String> = (0..101).map(|number| format!("*{number}")).collect();
+        let long = vec!["a".repeat(1000); 9];
+
+        assert!(NamePattern::parse_any(&many[..100]).is_ok());
+        for refused in [many, long] {
+            let error = NamePattern::parse_any(&refused).unwrap_err().to_string();
+            assert!(error.starts_with("too many patterns: expected at most 100"), "{error}");
+        }
+        let error = NamePattern::parse_any(&["a".to_owned(), "[z-a]".to_owned()]).unwrap_err();
+        assert_eq!(error.to_string(), "invalid pattern `[z-a]`: it has an invalid class");
     }
 
     #[test]

@@ -8,7 +8,7 @@
 //!
 //! 1. `path`: [`LogicalPath`], and names as they are shown; `error`: [`FileError`], the mistakes that a model reads;
 //! 2. `grant`: [`Op`], [`Ops`] and [`Grant`], the rights to paths;
-//! 3. `root`: the directory of a root, in which relative paths are resolved;
+//! 3. `root`: the directory of a root, in which relative paths are resolved; `folder`: an open folder, in which files are replaced;
 //! 4. `system`: [`FileSystem`], the roots; [`FileHandle`], a caller's grants on them; [`FileService`], the operations with the
 //!    limits of a [`FilePolicy`];
 //! 5. `read`, `write` and `list`: the operations on an open directory;
@@ -16,6 +16,7 @@
 //! 7. [`raw`]: the tools for paths of the operating system, and the guard on them.
 
 mod error;
+mod folder;
 mod grant;
 mod list;
 mod path;
@@ -31,5 +32,6 @@ pub use grant::{Grant, Op, Ops};
 pub use list::{Entry, EntryKind, FileFacts};
 pub use path::LogicalPath;
 pub use read::{MatchingLine, TextPart, TextRequest};
+pub use root::CreateFolder;
 pub use system::{FileHandle, FilePolicy, FileService, FileSystem};
 pub use write::Edit;

@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use super::error::FileError;
 use crate::json::invisible::{Escaped, is_invisible};
+use crate::store::TEMPORARY;
 
 /// The longest path in bytes, as in Linux.
 const MAX_LENGTH: usize = 4096;
@@ -15,9 +16,6 @@ const MAX_DEPTH: usize = 128;
 
 /// Texts that a path must not contain anywhere.
 const REFUSED: [&str; 5] = ["..", "*", "?", "\\", "//"];
-
-/// The beginning and the end of the names of temporary files, which are reserved.
-pub(super) const TEMPORARY: (&str, &str) = (".toolcrib-", ".tmp");
 
 /// An absolute path under a logical root, such as `/workspace/notes.txt`.
 ///
@@ -103,7 +101,7 @@ impl fmt::Display for LogicalPath {
     }
 }
 
-/// True for the name of a file that is being written.
+/// True for the name of a file that is being written, which is reserved.
 pub(super) fn is_temporary(name: &[u8]) -> bool {
     name.starts_with(TEMPORARY.0.as_bytes()) && name.ends_with(TEMPORARY.1.as_bytes())
 }

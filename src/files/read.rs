@@ -13,6 +13,10 @@ use crate::bytes::into_text;
 
 /// The size of a read, in bytes.
 const CHUNK: usize = 128 * 1024;
+/// The most that is read to find lines, in bytes. Lines beyond it are out of reach.
+const MAX_SCANNED: u64 = 1 << 30;
+/// The most that is read after the wanted lines, to count all of them.
+const MAX_COUNTED: u64 = 64 << 20;
 /// The longest line in which an expression is searched, in bytes; the rest of a longer one is not.
 const MAX_LINE: usize = 1 << 20;
 /// The largest automaton of an expression, in bytes.
@@ -27,7 +31,7 @@ pub struct TextRequest {
     pub read_lines: Option<u64>,
     /// Puts `line<number>: ` before each line.
     pub with_line_numbers: bool,
-    /// Counts the lines of the whole file, also of the part that is not wanted.
+    /// Counts the lines of the whole file, also of the part that is not wanted, unless that is very long.
     pub count_lines: bool,
 }
 
@@ -46,8 +50,10 @@ pub struct TextPart {
     pub start_line: u64,
     /// The number of lines in `text`.
     pub lines: u64,
-    /// The number of lines of the file, if it was asked for or the file was read to its end.
+    /// The number of lines of the file, if the file was read to its end.
     pub line_count: Option<u64>,
+    /// The number of lines in the part of the file that was read.
+    pub counted_lines: u64,
     /// True if the limit of the reply ended the text before the wanted lines did.
     pub is_truncated: bool,
     /// True if bytes were replaced because they are not UTF-8.
@@ -63,28 +69,72 @@ pub struct MatchingLine {
     pub text: String,
 }
 
-/// Reads a file of known size in chunks until `take` returns false or the file ends. A file that grows while it is read ends some time,
-/// because the number of bytes is limited to its size at the beginning.
+/// The part of the next chunk that a reader needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Need {
+    /// All of it.
+    Text,
+    /// All of it, to find something.
+    Search,
+    /// Its line breaks, to find a line.
+    Find,
+    /// Its line breaks, to count them.
+    Count,
+    /// Nothing, nor anything after it.
+    Nothing,
+}
+
+/// Reads a file of known size in chunks until `take` needs no more, or has searched or counted enough, or the file ends; true if
+/// it was read to its end. A file that grows while it is read ends some time, because the number of bytes is limited to its size at
+/// the beginning.
 fn read_chunks(
-    (file, size): (File, u64),
+    (mut file, size): (File, u64),
     subject: Subject<'_>,
     cancel: &CancellationToken,
-    mut take: impl FnMut(&[u8]) -> bool,
-) -> Result<(), FileError> {
+    mut take: impl FnMut(&[u8]) -> Need,
+) -> Result<bool, FileError> {
     let mut buffer = vec![0; usize::try_from(size).unwrap_or(CHUNK).clamp(1, CHUNK)];
-    let mut file = file.take(size);
-    loop {
-        match file.read(&mut buffer) {
-            Ok(0) => return Ok(()),
-            Ok(read) if take(&buffer[..read]) => {}
-            Ok(_) => return Ok(()),
-            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+    let (mut position, mut scanned, mut counted) = (0, 0, 0);
+    while position < size {
+        let wanted = usize::try_from(size - position).unwrap_or(CHUNK).min(buffer.len());
+        let read = match file.read(&mut buffer[..wanted]) {
+            Ok(0) => break,
+            Ok(read) => read,
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
             Err(error) => return Err(subject.failed(Errno::from_io_error(&error).unwrap_or(Errno::IO))),
+        };
+        position += read as u64;
+        let need = take(&buffer[..read]);
+        match need {
+            Need::Text => {}
+            Need::Search | Need::Find => scanned += read as u64,
+            Need::Count => counted += read as u64,
+            Need::Nothing => return Ok(false),
         }
         if cancel.is_cancelled() {
             return Err(FileError::Cancelled);
         }
+        if matches!(need, Need::Find | Need::Count) && buffer[..read].ends_with(&[0]) {
+            position = after_hole(&file, position, size);
+        }
+        if scanned >= MAX_SCANNED || counted >= MAX_COUNTED {
+            return Ok(position >= size);
+        }
     }
+    Ok(true)
+}
+
+/// The position of the next data of a file, which the file is moved to. A hole, which is read as zeros, has no line breaks.
+fn after_hole(file: &File, position: u64, size: u64) -> u64 {
+    #[cfg(any(target_os = "linux", target_os = "freebsd", target_vendor = "apple"))]
+    match rustix::fs::seek(file, rustix::fs::SeekFrom::Data(position)) {
+        Ok(data) => return data,
+        Err(Errno::NXIO) => return size,
+        // Not supported here; the position is then as it was.
+        Err(_) => {}
+    }
+    let _ = (file, size);
+    position
 }
 
 /// Reads the wanted lines of a text file, at most `limit` bytes of them.
@@ -96,8 +146,8 @@ pub(super) fn text(
     cancel: &CancellationToken,
 ) -> Result<TextPart, FileError> {
     let mut lines = Lines::new(request, limit);
-    read_chunks(file, subject, cancel, |chunk| lines.take(chunk))?;
-    lines.finish()
+    let is_whole = read_chunks(file, subject, cancel, |chunk| lines.take(chunk))?;
+    lines.finish(is_whole)
 }
 
 /// The lines that were read so far.
@@ -130,12 +180,12 @@ impl<'a> Lines<'a> {
         self.is_truncated || self.line > self.last()
     }
 
-    /// Takes a chunk of the file; false if no more is needed.
-    fn take(&mut self, mut chunk: &[u8]) -> bool {
+    /// Takes a chunk of the file, and returns what is needed of the next one.
+    fn take(&mut self, mut chunk: &[u8]) -> Need {
         while !chunk.is_empty() {
             if self.line < self.request.start_line || self.is_over() {
                 if self.is_over() && !self.request.count_lines {
-                    return false;
+                    return Need::Nothing;
                 }
                 chunk = self.skip(chunk);
                 continue;
@@ -153,7 +203,13 @@ impl<'a> Lines<'a> {
                 break;
             }
         }
-        true
+        if self.is_over() {
+            if self.request.count_lines { Need::Count } else { Need::Nothing }
+        } else if self.line < self.request.start_line {
+            Need::Find
+        } else {
+            Need::Text
+        }
     }
 
     /// Counts the line breaks of a chunk up to the first wanted line; returns the rest.
@@ -211,13 +267,20 @@ impl<'a> Lines<'a> {
         }
     }
 
-    fn finish(mut self) -> Result<TextPart, FileError> {
+    /// The lines, after the whole file was read, or a part of it.
+    fn finish(mut self, is_whole: bool) -> Result<TextPart, FileError> {
         // A last line without a line break is a line as well.
         let count = if self.at_start { self.line - 1 } else { self.line };
         if !self.at_start && !self.is_over() && self.line >= self.request.start_line {
             self.end_line();
         }
         let start_line = self.request.start_line;
+        if start_line > count.max(1) && !is_whole {
+            return Err(FileError::argument(format!(
+                "start_line {start_line} is out of reach: only the first {MAX_SCANNED} bytes of a file are searched, which have \
+                 {count} lines"
+            )));
+        }
         if start_line > count.max(1) {
             return Err(FileError::argument(format!(
                 "start_line {start_line} is beyond the end of the file, which has {count} lines"
@@ -233,12 +296,12 @@ impl<'a> Lines<'a> {
         {
             self.taken.truncate(error.valid_up_to());
         }
-        let has_count = self.request.count_lines || !self.is_over();
         Ok(TextPart {
             text: into_text(self.taken),
             start_line,
             lines: self.taken_count,
-            line_count: has_count.then_some(count),
+            line_count: is_whole.then_some(count),
+            counted_lines: count,
             is_truncated: self.is_truncated,
             is_lossy,
         })
@@ -268,24 +331,25 @@ pub(super) fn matching(
         true
     };
     let mut is_over = false;
-    read_chunks(file, subject, cancel, |mut chunk| {
+    let is_whole = read_chunks(file, subject, cancel, |mut chunk| {
         while let Some(end) = memchr(b'\n', chunk) {
             extend(&mut line, &chunk[..end]);
             if !search(&line, number) {
                 is_over = true;
-                return false;
+                return Need::Nothing;
             }
             line.clear();
             number += 1;
             chunk = &chunk[end + 1..];
         }
         extend(&mut line, chunk);
-        true
+        // The rest of a line that is too long is not searched.
+        if line.len() < MAX_LINE { Need::Search } else { Need::Find }
     })?;
     if !is_over && !line.is_empty() {
         search(&line, number);
     }
-    Ok((found, is_truncated))
+    Ok((found, is_truncated || !is_whole))
 }
 
 fn extend(line: &mut Vec<u8>, piece: &[u8]) {
@@ -314,10 +378,11 @@ pub(super) fn bytes(
     let mut is_too_large = false;
     read_chunks(file, subject, cancel, |chunk| {
         is_too_large = (bytes.len() + chunk.len()) as u64 > limit;
-        if !is_too_large {
-            bytes.extend_from_slice(chunk);
+        if is_too_large {
+            return Need::Nothing;
         }
-        !is_too_large
+        bytes.extend_from_slice(chunk);
+        Need::Text
     })?;
     if is_too_large {
         return Err(FileError::argument(format!("The file {} is larger than {limit} bytes", subject.path)));

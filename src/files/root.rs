@@ -15,6 +15,7 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, fstat, mkdirat, openat, 
 use rustix::io::Errno;
 
 use super::error::{FileError, NOT_REGULAR, Subject};
+use super::folder::OpenFolder;
 
 /// Flags of every `open`: no descriptor for child processes, no waiting for the other end of a pipe, no terminal to control.
 const ALWAYS: OFlags = OFlags::CLOEXEC.union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::NOFOLLOW);
@@ -30,6 +31,18 @@ enum Resolution {
     Walk,
 }
 
+string_enum! {
+    /// The directories that are created for a root that does not exist.
+    pub enum CreateFolder {
+        /// None: the root must exist, so that a spelling mistake is noticed.
+        Never = "never",
+        /// The root, in a directory that exists.
+        Last = "last",
+        /// The root, and the directories above it.
+        All = "all",
+    }
+}
+
 /// An open directory whose contents a model may be given.
 #[derive(Debug)]
 pub(super) struct Root {
@@ -39,9 +52,17 @@ pub(super) struct Root {
 }
 
 impl Root {
-    /// Opens a directory; creates it, and the directories above it, if it does not exist.
-    pub(super) fn open(folder: &Path) -> io::Result<Self> {
-        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    /// Opens a directory, and creates it before if it does not exist and may be created.
+    pub(super) fn open(folder: &Path, create: CreateFolder) -> io::Result<Self> {
+        let mut builder = DirBuilder::new();
+        match create {
+            CreateFolder::Never => {}
+            CreateFolder::Last => match builder.mode(0o700).create(folder) {
+                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+                _ => {}
+            },
+            CreateFolder::All => builder.recursive(true).mode(0o700).create(folder)?,
+        }
         // The path of the root itself is the developer's and may have links.
         let folder = rustix::fs::open(folder, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
         let device = device(&fstat(&folder)?);
@@ -93,7 +114,7 @@ impl Root {
         relative: &'a str,
         create: bool,
         subject: Subject<'_>,
-    ) -> Result<(OwnedFd, &'a str), FileError> {
+    ) -> Result<(OpenFolder, &'a str), FileError> {
         let (folder, name) = relative.rsplit_once('/').unwrap_or(("", relative));
         if name.is_empty() {
             return Err(subject.is_folder());
@@ -103,7 +124,7 @@ impl Root {
             Err(Errno::NOENT) if create => self.create_folders(folder, flags),
             opened => opened,
         };
-        Ok((opened.map_err(|errno| subject.failed(errno))?, name))
+        Ok((OpenFolder::new(opened.map_err(|errno| subject.failed(errno))?), name))
     }
 
     /// Creates the missing folders of a path, each in the folder that was opened before.

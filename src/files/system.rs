@@ -1,9 +1,9 @@
 //! The roots of a file system, the grants of a caller on them, and the operations of a service.
 
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
-use rustix::io::Errno;
 use tokio_util::sync::CancellationToken;
 
 use super::error::{FileError, Subject};
@@ -11,8 +11,9 @@ use super::grant::{Grant, Op, Ops};
 use super::list::{self, Entry, FileFacts, Found, NamePattern};
 use super::path::{LogicalPath, shown};
 use super::read::{self, MatchingLine, TextPart, TextRequest};
-use super::root::Root;
+use super::root::{CreateFolder, Root};
 use super::write::{self, Edit, Replacement};
+use crate::near::nearest;
 use crate::{Error, Result as DeveloperResult};
 
 /// Directories under logical names.
@@ -21,6 +22,7 @@ use crate::{Error, Result as DeveloperResult};
 /// use toolcrib::files::{FileSystem, Ops};
 ///
 /// # let folder = std::env::temp_dir().join(format!("toolcrib-doc-{}", std::process::id()));
+/// # std::fs::create_dir(&folder).unwrap();
 /// let system = FileSystem::new().with_root("/workspace/", &folder, Ops::ALL)?;
 /// # std::fs::remove_dir_all(folder).unwrap();
 /// # Ok::<_, toolcrib::Error>(())
@@ -45,14 +47,29 @@ impl FileSystem {
         Self::default()
     }
 
-    /// Adds a directory under a name such as `/workspace/`; grants allow at most `ops` in it. The directory is created if it
-    /// does not exist. It stays the root when it is renamed.
+    /// Adds a directory under a name such as `/workspace/`; grants allow at most `ops` in it. It stays the root when it is
+    /// renamed.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidFileRoot`] for an invalid or repeated name, and [`Error::FileAccess`] if the directory cannot be
-    /// opened.
-    pub fn with_root(mut self, prefix: &str, folder: &Path, ops: Ops) -> DeveloperResult<Self> {
+    /// [`Error::InvalidFileRoot`] for an invalid or repeated name, [`Error::MissingFolder`] if the directory does not exist, and
+    /// [`Error::FileAccess`] if it cannot be opened.
+    pub fn with_root(self, prefix: &str, folder: &Path, ops: Ops) -> DeveloperResult<Self> {
+        self.with_created_root(prefix, folder, ops, CreateFolder::Never)
+    }
+
+    /// Adds a directory, which is created if it does not exist.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`FileSystem::with_root`].
+    pub fn with_created_root(
+        mut self,
+        prefix: &str,
+        folder: &Path,
+        ops: Ops,
+        create: CreateFolder,
+    ) -> DeveloperResult<Self> {
         let invalid = |reason: &str| Error::InvalidFileRoot { root: shown(prefix), reason: reason.to_owned() };
         let prefix: LogicalPath = prefix.parse().map_err(|error: FileError| invalid(&error.to_string()))?;
         if prefix.as_str().is_empty() || prefix.as_str()[1..].contains('/') {
@@ -61,7 +78,10 @@ impl FileSystem {
         if self.roots.iter().any(|root| root.prefix == prefix) {
             return Err(invalid("it is repeated"));
         }
-        let root = Root::open(folder).map_err(|error| Error::access("open", folder, &error))?;
+        let root = Root::open(folder, create).map_err(|error| match error.kind() {
+            ErrorKind::NotFound => missing(folder),
+            _ => Error::access("open", folder, &error),
+        })?;
         self.roots.push(NamedRoot { prefix, root, ops });
         Ok(self)
     }
@@ -86,6 +106,27 @@ impl FileSystem {
             }
         }
         Ok(FileHandle { system: self.clone(), grants })
+    }
+}
+
+/// The largest number of names that a missing one is compared with.
+const MAX_SIMILAR: usize = 10_000;
+
+/// The error for a directory that does not exist, which names the first one of its path that is missing.
+fn missing(folder: &Path) -> Error {
+    let is_missing = |path: &&Path| !path.as_os_str().is_empty() && !path.is_dir();
+    let path = folder.ancestors().take_while(is_missing).last().unwrap_or(folder);
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let entries = std::fs::read_dir(parent).into_iter().flatten().take(MAX_SIMILAR).flatten();
+    let names: Vec<String> = entries
+        .filter(|entry| entry.path().is_dir())
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .collect();
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let similar = nearest(&name, names.iter().map(String::as_str));
+    Error::MissingFolder {
+        path: path.display().to_string(),
+        similar: similar.map(|name| path.with_file_name(name).display().to_string()),
     }
 }
 
@@ -259,12 +300,12 @@ impl FileService {
         cancel: &CancellationToken,
     ) -> Result<(Vec<String>, bool), FileError> {
         let pattern = NamePattern::parse(pattern)?;
-        let excluded = excluded.iter().map(|text| NamePattern::parse(text)).collect::<Result<Vec<_>, _>>()?;
+        let excluded = NamePattern::parse_any(excluded)?;
         let path: LogicalPath = path.parse()?;
         let (root, relative, subject) = self.handle.locate(Op::List, &path)?;
         let limit = self.policy.max_entries;
         let Found { paths, is_truncated } =
-            list::search(root, relative, (&pattern, &excluded), limit, subject, cancel)?;
+            list::search(root, relative, (&pattern, excluded.as_ref()), limit, subject, cancel)?;
         Ok((paths, is_truncated))
     }
 
@@ -289,7 +330,7 @@ impl FileService {
         let (root, relative, subject) = self.handle.locate(Op::Write, &path)?;
         self.limit_size(content)?;
         let (folder, name) = root.open_parent(relative, true, subject)?;
-        let replacement = Replacement::begin(folder, name, self.policy.hard_links, subject)?;
+        let replacement = Replacement::begin(&folder, name, self.policy.hard_links, subject)?;
         replacement.commit(content, self.policy.durable)
     }
 
@@ -307,11 +348,8 @@ impl FileService {
             return Err(FileError::argument("edits must not be empty"));
         }
         let (folder, name) = root.open_parent(relative, false, subject)?;
-        let replacement = Replacement::begin(folder, name, self.policy.hard_links, subject)?;
-        if replacement.is_new() {
-            return Err(subject.failed(Errno::NOENT));
-        }
-        let old = read::bytes(replacement.open()?, self.policy.max_file_bytes, subject, cancel)?;
+        let (replacement, file) = Replacement::begin_edit(&folder, name, self.policy.hard_links, subject)?;
+        let old = read::bytes(file, self.policy.max_file_bytes, subject, cancel)?;
         let new = write::apply(old, edits)?;
         self.limit_size(&new)?;
         replacement.commit(&new, self.policy.durable)?;

@@ -61,11 +61,23 @@ where
                 let (service, operation) = &*shared;
                 operation(service, parameters, &cancel)
             };
-            blocking(run).await?.map_err(ToolError::from)
+            blocking(run).await?.map_err(answer_to)
         }
     })
     .with_kind(kind)
     .with_blocking()
+}
+
+/// The error that the model reads. Only a failure of the operating system is more than a mistake of the model.
+fn answer_to(error: FileError) -> ToolError {
+    match error {
+        FileError::InvalidPath { .. }
+        | FileError::AccessDenied { .. }
+        | FileError::NotFound { .. }
+        | FileError::Conflict { .. }
+        | FileError::InvalidArgument { .. } => ToolError::mistake(error.to_string()),
+        FileError::Failed { .. } | FileError::Cancelled => error.into(),
+    }
 }
 
 const fn first_line() -> u64 {
@@ -107,13 +119,16 @@ fn read_text_file(service: &FileService) -> NativeTool {
             count_lines: wanted.with_header,
         };
         let part = service.read_text(&wanted.path, &request, service.policy().max_reply_bytes, cancel)?;
-        let metadata = json!({
+        let mut metadata = json!({
             "path": wanted.path,
             "start_line": part.start_line,
             "lines": part.lines,
             "line_count": part.line_count,
             "truncated": part.is_truncated,
         });
+        if part.line_count.is_none() {
+            metadata["counted_lines"] = part.counted_lines.into();
+        }
         let text = text_of(&part, wanted.with_header, wanted.with_line_numbers);
         Ok(ToolResponse { metadata: Some(metadata), ..ToolResponse::of_text(text) })
     })
@@ -122,9 +137,10 @@ fn read_text_file(service: &FileService) -> NativeTool {
 /// Lines of a file as a reply.
 fn text_of(part: &TextPart, with_header: bool, with_line_numbers: bool) -> String {
     let mut parts: Vec<Cow<'_, str>> = Vec::with_capacity(4);
-    if let Some(count) = part.line_count.filter(|_| with_header) {
+    if with_header {
+        let at_least = if part.line_count.is_none() { "at least " } else { "" };
         let format = if with_line_numbers { "line{N}: <content>" } else { "<content>" };
-        parts.push(format!("line_count: {count}\nformat: {format}").into());
+        parts.push(format!("line_count: {at_least}{}\nformat: {format}", part.counted_lines).into());
     }
     if part.lines > 0 {
         parts.push((*part.text).into());
@@ -263,6 +279,7 @@ struct SearchFiles {
     pattern: String,
     /// Names and paths that are left out, in the same form.
     #[serde(default, rename = "excludePatterns")]
+    #[schemars(length(max = 100))]
     exclude_patterns: Vec<String>,
 }
 

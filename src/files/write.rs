@@ -1,32 +1,21 @@
 //! Changing files: replacement in one step, edits that must match exactly once, and removal.
 //!
-//! The new content is written to a temporary file in the folder of the file, which then takes its name. Each file has one
-//! temporary name, and the writer locks it: writers of the same file wait for each other, also in other processes, so that no
-//! edit is lost. The operating system releases the lock of a writer that died, and the next writer removes what it left.
+//! Each of them holds the lock of [`Temporary::only`] from its first look at the file to its last change: writers of the same
+//! file wait for each other, also in other processes, so that no edit is lost. A program that does not know the lock is noticed by
+//! the metadata of the file.
 
+use std::ffi::OsStr;
 use std::fs::File;
-use std::io::Write;
-use std::os::fd::OwnedFd;
-use std::thread;
-use std::time::{Duration, Instant};
 
 use memchr::memmem;
-use rustix::fs::{
-    AtFlags, FileType, FlockOperation, Mode, OFlags, Stat, fchmod, fchown, flock, fstat, fsync, openat, renameat,
-    statat, unlinkat,
-};
+use rustix::fs::{AtFlags, FileType, Stat, fstat, statat, unlinkat};
 use rustix::io::Errno;
-use sha2::{Digest, Sha256};
 
 use super::error::{FileError, NOT_REGULAR, Subject};
-use super::path::{TEMPORARY, shown};
-use super::root::again;
-use crate::bytes::hex;
-
-/// The time for which a writer waits for another writer of the same file.
-const MAX_WAIT: Duration = Duration::from_secs(5);
-/// The interval at which it tries again.
-const RETRY: Duration = Duration::from_millis(5);
+use super::folder::OpenFolder;
+use super::path::shown;
+use super::root::{again, size};
+use crate::store::{FileAccess, Folder, Temporary};
 
 /// The replacement of one text by another.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,52 +28,45 @@ pub struct Edit {
 
 /// A file that is about to be replaced, locked against other writers. Dropping it leaves the file as it is.
 pub(super) struct Replacement<'a> {
-    folder: OwnedFd,
+    folder: &'a OpenFolder,
     name: &'a str,
-    temporary_name: String,
-    temporary: File,
-    /// The metadata of the temporary file when it was made.
-    new: Stat,
+    temporary: Temporary<'a, OpenFolder>,
     /// The metadata of the file, if it exists.
     old: Option<Stat>,
+    /// True if the new content depends on the old one.
+    is_edit: bool,
     subject: Subject<'a>,
-    is_done: bool,
 }
 
 impl<'a> Replacement<'a> {
-    /// Locks a file of a folder. The file need not exist.
+    /// Locks a file of a folder, to write it without reading it. The file need not exist.
     pub(super) fn begin(
-        folder: OwnedFd,
+        folder: &'a OpenFolder,
         name: &'a str,
         may_have_links: bool,
         subject: Subject<'a>,
     ) -> Result<Self, FileError> {
-        let temporary_name = temporary_name(name);
-        let (temporary, new) = lock(&folder, &temporary_name, subject)?;
-        let temporary = File::from(temporary);
-        let mut replacement = Self { folder, name, temporary_name, temporary, new, old: None, subject, is_done: false };
-        replacement.old = replacement.present()?;
-        if let Some(old) = &replacement.old {
+        let temporary = lock(folder, name, subject)?.map_err(|errno| subject.failed(errno))?;
+        let old = present(folder, name).map_err(|errno| subject.failed(errno))?;
+        if let Some(old) = &old {
             refuse_unless_regular(old, may_have_links, subject)?;
         }
-        Ok(replacement)
+        Ok(Self { folder, name, temporary, old, is_edit: false, subject })
     }
 
-    /// True if the file does not exist.
-    pub(super) fn is_new(&self) -> bool {
-        self.old.is_none()
-    }
-
-    /// Opens the file that is to be replaced, and returns it with its size.
-    pub(super) fn open(&self) -> Result<(File, u64), FileError> {
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
-        let opened = again(|| openat(&self.folder, self.name, flags, Mode::empty()));
-        let opened = opened.and_then(|file| fstat(&file).map(|stat| (file, stat)));
-        let (file, stat) = opened.map_err(|errno| self.subject.failed(errno))?;
-        if self.old.as_ref().is_none_or(|old| !is_same(old, &stat)) {
-            return Err(self.changed());
-        }
-        Ok((file.into(), super::root::size(&stat)))
+    /// Locks a file of a folder, and opens it, to change its content; the file is returned with its size.
+    pub(super) fn begin_edit(
+        folder: &'a OpenFolder,
+        name: &'a str,
+        may_have_links: bool,
+        subject: Subject<'a>,
+    ) -> Result<(Self, (File, u64)), FileError> {
+        let temporary = lock(folder, name, subject)?.map_err(|errno| subject.failed(errno))?;
+        let opened = folder.open_file(name).and_then(|file| fstat(&file).map(|stat| (file, stat)));
+        let (file, old) = opened.map_err(|errno| subject.failed(errno))?;
+        refuse_unless_regular(&old, may_have_links, subject)?;
+        let replacement = Self { folder, name, temporary, old: Some(old), is_edit: true, subject };
+        Ok((replacement, (file, size(&old))))
     }
 
     /// Writes the content, and gives the new file the name of the old one.
@@ -92,131 +74,56 @@ impl<'a> Replacement<'a> {
     /// If `durable` is set, the content survives a loss of power from then on; otherwise it does when the system has written
     /// it back.
     pub(super) fn commit(mut self, content: &[u8], durable: bool) -> Result<(), FileError> {
-        self.fill(content, durable).map_err(|errno| self.subject.failed(errno))?;
-        // A program other than toolcrib does not know the lock.
-        let is_unchanged = match (&self.old, &self.present()?) {
-            (Some(old), Some(present)) => is_same(old, present),
-            (None, None) => true,
-            _ => false,
-        };
-        if !is_unchanged {
-            return Err(self.changed());
+        let subject = self.subject;
+        let failed = |error: std::io::Error| subject.failed(Errno::from_io_error(&error).unwrap_or(Errno::IO));
+        let access = self.old.as_ref().map(|old| FileAccess {
+            // Without the bits that run the file with the rights of its owner.
+            mode: old.st_mode & 0o777,
+            owner: old.st_uid,
+            group: old.st_gid,
+        });
+        self.temporary.fill(content, access, durable).map_err(failed)?;
+        if !self.is_unchanged()? || !self.temporary.rename(OsStr::new(self.name)).map_err(failed)? {
+            return Err(changed(subject));
         }
-        again(|| renameat(&self.folder, &self.temporary_name, &self.folder, self.name))
-            .map_err(|errno| self.subject.failed(errno))?;
-        self.is_done = true;
         if durable {
-            match again(|| fsync(&self.folder)) {
-                // Some file systems do not support this for folders.
-                Ok(()) | Err(Errno::INVAL) => {}
-                Err(errno) => return Err(self.subject.failed(errno)),
-            }
+            self.folder.sync_names().map_err(|error| subject.not_durable(&error))?;
         }
         Ok(())
     }
 
-    fn fill(&mut self, content: &[u8], durable: bool) -> Result<(), Errno> {
-        if let Some(old) = &self.old {
-            let new = &self.new;
-            if (old.st_uid, old.st_gid) != (new.st_uid, new.st_gid) {
-                let owner = Some(rustix::fs::Uid::from_raw(old.st_uid));
-                let group = Some(rustix::fs::Gid::from_raw(old.st_gid));
-                // Only the superuser may change the owner; otherwise the new file belongs to the current user.
-                let _ = fchown(&self.temporary, owner, group);
-            }
-            // Without the bits that run the file with the rights of its owner.
-            let mode = old.st_mode & 0o777;
-            if mode != new.st_mode & 0o7777 {
-                fchmod(&self.temporary, Mode::from_raw_mode(mode))?;
-            }
-        }
-        self.temporary.write_all(content).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
-        if durable { again(|| fsync(&self.temporary)) } else { Ok(()) }
-    }
-
-    /// The metadata that the name has at present.
-    fn present(&self) -> Result<Option<Stat>, FileError> {
-        match again(|| statat(&self.folder, self.name, AtFlags::SYMLINK_NOFOLLOW)) {
-            Ok(stat) => Ok(Some(stat)),
-            Err(Errno::NOENT) => Ok(None),
-            Err(errno) => Err(self.subject.failed(errno)),
-        }
-    }
-
-    fn changed(&self) -> FileError {
-        FileError::conflict(self.subject.path, "another program changed the file meanwhile: read it again")
+    /// True unless another program, which does not know the lock, has changed the file that an edit was made for.
+    fn is_unchanged(&self) -> Result<bool, FileError> {
+        let Some(old) = self.old.as_ref().filter(|_| self.is_edit) else { return Ok(true) };
+        let present = present(self.folder, self.name).map_err(|errno| self.subject.failed(errno))?;
+        Ok(present.is_some_and(|present| is_same(old, &present)))
     }
 }
 
-impl Drop for Replacement<'_> {
-    fn drop(&mut self) {
-        if !self.is_done {
-            let _ = again(|| unlinkat(&self.folder, &self.temporary_name, AtFlags::empty()));
-        }
+/// Locks a file; the inner error is that of the system.
+fn lock<'a>(
+    folder: &'a OpenFolder,
+    name: &str,
+    subject: Subject<'_>,
+) -> Result<Result<Temporary<'a, OpenFolder>, Errno>, FileError> {
+    match Temporary::only(folder, OsStr::new(name)) {
+        Ok(Some(temporary)) => Ok(Ok(temporary)),
+        Ok(None) => Err(FileError::conflict(subject.path, "another program is writing the file")),
+        Err(error) => Ok(Err(Errno::from_io_error(&error).unwrap_or(Errno::IO))),
     }
 }
 
-/// The name of the temporary file of a file.
-fn temporary_name(name: &str) -> String {
-    let digest = hex(&Sha256::digest(name.as_bytes())[..8]);
-    format!("{}{digest}{}", TEMPORARY.0, TEMPORARY.1)
-}
-
-/// Creates and locks a temporary file. Waits for another writer, and removes a file that a dead one left.
-fn lock(folder: &OwnedFd, name: &str, subject: Subject<'_>) -> Result<(OwnedFd, Stat), FileError> {
-    let deadline = Instant::now() + MAX_WAIT;
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    loop {
-        let is_free = match again(|| openat(folder, name, flags, Mode::from_raw_mode(0o666))) {
-            // Not ours if another writer took it for one that was left behind, before it was locked.
-            Ok(file) => match stat_if_ours(&file) {
-                Ok(Some(stat)) => return Ok((file, stat)),
-                Ok(None) => true,
-                Err(errno) => return Err(subject.failed(errno)),
-            },
-            Err(Errno::EXIST) => remove_abandoned(folder, name),
-            Err(errno) => return Err(subject.failed(errno)),
-        };
-        if Instant::now() >= deadline {
-            return Err(FileError::conflict(subject.path, "another program is writing the file"));
-        }
-        if !is_free {
-            thread::sleep(RETRY);
-        }
+/// The metadata that a name has at present, if it exists.
+fn present(folder: &OpenFolder, name: &str) -> Result<Option<Stat>, Errno> {
+    match again(|| statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)) {
+        Ok(stat) => Ok(Some(stat)),
+        Err(Errno::NOENT) => Ok(None),
+        Err(errno) => Err(errno),
     }
 }
 
-/// Locks a new temporary file, and returns its metadata; none if another writer has removed it.
-fn stat_if_ours(file: &OwnedFd) -> Result<Option<Stat>, Errno> {
-    match again(|| flock(file, FlockOperation::NonBlockingLockExclusive)) {
-        Ok(()) => fstat(file).map(|stat| (stat.st_nlink > 0).then_some(stat)),
-        Err(Errno::WOULDBLOCK) => Ok(None),
-        // Where files cannot be locked at all, no writer removes them either.
-        Err(_) => fstat(file).map(Some),
-    }
-}
-
-/// Removes a temporary file whose writer is gone; false if it is being written.
-fn remove_abandoned(folder: &OwnedFd, name: &str) -> bool {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
-    let is_abandoned = match again(|| openat(folder, name, flags, Mode::empty())) {
-        Ok(file) => {
-            // The name may belong to another file by now: to that of the next writer.
-            let is_named = |file: &OwnedFd| {
-                let named = again(|| statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)).ok()?;
-                let opened = fstat(file).ok()?;
-                Some((named.st_dev, named.st_ino) == (opened.st_dev, opened.st_ino))
-            };
-            match again(|| flock(&file, FlockOperation::NonBlockingLockExclusive)) {
-                Ok(()) => is_named(&file).unwrap_or(false),
-                Err(_) => return false,
-            }
-        }
-        Err(Errno::NOENT) => return true,
-        // A link or a socket was put there.
-        Err(_) => true,
-    };
-    is_abandoned && again(|| unlinkat(folder, name, AtFlags::empty())).is_ok()
+fn changed(subject: Subject<'_>) -> FileError {
+    FileError::conflict(subject.path, "another program changed the file meanwhile: read it again")
 }
 
 /// True if the metadata is that of the same content.
@@ -245,12 +152,22 @@ fn refuse_unless_regular(stat: &Stat, may_have_links: bool, subject: Subject<'_>
     }
 }
 
-/// Removes a regular file of a folder.
-pub(super) fn remove(folder: &OwnedFd, name: &str, subject: Subject<'_>) -> Result<(), FileError> {
-    let removed = again(|| statat(folder, name, AtFlags::SYMLINK_NOFOLLOW));
-    let stat = removed.map_err(|errno| subject.failed(errno))?;
-    // A file with several names stays under the others.
-    refuse_unless_regular(&stat, true, subject)?;
+/// Removes a regular file of a folder, when no other writer is at it.
+pub(super) fn remove(folder: &OpenFolder, name: &str, subject: Subject<'_>) -> Result<(), FileError> {
+    let refuse_unless_file = || {
+        let stat = present(folder, name).and_then(|stat| stat.ok_or(Errno::NOENT));
+        // A file with several names stays under the others.
+        refuse_unless_regular(&stat.map_err(|errno| subject.failed(errno))?, true, subject)
+    };
+    // Before the lock, so that the reason is not that of the temporary file.
+    refuse_unless_file()?;
+    let _lock = match lock(folder, name, subject)? {
+        Ok(lock) => Some(lock),
+        // Removing a file is the way out of a full disk.
+        Err(Errno::NOSPC | Errno::DQUOT) => None,
+        Err(errno) => return Err(subject.failed(errno)),
+    };
+    refuse_unless_file()?;
     again(|| unlinkat(folder, name, AtFlags::empty())).map_err(|errno| subject.failed(errno))
 }
 

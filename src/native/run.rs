@@ -21,13 +21,27 @@ pub(super) type Responses = Pin<Box<dyn Stream<Item = Result<ToolResponse, ToolE
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolError {
     message: String,
+    is_mistake: bool,
 }
 
 impl ToolError {
     /// Makes an error with this text.
     #[must_use]
     pub fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into() }
+        Self { message: message.into(), is_mistake: false }
+    }
+
+    /// Makes an error for a mistake of the model, which the text tells it how to correct. It is answered like any other error, but
+    /// is not one of the developer, and therefore not logged.
+    #[must_use]
+    pub fn mistake(message: impl Into<String>) -> Self {
+        Self { message: message.into(), is_mistake: true }
+    }
+
+    /// True for a mistake of the model.
+    #[must_use]
+    pub fn is_mistake(&self) -> bool {
+        self.is_mistake
     }
 
     /// The text.
@@ -57,7 +71,7 @@ impl<E: std::error::Error> From<E> for ToolError {
             }
             source = cause.source();
         }
-        Self { message }
+        Self { message, is_mistake: false }
     }
 }
 

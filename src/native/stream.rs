@@ -493,10 +493,11 @@ impl CallReport {
         });
     }
 
-    /// Logs a failure of the tool's own code; invalid arguments are the model's mistake.
+    /// Logs a failure of the tool's own code, unless it is the model's mistake.
     fn failure(&self, failure: &Failure) {
         let (error, text) = match failure {
             Failure::Arguments(_) => return,
+            Failure::Returned(error) if error.is_mistake() => return,
             Failure::Returned(error) => (error.message(), "the tool returned an error"),
             Failure::Panicked(message) => (message.as_str(), "the tool panicked"),
         };

@@ -3,7 +3,7 @@
 //! [`save`] and [`load`] keep a JSON value in a file, under a format's name and version, with a checksum. A save replaces the
 //! file in one step: a reader, also after a crash, finds the previous content or the saved one, never a mixture.
 //! Of several writers at once the last wins, whole. Read `file` (save, load, the file format, bounded reads), `atomic`
-//! (replacing a file) and `fs` (the file system as a trait, which a test can make fail).
+//! (replacing a file, which the file tools do as well) and `fs` (the file system as a trait, which a test can make fail).
 //!
 //! [`Store`] is a database: SQLite in a file, or PostgreSQL for several machines. A value has a version, and a writer that has
 //! not seen the current one is refused. Read `operation` (what can be done, in SQL that both databases understand) with `document`, `database`
@@ -24,6 +24,7 @@ mod tls;
 mod worker;
 
 pub use atomic::replace;
+pub(crate) use atomic::{FileLock, Folder, TEMPORARY, Temporary};
 pub use database::{Access, Cell, Database, Failure, Recovery};
 pub use document::{AddVersion, Latest, RemoveDocument, Summaries, Summary, Version, Versions};
 pub use file::{FileFormat, Saved, head, load, save, whole};

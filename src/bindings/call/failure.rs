@@ -35,7 +35,10 @@ impl State {
         let message = without_preset_hint(py, tool, display_text(exception));
         let secrets = self.secret_texts(py, tool);
         let stand_in = redacted(exception, &message, &secrets);
-        self.log(py, tool, stand_in.as_ref().unwrap_or(exception), self.source());
+        // A mistake of the model is its own to correct.
+        if !errors::is_mistake(exception) {
+            self.log(py, tool, stand_in.as_ref().unwrap_or(exception), self.source());
+        }
         let reply = match self.formatted(py, tool, exception, &secrets) {
             Some(reply) => reply,
             None if tool.body == ToolBody::Agent => agent_failure(tool, exception, masked(message, &secrets)),
@@ -50,7 +53,7 @@ impl State {
         let exception = error.clone_ref(py).into_value(py).into_bound(py).into_any();
         let mark = intern!(py, "__toolcrib_logged__");
         // The layers around a tool raise its exception once more.
-        if self.is_layer() && exception.hasattr(mark).unwrap_or(false) {
+        if (self.is_layer() && exception.hasattr(mark).unwrap_or(false)) || errors::is_mistake(&exception) {
             return;
         }
         let stand_in = redacted(&exception, &error_text(py, error), &self.secret_texts(py, tool));

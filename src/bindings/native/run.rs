@@ -27,7 +27,8 @@ const BUFFERED_RESPONSES: usize = 32;
 struct FreshCall {
     tool: Arc<NativeTool>,
     context: ToolContext,
-    arguments: Value,
+    /// The arguments, or the reason why they are not JSON.
+    arguments: Result<Value, String>,
     answerers: Answerers,
     /// The runtime for it.
     lane: Lane,
@@ -77,13 +78,6 @@ impl NativeJob {
         let trace = if let Lane::Clients(_) = lane { trace::current(py).map(Arc::new) } else { None };
         let (name, call_id, caller) = (context.tool.clone(), context.call_id.clone(), context.caller.clone());
         let context = ToolContext { asker: Some(asker), logger: Some(logger), trace, ..context };
-        let (runtime, mut run) = (runtime::running(lane)?, tool.run(context, arguments));
-        let first = if tool.starts_quickly() {
-            runtime.poll_here(&mut run).map_err(|_| runtime::shutting_down())?
-        } else {
-            Poll::Pending
-        };
-        let generation = runtime::generation();
         let mut job = Self {
             tool,
             name,
@@ -94,7 +88,21 @@ impl NativeJob {
             first: None,
             running: None,
             has_chunks: false,
-            generation,
+            generation: runtime::generation(),
+        };
+        let arguments = match arguments {
+            Ok(arguments) => arguments,
+            Err(reason) => {
+                job.first = Some(Err(Failure::Arguments(reason)));
+                return Ok(job);
+            }
+        };
+        let (runtime, mut run) = (runtime::running(lane)?, job.tool.run(context, arguments));
+        job.generation = runtime::generation();
+        let first = if job.tool.starts_quickly() {
+            runtime.poll_here(&mut run).map_err(|_| runtime::shutting_down())?
+        } else {
+            Poll::Pending
         };
         if let Poll::Ready(item) = first {
             let is_over = item.as_ref().is_none_or(|item| {
@@ -170,7 +178,7 @@ impl NativeJob {
             }
             Err(failure) => {
                 self.abandon();
-                Ok(JobStep::Raised(errors::native(self.tool.name(), &failure)))
+                Ok(JobStep::Raised(errors::native(py, self.tool.name(), &failure)))
             }
         }
     }
@@ -231,7 +239,12 @@ enum NativeCallState {
 }
 
 impl NativeCall {
-    pub(super) fn new(tool: Arc<NativeTool>, arguments: Value, answerers: Answerers, lane: Lane) -> Self {
+    pub(super) fn new(
+        tool: Arc<NativeTool>,
+        arguments: Result<Value, String>,
+        answerers: Answerers,
+        lane: Lane,
+    ) -> Self {
         let context = ToolContext::of(tool.name());
         let fresh = FreshCall { tool, context, arguments, answerers, lane };
         Self(Arc::new(Mutex::new(NativeCallState::Fresh(Box::new(fresh)))))

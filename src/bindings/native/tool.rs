@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyRecursionError, PyTypeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
@@ -164,8 +164,16 @@ impl PyNativeTool {
             before_call.call0(py)?;
         }
         let arguments = match arguments {
-            Some(arguments) => json::value_from_python(arguments.as_any())?,
-            None => Value::Object(Map::new()),
+            Some(arguments) => match json::value_from_python(arguments.as_any()) {
+                // The model's mistake: text with a lone surrogate, a number that is not finite, or a value that is nested too deep.
+                Err(error)
+                    if error.is_instance_of::<PyValueError>(py) || error.is_instance_of::<PyRecursionError>(py) =>
+                {
+                    Err(error.value(py).to_string())
+                }
+                arguments => Ok(arguments?),
+            },
+            None => Ok(Value::Object(Map::new())),
         };
         let sampler = self.sampler.as_ref().map(|sampler| sampler.clone_ref(py));
         let answerers = Answerers { host: HostFunctions { sampler, ..HostFunctions::default() }, session: None };

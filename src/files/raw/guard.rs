@@ -30,10 +30,10 @@ impl TextIo {
     }
 
     /// The decision of the values of variables that are set. Without any, calls are warned of. Only the words themselves are
-    /// accepted, apart from case and spaces around them; any other value denies, so that a spelling mistake or a value that was
-    /// planted does not open the files of the machine.
+    /// accepted; any other value denies, so that a spelling mistake or a value that was planted does not open the files of the
+    /// machine.
     fn of(values: impl Iterator<Item = OsString>) -> Self {
-        let parse = |value: OsString| Self::parse(&value.to_str()?.trim().to_lowercase());
+        let parse = |value: OsString| Self::parse(value.to_str()?);
         values.map(|value| parse(value).unwrap_or(Self::Deny)).min().unwrap_or(Self::Warn)
     }
 }
@@ -107,15 +107,8 @@ mod tests {
     }
 
     #[test]
-    fn the_words_are_read_without_case_and_spaces() {
-        for (value, expected) in [
-            ("deny", TextIo::Deny),
-            ("warn", TextIo::Warn),
-            ("allow", TextIo::Allow),
-            (" Allow\n", TextIo::Allow),
-            ("WARN\t", TextIo::Warn),
-            ("DENY", TextIo::Deny),
-        ] {
+    fn the_words_are_taken_to_the_letter() {
+        for (value, expected) in [("deny", TextIo::Deny), ("warn", TextIo::Warn), ("allow", TextIo::Allow)] {
             assert_eq!(decision([value]), expected, "{value:?}");
         }
     }
@@ -142,6 +135,13 @@ mod tests {
             "allow\0",
             "ａｌｌｏｗ",
             "allow=1",
+            " allow",
+            "allow\n",
+            "Allow",
+            "ALLOW",
+            "WARN\t",
+            "Warn",
+            "DENY",
             "warning",
             "log",
             "default",

@@ -128,9 +128,17 @@ pub(super) fn count(reader: impl BufRead) -> io::Result<u64> {
     Ok(lines + u64::from(is_open))
 }
 
-/// Reads the lines `first..=last` of a text with their numbers, at most about `limit` bytes. The flag is true if the limit ended
-/// them.
-pub(super) fn read_numbered(reader: impl BufRead, first: u64, last: u64, limit: usize) -> io::Result<(String, bool)> {
+/// Lines of a text with their numbers.
+pub(super) struct Numbered {
+    pub(super) text: String,
+    /// True if the limit ended them.
+    pub(super) is_cut: bool,
+    /// The number of lines of the text up to the last one that was read.
+    pub(super) seen: u64,
+}
+
+/// Reads the lines `first..=last` of a text with their numbers, at most about `limit` bytes.
+pub(super) fn read_numbered(reader: impl BufRead, first: u64, last: u64, limit: usize) -> io::Result<Numbered> {
     let (mut number, mut is_start, mut is_cut) = (1, true, false);
     let mut text = Vec::new();
     pieces(reader, |piece, is_end| {
@@ -156,7 +164,8 @@ pub(super) fn read_numbered(reader: impl BufRead, first: u64, last: u64, limit: 
         is_start = is_end;
         Ok(!is_cut)
     })?;
-    Ok((into_text(text), is_cut))
+    // A last line without a line break is a line as well.
+    Ok(Numbered { text: into_text(text), is_cut, seen: if is_start { number - 1 } else { number } })
 }
 
 #[cfg(test)]
@@ -196,9 +205,9 @@ mod tests {
             let reader = || io::BufReader::with_capacity(chunk, text.as_bytes());
 
             prop_assert_eq!(count(reader()).unwrap(), lines.len() as u64);
-            let (read, is_cut) = read_numbered(reader(), 1, u64::MAX, usize::MAX).unwrap();
-            prop_assert_eq!(read, numbered(&lines, 1, lines.len()));
-            prop_assert!(!is_cut);
+            let read = read_numbered(reader(), 1, u64::MAX, usize::MAX).unwrap();
+            prop_assert_eq!(read.text, numbered(&lines, 1, lines.len()));
+            prop_assert_eq!((read.is_cut, read.seen), (false, lines.len() as u64));
         }
     }
 }

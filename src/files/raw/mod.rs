@@ -24,6 +24,7 @@ use serde_json::Value;
 
 use self::guard::GuardedCall;
 pub use self::guard::TextIo;
+use self::lines::Numbered;
 use crate::call::{Code, ToolResponse};
 use crate::native::run::blocking;
 use crate::native::{NativeTool, ToolContext};
@@ -31,6 +32,8 @@ use crate::policy::ToolKind;
 
 /// The longest text of a reply, in bytes; a longer one is truncated.
 const MAX_REPLY: usize = 256 * 1024;
+/// The part of a file in which lines are looked for, in bytes.
+const MAX_SCANNED: u64 = 1 << 30;
 /// The largest file that is changed by lines, in bytes.
 const MAX_FILE: u64 = 64 * 1024 * 1024;
 /// The time for which a call waits for the lock of another one. Programs that keep a lock for longer are not asked.
@@ -123,7 +126,7 @@ impl Ranges {
     /// The numbers of the first and the last line in a text of `count` lines, where negative ones count from the end; zero is
     /// no line.
     fn resolve((first, last): (i64, i64), count: u64) -> (u64, u64) {
-        let from_end = |number: i64| (count + 1).saturating_sub(number.unsigned_abs());
+        let from_end = |number: i64| count.saturating_add(1).saturating_sub(number.unsigned_abs());
         let first = if first < 0 { from_end(first).max(1) } else { first.unsigned_abs() };
         let last = if last < 0 { from_end(last) } else { last.unsigned_abs() };
         (first, last)
@@ -254,6 +257,19 @@ impl<'a> LockedFile<'a> {
         Ok(content)
     }
 
+    /// Counts the lines, and goes back to the beginning.
+    fn count_lines(&self) -> Result<u64, String> {
+        if self.size > MAX_SCANNED {
+            let shown = self.path.display();
+            return Err(format!(
+                "Error: The file {shown} is larger than {MAX_SCANNED} bytes. Use ranges that count from its beginning."
+            ));
+        }
+        let mut file = &self.file;
+        let count = lines::count(BufReader::new(file.take(MAX_SCANNED)));
+        count.and_then(|count| file.rewind().map(|()| count)).map_err(failed("read", self.path))
+    }
+
     fn overwrite(&self, content: &[u8]) -> Result<(), String> {
         let written = self.file.write_all_at(content, 0);
         let is_shorter = self.size > content.len() as u64;
@@ -305,36 +321,50 @@ pub fn view_text_file() -> NativeTool {
 
 fn view(wanted: &ViewTextFile, path: &Path) -> Outcome {
     let shown = path.display();
-    let Some(mut opened) = LockedFile::open(path, Access::View)? else {
+    let Some(opened) = LockedFile::open(path, Access::View)? else {
         return Err(format!("Error: The file {shown} does not exist."));
     };
-    let file = &mut opened.file;
     let (mut first, mut last) = (1, u64::MAX);
+    // The error for a first line that is not one of `count`; AgentScope compares the two numbers before it reads the file.
+    let beyond = |ranges: &Ranges, bounds: (i64, i64), count: u64| {
+        if bounds.0 > bounds.1 {
+            return backwards(ranges);
+        }
+        let range = ranges.printed();
+        if opened.size > MAX_SCANNED {
+            format!(
+                "Error: The range '{range}' is not in the first {MAX_SCANNED} bytes of the file '{shown}', which have {count} lines."
+            )
+        } else {
+            format!(
+                "InvalidArgumentError: The range '{range}' is out of bounds for the file '{shown}', which has only {count} lines."
+            )
+        }
+    };
+    let mut given = None;
     if let Some(ranges) = wanted.ranges.as_ref().filter(|ranges| !ranges.is_empty()) {
         let Some(bounds) = ranges.bounds() else {
             let ranges = ranges.printed();
             let expected = "Expected a list of two integers";
             return Err(format!("InvalidArgumentError: Invalid range format. {expected}, but got {ranges}."));
         };
-        let count = lines::count(BufReader::new(&*file)).and_then(|count| file.rewind().map(|()| count));
-        let count = count.map_err(failed("read", path))?;
+        // Only lines that are counted from the end, and the line zero, need the number of all lines.
+        let count = if bounds.0 < 1 || bounds.1 < 1 { opened.count_lines()? } else { u64::MAX };
         (first, last) = Ranges::resolve(bounds, count);
         if first > last && first <= count {
             return Err(backwards(ranges));
         }
         if first == 0 || first > count {
-            // AgentScope compares the two numbers before it reads the file.
-            if bounds.0 > bounds.1 {
-                return Err(backwards(ranges));
-            }
-            let range = ranges.printed();
-            return Err(format!(
-                "InvalidArgumentError: The range '{range}' is out of bounds for the file '{shown}', which has only {count} lines."
-            ));
+            return Err(beyond(ranges, bounds, count));
         }
+        given = Some((ranges, bounds));
     }
-    let (text, is_cut) =
-        lines::read_numbered(BufReader::new(&*file), first, last, MAX_REPLY).map_err(failed("read", path))?;
+    let reader = BufReader::new((&opened.file).take(MAX_SCANNED));
+    let Numbered { text, is_cut, seen } =
+        lines::read_numbered(reader, first, last, MAX_REPLY).map_err(failed("read", path))?;
+    if let Some((ranges, bounds)) = given.filter(|_| first > seen) {
+        return Err(beyond(ranges, bounds, seen));
+    }
     let lines = wanted.ranges.as_ref().map(|ranges| format!(" in {} lines", ranges.printed())).unwrap_or_default();
     let note = if is_cut { "\n[truncated: view the rest with `ranges`]" } else { "" };
     Ok(format!("The content of {shown}{lines}:\n```\n{text}```{note}"))

@@ -1,22 +1,24 @@
 //! The operations of a service: grants, limits, atomic writes, edits.
 
 use std::fs;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
 
 use toolcrib::Error;
 use toolcrib::files::{
-    Edit, EntryKind, FileError, FilePolicy, FileService, FileSystem, Grant, Op, Ops, TextPart, TextRequest,
+    CreateFolder, Edit, EntryKind, FileError, FilePolicy, FileService, FileSystem, Grant, Op, Ops, TextPart,
+    TextRequest,
 };
 
 use super::{Place, never, service, service_with};
 
 fn granted(place: &Place, grants: &[(&str, &[&str])]) -> FileService {
     let system = FileSystem::new()
-        .with_root("/userinput/", &place.path("userinput"), Ops::READ)
-        .and_then(|system| system.with_root("/workspace/", &place.path("workspace"), Ops::ALL))
+        .with_created_root("/userinput/", &place.path("userinput"), Ops::READ, CreateFolder::Last)
+        .and_then(|system| {
+            system.with_created_root("/workspace/", &place.path("workspace"), Ops::ALL, CreateFolder::All)
+        })
         .unwrap();
     let parse = |(prefix, ops): &(&str, &[&str])| Grant::parse(prefix, ops.iter().copied()).unwrap();
     let handle = Arc::new(system).create_handle(grants.iter().map(parse)).unwrap();
@@ -74,7 +76,7 @@ fn two_grants_add_up() {
 #[test]
 fn a_grant_outside_of_the_roots_is_an_error() {
     let place = Place::new();
-    let system = Arc::new(FileSystem::new().with_root("/workspace/", &place.path("w"), Ops::ALL).unwrap());
+    let system = Arc::new(FileSystem::new().with_root("/workspace/", &place.0, Ops::ALL).unwrap());
 
     let error = system.create_handle([Grant::parse("/work/", ["read"]).unwrap()]).unwrap_err();
 
@@ -84,7 +86,7 @@ fn a_grant_outside_of_the_roots_is_an_error() {
 #[test]
 fn a_root_is_one_name_that_is_not_repeated() {
     let place = Place::new();
-    let root = |system: FileSystem, name: &str| system.with_root(name, &place.path("w"), Ops::ALL);
+    let root = |system: FileSystem, name: &str| system.with_root(name, &place.0, Ops::ALL);
 
     for name in ["", "/", "workspace", "/a/b/", "/.."] {
         assert!(matches!(root(FileSystem::new(), name), Err(Error::InvalidFileRoot { .. })), "{name}");
@@ -94,6 +96,27 @@ fn a_root_is_one_name_that_is_not_repeated() {
     place.write("file", "");
     let error = FileSystem::new().with_root("/a/", &place.path("file"), Ops::ALL).unwrap_err();
     assert!(matches!(error, Error::FileAccess { .. }), "{error}");
+}
+
+#[test]
+fn a_root_that_does_not_exist_is_created_only_if_asked() {
+    let place = Place::new();
+    fs::create_dir(place.path("project")).unwrap();
+    let error = |path: &str| FileSystem::new().with_root("/a/", &place.path(path), Ops::ALL).unwrap_err();
+
+    let misspelt = error("proejct");
+    let beneath = error("proejct/deep/er");
+    let unknown = error("other");
+    let last = FileSystem::new().with_created_root("/a/", &place.path("x/y"), Ops::ALL, CreateFolder::Last);
+
+    let shown = |name: &str| place.path(name).display().to_string();
+    let expected = Error::MissingFolder { path: shown("proejct"), similar: Some(shown("project")) };
+    assert_eq!((&misspelt, &beneath), (&expected, &expected));
+    assert_eq!(unknown, Error::MissingFolder { path: shown("other"), similar: None });
+    assert!(matches!(last, Err(Error::MissingFolder { .. })));
+    assert_eq!(fs::read_dir(&place.0).unwrap().count(), 1, "nothing is created");
+    FileSystem::new().with_created_root("/a/", &place.path("x/y"), Ops::ALL, CreateFolder::All).unwrap();
+    assert!(place.path("x/y").is_dir());
 }
 
 #[test]
@@ -403,18 +426,32 @@ fn the_facts_of_a_file_are_those_of_the_system() {
 #[test]
 fn a_cancelled_read_ends() {
     let place = Place::new();
-    fs::File::create(place.path("large")).unwrap().set_len(1 << 40).unwrap();
+    place.write("large", "line\n".repeat(100_000));
     let (service, cancel) = (service(&place.0), never());
 
-    let canceller = thread::spawn({
-        let cancel = cancel.clone();
-        move || {
-            thread::sleep(Duration::from_millis(50));
-            cancel.cancel();
-        }
-    });
+    cancel.cancel();
     let result = service.read_text("/workspace/large", &TextRequest::default(), 100, &cancel);
 
     assert_eq!(result.unwrap_err(), FileError::Cancelled);
-    canceller.join().unwrap();
+}
+
+#[test]
+fn only_part_of_a_very_long_file_is_counted() {
+    let place = Place::new();
+    let line = format!("{}\n", "x".repeat((1 << 20) - 1));
+    place.write("long", line.repeat(70));
+    let sparse = fs::File::create(place.path("sparse")).unwrap();
+    sparse.write_all_at(b"one\ntwo\n", 0).unwrap();
+    sparse.write_all_at(b"\nend\n", 1 << 42).unwrap();
+    let service = service(&place.0);
+    let one = TextRequest { read_lines: Some(1), with_line_numbers: false, ..TextRequest::default() };
+
+    let long = read(&service, "/workspace/long", &one).unwrap();
+    let sparse = read(&service, "/workspace/sparse", &one).unwrap();
+    let last = read(&service, "/workspace/sparse", &TextRequest { start_line: 4, ..one }).unwrap();
+
+    assert_eq!(long.line_count, None);
+    assert!((64..70).contains(&long.counted_lines), "{}", long.counted_lines);
+    assert_eq!((sparse.text.as_str(), sparse.line_count), ("one", Some(4)), "a hole is not read");
+    assert_eq!(last.text, "end");
 }

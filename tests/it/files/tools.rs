@@ -148,8 +148,8 @@ async fn files_are_written_edited_deleted_and_found() {
 async fn permissions_are_described() {
     let place = Place::new();
     let system = FileSystem::new()
-        .with_root("/userinput/", &place.path("u"), Ops::READ)
-        .and_then(|system| system.with_root("/workspace/", &place.path("w"), Ops::ALL))
+        .with_root("/userinput/", &place.0, Ops::READ)
+        .and_then(|system| system.with_root("/workspace/", &place.0, Ops::ALL))
         .unwrap();
     let grants = [
         ("/userinput/", vec!["list", "read", "write"]),
