@@ -123,6 +123,8 @@ impl Call {
                     return Err(Box::new(response));
                 }
                 Next::Respond(reply) => return Err(Box::new(with_repairs(ToolResponse::replying(&reply), &repairs))),
+                // Not reached: the host of this driver waits by itself.
+                Next::Wait(_) => return Err(Box::new(ToolResponse::interrupted(None))),
             };
         }
     }

@@ -3,13 +3,15 @@
 //! On Linux `locks.c` changes the locks of this copy of SQLite, so that another copy in the same process is as harmless as
 //! another process. Elsewhere, and where files are moved or removed by hand, a store that has lost its file refuses.
 
+use std::cell::Cell;
+use std::cell::Cell;
 use std::fs;
 use std::io;
 #[cfg(unix)]
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rusqlite::config::DbConfig;
 use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
@@ -21,9 +23,6 @@ use crate::{Error, Result};
 
 /// The name of the format in messages.
 const FORMAT: &str = "SQLite";
-
-/// The number of times that a lock of another process is waited for, some 30 seconds.
-const TRIES: i32 = 6_200;
 
 /// The time between two tries.
 const PAUSE: Duration = Duration::from_millis(5);
@@ -85,7 +84,10 @@ impl Sqlite {
     }
 
     /// Opens a file, which is created, readable by its owner only, if it does not exist.
-    pub(super) fn open(path: &Path) -> Result<Self> {
+    ///
+    /// A lock of another process is waited for as long as `timeout`.
+    pub(super) fn open(path: &Path, timeout: Duration) -> Result<Self> {
+        TIMEOUT.set(timeout);
         match retry_interrupted(|| create(path)) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
                 return Err(Error::access("open", path, &error));
@@ -138,18 +140,39 @@ fn failed(store: &str, error: &rusqlite::Error) -> Error {
     Error::StoreFailed { store: store.to_owned(), reason: error.to_string() }
 }
 
+thread_local! {
+    /// The time for which the thread of a store waits for a lock.
+    static TIMEOUT: Cell<Duration> = const { Cell::new(Duration::ZERO) };
+    /// The first of the tries that SQLite makes now.
+    static WAITING_SINCE: Cell<Instant> = Cell::new(Instant::now());
+}
+
+thread_local! {
+    /// The time for which the thread of a store waits for a lock.
+    static TIMEOUT: Cell<Duration> = const { Cell::new(Duration::ZERO) };
+    /// The time of the first try.
+    static SINCE: Cell<Option<Instant>> = const { Cell::new(None) };
+}
+
 /// Waits for another process before a lock is tried again.
 fn wait(tries: i32) -> bool {
+    if tries == 0 {
+        SINCE.set(Some(Instant::now()));
+    }
     thread::sleep(if tries < QUICK_TRIES { QUICK_PAUSE } else { PAUSE });
-    tries < TRIES
+    SINCE.get().is_some_and(|since| since.elapsed() < TIMEOUT.get())
 }
 
 /// Repeats what fails while another process changes the journal, for which SQLite does not wait by itself.
 fn retry_busy<T>(mut action: impl FnMut() -> rusqlite::Result<T>) -> rusqlite::Result<T> {
-    let mut tries = 0;
+    let since = Instant::now();
     loop {
         match action() {
-            Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) && wait(tries) => tries += 1,
+            Err(error)
+                if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) && since.elapsed() < TIMEOUT.get() =>
+            {
+                thread::sleep(PAUSE);
+            }
             done => return done,
         }
     }
