@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use std::time::Duration;
 
 use tokio::sync::oneshot;
 
@@ -16,9 +15,6 @@ use super::operation::{Get, Operation};
 use super::worker::Worker;
 use crate::sync::lock;
 use crate::{Error, Result};
-
-/// The time within which an operation has to be done, unless another is set.
-pub const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The time within which an operation has to be done, unless another is set.
 pub const TIMEOUT: Duration = Duration::from_secs(30);
@@ -56,7 +52,6 @@ pub struct Store(Arc<Inner>);
 
 struct Inner {
     target: Target,
-    timeout: Duration,
     timeout: Duration,
     id: u64,
     is_closed: AtomicBool,
@@ -124,26 +119,6 @@ impl Store {
     ) -> Result<()> {
         self.worker()?.submit(operation, reply);
         Ok(())
-    }
-
-    /// A write that can be begun later, by a caller that must not block.
-    pub(crate) fn write<O: Operation>(
-        &self,
-        operation: O,
-        result: impl FnOnce(Result<O::Output>) -> Result<bool> + Send + 'static,
-    ) -> Write {
-        let store = self.clone();
-        Write(Box::new(move |reply| {
-            let reply = ReplyOnce { reply: Some(reply), store: store.clone() };
-            let worker = match store.worker() {
-                Ok(worker) => worker,
-                Err(error) => {
-                    reply.send(result(Err(error)));
-                    return true;
-                }
-            };
-            worker.submit(operation, move |done| reply.send(result(done)))
-        }))
     }
 
     /// A write that can be begun later, by a caller that must not block.
@@ -232,58 +207,6 @@ impl Store {
     fn own_worker(&self) -> Result<&Arc<Worker>> {
         let worker = self.0.workers.get_or_init(|| Worker::start(&self.0.target, self.0.timeout));
         worker.as_ref().map_err(Clone::clone)
-    }
-}
-
-/// A write to a store that a decision waits for.
-pub struct Write(Box<dyn FnOnce(WriteReply) -> bool + Send>);
-
-/// The receiver of the result of a [`Write`].
-type WriteReply = Box<dyn FnOnce(Result<bool>) + Send>;
-
-impl Write {
-    /// Begins it. `reply` is called once with the result, in any thread, and must not block. True if it is worth a short wait.
-    pub fn begin(self, reply: impl FnOnce(Result<bool>) + Send + 'static) -> bool {
-        self.0(Box::new(reply))
-    }
-
-    /// Does it, and blocks this thread until it is durable.
-    ///
-    /// # Errors
-    ///
-    /// The reason why it may not be stored.
-    pub fn wait(self) -> Result<bool> {
-        let (sender, receiver) = channel();
-        self.begin(move |result| drop(sender.send(result)));
-        receiver.recv().unwrap_or(Ok(false))
-    }
-}
-
-impl fmt::Debug for Write {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("Write")
-    }
-}
-
-/// The reply of a write, which is sent also if the store is closed meanwhile.
-struct ReplyOnce {
-    reply: Option<WriteReply>,
-    store: Store,
-}
-
-impl ReplyOnce {
-    fn send(mut self, result: Result<bool>) {
-        if let Some(reply) = self.reply.take() {
-            reply(result);
-        }
-    }
-}
-
-impl Drop for ReplyOnce {
-    fn drop(&mut self) {
-        if let Some(reply) = self.reply.take() {
-            reply(Err(self.store.closed()));
-        }
     }
 }
 

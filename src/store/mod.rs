@@ -7,8 +7,8 @@
 //!
 //! [`Store`] is a database: SQLite in a file, or PostgreSQL for several machines. A value has a version, and a writer that has
 //! not seen the current one is refused. Read `operation` (what can be done, in SQL that both databases understand) with `document`, `database`
-//! (the trait of a database, and its URL), `sqlite` with `locks.c`, `postgres` with `tls`, `worker` (the thread that owns the connection and commits
-//! in groups), `handle` ([`Store`]) and `fork` (connections never cross a fork).
+//! (the trait of a database, and its URL), `sqlite` with `locks.c`, `postgres` with `tls`, `worker` (the thread that owns the
+//! connection and commits in groups) with `queue`, `handle` ([`Store`]) and `fork` (connections never cross a fork).
 
 mod atomic;
 mod database;

@@ -26,8 +26,7 @@ pub(super) struct Postgres {
 }
 
 impl Postgres {
-    /// Connects. No statement takes longer than `timeout`, as far as the server can tell: a lock of another process, or a network
-    /// that is lost, does not stop the store for longer.
+    /// Connects. A lock of another process, or a network that is lost, stops a statement for no longer than `timeout`.
     pub(super) fn connect(config: &Config, timeout: Duration) -> Result<Self> {
         let mut config = config.clone();
         if config.get_connect_timeout().is_none() {
@@ -50,9 +49,8 @@ impl Postgres {
         };
         let mut client = connected.map_err(refused)?;
         let limit = timeout.as_millis().clamp(1, i32::MAX as u128);
-        client
-            .batch_execute(&format!("SET statement_timeout = {limit}; SET lock_timeout = {limit}"))
-            .map_err(refused)?;
+        let limits = format!("SET statement_timeout = {limit}; SET lock_timeout = {limit}");
+        client.batch_execute(&limits).map_err(refused)?;
         Ok(Self { client, statements: HashMap::new() })
     }
 }

@@ -3,8 +3,7 @@
 //! On Linux `locks.c` changes the locks of this copy of SQLite, so that another copy in the same process is as harmless as
 //! another process. Elsewhere, and where files are moved or removed by hand, a store that has lost its file refuses.
 
-use std::cell::Cell;
-use std::cell::Cell;
+use std::cell;
 use std::fs;
 use std::io;
 #[cfg(unix)]
@@ -142,16 +141,9 @@ fn failed(store: &str, error: &rusqlite::Error) -> Error {
 
 thread_local! {
     /// The time for which the thread of a store waits for a lock.
-    static TIMEOUT: Cell<Duration> = const { Cell::new(Duration::ZERO) };
-    /// The first of the tries that SQLite makes now.
-    static WAITING_SINCE: Cell<Instant> = Cell::new(Instant::now());
-}
-
-thread_local! {
-    /// The time for which the thread of a store waits for a lock.
-    static TIMEOUT: Cell<Duration> = const { Cell::new(Duration::ZERO) };
+    static TIMEOUT: cell::Cell<Duration> = const { cell::Cell::new(Duration::ZERO) };
     /// The time of the first try.
-    static SINCE: Cell<Option<Instant>> = const { Cell::new(None) };
+    static SINCE: cell::Cell<Option<Instant>> = const { cell::Cell::new(None) };
 }
 
 /// Waits for another process before a lock is tried again.

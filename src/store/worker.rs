@@ -17,9 +17,6 @@ use crate::{Error, Result};
 /// The most tries of a transaction that is undone because of another one, or because its connection is lost.
 const TRIES: u32 = 5;
 
-/// The time within which an answer is worth a short wait.
-const QUICK: Duration = Duration::from_micros(500);
-
 /// The sending end of a store's thread.
 pub(super) struct Worker {
     queue: Arc<Queue>,
@@ -77,7 +74,6 @@ impl Drop for Worker {
 
 struct WorkerLoop {
     target: Target,
-    timeout: Duration,
     timeout: Duration,
     store: String,
     connection: Option<Connection>,
