@@ -179,7 +179,11 @@ impl Call {
     ) -> Result<Prepared<'r, NativeTool>> {
         let tool = match path.admit(&self.request.name) {
             Ok(tool) => tool,
-            Err(reply) => return Ok(Prepared { tool: None, repairs: Vec::new(), next: Next::Respond(reply) }),
+            Err(reply) => {
+                // The name of an altered call is not what the model called.
+                path.host.approvals()?.0.verify(resumption.pending())?;
+                return Ok(Prepared { tool: None, repairs: Vec::new(), next: Next::Respond(reply) });
+            }
         };
         let stage = PermissionStage { tool, call: &self.info, permissions: path.permissions, host: path.host };
         let next = match stage.claim(resumption)? {
