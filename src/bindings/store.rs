@@ -17,7 +17,8 @@ use super::worker::{Completions, Polled, await_itself, completions};
 use crate::artifact::{self, Artifacts};
 use crate::policy::{AUDIT_LOG, ApprovalStore};
 use crate::store::{
-    Delete, Entry, Get, Keys, Operation, Put, Records, Store, TIMEOUT, prepare_fork, renew_after_fork, resume_after_fork,
+    Delete, Entry, Get, Keys, Operation, Put, Records, Store, TIMEOUT, prepare_fork, renew_after_fork,
+    resume_after_fork,
 };
 use crate::sync::lock;
 use crate::{Error, Result};
@@ -323,12 +324,7 @@ impl PyStore {
     /// Raises:
     ///     VersionConflictError: If the value has another version by now.
     #[pyo3(signature = (space, key, *, version))]
-    fn delete(
-        &self,
-        space: &Bound<'_, PyAny>,
-        key: &Bound<'_, PyAny>,
-        version: Option<u64>,
-    ) -> PyResult<PyStoreCall> {
+    fn delete(&self, space: &Bound<'_, PyAny>, key: &Bound<'_, PyAny>, version: Option<u64>) -> PyResult<PyStoreCall> {
         let (space, key) = (name("space", space)?, name("key", key)?);
         Ok(PyStoreCall::new(&self.0, Delete { space, key, expected: version }, None, |py, _, removed| {
             Ok(removed.into_pyobject(py)?.to_owned().into_any().unbind())

@@ -20,8 +20,9 @@ use super::run::{Failure, Run};
 use super::{NativeTool, ToolContext, Toolkit};
 use crate::Result;
 use crate::call::{
-    ApprovalRequest, CallInfo, CheckedArguments, Code, EventKind, Next, Path, PermissionStage, Prepared, Repair, Reply,
-    ResultBudget, Resumption, Spending, ToolCall, ToolResponse, Waiting, WholeResult, WholeText, failed_too_often,
+    ApprovalRequest, CallInfo, CheckedArguments, Code, EventKind, Host, Next, Path, PermissionStage, Prepared, Repair,
+    Reply, ResultBudget, Resumption, Spending, ToolCall, ToolResponse, Waiting, WholeResult, WholeText,
+    failed_too_often,
 };
 use crate::policy::{Answer, Choice};
 use crate::registry::{LimitReached, Registry, Tool};

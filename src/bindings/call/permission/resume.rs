@@ -67,7 +67,7 @@ impl State {
                 // The name of an altered call is not what the model called.
                 if let Some(toolkit) = self.toolkit.get(py) {
                     let approvals = toolkit.get().permissions(py).get().approvals(py)?;
-                    approvals.get().core()?.verify(resumption.pending())?;
+                    approvals.get().core()?.verify(resumption.pending()).map_err(PyErr::from)?;
                 }
                 return Err(reply.into());
             }

@@ -67,9 +67,9 @@ impl Handoff {
         let is_awaited = |state: &mut HandoffState| matches!(state, HandoffState::Awaited);
         let state = lock(&self.state);
         match limit {
-            Some(limit) => drop(
-                self.arrived.wait_timeout_while(state, limit, is_awaited).unwrap_or_else(PoisonError::into_inner),
-            ),
+            Some(limit) => {
+                drop(self.arrived.wait_timeout_while(state, limit, is_awaited).unwrap_or_else(PoisonError::into_inner))
+            }
             None => drop(self.arrived.wait_while(state, is_awaited).unwrap_or_else(PoisonError::into_inner)),
         }
     }
