@@ -17,7 +17,7 @@ use super::worker::{Completions, Polled, await_itself, completions};
 use crate::artifact::{self, Artifacts};
 use crate::policy::{AUDIT_LOG, ApprovalStore};
 use crate::store::{
-    Delete, Entry, Get, Keys, Operation, Put, Records, Store, TIMEOUT, prepare_fork, renew_after_fork,
+    Delete, Entry, Get, KeptLimits, Keys, Operation, Put, Records, Store, TIMEOUT, prepare_fork, renew_after_fork,
     resume_after_fork,
 };
 use crate::sync::lock;
@@ -25,6 +25,9 @@ use crate::{Error, Result};
 
 /// Default number of records that are read at once.
 const RECORDS: u64 = 1000;
+
+/// Default number of seconds for which the whole text of a result is kept.
+const WEEK: f64 = 604_800.0;
 
 /// Keep data in a database: SQLite in a file, or PostgreSQL for several machines.
 #[pyclass(name = "Store", module = "toolcrib", frozen, weakref)]
@@ -352,6 +355,28 @@ impl PyStore {
             let read = records.into_iter().map(|record| Ok((record.number, value_from(py, &record.record)?)));
             Ok(PyList::new(py, read.collect::<PyResult<Vec<_>>>()?)?.into_any().unbind())
         })
+    }
+
+    /// Limit the whole texts of results that are kept because a `ResultBudget` has cut them.
+    ///
+    /// The oldest are removed for new ones, except those that were edited. Each process sets its own limits.
+    ///
+    /// Args:
+    ///     count: The most results.
+    ///     bytes: The most bytes of their texts together.
+    ///     age: The number of seconds for which a result is kept.
+    ///
+    /// Raises:
+    ///     ValueError: If `age` is not a number that is at least zero.
+    #[pyo3(
+        signature = (*, count=KeptLimits::default().count, bytes=KeptLimits::default().bytes, age=WEEK),
+        text_signature = "($self, *, count=10000, bytes=268435456, age=604800.0)"
+    )]
+    fn limit_results(&self, count: u64, bytes: u64, age: f64) -> PyResult<()> {
+        let age = if age == f64::INFINITY { Ok(Duration::MAX) } else { Duration::try_from_secs_f64(age) };
+        let age = age.map_err(|_| PyValueError::new_err("age must be a non-negative number of seconds"))?;
+        self.0.limit_results(KeptLimits { count, bytes, age });
+        Ok(())
     }
 
     /// Claim a key, as `Approvals` does for an answered call.

@@ -11,6 +11,7 @@ use tokio::sync::oneshot;
 
 use super::database::Target;
 use super::fork::PerProcess;
+use super::kept::KeptLimits;
 use super::operation::{Get, Operation};
 use super::worker::Worker;
 use crate::sync::lock;
@@ -53,6 +54,8 @@ pub struct Store(Arc<Inner>);
 struct Inner {
     target: Target,
     timeout: Duration,
+    /// The limits of the results that are kept.
+    kept: Mutex<KeptLimits>,
     id: u64,
     is_closed: AtomicBool,
     workers: PerProcess<Result<Arc<Worker>>>,
@@ -85,6 +88,7 @@ impl Store {
         let store = Self(Arc::new(Inner {
             target: Target::parse(url)?,
             timeout,
+            kept: Mutex::default(),
             id: IDS.fetch_add(1, Ordering::Relaxed),
             is_closed: AtomicBool::new(false),
             workers: PerProcess::new(),
@@ -104,6 +108,17 @@ impl Store {
     #[must_use]
     pub fn timeout(&self) -> Duration {
         self.0.timeout
+    }
+
+    /// Sets the limits of the whole texts of results that are kept because a budget has cut them.
+    pub fn limit_results(&self, limits: KeptLimits) {
+        *lock(&self.0.kept) = limits;
+    }
+
+    /// The limits of the results that are kept.
+    #[must_use]
+    pub fn result_limits(&self) -> KeptLimits {
+        *lock(&self.0.kept)
     }
 
     /// Hands an operation over. `reply` is called with its result, in a thread of the store, and must not block. If it
