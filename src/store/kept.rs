@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::database::{Access, Database, Failure};
 use super::document::AddVersion;
-use super::operation::{Append, Operation, Record, Records};
+use super::operation::{Operation, Record, Records, insert_record, next_number};
 use crate::Result;
 
 /// The log of the documents that are kept.
@@ -63,17 +63,19 @@ impl KeepDocument {
     fn limit(&self, database: &mut dyn Database) -> Result<Result<()>, Failure> {
         let AddVersion { space, key, content, .. } = &self.document;
         let now = Timestamp::now().as_millisecond();
+        // First, because it locks out other processes.
+        let number = match next_number(database, LOG)? {
+            Ok(number) => number,
+            Err(refused) => return Ok(Err(refused)),
+        };
         let last = database.run(
             "SELECT number, record FROM toolcrib_log WHERE space = $1 ORDER BY number DESC LIMIT 1",
             &[LOG.into()],
         )?;
         let total = last.into_iter().next().and_then(|row| row.into_iter().nth(1)).map(|cell| Kept::parse(&cell.bytes()));
         let total = total.map_or(0, |last| last.total) + content.len() as u64;
-        let record = json!([space, key, content.len(), total, now]).to_string().into_bytes();
-        let number = match (Append { space: LOG.to_owned(), record }).perform(database)? {
-            Ok(number) => number,
-            Err(refused) => return Ok(Err(refused)),
-        };
+        let record = json!([space, key, content.len(), total, now]).to_string();
+        insert_record(database, LOG, number, record.as_bytes())?;
         let oldest = Records { space: LOG.to_owned(), after: 0, limit: REMOVALS }.perform(database)?;
         let oldest = match oldest {
             Ok(oldest) => oldest,
