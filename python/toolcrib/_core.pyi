@@ -3065,11 +3065,13 @@ class Store:
     """
 
     @staticmethod
-    def open(url: str) -> Store:
+    def open(url: str, *, timeout: float = 30) -> Store:
         """Open a store, and create its file and tables if they do not exist.
 
         Args:
             url: `"sqlite:crib.db"`, `"sqlite::memory:"`, or `"postgresql://user:password@host:port/database"`.
+            timeout: The number of seconds within which an operation has to be done. After that a `StoreError` is raised,
+                and a call that waits for its audit record is denied.
 
         Raises:
             InvalidStoreError: If the URL is invalid.
@@ -3082,6 +3084,10 @@ class Store:
     @property
     def url(self) -> str:
         """The URL, without the password."""
+
+    @property
+    def timeout(self) -> float:
+        """The number of seconds within which an operation has to be done."""
 
     @property
     def closed(self) -> bool:
@@ -3148,6 +3154,20 @@ class Store:
 
         Returns:
             Pairs of a record's number and the record.
+        """
+
+    def limit_results(self, *, count: int = 10000, bytes: int = 268435456, age: float = 604800.0) -> None:
+        """Limit the whole texts of results that are kept because a `ResultBudget` has cut them.
+
+        The oldest are removed for new ones, except those that were edited. Each process sets its own limits.
+
+        Args:
+            count: The most results.
+            bytes: The most bytes of their texts together.
+            age: The number of seconds for which a result is kept.
+
+        Raises:
+            ValueError: If `age` is not a number that is at least zero.
         """
 
     def claim(self, key: str, expires: float) -> bool:

@@ -11,7 +11,7 @@ use super::matching::{Match, MatchType, Mismatch, find};
 use crate::bytes::{hex, random_bytes};
 use crate::call::{KeepWhole, WholeText};
 use crate::native::run::blocking;
-use crate::store::{AddVersion, Latest, RemoveDocument, Store, Summaries, Summary, Version, Versions};
+use crate::store::{AddVersion, KeepDocument, Latest, RemoveDocument, Store, Summaries, Summary, Version, Versions};
 use crate::{Error, Result};
 
 /// The space of the artifacts without a session; with one, its id follows after a colon.
@@ -122,6 +122,21 @@ impl fmt::Display for Refusal {
 
 impl std::error::Error for Refusal {}
 
+impl Artifact {
+    /// The first version of an artifact.
+    fn new(id: &str, content_type: &str, title: &str, content: String) -> Self {
+        Self {
+            id: id.to_owned(),
+            content_type: content_type.to_owned(),
+            title: title.to_owned(),
+            content,
+            version: 1,
+            update_type: UpdateType::Create,
+            updated_at: Timestamp::now(),
+        }
+    }
+}
+
 /// The error of an operation by its name.
 pub(super) fn failed<E: fmt::Display>(doing: &'static str) -> impl Fn(E) -> Refusal {
     move |error| Refusal::Failed { doing, reason: error.to_string() }
@@ -152,6 +167,33 @@ fn artifact(id: String, version: Version) -> Artifact {
     }
 }
 
+/// The operation that adds a version after the one with this number in the store.
+fn version_of(
+    doing: &'static str,
+    session: Option<&str>,
+    after: u64,
+    artifact: &Artifact,
+    changes: Option<(&str, &str)>,
+) -> Result<AddVersion, Refusal> {
+    if artifact.content.len() > MAX_CONTENT {
+        let reason = format!("its content is larger than {MAX_CONTENT} bytes");
+        return Err(Refusal::Failed { doing, reason });
+    }
+    let about = json!({
+        "content_type": artifact.content_type,
+        "title": artifact.title,
+        "update_type": artifact.update_type.as_str(),
+        "changes": changes.map(|(old, new)| json!([[old, new]])),
+    });
+    Ok(AddVersion {
+        space: space(session),
+        key: artifact.id.clone(),
+        after,
+        about: about.to_string().into_bytes(),
+        content: artifact.content.clone().into_bytes(),
+    })
+}
+
 impl Artifacts {
     /// The artifacts in a store.
     #[must_use]
@@ -168,24 +210,7 @@ impl Artifacts {
         artifact: &Artifact,
         changes: Option<(&str, &str)>,
     ) -> Result<(), Refusal> {
-        if artifact.content.len() > MAX_CONTENT {
-            let reason = format!("its content is larger than {MAX_CONTENT} bytes");
-            return Err(Refusal::Failed { doing, reason });
-        }
-        let about = json!({
-            "content_type": artifact.content_type,
-            "title": artifact.title,
-            "update_type": artifact.update_type.as_str(),
-            "changes": changes.map(|(old, new)| json!([[old, new]])),
-        });
-        let added = self.store.call(AddVersion {
-            space: space(session),
-            key: artifact.id.clone(),
-            after,
-            about: about.to_string().into_bytes(),
-            content: artifact.content.clone().into_bytes(),
-        });
-        match added.await {
+        match self.store.call(version_of(doing, session, after, artifact, changes)?).await {
             Ok(_) => Ok(()),
             Err(Error::VersionConflict { .. }) => Err(Refusal::Conflict),
             Err(error) => Err(failed(doing)(error)),
@@ -205,15 +230,7 @@ impl Artifacts {
         title: &str,
         content: String,
     ) -> Result<(), Refusal> {
-        let artifact = Artifact {
-            id: id.to_owned(),
-            content_type: content_type.to_owned(),
-            title: title.to_owned(),
-            content,
-            version: 1,
-            update_type: UpdateType::Create,
-            updated_at: Timestamp::now(),
-        };
+        let artifact = Artifact::new(id, content_type, title, content);
         let exists = |refusal| match refusal {
             Refusal::Conflict => Refusal::Exists { id: id.to_owned() },
             other => other,
@@ -339,16 +356,19 @@ impl Artifacts {
 }
 
 impl KeepWhole for Artifacts {
-    /// Keeps a text as an artifact of the session of its call, with a random id, for `read_artifact`.
+    /// Keeps a text as an artifact of the session of its call, with a random id, for `read_artifact`. The oldest ones are removed
+    /// beyond the [limits](Store::limit_results) of the store.
     fn keep(&self, whole: WholeText) -> Pin<Box<dyn Future<Output = Result<String, String>> + Send>> {
         let artifacts = self.clone();
         Box::pin(async move {
             let WholeText { text, tool, session } = whole;
             let id = format!("result-{}", hex(&random_bytes::<6>().map_err(|error| error.to_string())?));
             let content_type = if text.trim_start().starts_with(['{', '[']) { "json" } else { "text" };
-            let title = format!("The whole result of {tool}");
-            let kept = artifacts.create(session.as_deref(), &id, content_type, &title, text).await;
-            kept.map_err(|refusal| refusal.to_string())?;
+            let artifact = Artifact::new(&id, content_type, &format!("The whole result of {tool}"), text);
+            let document = version_of("create", session.as_deref(), 0, &artifact, None);
+            let document = document.map_err(|refusal| refusal.to_string())?;
+            let keep = KeepDocument { document, limits: artifacts.store.result_limits() };
+            artifacts.store.call(keep).await.map_err(|error| failed("create")(error).to_string())?;
             Ok(format!("read_artifact(id=\"{id}\")"))
         })
     }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use pyo3::PyTypeInfo;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyString};
+use pyo3::types::{PyBool, PyBytes, PyDict, PyString};
 
 use crate::near::did_you_mean;
 
@@ -38,7 +38,8 @@ pub(crate) fn flag(parameter: &str, argument: &Omittable<'_>, default: bool) -> 
 /// Reads a number of seconds that may be `None`.
 pub(crate) fn optional_seconds(parameter: &str, argument: Option<&Bound<'_, PyAny>>) -> PyResult<Option<f64>> {
     let read = |argument: &Bound<'_, PyAny>| {
-        argument.extract().map_err(|_| wrong_type(parameter, "a number of seconds", argument))
+        let seconds = if argument.is_instance_of::<PyBool>() { None } else { argument.extract().ok() };
+        seconds.ok_or_else(|| wrong_type(parameter, "a number of seconds", argument))
     };
     argument.map(read).transpose()
 }

@@ -9,8 +9,8 @@ use pyo3::types::PyInt;
 use pyo3::{PyClass, PyTypeCheck};
 use serde_json::Value;
 
-use super::parameters::{class_name, text, wrong_type};
-use super::store::{PyStore, PyStoreCall};
+use super::parameters::{class_name, wrong_type};
+use super::store::{PyStore, PyStoreCall, name};
 use super::toolkit::PyToolkit;
 use crate::store::{self, Disk, Entry, FileFormat, Get, Put, SavedVersions, Store};
 use crate::{Error, Result};
@@ -47,7 +47,7 @@ impl Place {
         key: Option<&Bound<'_, PyAny>>,
         own_key: Option<&str>,
     ) -> PyResult<Self> {
-        let key = key.map(|key| text("key", key)).transpose()?;
+        let key = key.map(|key| name("key", key)).transpose()?;
         if let Ok(store) = place.cast::<PyStore>() {
             let key = key.or_else(|| own_key.map(str::to_owned));
             let key = key.ok_or_else(|| PyTypeError::new_err("missing `key`: a store has many entries"))?;

@@ -1,6 +1,7 @@
 //! `Store`: a database that survives a restart, and the awaitables of its operations.
 
 use std::sync::Mutex;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use pyo3::exceptions::{PyRuntimeError, PyRuntimeWarning, PyStopIteration, PyValueError};
@@ -11,18 +12,22 @@ use serde_json::Value;
 
 use super::json;
 use super::native::PyNativeTool;
-use super::parameters::text;
+use super::parameters::{Omittable, optional_seconds, string, text};
 use super::worker::{Completions, Polled, await_itself, completions};
 use crate::artifact::{self, Artifacts};
 use crate::policy::{AUDIT_LOG, ApprovalStore};
 use crate::store::{
-    Delete, Entry, Get, Keys, Operation, Put, Records, Store, prepare_fork, renew_after_fork, resume_after_fork,
+    Delete, Entry, Get, KeptLimits, Keys, Operation, Put, Records, Store, TIMEOUT, prepare_fork, renew_after_fork,
+    resume_after_fork,
 };
 use crate::sync::lock;
 use crate::{Error, Result};
 
 /// Default number of records that are read at once.
 const RECORDS: u64 = 1000;
+
+/// Default number of seconds for which the whole text of a result is kept.
+const WEEK: f64 = 604_800.0;
 
 /// Keep data in a database: SQLite in a file, or PostgreSQL for several machines.
 #[pyclass(name = "Store", module = "toolcrib", frozen, weakref)]
@@ -203,6 +208,8 @@ impl PyStore {
     ///
     /// Args:
     ///     url: `"sqlite:crib.db"`, `"sqlite::memory:"`, or `"postgresql://user:password@host:port/database"`.
+    ///     timeout: The number of seconds within which an operation has to be done. After that a `StoreError` is raised, and a
+    ///         call that waits for its audit record is denied.
     ///
     /// Raises:
     ///     InvalidStoreError: If the URL is invalid.
@@ -211,9 +218,19 @@ impl PyStore {
     ///     ForeignFileError: If the file is not a SQLite database.
     ///     NewerFileError: If a newer version of toolcrib made the tables.
     #[staticmethod]
-    fn open(py: Python<'_>, url: &Bound<'_, PyAny>) -> PyResult<Self> {
+    #[pyo3(signature = (url, *, timeout=Omittable(None)), text_signature = "(url, *, timeout=30)")]
+    fn open(py: Python<'_>, url: &Bound<'_, PyAny>, timeout: Omittable<'_>) -> PyResult<Self> {
         let url = text("url", url)?;
-        Ok(Self(py.detach(|| Store::open(&url))?))
+        let timeout = optional_seconds("timeout", timeout.0.as_ref())?;
+        let timeout = timeout.map_or(Ok(TIMEOUT), Duration::try_from_secs_f64).ok().filter(|limit| !limit.is_zero());
+        let timeout = timeout.ok_or_else(|| PyValueError::new_err("timeout must be a positive number of seconds"))?;
+        Ok(Self(py.detach(|| Store::open_with_timeout(&url, timeout))?))
+    }
+
+    /// The number of seconds within which an operation has to be done.
+    #[getter]
+    fn timeout(&self) -> f64 {
+        self.0.timeout().as_secs_f64()
     }
 
     /// The URL, without the password.
@@ -259,13 +276,14 @@ impl PyStore {
     ///
     /// Returns:
     ///     The value and its version; None if there is none.
-    fn get(&self, space: String, key: String) -> PyStoreCall {
-        PyStoreCall::new(&self.0, Get { space, key }, None, |py, _, entry| match entry {
+    fn get(&self, space: &Bound<'_, PyAny>, key: &Bound<'_, PyAny>) -> PyResult<PyStoreCall> {
+        let (space, key) = (name("space", space)?, name("key", key)?);
+        Ok(PyStoreCall::new(&self.0, Get { space, key }, None, |py, _, entry| match entry {
             Some(Entry { value, version }) => {
                 Ok((value_from(py, &value)?, version).into_pyobject(py)?.into_any().unbind())
             }
             None => Ok(py.None()),
-        })
+        }))
     }
 
     /// Write a value, if its version is the expected one.
@@ -282,7 +300,14 @@ impl PyStore {
     /// Raises:
     ///     VersionConflictError: If the value has another version by now; its `version` is the current one.
     #[pyo3(signature = (space, key, value, *, version))]
-    fn put(&self, space: String, key: String, value: &Bound<'_, PyAny>, version: Option<u64>) -> PyResult<PyStoreCall> {
+    fn put(
+        &self,
+        space: &Bound<'_, PyAny>,
+        key: &Bound<'_, PyAny>,
+        value: &Bound<'_, PyAny>,
+        version: Option<u64>,
+    ) -> PyResult<PyStoreCall> {
+        let (space, key) = (name("space", space)?, name("key", key)?);
         let value = json::value_from_python(value)?.to_string().into_bytes();
         Ok(PyStoreCall::new(&self.0, Put { space, key, value, expected: version }, None, |py, _, version| {
             Ok(version.into_pyobject(py)?.into_any().unbind())
@@ -302,15 +327,17 @@ impl PyStore {
     /// Raises:
     ///     VersionConflictError: If the value has another version by now.
     #[pyo3(signature = (space, key, *, version))]
-    fn delete(&self, space: String, key: String, version: Option<u64>) -> PyStoreCall {
-        PyStoreCall::new(&self.0, Delete { space, key, expected: version }, None, |py, _, removed| {
+    fn delete(&self, space: &Bound<'_, PyAny>, key: &Bound<'_, PyAny>, version: Option<u64>) -> PyResult<PyStoreCall> {
+        let (space, key) = (name("space", space)?, name("key", key)?);
+        Ok(PyStoreCall::new(&self.0, Delete { space, key, expected: version }, None, |py, _, removed| {
             Ok(removed.into_pyobject(py)?.to_owned().into_any().unbind())
-        })
+        }))
     }
 
     /// List the keys of a space, sorted.
-    fn keys(&self, space: String) -> PyStoreCall {
-        PyStoreCall::new(&self.0, Keys { space }, None, |py, _, keys| Ok(PyList::new(py, keys)?.into_any().unbind()))
+    fn keys(&self, space: &Bound<'_, PyAny>) -> PyResult<PyStoreCall> {
+        let keys = Keys { space: name("space", space)? };
+        Ok(PyStoreCall::new(&self.0, keys, None, |py, _, keys| Ok(PyList::new(py, keys)?.into_any().unbind())))
     }
 
     /// Read the audit log, oldest record first.
@@ -330,6 +357,28 @@ impl PyStore {
         })
     }
 
+    /// Limit the whole texts of results that are kept because a `ResultBudget` has cut them.
+    ///
+    /// The oldest are removed for new ones, except those that were edited. Each process sets its own limits.
+    ///
+    /// Args:
+    ///     count: The most results.
+    ///     bytes: The most bytes of their texts together.
+    ///     age: The number of seconds for which a result is kept.
+    ///
+    /// Raises:
+    ///     ValueError: If `age` is not a number that is at least zero.
+    #[pyo3(
+        signature = (*, count=KeptLimits::default().count, bytes=KeptLimits::default().bytes, age=WEEK),
+        text_signature = "($self, *, count=10000, bytes=268435456, age=604800.0)"
+    )]
+    fn limit_results(&self, count: u64, bytes: u64, age: f64) -> PyResult<()> {
+        let age = if age == f64::INFINITY { Ok(Duration::MAX) } else { Duration::try_from_secs_f64(age) };
+        let age = age.map_err(|_| PyValueError::new_err("age must be a non-negative number of seconds"))?;
+        self.0.limit_results(KeptLimits { count, bytes, age });
+        Ok(())
+    }
+
     /// Claim a key, as `Approvals` does for an answered call.
     ///
     /// This blocks until the claim is durable.
@@ -340,16 +389,29 @@ impl PyStore {
     ///
     /// Returns:
     ///     True for the first claim of this key by any process, False for all others.
-    fn claim(&self, py: Python<'_>, key: &str, expires: f64) -> PyResult<bool> {
+    fn claim(&self, py: Python<'_>, key: &Bound<'_, PyAny>, expires: f64) -> PyResult<bool> {
+        let key = name("key", key)?;
         #[allow(clippy::cast_possible_truncation, reason = "the times of any year fit")]
         let expires = Timestamp::from_millisecond((expires * 1000.0) as i64)
             .map_err(|_| PyValueError::new_err("expires must be a time in seconds since 1970"))?;
         let refused = |reason| Error::StoreFailed { store: self.0.url(), reason };
-        Ok(py.detach(|| ApprovalStore::claim(&self.0, key, expires)).map_err(refused)?)
+        Ok(py.detach(|| ApprovalStore::claim(&self.0, &key, expires)).map_err(refused)?)
     }
 
     fn __repr__(&self) -> String {
         format!("Store('{}')", self.0.url())
+    }
+}
+
+/// The name of a space or key, which a database can keep only as Unicode.
+pub(crate) fn name(what: &'static str, argument: &Bound<'_, PyAny>) -> PyResult<String> {
+    let name = string(what, argument)?;
+    match name.to_str() {
+        Ok(name) => Ok(name.to_owned()),
+        Err(_) => {
+            let key = name.to_string_lossy().chars().take(80).collect();
+            Err(Error::InvalidStoreKey { what, key, reason: "it contains a lone surrogate" }.into())
+        }
     }
 }
 

@@ -26,8 +26,8 @@ pub use chunk::{ChunkMode, ChunkRule, WholeResult};
 pub use event::{Event, EventHub, EventKind, Kinds, Listener, Waker};
 pub use modes::{ArgumentMode, Behaviour, ErrorMode, ErrorSource, RepairMode, RunIn};
 pub use permission::{
-    ApprovalRequest, CallInfo, CheckedArguments, Decided, DecidedBy, Host, Next, Outlook, PermissionStage, Permissions,
-    Preview, Resumption, Route, Standing, ToolFacts, Unfit, Waiting,
+    ApprovalRequest, CallInfo, CheckedArguments, Decided, DecidedBy, Deferred, Host, Next, Outlook, PermissionStage,
+    Permissions, Preview, Resumption, Route, Standing, ToolFacts, Unfit, Waiting,
 };
 pub use prepare::{Path, Prepared, Profile};
 pub use reply::{Code, Reply, failed_too_often};

@@ -133,9 +133,7 @@ impl<'r, B: Profile, H: Host> Path<'r, B, H> {
         let stage = PermissionStage { tool, call, permissions: self.permissions, host: self.host };
         let next = match self.permissions.preview(tool, call.caller.as_deref(), None) {
             // What a rule denies is denied before the arguments are looked at.
-            Preview::Deny(verdict) => {
-                Next::Respond(stage.deny(&verdict, &tool.redaction().unchecked(request.arguments.clone())))
-            }
+            Preview::Deny(verdict) => stage.deny(&verdict, &tool.redaction().unchecked(request.arguments.clone()))?,
             preview => match (accept(tool, request, &mut repairs), preview) {
                 (Ok(arguments), Preview::Pass) => Next::Run(arguments),
                 (Ok(arguments), _) => stage.decide(arguments)?,

@@ -20,8 +20,9 @@ use super::run::{Failure, Run};
 use super::{NativeTool, ToolContext, Toolkit};
 use crate::Result;
 use crate::call::{
-    ApprovalRequest, CallInfo, CheckedArguments, Code, EventKind, Next, Path, PermissionStage, Prepared, Repair, Reply,
-    ResultBudget, Resumption, Spending, ToolCall, ToolResponse, Waiting, WholeResult, WholeText, failed_too_often,
+    ApprovalRequest, CallInfo, CheckedArguments, Code, EventKind, Host, Next, Path, PermissionStage, Prepared, Repair,
+    Reply, ResultBudget, Resumption, Spending, ToolCall, ToolResponse, Waiting, WholeResult, WholeText,
+    failed_too_often,
 };
 use crate::policy::{Answer, Choice};
 use crate::registry::{LimitReached, Registry, Tool};
@@ -123,6 +124,8 @@ impl Call {
                     return Err(Box::new(response));
                 }
                 Next::Respond(reply) => return Err(Box::new(with_repairs(ToolResponse::replying(&reply), &repairs))),
+                // Not reached: the host of this driver waits by itself.
+                Next::Wait(_) => return Err(Box::new(ToolResponse::interrupted(None))),
             };
         }
     }
@@ -177,7 +180,11 @@ impl Call {
     ) -> Result<Prepared<'r, NativeTool>> {
         let tool = match path.admit(&self.request.name) {
             Ok(tool) => tool,
-            Err(reply) => return Ok(Prepared { tool: None, repairs: Vec::new(), next: Next::Respond(reply) }),
+            Err(reply) => {
+                // The name of an altered call is not what the model called.
+                path.host.approvals()?.0.verify(resumption.pending())?;
+                return Ok(Prepared { tool: None, repairs: Vec::new(), next: Next::Respond(reply) });
+            }
         };
         let stage = PermissionStage { tool, call: &self.info, permissions: path.permissions, host: path.host };
         let next = match stage.claim(resumption)? {

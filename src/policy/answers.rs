@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{Policy, Rule, Tier};
-use crate::store::{Entries, Put, Store};
+use crate::store::{Entries, Put, Store, Write};
 use crate::sync::lock;
 use crate::{Error, Result};
 
@@ -35,8 +35,13 @@ impl Policy {
                 self.add(rule)?;
             }
         }
-        *lock(&self.answers) = Some(store.clone());
+        self.save_in(store);
         Ok(())
+    }
+
+    /// Saves the answers to come in a store, without those that it has.
+    pub fn save_in(&self, store: &Store) {
+        *lock(&self.answers) = Some(store.clone());
     }
 
     /// True if answers are saved in a store.
@@ -45,19 +50,34 @@ impl Policy {
         lock(&self.answers).is_some()
     }
 
-    /// Adds an answer, and saves it in the store if there is one.
+    /// Adds an answer, after it was saved in the store if there is one.
     pub(super) fn save_answer(&self, mut rule: Rule) -> Result<Arc<Rule>> {
         if let Some(known) = self.equal_rule(&rule) {
             return Ok(known);
         }
-        let store = lock(&self.answers).clone();
-        if let Some(store) = store.filter(|_| rule.answers.is_some()) {
-            if rule.id.is_empty() {
-                rule.id = rule.content_id().into();
-            }
-            let (key, value) = (rule.id().to_owned(), rule.to_value().to_string().into_bytes());
-            store.run(Put { space: ANSWERS.to_owned(), key, value, expected: None })?;
+        if let Some((store, put)) = self.put_answer(&mut rule) {
+            store.run(put)?;
         }
         self.add(rule)
+    }
+
+    /// The same for a caller that must not block: the answer is added when the write is done. None if there is nothing to wait for.
+    pub(super) fn defer_answer(self: &Arc<Self>, mut rule: Rule) -> Result<Option<Write>> {
+        if self.equal_rule(&rule).is_some() {
+            return Ok(None);
+        }
+        let Some((store, put)) = self.put_answer(&mut rule) else { return self.add(rule).map(|_| None) };
+        let policy = self.clone();
+        Ok(Some(store.write(put, move |saved| saved.and_then(|_| policy.add(rule)).map(|_| true))))
+    }
+
+    /// The operation that saves an answer, which has an id then.
+    fn put_answer(&self, rule: &mut Rule) -> Option<(Store, Put)> {
+        let store = lock(&self.answers).clone().filter(|_| rule.answers.is_some())?;
+        if rule.id.is_empty() {
+            rule.id = rule.content_id().into();
+        }
+        let (key, value) = (rule.id().to_owned(), rule.to_value().to_string().into_bytes());
+        Some((store, Put { space: ANSWERS.to_owned(), key, value, expected: None }))
     }
 }

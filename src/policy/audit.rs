@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use super::{Choice, Decision, Redaction, hash, rfc3339};
 use crate::bytes::hex;
 use crate::json::invisible::{Escaped, is_invisible};
-use crate::store::{Append, Disk, Fs, Store, not_regular, parent_of, retry_interrupted, write_all};
+use crate::store::{Append, Disk, Fs, Store, Write, not_regular, parent_of, retry_interrupted, write_all};
 use crate::sync::lock;
 use crate::{Error, Result};
 
@@ -256,7 +256,16 @@ pub const AUDIT_LOG: &str = "audit";
 
 impl Sink for Store {
     fn record(&self, record: &AuditRecord<'_>) -> Result<()> {
-        self.run(Append { space: AUDIT_LOG.to_owned(), record: record.to_line().into_bytes() }).map(drop)
+        self.defer_record(record).wait().map(drop)
+    }
+}
+
+impl Store {
+    /// The record of a decision as a write, for a caller that must not block.
+    #[must_use]
+    pub fn defer_record(&self, record: &AuditRecord<'_>) -> Write {
+        let append = Append { space: AUDIT_LOG.to_owned(), record: record.to_line().into_bytes() };
+        self.write(append, |number| number.map(|_| true))
     }
 }
 

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::explain::{Explanation, explain};
 use super::snapshot::Snapshot;
 use super::{Arguments, CallFacts, Cause, Decision, PolicyFile, Question, Rule, Tier, Verdict, rfc3339};
-use crate::store::Store;
+use crate::store::{Store, Write};
 use crate::sync::{lock, read, write};
 use crate::{Error, Result};
 
@@ -197,19 +197,28 @@ impl Policy {
     ///
     /// Those of [`remember`](Self::remember); then nothing changes.
     pub fn allow_always(&self, tool: &str, caller: Option<&str>, asked: &Cause) -> Result<bool> {
-        if asked.rule().is_some_and(|rule| rule.tier() > Tier::User) {
-            return Ok(false);
-        }
-        let rule = Rule::from_value(&json!({
-            "tool": exactly(tool),
-            "caller": exactly(caller.unwrap_or_default()),
-            "answers": Question::from(asked).to_string(),
-            "decision": "allow",
-            "tier": "user",
-            "reason": "an approver allowed it for always",
-        }))?;
+        let Some(rule) = lasting_rule(tool, caller, asked)? else { return Ok(false) };
         self.remember(rule)?;
         Ok(true)
+    }
+
+    /// The same as [`allow_always`](Self::allow_always) for a caller that must not block. The second part is the write after which
+    /// it is allowed, if that goes to a store.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`allow_always`](Self::allow_always).
+    pub fn begin_allow_always(
+        self: &Arc<Self>,
+        tool: &str,
+        caller: Option<&str>,
+        asked: &Cause,
+    ) -> Result<(bool, Option<Write>)> {
+        let Some(rule) = lasting_rule(tool, caller, asked)? else { return Ok((false, None)) };
+        if self.files().iter().any(|file| file.tier == rule.tier) {
+            return self.remember(rule).map(|_| (true, None));
+        }
+        Ok((true, self.defer_answer(rule)?))
     }
 
     /// Records a verdict whose decision differs without shadow mode.
@@ -266,6 +275,22 @@ impl Policy {
         // After the rules: a thread that has read the new number sees the new rules.
         self.revision.fetch_add(1, Ordering::Release);
     }
+}
+
+/// The rule of a lasting approval; none if a stronger tier than the user's asks.
+fn lasting_rule(tool: &str, caller: Option<&str>, asked: &Cause) -> Result<Option<Rule>> {
+    if asked.rule().is_some_and(|rule| rule.tier() > Tier::User) {
+        return Ok(None);
+    }
+    Rule::from_value(&json!({
+        "tool": exactly(tool),
+        "caller": exactly(caller.unwrap_or_default()),
+        "answers": Question::from(asked).to_string(),
+        "decision": "allow",
+        "tier": "user",
+        "reason": "an approver allowed it for always",
+    }))
+    .map(Some)
 }
 
 /// Adds rules; those without an id get one.

@@ -33,7 +33,7 @@ mod snapshot;
 
 pub use approval::{
     Answer, ApprovalDraft, ApprovalScope, ApprovalStore, Approvals, Choice, Grants, Key, ListPending, Pending,
-    Question, Ticket, rfc3339,
+    Question, Ticket, claimed, rfc3339, unkept,
 };
 pub use audit::{AUDIT_LOG, AuditLog, AuditRecord, Durability, Ruling, Sink};
 pub use decision::{Arguments, CallFacts, Cause, Decision, Quick, Shadowed, Verdict};

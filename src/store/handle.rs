@@ -5,15 +5,20 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use tokio::sync::oneshot;
 
 use super::database::Target;
 use super::fork::PerProcess;
+use super::kept::KeptLimits;
 use super::operation::{Get, Operation};
 use super::worker::Worker;
 use crate::sync::lock;
 use crate::{Error, Result};
+
+/// The time within which an operation has to be done, unless another is set.
+pub const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A database of values with versions, logs, and documents with all their versions.
 ///
@@ -48,6 +53,9 @@ pub struct Store(Arc<Inner>);
 
 struct Inner {
     target: Target,
+    timeout: Duration,
+    /// The limits of the results that are kept.
+    kept: Mutex<KeptLimits>,
     id: u64,
     is_closed: AtomicBool,
     workers: PerProcess<Result<Arc<Worker>>>,
@@ -64,9 +72,23 @@ impl Store {
     /// [`Error::DamagedFile`] for a file that is not a database; [`Error::NewerFile`] if a newer toolcrib made the tables;
     /// [`Error::StoreFailed`] if the server does not answer.
     pub fn open(url: &str) -> Result<Self> {
+        Self::open_with_timeout(url, TIMEOUT)
+    }
+
+    /// The same with another time than 30 seconds within which an operation has to be done.
+    ///
+    /// After this time its caller gets [`Error::StoreFailed`]. An operation that the database has begun by then may still be done;
+    /// any other never is.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`open`](Self::open).
+    pub fn open_with_timeout(url: &str, timeout: Duration) -> Result<Self> {
         static IDS: AtomicU64 = AtomicU64::new(0);
         let store = Self(Arc::new(Inner {
             target: Target::parse(url)?,
+            timeout,
+            kept: Mutex::default(),
             id: IDS.fetch_add(1, Ordering::Relaxed),
             is_closed: AtomicBool::new(false),
             workers: PerProcess::new(),
@@ -82,7 +104,24 @@ impl Store {
         self.0.target.to_string()
     }
 
-    /// Hands an operation over. `reply` is called with its result, in the thread of the store, and must not block. If it
+    /// The time within which an operation has to be done.
+    #[must_use]
+    pub fn timeout(&self) -> Duration {
+        self.0.timeout
+    }
+
+    /// Sets the limits of the whole texts of results that are kept because a budget has cut them.
+    pub fn limit_results(&self, limits: KeptLimits) {
+        *lock(&self.0.kept) = limits;
+    }
+
+    /// The limits of the results that are kept.
+    #[must_use]
+    pub fn result_limits(&self) -> KeptLimits {
+        *lock(&self.0.kept)
+    }
+
+    /// Hands an operation over. `reply` is called with its result, in a thread of the store, and must not block. If it
     /// is dropped without being called, the store was closed meanwhile.
     ///
     /// # Errors
@@ -95,6 +134,25 @@ impl Store {
     ) -> Result<()> {
         self.worker()?.submit(operation, reply);
         Ok(())
+    }
+
+    /// A write that can be begun later, by a caller that must not block.
+    pub(crate) fn write<O: Operation>(
+        &self,
+        operation: O,
+        result: impl FnOnce(Result<O::Output>) -> Result<bool> + Send + 'static,
+    ) -> Write {
+        let store = self.clone();
+        Write(Box::new(move |reply| {
+            let reply = WriteReply { reply: Some(reply), store: store.clone() };
+            match store.worker() {
+                Ok(worker) => worker.submit(operation, move |done| reply.send(result(done))),
+                Err(error) => {
+                    reply.send(result(Err(error)));
+                    true
+                }
+            }
+        }))
     }
 
     /// Does an operation, and blocks this thread until it is durable.
@@ -162,8 +220,58 @@ impl Store {
     }
 
     fn own_worker(&self) -> Result<&Arc<Worker>> {
-        let worker = self.0.workers.get_or_init(|| Worker::start(&self.0.target));
+        let worker = self.0.workers.get_or_init(|| Worker::start(&self.0.target, self.0.timeout));
         worker.as_ref().map_err(Clone::clone)
+    }
+}
+
+/// A write to a store that a decision waits for.
+pub struct Write(Box<dyn FnOnce(Box<dyn FnOnce(Result<bool>) + Send>) -> bool + Send>);
+
+impl Write {
+    /// Begins it. `reply` is called once with the result, in any thread, and must not block. True if it is worth a short wait.
+    pub fn begin(self, reply: impl FnOnce(Result<bool>) + Send + 'static) -> bool {
+        self.0(Box::new(reply))
+    }
+
+    /// Does it, and blocks this thread until it is durable.
+    ///
+    /// # Errors
+    ///
+    /// The reason why it may not be stored.
+    pub fn wait(self) -> Result<bool> {
+        let (sender, receiver) = channel();
+        self.begin(move |result| drop(sender.send(result)));
+        // Not reached: the reply is always sent.
+        receiver.recv().unwrap_or(Ok(false))
+    }
+}
+
+impl fmt::Debug for Write {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Write")
+    }
+}
+
+/// The reply of a write, which is sent also if the store is closed meanwhile.
+struct WriteReply {
+    reply: Option<Box<dyn FnOnce(Result<bool>) + Send>>,
+    store: Store,
+}
+
+impl WriteReply {
+    fn send(mut self, result: Result<bool>) {
+        if let Some(reply) = self.reply.take() {
+            reply(result);
+        }
+    }
+}
+
+impl Drop for WriteReply {
+    fn drop(&mut self) {
+        if let Some(reply) = self.reply.take() {
+            reply(Err(self.store.closed()));
+        }
     }
 }
 

@@ -6,9 +6,9 @@
 //! (replacing a file, which the file tools do as well) and `fs` (the file system as a trait, which a test can make fail).
 //!
 //! [`Store`] is a database: SQLite in a file, or PostgreSQL for several machines. A value has a version, and a writer that has
-//! not seen the current one is refused. Read `operation` (what can be done, in SQL that both databases understand) with `document`, `database`
-//! (the trait of a database, and its URL), `sqlite`, `postgres` with `tls`, `worker` (the thread that owns the connection and commits
-//! in groups), `handle` ([`Store`]) and `fork` (connections never cross a fork).
+//! not seen the current one is refused. Read `operation` (what can be done, in SQL that both databases understand) with `document` and `kept`, `database`
+//! (the trait of a database, and its URL), `sqlite` with `locks.c`, `postgres` with `tls`, `worker` (the thread that owns the
+//! connection and commits in groups) with `queue`, `handle` ([`Store`]) and `fork` (connections never cross a fork).
 
 mod atomic;
 mod database;
@@ -17,8 +17,10 @@ mod file;
 mod fork;
 mod fs;
 mod handle;
+mod kept;
 mod operation;
 mod postgres;
+mod queue;
 mod sqlite;
 mod tls;
 mod worker;
@@ -31,6 +33,7 @@ pub use file::{FileFormat, Saved, head, load, save, whole};
 pub use fork::{prepare_fork, renew_after_fork, resume_after_fork};
 pub use fs::{Disk, FileAccess, FileInfo, Fs};
 pub(crate) use fs::{not_regular, parent_of, retry_interrupted, write_all};
-pub use handle::{SavedVersions, Store};
+pub use kept::{KeepDocument, KeptLimits};
+pub use handle::{SavedVersions, Store, TIMEOUT, Write};
 pub use operation::{Append, Claim, Delete, Entries, Entry, Get, Keys, Operation, Put, Record, Records};
 pub(crate) use operation::{Forget, PutNext};

@@ -340,7 +340,7 @@ impl Operation for PutNext {
 }
 
 /// The next number of a log or space.
-fn next_number(database: &mut dyn Database, space: &str) -> Result<Result<u64>, Failure> {
+pub(super) fn next_number(database: &mut dyn Database, space: &str) -> Result<Result<u64>, Failure> {
     // The version of an entry counts. It stays locked until the commit, so the numbers become visible in their order, and a
     // reader that continues after the last one misses none.
     Put { space: LOGS.to_owned(), key: space.to_owned(), value: b"log".to_vec(), expected: None }.perform(database)
@@ -364,12 +364,20 @@ impl Operation for Append {
             Ok(number) => number,
             Err(refused) => return Ok(Err(refused)),
         };
-        database.run(
-            "INSERT INTO toolcrib_log (space, number, record) VALUES ($1, $2, $3) RETURNING number",
-            &[self.space.as_str().into(), cell(number), self.record.as_slice().into()],
-        )?;
+        insert_record(database, &self.space, number, &self.record)?;
         Ok(Ok(number))
     }
+}
+
+/// Inserts a record of a log under the next number.
+pub(super) fn insert_record(
+    database: &mut dyn Database,
+    space: &str,
+    number: u64,
+    record: &[u8],
+) -> Result<(), Failure> {
+    let sql = "INSERT INTO toolcrib_log (space, number, record) VALUES ($1, $2, $3) RETURNING number";
+    database.run(sql, &[space.into(), cell(number), record.into()]).map(drop)
 }
 
 /// A record of a log.

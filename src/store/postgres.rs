@@ -13,11 +13,8 @@ use super::database::{Access, Cell, Database, Failure, Recovery, Target};
 use super::tls::Tls;
 use crate::{Error, Result};
 
-/// The time for which a connection may take.
+/// The most time that a connection may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// The time for which a statement may take, so that a lock of another process cannot stop the program.
-const STATEMENT_TIMEOUT: &str = "SET statement_timeout = '30s'; SET lock_timeout = '30s'";
 
 /// The lock of the process that changes the tables.
 const MIGRATION: &str = "SELECT pg_advisory_xact_lock(7310585117623919984)";
@@ -29,10 +26,15 @@ pub(super) struct Postgres {
 }
 
 impl Postgres {
-    pub(super) fn connect(config: &Config) -> Result<Self> {
+    /// Connects. A lock of another process, or a network that is lost, stops a statement for no longer than `timeout`.
+    pub(super) fn connect(config: &Config, timeout: Duration) -> Result<Self> {
         let mut config = config.clone();
         if config.get_connect_timeout().is_none() {
-            config.connect_timeout(CONNECT_TIMEOUT);
+            config.connect_timeout(timeout.min(CONNECT_TIMEOUT));
+        }
+        #[cfg(target_os = "linux")]
+        if config.get_tcp_user_timeout().is_none() {
+            config.tcp_user_timeout(timeout);
         }
         if config.get_application_name().is_none() {
             config.application_name("toolcrib");
@@ -46,7 +48,9 @@ impl Postgres {
             config.connect(NoTls)
         };
         let mut client = connected.map_err(refused)?;
-        client.batch_execute(STATEMENT_TIMEOUT).map_err(refused)?;
+        let limit = timeout.as_millis().clamp(1, i32::MAX as u128);
+        let limits = format!("SET statement_timeout = {limit}; SET lock_timeout = {limit}");
+        client.batch_execute(&limits).map_err(refused)?;
         Ok(Self { client, statements: HashMap::new() })
     }
 }

@@ -1,9 +1,18 @@
 //! SQLite: a store in one file, or in memory.
+//!
+//! On Linux `locks.c` changes the locks of this copy of SQLite, so that another copy in the same process is as harmless as
+//! another process. Elsewhere, and where files are moved or removed by hand, a store that has lost its file refuses.
 
-use std::path::Path;
+use std::cell;
+use std::fs;
+use std::io;
+#[cfg(unix)]
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use rusqlite::config::DbConfig;
 use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
 use rusqlite::{Connection, ErrorCode, OpenFlags, params_from_iter};
 
@@ -13,9 +22,6 @@ use crate::{Error, Result};
 
 /// The name of the format in messages.
 const FORMAT: &str = "SQLite";
-
-/// The number of times that a lock of another process is waited for, some 30 seconds.
-const TRIES: i32 = 6_200;
 
 /// The time between two tries.
 const PAUSE: Duration = Duration::from_millis(5);
@@ -29,20 +35,60 @@ const QUICK_PAUSE: Duration = Duration::from_micros(500);
 /// The number of prepared statements that are kept.
 const STATEMENTS: usize = 64;
 
+/// The error of a store that has lost its file.
+const LOST: &str =
+    "its file or the journal beside it was moved, removed or replaced while it was open: open the store again";
+
 /// A connection to a SQLite database.
-pub(super) struct Sqlite(Connection);
+pub(super) struct Sqlite {
+    connection: Connection,
+    /// The files that it has open; none in memory.
+    files: Option<[OpenFile; 2]>,
+}
+
+/// A file by its path, and what was there when it was opened.
+struct OpenFile {
+    path: PathBuf,
+    identity: Option<(u64, u64)>,
+}
+
+impl OpenFile {
+    fn new(path: PathBuf) -> Self {
+        let identity = identity(&path);
+        Self { path, identity }
+    }
+
+    fn is_there(&self) -> bool {
+        identity(&self.path) == self.identity
+    }
+}
+
+/// The device and inode of a file; none if there is none.
+#[cfg(unix)]
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    fs::metadata(path).ok().map(|file| (file.dev(), file.ino()))
+}
+
+/// Elsewhere a file that is open cannot be removed.
+#[cfg(not(unix))]
+fn identity(_: &Path) -> Option<(u64, u64)> {
+    None
+}
 
 impl Sqlite {
     /// Opens a database in memory.
     pub(super) fn in_memory() -> Result<Self> {
         let refused = |error: rusqlite::Error| failed("sqlite::memory:", &error);
-        Ok(Self(Connection::open_in_memory().map_err(refused)?))
+        Ok(Self { connection: Connection::open_in_memory().map_err(refused)?, files: None })
     }
 
     /// Opens a file, which is created, readable by its owner only, if it does not exist.
-    pub(super) fn open(path: &Path) -> Result<Self> {
-        match retry_interrupted(|| Disk.create(path)) {
-            Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
+    ///
+    /// A lock of another process is waited for as long as `timeout`.
+    pub(super) fn open(path: &Path, timeout: Duration) -> Result<Self> {
+        TIMEOUT.set(timeout);
+        match retry_interrupted(|| create(path)) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
                 return Err(Error::access("open", path, &error));
             }
             _ => {}
@@ -55,7 +101,12 @@ impl Sqlite {
             // Readers and the writer do not block each other, and a commit is one synced write.
             retry_busy(|| connection.pragma_update(None, "journal_mode", "wal"))?;
             connection.pragma_update(None, "synchronous", "full")?;
-            Ok(Self(connection))
+            // The journal is there from the first transaction on, for as long as the connection is.
+            retry_busy(|| connection.query_row("SELECT count(*) FROM sqlite_schema", (), |_| Ok(())))?;
+            let mut journal = path.as_os_str().to_owned();
+            journal.push("-wal");
+            let files = [path.to_owned(), journal.into()].map(OpenFile::new);
+            Ok(Self { connection, files: Some(files) })
         });
         connected.map_err(|error| match error.sqlite_error_code() {
             Some(ErrorCode::NotADatabase) => Error::ForeignFile { path: shown, format: FORMAT },
@@ -65,22 +116,55 @@ impl Sqlite {
     }
 }
 
+/// Creates a file, readable by its owner only, unless there is one.
+///
+/// No descriptor of it is ever opened: to close one would drop the locks that another copy of SQLite in this process may have.
+#[cfg(target_os = "linux")]
+fn create(path: &Path) -> io::Result<()> {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+    match mknodat(CWD, path, FileType::RegularFile, Mode::RUSR | Mode::WUSR, 0) {
+        // A file system without this call.
+        Err(rustix::io::Errno::PERM | rustix::io::Errno::OPNOTSUPP) => Disk.create(path).map(drop),
+        made => Ok(made?),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn create(path: &Path) -> io::Result<()> {
+    Disk.create(path).map(drop)
+}
+
 fn failed(store: &str, error: &rusqlite::Error) -> Error {
     Error::StoreFailed { store: store.to_owned(), reason: error.to_string() }
 }
 
+thread_local! {
+    /// The time for which the thread of a store waits for a lock.
+    static TIMEOUT: cell::Cell<Duration> = const { cell::Cell::new(Duration::ZERO) };
+    /// The time of the first try.
+    static SINCE: cell::Cell<Option<Instant>> = const { cell::Cell::new(None) };
+}
+
 /// Waits for another process before a lock is tried again.
 fn wait(tries: i32) -> bool {
+    if tries == 0 {
+        SINCE.set(Some(Instant::now()));
+    }
     thread::sleep(if tries < QUICK_TRIES { QUICK_PAUSE } else { PAUSE });
-    tries < TRIES
+    SINCE.get().is_some_and(|since| since.elapsed() < TIMEOUT.get())
 }
 
 /// Repeats what fails while another process changes the journal, for which SQLite does not wait by itself.
 fn retry_busy<T>(mut action: impl FnMut() -> rusqlite::Result<T>) -> rusqlite::Result<T> {
-    let mut tries = 0;
+    let since = Instant::now();
     loop {
         match action() {
-            Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) && wait(tries) => tries += 1,
+            Err(error)
+                if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) && since.elapsed() < TIMEOUT.get() =>
+            {
+                thread::sleep(PAUSE);
+            }
             done => return done,
         }
     }
@@ -130,11 +214,11 @@ impl Database for Sqlite {
 
     fn begin(&mut self, access: Access) -> Result<(), Failure> {
         let sql = if access == Access::Read { "BEGIN" } else { "BEGIN IMMEDIATE" };
-        Ok(self.0.prepare_cached(sql)?.execute(()).map(drop)?)
+        Ok(self.connection.prepare_cached(sql)?.execute(()).map(drop)?)
     }
 
     fn run(&mut self, sql: &'static str, parameters: &[Cell]) -> Result<Vec<Vec<Cell>>, Failure> {
-        let mut statement = self.0.prepare_cached(sql)?;
+        let mut statement = self.connection.prepare_cached(sql)?;
         let columns = statement.column_count();
         let mut rows = statement.query(params_from_iter(parameters))?;
         let mut found = Vec::new();
@@ -145,15 +229,23 @@ impl Database for Sqlite {
     }
 
     fn create(&mut self, sql: &str) -> Result<(), Failure> {
-        Ok(self.0.execute_batch(sql)?)
+        Ok(self.connection.execute_batch(sql)?)
     }
 
     fn commit(&mut self) -> Result<(), Failure> {
-        Ok(self.0.prepare_cached("COMMIT")?.execute(()).map(drop)?)
+        self.connection.prepare_cached("COMMIT")?.execute(()).map(drop)?;
+        match &self.files {
+            Some(files) if !files.iter().all(OpenFile::is_there) => {
+                // What it has in its journal belongs to no file that others see.
+                let _ = self.connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
+                Err(Failure { reason: LOST.to_owned(), recovery: Recovery::GiveUp })
+            }
+            _ => Ok(()),
+        }
     }
 
     fn roll_back(&mut self) -> Result<(), Failure> {
         // A failed statement may have rolled back by itself.
-        if self.0.is_autocommit() { Ok(()) } else { Ok(self.0.execute_batch("ROLLBACK")?) }
+        if self.connection.is_autocommit() { Ok(()) } else { Ok(self.connection.execute_batch("ROLLBACK")?) }
     }
 }

@@ -1,123 +1,80 @@
-//! The thread of a store: it owns the connection, and commits what has arrived meanwhile in one transaction.
+//! The thread of a store: it owns the connection, and commits what has arrived meanwhile in one transaction. A second thread ends
+//! the jobs that take too long: the first one may wait for a database that does not answer.
 
-use std::mem;
 use std::process;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
+use std::time::Duration;
 
 use super::database::{Access, Database, Failure, Recovery, Target};
 use super::fork::{self, Permit};
 use super::operation::{Operation, migrate};
 use super::postgres::Postgres;
+use super::queue::{Job, Next, Queue};
 use super::sqlite::Sqlite;
 use crate::{Error, Result};
-
-/// The most operations of one transaction.
-const GROUP: usize = 512;
 
 /// The most tries of a transaction that is undone because of another one, or because its connection is lost.
 const TRIES: u32 = 5;
 
 /// The sending end of a store's thread.
 pub(super) struct Worker {
-    /// Not dropped in a forked child, where a lost thread may hold its locks.
-    sender: Option<Sender<Message>>,
+    queue: Arc<Queue>,
     process: u32,
 }
 
-enum Message {
-    Job(Box<dyn Job>),
-    /// Close the connection until the next job.
-    Rest,
-    /// Close the connection, and report when that is done.
-    Stop(Box<dyn FnOnce() + Send>),
-}
-
-/// An operation, the result that it has in the current transaction, and the receiver of its final result.
-struct Request<O: Operation, R> {
-    operation: O,
-    result: Option<Result<O::Output>>,
-    reply: R,
-}
-
-/// A request of any operation.
-trait Job: Send {
-    fn access(&self) -> Access;
-
-    /// Does the work; the transaction is not yet committed.
-    fn perform(&mut self, database: &mut dyn Database) -> Result<(), Failure>;
-
-    /// Reports the result, or the error by which the transaction ended.
-    fn finish(self: Box<Self>, committed: Result<()>);
-}
-
-impl<O: Operation, R: FnOnce(Result<O::Output>) + Send> Job for Request<O, R> {
-    fn access(&self) -> Access {
-        O::ACCESS
-    }
-
-    fn perform(&mut self, database: &mut dyn Database) -> Result<(), Failure> {
-        self.result = Some(self.operation.perform(database)?);
-        Ok(())
-    }
-
-    fn finish(self: Box<Self>, committed: Result<()>) {
-        let Self { result, reply, .. } = *self;
-        match (committed, result) {
-            (Ok(()), Some(result)) => reply(result),
-            (Ok(()), None) => {}
-            (Err(error), _) => reply(Err(error)),
-        }
-    }
-}
-
 impl Worker {
-    /// Starts the thread, which opens its connection with the first job.
-    pub(super) fn start(target: &Target) -> Result<Arc<Self>> {
-        let (sender, receiver) = channel();
-        let store = target.to_string();
-        let mut work = WorkerLoop { target: target.clone(), store: store.clone(), connection: None };
-        let started = thread::Builder::new().name("toolcrib-store".to_owned()).spawn(move || work.run(&receiver));
-        started.map_err(|error| Error::StoreFailed { store, reason: error.to_string() })?;
-        let worker = Arc::new(Self { sender: Some(sender), process: process::id() });
+    /// Starts the threads. The connection is opened with the first job.
+    pub(super) fn start(target: &Target, timeout: Duration) -> Result<Arc<Self>> {
+        let (queue, store) = (Arc::new(Queue::default()), target.to_string());
+        let mut work = WorkerLoop { target: target.clone(), timeout, store: store.clone(), connection: None };
+        let late = format!("it did not answer within {} s", timeout.as_secs_f64());
+        let late = Error::StoreFailed { store: store.clone(), reason: late };
+        let start = |name: &str, run: Box<dyn FnOnce() + Send>| {
+            let started = thread::Builder::new().name(name.to_owned()).spawn(run);
+            started.map(drop).map_err(|error| Error::StoreFailed { store: store.clone(), reason: error.to_string() })
+        };
+        let (working, watching) = (queue.clone(), queue.clone());
+        let worker = Arc::new(Self { queue, process: process::id() });
+        start("toolcrib-store", Box::new(move || work.run(&working)))?;
+        start("toolcrib-watch", Box::new(move || watching.watch(timeout, &late)))?;
         fork::register(Arc::downgrade(&worker));
         Ok(worker)
     }
 
-    /// Hands an operation over; `reply` is called in the thread and must not block.
-    pub(super) fn submit<O: Operation>(&self, operation: O, reply: impl FnOnce(Result<O::Output>) + Send + 'static) {
-        let job = Request { operation, result: None, reply };
-        self.send(Message::Job(Box::new(job)));
+    /// Hands an operation over; `reply` is called in a thread of the store and must not block. True if its answer is worth a
+    /// short wait.
+    pub(super) fn submit<O: Operation>(
+        &self,
+        operation: O,
+        reply: impl FnOnce(Result<O::Output>) + Send + 'static,
+    ) -> bool {
+        self.queue.submit(operation, reply)
     }
 
+    /// Closes the connection until the next job.
     pub(super) fn rest(&self) {
-        self.send(Message::Rest);
+        self.queue.rest();
     }
 
-    /// Ends the thread; `stopped` is called when its connection is closed.
+    /// Ends the threads; `stopped` is called when the connection is closed.
     pub(super) fn stop(&self, stopped: impl FnOnce() + Send + 'static) {
-        self.send(Message::Stop(Box::new(stopped)));
-    }
-
-    fn send(&self, message: Message) {
-        // After a stop the message is dropped, and with it the reply, whose receiver sees that.
-        if let Some(sender) = &self.sender {
-            let _ = sender.send(message);
-        }
+        self.queue.stop(stopped);
     }
 }
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        if self.process != process::id() {
-            mem::forget(self.sender.take());
+        // In a forked child a lost thread may hold the lock.
+        if self.process == process::id() {
+            self.stop(|| {});
         }
     }
 }
 
 struct WorkerLoop {
     target: Target,
+    timeout: Duration,
     store: String,
     connection: Option<Connection>,
 }
@@ -130,32 +87,19 @@ struct Connection {
 }
 
 impl WorkerLoop {
-    fn run(&mut self, messages: &Receiver<Message>) {
-        let mut next = messages.recv().ok();
-        while let Some(message) = next.take() {
-            match message {
-                Message::Rest => self.rest(),
-                Message::Stop(stopped) => {
+    fn run(&mut self, queue: &Queue) {
+        loop {
+            match queue.next() {
+                Next::Jobs(jobs) => {
+                    self.work(&jobs);
+                    drop(jobs);
+                    queue.done();
+                }
+                Next::Rest => self.rest(),
+                Next::Stop(stopped) => {
                     self.connection = None;
                     return stopped();
                 }
-                Message::Job(job) => {
-                    let mut jobs = vec![job];
-                    while jobs.len() < GROUP {
-                        match messages.try_recv() {
-                            Ok(Message::Job(job)) => jobs.push(job),
-                            Ok(other) => {
-                                next = Some(other);
-                                break;
-                            }
-                            Err(_) => break,
-                        }
-                    }
-                    self.work(jobs);
-                }
-            }
-            if next.is_none() {
-                next = messages.recv().ok();
             }
         }
     }
@@ -168,41 +112,40 @@ impl WorkerLoop {
     }
 
     /// Does all jobs in one transaction. If it fails, each has one of its own.
-    fn work(&mut self, mut jobs: Vec<Box<dyn Job>>) {
+    fn work(&mut self, jobs: &[Arc<dyn Job>]) {
         // For a connection that stays open a fork waits here.
         let _permit = match self.target {
             Target::Memory => Permit::take(),
             Target::Sqlite(_) | Target::Postgres(_) => None,
         };
         if jobs.len() > 1 {
-            match self.transaction(&mut jobs) {
-                Ok(()) => return jobs.into_iter().for_each(|job| job.finish(Ok(()))),
+            match self.transaction(jobs) {
+                Ok(()) => return jobs.iter().for_each(|job| job.finish(Ok(()))),
                 // It may have been committed before the connection was lost, so nothing is repeated.
                 Err(Ended::Unreachable(error) | Ended::Uncertain(error)) => {
-                    return jobs.into_iter().for_each(|job| job.finish(Err(error.clone())));
+                    return jobs.iter().for_each(|job| job.finish(Err(error.clone())));
                 }
                 Err(Ended::Undone(..)) => {}
             }
         }
         for job in jobs {
-            let (mut one, mut tries) = ([job], 1);
+            let mut tries = 1;
             let done = loop {
-                match self.transaction(&mut one) {
+                match self.transaction(std::slice::from_ref(job)) {
                     Err(Ended::Undone(_, Recovery::Repeat | Recovery::Reconnect)) if tries < TRIES => tries += 1,
                     done => break done.map_err(Ended::error),
                 }
             };
-            let [job] = one;
             job.finish(done);
         }
     }
 
-    fn transaction(&mut self, jobs: &mut [Box<dyn Job>]) -> Result<(), Ended> {
+    fn transaction(&mut self, jobs: &[Arc<dyn Job>]) -> Result<(), Ended> {
         let access = jobs.iter().map(|job| job.access()).max().unwrap_or(Access::Read);
         let store = self.store.clone();
         let failed = |reason: String| Error::StoreFailed { store, reason };
         let database = self.begin(access)?;
-        let performed = jobs.iter_mut().try_for_each(|job| job.perform(database));
+        let performed = jobs.iter().try_for_each(|job| job.perform(database));
         let is_performed = performed.is_ok();
         let Err(Failure { reason, recovery }) = performed.and_then(|()| database.commit()) else {
             return Ok(());
@@ -235,7 +178,7 @@ impl WorkerLoop {
         let connection = if let Some(connection) = open {
             connection
         } else {
-            let mut connection = connect(&self.target, &self.store).map_err(Ended::Unreachable)?;
+            let mut connection = connect(&self.target, self.timeout, &self.store).map_err(Ended::Unreachable)?;
             connection.database.begin(access).map_err(undone)?;
             connection
         };
@@ -260,7 +203,7 @@ impl Ended {
     }
 }
 
-fn connect(target: &Target, store: &str) -> Result<Connection> {
+fn connect(target: &Target, timeout: Duration, store: &str) -> Result<Connection> {
     let failed = |reason: String| Error::StoreFailed { store: store.to_owned(), reason };
     let permit = || {
         Permit::take()
@@ -270,9 +213,9 @@ fn connect(target: &Target, store: &str) -> Result<Connection> {
         Target::Memory => (Box::new(Sqlite::in_memory()?), None),
         Target::Sqlite(path) => {
             let permit = permit()?;
-            (Box::new(Sqlite::open(path)?), Some(permit))
+            (Box::new(Sqlite::open(path, timeout)?), Some(permit))
         }
-        Target::Postgres(config) => (Box::new(Postgres::connect(config)?), None),
+        Target::Postgres(config) => (Box::new(Postgres::connect(config, timeout)?), None),
     };
     let mut connection = Connection { database, _permit: permit };
     let database = &mut *connection.database;

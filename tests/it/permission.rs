@@ -336,6 +336,7 @@ fn a_dry_run_says_what_the_call_does_and_leaves_no_trace() {
             Next::Ask(_) => "ask",
             Next::Pend(_) => "pending",
             Next::Respond(_) => "deny",
+            Next::Wait(_) => "wait",
         };
         assert_eq!(is, would);
     }

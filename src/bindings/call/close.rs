@@ -56,6 +56,9 @@ impl State {
         if let Some(cold) = self.cold.get().filter(|cold| !cold.keeping.is_empty()) {
             return self.give_up_keeping(py, cold, error);
         }
+        if self.is_writing() {
+            return self.give_up_writing(py, error);
+        }
         if let Some(step) = self.cancel_held(py, &error) {
             return step;
         }

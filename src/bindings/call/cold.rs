@@ -9,6 +9,7 @@ use pyo3::types::{PyDict, PyTuple};
 
 use super::context::Held;
 use super::observe::span::SharedSpan;
+use super::permission::Writing;
 use super::python::slot::Slot;
 use super::session::Attempt;
 use super::state::Ending;
@@ -51,6 +52,9 @@ pub(super) struct Cold {
     pub(super) confirmed: RefCell<Option<serde_json::Value>>,
     /// The question that the approver is asked about the call.
     pub(super) waiting: RefCell<Option<Box<Waiting>>>,
+    /// The write that a decision waits for, and the tool that it is about.
+    pub(super) writing: RefCell<Option<Writing>>,
+    pub(super) writing_tool: Slot,
     /// The defaults that were made for the call, by name: a dict.
     pub(super) made_defaults: Slot,
     /// The typed arguments that were built for a decision, with the JSON values that they were built from.
@@ -106,6 +110,8 @@ impl Default for Cold {
             confirmation: Slot::empty(),
             confirmed: RefCell::default(),
             waiting: RefCell::new(None),
+            writing: RefCell::new(None),
+            writing_tool: Slot::empty(),
             made_defaults: Slot::empty(),
             built: Slot::empty(),
             built_from: RefCell::default(),
@@ -156,6 +162,8 @@ impl Cold {
         self.port.clear(py);
         self.keeping.clear(py);
         self.uncut.clear(py);
+        self.writing_tool.clear(py);
+        drop(self.writing.take());
         drop(self.bound.take());
     }
 
@@ -182,6 +190,7 @@ impl Cold {
             &self.budgets,
             &self.keeping,
             &self.uncut,
+            &self.writing_tool,
             &self.value,
         ];
         let own = slots.map(Slot::visited);

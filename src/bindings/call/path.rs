@@ -248,10 +248,13 @@ impl State {
         }
     }
 
-    /// A step whose approver may have answered: the call goes on as the first step does after permission.
+    /// A step whose approver or store may have answered: the call goes on as the first step does after permission.
     #[cold]
     fn after_approval<'py>(&self, py: Python<'py>, value: &Bound<'py, PyAny>) -> Result<Step<'py>, Early<'py>> {
         let permitted = self.await_answer(py, value)?;
+        if self.phase.get() == Phase::Ready {
+            return self.first_step(py); // the pending value of a resumed call is used up
+        }
         self.go_on(py, permitted)
     }
 
@@ -351,8 +354,12 @@ impl State {
 
     /// The call gives way to the event loop for the first time in this step.
     fn note_suspension(&self, py: Python<'_>) {
-        // The time that a person takes to answer is not the tool's, nor that of the store that keeps the whole text.
-        let is_tool = !matches!(self.phase.get(), Phase::Approval | Phase::Done);
+        // The time that a person takes to answer is not the tool's, nor that of the store that keeps the whole text. The time that
+        // a decision takes to be stored is: it must not keep the call from ending.
+        let is_tool = match self.phase.get() {
+            Phase::Approval => self.is_writing(),
+            phase => phase != Phase::Done,
+        };
         let timeout = self.tool.get(py).filter(|_| is_tool).and_then(|tool| tool.get().timeout);
         if timeout.is_none() && self.phase.get() == Phase::Job {
             return; // only a request can end this wait, so that requests need not be counted beforehand

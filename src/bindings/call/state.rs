@@ -27,7 +27,7 @@ pub(super) enum Phase {
     Ready,
     /// Nothing has run; the tool is known, and its bound arguments are in the cold state.
     Admitted,
-    /// Nothing has run; `awaited` drives the question to the approver, which is in the cold state.
+    /// Nothing has run; `awaited` drives the question to the approver, which is in the cold state, or a decision is being stored.
     Approval,
     /// `inner` is a coroutine (or another awaitable's iterator) that gives the one result.
     Coroutine,

@@ -101,7 +101,8 @@ impl PyPermissions {
         let policy = PyPolicy::default();
         let rules = policy.rules().clone();
         if let Some(store) = self.store(py) {
-            saving_in(py, &rules, &store)?;
+            // Those that the store had are known since the toolkit was made, and this is part of a call.
+            rules.save_in(store.get().core());
         }
         if let Ok(policy) = Py::new(py, policy) {
             self.set_policy(Some(policy));
@@ -170,8 +171,10 @@ impl PyPermissions {
         self.settings().approvals.as_ref().map(|approvals| approvals.clone_ref(py))
     }
 
-    pub(crate) fn set_approvals(&self, approvals: Option<Py<PyApprovals>>) {
+    /// Sets the approvals. Those in the store are made at once, because that reads their key.
+    pub(crate) fn set_approvals(&self, py: Python<'_>, approvals: Option<Py<PyApprovals>>) -> PyResult<()> {
         self.set(|settings| std::mem::replace(&mut settings.approvals, approvals));
+        if self.store(py).is_some() { self.approvals(py).map(drop) } else { Ok(()) }
     }
 
     pub(crate) fn error_formatter<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {

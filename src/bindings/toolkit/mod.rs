@@ -236,7 +236,7 @@ impl PyToolkit {
         permissions.set_approver(approver)?;
         permissions.set_approver_timeout(optional_seconds("approver_timeout", approver_timeout)?)?;
         permissions.core().set_headless(flag("headless", &headless, false)?);
-        permissions.set_approvals(optional_instance("approvals", approvals)?);
+        permissions.set_approvals(slf.py(), optional_instance("approvals", approvals)?)?;
         permissions.set_audit(audit.map(|audit| AuditSink::of(&audit)).transpose()?);
         this.set_asker(asker)?;
         this.set_sampler(sampler)?;

@@ -71,9 +71,8 @@ impl PyToolkit {
     }
 
     #[setter]
-    fn set_approvals(&self, approvals: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
-        self.permissions.get().set_approvals(optional_instance("approvals", approvals)?);
-        Ok(())
+    fn set_approvals(&self, py: Python<'_>, approvals: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+        self.permissions.get().set_approvals(py, optional_instance("approvals", approvals)?)
     }
 
     /// The sink to which every decision is written before it takes effect; None if there is none.

@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use super::{CheckedArguments, Unfit};
 use crate::call::{EventKind, Reply};
 use crate::policy::{Approvals, AuditRecord, CallFacts, Policy, Redaction, ToolKind};
+use crate::store::Write;
 use crate::{Error, Result};
 
 /// A tool as the permission stage sees it.
@@ -77,6 +78,17 @@ pub trait Host {
     ///
     /// The reason why it may not be recorded; then the call must not run.
     fn record(&self, record: &AuditRecord<'_>) -> Result<(), String>;
+
+    /// Begins to record a decision; none if that takes a while. Then the driver waits, and reports the result with
+    /// [`PermissionStage::written`](super::PermissionStage::written).
+    fn begin_record(&self, record: &AuditRecord<'_>) -> Option<Result<(), String>> {
+        Some(self.record(record))
+    }
+
+    /// Begins a write that a decision waits for; none as for [`begin_record`](Self::begin_record).
+    fn begin(&self, write: Write) -> Option<Result<bool>> {
+        Some(self.blocking(|| write.wait()))
+    }
 
     /// True if there are listeners for events of a kind.
     fn wants(&self, kind: EventKind) -> bool;

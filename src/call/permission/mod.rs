@@ -6,8 +6,9 @@
 //! Read this file first: [`Permissions`] are the rules and grants that the tools of a toolkit share, and
 //! [`PermissionStage::route`] is the one decision tree. A call follows it with [`PermissionStage::decide`], a dry run only
 //! reads it. `identity` is the call that a decision is about, `outcome` the results as data, `host` the interface of a driver,
-//! `resume` the calls that end with a pending value and go on later.
+//! `deferred` the decisions that wait until they are stored, `resume` the calls that end with a pending value and go on later.
 
+mod deferred;
 mod host;
 mod identity;
 mod outcome;
@@ -24,7 +25,10 @@ use crate::policy::{
     AllowCache, Answer, AuditRecord, Cause, Choice, Decision, Grants, Pending, Policy, PolicyStamp, Question, Quick,
     Rule, Ruling, Verdict,
 };
+use crate::store::Write;
 
+pub use deferred::Deferred;
+use deferred::Recorded;
 pub use host::{Host, Standing, ToolFacts};
 pub use identity::{CallInfo, CheckedArguments, Unfit};
 pub use outcome::{ApprovalRequest, DecidedBy, Next, Outlook, Route, Waiting};
@@ -240,39 +244,45 @@ impl<T: ToolFacts, H: Host> PermissionStage<'_, T, H> {
 
     fn take(&self, route: Route, verdict: Verdict, arguments: CheckedArguments) -> Result<Next, H::Error> {
         self.note_shadow(&verdict);
-        Ok(match route {
+        match route {
             Route::Run { granted: false } => self.run(arguments, &Decided::by_rule(&verdict)),
             Route::Run { granted: true } => {
                 let decided = Decided::answered(&verdict, Choice::Run, DecidedBy::Grant);
                 self.run(arguments, &decided)
             }
-            Route::Deny => Next::Respond(self.deny(&verdict, &arguments.whole)),
+            Route::Deny => self.deny(&verdict, &arguments.whole),
             Route::Headless => {
                 let decided = Decided { by: Some(DecidedBy::Headless), ..Decided::by_rule(&verdict) };
-                self.turn_down(&arguments.whole, &decided, HEADLESS.to_owned())
+                self.turn_down(&arguments.whole, decided, HEADLESS.to_owned())
             }
-            Route::Ask => self.ask(arguments, verdict),
-            Route::Pend => return self.pend(&arguments, &verdict),
-        })
+            Route::Ask => Ok(self.ask(arguments, verdict)),
+            Route::Pend => self.pend(arguments, verdict),
+        }
     }
 
     /// Ends a call whose arguments cannot be decided about.
-    #[must_use]
-    pub fn refuse(&self, unfit: Unfit) -> Reply {
+    ///
+    /// # Errors
+    ///
+    /// Mistakes of the developer, which end the call.
+    pub fn refuse(&self, unfit: Unfit) -> Result<Next, H::Error> {
         match unfit {
-            Unfit::Refused(reply) => reply,
+            Unfit::Refused(reply) => Ok(Next::Respond(reply)),
             Unfit::Unwritable(reason) => {
                 let reason =
                     format!("its arguments are not valid JSON values, so that no rule can check them: {reason}");
-                self.denied(&Value::Null, &Decided::refused(DecidedBy::Arguments), reason)
+                self.turn_down(&Value::Null, Decided::refused(DecidedBy::Arguments), reason)
             }
         }
     }
 
     /// Ends a call that a rule denies; the arguments are for the audit only.
-    #[must_use]
-    pub fn deny(&self, verdict: &Verdict, arguments: &Value) -> Reply {
-        self.denied(arguments, &Decided::by_rule(verdict), denial_reason(verdict))
+    ///
+    /// # Errors
+    ///
+    /// Mistakes of the developer, which end the call.
+    pub fn deny(&self, verdict: &Verdict, arguments: &Value) -> Result<Next, H::Error> {
+        self.turn_down(arguments, Decided::by_rule(verdict), denial_reason(verdict))
     }
 
     /// The reply to a call that does not run for this reason.
@@ -305,21 +315,21 @@ impl<T: ToolFacts, H: Host> PermissionStage<'_, T, H> {
     ) -> Result<Next, H::Error> {
         let by = answer.by.clone().map_or(by, DecidedBy::Named);
         let decided = Decided::answered(verdict, answer.choice, by);
-        Ok(match answer.choice {
-            Choice::Cancel => self.cancelled(&asked.whole, &decided),
+        match answer.choice {
+            Choice::Cancel => {
+                let reply = Reply::Cancelled { tool: self.tool.name().to_owned() };
+                self.end(&asked.whole, decided, CANCELLED.to_owned(), reply)
+            }
             Choice::No => {
                 let reason = answer.reason.unwrap_or_else(|| DECLINED.to_owned());
-                self.turn_down(&asked.whole, &decided, reason)
+                self.turn_down(&asked.whole, decided, reason)
             }
             Choice::Once | Choice::Run | Choice::Always => match self.host.find_again() {
-                Standing::Same => return self.run_approved(asked, verdict, &answer, decided),
-                Standing::Replaced => self.turn_down(&asked.whole, &decided.denied(), REPLACED.to_owned()),
-                Standing::Gone(reply) => {
-                    self.report(&asked.whole, &decided.denied(), &reply.text());
-                    Next::Respond(reply)
-                }
+                Standing::Same => self.run_approved(asked, verdict, &answer, decided),
+                Standing::Replaced => self.turn_down(&asked.whole, decided.denied(), REPLACED.to_owned()),
+                Standing::Gone(reply) => self.end(&asked.whole, decided.denied(), reply.text(), reply),
             },
-        })
+        }
     }
 
     /// Runs what was approved, unless a rule has come to be against it, and keeps what else was allowed.
@@ -337,28 +347,22 @@ impl<T: ToolFacts, H: Host> PermissionStage<'_, T, H> {
                 Err(unfit) => {
                     let reason = format!("it was approved with other arguments, which do not fit: {}", unfit.reason());
                     self.host.warn(&format!("a call of '{}' was denied: {reason}", self.tool.name()));
-                    return Ok(self.turn_down(&asked.whole, &decided.denied(), reason));
+                    return self.turn_down(&asked.whole, decided.denied(), reason);
                 }
             },
         };
         let now = self.verdict(&arguments);
         if now.decision == Decision::Deny {
-            return Ok(Next::Respond(self.deny(&now, &arguments.whole)));
+            return self.deny(&now, &arguments.whole);
         }
-        if let Err(reason) = self.record(&decided, &arguments.whole) {
-            return Ok(self.deny_unrecorded(&reason));
-        }
-        self.remember(answer.choice, verdict);
-        self.report_result(&decided, "");
-        Ok(Next::Run(arguments))
+        let result = self.record(&decided, &arguments.whole);
+        self.after_record(Recorded::Approved(arguments, verdict.clone(), answer.choice, decided), result)
     }
 
     /// Records the decision, and lets the tool run with the arguments that it is about.
-    fn run(&self, arguments: CheckedArguments, decided: &Decided) -> Next {
-        match self.record(decided, &arguments.whole) {
-            Ok(()) => Next::Run(arguments),
-            Err(reason) => self.deny_unrecorded(&reason),
-        }
+    fn run(&self, arguments: CheckedArguments, decided: &Decided) -> Result<Next, H::Error> {
+        let result = self.record(decided, &arguments.whole);
+        self.after_record(Recorded::Run(arguments), result)
     }
 
     fn ask(&self, arguments: CheckedArguments, verdict: Verdict) -> Next {
@@ -399,34 +403,49 @@ impl<T: ToolFacts, H: Host> PermissionStage<'_, T, H> {
             && grants.allows(self.tool.name(), self.tool.schema_hash(), self.caller(), Question::from(asked))
     }
 
-    /// Keeps what was allowed beyond this call.
-    fn remember(&self, choice: Choice, asked: &Verdict) {
+    /// Keeps what was allowed beyond this call; none if that takes a while. False if it is asked each time.
+    fn remember(&self, choice: Choice, asked: &Verdict) -> Option<Result<bool>> {
         if asked.decision != Decision::Ask {
-            return;
+            return Some(Ok(true));
         }
-        let (tool, caller) = (self.tool.name(), self.caller());
-        let grant = || self.grants().allow(tool, self.tool.schema_hash(), caller, Question::from(&asked.cause));
         match choice {
-            Choice::Once | Choice::No | Choice::Cancel => {}
-            Choice::Run => grant(),
+            Choice::Once | Choice::No | Choice::Cancel => Some(Ok(true)),
+            Choice::Run => {
+                self.grant(&asked.cause);
+                Some(Ok(true))
+            }
             Choice::Always => match self.allow_always(&asked.cause) {
-                Ok(true) => {}
-                Ok(false) => {
-                    let asks = asked.cause.name();
-                    self.host.warn(&format!("'{tool}' runs this once, not always: `{asks}` asks each time"));
-                }
-                Err(error) => {
-                    // The next run asks again.
-                    grant();
-                    self.host.warn(&format!("'{tool}' may run always, but that cannot be saved: {error}"));
-                }
+                Ok((true, Some(write))) => self.host.begin(write),
+                Ok((is_allowed, _)) => Some(Ok(is_allowed)),
+                Err(error) => Some(Err(error)),
             },
         }
     }
 
-    fn allow_always(&self, asked: &Cause) -> Result<bool> {
+    /// Warns if a tool was not allowed for always.
+    fn note_allowed(&self, asked: &Verdict, result: Result<bool>) {
+        let tool = self.tool.name();
+        match result {
+            Ok(true) => {}
+            Ok(false) => {
+                let asks = asked.cause.name();
+                self.host.warn(&format!("'{tool}' runs this once, not always: `{asks}` asks each time"));
+            }
+            Err(error) => {
+                // The next run asks again.
+                self.grant(&asked.cause);
+                self.host.warn(&format!("'{tool}' may run always, but that cannot be saved: {error}"));
+            }
+        }
+    }
+
+    fn grant(&self, asked: &Cause) {
+        self.grants().allow(self.tool.name(), self.tool.schema_hash(), self.caller(), Question::from(asked));
+    }
+
+    fn allow_always(&self, asked: &Cause) -> Result<(bool, Option<Write>)> {
         let (tool, caller, policy) = (self.tool.name(), self.caller(), self.host.policy_to_extend()?);
-        self.host.blocking(|| policy.allow_always(tool, caller, asked))
+        self.host.blocking(|| policy.begin_allow_always(tool, caller, asked))
     }
 
     /// Cancels every call that waits for an answer: of the session, or of the toolkit outside of sessions.
@@ -435,50 +454,27 @@ impl<T: ToolFacts, H: Host> PermissionStage<'_, T, H> {
         self.host.cancel_questions();
     }
 
-    fn cancelled(&self, arguments: &Value, decided: &Decided) -> Next {
-        self.report(arguments, decided, CANCELLED);
-        Next::Respond(Reply::Cancelled { tool: self.tool.name().to_owned() })
-    }
-
-    fn turn_down(&self, arguments: &Value, decided: &Decided, reason: String) -> Next {
-        Next::Respond(self.denied(arguments, decided, reason))
+    /// Ends the call before the tool has run, with a denial.
+    fn turn_down(&self, arguments: &Value, decided: Decided, reason: String) -> Result<Next, H::Error> {
+        let reply = self.denial(reason.clone());
+        self.end(arguments, decided, reason, reply)
     }
 
     /// Ends the call before the tool has run: records that, reports it, and replies.
-    fn denied(&self, arguments: &Value, decided: &Decided, reason: String) -> Reply {
-        self.report(arguments, decided, &reason);
-        self.denial(reason)
+    fn end(&self, arguments: &Value, decided: Decided, reason: String, reply: Reply) -> Result<Next, H::Error> {
+        let result = self.record(&decided, arguments);
+        self.after_record(Recorded::End(decided, reason, reply), result)
     }
 
-    /// A decision that cannot be recorded is a no.
-    fn deny_unrecorded(&self, reason: &str) -> Next {
-        self.warn_unrecorded(reason);
-        self.report_result(&Decided::refused(DecidedBy::Audit), UNRECORDED);
-        Next::Respond(self.denial(UNRECORDED.to_owned()))
-    }
-
-    /// Records a decision that keeps the call from running, and emits it.
-    fn report(&self, arguments: &Value, decided: &Decided, reason: &str) {
-        if let Err(reason) = self.record(decided, arguments) {
-            // It does not run in any case.
-            self.warn_unrecorded(&reason);
-        }
-        self.report_result(decided, reason);
-    }
-
-    fn warn_unrecorded(&self, reason: &str) {
-        let tool = self.tool.name();
-        self.host.warn(&format!("the decision about a call of '{tool}' could not be recorded: {reason}"));
-    }
-
-    fn record(&self, decided: &Decided, arguments: &Value) -> Result<(), String> {
+    /// Records a decision; none if that takes a while.
+    fn record(&self, decided: &Decided, arguments: &Value) -> Option<Result<(), String>> {
         if !self.permissions.is_audited() {
-            return Ok(());
+            return Some(Ok(()));
         }
         let redaction = self.tool.redaction();
         let shown = redaction.arguments(arguments);
         let path = self.call.path();
-        self.host.record(&AuditRecord {
+        self.host.begin_record(&AuditRecord {
             time: self.host.now(),
             call: &self.call.id,
             tool: self.tool.name(),
@@ -562,6 +558,10 @@ impl Decided {
 
     fn denied(self) -> Self {
         Self { ruling: Ruling::Denied, ..self }
+    }
+
+    fn pending(verdict: &Verdict) -> Self {
+        Self { ruling: Ruling::Pending, ..Self::by_rule(verdict) }
     }
 
     /// The data of the event that reports it.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{CheckedArguments, HEADLESS, Host, PermissionStage, Preview, ToolFacts, Unfit, denial_reason};
+use super::{CheckedArguments, Deferred, HEADLESS, Host, PermissionStage, Preview, ToolFacts, Unfit, denial_reason};
 use crate::call::Reply;
 use crate::policy::{Pending, Ticket, ToolKind, Verdict};
 
@@ -61,6 +61,8 @@ pub enum Next {
     Pend(Box<Pending>),
     /// End the call with this reply.
     Respond(Reply),
+    /// Wait for the write that the [`Host`] has begun, then report its result with [`PermissionStage::written`].
+    Wait(Box<Deferred>),
 }
 
 /// The way of a call through the permission stage.

@@ -4,9 +4,10 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use serde_json::{Map, Value};
 
-use super::{CheckedArguments, Decided, DecidedBy, Host, Next, PermissionStage, ToolFacts, Unfit};
+use super::deferred::PendingCall;
+use super::{CheckedArguments, Decided, DecidedBy, Deferred, Host, Next, PermissionStage, ToolFacts, Unfit};
 use crate::Error;
-use crate::policy::{Answer, ApprovalDraft, ApprovalScope, Choice, Pending, Ruling, Verdict};
+use crate::policy::{Answer, ApprovalDraft, ApprovalScope, Choice, Pending, Verdict, claimed};
 use crate::schema::check::HIDDEN;
 
 /// A pending call and the answer to it.
@@ -60,27 +61,21 @@ impl Resumption {
 
 impl<T: ToolFacts, H: Host> PermissionStage<'_, T, H> {
     /// Ends the call with a value by which it can be resumed.
-    pub(super) fn pend(&self, arguments: &CheckedArguments, verdict: &Verdict) -> Result<Next, H::Error> {
+    pub(super) fn pend(&self, arguments: CheckedArguments, verdict: Verdict) -> Result<Next, H::Error> {
         let (approvals, life) = self.host.approvals()?;
         let draft = ApprovalDraft { call_id: &self.call.id, arguments: &arguments.sent, scope: self.scope(), life };
         let (now, nonce) = (self.host.now(), self.host.nonce()?);
-        let pending = match self.host.blocking(|| approvals.ask(&draft, now, nonce)) {
-            Ok(pending) => pending,
+        match self.host.blocking(|| approvals.begin_ask(&draft, now, nonce)) {
+            Ok((pending, keep)) => self.keep(PendingCall { arguments, verdict, pending }, keep),
             // The model sent arguments that cannot be kept.
             Err(Error::InvalidPending { expected, .. }) => {
-                let decided = Decided { by: Some(DecidedBy::Arguments), ..Decided::by_rule(verdict) };
+                let decided = Decided { by: Some(DecidedBy::Arguments), ..Decided::by_rule(&verdict) };
                 let reason =
                     format!("it needs approval, and its arguments cannot be kept until then: they must be {expected}");
-                return Ok(self.turn_down(&arguments.whole, &decided, reason));
+                self.turn_down(&arguments.whole, decided, reason)
             }
-            Err(error) => return Err(error.into()),
-        };
-        let decided = Decided { ruling: Ruling::Pending, ..Decided::by_rule(verdict) };
-        if let Err(reason) = self.record(&decided, &arguments.whole) {
-            return Ok(self.deny_unrecorded(&reason));
+            Err(error) => Err(error.into()),
         }
-        self.report_request(arguments, verdict, Some(&pending));
-        Ok(Next::Pend(Box::new(pending)))
     }
 
     fn scope(&self) -> ApprovalScope<'_> {
@@ -127,7 +122,22 @@ impl<T: ToolFacts, H: Host> PermissionStage<'_, T, H> {
         }
         let (approvals, _) = self.host.approvals()?;
         let (scope, now) = (self.scope(), self.host.now());
-        self.host.blocking(|| approvals.claim(pending, &scope, now))?;
+        if let Some(write) = self.host.blocking(|| approvals.begin_claim(pending, &scope, now))? {
+            match self.host.begin(write) {
+                Some(result) => claimed(pending, result)?,
+                None => return Ok(Some(Next::Wait(Box::new(Deferred::Claimed(asked))))),
+            }
+        }
+        self.follow_claim(asked, resumption)
+    }
+
+    /// Goes on with a pending call that is used up now.
+    pub(super) fn follow_claim(
+        &self,
+        asked: CheckedArguments,
+        resumption: &Resumption,
+    ) -> Result<Option<Next>, H::Error> {
+        let answer = &resumption.answer;
         resumption.advance(FRESH, CLAIMED);
         if answer.choice.is_yes() {
             return Ok(None);

@@ -21,7 +21,8 @@ use jiff::Timestamp;
 use super::pending::Pending;
 use crate::bytes::hex;
 use crate::store::{
-    self, Access, Database, Entries, Failure, Forget, Fs, Operation, PutNext, Store, parent_of, retry_interrupted,
+    self, Access, Database, Entries, Failure, Forget, Fs, Operation, PutNext, Store, Write, parent_of,
+    retry_interrupted,
 };
 use crate::sync::lock;
 use crate::{Error, Result};
@@ -200,6 +201,16 @@ pub trait ApprovalStore: Send + Sync + fmt::Debug {
     fn keep(&self, _pending: &Pending) -> Result<(), String> {
         Ok(())
     }
+
+    /// The same as [`claim`](Self::claim) for a caller that must not block; none if the store can only block.
+    fn defer_claim(&self, _key: &str, _expires: Timestamp) -> Option<Write> {
+        None
+    }
+
+    /// The same as [`keep`](Self::keep) for a caller that must not block; none if the store can only block.
+    fn defer_keep(&self, _pending: &Pending) -> Option<Write> {
+        None
+    }
 }
 
 /// The space of pending calls in a store.
@@ -207,16 +218,29 @@ const PENDING: &str = "pending";
 
 impl ApprovalStore for Store {
     fn claim(&self, key: &str, expires: Timestamp) -> Result<bool, String> {
-        let (expires, now) = (expires.as_millisecond(), Timestamp::now().as_millisecond());
-        let claim = store::Claim { key: key.to_owned(), expires, now, releases: Some(PENDING) };
-        self.run(claim).map_err(|error| error.to_string())
+        self.run(claim_of(key, expires)).map_err(|error| error.to_string())
     }
 
     fn keep(&self, pending: &Pending) -> Result<(), String> {
-        let value = pending.to_value().to_string().into_bytes();
-        let put = PutNext { space: PENDING, key: pending.id(), value };
-        self.run(put).map(drop).map_err(|error| error.to_string())
+        self.run(put_of(pending)).map(drop).map_err(|error| error.to_string())
     }
+
+    fn defer_claim(&self, key: &str, expires: Timestamp) -> Option<Write> {
+        Some(self.write(claim_of(key, expires), |claimed| claimed))
+    }
+
+    fn defer_keep(&self, pending: &Pending) -> Option<Write> {
+        Some(self.write(put_of(pending), |kept| kept.map(|_| true)))
+    }
+}
+
+fn claim_of(key: &str, expires: Timestamp) -> store::Claim {
+    let (expires, now) = (expires.as_millisecond(), Timestamp::now().as_millisecond());
+    store::Claim { key: key.to_owned(), expires, now, releases: Some(PENDING) }
+}
+
+fn put_of(pending: &Pending) -> PutNext {
+    PutNext { space: PENDING, key: pending.id(), value: pending.to_value().to_string().into_bytes() }
 }
 
 /// Lists the pending calls that a store keeps: those that can still be answered, oldest first. The others are removed.
@@ -261,6 +285,12 @@ pub(super) enum Ledger<F> {
 }
 
 impl<F: Fs> Ledger<F> {
+    /// The claim of a call as a write, for a caller that must not block; none if it does not take long, or can only block.
+    pub(super) fn defer_claim(&self, entry: AnsweredCall) -> Option<Write> {
+        let Self::Store(store) = self else { return None };
+        store.defer_claim(&hex(&entry.1), end_of(entry))
+    }
+
     /// Claims a call; `First` is returned only when the claim is durable.
     pub(super) fn claim(&self, entry: AnsweredCall, now: i64) -> Result<Claim> {
         match self {
@@ -269,9 +299,8 @@ impl<F: Fs> Ledger<F> {
                 folder.claim(entry, now).map_err(|error| Error::access("write", &folder.used, &error))
             }
             Self::Store(store) => {
-                let expires = Timestamp::from_millisecond(entry.0).unwrap_or(Timestamp::MAX);
                 let id = hex(&entry.1);
-                match store.claim(&id, expires) {
+                match store.claim(&id, end_of(entry)) {
                     Ok(true) => Ok(Claim::First),
                     Ok(false) => Ok(Claim::Used),
                     Err(reason) => Err(Error::ApprovalStore { id, reason }),
@@ -279,4 +308,8 @@ impl<F: Fs> Ledger<F> {
             }
         }
     }
+}
+
+fn end_of(entry: AnsweredCall) -> Timestamp {
+    Timestamp::from_millisecond(entry.0).unwrap_or(Timestamp::MAX)
 }

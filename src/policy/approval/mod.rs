@@ -25,7 +25,7 @@ pub use pending::{Pending, rfc3339};
 use self::key::KeyId;
 use self::ledger::{Claim, Folder, Ledger, Memory};
 use self::pending::{after, check_arguments, to_millisecond};
-use crate::store::{Disk, Fs};
+use crate::store::{Disk, Fs, Write};
 use crate::sync::{read, write};
 use crate::{Error, Result};
 
@@ -142,6 +142,22 @@ impl<F: Fs> Approvals<F> {
     /// [`Error::InvalidPending`] if the arguments are not an object, or too deep to be parsed again; [`Error::OtherProcess`] if
     /// the approvals belong to the parent of a forked process; [`Error::ApprovalStore`] if the store cannot keep it.
     pub fn ask(&self, draft: &ApprovalDraft<'_>, now: Timestamp, nonce: [u8; 16]) -> Result<Pending> {
+        let (pending, keep) = self.begin_ask(draft, now, nonce)?;
+        keep.map_or(Ok(true), Write::wait).map_err(|error| unkept(&pending, &error))?;
+        Ok(pending)
+    }
+
+    /// The same as [`ask`](Self::ask) for a caller that must not block. The call is pending when the write is done, if there is one.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`ask`](Self::ask).
+    pub fn begin_ask(
+        &self,
+        draft: &ApprovalDraft<'_>,
+        now: Timestamp,
+        nonce: [u8; 16],
+    ) -> Result<(Pending, Option<Write>)> {
         check_arguments(draft.arguments)?;
         if self.is_forked() {
             return Err(Error::OtherProcess { tool: draft.scope.tool.to_owned() });
@@ -165,10 +181,12 @@ impl<F: Fs> Approvals<F> {
             signature: [0; 32],
         };
         pending.sign(key);
-        if let Ledger::Store(store) = &self.ledger {
+        let Ledger::Store(store) = &self.ledger else { return Ok((pending, None)) };
+        let keep = store.defer_keep(&pending);
+        if keep.is_none() {
             store.keep(&pending).map_err(|reason| Error::ApprovalStore { id: pending.id(), reason })?;
         }
-        Ok(pending)
+        Ok((pending, keep))
     }
 
     /// Claims a pending call: it can be claimed only once. The tool must not run before this returns.
@@ -180,17 +198,37 @@ impl<F: Fs> Approvals<F> {
     /// One for each reason: another process or key, an altered field, expiry, another tool, schema, presets, caller or session, an
     /// earlier use; and [`Error::FileAccess`] or [`Error::ApprovalStore`] if the claim cannot be made durable.
     pub fn claim(&self, pending: &Pending, scope: &ApprovalScope<'_>, now: Timestamp) -> Result<()> {
+        match self.begin_claim(pending, scope, now)? {
+            Some(claim) => claimed(pending, claim.wait()),
+            None => Ok(()),
+        }
+    }
+
+    /// The same as [`claim`](Self::claim) for a caller that must not block. The call is claimed if there is no write, or if
+    /// [`claimed`] accepts its result.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`claim`](Self::claim).
+    pub fn begin_claim(&self, pending: &Pending, scope: &ApprovalScope<'_>, now: Timestamp) -> Result<Option<Write>> {
+        self.check(pending, scope, now)?;
+        let entry = (pending.expires.as_millisecond(), pending.nonce);
+        if let Some(claim) = self.ledger.defer_claim(entry) {
+            return Ok(Some(claim));
+        }
+        match self.ledger.claim(entry, now.as_millisecond())? {
+            Claim::First => Ok(None),
+            Claim::Used => Err(Error::UsedPending { tool: pending.tool.clone() }),
+            Claim::Forgotten => Err(expired(pending)),
+        }
+    }
+
+    /// Refuses a pending call that may not be claimed, whether it was claimed before or not.
+    fn check(&self, pending: &Pending, scope: &ApprovalScope<'_>, now: Timestamp) -> Result<()> {
         let tool = || pending.tool.clone();
-        let expired = || Error::ExpiredPending { tool: tool(), expires: rfc3339(pending.expires) };
-        if self.is_forked() || self.inherited.contains(&pending.key) {
-            return Err(Error::OtherProcess { tool: tool() });
-        }
-        let key = self.key_of(pending)?.ok_or_else(|| Error::OtherKey { tool: tool() })?;
-        if !pending.is_signed_by(&key) {
-            return Err(Error::AlteredPending { id: pending.id() });
-        }
+        let key = self.verified_key(pending)?;
         if pending.expires <= now {
-            return Err(expired());
+            return Err(expired(pending));
         }
         if pending.tool != scope.tool {
             return Err(Error::OtherTool { asked: tool(), tool: scope.tool.to_owned() });
@@ -207,11 +245,24 @@ impl<F: Fs> Approvals<F> {
         if pending.caller.as_deref() != scope.caller {
             return Err(Error::OtherCaller { tool: tool(), caller: pending.caller.clone() });
         }
-        match self.ledger.claim((pending.expires.as_millisecond(), pending.nonce), now.as_millisecond())? {
-            Claim::First => Ok(()),
-            Claim::Used => Err(Error::UsedPending { tool: tool() }),
-            Claim::Forgotten => Err(expired()),
+        Ok(())
+    }
+
+    /// Refuses a pending call that is not as it was made.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::OtherProcess`], [`Error::OtherKey`], [`Error::AlteredPending`].
+    pub fn verify(&self, pending: &Pending) -> Result<()> {
+        self.verified_key(pending).map(drop)
+    }
+
+    fn verified_key(&self, pending: &Pending) -> Result<Key> {
+        if self.is_forked() || self.inherited.contains(&pending.key) {
+            return Err(Error::OtherProcess { tool: pending.tool.clone() });
         }
+        let key = self.key_of(pending)?.ok_or_else(|| Error::OtherKey { tool: pending.tool.clone() })?;
+        if pending.is_signed_by(&key) { Ok(key) } else { Err(Error::AlteredPending { id: pending.id() }) }
     }
 
     /// The key that a pending call names, which another process may have created meanwhile.
@@ -225,4 +276,26 @@ impl<F: Fs> Approvals<F> {
         write(&self.keys).extend(key.clone());
         Ok(key)
     }
+}
+
+/// The result of a [claim](Approvals::begin_claim) that a store has answered.
+///
+/// # Errors
+///
+/// [`Error::UsedPending`] for a call that was claimed before, [`Error::ApprovalStore`] if the claim is not durable.
+pub fn claimed(pending: &Pending, written: Result<bool>) -> Result<()> {
+    match written {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(Error::UsedPending { tool: pending.tool.clone() }),
+        Err(error) => Err(unkept(pending, &error)),
+    }
+}
+
+/// The error of a store that could not keep or claim a pending call.
+pub fn unkept(pending: &Pending, error: &Error) -> Error {
+    Error::ApprovalStore { id: pending.id(), reason: error.to_string() }
+}
+
+fn expired(pending: &Pending) -> Error {
+    Error::ExpiredPending { tool: pending.tool.clone(), expires: rfc3339(pending.expires) }
 }

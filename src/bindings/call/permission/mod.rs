@@ -1,11 +1,12 @@
 //! The permission stage: decided innermost, on the arguments that really run, before anything does.
 //!
 //! The decisions are the core's ([`PermissionStage`]); here they meet Python: this file asks the approver, and its [`CallHost`]
-//! does what takes I/O. `confirm` asks the tool itself, [`resume`] ends calls with a pending value, begins calls that resume
-//! one, and looks at calls without running them.
+//! does what takes I/O. `write` lets a decision wait until it is stored, `confirm` asks the tool itself, [`resume`] ends calls with
+//! a pending value, begins calls that resume one, and looks at calls without running them.
 
 mod confirm;
 mod resume;
+mod write;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +25,7 @@ use crate::Error;
 use crate::bindings::imported::{APPROVAL, APPROVAL_REQUEST, ASK_APPROVER, CANCEL_QUESTIONS};
 use crate::bindings::into_response::error_text;
 use crate::bindings::once::intern;
-use crate::bindings::policy::{PyPermissions, value_of};
+use crate::bindings::policy::{AuditSink, PyPermissions, value_of};
 use crate::bindings::registration::Confirmation;
 use crate::bindings::tool::PyTool;
 use crate::bindings::view::PyToolkitView;
@@ -35,11 +36,13 @@ use crate::call::{
     Unfit, Waiting,
 };
 use crate::policy::{Answer, Approvals, AuditRecord, CallFacts, Decision, Permission, Policy, Redaction, ToolKind};
+use crate::store::Write;
 
 use confirm::{secrets_of, without_secrets};
 pub(crate) use resume::{check, explained_arguments, resumed};
+pub(super) use write::Writing;
 
-/// The arguments that may run now, or `None` while an approver is asked.
+/// The arguments that may run now, or `None` while an approver is asked or a decision is stored.
 type Permitted<'py> = Result<Option<Bound<'py, PyDict>>, Early<'py>>;
 
 impl State {
@@ -77,7 +80,8 @@ impl State {
             Preview::Pass if tool.get().traits.confirmation != Confirmation::Decides => return Ok(Some(arguments)),
             Preview::Deny(verdict) => {
                 let shown = redacted(tool.get(), arguments.as_any());
-                return Err(self.in_stage(py, tool, &self.info(py), |stage| stage.deny(&verdict, &shown)).into());
+                let next = self.in_stage(py, tool, &self.info(py), |stage| stage.deny(&verdict, &shown))?;
+                return Err(self.end_by(py, tool, next));
             }
             Preview::Pass | Preview::NeedsArguments => {}
         }
@@ -87,7 +91,7 @@ impl State {
         };
         let next = self.in_stage(py, tool, &self.info(py), |stage| match checked {
             Ok(checked) => stage.decide(checked),
-            Err(unfit) => Ok(Next::Respond(stage.refuse(unfit))),
+            Err(unfit) => stage.refuse(unfit),
         })?;
         self.follow(py, tool, next)
     }
@@ -124,11 +128,15 @@ impl State {
         let Ok(tool) = self.find_admitted(py, &name) else { return Ok(()) };
         let Preview::Deny(verdict) = self.preview(py, tool.get()) else { return Ok(()) };
         let shown = Peeked::arguments(py, self).map_or(Value::Null, |input| redacted(tool.get(), &input));
-        Err(self.in_stage(py, &tool, &self.info(py), |stage| stage.deny(&verdict, &shown)).into())
+        let next = self.in_stage(py, &tool, &self.info(py), |stage| stage.deny(&verdict, &shown))?;
+        Err(self.end_by(py, &tool, next))
     }
 
     /// Goes on waiting for the answer: the arguments that may run, once it is there; `None` if there is another question.
     pub(super) fn await_answer<'py>(&self, py: Python<'py>, value: &Bound<'py, PyAny>) -> Permitted<'py> {
+        if self.is_writing() {
+            return self.await_write(py);
+        }
         let Some(question) = self.awaited.get(py) else { return Err(Early::Step(self.end_of_stream(py))) };
         match send(&question, value) {
             Sent::Yielded(future) => Err(Early::Step(Step::Suspend(future))),
@@ -185,6 +193,10 @@ impl State {
             }
             Next::Pend(pending) => Err(self.end_pending(py, &pending)),
             Next::Respond(reply) => Err(reply.into()),
+            Next::Wait(deferred) => {
+                self.wait_for_write(tool, deferred);
+                Ok(None)
+            }
         }
     }
 
@@ -413,6 +425,20 @@ impl Host for CallHost<'_, '_> {
     fn record(&self, record: &AuditRecord<'_>) -> Result<(), String> {
         let Some(sink) = self.permissions().audit(self.py) else { return Ok(()) };
         sink.record(self.py, record).map_err(|error| error_text(self.py, &error))
+    }
+
+    fn begin_record(&self, record: &AuditRecord<'_>) -> Option<Result<(), String>> {
+        match self.permissions().audit(self.py) {
+            Some(AuditSink::Store(store)) => {
+                let recorded = self.begin(store.get().core().defer_record(record))?;
+                Some(recorded.map(drop).map_err(|error| error.to_string()))
+            }
+            _ => Some(self.record(record)),
+        }
+    }
+
+    fn begin(&self, write: Write) -> Option<crate::Result<bool>> {
+        self.state.begin_write(self.py, write)
     }
 
     fn wants(&self, _: EventKind) -> bool {

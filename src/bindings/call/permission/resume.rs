@@ -61,9 +61,19 @@ impl State {
     fn claim<'py>(&self, py: Python<'py>) -> Result<(), Early<'py>> {
         let Some(call) = self.known_info() else { return Ok(()) };
         let Some(resumption) = call.resumption.as_ref() else { return Ok(()) };
-        let tool = self.find_admitted(py, &resumption.pending().tool)?;
+        let tool = match self.find_admitted(py, &resumption.pending().tool) {
+            Ok(tool) => tool,
+            Err(reply) => {
+                // The name of an altered call is not what the model called.
+                if let Some(toolkit) = self.toolkit.get(py) {
+                    let approvals = toolkit.get().permissions(py).get().approvals(py)?;
+                    approvals.get().core()?.verify(resumption.pending()).map_err(PyErr::from)?;
+                }
+                return Err(reply.into());
+            }
+        };
         match self.in_stage(py, &tool, &call, |stage| stage.claim(resumption))? {
-            Some(next) => self.follow(py, &tool, next).map(drop),
+            Some(next) => Err(self.end_by(py, &tool, next)),
             None => Ok(()),
         }
     }
