@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 from typing import Any
 
+import pydantic
 import pytest
 
 from toolcrib import Policy, Toolkit
 from toolcrib.policy import Rule
 
 SECRET = "hunter2"
+
+
+@dataclasses.dataclass
+class Login:
+    password: str = ""
+    user: str = ""
+
+
+class LoginModel(pydantic.BaseModel):
+    password: str = ""
+    user: str = ""
+
+
 NAMES = ["password", "Password", "pass_word", "passwrod", "pw", "auth"]
 
 
@@ -99,3 +115,48 @@ async def test_the_name_of_an_unknown_tool_is_repeated_in_part() -> None:
 
     assert response.code == "unknown_tool"
     assert len(response.text) < 300
+
+
+SHAPES = [
+    json.dumps({"password": SECRET, "user": "ada"}),
+    [{"password": SECRET}],
+    [{"key": "password", "value": SECRET}],
+    [json.dumps({"password": SECRET})],
+    {"json": json.dumps({"password": SECRET})},
+    {"login": json.dumps({"password": SECRET})},
+    {"password": [SECRET]},
+    f"password={SECRET}",
+]
+
+
+@pytest.mark.parametrize("mode", ["coerce", "check", "pass"])
+@pytest.mark.parametrize("annotation", [dict[str, Any], Login, LoginModel, Any], ids=str)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+async def test_a_secret_in_a_value_of_another_shape_is_redacted_everywhere(
+    mode: str, annotation: Any, shape: Any
+) -> None:
+    if annotation in (dict[str, Any], Any) and isinstance(shape, dict) and "password" not in shape:
+        pytest.skip("such a dictionary is of the declared shape")
+    if annotation is Any and isinstance(shape, list) and "key" in shape[0]:
+        pytest.skip("any list is of the declared shape")
+    seen: list[str] = []
+
+    def approve(request: Any) -> str:
+        seen.append(f"approver {request.arguments}")
+        return "once"
+
+    def login(opts: Any, user: str = "") -> str:
+        raise ValueError(f"cannot log in with {opts}")
+
+    login.__annotations__["opts"] = annotation
+    audit = [lambda record: seen.append(f"audit {record}")]
+    kit = Toolkit(run_in="inline", arguments=mode, approver=approve, audit=audit[0])
+    kit.register_tool_function(login, secrets=["opts.password"], permission="confirm")
+    for kind in ("call_start", "chunk", "permission_request", "permission_result", "call_end", "error"):
+        kit.subscribe(kind, lambda event: seen.append(f"{event.type} {event.data}"))
+
+    response = await kit.call("login", user="ada", opts=shape)
+
+    assert SECRET not in response.text
+    assert [line for line in seen if SECRET in line] == []
+    assert any("ada" in line for line in seen)

@@ -298,7 +298,7 @@ struct Field {
     shown: String,
     /// The name of the attribute.
     name: String,
-    /// False if the constructor takes it and the object does not keep it.
+    /// False if the object does not have the value that was sent: the constructor does not keep it, or it is a part of the value.
     is_kept: bool,
 }
 
@@ -309,11 +309,19 @@ fn pydantic_fields(fields: &Bound<'_, PyDict>) -> Vec<Field> {
         let inner = ["choices", "path"].into_iter().find_map(|inner| alias.getattr_opt(inner).ok()?);
         inner.map_or_else(|| alias.extract().ok(), |inner| first_name(&inner.get_item(0).ok()?))
     }
+    /// True for an alias that leads to a part of a value.
+    fn is_path(alias: &Bound<'_, PyAny>) -> bool {
+        if let Ok(Some(choices)) = alias.getattr_opt("choices") {
+            return choices.get_item(0).is_ok_and(|first| is_path(&first));
+        }
+        alias.getattr_opt("path").is_ok_and(|path| path.is_some_and(|path| path.len().is_ok_and(|steps| steps > 1)))
+    }
     let names = |(name, field): (Bound<'_, PyAny>, Bound<'_, PyAny>)| {
         let name: String = name.extract().ok()?;
         let is_argument = !field.getattr("init").is_ok_and(|init| init.is(PyBool::new(init.py(), false)));
         let alias = field.getattr("validation_alias").ok().and_then(|alias| first_name(&alias));
-        let is_kept = !field.getattr("init_var").is_ok_and(|it| it.is_truthy().unwrap_or(false));
+        let is_path = field.getattr("validation_alias").is_ok_and(|alias| is_path(&alias));
+        let is_kept = !is_path && !field.getattr("init_var").is_ok_and(|it| it.is_truthy().unwrap_or(false));
         is_argument.then(|| Field { shown: alias.unwrap_or_else(|| name.clone()), name, is_kept })
     };
     entries_of(fields).into_iter().filter_map(names).collect()

@@ -76,8 +76,8 @@ impl Rule {
     /// True if it can match calls of a tool, whoever the caller is.
     #[must_use]
     pub fn concerns(&self, tool: &KnownTool) -> bool {
-        let borrowed = |names: &'_ [String]| names.iter().map(String::as_str).collect::<Vec<_>>();
-        let (groups, tags) = (borrowed(&tool.groups), borrowed(&tool.tags));
+        let groups: Vec<&str> = tool.groups.iter().map(String::as_str).collect();
+        let tags: Vec<&str> = tool.tags.iter().map(String::as_str).collect();
         let facts = CallFacts {
             tool: &tool.name,
             server: tool.server.as_deref(),
@@ -124,8 +124,8 @@ fn check_rule(rule: &Rule, tools: &[KnownTool], groups: &[String]) -> Vec<RulePr
         }
     }
     for condition in &rule.arguments {
-        let unknown = |tool: &&KnownTool| condition.path.undeclared(&Shape::of(tool.schema.parameters().value()));
-        let mut missing = concerned.iter().map(unknown);
+        let shapes = concerned.iter().map(|tool| Shape::of(tool.schema.parameters().value()));
+        let mut missing = shapes.map(|shape| condition.path.undeclared(&shape));
         if let Some(Some((name, known))) = missing.next()
             && missing.all(|unknown| unknown.is_some())
         {
