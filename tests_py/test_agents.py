@@ -187,6 +187,7 @@ def grouped(**options: Any) -> Toolkit:
     return kit
 
 
+@pytest.mark.filterwarnings("ignore:unknown tool `unknown` of agent")
 @pytest.mark.parametrize(
     ("options", "tools"),
     [

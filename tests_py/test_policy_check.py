@@ -17,11 +17,11 @@ def files(policy: Policy) -> Toolkit:
     toolkit = Toolkit(run_in="inline", policy=policy)
     toolkit.create_tool_group("files", "Files.", active=True)
 
-    @toolkit.tool(group="files", tags=["local"], kind="read")
+    @toolkit.tool(groups=["files"], tags=["local"], kind="read")
     def read(path: str, options: dict[str, int] | None = None) -> str:
         return path
 
-    @toolkit.tool(group="files", kind="delete")
+    @toolkit.tool(groups=["files"], kind="delete")
     def delete_file(path: str) -> str:
         return path
 

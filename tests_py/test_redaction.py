@@ -129,16 +129,19 @@ SHAPES = [
 ]
 
 
+# A dictionary and a list may have any entries where nothing is said about them.
+ANNOTATED = [
+    *((annotation, shape) for annotation in (Login, LoginModel) for shape in SHAPES),
+    *((dict[str, Any], shape) for shape in SHAPES if not isinstance(shape, dict) or "password" in shape),
+    *((Any, shape) for shape in (SHAPES[0], SHAPES[1], SHAPES[3], SHAPES[6], SHAPES[7])),
+]
+
+
 @pytest.mark.parametrize("mode", ["coerce", "check", "pass"])
-@pytest.mark.parametrize("annotation", [dict[str, Any], Login, LoginModel, Any], ids=str)
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize(("annotation", "shape"), ANNOTATED, ids=str)
 async def test_a_secret_in_a_value_of_another_shape_is_redacted_everywhere(
     mode: str, annotation: Any, shape: Any
 ) -> None:
-    if annotation in (dict[str, Any], Any) and isinstance(shape, dict) and "password" not in shape:
-        pytest.skip("such a dictionary is of the declared shape")
-    if annotation is Any and isinstance(shape, list) and "key" in shape[0]:
-        pytest.skip("any list is of the declared shape")
     seen: list[str] = []
 
     def approve(request: Any) -> str:
