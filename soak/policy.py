@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import attrs
 import msgspec
@@ -65,14 +65,19 @@ class Pair(NamedTuple):
     """A named tuple."""
 
     amount: Decimal
-    count: int = 1
+    times: int = 1
+
+
+def lower(word: str) -> str:
+    """Write a word in one way."""
+    return word.strip().lower()
 
 
 @attrs.define
 class Command:
     """An attrs class with a converter."""
 
-    word: str = attrs.field(converter=lambda word: word.strip().lower())
+    word: str = attrs.field(converter=lower)
 
 
 class Strict(pydantic.BaseModel):
@@ -83,7 +88,7 @@ class Strict(pydantic.BaseModel):
     word: str
 
 
-Shouted = Annotated[str, pydantic.BeforeValidator(lambda word: str(word).strip().lower())]
+Shouted = Annotated[str, pydantic.BeforeValidator(lower)]
 
 
 def _decimals(value: Decimal) -> list[Json]:
@@ -137,7 +142,12 @@ def _networks(value: ipaddress.IPv4Network) -> list[Json]:
 
 
 def _paths(value: str) -> list[Json]:
-    return [value, value.replace("/", "//", 1) if value.startswith("/") else f"./{value}", value.replace("/", "/./"), f"{value}/"]
+    return [
+        value,
+        value.replace("/", "//", 1) if value.startswith("/") else f"./{value}",
+        value.replace("/", "/./"),
+        f"{value}/",
+    ]
 
 
 def _links(value: str) -> list[Json]:
@@ -175,21 +185,35 @@ _RECORDS = {"dataclass": Payment, "pydantic": Order, "msgspec": Transfer, "typed
 
 KINDS: dict[str, Kind] = {
     **{name: Kind(annotation, _decimal, _decimals) for name, annotation in _DECIMALS.items()},
-    **{
-        name: Kind(annotation, _decimal, _within("amount", _decimals))
-        for name, annotation in _RECORDS.items()
-    },
+    **{name: Kind(annotation, _decimal, _within("amount", _decimals)) for name, annotation in _RECORDS.items()},
     "named tuple": Kind(Pair, _decimal, lambda value: [[spelling] for spelling in _decimals(value)]),
     "list": Kind(list[Decimal], _decimal, lambda value: [[spelling] for spelling in _decimals(value)]),
-    "set": Kind(set[Decimal], _decimal, lambda value: [[one, other] for one in _decimals(value) for other in _decimals(value)]),
-    "map": Kind(dict[int, Decimal], _decimal, lambda value: [{key: spelling} for key in ("7", "07", "+7") for spelling in _decimals(value)]),
-    "fraction": Kind(fractions.Fraction, lambda rng: fractions.Fraction(rng.randint(-99, 99), rng.randint(1, 12)), _fractions),
-    "float": Kind(float, lambda rng: rng.choice([0.0, 1.0, 250.0, -7.0]), lambda value: [value, int(value), -value if value == 0 else value]),
-    "integer": Kind(int, lambda rng: rng.randint(-300, 300), lambda value: [value, float(value), str(value), f" {value} "]),
+    "set": Kind(
+        set[Decimal], _decimal, lambda value: [[one, other] for one in _decimals(value) for other in _decimals(value)]
+    ),
+    "map": Kind(
+        dict[int, Decimal],
+        _decimal,
+        lambda value: [{key: spelling} for key in ("7", "07", "+7") for spelling in _decimals(value)],
+    ),
+    "fraction": Kind(
+        fractions.Fraction, lambda rng: fractions.Fraction(rng.randint(-99, 99), rng.randint(1, 12)), _fractions
+    ),
+    "float": Kind(
+        float,
+        lambda rng: rng.choice([0.0, 1.0, 250.0, -7.0]),
+        lambda value: [value, int(value), -value if value == 0 else value],
+    ),
+    "integer": Kind(
+        int, lambda rng: rng.randint(-300, 300), lambda value: [value, float(value), str(value), f" {value} "]
+    ),
     "date": Kind(datetime.date, _day, _dates),
     "moment": Kind(
         datetime.datetime,
-        lambda rng: datetime.datetime(2026, 1, 1, tzinfo=datetime.timezone.utc) + datetime.timedelta(minutes=rng.randrange(10**5)),
+        lambda rng: (
+            datetime.datetime(2026, 1, 1, tzinfo=datetime.timezone.utc)
+            + datetime.timedelta(minutes=rng.randrange(10**5))
+        ),
         _moments,
     ),
     "time": Kind(datetime.time, lambda rng: datetime.time(rng.randrange(24), rng.randrange(60)), _times),
@@ -199,17 +223,25 @@ KINDS: dict[str, Kind] = {
         lambda rng: datetime.timedelta(seconds=rng.randrange(86_000)),
         _within("span", _spans),
     ),
-    "pydantic date": Kind(Order, _day, lambda value: [{"amount": 1, "when": spelling} for spelling in [*_dates(value), _unix_time(value)]]),
+    "pydantic date": Kind(
+        Order, _day, lambda value: [{"amount": 1, "when": spelling} for spelling in [*_dates(value), _unix_time(value)]]
+    ),
     "uuid": Kind(uuid.UUID, lambda rng: uuid.UUID(int=rng.getrandbits(128)), _ids),
-    "address": Kind(ipaddress.IPv6Address, lambda rng: ipaddress.IPv6Address(rng.getrandbits(rng.choice([8, 128]))), _addresses),
+    "address": Kind(
+        ipaddress.IPv6Address, lambda rng: ipaddress.IPv6Address(rng.getrandbits(rng.choice([8, 128]))), _addresses
+    ),
     "network": Kind(
-        ipaddress.IPv4Network, lambda rng: ipaddress.IPv4Network((rng.getrandbits(24) << 8, rng.randint(24, 30))), _networks
+        ipaddress.IPv4Network,
+        lambda rng: ipaddress.IPv4Network((rng.getrandbits(24) << 8, rng.randint(24, 30))),
+        _networks,
     ),
     "path": Kind(pathlib.Path, lambda rng: rng.choice(["/etc/passwd", "/tmp/x", "home/ann", "a"]), _paths),
     "link": Kind(pydantic.HttpUrl, lambda rng: f"http://{rng.choice(['evil', 'good'])}.com/x", _links),
     "bytes": Kind(bytes, lambda rng: rng.choice(["a", "", "é"]), lambda value: [value, value]),
     "enumeration": Kind(Level, lambda rng: rng.choice([1, 2]), lambda value: [value, float(value), str(value)]),
-    "stripped": Kind(Strict, lambda rng: rng.choice(["delete", "read"]), lambda value: [{"word": value}, {"word": f" {value}\n"}]),
+    "stripped": Kind(
+        Strict, lambda rng: rng.choice(["delete", "read"]), lambda value: [{"word": value}, {"word": f" {value}\n"}]
+    ),
     "validated": Kind(Shouted, lambda rng: rng.choice(["delete", "read"]), _words),
     "converted": Kind(Command, lambda rng: rng.choice(["delete", "read"]), _within("word", _words)),
 }
@@ -247,7 +279,7 @@ class Case:
     kind: str
     spellings: tuple[Json, Json]
     rule: Rule
-    default: str
+    default: Literal["allow", "deny"]
 
     def outcomes(self) -> tuple[list[Any], list[Any]]:
         """Call a tool with both spellings: the codes of the responses, and the values that it got without the rule."""
@@ -280,9 +312,14 @@ def draw_case(rng: random.Random) -> Case:
         key = next(iter(operand)) if isinstance(operand, dict) else 0
         operand = operand[key]
         path += rng.choice(["[*]", f"[{key!r}]".replace("'", '"')])
-    decision = rng.choice(["deny", "ask", "allow"])
-    arguments = {"args_pattern": r"[05][^0-9]"} if rng.random() < 0.1 else {"arguments": {path: conditions(rng, operand)}}
-    return Case(name, (one, other), Rule(decision, tool="work", **arguments), "deny" if decision == "allow" else "allow")
+    decisions: list[Literal["deny", "ask", "allow"]] = ["deny", "ask", "allow"]
+    decision = rng.choice(decisions)
+    arguments = (
+        {"args_pattern": r"[05][^0-9]"} if rng.random() < 0.1 else {"arguments": {path: conditions(rng, operand)}}
+    )
+    return Case(
+        name, (one, other), Rule(decision, tool="work", **arguments), "deny" if decision == "allow" else "allow"
+    )
 
 
 @attack(

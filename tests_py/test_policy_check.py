@@ -52,7 +52,10 @@ PROBLEMS: list[tuple[dict[str, Any], list[str]]] = [
         {"tool": "read", "arguments": {"pth": {"prefix": "/etc"}}},
         ["`arguments.pth`: tool `read` has no argument `pth`: did you mean `path`? (known: options, path)"],
     ),
-    ({"arguments": {"pth": "x"}}, ["`arguments.pth`: none of the 3 tools that the rule matches has the argument `pth`"]),
+    (
+        {"arguments": {"pth": "x"}},
+        ["`arguments.pth`: none of the 3 tools that the rule matches has the argument `pth`"],
+    ),
 ]
 
 
@@ -85,7 +88,8 @@ def test_a_misspelt_name_is_reported(
     checked = policy.check(toolkit)
     assert len(messages) == len(checked) == len(expected), (messages, checked)
     for message, problem, part in zip(messages, checked, expected, strict=True):
-        assert part in message and part in problem
+        assert part in message
+        assert part in problem
         assert "rule `mine`" in message
         assert ("rules.toml:1" in problem) == (use == "file")
 
@@ -119,7 +123,7 @@ def test_a_toolkit_without_tools_is_not_looked_at(caplog: pytest.LogCaptureFixtu
 
     toolkit.get_json_schemas()
     assert policy.check(toolkit) == []
-    toolkit.tool(lambda: "x", name="work")
+    toolkit.register_tool_function(lambda: "x", name="work")
     toolkit.get_json_schemas()
 
     assert caplog.records == []

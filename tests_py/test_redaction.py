@@ -140,7 +140,7 @@ ANNOTATED = [
 @pytest.mark.parametrize("mode", ["coerce", "check", "pass"])
 @pytest.mark.parametrize(("annotation", "shape"), ANNOTATED, ids=str)
 async def test_a_secret_in_a_value_of_another_shape_is_redacted_everywhere(
-    mode: str, annotation: Any, shape: Any
+    mode: Any, annotation: Any, shape: Any
 ) -> None:
     seen: list[str] = []
 

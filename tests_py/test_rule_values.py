@@ -1,4 +1,4 @@
-"""Rules and approvers see every argument that the tool gets, sent or not, in one form, whatever type and spelling it has."""
+"""Rules and approvers see every argument that the tool gets, sent or not, in one form for every type and spelling."""
 
 from __future__ import annotations
 
@@ -285,9 +285,13 @@ class Stripped(pydantic.BaseModel):
     word: str
 
 
+def lower(word: str) -> str:
+    return word.strip().lower()
+
+
 @attrs.define
 class Command:
-    word: str = attrs.field(converter=lambda word: word.strip().lower())
+    word: str = attrs.field(converter=lower)
 
 
 @dataclasses.dataclass
@@ -336,7 +340,7 @@ SPELLINGS: list[tuple[Any, str, Any, list[Any]]] = [
 @pytest.mark.parametrize(("annotation", "path", "condition", "spellings"), SPELLINGS, ids=str)
 @pytest.mark.parametrize("decision", ["deny", "ask"])
 async def test_a_rule_sees_the_value_in_every_spelling(
-    annotation: Any, path: str, condition: Any, spellings: list[Any], decision: str
+    annotation: Any, path: str, condition: Any, spellings: list[Any], decision: Any
 ) -> None:
     ran: list[Any] = []
 

@@ -675,8 +675,8 @@ class Toolkit(_SessionMaker):
         """Select the tools that a role may use: those of its groups, or of the default ones if it names none.
 
         The view of a name follows the role: changes by `Roles.update` take effect at once. The view of a removed or
-        unknown role, or of None, shows nothing. An unknown name, or one without `roles`, gives a `UserWarning`. The role
-        `root` has exactly the group `org_management`.
+        unknown role, or of None, shows nothing. An unknown name, or one without `roles`, gives a `UserWarning`. The
+        role `root` has exactly the group `org_management`.
 
         Args:
             role: The name of a role, or a role.
@@ -3320,8 +3320,8 @@ class Policy:
     def check(self, toolkit: Toolkit) -> list[str]:
         """Find rules that never match a tool of a toolkit, because a name or a value in them is misspelt.
 
-        These are the errors in the files (see `problems`), names of tools, servers, groups, tags and arguments that no tool
-        has, and values that are not written as rules see them. Register all tools before.
+        These are the errors in the files (see `problems`), names of tools, servers, groups, tags and arguments that no
+        tool has, and values that are not written as rules see them. Register all tools before.
 
         Args:
             toolkit: The toolkit that the policy is for.
