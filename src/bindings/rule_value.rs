@@ -6,8 +6,8 @@
 
 use pyo3::prelude::*;
 use pyo3::types::{
-    PyBool, PyByteArray, PyBytes, PyComplex, PyComplexMethods, PyDateTime, PyDict, PyFloat, PyFrozenSet, PyList, PySet, PyString,
-    PyTime, PyTuple, PyType, PyTzInfo,
+    PyBool, PyByteArray, PyBytes, PyComplex, PyComplexMethods, PyDateTime, PyDict, PyFloat, PyFrozenSet, PyList, PySet,
+    PyString, PyTime, PyTuple, PyType, PyTzInfo,
 };
 use serde_json::{Map, Number, Value};
 
@@ -104,7 +104,8 @@ impl Walk {
         }
         if value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>() || is_deque(value) {
             let items: Vec<_> = value.try_iter().ok()?.flatten().collect();
-            let items = items.iter().enumerate().map(|(at, item)| self.value(item, sent.and_then(|it| it.get(at)), depth));
+            let items =
+                items.iter().enumerate().map(|(at, item)| self.value(item, sent.and_then(|it| it.get(at)), depth));
             return Some(Value::Array(items.collect()));
         }
         if let Some(record) = self.record(value, sent, depth) {
@@ -133,7 +134,9 @@ impl Walk {
     /// A value without parts whose text is not the same for equal values, or that only its library can write.
     fn leaf(&mut self, value: &Bound<'_, PyAny>, sent: Option<&Value>, depth: usize) -> Option<Value> {
         let (py, class) = (value.py(), value.get_type());
-        let is = |imported: Option<&Bound<'_, PyAny>>| imported.is_some_and(|class| value.is_instance(class).unwrap_or(false));
+        let is = |imported: Option<&Bound<'_, PyAny>>| {
+            imported.is_some_and(|class| value.is_instance(class).unwrap_or(false))
+        };
         if is(DECIMAL.if_imported(py)) {
             let text = value.str().ok()?;
             let text = text.to_string_lossy();
@@ -182,7 +185,8 @@ impl Walk {
     fn record(&mut self, value: &Bound<'_, PyAny>, sent: Option<&Value>, depth: usize) -> Option<Value> {
         let (py, class) = (value.py(), value.get_type());
         let of_class = |name| class.getattr_opt(name).ok().flatten();
-        if of_class(intern!(py, "__pydantic_root_model__")).is_some_and(|is_root| is_root.is_truthy().unwrap_or(false)) {
+        if of_class(intern!(py, "__pydantic_root_model__")).is_some_and(|is_root| is_root.is_truthy().unwrap_or(false))
+        {
             return Some(self.value(&value.getattr(intern!(py, "root")).ok()?, sent, depth));
         }
         let fields = if let Some(fields) = of_class(intern!(py, "__pydantic_fields__")) {
@@ -218,7 +222,12 @@ impl Walk {
     }
 
     /// A msgspec struct with its tag, as an array if the class is `array_like`.
-    fn struct_form(&mut self, config: &Bound<'_, PyAny>, mut entries: Map<String, Value>, depth: usize) -> Option<Value> {
+    fn struct_form(
+        &mut self,
+        config: &Bound<'_, PyAny>,
+        mut entries: Map<String, Value>,
+        depth: usize,
+    ) -> Option<Value> {
         let py = config.py();
         let tag = config.getattr(intern!(py, "tag")).ok().filter(|tag| !tag.is_none());
         let tag = tag.map(|tag| self.value(&tag, None, depth));
@@ -239,7 +248,8 @@ fn str_of(value: &Bound<'_, PyAny>) -> Option<Value> {
 /// A fraction as a number if it has an exact decimal form, and otherwise as text.
 fn fraction(value: &Bound<'_, PyAny>) -> Option<Value> {
     let py = value.py();
-    let (above, below) = (value.getattr(intern!(py, "numerator")).ok()?, value.getattr(intern!(py, "denominator")).ok()?);
+    let (above, below) =
+        (value.getattr(intern!(py, "numerator")).ok()?, value.getattr(intern!(py, "denominator")).ok()?);
     // The denominator divides a power of ten, or no power of ten at all.
     let places: usize = below.call_method0(intern!(py, "bit_length")).ok()?.extract().ok()?;
     let power = 10_u8.into_pyobject(py).ok()?.pow(places, py.None()).ok()?;

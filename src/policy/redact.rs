@@ -156,7 +156,9 @@ impl<'a> Redaction<'a> {
             }
             Value::Array(items) if is_top || shape.is_none_or(|shape| shape.allows("array")) => {
                 let inner = shape.and_then(Shape::items);
-                items.iter_mut().for_each(|item| self.hide(item, path, inner.as_ref(), is_top));
+                for item in items {
+                    self.hide(item, path, inner.as_ref(), is_top);
+                }
             }
             // The secret is somewhere inside, such as in JSON text.
             Value::Array(_) | Value::String(_) | Value::Number(_) if !is_top => *value = HIDDEN.into(),
@@ -366,7 +368,8 @@ mod tests {
         ] {
             assert_eq!(redaction.arguments(&json!({"opts": sent}))["opts"], shown, "{sent}");
         }
-        let shown = redaction.arguments(&json!({"many": [{"password": "x", "name": "bob"}, "{\"password\": 1}", ["x"]]}));
+        let shown =
+            redaction.arguments(&json!({"many": [{"password": "x", "name": "bob"}, "{\"password\": 1}", ["x"]]}));
         assert_eq!(shown, json!({"many": [{"password": "***", "name": "bob"}, "***", "***"]}));
         assert_eq!(redaction.secret_texts(&json!({"opts": "{\"password\": \"x\"}"})), ["{\"password\": \"x\"}", "x"]);
     }

@@ -41,7 +41,8 @@ impl<'s> Shape<'s> {
             if shape.members.iter().any(|known| std::ptr::eq(*known, schema)) {
                 continue;
             }
-            let alternatives = ["anyOf", "oneOf", "allOf"].into_iter().filter_map(|keyword| schema.get(keyword)?.as_array());
+            let alternatives =
+                ["anyOf", "oneOf", "allOf"].into_iter().filter_map(|keyword| schema.get(keyword)?.as_array());
             let before = open.len();
             open.extend(alternatives.flatten());
             open.extend(target(root, schema));
@@ -60,7 +61,8 @@ impl<'s> Shape<'s> {
             _ => &[],
         };
         let is_allowed = |schema: &&Map<String, Value>| {
-            type_names(schema).any(|name| name == wanted) || keywords.iter().any(|keyword| schema.contains_key(*keyword))
+            type_names(schema).any(|name| name == wanted)
+                || keywords.iter().any(|keyword| schema.contains_key(*keyword))
         };
         self.is_any || self.members.iter().any(is_allowed)
     }

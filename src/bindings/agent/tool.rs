@@ -186,9 +186,9 @@ impl PyAgentTool {
         if self.is_checked.swap(true, Ordering::Relaxed) {
             return Ok(());
         }
-        let (names, groups) = (self.tools.names.clone(), self.tools.groups.clone());
+        let (groups, names) = (self.tools.groups.clone(), self.tools.names.clone());
         let place = format!("of agent `{}`", self.name);
-        toolkit.warn_of_unknown_in(py, &Filter { names, groups, ..Filter::default() }, &place)
+        toolkit.warn_of_unknown_in(py, &Filter { groups, names, ..Filter::default() }, &place)
     }
 
     /// An id for the session of a run, which no other has. Nothing depends on its being hard to guess.

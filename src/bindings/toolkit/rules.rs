@@ -46,7 +46,10 @@ impl PyToolkit {
                         Some(Some(seen)) if is_same(&seen, value) => continue,
                         Some(Some(seen)) => {
                             let (seen, value) = (Short(&seen), Short(value));
-                            format!("tool `{}` gets {value} as {seen}, which is what rules see: write {seen}", tool.name)
+                            format!(
+                                "tool `{}` gets {value} as {seen}, which is what rules see: write {seen}",
+                                tool.name
+                            )
                         }
                         Some(None) => format!("{} does not fit the argument of tool `{}`", Short(value), tool.name),
                         None => continue,

@@ -16,9 +16,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyString, PyTuple};
 use serde_json::{Map, Value};
 
+use super::arguments::ArgumentNotes;
 use super::python::attached;
 use super::python::drive::{Sent, await_iter, send};
-use super::arguments::ArgumentNotes;
 use super::request::Peeked;
 use super::state::{Early, Phase, State, Step};
 use crate::Error;
