@@ -1,4 +1,4 @@
-"""Attacks on our MCP server: clients that leave without a word, do not read, hold connections, or end their sessions."""
+"""Attacks on our MCP server: clients that leave without a word, do not read, hold connections, or end sessions."""
 
 from __future__ import annotations
 
@@ -198,7 +198,7 @@ def unfinished_bodies(amount: int) -> Outcome:
 
 @attack(
     row="h2",
-    promise="a client on standard input that does not read its results takes a bounded amount of memory, and its server ends",
+    promise="a client on standard input that does not read takes bounded memory, and its server ends in time",
     unit="unread results of 200 kB",
     release=9000,
     smallest=900,

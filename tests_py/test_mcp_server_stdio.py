@@ -247,7 +247,9 @@ def test_requests_of_a_pipe_are_answered_after_its_end() -> None:
     source = HEAVY.replace("toolkit.serve_mcp", PROGRESS + "toolkit.serve_mcp")
     given = "".join(json.dumps(line) + "\n" for line in lines)
 
-    ended = subprocess.run([sys.executable, "-c", source], input=given, capture_output=True, text=True, timeout=DEADLINE)
+    ended = subprocess.run(
+        [sys.executable, "-c", source], input=given, capture_output=True, text=True, timeout=DEADLINE
+    )
 
     answers = {message["id"]: message for message in map(json.loads, ended.stdout.splitlines()) if "id" in message}
     assert answers.keys() == set(range(202))

@@ -7,7 +7,8 @@ use futures_util::{FutureExt, StreamExt};
 use rmcp::ErrorData;
 use rmcp::RoleServer;
 use rmcp::model::{
-    CallToolResponse, CallToolResult, ContentBlock, ErrorCode, ProgressNotificationParam, ProgressToken, ProtocolVersion, ResultType,
+    CallToolResponse, CallToolResult, ContentBlock, ErrorCode, ProgressNotificationParam, ProgressToken,
+    ProtocolVersion, ResultType,
 };
 use rmcp::service::RequestContext;
 use serde_json::{Map, Value};

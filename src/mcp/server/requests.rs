@@ -52,10 +52,8 @@ impl PendingRequests {
         size: usize,
     ) -> Result<PendingRequest, ServerJsonRpcMessage> {
         // Subscriptions last as calls do.
-        let is_call = matches!(
-            request.request,
-            ClientRequest::CallToolRequest(_) | ClientRequest::SubscriptionsListenRequest(_)
-        );
+        let is_call =
+            matches!(request.request, ClientRequest::CallToolRequest(_) | ClientRequest::SubscriptionsListenRequest(_));
         let Some(pending) = self.open(&request.id, is_call, size) else {
             let reason = format!("invalid request: a request with the id `{}` is open", request.id);
             let error = ErrorData::invalid_request(reason, None);
@@ -92,8 +90,7 @@ impl PendingRequests {
 
     /// Waits until there is room for another message, whatever it is.
     pub(super) async fn room(&self) {
-        let has_room =
-            |open: &Open| open.ids.len() < MOST_OPEN && open.quick < MOST_QUICK && open.bytes < MOST_BYTES;
+        let has_room = |open: &Open| open.ids.len() < MOST_OPEN && open.quick < MOST_QUICK && open.bytes < MOST_BYTES;
         self.until(has_room).await;
     }
 
