@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import http.client
 import json
+import os
 import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -243,16 +243,17 @@ def _flood(process: subprocess.Popen[bytes], amount: int) -> int:
     taken.readline()
     before = memory(process)
 
-    def call() -> None:
-        with suppress(OSError, ValueError):
-            for number in range(1, amount + 1):
-                given.write(rpc(number, "tools/call", {"name": "big", "arguments": {"size": 200_000}}) + b"\n")
-            given.flush()
-
-    # The server may stop reading.
-    calling = threading.Thread(target=call, daemon=True)
-    calling.start()
-    calling.join(20)
+    os.set_blocking(given.fileno(), False)
+    until = time.monotonic() + 1
+    for number in range(1, amount + 1):
+        line = rpc(number, "tools/call", {"name": "big", "arguments": {"size": 200_000}}) + b"\n"
+        # The server may stop reading.
+        while line and time.monotonic() < until:
+            try:
+                line = line[os.write(given.fileno(), line) :]
+                until = time.monotonic() + 1
+            except BlockingIOError:
+                time.sleep(0.01)
     time.sleep(1)
     return memory(process, "VmHWM") - before
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import signal
 import subprocess
 import sys
 import textwrap
-import threading
 import time
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
@@ -131,8 +130,6 @@ def test_a_termination_cancels_the_calls_and_ends_the_server() -> None:
     assert peer.process.returncode == 0
 
 
-ENDS = pytest.mark.parametrize("end", ["SIGTERM", "SIGINT", "end of input"])
-
 HEAVY = """
 import asyncio
 from toolcrib import Toolkit
@@ -157,75 +154,66 @@ def call(number: int, tool: str, **arguments: object) -> Message:
     return {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
 
 
-def finish(peer: StdioPeer, end: str) -> None:
-    """End a server whose output is not read."""
+def flood(peer: StdioPeer, lines: Iterable[bytes]) -> None:
+    """Write lines without reading any answer, until the server has stopped reading for a second."""
+    assert peer.process.stdin is not None
+    pipe = peer.process.stdin.fileno()
+    os.set_blocking(pipe, False)
+    until = time.monotonic() + 1
+    for line in lines:
+        while line and time.monotonic() < until:
+            try:
+                line = line[os.write(pipe, line) :]
+                until = time.monotonic() + 1
+            except BlockingIOError:
+                time.sleep(0.01)
+
+
+REQUESTS: dict[str, Callable[[int], Message]] = {
+    "calls": lambda number: call(number, "heavy", size=200_000),
+    "slow calls": lambda number: call(number, "heavy", size=200_000, seconds=0.5),
+    "calls in threads": lambda number: call(number, "light", size=200_000),
+    "pings": lambda number: {"jsonrpc": "2.0", "id": number, "method": "ping"},
+    "nothing valid": lambda number: {"jsonrpc": "2.0", "id": number},
+}
+
+
+@pytest.mark.parametrize("requests", REQUESTS)
+@pytest.mark.parametrize("end", ["SIGTERM", "SIGINT", "end of input"])
+def test_a_server_whose_output_is_not_read_ends(end: str, requests: str) -> None:
+    peer = StdioPeer(HEAVY)
+    peer.initialize()
+    before = memory(peer)
+
+    flood(peer, (json.dumps(REQUESTS[requests](number)).encode() + b"\n" for number in range(1, 5000)))
+    time.sleep(1)
+    grown = memory(peer) - before
+    began = time.monotonic()
     if end == "end of input":
         assert peer.process.stdin is not None
         peer.process.stdin.close()
     else:
         peer.process.send_signal(getattr(signal, end))
-
-
-@ENDS
-@pytest.mark.parametrize("requests", ["calls", "slow calls", "calls in threads", "pings", "nothing valid"])
-def test_a_server_whose_output_is_not_read_ends(end: str, requests: str) -> None:
-    peer = StdioPeer(HEAVY)
-    peer.initialize()
-
-    def flood() -> None:
-        # The server stops reading at some point.
-        with contextlib.suppress(OSError, ValueError):
-            for number in range(10_000):
-                message: Message = {
-                    "calls": call(number, "heavy", size=200_000),
-                    "slow calls": call(number, "heavy", size=200_000, seconds=0.5),
-                    "calls in threads": call(number, "light", size=200_000),
-                    "pings": {"jsonrpc": "2.0", "id": number, "method": "ping"},
-                    "nothing valid": {"jsonrpc": "2.0", "id": number},
-                }[requests]
-                peer.send(message)
-
-    # A daemon, because it waits for a pipe that nobody reads.
-    thread = threading.Thread(target=flood, daemon=True)
-    thread.start()
-    time.sleep(1)
-    began = time.monotonic()
-
-    if end == "end of input":
-        # The pipe has to be closed while a write may wait for it.
-        assert peer.process.stdin is not None
-        os.close(peer.process.stdin.fileno())
-    else:
-        finish(peer, end)
     status = peer.process.wait(30)
 
     assert time.monotonic() - began < 15
     assert status == 0
-    thread.join(DEADLINE)
-    for stream in (peer.process.stdout, peer.process.stderr):
+    assert grown < 64 << 20
+    for stream in (peer.process.stdin, peer.process.stdout, peer.process.stderr):
         assert stream is not None
         stream.close()
 
 
-def test_results_that_are_not_read_are_bounded_and_arrive_when_they_are() -> None:
+def test_results_that_are_not_read_arrive_when_they_are() -> None:
     peer = StdioPeer(HEAVY)
     peer.initialize()
-    before = memory(peer)
 
-    def flood() -> None:
-        for number in range(1, 501):
-            peer.send(call(number, "heavy", size=200_000))
-
-    thread = threading.Thread(target=flood)
-    thread.start()
-    time.sleep(2)
-    grown = memory(peer) - before
+    for number in range(1, 501):
+        peer.send(call(number, "heavy", size=200_000))
     answered = {peer.read()["id"] for _ in range(500)}
-    thread.join(DEADLINE)
     again = peer.call("heavy", size=3)
     peer.end()
 
-    assert grown < 64 << 20
     assert answered == set(range(1, 501))
     assert again["content"][0]["text"] == "xxx"
 
