@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import os
 import signal
 import subprocess
 import sys
 import textwrap
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
 
 import pytest
 
-from support.mcp.peers import DEADLINE, StdioPeer
+from support.mcp.peers import DEADLINE, Message, StdioPeer
 
 SERVER = """
 import asyncio, os, subprocess, sys
@@ -123,6 +128,190 @@ def test_a_termination_cancels_the_calls_and_ends_the_server() -> None:
 
     assert errors == b"tidied up\nafter\n"
     assert peer.process.returncode == 0
+
+
+HEAVY = """
+import asyncio
+from toolcrib import Toolkit
+
+toolkit = Toolkit()
+
+@toolkit.tool
+async def heavy(size: int, seconds: float = 0) -> str:
+    await asyncio.sleep(seconds)
+    return "x" * size
+
+@toolkit.tool
+def light(size: int) -> str:
+    return "x" * size
+
+toolkit.serve_mcp("stdio").run()
+"""
+
+
+def call(number: int, tool: str, **arguments: object) -> Message:
+    params = {"name": tool, "arguments": arguments}
+    return {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
+
+
+def flood(peer: StdioPeer, lines: Iterable[bytes]) -> None:
+    """Write lines without reading any answer, until the server has stopped reading for a second."""
+    assert peer.process.stdin is not None
+    pipe = peer.process.stdin.fileno()
+    os.set_blocking(pipe, False)
+    until = time.monotonic() + 1
+    for line in lines:
+        while line and time.monotonic() < until:
+            try:
+                line = line[os.write(pipe, line) :]
+                until = time.monotonic() + 1
+            except BlockingIOError:
+                time.sleep(0.01)
+
+
+REQUESTS: dict[str, Callable[[int], Message]] = {
+    "calls": lambda number: call(number, "heavy", size=200_000),
+    "slow calls": lambda number: call(number, "heavy", size=200_000, seconds=0.5),
+    "calls in threads": lambda number: call(number, "light", size=200_000),
+    "pings": lambda number: {"jsonrpc": "2.0", "id": number, "method": "ping"},
+    "nothing valid": lambda number: {"jsonrpc": "2.0", "id": number},
+}
+
+
+@pytest.mark.parametrize("requests", REQUESTS)
+@pytest.mark.parametrize("end", ["SIGTERM", "SIGINT", "end of input"])
+def test_a_server_whose_output_is_not_read_ends(end: str, requests: str) -> None:
+    peer = StdioPeer(HEAVY)
+    peer.initialize()
+    before = memory(peer)
+
+    flood(peer, (json.dumps(REQUESTS[requests](number)).encode() + b"\n" for number in range(1, 5000)))
+    time.sleep(1)
+    grown = memory(peer) - before
+    began = time.monotonic()
+    if end == "end of input":
+        assert peer.process.stdin is not None
+        peer.process.stdin.close()
+    else:
+        peer.process.send_signal(getattr(signal, end))
+    status = peer.process.wait(30)
+
+    assert time.monotonic() - began < 15
+    assert status == 0
+    assert grown < 64 << 20
+    for stream in (peer.process.stdin, peer.process.stdout, peer.process.stderr):
+        assert stream is not None
+        stream.close()
+
+
+def test_results_that_are_not_read_arrive_when_they_are() -> None:
+    peer = StdioPeer(HEAVY)
+    peer.initialize()
+
+    for number in range(1, 501):
+        peer.send(call(number, "heavy", size=200_000))
+    answered = {peer.read()["id"] for _ in range(500)}
+    again = peer.call("heavy", size=3)
+    peer.end()
+
+    assert answered == set(range(1, 501))
+    assert again["content"][0]["text"] == "xxx"
+
+
+def memory(peer: StdioPeer) -> int:
+    """Return the memory of a server in bytes."""
+    status = Path(f"/proc/{peer.process.pid}/status").read_text(encoding="ascii")
+    return int(status.partition("VmRSS:")[2].split()[0]) * 1024
+
+
+def test_requests_of_a_pipe_are_answered_after_its_end() -> None:
+    lines = [
+        {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": INTRODUCTION},
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        *(call(number, "heavy", size=number, seconds=0.3) for number in range(1, 200)),
+        {**call(200, "progress"), "params": {"name": "progress", "arguments": {}, "_meta": {"progressToken": 1}}},
+        {"jsonrpc": "2.0", "id": 201, "method": "tools/list"},
+    ]
+    source = HEAVY.replace("toolkit.serve_mcp", PROGRESS + "toolkit.serve_mcp")
+    given = "".join(json.dumps(line) + "\n" for line in lines)
+
+    ended = subprocess.run(
+        [sys.executable, "-c", source], input=given, capture_output=True, text=True, timeout=DEADLINE
+    )
+
+    answers = {message["id"]: message for message in map(json.loads, ended.stdout.splitlines()) if "id" in message}
+    assert answers.keys() == set(range(202))
+    assert all("result" in answer for answer in answers.values())
+    assert ended.returncode == 0
+    assert ended.stdout.count("notifications/progress") == 3
+
+
+PROGRESS = """
+from toolcrib import ToolContext
+
+@toolkit.tool
+async def progress(context: ToolContext) -> str:
+    for step in range(3):
+        context.progress(step + 1, 3)
+        await asyncio.sleep(0.1)
+    return "done"
+
+"""
+
+INTRODUCTION = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "peer", "version": "1"}}
+
+
+def test_a_call_that_its_client_has_given_up_is_cancelled_and_not_answered() -> None:
+    peer = StdioPeer(WORKING)
+    peer.initialize()
+    peer.send(call(7, "work"))
+    assert peer.process.stderr is not None
+    assert peer.process.stderr.readline() == b"working\n"
+    time.sleep(0.5)
+    began = time.monotonic()
+
+    rest, errors = peer.end()
+
+    assert rest == b""
+    assert errors == b"tidied up\nafter\n"
+    # Not after the grace for calls that a pipe waits for.
+    assert time.monotonic() - began < 4
+    assert peer.process.returncode == 0
+
+
+def test_a_cancelled_call_is_not_answered_after_a_termination() -> None:
+    peer = StdioPeer(WORKING)
+    peer.initialize()
+    peer.send(call(7, "work"))
+    assert peer.process.stderr is not None
+    assert peer.process.stderr.readline() == b"working\n"
+
+    peer.process.send_signal(signal.SIGTERM)
+    rest, _ = peer.end()
+
+    assert rest == b""
+
+
+def test_a_second_request_with_the_id_of_an_open_one_is_refused() -> None:
+    peer = StdioPeer(WORKING)
+    peer.initialize()
+    assert peer.process.stderr is not None
+
+    peer.send(call(7, "work"))
+    assert peer.process.stderr.readline() == b"working\n"
+    peer.send(call(7, "work"))
+    peer.send({"jsonrpc": "2.0", "id": 7, "method": "ping"})
+    refused = [peer.read(), peer.read()]
+    peer.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}})
+    assert peer.process.stderr.readline() == b"tidied up\n"
+    peer.send({"jsonrpc": "2.0", "id": "7", "method": "ping"})
+    pong = peer.read()
+    rest, errors = peer.end()
+
+    assert [(answer["id"], answer["error"]["code"]) for answer in refused] == [(7, -32600)] * 2
+    assert pong == {"jsonrpc": "2.0", "id": "7", "result": {}}
+    assert rest == b""
+    assert errors == b"after\n"
 
 
 def run(code: str) -> subprocess.CompletedProcess[str]:

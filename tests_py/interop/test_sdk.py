@@ -311,6 +311,42 @@ async def test_an_sdk_client_that_gives_up_cancels_the_tool(transport: str, tmp_
         await until(marker.exists)
 
 
+@BOTH
+@pytest.mark.parametrize(("result", "text"), [("text", "n/a"), ("nothing", ""), ("nan", "")])
+async def test_an_sdk_client_gets_the_text_of_a_result_that_does_not_fit(
+    transport: str, result: str, text: str
+) -> None:
+    async with session(transport) as theirs:
+        await theirs.list_tools()
+        given = await theirs.call_tool("measure", {"result": result})
+
+    assert field(given, "isError")
+    assert text in given.content[0].text
+    assert "does not fit the output schema" in given.content[-1].text
+
+
+@BOTH
+async def test_the_end_of_an_sdk_client_is_not_logged_as_a_failure(
+    transport: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level("WARNING"):
+        async with session(transport) as theirs:
+            await theirs.call_tool("add", {"a": 1, "b": 2})
+
+    assert [record.message for record in caplog.records if record.name.startswith("mcp")] == []
+
+
+@BOTH
+@pytest.mark.parametrize("seconds", [1.0, 3.0, 30.0])
+async def test_an_sdk_client_may_close_with_a_call_that_it_has_given_up(transport: str, seconds: float) -> None:
+    async with session(transport) as theirs:
+        call = asyncio.create_task(theirs.call_tool("rest", {"seconds": seconds}))
+        await asyncio.sleep(0.5)
+        call.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await call
+
+
 async def cancel(theirs: ClientSession, call: asyncio.Task[Any]) -> None:
     """Cancel a call as the client's program does; version 1 has to send the notification itself."""
     call.cancel()

@@ -7,7 +7,8 @@ use futures_util::{FutureExt, StreamExt};
 use rmcp::ErrorData;
 use rmcp::RoleServer;
 use rmcp::model::{
-    CallToolResponse, CallToolResult, ErrorCode, ProgressNotificationParam, ProgressToken, ProtocolVersion, ResultType,
+    CallToolResponse, CallToolResult, ContentBlock, ErrorCode, ProgressNotificationParam, ProgressToken,
+    ProtocolVersion, ResultType,
 };
 use rmcp::service::RequestContext;
 use serde_json::{Map, Value};
@@ -41,7 +42,7 @@ pub(super) enum CallOutcome {
     Result(ToolResponse),
     /// The client has to send the call again, with the answer.
     Question(RunningCall, AskedQuestion),
-    /// The client or the server has cancelled the call.
+    /// The client has cancelled the call or is gone, or the server ends.
     Cancelled,
 }
 
@@ -75,7 +76,7 @@ impl RunningCall {
     pub(super) async fn advance(
         mut self,
         context: &RequestContext<RoleServer>,
-        shutdown: &CancellationToken,
+        gone: &CancellationToken,
     ) -> CallOutcome {
         let token = context.meta.get_progress_token();
         let asks_by_result = context.protocol_version() >= Some(ProtocolVersion::V_2026_07_28);
@@ -85,7 +86,7 @@ impl RunningCall {
             tokio::select! {
                 biased;
                 () = context.ct.cancelled() => return CallOutcome::Cancelled,
-                () = shutdown.cancelled() => return CallOutcome::Cancelled,
+                () = gone.cancelled() => return CallOutcome::Cancelled,
                 Some(()) = asking.next() => {}
                 Some(message) = next_of(&mut self.messages) => log::notify(context, &self.tool, message).await,
                 Some(question) = next_of(&mut self.questions) => {
@@ -164,9 +165,13 @@ pub(super) fn answer(
             .suspend(running, question)
             .map(CallToolResponse::InputRequired)
             .ok_or_else(|| ErrorData::internal_error("too many calls wait for input", None)),
-        // The client does not read it.
-        CallOutcome::Cancelled => Err(ErrorData::new(ErrorCode::INTERNAL_ERROR, "the call was cancelled", None)),
+        CallOutcome::Cancelled => Err(cancelled()),
     }
+}
+
+/// The answer to a call that was cancelled. Only a client whose server ends reads it.
+pub(super) fn cancelled() -> ErrorData {
+    ErrorData::new(ErrorCode::INTERNAL_ERROR, "the call was cancelled", None)
 }
 
 /// True if a response may have structured content.
@@ -183,13 +188,21 @@ fn result(response: &ToolResponse, tool: &str, listing: Option<&Listing>) -> Res
     let mut result: CallToolResult = serde_json::from_value(written)
         .map_err(|error| ErrorData::internal_error(format!("the result cannot be sent: {error}"), None))?;
     result.result_type = Some(ResultType::COMPLETE);
-    if let Some(listing) = listing.filter(|listing| !is_error && listing.has_output(tool)) {
+    if let Some(output) = listing.filter(|_| !is_error).and_then(|listing| listing.output(tool)) {
         // Text has no value beside it.
         let text = || Value::String(response.text());
         let value = response.metadata.as_ref().and_then(|metadata| metadata.get("value")).cloned().unwrap_or_else(text);
-        result.structured_content = listing.structured(tool, &value);
-        if result.structured_content.is_none() {
-            tracing::warn!(target: "toolcrib", tool, "the result does not fit the output schema of the tool");
+        match output.structured(value) {
+            Ok(structured) => result.structured_content = Some(structured),
+            // Clients refuse a result of such a tool without structured content, unless it is an error.
+            Err(problem) => {
+                let text = format!("the result does not fit the output schema of the tool: {problem}");
+                if output.is_first_mismatch() {
+                    tracing::warn!(target: "toolcrib", tool, "{text}");
+                }
+                result.is_error = Some(true);
+                result.content.push(ContentBlock::text(format!("Error: {text}")));
+            }
         }
     }
     Ok(result)

@@ -1,6 +1,7 @@
 //! The methods of the protocol, for one client.
 #![allow(deprecated, reason = "the protocol has log messages still")]
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -11,14 +12,15 @@ use rmcp::model::{
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, Peer, RoleServer, ServerHandler};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{Semaphore, SemaphorePermit, watch};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::call::{RunningCall, answer, may_be_structured};
+use super::call::{RunningCall, answer, cancelled, may_be_structured};
 use super::host::{Client, ClientTools, ServerIdentity, ToolHost};
 use super::listing::{Listing, ListingCache};
 use super::log::SessionLevel;
 use super::question::SuspendedCalls;
+use super::requests::PendingRequest;
 
 /// Time between two looks at the revision of the host.
 const WATCH_INTERVAL: Duration = Duration::from_millis(200);
@@ -37,7 +39,7 @@ pub(super) struct ServerState {
     /// The list for clients that have switched nothing.
     listing: ListingCache,
     suspended: Arc<SuspendedCalls>,
-    /// The places of calls that run.
+    /// The places of calls that run, and of subscriptions.
     places: Semaphore,
     /// Cancelled when the server ends.
     shutdown: CancellationToken,
@@ -61,6 +63,17 @@ impl ServerState {
             shutdown,
             revision,
         })
+    }
+
+    /// Takes the place of a call or a subscription.
+    fn place(&self) -> Result<SemaphorePermit<'_>, ErrorData> {
+        let busy = |_| ErrorData::internal_error(format!("busy: {MOST_CALLS} calls run at this time"), None);
+        self.places.try_acquire().map_err(busy)
+    }
+
+    /// A token for the end of a client, which the end of the server is, too.
+    pub(super) fn client_token(&self) -> CancellationToken {
+        self.shutdown.child_token()
     }
 
     /// Cancels all calls.
@@ -104,6 +117,8 @@ pub(super) struct Handler {
     listing: ListingCache,
     /// The least level of log messages that it wants.
     level: SessionLevel,
+    /// Set with the first introduction of the client: it is notified of changes once, however often it introduces itself.
+    is_notified: AtomicBool,
     /// Cancelled when the client is gone.
     gone: CancellationToken,
     _gone_guard: DropGuard,
@@ -111,13 +126,14 @@ pub(super) struct Handler {
 
 impl Handler {
     pub(super) fn new(server: Arc<ServerState>) -> Self {
-        let gone = server.shutdown.child_token();
+        let gone = server.client_token();
         let guard = gone.clone().drop_guard();
         Self {
             server,
             tools: OnceLock::new(),
             listing: ListingCache::default(),
             level: SessionLevel::default(),
+            is_notified: AtomicBool::new(false),
             gone,
             _gone_guard: guard,
         }
@@ -157,9 +173,17 @@ impl ServerHandler for Handler {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let Ok(_place) = self.server.places.try_acquire() else {
-            return Err(ErrorData::internal_error(format!("busy: {MOST_CALLS} calls run at this time"), None));
-        };
+        let _place = self.server.place()?;
+        // A request without a session has none, and is cancelled with its connection.
+        let pending = context.extensions.get::<PendingRequest>();
+        let gone = pending.map_or(&self.gone, PendingRequest::gone);
+        if let Some(pending) = pending {
+            tokio::select! {
+                () = pending.turn() => {}
+                () = context.ct.cancelled() => return Err(cancelled()),
+                () = gone.cancelled() => return Err(cancelled()),
+            }
+        }
         let tools = self.tools(&context).clone();
         let switches = tools.switches();
         let (tool, arguments) = (request.name.into_owned(), request.arguments.unwrap_or_default());
@@ -171,7 +195,7 @@ impl ServerHandler for Handler {
                 .resume(&state, (&tool, &arguments), request.input_responses)
                 .ok_or_else(|| ErrorData::invalid_params("unknown or expired `requestState`", None))?,
         };
-        let outcome = running.advance(&context, &self.server.shutdown).await;
+        let outcome = running.advance(&context, gone).await;
         let listing = if may_be_structured(&outcome) { Some(self.listing(&*tools).await) } else { None };
         if tools.switches() != switches {
             // A client that is gone is not interested any more.
@@ -202,7 +226,9 @@ impl ServerHandler for Handler {
     }
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
-        tokio::spawn(notify_changes(context.peer, self.server.revision.clone(), self.gone.clone()));
+        if !self.is_notified.swap(true, Ordering::Relaxed) {
+            tokio::spawn(notify_changes(context.peer, self.server.revision.clone(), self.gone.clone()));
+        }
     }
 
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
@@ -212,6 +238,7 @@ impl ServerHandler for Handler {
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        let _place = self.server.place()?;
         let mut revision = self.server.revision.clone();
         loop {
             tokio::select! {

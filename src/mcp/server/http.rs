@@ -11,47 +11,44 @@ use http::header::{
     ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, CONTENT_TYPE, HeaderValue, ORIGIN, RETRY_AFTER, VARY,
     WWW_AUTHENTICATE,
 };
-use http::{Method, Request, Response, StatusCode};
-use http_body_util::combinators::BoxBody;
+use http::{HeaderMap, Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use rmcp::model::ProtocolVersion;
-use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use super::body::{BodyBudget, BodyError, HttpBody, KeepingBody, LARGEST_BODY};
+use super::connections::{Connections, ImpatientStream, OpenConnection};
 use super::frames::Malformed;
 use super::guard::{Guard, Refused};
 use super::handler::{Handler, ServerState};
 use super::host::ToolHost;
-use super::sessions::{OpenRequest, Sessions};
+use super::sessions::Sessions;
 use crate::{Error, Result};
 
-/// The largest body of a request, in bytes.
-const LARGEST_BODY: usize = 4 * 1024 * 1024;
-/// The part of a larger body that is read and discarded, in bytes.
-const LARGEST_DISCARDED: usize = 64 * 1024 * 1024;
 /// Time for the headers of a request, and between two requests of a connection.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
 /// Time for the body of a request.
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
-/// The largest headers of a request, in bytes.
-const LARGEST_HEADERS: usize = 64 * 1024;
+/// The largest headers of a request, in bytes. They are read before the token is checked.
+const LARGEST_HEADERS: usize = 16 * 1024;
 /// Time for which the end of the server waits for its connections.
 const LONGEST_SHUTDOWN: Duration = Duration::from_secs(2);
 /// The wait after the system refused a connection, which it does while it has no more file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
+/// The seconds after which a client may try again while the server is full: requests end at any time.
+const RETRY_SECONDS: &str = "5";
+
+const JSON: &str = "application/json";
 const SESSION_ID: &str = "mcp-session-id";
 const PROTOCOL_VERSION: &str = "mcp-protocol-version";
-
-type HttpBody = BoxBody<Bytes, Infallible>;
 
 /// The options of a server over HTTP.
 #[derive(Debug, Clone)]
@@ -121,8 +118,8 @@ impl HttpServer {
             let reason = "expected visible ASCII characters without spaces".to_owned();
             return Err(Error::InvalidServerOption { option: "token", reason });
         }
-        if options.max_connections == 0 || options.max_connections > Semaphore::MAX_PERMITS {
-            let reason = format!("expected a number from 1 to {}", Semaphore::MAX_PERMITS);
+        if options.max_connections == 0 {
+            let reason = "expected a positive number".to_owned();
             return Err(Error::InvalidServerOption { option: "max_connections", reason });
         }
         let address = format!("{}:{}", options.host, options.port);
@@ -152,31 +149,28 @@ impl HttpServer {
     pub async fn serve(self, host: impl ToolHost, stop: CancellationToken) {
         let Self { listener, address, options } = self;
         let server = Arc::new(Server::new(Arc::new(host), &options, address.port()));
-        let connections = Arc::new(Semaphore::new(options.max_connections));
+        let connections = Connections::new(options.max_connections);
         let mut open = JoinSet::new();
         let sessions = server.sessions.clone();
         let mut idle = JoinSet::new();
         idle.spawn(async move { sessions.end_idle().await });
         loop {
-            let permit = tokio::select! {
-                () = stop.cancelled() => break,
-                // The semaphore is never closed.
-                permit = connections.clone().acquire_owned() => permit,
-            };
             let accepted = tokio::select! {
                 () = stop.cancelled() => break,
                 accepted = listener.accept() => accepted,
             };
             while open.try_join_next().is_some() {}
             let Ok((stream, _)) = accepted else {
+                // The system has no more file descriptors, for example.
+                connections.close_idle();
                 tokio::time::sleep(ACCEPT_PAUSE).await;
                 continue;
             };
-            let (server, stop) = (server.clone(), stop.clone());
-            open.spawn(async move {
-                let _permit = permit;
-                server.connection(stream, stop).await;
-            });
+            let admitted = tokio::select! {
+                () = stop.cancelled() => break,
+                admitted = connections.admit() => admitted,
+            };
+            open.spawn(server.clone().connection(stream, admitted, stop.clone()));
         }
         drop(listener);
         drop(idle);
@@ -191,14 +185,15 @@ struct Server {
     state: Arc<ServerState>,
     guard: Guard,
     path: String,
-    service: StreamableHttpService<Handler, LocalSessionManager>,
+    service: StreamableHttpService<Handler, Sessions>,
     sessions: Arc<Sessions>,
+    bodies: BodyBudget,
 }
 
 impl Server {
     fn new(host: Arc<dyn ToolHost>, options: &HttpOptions, port: u16) -> Self {
         let state = ServerState::start(host);
-        let sessions = Sessions::new(options.max_sessions, options.session_timeout);
+        let sessions = Sessions::new(options.max_sessions, options.session_timeout, state.client_token());
         // The guard has checked both by then.
         let config = StreamableHttpServerConfig::default()
             .disable_allowed_hosts()
@@ -209,34 +204,32 @@ impl Server {
         Self {
             guard: Guard::new(&options.allowed_hosts, &options.allowed_origins, options.token.as_deref(), port),
             path: options.path.clone(),
-            service: StreamableHttpService::new(
-                move || Ok(Handler::new(shared.clone())),
-                sessions.manager.clone(),
-                config,
-            ),
+            service: StreamableHttpService::new(move || Ok(Handler::new(shared.clone())), sessions.clone(), config),
             state,
             sessions,
+            bodies: BodyBudget::new(),
         }
     }
 
     /// Answers the requests of a connection.
-    async fn connection(self: Arc<Self>, stream: TcpStream, stop: CancellationToken) {
+    async fn connection(self: Arc<Self>, stream: TcpStream, admitted: OpenConnection, stop: CancellationToken) {
         // Responses are small and complete, and must not wait for more of them.
         let _ = stream.set_nodelay(true);
         let service = service_fn(|request| {
-            let server = self.clone();
-            async move { Ok::<_, Infallible>(server.answer(request).await) }
+            let (server, admitted) = (&self, &admitted);
+            async move { Ok::<_, Infallible>(server.answer(request, admitted).await) }
         });
         let mut connection = std::pin::pin!(
             http1::Builder::new()
                 .timer(TokioTimer::new())
                 .header_read_timeout(HEADER_TIMEOUT)
                 .max_buf_size(LARGEST_HEADERS)
-                .serve_connection(TokioIo::new(stream), service)
+                .serve_connection(TokioIo::new(ImpatientStream::new(stream)), service)
         );
         // An error concerns this connection only: the client is gone, slow, or speaks no HTTP.
         tokio::select! {
             _ = connection.as_mut() => {}
+            () = admitted.closed() => {}
             () = stop.cancelled() => {
                 connection.as_mut().graceful_shutdown();
                 let _ = connection.await;
@@ -245,7 +238,7 @@ impl Server {
     }
 
     /// Answers a request: the checks in order, and then the protocol.
-    async fn answer(&self, request: Request<Incoming>) -> Response<HttpBody> {
+    async fn answer(&self, request: Request<Incoming>, connection: &OpenConnection) -> Response<HttpBody> {
         let origin = request.headers().get(ORIGIN).cloned();
         let mut response = match self.guard.check_source(request.uri(), request.headers()) {
             Err(refused) => return refuse(refused),
@@ -253,7 +246,7 @@ impl Server {
             Ok(()) => match self.guard.check_token(request.headers()) {
                 Err(refused) => refuse(refused),
                 Ok(()) if request.uri().path() != self.path => plain(StatusCode::NOT_FOUND, "Not Found"),
-                Ok(()) => self.answer_allowed(request).await,
+                Ok(()) => self.answer_allowed(request, connection).await,
             },
         };
         if let Some(origin) = origin {
@@ -265,60 +258,80 @@ impl Server {
         response
     }
 
-    async fn answer_allowed(&self, request: Request<Incoming>) -> Response<HttpBody> {
-        let (parts, body) = request.into_parts();
-        let body = match tokio::time::timeout(BODY_TIMEOUT, read_body(body)).await {
+    async fn answer_allowed(&self, request: Request<Incoming>, connection: &OpenConnection) -> Response<HttpBody> {
+        let (mut parts, body) = request.into_parts();
+        let (body, share) = match tokio::time::timeout(BODY_TIMEOUT, self.bodies.read(body)).await {
+            Ok(Ok(read)) => read,
+            Ok(Err(BodyError::Incomplete)) => {
+                return plain(StatusCode::BAD_REQUEST, "Bad Request: the body is incomplete");
+            }
+            Ok(Err(BodyError::TooLarge)) => {
+                return plain(StatusCode::PAYLOAD_TOO_LARGE, "Payload Too Large: at most 4 MiB");
+            }
+            Ok(Err(BodyError::NoRoom)) => return full("Service Unavailable: too many large requests"),
             Err(_) => return plain(StatusCode::REQUEST_TIMEOUT, "Request Timeout"),
-            Ok(Err(_)) => return plain(StatusCode::BAD_REQUEST, "Bad Request: the body is incomplete"),
-            Ok(Ok(None)) => return plain(StatusCode::PAYLOAD_TOO_LARGE, "Payload Too Large: at most 4 MiB"),
-            Ok(Ok(Some(body))) => body,
         };
-        let may_open = parts.method == Method::POST
-            && !parts.headers.contains_key(SESSION_ID)
+        let answering = connection.answer();
+        let is_post = parts.method == Method::POST;
+        if is_post {
+            if !is_json(&parts.headers) {
+                return plain(StatusCode::UNSUPPORTED_MEDIA_TYPE, "Unsupported Media Type: expected application/json");
+            }
+            // In the spelling that the protocol's own check expects.
+            parts.headers.insert(CONTENT_TYPE, HeaderValue::from_static(JSON));
+        }
+        // The handler of the request has the parts until it ends.
+        parts.extensions.insert(share);
+        let session = parts.headers.get(SESSION_ID).and_then(|id| id.to_str().ok());
+        let open = session.and_then(|id| self.sessions.enter(id));
+        let is_delete = parts.method == Method::DELETE;
+        if is_delete && session.is_some() && open.is_none() {
+            return plain(StatusCode::NOT_FOUND, "Not Found: unknown session");
+        }
+        let may_open = is_post
+            && session.is_none()
             && parts
                 .headers
                 .get(PROTOCOL_VERSION)
                 .is_none_or(|version| version.as_bytes() < ProtocolVersion::NO_INITIALIZE.as_str().as_bytes());
-        let opening = if may_open { self.sessions.reserve().await } else { None };
+        let opening = if may_open { self.sessions.reserve() } else { None };
         if may_open && opening.is_none() {
-            let mut full = plain(StatusCode::SERVICE_UNAVAILABLE, "Service Unavailable: too many sessions");
-            full.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("60"));
-            return full;
+            return full("Service Unavailable: all sessions have open requests");
         }
-        let session = parts.headers.get(SESSION_ID).and_then(|id| id.to_str().ok());
-        let open = session.and_then(|id| self.sessions.enter(id));
-        let is_json =
-            parts.headers.get(CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"));
-        let response = self.service.handle(Request::from_parts(parts, Full::new(body.clone()))).await;
-        if let Some(id) = response.headers().get(SESSION_ID).and_then(|id| id.to_str().ok()).filter(|_| may_open) {
-            self.sessions.add(id);
-        }
+        let mut response = self.service.handle(Request::from_parts(parts, Full::new(body.clone()))).await;
         drop(opening);
-        if response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE && is_json {
+        if response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
             // The body is what is wrong, not its type.
             return malformed(&body);
         }
-        match open {
-            Some(open) => response.map(|body| keeping(body, open)),
-            None => response,
+        if is_delete && response.status() == StatusCode::ACCEPTED {
+            // The session is over, and clients report any other answer as a failure.
+            *response.status_mut() = StatusCode::OK;
         }
+        response.map(|body| KeepingBody::boxed(body, (open, answering)))
     }
 
     /// Cancels all calls and ends all sessions.
     async fn shut_down(&self) {
         self.state.shut_down();
         self.service.config.cancellation_token.cancel();
-        self.sessions.end_all().await;
+        self.sessions.end_all();
     }
 }
 
-/// A body that keeps a request open until it is sent, or the client is gone.
-fn keeping(body: HttpBody, open: OpenRequest) -> HttpBody {
-    let keep = move |frame| {
-        let _ = &open;
-        frame
-    };
-    body.map_frame(keep).boxed()
+/// True if the only type of a body is that of JSON.
+fn is_json(headers: &HeaderMap) -> bool {
+    let mut types = headers.get_all(CONTENT_TYPE).iter();
+    let (Some(only), None) = (types.next(), types.next()) else { return false };
+    let essence = only.to_str().unwrap_or_default().split(';').next().unwrap_or_default();
+    essence.trim().eq_ignore_ascii_case(JSON)
+}
+
+/// The answer of a server that has no room at present.
+fn full(text: &'static str) -> Response<HttpBody> {
+    let mut response = plain(StatusCode::SERVICE_UNAVAILABLE, text);
+    response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static(RETRY_SECONDS));
+    response
 }
 
 fn plain(status: StatusCode, text: &'static str) -> Response<HttpBody> {
@@ -338,24 +351,6 @@ fn refuse(refused: Refused) -> Response<HttpBody> {
         response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
     }
     response
-}
-
-/// Reads a body; none if it is too large. The rest of such a body is discarded up to a limit, because a client that is still
-/// sending does not see the answer.
-async fn read_body(mut body: Incoming) -> hyper::Result<Option<Bytes>> {
-    let (mut read, mut size) = (Vec::new(), 0);
-    while let Some(frame) = body.frame().await {
-        let Ok(data) = frame?.into_data() else { continue };
-        size += data.len();
-        if size <= LARGEST_BODY {
-            read.extend_from_slice(&data);
-        } else if size > LARGEST_DISCARDED {
-            break;
-        } else {
-            read = Vec::new();
-        }
-    }
-    Ok((size <= LARGEST_BODY).then(|| read.into()))
 }
 
 /// The answer to the question of a browser whether a page may send a request.
@@ -378,6 +373,6 @@ fn preflight() -> Response<HttpBody> {
 fn malformed(body: &[u8]) -> Response<HttpBody> {
     match Malformed::of(body) {
         Malformed::Ignored => plain(StatusCode::ACCEPTED, ""),
-        Malformed::Reply(reply) => respond(StatusCode::BAD_REQUEST, "application/json", reply.to_string().into()),
+        Malformed::Reply(reply) => respond(StatusCode::BAD_REQUEST, JSON, reply.to_string().into()),
     }
 }

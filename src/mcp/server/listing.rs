@@ -1,6 +1,7 @@
 //! The tools in the form of the protocol, cached until they change.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use rmcp::model::{JsonObject, MetaObject, Tool, ToolAnnotations};
@@ -21,9 +22,11 @@ pub(super) struct Listing {
 }
 
 /// The schema of a structured result, with its validator, which the first result needs.
-struct OutputSchema {
+pub(super) struct OutputSchema {
     schema: Arc<JsonObject>,
     checker: OnceLock<Checker>,
+    /// Set when the developer was told of a result that does not fit.
+    is_reported: AtomicBool,
 }
 
 impl Listing {
@@ -33,7 +36,7 @@ impl Listing {
             let Definition { name, title, description, input_schema, output_schema, annotations, meta } = definition;
             let output_schema = output_schema.map(Arc::new);
             if let Some(schema) = output_schema.clone() {
-                listing.outputs.insert(name.clone(), OutputSchema { schema, checker: OnceLock::new() });
+                listing.outputs.insert(name.clone(), OutputSchema::new(schema));
             }
             let mut tool = Tool::default();
             tool.name = name.into();
@@ -48,24 +51,44 @@ impl Listing {
         listing
     }
 
-    /// The structured content of a result: an object that fits the declared schema.
-    ///
-    /// A value that is not an object itself is under `result`, as its schema says.
-    pub(super) fn structured(&self, tool: &str, value: &Value) -> Option<Value> {
-        let output = self.outputs.get(tool)?;
-        let compile = || Checker::of(&Node::from(Value::Object((*output.schema).clone())));
-        let checker: &Checker = output.checker.get_or_init(compile);
-        let fits = |candidate: &Value| checker.accepts(candidate) || checker.first_problem(candidate, "").is_none();
-        if value.is_object() && fits(value) {
-            return Some(value.clone());
-        }
-        let wrapped = json!({"result": value});
-        fits(&wrapped).then_some(wrapped)
+    /// The schema of the structured results of a tool, if it declares one.
+    pub(super) fn output(&self, tool: &str) -> Option<&OutputSchema> {
+        self.outputs.get(tool)
+    }
+}
+
+impl OutputSchema {
+    fn new(schema: Arc<JsonObject>) -> Self {
+        Self { schema, checker: OnceLock::new(), is_reported: AtomicBool::new(false) }
     }
 
-    /// True if the results of a tool have structured content.
-    pub(super) fn has_output(&self, tool: &str) -> bool {
-        self.outputs.contains_key(tool)
+    /// The structured content of a result: an object that fits the schema.
+    ///
+    /// A value that is not an object itself is under `result`, as its schema says.
+    ///
+    /// # Errors
+    ///
+    /// The reason why the value does not fit.
+    pub(super) fn structured(&self, value: Value) -> Result<Value, String> {
+        let compile = || Checker::of(&Node::from(Value::Object((*self.schema).clone())));
+        let checker: &Checker = self.checker.get_or_init(compile);
+        let problem_of = |candidate: &Value| {
+            if checker.accepts(candidate) { None } else { checker.first_problem(candidate, "structuredContent") }
+        };
+        let unwrapped = value.is_object().then(|| problem_of(&value));
+        if unwrapped == Some(None) {
+            return Ok(value);
+        }
+        let wrapped = json!({"result": value});
+        match problem_of(&wrapped) {
+            None => Ok(wrapped),
+            Some(problem) => Err(unwrapped.flatten().unwrap_or(problem)),
+        }
+    }
+
+    /// True for the first result that does not fit.
+    pub(super) fn is_first_mismatch(&self) -> bool {
+        !self.is_reported.swap(true, Ordering::Relaxed)
     }
 }
 

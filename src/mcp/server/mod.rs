@@ -9,9 +9,10 @@
 //! 5. `question`: questions of tools as elicitation and sampling, in both forms that the protocol has had; `log`: their log
 //!    messages as notifications;
 //! 6. `listing`: the tools in the form of the protocol, cached until they change;
-//! 7. `stdio`: [`StdioServer`], one client on standard input and output; `frames` has the frames and their errors;
-//! 8. `http`: [`HttpServer`], many clients over HTTP; `guard` has the checks before a request is read, `sessions` the number of
-//!    sessions and the end of idle ones.
+//! 7. `requests`: the open requests of a client, their limits and their end with it;
+//! 8. `stdio`: [`StdioServer`], one client on standard input and output; `frames` has the frames and their errors;
+//! 9. `http`: [`HttpServer`], many clients over HTTP; `guard` has the checks before a request is read, `connections`, `sessions` and
+//!    `body` the limits of each and the end of those that are idle.
 //!
 //! ```no_run
 //! use tokio_util::sync::CancellationToken;
@@ -25,7 +26,9 @@
 //! # }
 //! ```
 
+mod body;
 mod call;
+mod connections;
 mod frames;
 mod guard;
 mod handler;
@@ -34,6 +37,7 @@ mod http;
 mod listing;
 mod log;
 mod question;
+mod requests;
 mod sessions;
 mod stdio;
 mod toolkit;

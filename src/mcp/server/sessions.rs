@@ -1,14 +1,20 @@
-//! The sessions of a server over HTTP: how many there are at a time, and the end of those that are idle.
+//! The sessions of a server over HTTP: how many there are at a time, the end of those that are idle, and of the calls with them.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use rmcp::transport::streamable_http_server::session::SessionManager;
-use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use futures_util::stream::{self, Stream, StreamExt};
+use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
+use rmcp::transport::streamable_http_server::session::local::{
+    LocalSessionManager, LocalSessionManagerError, SessionTransport,
+};
+use rmcp::transport::streamable_http_server::session::{ServerSseMessage, SessionId, SessionManager};
+use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
 
+use super::requests::PendingRequests;
 use crate::sync::lock;
 
 /// The longest time between two looks for idle sessions.
@@ -16,16 +22,26 @@ const LONGEST_INTERVAL: Duration = Duration::from_secs(30);
 
 /// The sessions of a server.
 pub(super) struct Sessions {
-    pub(super) manager: Arc<LocalSessionManager>,
-    activities: Mutex<HashMap<Arc<str>, Activity>>,
-    /// Requests that may be about to open a session.
-    opening: AtomicUsize,
+    /// The streams of the sessions.
+    manager: Arc<LocalSessionManager>,
+    known: Mutex<Known>,
     capacity: usize,
     timeout: Duration,
+    /// Cancelled when the server ends.
+    shutdown: CancellationToken,
 }
 
-/// The requests of a session.
-struct Activity {
+#[derive(Default)]
+struct Known {
+    sessions: HashMap<SessionId, Session>,
+    /// Requests that may be about to open a session.
+    opening: usize,
+}
+
+/// A session, and the requests of its client.
+struct Session {
+    /// The requests that are not answered yet.
+    pending: Arc<PendingRequests>,
     /// Number of requests whose responses are not complete.
     open: usize,
     /// The end of the last one.
@@ -33,37 +49,34 @@ struct Activity {
 }
 
 impl Sessions {
-    pub(super) fn new(capacity: usize, timeout: Duration) -> Arc<Self> {
+    pub(super) fn new(capacity: usize, timeout: Duration, shutdown: CancellationToken) -> Arc<Self> {
         let mut manager = LocalSessionManager::default();
         // It would count a session as idle in the middle of a long call.
         manager.session_config.keep_alive = None;
-        Arc::new(Self {
-            manager: Arc::new(manager),
-            activities: Mutex::default(),
-            opening: AtomicUsize::new(0),
-            capacity,
-            timeout,
-        })
+        Arc::new(Self { manager: Arc::new(manager), known: Mutex::default(), capacity, timeout, shutdown })
     }
 
-    /// Reserves the place of a session that a request may open; none if there are too many.
-    pub(super) async fn reserve(&self) -> Option<Opening<'_>> {
-        let opening = Opening::new(&self.opening);
-        let open = self.manager.sessions.read().await.len();
-        (open + self.opening.load(Ordering::Relaxed) <= self.capacity).then_some(opening)
-    }
-
-    /// Records a session that was opened.
-    pub(super) fn add(&self, id: &str) {
-        lock(&self.activities).insert(id.into(), Activity { open: 0, last: Instant::now() });
+    /// Reserves the place of a session that a request may open. If there are too many, the one that is idle longest ends; none if all
+    /// of them have open requests.
+    pub(super) fn reserve(self: &Arc<Self>) -> Option<Opening> {
+        let mut known = lock(&self.known);
+        if known.sessions.len() + known.opening >= self.capacity {
+            let idle = known.sessions.iter().filter(|(_, session)| session.open == 0);
+            // A call whose client is gone may still run. Its session ends after those without any.
+            let longest = idle.min_by_key(|(_, session)| (!session.pending.is_empty(), session.last));
+            let id = longest.map(|(id, _)| id.clone())?;
+            self.end(&mut known, &id);
+        }
+        known.opening += 1;
+        Some(Opening(self.clone()))
     }
 
     /// Records a request of a session, until the result is dropped; none if there is no such session.
     pub(super) fn enter(self: &Arc<Self>, id: &str) -> Option<OpenRequest> {
-        let mut activities = lock(&self.activities);
-        let (id, _) = activities.get_key_value(id)?;
+        let mut known = lock(&self.known);
+        let (id, _) = known.sessions.get_key_value(id)?;
         let id = id.clone();
-        activities.get_mut(&id)?.open += 1;
+        known.sessions.get_mut(&id)?.open += 1;
         Some(OpenRequest { sessions: self.clone(), id })
     }
 
@@ -71,59 +84,133 @@ impl Sessions {
     pub(super) async fn end_idle(&self) {
         loop {
             sleep((self.timeout / 4).min(LONGEST_INTERVAL)).await;
-            let open = self.manager.sessions.read().await;
-            let idle: Vec<Arc<str>> = {
-                let mut activities = lock(&self.activities);
-                activities.retain(|id, _| open.contains_key(id));
-                let is_idle = |of: &Activity| of.open == 0 && of.last.elapsed() >= self.timeout;
-                activities.iter().filter(|(_, activity)| is_idle(activity)).map(|(id, _)| id.clone()).collect()
-            };
-            drop(open);
-            self.close(idle).await;
+            self.end_if(|session| session.open == 0 && session.last.elapsed() >= self.timeout);
         }
     }
 
     /// Ends all sessions.
-    pub(super) async fn end_all(&self) {
-        let open = self.manager.sessions.read().await.keys().cloned().collect();
-        self.close(open).await;
+    pub(super) fn end_all(&self) {
+        self.end_if(|_| true);
     }
 
-    async fn close(&self, ids: Vec<Arc<str>>) {
-        for id in ids {
-            // It may have ended meanwhile.
-            let _ = self.manager.close_session(&id).await;
+    fn end_if(&self, is_over: impl Fn(&Session) -> bool) {
+        let mut known = lock(&self.known);
+        let over = known.sessions.iter().filter(|(_, session)| is_over(session)).map(|(id, _)| id.clone());
+        for id in over.collect::<Vec<_>>() {
+            self.end(&mut known, &id);
         }
+    }
+
+    /// Ends a session: it is unknown at once, and its calls are cancelled.
+    fn end(&self, known: &mut Known, id: &SessionId) {
+        if let Some(session) = known.sessions.remove(id) {
+            session.pending.gone().cancel();
+            // Its streams may wait for a client that does not read them.
+            let (manager, id) = (self.manager.clone(), id.clone());
+            tokio::spawn(async move { manager.close_session(&id).await });
+        }
+    }
+
+    fn pending(&self, id: &SessionId) -> Option<Arc<PendingRequests>> {
+        lock(&self.known).sessions.get(id).map(|session| session.pending.clone())
+    }
+}
+
+impl SessionManager for Sessions {
+    type Error = LocalSessionManagerError;
+    type Transport = SessionTransport;
+
+    async fn create_session(&self) -> Result<(SessionId, Self::Transport), Self::Error> {
+        let (id, transport) = self.manager.create_session().await?;
+        let pending = PendingRequests::new(self.shutdown.child_token(), Semaphore::MAX_PERMITS);
+        let session = Session { pending, open: 0, last: Instant::now() };
+        lock(&self.known).sessions.insert(id.clone(), session);
+        Ok((id, transport))
+    }
+
+    async fn initialize_session(
+        &self,
+        id: &SessionId,
+        message: ClientJsonRpcMessage,
+    ) -> Result<ServerJsonRpcMessage, Self::Error> {
+        self.manager.initialize_session(id, message).await
+    }
+
+    async fn has_session(&self, id: &SessionId) -> Result<bool, Self::Error> {
+        Ok(lock(&self.known).sessions.contains_key(id))
+    }
+
+    async fn close_session(&self, id: &SessionId) -> Result<(), Self::Error> {
+        self.end(&mut lock(&self.known), id);
+        Ok(())
+    }
+
+    async fn create_stream(
+        &self,
+        id: &SessionId,
+        mut message: ClientJsonRpcMessage,
+    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
+        let Some(pending) = self.pending(id) else {
+            return Err(LocalSessionManagerError::SessionNotFound(id.clone()));
+        };
+        let open = match &mut message {
+            ClientJsonRpcMessage::Request(request) => match pending.begin(request, 0) {
+                Ok(open) => Some(open),
+                Err(refused) => {
+                    let refused = ServerSseMessage::from_message(refused);
+                    return Ok(stream::once(std::future::ready(refused)).left_stream());
+                }
+            },
+            _ => None,
+        };
+        let messages = self.manager.create_stream(id, message).await?;
+        let keep = move |message| {
+            let _ = &open;
+            message
+        };
+        Ok(messages.map(keep).right_stream())
+    }
+
+    async fn accept_message(&self, id: &SessionId, message: ClientJsonRpcMessage) -> Result<(), Self::Error> {
+        self.manager.accept_message(id, message).await
+    }
+
+    async fn create_standalone_stream(
+        &self,
+        id: &SessionId,
+    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
+        self.manager.create_standalone_stream(id).await
+    }
+
+    async fn resume(
+        &self,
+        id: &SessionId,
+        last_event_id: String,
+    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
+        self.manager.resume(id, last_event_id).await
     }
 }
 
 /// A request that is counted while it may open a session.
-pub(super) struct Opening<'a>(&'a AtomicUsize);
+pub(super) struct Opening(Arc<Sessions>);
 
-impl<'a> Opening<'a> {
-    fn new(count: &'a AtomicUsize) -> Self {
-        count.fetch_add(1, Ordering::Relaxed);
-        Self(count)
-    }
-}
-
-impl Drop for Opening<'_> {
+impl Drop for Opening {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        lock(&self.0.known).opening -= 1;
     }
 }
 
 /// A request of a session whose response is not complete.
 pub(super) struct OpenRequest {
     sessions: Arc<Sessions>,
-    id: Arc<str>,
+    id: SessionId,
 }
 
 impl Drop for OpenRequest {
     fn drop(&mut self) {
-        if let Some(activity) = lock(&self.sessions.activities).get_mut(&self.id) {
-            activity.open -= 1;
-            activity.last = Instant::now();
+        if let Some(session) = lock(&self.sessions.known).sessions.get_mut(&self.id) {
+            session.open -= 1;
+            session.last = Instant::now();
         }
     }
 }

@@ -316,27 +316,47 @@ async fn headers_that_never_end_are_not_waited_for() {
 }
 
 #[tokio::test]
-async fn there_are_no_more_sessions_than_allowed() {
-    let (toolkit, _) = toolkit();
-    let served = serve(&toolkit, with_token()).await;
-    let mut first = None;
-    for _ in 0..1000 {
-        let response = served.post(&initialize()).send().await.unwrap();
-        assert_eq!(response.status(), StatusCode::OK);
-        first.get_or_insert(response.headers()["mcp-session-id"].to_str().unwrap().to_owned());
-    }
-    let first = first.unwrap();
+async fn the_session_that_is_idle_longest_makes_room_for_another() {
+    let (toolkit, sleeper) = toolkit();
+    let served = serve(&toolkit, HttpOptions { max_sessions: 2, ..with_token() }).await;
+    let busy = served.open().await;
+    let request = served.post(&call(1, "sleep", &json!({}))).header("Mcp-Session-Id", &busy);
+    let calling = tokio::spawn(async move { request.send().await?.text().await });
+    sleeper.has_started().await;
+
+    let idle = served.open().await;
+    let next = served.open().await;
+
+    let listing = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"});
+    let of = |session: &str| served.post(&listing).header("Mcp-Session-Id", session).send();
+    assert_eq!(of(&idle).await.unwrap().status(), StatusCode::NOT_FOUND);
+    assert_eq!(of(&busy).await.unwrap().status(), StatusCode::OK);
+    served.adds(&next).await;
+    served.end().await;
+    let _ = tokio::time::timeout(DEADLINE, calling).await.expect("the connection is closed");
+}
+
+#[tokio::test]
+async fn sessions_with_open_requests_are_not_ended_for_another() {
+    let (toolkit, sleeper) = toolkit();
+    let served = serve(&toolkit, HttpOptions { max_sessions: 1, ..with_token() }).await;
+    let busy = served.open().await;
+    let request = served.post(&call(1, "sleep", &json!({}))).header("Mcp-Session-Id", &busy);
+    let calling = tokio::spawn(async move { request.send().await?.text().await });
+    sleeper.has_started().await;
 
     let refused = served.post(&initialize()).send().await.unwrap();
 
     assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
     assert!(refused.headers().contains_key("retry-after"));
     let ended = served.client.delete(served.url()).header(AUTHORIZATION, "Bearer secret");
-    let ended = ended.header("Mcp-Session-Id", &first).send().await.unwrap();
-    assert!(ended.status().is_success());
+    let ended = ended.header("Mcp-Session-Id", &busy).send().await.unwrap();
+    assert_eq!(ended.status(), StatusCode::OK);
+    sleeper.was_cancelled().await;
     let session = served.open().await;
     served.adds(&session).await;
     served.end().await;
+    let _ = tokio::time::timeout(DEADLINE, calling).await.expect("the connection is closed");
 }
 
 #[tokio::test]

@@ -84,6 +84,19 @@ async def mutter(context: ToolContext) -> str:
 
 
 @toolkit.tool
+def measure(result: str) -> int:
+    """Break the promise of the return annotation."""
+    return {"text": "n/a", "nothing": None, "nan": float("nan")}[result]  # type: ignore[return-value]
+
+
+@toolkit.tool
+async def rest(seconds: float) -> str:
+    """Take a while."""
+    await asyncio.sleep(seconds)
+    return "rested"
+
+
+@toolkit.tool
 async def dry(marker: str) -> str:
     """Take longer than any deadline; write a file when it is cancelled."""
     try:
