@@ -18,9 +18,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::answer::Answerer;
-use super::greeting::{
-    DISCOVER_ID, Discovery, Greeting, Ungreeted, client_config, discover, initialize, server_info,
-};
+use super::greeting::{DISCOVER_ID, Discovery, Greeting, Ungreeted, client_config, discover, initialize, server_info};
 use super::http::{HttpEndpoint, HttpError, text_of};
 use super::message::text_of_result;
 use super::process::Process;

@@ -37,7 +37,7 @@ use tokio::time::{Instant, sleep};
 
 use super::EncodingErrors;
 use super::address::{Resolver, check_url, is_loopback_host};
-use super::message::{self, typed};
+use super::message::{self, Unreadable, UnreadableKind, typed};
 use super::routes::{Routes, numeric};
 use super::target::{HttpTarget, InvalidTarget};
 use crate::sync::lock;
@@ -298,18 +298,18 @@ impl LimitedClient {
         let events = SseStream::from_bytes_stream(LimitedEvents::new(response.bytes_stream(), self.max_body));
         let routes = self.routes.clone();
         let read = move |event: Result<Sse, SseError>| {
-            // A batch has several messages, and rmcp reads one from each event.
-            let events = match event {
-                Ok(Sse { data: Some(data), event, id, retry }) if !data.trim().is_empty() => {
-                    let messages = read_event(&data, &routes);
-                    drop(data);
-                    let first = Sse { data: None, event: event.clone(), id, retry };
-                    let rest = messages.into_iter().map(|data| Sse { event: event.clone(), data: Some(data), ..Sse::default() });
-                    std::iter::once(first).chain(rest).map(Ok).collect()
+            let mut messages = Vec::new();
+            let event = event.map(|mut event| {
+                if matches!(event.event.as_deref(), None | Some("" | "message"))
+                    && let Some(data) = event.data.take().filter(|data| !data.trim().is_empty())
+                {
+                    messages = read_event(&data, &routes);
                 }
-                event => vec![event],
-            };
-            futures_util::stream::iter(events)
+                event
+            });
+            // A batch has several messages, and rmcp reads one from each event.
+            let messages = messages.into_iter().map(|data| Ok(Sse::default().data(data)));
+            futures_util::stream::iter(std::iter::once(event).chain(messages))
         };
         events.flat_map(read).boxed()
     }
@@ -334,7 +334,9 @@ impl LimitedClient {
         let response = self.send(post, session_id, auth_header, custom_headers).await?;
         match (response.status(), request) {
             (status @ (StatusCode::ACCEPTED | StatusCode::NO_CONTENT), Some(_)) => {
-                return Err(HttpError::answered(format!("the server answered a request with HTTP {status} and no result")));
+                return Err(HttpError::answered(format!(
+                    "the server answered a request with HTTP {status} and no result"
+                )));
             }
             (StatusCode::ACCEPTED | StatusCode::NO_CONTENT, None) => return Ok(StreamableHttpPostResponse::Accepted),
             (StatusCode::NOT_FOUND, _) if has_session => return Err(StreamableHttpError::SessionExpired),
@@ -356,7 +358,9 @@ impl LimitedClient {
         }
         let answer = read_answer(request, &body).map_err(|reason| {
             let preview = String::from_utf8_lossy(&body[..body.len().min(PREVIEW)]).into_owned();
-            HttpError::answered(format!("the server's answer cannot be read: {reason}: {preview:?}"))
+            let text = format!("its answer cannot be read: {reason}: {preview:?}");
+            self.routes.drop_unreadable(Unreadable { reason, kind: UnreadableKind::Other });
+            HttpError::answered(text)
         })?;
         Ok(StreamableHttpPostResponse::Json(answer, session_id))
     }
@@ -573,7 +577,9 @@ mod tests {
         let result = json!({"later": [1.0, {"z": null}], "content": [{"type": "text", "text": "5", "colour": "red"}], "isError": null});
         let body = json!({"jsonrpc": "2.0", "id": 7, "result": result}).to_string();
 
-        let Ok(JsonRpcMessage::Response(answer)) = read_answer(&call(), body.as_bytes()) else { panic!("not an answer") };
+        let Ok(JsonRpcMessage::Response(answer)) = read_answer(&call(), body.as_bytes()) else {
+            panic!("not an answer")
+        };
 
         assert_eq!((answer.id, text_of_result(answer.result)), (RequestId::Number(7), result.to_string()));
     }
@@ -586,7 +592,9 @@ mod tests {
         let other = request(ClientRequest::PingRequest(PingRequest::default()));
 
         assert!(matches!(read_answer(&call(), error.as_bytes()), Ok(JsonRpcMessage::Error(_))));
-        let Ok(JsonRpcMessage::Response(answer)) = read_answer(&other, empty.as_bytes()) else { panic!("not an answer") };
+        let Ok(JsonRpcMessage::Response(answer)) = read_answer(&other, empty.as_bytes()) else {
+            panic!("not an answer")
+        };
         assert!(matches!(answer.result, ServerResult::EmptyResult(_)));
         assert!(read_answer(&call(), br#"{"id": 7, "result": {"content": []}}"#).is_err());
     }
@@ -605,7 +613,8 @@ mod tests {
         let start = Instant::now();
 
         let pauses: Vec<u128> = (0..12).map(|_| reconnects.pause(None, start).as_millis()).collect();
-        let progress: Vec<u128> = ["a", "b", "b"].iter().map(|id| reconnects.pause(Some(id), start).as_millis()).collect();
+        let progress: Vec<u128> =
+            ["a", "b", "b"].iter().map(|id| reconnects.pause(Some(id), start).as_millis()).collect();
         let later = reconnects.pause(None, start + Duration::from_secs(100));
 
         assert_eq!(pauses[..5], [0, 250, 500, 1000, 2000]);

@@ -1,5 +1,6 @@
 //! The messages of a server that were dropped: they are counted, and those that cannot be read are logged.
 
+use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -46,7 +47,7 @@ impl Strays {
         let Some(left_out) = self.admit(Instant::now()) else { return };
         let mut text = format!("dropped a message of MCP server `{}`: {reason}", self.server);
         if left_out > 0 {
-            text.push_str(&format!(" ({left_out} other warnings were left out)"));
+            let _ = write!(text, " ({left_out} other warnings were left out)");
         }
         tracing::warn!(target: "toolcrib::mcp", "{text}");
         if let Some(handler) = &self.handler {

@@ -118,7 +118,8 @@ async fn structured_content_stays_text_for_a_program_that_asks_for_it_late() {
     let arguments = super::arguments(json!({"unit": "0.25", "count": 1_000_000, "where": "structured"}));
     let late = CallOptions { late: true, ..CallOptions::default() };
 
-    let response = client.call("heavy", ToolContext::of("heavy"), arguments, late).boxed().next().await.unwrap().unwrap();
+    let response =
+        client.call("heavy", ToolContext::of("heavy"), arguments, late).boxed().next().await.unwrap().unwrap();
 
     let names: Vec<&str> = response.late.entries().map(|(name, _)| name).collect();
     assert_eq!((names, response.metadata.is_none()), (vec!["structured_content", "value"], true));

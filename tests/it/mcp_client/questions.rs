@@ -186,7 +186,12 @@ async fn a_server_that_asks_too_often_ends_its_call() {
             assert!(last.text().contains("more than 5 questions and model requests"), "{}", last.text());
             assert!(asked.load(Ordering::Relaxed) <= 5);
         }
-        let few = client.call("ask", context(Ok(json!({"name": "Ann"}))), arguments(json!({"times": 5})), CallOptions::default());
+        let few = client.call(
+            "ask",
+            context(Ok(json!({"name": "Ann"}))),
+            arguments(json!({"times": 5})),
+            CallOptions::default(),
+        );
         let few = few.map(Result::unwrap).collect::<Vec<_>>().await.pop().unwrap();
         assert_eq!(few.code.is_some(), few.text().contains("more than 5"), "{}", few.text());
     }

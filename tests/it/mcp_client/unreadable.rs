@@ -61,7 +61,11 @@ async fn a_call_whose_answer_cannot_be_read_ends_at_once() {
             let response = call(&client, "line", json!({"text": line})).await;
 
             assert_eq!(response.code, Some(Code::Failed), "{line:.80}: {:.200}", response.text());
-            assert!(response.text().contains(reason) && response.text().contains("scripted"), "{:.300}", response.text());
+            assert!(
+                response.text().contains(reason) && response.text().contains("scripted"),
+                "{:.300}",
+                response.text()
+            );
             assert!(began.elapsed() < Duration::from_secs(10), "{line:.80}");
         }
     }
