@@ -206,7 +206,7 @@ async def _floods(amount: int) -> Outcome:
 async def _unread_calls(amount: int) -> Outcome:
     outcome = Outcome(0)
     text = "x" * 5_000_000
-    async with _served("no-read", call_timeout=0.5) as toolkit:
+    async with _served("list-and-no-read", call_timeout=1) as toolkit:
         await toolkit.call("echo", text="")
         before = _memory("VmRSS")
         while outcome.attempts < amount:

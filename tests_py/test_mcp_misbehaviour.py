@@ -53,7 +53,7 @@ async def test_tools_that_fall_out_of_the_list_are_skipped_with_their_reasons() 
 
 async def test_a_name_that_is_listed_twice_is_registered_and_skipped() -> None:
     async with scripted("duplicate-names") as (toolkit, registration):
-        described = toolkit.tools["echo"].description
+        described = next(s for s in toolkit.get_json_schemas() if s["function"]["name"] == "echo")["function"]["description"]
 
     assert described == "Echoes its arguments."
     assert registration.tools["echo"] == "echo"
@@ -121,10 +121,10 @@ async def test_metadata_that_is_set_replaces_what_was_not_asked_for() -> None:
 async def test_large_honest_answers_arrive() -> None:
     async with scripted("well") as (toolkit, _):
         numbers = await toolkit.call("heavy", unit="0.25", count=1_000_000, where="structured")
-        text = await toolkit.call("echo", text="é" * 5_000_000)
+        text = await toolkit.call("echo", text="é" * 1_000_000)
 
     assert numbers.metadata["value"]["a"] == [0.25] * 1_000_000
-    assert len(text.text) == 5_000_000
+    assert text.text == "é" * 1_000_000
 
 
 async def test_an_answer_that_cannot_be_read_is_an_error_at_once_and_a_warning(

@@ -9,6 +9,7 @@ use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::HashMap;
 
+use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyRecursionError, PyTypeError, PyValueError};
 use pyo3::ffi::PyObject;
 use pyo3::prelude::*;
@@ -134,6 +135,18 @@ impl<'de, 'py> Visitor<'de> for ObjectMaker<'_, 'py> {
 
     fn visit_bool<E>(self, flag: bool) -> Result<Self::Value, E> {
         Ok(PyBool::new(self.py, flag).to_owned().into_any())
+    }
+
+    fn visit_i64<E: serde::de::Error>(self, number: i64) -> Result<Self::Value, E> {
+        number.into_bound_py_any(self.py).map_err(E::custom)
+    }
+
+    fn visit_u64<E: serde::de::Error>(self, number: u64) -> Result<Self::Value, E> {
+        number.into_bound_py_any(self.py).map_err(E::custom)
+    }
+
+    fn visit_f64<E>(self, number: f64) -> Result<Self::Value, E> {
+        Ok(PyFloat::new(self.py, number).into_any())
     }
 
     fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {

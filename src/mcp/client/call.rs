@@ -15,7 +15,7 @@ use tokio::time::{Instant, timeout_at};
 use super::answer::answer;
 use super::connection::{CLOSED, Connection, Failure, PendingAnswer};
 use super::content::{failed, response};
-use super::message::{self, MAX_TREE, outline, weight_of_object};
+use super::message::{self, MAX_TREE, member_count, outline, weight_of_object};
 use super::routes::CallSlot;
 use super::shared::Shared;
 use super::tools::Entry;
@@ -208,15 +208,14 @@ impl Call {
             return Err(failed(format!("MCP server `{server}` asked for more input {MAX_ROUNDS} times")));
         }
         let [requests, state] = outline(result, ["inputRequests", "requestState"]).members;
+        if !self.slot.admit_requests(requests.map_or(0, member_count)) {
+            return Err(self.overdrawn());
+        }
         let invalid = |reason| failed(format!("MCP server `{server}` asked for input in an invalid way: {reason}"));
         let requests: Option<Map<String, Value>> =
             requests.map(|requests| message::parse(requests, MAX_TREE)).transpose().map_err(invalid)?;
-        let requests = requests.unwrap_or_default();
-        if !self.slot.admit_requests(requests.len()) {
-            return Err(self.overdrawn());
-        }
         let mut responses = InputResponses::new();
-        for (key, request) in requests {
+        for (key, request) in requests.unwrap_or_default() {
             let method = request["method"].as_str().unwrap_or_default();
             let sampler = self.shared.options.sampler.as_ref();
             let answered = answer(method, &request["params"], &self.slot, sampler).await.map_err(|error| {

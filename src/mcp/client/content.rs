@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::message::{self, MAX_TREE, compact, outline};
+use super::message::{self, MAX_DEPTH, MAX_TREE, compact, outline};
 use super::tools::Entry;
 use crate::call::{Code, LateMetadata, Reply, STRUCTURED_CONTENT, ToolResponse};
 
@@ -17,7 +17,12 @@ const MAX_CHECKED: usize = 2 * MAX_TREE;
 /// the value in the metadata. The metadata stays text, which takes much less memory than values.
 pub(super) fn response(server: &str, result: &str, entry: Option<&Entry>, raw: bool) -> ToolResponse {
     let names = ["content", "structuredContent", "isError", "_meta"];
-    let [content, structured, is_error, meta] = outline(result, names).members;
+    let found = outline(result, names);
+    if found.depth > MAX_DEPTH {
+        let reason = format!("it is nested more than {MAX_DEPTH} levels deep");
+        return failed(format!("MCP server `{server}` sent an invalid result: {reason}"));
+    }
+    let [content, structured, is_error, meta] = found.members;
     let is_present = |text: &&str| *text != "null";
     let structured = structured.filter(is_present);
     let items: Vec<Value> = match (content, structured) {

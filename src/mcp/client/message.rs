@@ -286,6 +286,20 @@ pub(super) fn elements(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
+/// The number of members of the outermost object of a text.
+pub(super) fn member_count(text: &str) -> usize {
+    let mut depth = 0_usize;
+    let is_member = |(token, _): &(Token, Range<usize>)| {
+        match token {
+            Token::Open(_) => depth += 1,
+            Token::Close(_) => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        *token == Token::Colon && depth == 1
+    };
+    tokens(text).filter(is_member).count()
+}
+
 /// The text without white space between its values.
 pub(super) fn compact(text: &str) -> String {
     let mut compact = String::with_capacity(text.len());
@@ -448,6 +462,7 @@ mod tests {
         assert_eq!(elements(text).collect::<Vec<_>>(), [r#"{"a": [1, 2]}"#, "\"b,c\"", "[]", "-1.5"]);
         assert_eq!(compact(text), r#"[{"a":[1,2]},"b,c",[],-1.5]"#);
         assert_eq!(elements("[]").count() + elements("7").count(), 0);
+        assert_eq!(member_count(r#"{"a": {"b": 1}, "c:": [{"d": 2}]}"#), 2);
     }
 
     #[test]

@@ -79,7 +79,8 @@ Modes, of which most change the answer to a call of `echo`:
     slow-start       reads nothing for four seconds
     silent-discover  does not answer `server/discover`
     empty-discover   answers `server/discover` with {}
-    no-read          stops reading its input after the handshake
+    no-read, list-and-no-read
+                     stops reading its input after the handshake, or after it has listed its tools
     many-rounds      asks for input again and again (2026-07-28)
 
 Modes of HTTP:
@@ -625,7 +626,8 @@ def serve_stdio(server):
                 handle_stdio(port, server, message)
             else:
                 threading.Thread(target=handle_stdio, args=(port, server, message), daemon=True).start()
-        if server.mode == "no-read" and message["method"] in ("notifications/initialized", "tools/list"):
+        last = {"no-read": ("notifications/initialized", "tools/list"), "list-and-no-read": ("tools/list",)}
+        if message.get("method") in last.get(server.mode, ()):
             time.sleep(600)
     while server.mode == "ignore-sigterm":
         time.sleep(60)
