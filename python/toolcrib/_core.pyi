@@ -3561,6 +3561,7 @@ class _McpClient:
         encoding_errors: str,
         connect_timeout: float,
         call_timeout: float,
+        max_requests: int,
         sampler: Callable[[Any], Any] | None,
         stateless: bool,
         allow_private_addresses: bool,
@@ -3580,6 +3581,9 @@ class _McpClient:
     @property
     def digests(self) -> dict[str, str]:
         """The tools of the last list by name, each with its digest."""
+    @property
+    def skipped(self) -> list[tuple[str | None, int, str]]:
+        """The tools of the last list that were skipped: the name, the position in the list, and the reason of each."""
     def connect(self) -> _NativeFuture:
         """Connect; the result is awaited."""
 

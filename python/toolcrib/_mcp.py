@@ -10,8 +10,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import time
 import weakref
-from collections.abc import Collection, Iterable, Mapping, Set
+from collections.abc import Callable, Collection, Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from os import PathLike
 from typing import TYPE_CHECKING, Any
@@ -44,7 +45,9 @@ class McpRegistration:
     Attributes:
         client: The name of the client.
         tools: The names of the registered tools, by their names at the server.
-        skipped: The reasons why other tools were not registered, by their names at the server.
+        skipped: The reasons why other tools were not registered, by their names at the server. A tool without a valid
+            name is named by its position in the list, as in `#3`. A name that the server lists twice is here and in
+            `tools`: the first one counts.
         flags: Warnings about the definitions, by the names of the tools at the server. They are also logged.
     """
 
@@ -187,6 +190,7 @@ class _Server:
         self._namesake = namesake_strategy
         self.namesake_of_added = "rename" if namesake_strategy == "rename" else "raise"
         self._options = options
+        self._last_fallen_out: dict[str, str] = {}
         self.live: weakref.ref[_LiveServer] | None = None
         this = weakref.ref(self)
 
@@ -205,12 +209,14 @@ class _Server:
     async def register_all(self) -> None:
         """Register the tools that pass the filters; one that cannot be registered is skipped with a warning."""
         offered = await self._offered()
-        for name in (self._enabled or set()) - set(offered):
+        fallen_out = self._fallen_out()
+        for name in (self._enabled or set()) - set(offered) - fallen_out.keys():
             _log.warning(
                 "unknown tool '%s' in enable_funcs: the MCP server of '%s' does not have it", name, self.client.name
             )
         wanted = list(filter(self.wants, offered))
         names = self._free_names(wanted) if self._namesake == "raise" else {}
+        turn = _Turn()
         for name in wanted:
             function = self.tool(name) if self._is_own else None
             if function is None:
@@ -218,6 +224,26 @@ class _Server:
                     func_name=name, wrap_tool_result=self._wrap, execution_timeout=self._timeout
                 )
             self.register(name, function, self._namesake, names.get(name))
+            if turn.is_over:
+                await asyncio.sleep(0)
+                turn = _Turn()
+        self.note_fallen_out()
+
+    def _fallen_out(self) -> dict[str, str]:
+        """Return the reasons why tools of the last list are no tools, if the filters select them."""
+        skipped = self.client._client.skipped if self._is_own else []
+        named = {name if name is not None else f"#{position}": reason for name, position, reason in skipped}
+        return {name: reason for name, reason in named.items() if self.wants(name)}
+
+    def note_fallen_out(self) -> None:
+        """Bring the reasons up to date with a new list."""
+        fallen_out = self._fallen_out()
+        skipped = self.registration.skipped
+        for name in self._last_fallen_out.keys() - fallen_out.keys():
+            if skipped.get(name) == self._last_fallen_out[name]:
+                del skipped[name]
+        skipped.update(fallen_out)
+        self._last_fallen_out = fallen_out
 
     @property
     def _is_own(self) -> bool:
@@ -329,6 +355,28 @@ class _Server:
         return self.client._client.tool(name, wrap_tool_result=self._wrap, timeout=self._timeout)
 
 
+class _Turn:
+    """A short time on the running event loop, after which other tasks run; without a loop it does not end."""
+
+    def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+        with contextlib.suppress(RuntimeError):
+            self._loop = asyncio.get_running_loop()
+        self._end = time.monotonic() + 0.02
+        self._is_over = False
+
+    @property
+    def is_over(self) -> bool:
+        """True if the rest has to wait."""
+        self._is_over = self._is_over or (self._loop is not None and time.monotonic() > self._end)
+        return self._is_over
+
+    def go_on(self, function: Callable[[], None]) -> None:
+        """Call a function in another turn, if anything was left for it."""
+        if self._loop is not None and self._is_over:
+            self._loop.call_soon(function)
+
+
 class _LiveServer:
     """A server of toolcrib's own client, whose tools are kept up to date.
 
@@ -384,12 +432,15 @@ class _LiveServer:
         for name in [name for name in registered if name not in known and self._owns(toolkit, name)]:
             toolkit.remove_tool_function(registered.pop(name))
             self._removed.add(name)
+        turn = _Turn()
         for name, digest in known.items():
             if name in registered:
                 if self._digests.get(name) == digest:
                     self._redefined.pop(name, None)
                 elif self._owns(toolkit, name):
                     self._quarantine(toolkit, name, digest)
+            elif turn.is_over:
+                continue
             elif name in self._removed:
                 self._add(name)
                 if self._owns(toolkit, name):
@@ -400,7 +451,9 @@ class _LiveServer:
                 self._digests[name] = digest
                 if self._server.wants(name):
                     self._add(name)
+        self._server.note_fallen_out()
         self._start_review()
+        turn.go_on(self.update)
 
     def _owns(self, toolkit: Toolkit, name: str) -> bool:
         """Return true if a tool in the toolkit is that of the server, and not one that the program put in its place."""

@@ -47,6 +47,9 @@ __all__ = [
 
 _log = logging.getLogger("toolcrib")
 
+_MAX_WARNINGS = 100
+"""The number of skipped tools of a list that are logged one by one."""
+
 Target: TypeAlias = str | Sequence[str] | Mapping[str, Any] | os.PathLike[str]
 
 
@@ -95,9 +98,10 @@ class McpClient:
         ca: str | os.PathLike[str] | None = None,
         env: Mapping[str, str] | None = None,
         cwd: str | os.PathLike[str] | None = None,
-        encoding_errors: Literal["strict", "ignore", "replace"] = "strict",
+        encoding_errors: Literal["strict", "ignore", "replace"] = "replace",
         connect_timeout: float = 30,
         call_timeout: float = 60,
+        max_requests: int = 64,
         sampler: Sampler | None = None,
         stateless: bool = False,
         allow_private_addresses: bool = False,
@@ -116,10 +120,13 @@ class McpClient:
             env: Environment variables of the child process, in addition to a few harmless ones such as `PATH`: other
                 variables of this process are not passed on.
             cwd: The working directory of the child process.
-            encoding_errors: The treatment of bytes that are not UTF-8 in a line of the child process: `"strict"` drops
-                the line, `"ignore"` the bytes, and `"replace"` replaces them by U+FFFD.
+            encoding_errors: The treatment of bytes that are not UTF-8 in a line of the child process: `"replace"`
+                replaces them by U+FFFD, `"ignore"` drops them, and `"strict"` drops the line, so that a call whose
+                answer it is fails.
             connect_timeout: Seconds after which connecting fails.
             call_timeout: Seconds after which a call ends, unless it is registered with another limit.
+            max_requests: The number of questions to the user and of requests to a model that the server may send in one
+                call. One more ends the call.
             sampler: The function that answers requests of the server to a model. It is called with a
                 `SamplingRequest` and returns text, or a `CreateMessageResult` as a dictionary; it may be a coroutine
                 function. Without it such requests are refused.
@@ -145,6 +152,7 @@ class McpClient:
             encoding_errors=encoding_errors,
             connect_timeout=connect_timeout,
             call_timeout=call_timeout,
+            max_requests=max_requests,
             sampler=sampler,
             stateless=stateless,
             allow_private_addresses=allow_private_addresses,
@@ -200,9 +208,11 @@ class McpClient:
         self._warn(skipped)
         return list(names)
 
-    def _warn(self, skipped: list[tuple[str | None, str]]) -> None:
-        for name, reason in skipped:
+    def _warn(self, skipped: list[tuple[str | None, int, str]]) -> None:
+        for name, _, reason in skipped[:_MAX_WARNINGS]:
             _log.warning("skipping tool %r of the MCP server of '%s': %s", name, self.name, reason)
+        if len(skipped) > _MAX_WARNINGS:
+            _log.warning("skipping %d more tools of the MCP server of '%s'", len(skipped) - _MAX_WARNINGS, self.name)
 
     async def get_callable_function(
         self, func_name: str, wrap_tool_result: bool = True, execution_timeout: float | None = None

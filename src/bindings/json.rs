@@ -1,20 +1,24 @@
 //! JSON and Python objects: writing, reading and copying.
 //!
-//! - [`to_python`] and [`schema_to_python`] make Python objects of JSON;
+//! - [`to_python`], [`schema_to_python`] and [`text_to_python`] make Python objects of JSON;
 //! - [`from_python`], [`schema_from_python`] and [`from_object`] read JSON from Python objects. The last one also reads the
 //!   objects of other libraries;
 //! - [`deep_copy`] copies any dict, [`DictTemplate`] a JSON dict that is copied often.
 
 use std::borrow::Cow;
+use std::cell::RefCell;
 use std::collections::HashMap;
 
+use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyRecursionError, PyTypeError, PyValueError};
 use pyo3::ffi::PyObject;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyMapping, PyString, PyTuple};
+use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
 use super::imported::import_module;
+use crate::json::parse::NUMBER;
 use crate::schema::{Entries, Node};
 
 /// The maximum depth of a value: enough for any schema, and safe for any stack.
@@ -50,7 +54,7 @@ fn make<'py>(
     Ok(match value {
         Value::Null => py.None().into_bound(py),
         Value::Bool(flag) => PyBool::new(py, *flag).to_owned().into_any(),
-        Value::Number(number) => number_to_python(py, number)?,
+        Value::Number(number) => number_to_python(py, number.as_str())?,
         Value::String(text) => string(py, text).into_any(),
         Value::Array(items) => {
             let list = PyList::empty(py);
@@ -69,16 +73,106 @@ fn make<'py>(
     })
 }
 
-fn number_to_python<'py>(py: Python<'py>, number: &Number) -> PyResult<Bound<'py, PyAny>> {
-    if let Some(small) = number.as_i64() {
+fn number_to_python<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyAny>> {
+    if let Ok(small) = text.parse::<i64>() {
         return Ok(small.into_pyobject(py)?.into_any());
     }
-    let text = number.as_str();
     if text.contains(['.', 'e', 'E']) {
         let float: f64 = text.parse().map_err(|_| PyValueError::new_err(format!("invalid number `{text}`")))?;
         return Ok(PyFloat::new(py, float).into_any());
     }
     py.get_type::<PyInt>().call1((text,))
+}
+
+/// Makes the Python object for JSON text, without a value between them: large values take much memory.
+pub(crate) fn text_to_python<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyAny>> {
+    let keys = RefCell::default();
+    let made = ObjectMaker { py, keys: &keys }.deserialize(&mut serde_json::Deserializer::from_str(text));
+    made.map_err(|error| PyValueError::new_err(error.to_string()))
+}
+
+/// A maker of Python objects while JSON is parsed.
+#[derive(Clone, Copy)]
+struct ObjectMaker<'a, 'py> {
+    py: Python<'py>,
+    /// The names of members so far: most objects of a value have the same.
+    keys: &'a RefCell<HashMap<String, Bound<'py, PyString>>>,
+}
+
+impl<'py> ObjectMaker<'_, 'py> {
+    fn key(self, name: &str) -> Bound<'py, PyString> {
+        const MAX_KEYS: usize = 1000;
+        if let Some(key) = self.keys.borrow().get(name) {
+            return key.clone();
+        }
+        let key = PyString::new(self.py, name);
+        let mut keys = self.keys.borrow_mut();
+        if keys.len() < MAX_KEYS {
+            keys.insert(name.to_owned(), key.clone());
+        }
+        key
+    }
+}
+
+impl<'de, 'py> DeserializeSeed<'de> for ObjectMaker<'_, 'py> {
+    type Value = Bound<'py, PyAny>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de, 'py> Visitor<'de> for ObjectMaker<'_, 'py> {
+    type Value = Bound<'py, PyAny>;
+
+    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("a JSON value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok(self.py.None().into_bound(self.py))
+    }
+
+    fn visit_bool<E>(self, flag: bool) -> Result<Self::Value, E> {
+        Ok(PyBool::new(self.py, flag).to_owned().into_any())
+    }
+
+    fn visit_i64<E: serde::de::Error>(self, number: i64) -> Result<Self::Value, E> {
+        number.into_bound_py_any(self.py).map_err(E::custom)
+    }
+
+    fn visit_u64<E: serde::de::Error>(self, number: u64) -> Result<Self::Value, E> {
+        number.into_bound_py_any(self.py).map_err(E::custom)
+    }
+
+    fn visit_f64<E>(self, number: f64) -> Result<Self::Value, E> {
+        Ok(PyFloat::new(self.py, number).into_any())
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
+        Ok(PyString::new(self.py, text).into_any())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Self::Value, A::Error> {
+        let list = PyList::empty(self.py);
+        while let Some(item) = items.next_element_seed(self)? {
+            list.append(item).map_err(A::Error::custom)?;
+        }
+        Ok(list.into_any())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Self::Value, A::Error> {
+        let dict = PyDict::new(self.py);
+        while let Some(name) = entries.next_key::<Cow<'de, str>>()? {
+            if name == NUMBER && dict.is_empty() {
+                let digits = entries.next_value::<String>()?;
+                return number_to_python(self.py, &digits).map_err(A::Error::custom);
+            }
+            let value = entries.next_value_seed(self)?;
+            dict.set_item(self.key(&name), value).map_err(A::Error::custom)?;
+        }
+        Ok(dict.into_any())
+    }
 }
 
 /// Reads JSON from builtin objects. An error names the path of the object that is not JSON.

@@ -17,7 +17,7 @@ use super::json::{self, entries_of};
 use super::parameters::{Omittable, choice, flag, string};
 use super::result_message::content_to_json;
 use crate::bindings::once::intern;
-use crate::call::{ChunkMode, Code, Notice, Reply, STRUCTURED_CONTENT, ToolResponse};
+use crate::call::{ChunkMode, Code, LateMetadata, Notice, Reply, STRUCTURED_CONTENT, ToolResponse};
 use crate::sync::lock;
 
 /// One chunk of the result of a tool call.
@@ -28,9 +28,10 @@ pub(crate) struct PyToolResponse {
     /// The blocks for the model, in order.
     #[pyo3(get, set)]
     pub(super) content: Py<PyAny>,
-    /// Data for the program, which the model does not see.
-    #[pyo3(get, set)]
+    /// Data for the program, which the model does not see. It is complete only without `late`.
     metadata: Option<Py<PyAny>>,
+    /// More metadata, of which Python objects are made when it is asked for.
+    late: Option<Box<LateMetadata>>,
     /// True if the response is part of a stream of several.
     #[pyo3(get, set)]
     pub(super) stream: bool,
@@ -121,6 +122,20 @@ impl PyToolResponse {
         let code = code.map(|code| string("code", code)).transpose()?.map(|code| code.clone().unbind());
         let mode = mode.0.as_ref().map_or(Ok(ChunkMode::Result), |mode| parse_mode(string("mode", mode)?.to_str()?))?;
         Ok(Self { code, mode, ..Self::with(content, metadata, stream, is_last, is_interrupted, id) })
+    }
+
+    /// Data for the program, which the model does not see.
+    #[getter]
+    fn metadata<'py>(slf: &Bound<'py, Self>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        if slf.borrow().late.is_some() {
+            Self::settle(slf)?;
+        }
+        Ok(slf.borrow().metadata.as_ref().map(|metadata| metadata.bind(slf.py()).clone()))
+    }
+
+    #[setter]
+    fn set_metadata(&mut self, metadata: Option<Py<PyAny>>) {
+        (self.metadata, self.late) = (metadata, None);
     }
 
     /// The relation to the result of the call: `"progress"`, `"addition"` or `"result"`.
@@ -266,7 +281,7 @@ impl PyToolResponse {
     fn __clear__(&mut self) {
         Python::attach(|py| {
             self.content = py.None();
-            self.metadata = None;
+            (self.metadata, self.late) = (None, None);
             self.exception = None;
         });
     }
@@ -289,6 +304,7 @@ impl PyToolResponse {
         Self {
             content,
             metadata,
+            late: None,
             stream,
             is_last,
             is_interrupted,
@@ -299,12 +315,38 @@ impl PyToolResponse {
         }
     }
 
+    /// Makes Python objects of the metadata that was text.
+    #[cold]
+    fn settle(response: &Bound<'_, Self>) -> PyResult<()> {
+        let py = response.py();
+        let (before, late) = {
+            let mut fields = response.borrow_mut();
+            let before = fields.metadata.as_ref().map(|metadata| metadata.clone_ref(py));
+            (before, fields.late.take())
+        };
+        let metadata = match before {
+            Some(metadata) => metadata.into_bound(py).cast_into::<PyDict>()?,
+            None => PyDict::new(py),
+        };
+        let mut made: Option<(&Arc<str>, Bound<'_, PyAny>)> = None;
+        for (name, text) in late.iter().flat_map(|late| late.entries()) {
+            let value = match &made {
+                Some((same, value)) if Arc::ptr_eq(same, text) => value.clone(),
+                _ => json::text_to_python(py, text)?,
+            };
+            metadata.set_item(name, &value)?;
+            made = Some((text, value));
+        }
+        response.borrow_mut().metadata = Some(metadata.into_any().unbind());
+        Ok(())
+    }
+
     /// The six fields, in the order in which a constructor takes them.
     pub(crate) fn fields<'py>(response: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
         let (py, id) = (response.py(), Self::id(response)?);
+        let metadata = Self::metadata(response)?.map_or_else(|| py.None(), Bound::unbind);
         let fields = response.borrow();
         let flag = |flag: bool| PyBool::new(py, flag).to_owned().into_any();
-        let metadata = fields.metadata.as_ref().map_or_else(|| py.None(), |metadata| metadata.clone_ref(py));
         let flags = [flag(fields.stream), flag(fields.is_last), flag(fields.is_interrupted)];
         let [stream, is_last, is_interrupted] = flags;
         let content = fields.content.bind(py).clone();
@@ -324,7 +366,7 @@ impl PyToolResponse {
         let fields = response.cast_exact::<Self>().ok()?.try_borrow().ok()?;
         let has_metadata = match &fields.metadata {
             Some(metadata) => metadata.bind(py).is_truthy().unwrap_or(true),
-            None => false,
+            None => fields.late.is_some(),
         };
         if has_metadata || !fields.ok() {
             return None;
@@ -341,6 +383,7 @@ impl PyToolResponse {
         Self {
             content: self.content.clone_ref(py),
             metadata: self.metadata.as_ref().map(|metadata| metadata.clone_ref(py)),
+            late: self.late.clone(),
             stream: self.stream,
             is_last: self.is_last,
             is_interrupted: self.is_interrupted,
@@ -410,6 +453,7 @@ pub(super) fn make<'py>(
     let response = PyToolResponse {
         content: content.unbind(),
         metadata,
+        late: None,
         stream: false,
         is_last: true,
         is_interrupted: false,
@@ -429,14 +473,20 @@ pub(crate) struct ResultFields<'py> {
 }
 
 /// The fields of a response that are part of a result.
-pub(crate) fn result_fields<'py>(response: &Bound<'py, PyToolResponse>) -> ResultFields<'py> {
+pub(crate) fn result_fields<'py>(response: &Bound<'py, PyToolResponse>) -> PyResult<ResultFields<'py>> {
     let py = response.py();
+    let metadata = PyToolResponse::metadata(response)?;
     let fields = response.borrow();
-    ResultFields {
+    Ok(ResultFields {
         content: fields.content.bind(py).clone(),
-        metadata: fields.metadata.as_ref().map(|metadata| metadata.bind(py).clone()),
+        metadata,
         code: fields.code.as_ref().map(|code| code.clone_ref(py)),
-    }
+    })
+}
+
+/// The blocks of a response.
+pub(crate) fn content<'py>(response: &Bound<'py, PyToolResponse>) -> Bound<'py, PyAny> {
+    response.borrow().content.bind(response.py()).clone()
 }
 
 /// The failure of a call, as its last response says: the text, and the exception if the tool raised one. `None` if it
@@ -457,7 +507,7 @@ pub(crate) fn failure(response: &Bound<'_, PyToolResponse>) -> PyResult<Option<(
 /// The value that a response was made of, or else its text.
 pub(crate) fn value<'py>(response: &Bound<'py, PyToolResponse>) -> PyResult<Bound<'py, PyAny>> {
     let py = response.py();
-    if let Some(metadata) = result_fields(response).metadata
+    if let Some(metadata) = PyToolResponse::metadata(response)?
         && let Ok(metadata) = metadata.cast::<PyDict>()
         && let Some(value) = metadata.get_item(intern!(py, "value"))?
     {
@@ -490,7 +540,7 @@ pub(crate) fn with_metadata<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = response.py();
     let Ok(response) = response.cast::<PyToolResponse>() else { return Ok(response.clone()) };
-    let before = response.borrow().metadata.as_ref().map(|metadata| metadata.bind(py).clone());
+    let before = PyToolResponse::metadata(response)?;
     let metadata = match before.map(Bound::cast_into::<PyDict>) {
         Some(Ok(entries)) => entries.copy()?,
         Some(Err(value)) => {
@@ -534,7 +584,7 @@ pub(crate) fn progress<'py>(
 
 /// Converts a response of the core.
 pub(crate) fn from_core(py: Python<'_>, response: ToolResponse) -> PyResult<Bound<'_, PyAny>> {
-    let ToolResponse { content, metadata, stream, is_last, is_interrupted, code: word, mode, id } = response;
+    let ToolResponse { content, metadata, late, stream, is_last, is_interrupted, code: word, mode, id } = response;
     let blocks = PyList::empty(py);
     for block in &content {
         blocks.append(block_to_python(py, block)?)?;
@@ -545,6 +595,7 @@ pub(crate) fn from_core(py: Python<'_>, response: ToolResponse) -> PyResult<Boun
     let response = PyToolResponse {
         code: word.map(|word| code(py, word)),
         mode,
+        late: (!late.is_empty()).then(|| Box::new(late)),
         ..PyToolResponse::with(content, metadata, stream, is_last, is_interrupted, id)
     };
     Ok(Bound::new(py, response)?.into_any())
@@ -574,13 +625,14 @@ pub(crate) fn shown_value<'py>(metadata: &Bound<'py, PyDict>) -> PyResult<Option
 /// Converts a response to one of the core. Of its metadata only the value and the progress are kept: the rest is for the program.
 pub(crate) fn to_core(response: &Bound<'_, PyToolResponse>) -> PyResult<ToolResponse> {
     let py = response.py();
+    let metadata = PyToolResponse::metadata(response)?;
     let copy = response.borrow().clone_ref(py);
     let content = match content_to_json(copy.content.bind(py))? {
         Value::Array(blocks) => blocks,
         text => vec![json!({"type": "text", "text": text})],
     };
     let mut kept = Map::new();
-    if let Some(Ok(metadata)) = copy.metadata.as_ref().map(|metadata| metadata.bind(py).cast::<PyDict>()) {
+    if let Some(Ok(metadata)) = metadata.as_ref().map(|metadata| metadata.cast::<PyDict>()) {
         for name in ["value", "progress"] {
             if let Some(entry) = metadata.get_item(name)? {
                 kept.insert(name.to_owned(), as_json(&entry));
@@ -596,6 +648,7 @@ pub(crate) fn to_core(response: &Bound<'_, PyToolResponse>) -> PyResult<ToolResp
     Ok(ToolResponse {
         content,
         metadata: (!kept.is_empty()).then_some(Value::Object(kept)),
+        late: LateMetadata::default(),
         stream: copy.stream,
         is_last: copy.is_last,
         is_interrupted: copy.is_interrupted,
@@ -666,18 +719,19 @@ pub(crate) fn interrupted<'py>(
     let (mut metadata, mut stream) = (None, is_function);
     if let Some(last) = last {
         let last = own(&last)?;
+        metadata = PyToolResponse::metadata(&last)?.map(Bound::unbind);
         let last = last.borrow();
         match last.content.bind(py).cast::<PyString>() {
             Ok(text) => content.append(text_block(py, text.clone())?)?,
             Err(_) => last.content.bind(py).try_iter()?.try_for_each(|block| content.append(block?))?,
         }
-        metadata = last.metadata.as_ref().map(|metadata| metadata.clone_ref(py));
         stream = last.stream;
     }
     content.append(note)?;
     let response = PyToolResponse {
         content: content.into_any().unbind(),
         metadata,
+        late: None,
         stream,
         is_last: true,
         is_interrupted: true,

@@ -31,5 +31,5 @@ pub use permission::{
 };
 pub use prepare::{Path, Prepared, Profile};
 pub use reply::{Code, Reply, failed_too_often};
-pub use response::ToolResponse;
+pub use response::{LateMetadata, ToolResponse};
 pub use tool_call::{CallError, Change, Place, Repair, RepairKind, ToolCall};

@@ -1,8 +1,11 @@
 //! One chunk of what a tool gives back, as plain data.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value, json};
 
 use super::{ChunkMode, Code, Reply};
+use crate::json::text;
 
 /// One chunk of what a tool call gives.
 ///
@@ -22,6 +25,8 @@ pub struct ToolResponse {
     pub content: Vec<Value>,
     /// Anything for the program; the model does not see it.
     pub metadata: Option<Value>,
+    /// More metadata, which stays text until it is asked for. Only the client of an MCP server gives it, if it is told to.
+    pub late: LateMetadata,
     /// True if the response is part of a stream.
     pub stream: bool,
     /// True for the last response of its call.
@@ -42,6 +47,7 @@ impl Default for ToolResponse {
         Self {
             content: Vec::new(),
             metadata: None,
+            late: LateMetadata::default(),
             stream: false,
             is_last: true,
             is_interrupted: false,
@@ -73,6 +79,7 @@ impl ToolResponse {
         if let Some(result) = result {
             response.content.splice(..0, result.content);
             response.metadata = result.metadata;
+            response.late = result.late;
         }
         response.is_interrupted = true;
         response
@@ -104,6 +111,13 @@ impl ToolResponse {
         self
     }
 
+    /// The same with the metadata that was text as values.
+    #[must_use]
+    pub fn with_late_metadata(mut self) -> Self {
+        let late = std::mem::take(&mut self.late);
+        late.entries().fold(self, |response, (name, text)| response.with_metadata(name, text::read(text)))
+    }
+
     /// The same with another text block at the end.
     #[must_use]
     pub fn with_text(mut self, text: impl Into<String>) -> Self {
@@ -122,6 +136,27 @@ impl ToolResponse {
     #[must_use]
     pub fn is_ok(&self) -> bool {
         self.code.is_none() && !self.is_interrupted
+    }
+}
+
+/// Entries of metadata as JSON texts.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct LateMetadata(Vec<(&'static str, Arc<str>)>);
+
+impl LateMetadata {
+    pub(crate) fn insert(&mut self, name: &'static str, json: Arc<str>) {
+        self.0.push((name, json));
+    }
+
+    /// The entries in their order. Some may share a text.
+    pub fn entries(&self) -> impl Iterator<Item = (&'static str, &Arc<str>)> {
+        self.0.iter().map(|(name, text)| (*name, text))
+    }
+
+    /// True if there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 }
 

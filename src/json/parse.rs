@@ -7,7 +7,7 @@ use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess,
 use serde_json::{Map, Number, Value};
 
 /// The key under which `serde_json` passes a number of arbitrary precision.
-const NUMBER: &str = "$serde_json::private::Number";
+pub(crate) const NUMBER: &str = "$serde_json::private::Number";
 
 /// Parses one JSON value of at most 128 levels. The flag is true if an object in it has a key twice: the last value
 /// counts then.

@@ -4,11 +4,13 @@
 
 mod calls;
 mod example;
+mod heavy;
 mod http;
 mod life;
 mod lists;
 mod misbehaviour;
 mod questions;
+mod unreadable;
 
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;

@@ -264,7 +264,7 @@ fn structured_of(response: &Bound<'_, PyToolResponse>) -> PyResult<Option<Value>
 
 /// The texts of the blocks that are text.
 fn texts_of(response: &Bound<'_, PyToolResponse>) -> Vec<String> {
-    let content = response::result_fields(response).content;
+    let content = response::content(response);
     if let Ok(text) = content.cast::<PyString>() {
         return vec![unicode(text).into_owned()];
     }
@@ -282,7 +282,7 @@ fn text_of<'py>(block: &Bound<'py, PyAny>) -> Option<Bound<'py, PyString>> {
 
 /// The content of a response with other texts; blocks without one are left out.
 fn with_texts<'py>(response: &Bound<'py, PyToolResponse>, texts: Vec<Option<String>>) -> PyResult<Bound<'py, PyAny>> {
-    let (py, content) = (response.py(), response::result_fields(response).content);
+    let (py, content) = (response.py(), response::content(response));
     let mut texts = texts.into_iter();
     if content.is_instance_of::<PyString>() {
         return Ok(PyString::new(py, &texts.next().flatten().unwrap_or_default()).into_any());

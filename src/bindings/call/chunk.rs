@@ -218,7 +218,7 @@ impl Whole {
     /// Adds the content of a response. Texts and blocks are taken as they are now: the tool may change them afterwards.
     fn append(&self, response: &Bound<'_, PyToolResponse>) -> PyResult<()> {
         let py = response.py();
-        let ResultFields { content, metadata, code } = response::result_fields(response);
+        let ResultFields { content, metadata, code } = response::result_fields(response)?;
         let mut parts = parts_of(&content)?;
         let metadata = metadata.filter(|metadata| !metadata.is_none());
         let value = metadata.as_ref().and_then(plain_value);
@@ -254,7 +254,7 @@ impl Whole {
     fn response<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyToolResponse>> {
         // Copied out, because Python code may run while the response is made.
         let Collected { base, mut parts, metadata, code, .. } = self.0.with(py, |collected| collected.clone_ref(py));
-        let Some(base) = base.map(|base| response::result_fields(base.bind(py))) else {
+        let Some(base) = base.map(|base| response::result_fields(base.bind(py))).transpose()? else {
             if let Some((text, values)) = list_of_values(py, &parts)? {
                 let (content, metadata) = (PyList::new(py, [response::text_block(py, text)?])?, PyDict::new(py));
                 metadata.set_item(intern!(py, "value"), values)?;

@@ -16,7 +16,7 @@ use super::watch::PyMcpWatch;
 use crate::bindings::native::future::{Conversion, PyNativeFuture};
 use crate::bindings::native::runtime::Lane;
 use crate::bindings::native::{PyNativeTool, generation};
-use crate::bindings::{errors, json, response};
+use crate::bindings::{errors, json, log_warning, response};
 use crate::mcp::client::{
     CallOptions, Client, ClientError, ClientOptions, EncodingErrors, InvalidTarget, ListedTools, ServerInfo, Target,
     read_config, response_of,
@@ -69,7 +69,7 @@ impl PyMcpClient {
 impl PyMcpClient {
     #[new]
     #[pyo3(signature = (name, target, *, headers, token, ca, env, cwd, encoding_errors, connect_timeout, call_timeout,
-        sampler, stateless, allow_private_addresses))]
+        max_requests, sampler, stateless, allow_private_addresses))]
     #[allow(clippy::too_many_arguments, reason = "one class of the package makes it, by keywords")]
     fn new(
         name: String,
@@ -82,6 +82,7 @@ impl PyMcpClient {
         encoding_errors: &str,
         connect_timeout: f64,
         call_timeout: f64,
+        max_requests: &Bound<'_, PyAny>,
         sampler: Option<Py<PyAny>>,
         stateless: bool,
         allow_private_addresses: bool,
@@ -98,8 +99,8 @@ impl PyMcpClient {
                 http.bearer = token.or(http.bearer.take());
                 http.ca = ca.or(http.ca.take());
                 http.allow_private_addresses |= allow_private_addresses;
-                let is_strict = encoding_errors == "strict";
-                &[("env", !env.is_empty()), ("cwd", cwd.is_some()), ("encoding_errors", !is_strict)]
+                let is_default = encoding_errors == "replace";
+                &[("env", !env.is_empty()), ("cwd", cwd.is_some()), ("encoding_errors", !is_default)]
             }
         };
         if let Some((option, _)) = stray.iter().find(|(_, is_given)| *is_given) {
@@ -110,6 +111,10 @@ impl PyMcpClient {
             connect_timeout: seconds("connect_timeout", connect_timeout)?,
             call_timeout: seconds("call_timeout", call_timeout)?,
             encoding_errors: encoding_errors_of(encoding_errors)?,
+            max_requests: max_requests.extract().map_err(|_| {
+                PyValueError::new_err(format!("invalid max_requests: expected a number from 0, got {max_requests}"))
+            })?,
+            on_warning: Some(Arc::new(log)),
             stateless,
             ..ClientOptions::default()
         };
@@ -199,6 +204,13 @@ impl PyMcpClient {
         Ok(digests)
     }
 
+    /// The tools of the last list that were skipped: the name, the position in the list, and the reason of each.
+    #[getter]
+    fn skipped(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let listed = self.client()?.listed().unwrap_or_default();
+        skipped(&listed).into_py_any(py)
+    }
+
     /// A tool of the last list; None if it is not there.
     #[pyo3(signature = (name, *, wrap_tool_result, timeout))]
     fn tool(&self, name: &str, wrap_tool_result: bool, timeout: Option<f64>) -> PyResult<Option<PyNativeTool>> {
@@ -207,7 +219,7 @@ impl PyMcpClient {
         // As in AgentScope, 0 is no limit of its own.
         let timeout =
             timeout.filter(|limit| *limit != 0.0).map(|limit| seconds("execution_timeout", limit)).transpose()?;
-        let options = CallOptions { timeout, raw: !wrap_tool_result };
+        let options = CallOptions { timeout, raw: !wrap_tool_result, late: true };
         let sampler = self.sampler.as_ref().map(|sampler| Python::attach(|py| sampler.clone_ref(py)));
         let tool = client.tool(name, definition.clone(), options);
         Ok(Some(PyNativeTool::of_server(tool, &self.name, self.lane, definition, sampler)))
@@ -221,6 +233,14 @@ impl PyMcpClient {
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.sampler)
     }
+}
+
+/// Logs a warning. Handlers of Python's `logging` may block, so another thread waits for them.
+fn log(warning: String) {
+    tokio::task::spawn_blocking(move || {
+        // There is nobody to tell if the interpreter is shutting down, or a handler fails.
+        Python::try_attach(|py| log_warning(py, &warning).map_err(|error| error.write_unraisable(py, None)));
+    });
 }
 
 /// A target: text, or the entry of a configuration.
@@ -254,9 +274,9 @@ fn seconds(option: &str, value: f64) -> PyResult<Duration> {
     })
 }
 
-/// The tools of a list that were skipped, with the reasons.
-fn skipped(listed: &ListedTools) -> Vec<(Option<&str>, &str)> {
-    listed.problems.iter().map(|skipped| (skipped.tool.as_deref(), skipped.reason.as_str())).collect()
+/// The tools of a list that were skipped, with their positions and the reasons.
+fn skipped(listed: &ListedTools) -> Vec<(Option<&str>, usize, &str)> {
+    listed.problems.iter().map(|skipped| (skipped.tool.as_deref(), skipped.position, &*skipped.reason)).collect()
 }
 
 /// The fields of a tool, in the order of `toolcrib.mcp.McpTool`. `digest` is its digest, if that is known.
@@ -313,7 +333,7 @@ pub(super) fn _mcp_response<'py>(
     tool: &Bound<'py, PyDict>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let result = json::value_from_python(result)?;
-    response::from_core(tool.py(), response_of(client, result, read_definition(tool)?))
+    response::from_core(tool.py(), response_of(client, &result, read_definition(tool)?))
 }
 
 /// Find suspicious definitions. The result, a list of `DefinitionFlag`, is awaited.

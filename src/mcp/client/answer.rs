@@ -41,15 +41,15 @@ impl Service<RoleClient> for Answerer {
         request: ServerRequest,
         context: RequestContext<RoleClient>,
     ) -> Result<ClientResult, ErrorData> {
-        if let ServerRequest::PingRequest(_) = request {
-            return Ok(ClientResult::empty(()));
-        }
         let request = serde_json::to_value(&request).unwrap_or_default();
         let (method, params) = (request["method"].as_str().unwrap_or_default(), &request["params"]);
         let is_for_call = matches!(method, "elicitation/create" | "sampling/createMessage");
         let answer = if is_for_call {
             let _open = self.open.try_acquire().map_err(|_| refused("too many requests are open"))?;
             let call = self.routes.call_of(context.extensions.get::<InboundStreamOrigin>()).map_err(unrouted)?;
+            if !call.admit_requests(1) {
+                return Err(refused("the call has asked for too many answers"));
+            }
             tokio::select! {
                 answer = answer(method, params, &call, self.sampler.as_ref()) => answer,
                 () = call.over.cancelled() => Err(refused("the call has ended")),
@@ -66,10 +66,9 @@ impl Service<RoleClient> for Answerer {
 
     async fn handle_notification(
         &self,
-        notification: ServerNotification,
+        _: ServerNotification,
         _: NotificationContext<RoleClient>,
     ) -> Result<(), ErrorData> {
-        tracing::debug!(target: "toolcrib::mcp", ?notification, "notification of a server");
         Ok(())
     }
 
@@ -163,7 +162,8 @@ fn defaults_of(schema: &Value) -> Map<String, Value> {
     fields.filter_map(|(name, field)| Some((name.clone(), field.get("default")?.clone()))).collect()
 }
 
-fn refused(reason: &str) -> ErrorData {
+/// A refusal of a request of the server.
+pub(super) fn refused(reason: &str) -> ErrorData {
     ErrorData::new(REFUSED, Cow::Owned(reason.to_owned()), None)
 }
 

@@ -15,6 +15,7 @@ use tokio::time::{Instant, timeout_at};
 use super::answer::answer;
 use super::connection::{CLOSED, Connection, Failure, PendingAnswer};
 use super::content::{failed, response};
+use super::message::{self, MAX_TREE, member_count, outline, weight_of_object};
 use super::routes::CallSlot;
 use super::shared::Shared;
 use super::tools::Entry;
@@ -33,6 +34,7 @@ pub(super) struct Call {
     /// The definition with which the tool was registered.
     pin: Option<Arc<Entry>>,
     raw: bool,
+    late: bool,
     limit: Duration,
     /// The deadline and the time until it, set when the call starts.
     deadline: Option<(Instant, Duration)>,
@@ -63,10 +65,11 @@ impl Call {
         pin: Option<Arc<Entry>>,
     ) -> Self {
         Self {
-            slot: CallSlot::new(context),
+            slot: CallSlot::new(context, shared.options.max_requests),
             params: CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments),
             pin,
             raw: options.raw,
+            late: options.late,
             limit: options.timeout.unwrap_or(shared.options.call_timeout),
             deadline: None,
             stage: Stage::Fresh,
@@ -102,7 +105,11 @@ impl Call {
             () = cancellation.cancelled() => Step::Last(ToolResponse::interrupted(None)),
             step = timeout_at(deadline, self.step(deadline)) => step.unwrap_or_else(|_| {
                 let (tool, seconds) = (self.name().to_owned(), limit.as_secs_f64());
-                Step::Last(ToolResponse::replying(&Reply::Timeout { tool, seconds }))
+                let response = ToolResponse::replying(&Reply::Timeout { tool, seconds });
+                Step::Last(match self.unreadable_since(deadline - limit) {
+                    Some(reason) => response.with_text(reason),
+                    None => response,
+                })
             }),
         }
     }
@@ -118,6 +125,7 @@ impl Call {
             let result = tokio::select! {
                 biased;
                 report = self.slot.next_report() => return Step::Progress(progress(&report)),
+                () = self.slot.overdrawn.cancelled() => return Step::Last(self.overdrawn()),
                 result = answer.result() => result,
             };
             let connection = connection.clone();
@@ -151,7 +159,15 @@ impl Call {
     }
 
     async fn send(&mut self, connection: Arc<Connection>) -> Result<(), ToolResponse> {
+        let size = self.params.arguments.as_ref().map_or(0, weight_of_object);
+        let room = match connection.room(size).await {
+            Ok(room) => room,
+            Err(failure) => return self.failed(&connection, failure).map_or(Ok(()), Err),
+        };
         let mut request = CallToolRequest::new(self.params.clone());
+        if let Some(room) = room {
+            request.extensions.insert(room);
+        }
         request.extensions.insert(self.slot.clone());
         if let Some(trace) = &self.slot.context.trace {
             let mut meta = Map::new();
@@ -169,37 +185,62 @@ impl Call {
     }
 
     /// Converts the answer of the server; none if the request was sent again.
-    async fn finish(&mut self, connection: Arc<Connection>, result: Result<Value, Failure>) -> Option<ToolResponse> {
+    async fn finish(&mut self, connection: Arc<Connection>, result: Result<String, Failure>) -> Option<ToolResponse> {
         match result {
-            Ok(result) if result["resultType"] == "input_required" => self.supply(connection, result).await.err(),
+            Ok(result) if outline(&result, ["resultType"]).members == [Some("\"input_required\"")] => {
+                self.supply(connection, &result).await.err()
+            }
             Ok(result) => {
                 self.shared.succeeded();
                 let entry = self.pin.clone().or_else(|| self.shared.entry(&self.params.name));
-                Some(response(&self.shared.name, result, entry.as_deref(), self.raw))
+                let response = response(&self.shared.name, &result, entry.as_deref(), self.raw);
+                Some(if self.late { response } else { response.with_late_metadata() })
             }
             Err(failure) => self.failed(&connection, failure),
         }
     }
 
     /// Answers the questions of the server, and sends the request again with the answers.
-    async fn supply(&mut self, connection: Arc<Connection>, result: Value) -> Result<(), ToolResponse> {
+    async fn supply(&mut self, connection: Arc<Connection>, result: &str) -> Result<(), ToolResponse> {
         self.rounds += 1;
+        let server = &self.shared.name;
         if self.rounds > MAX_ROUNDS {
-            let text = format!("MCP server `{}` asked for more input {MAX_ROUNDS} times", self.shared.name);
-            return Err(failed(text));
+            return Err(failed(format!("MCP server `{server}` asked for more input {MAX_ROUNDS} times")));
         }
+        let [requests, state] = outline(result, ["inputRequests", "requestState"]).members;
+        if !self.slot.admit_requests(requests.map_or(0, member_count)) {
+            return Err(self.overdrawn());
+        }
+        let invalid = |reason| failed(format!("MCP server `{server}` asked for input in an invalid way: {reason}"));
+        let requests: Option<Map<String, Value>> =
+            requests.map(|requests| message::parse(requests, MAX_TREE)).transpose().map_err(invalid)?;
         let mut responses = InputResponses::new();
-        for (key, request) in result["inputRequests"].as_object().into_iter().flatten() {
+        for (key, request) in requests.unwrap_or_default() {
             let method = request["method"].as_str().unwrap_or_default();
             let sampler = self.shared.options.sampler.as_ref();
             let answered = answer(method, &request["params"], &self.slot, sampler).await.map_err(|error| {
                 failed(format!("MCP server `{}` asked for `{method}`: {}", self.shared.name, error.message))
             })?;
-            responses.insert(key.clone(), answered);
+            responses.insert(key, answered);
         }
         self.params.input_responses = Some(responses);
-        self.params.request_state = result["requestState"].as_str().map(str::to_owned);
+        self.params.request_state = state.and_then(|state| serde_json::from_str(state).ok());
         self.send(connection).await
+    }
+
+    /// The response to a call for which the server asked too much.
+    fn overdrawn(&self) -> ToolResponse {
+        let (server, limit) = (&self.shared.name, self.shared.options.max_requests);
+        failed(format!(
+            "MCP server `{server}` sent more than {limit} questions and model requests in one call (`max_requests`)"
+        ))
+    }
+
+    /// The reason why a message of the server could not be read, if there was one since a time.
+    fn unreadable_since(&self, began: Instant) -> Option<String> {
+        let Stage::Waiting { connection, .. } = &self.stage else { return None };
+        let reason = connection.routes.unreadable_since(began)?;
+        Some(format!("MCP server `{}` has sent a message that cannot be read: {reason}", self.shared.name))
     }
 
     /// The response to a failure; none if the call starts again, because the server has not received it.

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rmcp::model::{
@@ -12,20 +12,19 @@ use rmcp::service::{Peer, PeerRequestOptions, serve_directly_with_ct};
 use rmcp::transport::Transport;
 use rmcp::transport::streamable_http_client::StreamableHttpError;
 use rmcp::{RoleClient, ServiceError};
-use serde_json::Value;
 use tokio::runtime::Handle;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{Semaphore, oneshot, watch};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::answer::Answerer;
-use super::greeting::{
-    DISCOVER_ID, Discovery, Greeting, Ungreeted, as_json, client_config, discover, initialize, server_info,
-};
+use super::greeting::{DISCOVER_ID, Discovery, Greeting, Ungreeted, client_config, discover, initialize, server_info};
 use super::http::{HttpEndpoint, HttpError, text_of};
+use super::message::text_of_result;
 use super::process::Process;
 use super::routes::{Routes, Tap};
-use super::stdio::{FrameRules, StdioTransport};
+use super::stdio::{FrameRules, ROOM, Room, StdioTransport};
+use super::strays::Strays;
 use super::target::CommandTarget;
 use super::{ClientOptions, ServerInfo};
 
@@ -52,6 +51,8 @@ pub(super) struct Connection {
     /// The runtime in which the connection runs.
     runtime: Handle,
     process: Option<Arc<Process>>,
+    /// The bytes of calls that may wait to be written to the process.
+    room: Arc<Semaphore>,
     /// Cancelled to end the connection; rmcp cancels it at the end too.
     stop: CancellationToken,
     /// True if the client has closed the connection.
@@ -96,7 +97,7 @@ impl Connection {
         endpoint: &Endpoint,
         options: &ClientOptions,
         known: Option<Greeting>,
-        strays: &Arc<AtomicU64>,
+        strays: &Arc<Strays>,
     ) -> Result<Self, String> {
         let config = client_config(options);
         match endpoint {
@@ -114,7 +115,7 @@ impl Connection {
             Endpoint::Http(endpoint) => {
                 if known != Some(Greeting::Initialize) {
                     let routes = Routes::new(strays.clone());
-                    let mut tap = Tap::new(endpoint.transport(), routes.clone());
+                    let mut tap = Tap::new(endpoint.transport(routes.clone()), routes.clone());
                     // A server that speaks HTTP answers, if only with a refusal.
                     let wait = options.connect_timeout / 2;
                     if let Discovery::Modern(info) = discover(&mut tap, &config, wait).await {
@@ -122,11 +123,11 @@ impl Connection {
                     }
                 }
                 let routes = Routes::new(strays.clone());
-                let mut tap = Tap::new(endpoint.transport(), routes.clone());
+                let mut tap = Tap::new(endpoint.transport(routes.clone()), routes.clone());
                 match initialize(&mut tap, &config).await {
                     Ok((info, greeting)) => Ok(Self::serve(tap, routes, info, greeting, options, config, None)),
-                    Err(Ungreeted::Lost) => Err(CLOSED.to_owned()),
-                    Err(Ungreeted::Because(reason)) => Err(reason),
+                    Err(Ungreeted::Lost) => Err(routes.fault().unwrap_or_else(|| CLOSED.to_owned())),
+                    Err(Ungreeted::Because(reason)) => Err(routes.fault().unwrap_or(reason)),
                 }
             }
         }
@@ -138,12 +139,12 @@ impl Connection {
         options: &ClientOptions,
         config: ClientConfig,
         known: Option<Greeting>,
-        strays: &Arc<AtomicU64>,
+        strays: &Arc<Strays>,
     ) -> Result<Self, (bool, String)> {
         let rules = FrameRules { max_frame: options.max_frame, encoding_errors: options.encoding_errors };
-        let (process, transport) =
-            StdioTransport::start(target, rules, strays.clone()).map_err(|reason| (false, reason))?;
         let routes = Routes::new(strays.clone());
+        let (process, transport) =
+            StdioTransport::start(target, rules, routes.clone()).map_err(|reason| (false, reason))?;
         let mut tap = Tap::new(transport, routes.clone());
         if known != Some(Greeting::Initialize) {
             let probe = PROBE.min(options.connect_timeout / 3);
@@ -193,6 +194,7 @@ impl Connection {
             greeting,
             runtime,
             process,
+            room: Arc::new(Semaphore::new(ROOM)),
             stop,
             is_closed: AtomicBool::new(false),
             ended,
@@ -246,7 +248,21 @@ impl Connection {
         match &self.process {
             _ if self.is_closed.load(Ordering::Acquire) => "the client was closed".to_owned(),
             Some(process) => process.describe_end().await,
-            None => "the connection ended".to_owned(),
+            None => self.routes.fault().unwrap_or_else(|| "the connection ended".to_owned()),
+        }
+    }
+
+    /// Waits until a call of a size in bytes may be sent: a server that does not read its input gets no more. None if the
+    /// transport does not need it.
+    pub(super) async fn room(&self, size: usize) -> Result<Option<Room>, Failure> {
+        if self.process.is_none() {
+            return Ok(None);
+        }
+        let size = u32::try_from(size.min(ROOM)).unwrap_or(u32::MAX);
+        tokio::select! {
+            biased;
+            () = self.routes.lost.cancelled() => Err(Failure::Unsent),
+            room = self.room.clone().acquire_many_owned(size) => Ok(room.ok().map(Arc::new)),
         }
     }
 
@@ -298,18 +314,25 @@ pub(super) struct PendingAnswer {
 }
 
 impl PendingAnswer {
-    /// Waits for the result, as JSON. It can be called again after its future was dropped.
-    pub(super) async fn result(&mut self) -> Result<Value, Failure> {
-        let lost = &self.connection.routes.lost;
+    /// Waits for the result, as JSON text. It can be called again after its future was dropped.
+    pub(super) async fn result(&mut self) -> Result<String, Failure> {
+        let routes = &self.connection.routes;
+        let doubt = async {
+            match &self.id {
+                Some(id) => routes.doubt(id).await,
+                None => std::future::pending().await,
+            }
+        };
         let answer = tokio::select! {
             biased;
             answer = &mut self.answer => answer.unwrap_or(Err(ServiceError::TransportClosed)),
             // rmcp first waits for its tasks.
-            () = lost.cancelled() => Err(ServiceError::TransportClosed),
+            () = routes.lost.cancelled() => Err(ServiceError::TransportClosed),
+            reason = doubt => return Err(Failure::Refused(format!("its answer cannot be read: {reason}"))),
         };
         self.id = None;
         match answer {
-            Ok(result) => Ok(as_json(result)),
+            Ok(result) => Ok(text_of_result(result)),
             Err(error) => Err(self.connection.failure(error).await),
         }
     }

@@ -1,22 +1,42 @@
 //! The result of a call as a response: content of every type as blocks, and the rest as metadata.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value};
 
+use super::message::{self, MAX_DEPTH, MAX_TREE, compact, outline};
 use super::tools::Entry;
-use crate::call::{Code, Reply, STRUCTURED_CONTENT, ToolResponse};
+use crate::call::{Code, LateMetadata, Reply, STRUCTURED_CONTENT, ToolResponse};
 
-/// Converts a `CallToolResult`.
+/// The largest weight of structured content that is checked against a schema.
+const MAX_CHECKED: usize = 2 * MAX_TREE;
+
+/// Converts a `CallToolResult`, which is JSON text.
 ///
 /// The structured content is checked against the output schema of the tool, if `entry` has one. With `raw` the whole result is
-/// the value in the metadata.
-pub(super) fn response(server: &str, result: Value, entry: Option<&Entry>, raw: bool) -> ToolResponse {
-    let whole = raw.then(|| result.clone());
-    let Some((items, mut result)) = content_of(result) else {
-        return failed(format!("MCP server `{server}` sent an invalid result"));
+/// the value in the metadata. The metadata stays text, which takes much less memory than values.
+pub(super) fn response(server: &str, result: &str, entry: Option<&Entry>, raw: bool) -> ToolResponse {
+    let names = ["content", "structuredContent", "isError", "_meta"];
+    let found = outline(result, names);
+    if found.depth > MAX_DEPTH {
+        let reason = format!("it is nested more than {MAX_DEPTH} levels deep");
+        return failed(format!("MCP server `{server}` sent an invalid result: {reason}"));
+    }
+    let [content, structured, is_error, meta] = found.members;
+    let is_present = |text: &&str| *text != "null";
+    let structured = structured.filter(is_present);
+    let items: Vec<Value> = match (content, structured) {
+        (Some(content), _) => match message::parse(content, MAX_TREE) {
+            Ok(items) => items,
+            Err(reason) => return failed(format!("MCP server `{server}` sent an invalid result: {reason}")),
+        },
+        // Structured content alone is enough.
+        (None, Some(structured)) if structured.starts_with('{') => Vec::new(),
+        _ => return failed(format!("MCP server `{server}` sent an invalid result")),
     };
-    let is_error = result.get("isError") == Some(&Value::Bool(true));
-    let structured = result.remove("structuredContent").filter(|value| !value.is_null());
-    if let Some(problem) = entry.filter(|_| !is_error).and_then(|entry| entry.problem_of(structured.as_ref())) {
+    let is_error = is_error == Some("true");
+    let schema = entry.filter(|entry| !is_error && entry.definition.output_schema.is_some());
+    if let Some(problem) = schema.and_then(|entry| problem_of(structured, entry)) {
         return failed(format!(
             "the result of MCP server `{server}` does not fit the output schema of the tool: {problem}"
         ));
@@ -24,8 +44,8 @@ pub(super) fn response(server: &str, result: Value, entry: Option<&Entry>, raw: 
     let links: Vec<Value> = items.iter().filter(|item| item["type"] == "resource_link").cloned().collect();
     let mut content: Vec<Value> = items.into_iter().map(block).collect();
     if content.is_empty() {
-        match &structured {
-            Some(structured) => content.push(text(structured.to_string())),
+        match structured {
+            Some(structured) => content.push(text(plain(structured))),
             None if is_error => return failed(format!("MCP server `{server}`: the tool failed without a message")),
             None => {}
         }
@@ -34,18 +54,22 @@ pub(super) fn response(server: &str, result: Value, entry: Option<&Entry>, raw: 
     if !links.is_empty() {
         metadata.insert("resource_links".to_owned(), Value::Array(links));
     }
-    if let Some(meta) = result.remove("_meta").filter(|meta| !meta.is_null()) {
-        metadata.insert("_meta".to_owned(), meta);
+    let mut late = LateMetadata::default();
+    if let Some(meta) = meta.filter(is_present) {
+        late.insert("_meta", meta.into());
     }
+    let structured: Option<Arc<str>> = structured.map(Into::into);
     if let Some(structured) = &structured {
-        metadata.insert(STRUCTURED_CONTENT.to_owned(), structured.clone());
+        late.insert(STRUCTURED_CONTENT, structured.clone());
     }
+    let whole = raw.then(|| result.into());
     if let Some(value) = whole.or(structured) {
-        metadata.insert("value".to_owned(), value);
+        late.insert("value", value);
     }
     ToolResponse {
         content,
         metadata: (!metadata.is_empty()).then_some(Value::Object(metadata)),
+        late,
         code: is_error.then_some(Code::Failed),
         ..ToolResponse::default()
     }
@@ -56,14 +80,17 @@ pub(super) fn failed(message: String) -> ToolResponse {
     ToolResponse::replying(&Reply::McpFailed { message })
 }
 
-/// The content items of a result, and the rest. A result of another form is invalid, but structured content alone is enough.
-fn content_of(result: Value) -> Option<(Vec<Value>, Map<String, Value>)> {
-    let Value::Object(mut result) = result else { return None };
-    match result.remove("content") {
-        Some(Value::Array(items)) => Some((items, result)),
-        None if result.get("structuredContent").is_some_and(Value::is_object) => Some((Vec::new(), result)),
-        _ => None,
+/// The first problem of structured content that has to fit a schema.
+fn problem_of(structured: Option<&str>, entry: &Entry) -> Option<String> {
+    match structured.map(|structured| message::parse::<Value>(structured, MAX_CHECKED)).transpose() {
+        Ok(structured) => entry.problem_of(structured.as_ref()),
+        Err(reason) => Some(format!("it cannot be checked: {reason}")),
     }
+}
+
+/// JSON as a model reads it, without spaces and escapes that it does not need.
+fn plain(json: &str) -> String {
+    message::parse::<Value>(json, MAX_TREE).map_or_else(|_| compact(json), |value| value.to_string())
 }
 
 /// Converts one item. An item of an unknown type becomes its JSON text, so that nothing is dropped.
@@ -116,7 +143,7 @@ mod tests {
     use super::*;
 
     fn converted(result: Value) -> ToolResponse {
-        response("s", result, None, false)
+        response("s", &result.to_string(), None, false).with_late_metadata()
     }
 
     #[test]
@@ -168,7 +195,7 @@ mod tests {
     fn a_raw_result_is_whole() {
         let result = json!({"content": [{"type": "text", "text": "a", "annotations": {"x": 1}}], "other": 2});
 
-        let response = response("s", result.clone(), None, true);
+        let response = response("s", &result.to_string(), None, true).with_late_metadata();
 
         assert_eq!(response.metadata.unwrap()["value"], result);
     }

@@ -8,16 +8,17 @@ use std::time::Duration;
 
 use rmcp::RoleClient;
 use rmcp::model::{
-    ClientConfig, ClientJsonRpcMessage, ClientNotification, ClientRequest, ClientResult, DiscoverRequest,
-    DiscoverRequestParams, DiscoverResult, ErrorData, Implementation, InitializeRequest, InitializeResult,
-    InitializedNotification, JsonRpcMessage, ProtocolVersion, RequestId, RequestMetaObject, ServerPeerInfo,
-    ServerRequest, ServerResult,
+    ClientConfig, ClientJsonRpcMessage, ClientNotification, ClientRequest, DiscoverRequest, DiscoverRequestParams,
+    DiscoverResult, ErrorData, Implementation, InitializeRequest, InitializeResult, InitializedNotification,
+    JsonRpcMessage, ProtocolVersion, RequestId, RequestMetaObject, ServerPeerInfo,
 };
 use rmcp::transport::Transport;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::time::timeout;
 
 use super::http::text_of;
+use super::message::{self, MAX_TREE, text_of_result};
+use super::routes::Tap;
 use super::{ClientOptions, ServerInfo};
 
 /// The ids of the greeting. rmcp counts from 0.
@@ -67,7 +68,7 @@ pub(super) enum Discovery {
 
 /// Asks a server for its facts, as the newest version does.
 pub(super) async fn discover<T: Transport<RoleClient>>(
-    tap: &mut T,
+    tap: &mut Tap<T>,
     config: &ClientConfig,
     wait: Duration,
 ) -> Discovery {
@@ -81,12 +82,13 @@ pub(super) async fn discover<T: Transport<RoleClient>>(
             return Discovery::Lost;
         }
         loop {
-            match next_answer(tap).await {
-                None => return Discovery::Lost,
-                Some((id, answer)) if id == DISCOVER_ID => {
+            match next_answer(tap, &DISCOVER_ID).await {
+                Err(Ungreeted::Lost) => return Discovery::Lost,
+                Err(Ungreeted::Because(_)) => return Discovery::Older,
+                Ok((id, answer)) if id == DISCOVER_ID => {
                     return modern(answer).map_or(Discovery::Older, |info| Discovery::Modern(Box::new(info)));
                 }
-                Some(_) => {}
+                Ok(_) => {}
             }
         }
     };
@@ -94,15 +96,15 @@ pub(super) async fn discover<T: Transport<RoleClient>>(
 }
 
 /// Reads the answer to `server/discover`; none if the server does not speak the newest version.
-fn modern(answer: Result<Value, ErrorData>) -> Option<ServerPeerInfo> {
-    let result: DiscoverResult = serde_json::from_value(answer.ok()?).ok()?;
+fn modern(answer: Result<String, ErrorData>) -> Option<ServerPeerInfo> {
+    let result: DiscoverResult = message::parse(&answer.ok()?, MAX_TREE).ok()?;
     let version = ProtocolVersion::V_2026_07_28;
     result.supported_versions.contains(&version).then(|| ServerPeerInfo::from_discover_result(version, result))
 }
 
 /// Greets a server as the versions before the newest do.
 pub(super) async fn initialize<T: Transport<RoleClient>>(
-    tap: &mut T,
+    tap: &mut Tap<T>,
     config: &ClientConfig,
 ) -> Result<(ServerPeerInfo, Greeting), Ungreeted> {
     let unsent = |error: T::Error| Ungreeted::Because(text_of(&error));
@@ -110,7 +112,7 @@ pub(super) async fn initialize<T: Transport<RoleClient>>(
     tap.send(ClientJsonRpcMessage::request(request, INITIALIZE_ID)).await.map_err(unsent)?;
     let mut late = None;
     let answer = loop {
-        match next_answer(tap).await.ok_or(Ungreeted::Lost)? {
+        match next_answer(tap, &INITIALIZE_ID).await? {
             (INITIALIZE_ID, answer) => break answer,
             // A server that starts slowly.
             (DISCOVER_ID, answer) => late = modern(answer),
@@ -127,7 +129,7 @@ pub(super) async fn initialize<T: Transport<RoleClient>>(
             )));
         }
     };
-    let result: InitializeResult = serde_json::from_value(result).map_err(|error| {
+    let result: InitializeResult = message::parse(&result, MAX_TREE).map_err(|error| {
         Ungreeted::Because(format!("the server answered `initialize` with an invalid result: {error}"))
     })?;
     if !ProtocolVersion::KNOWN_VERSIONS.contains(&result.protocol_version) {
@@ -139,28 +141,32 @@ pub(super) async fn initialize<T: Transport<RoleClient>>(
     Ok((result.into(), Greeting::Initialize))
 }
 
-/// Waits for the next answer of the server. Its pings are answered, and other messages dropped.
-async fn next_answer<T: Transport<RoleClient>>(tap: &mut T) -> Option<(RequestId, Result<Value, ErrorData>)> {
-    loop {
-        match tap.receive().await? {
-            JsonRpcMessage::Response(response) => return Some((response.id, Ok(as_json(response.result)))),
-            JsonRpcMessage::Error(error) => {
-                if let Some(id) = error.id {
-                    return Some((id, Err(error.error)));
+/// Waits for the next answer of the server, and drops other messages. A result is JSON text. It is an error if the answer to
+/// `expected` cannot be read.
+async fn next_answer<T: Transport<RoleClient>>(
+    tap: &mut Tap<T>,
+    expected: &RequestId,
+) -> Result<(RequestId, Result<String, ErrorData>), Ungreeted> {
+    let routes = tap.routes().clone();
+    let next = async {
+        loop {
+            match tap.receive().await? {
+                JsonRpcMessage::Response(response) => return Some((response.id, Ok(text_of_result(response.result)))),
+                JsonRpcMessage::Error(error) => {
+                    if let Some(id) = error.id {
+                        return Some((id, Err(error.error)));
+                    }
                 }
+                JsonRpcMessage::Request(request) => routes.forget_inbound(&request.id),
+                JsonRpcMessage::Notification(_) => {}
             }
-            JsonRpcMessage::Request(request) if matches!(request.request, ServerRequest::PingRequest(_)) => {
-                tap.send(ClientJsonRpcMessage::response(ClientResult::empty(()), request.id)).await.ok()?;
-            }
-            JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => {}
         }
-    }
-}
-
-/// A result as JSON.
-pub(super) fn as_json(result: ServerResult) -> Value {
-    match result {
-        ServerResult::CustomResult(result) => result.0,
-        result => serde_json::to_value(result).unwrap_or_default(),
+    };
+    tokio::select! {
+        biased;
+        answer = next => answer.ok_or(Ungreeted::Lost),
+        reason = routes.doubt(expected) => {
+            Err(Ungreeted::Because(format!("the server's answer cannot be read: {reason}")))
+        }
     }
 }

@@ -8,20 +8,20 @@ use std::fs;
 use std::io;
 use std::path::Path;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures_core::Stream;
-use futures_util::{StreamExt, TryStreamExt, stream::BoxStream};
+use futures_util::{StreamExt, stream::BoxStream};
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderName, HeaderValue, StatusCode};
 use hyper::body::Bytes;
 use reqwest::redirect::{Attempt, Policy};
 use reqwest::{Client as HttpClient, RequestBuilder, Response, Url};
 use rmcp::model::{
-    ClientJsonRpcMessage, ClientRequest, CustomResult, ErrorData, JsonRpcError, JsonRpcMessage, JsonRpcVersion2_0,
-    RequestId, ServerJsonRpcMessage, ServerResult,
+    ClientJsonRpcMessage, ClientNotification, ClientRequest, ErrorData, JsonRpcError, JsonRpcMessage, JsonRpcRequest,
+    RequestId, ServerJsonRpcMessage,
 };
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::{
@@ -32,13 +32,15 @@ use rustls::RootCertStore;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls_platform_verifier::BuilderVerifierExt;
-use serde::Deserialize;
-use serde_json::{Map, Value};
 use sse_stream::{Sse, SseStream};
+use tokio::time::{Instant, sleep};
 
+use super::EncodingErrors;
 use super::address::{Resolver, check_url, is_loopback_host};
+use super::message::{self, Unreadable, UnreadableKind, typed};
+use super::routes::{Routes, numeric};
 use super::target::{HttpTarget, InvalidTarget};
-use crate::json::text::without_lone_surrogates;
+use crate::sync::lock;
 
 const SESSION_ID: &str = "mcp-session-id";
 const LAST_EVENT_ID: &str = "last-event-id";
@@ -48,6 +50,9 @@ const EVENT_STREAM: &str = "text/event-stream";
 const PREVIEW: usize = 300;
 /// The longest time of a message that is not a request. A request has the deadline of its caller.
 const NOTICE: Duration = Duration::from_secs(30);
+/// The pause before a stream of events is opened again: it doubles with each one that ends soon.
+const FIRST_PAUSE: Duration = Duration::from_millis(250);
+const MAX_PAUSE: Duration = Duration::from_secs(30);
 
 /// The transport of a server with a URL.
 pub(super) type HttpTransport = StreamableHttpClientTransport<LimitedClient>;
@@ -55,7 +60,9 @@ pub(super) type HttpTransport = StreamableHttpClientTransport<LimitedClient>;
 /// The client of one server, made once: it holds the pool of connections.
 #[derive(Clone)]
 pub(super) struct HttpEndpoint {
-    client: LimitedClient,
+    client: HttpClient,
+    url: Url,
+    max_body: usize,
     config: StreamableHttpClientTransportConfig,
 }
 
@@ -86,12 +93,19 @@ impl HttpEndpoint {
         config.max_concurrent_requests = 256;
         // A new session may have other tools: the client connects again and lists them.
         config.reinit_on_expired_session = false;
-        Ok(Self { client: LimitedClient { client, url, max_body: max_frame }, config })
+        Ok(Self { client, url, max_body: max_frame, config })
     }
 
     /// Makes a transport, in the current tokio runtime.
-    pub(super) fn transport(&self) -> HttpTransport {
-        StreamableHttpClientTransport::with_client(self.client.clone(), self.config.clone())
+    pub(super) fn transport(&self, routes: Arc<Routes>) -> HttpTransport {
+        let client = LimitedClient {
+            client: self.client.clone(),
+            url: self.url.clone(),
+            max_body: self.max_body,
+            routes,
+            reconnects: Arc::default(),
+        };
+        StreamableHttpClientTransport::with_client(client, self.config.clone())
     }
 }
 
@@ -147,13 +161,38 @@ fn authorities(file: &Path) -> Result<RootCertStore, String> {
     if roots.is_empty() { Err(invalid("it has no certificate in PEM form".to_owned())) } else { Ok(roots) }
 }
 
-/// A client that limits the size of bodies and events.
+/// A client that limits the size of bodies and events, and reads their messages.
 #[derive(Clone)]
 pub(super) struct LimitedClient {
     client: HttpClient,
     /// The URL of the server, parsed once.
     url: Url,
     max_body: usize,
+    routes: Arc<Routes>,
+    reconnects: Arc<Mutex<Reconnects>>,
+}
+
+/// The streams of events that were opened again.
+#[derive(Default)]
+struct Reconnects {
+    /// The time of the last stream, and the id of its last event.
+    last: Option<(Instant, Option<String>)>,
+    /// Number of streams in a row that ended soon.
+    count: u32,
+}
+
+impl Reconnects {
+    /// The pause before the next stream. One that continues behind another event than the last one has made progress.
+    fn pause(&mut self, last_event_id: Option<&str>, now: Instant) -> Duration {
+        let before = self.last.replace((now, last_event_id.map(str::to_owned)));
+        let Some((at, id)) = before else { return Duration::ZERO };
+        let has_progress = last_event_id.is_some() && id.as_deref() != last_event_id;
+        if has_progress || now.duration_since(at) > MAX_PAUSE * 2 {
+            self.count = 0;
+        }
+        self.count += 1;
+        FIRST_PAUSE.saturating_mul(1 << (self.count - 1).min(16)).min(MAX_PAUSE)
+    }
 }
 
 /// An error of the HTTP client, with its causes in the text.
@@ -257,7 +296,73 @@ impl LimitedClient {
 
     fn events(&self, response: Response) -> BoxStream<'static, Result<Sse, SseError>> {
         let events = SseStream::from_bytes_stream(LimitedEvents::new(response.bytes_stream(), self.max_body));
-        events.map_ok(|event| Sse { data: event.data.map(whole), ..event }).boxed()
+        let routes = self.routes.clone();
+        let read = move |event: Result<Sse, SseError>| {
+            let mut messages = Vec::new();
+            let event = event.map(|mut event| {
+                if matches!(event.event.as_deref(), None | Some("" | "message"))
+                    && let Some(data) = event.data.take().filter(|data| !data.trim().is_empty())
+                {
+                    messages = read_event(&data, &routes);
+                }
+                event
+            });
+            // A batch has several messages, and rmcp reads one from each event.
+            let messages = messages.into_iter().map(|data| Ok(Sse::default().data(data)));
+            futures_util::stream::iter(std::iter::once(event).chain(messages))
+        };
+        events.flat_map(read).boxed()
+    }
+
+    async fn post(
+        &self,
+        message: &ClientJsonRpcMessage,
+        session_id: Option<Arc<str>>,
+        auth_header: Option<String>,
+        custom_headers: HashMap<HeaderName, HeaderValue>,
+    ) -> Result<StreamableHttpPostResponse, Failed> {
+        let has_session = session_id.is_some();
+        let body = serde_json::to_vec(message)?;
+        let mut post = self.client.post(self.url.clone()).header(CONTENT_TYPE, JSON).body(body);
+        let request = match message {
+            JsonRpcMessage::Request(request) => Some(request),
+            _ => {
+                post = post.timeout(NOTICE);
+                None
+            }
+        };
+        let response = self.send(post, session_id, auth_header, custom_headers).await?;
+        match (response.status(), request) {
+            (status @ (StatusCode::ACCEPTED | StatusCode::NO_CONTENT), Some(_)) => {
+                return Err(HttpError::answered(format!(
+                    "the server answered a request with HTTP {status} and no result"
+                )));
+            }
+            (StatusCode::ACCEPTED | StatusCode::NO_CONTENT, None) => return Ok(StreamableHttpPostResponse::Accepted),
+            (StatusCode::NOT_FOUND, _) if has_session => return Err(StreamableHttpError::SessionExpired),
+            (status, _) if !status.is_success() => return self.refusal(message, response).await,
+            _ => {}
+        }
+        let session_id = response.headers().get(SESSION_ID).and_then(|id| id.to_str().ok()).map(str::to_owned);
+        let media_type = media_type(&response);
+        if media_type == EVENT_STREAM {
+            return Ok(StreamableHttpPostResponse::Sse(self.events(response), session_id));
+        }
+        let body = self.body(response).await?;
+        // Only a request needs an answer.
+        let Some(request) = request else { return Ok(StreamableHttpPostResponse::Accepted) };
+        if media_type != JSON {
+            let preview = String::from_utf8_lossy(&body[..body.len().min(PREVIEW)]).into_owned();
+            let text = format!("the server sent no message of the protocol: {media_type} {preview:?}");
+            return Err(HttpError::answered(text));
+        }
+        let answer = read_answer(request, &body).map_err(|reason| {
+            let preview = String::from_utf8_lossy(&body[..body.len().min(PREVIEW)]).into_owned();
+            let text = format!("its answer cannot be read: {reason}: {preview:?}");
+            self.routes.drop_unreadable(Unreadable { reason, kind: UnreadableKind::Other });
+            HttpError::answered(text)
+        })?;
+        Ok(StreamableHttpPostResponse::Json(answer, session_id))
     }
 
     /// Reads the body of a refused request: its JSON-RPC error, or an error that repeats a part of it.
@@ -268,9 +373,9 @@ impl LimitedClient {
     ) -> Result<StreamableHttpPostResponse, Failed> {
         let status = response.status();
         let body = self.body(response).await.unwrap_or_default();
-        let mut error = match serde_json::from_slice::<ServerJsonRpcMessage>(&body) {
-            Ok(JsonRpcMessage::Error(error)) => Some(error),
-            Ok(_) | Err(_) => None,
+        let mut error = match message::read(&body, EncodingErrors::Replace).pop() {
+            Some(Ok(JsonRpcMessage::Error(error))) => Some(error),
+            _ => None,
         };
         if let JsonRpcMessage::Request(request) = message {
             // A server that does not know `server/discover` may refuse it in any form; it is asked to initialize then.
@@ -304,39 +409,14 @@ impl StreamableHttpClient for LimitedClient {
         auth_header: Option<String>,
         custom_headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<StreamableHttpPostResponse, Failed> {
-        let has_session = session_id.is_some();
-        let body = serde_json::to_vec(&message)?;
-        let mut request = self.client.post(self.url.clone()).header(CONTENT_TYPE, JSON).body(body);
-        if !matches!(message, JsonRpcMessage::Request(_)) {
-            request = request.timeout(NOTICE);
+        let posted = self.post(&message, session_id, auth_header, custom_headers).await;
+        if let (Err(error), JsonRpcMessage::Notification(notification)) = (&posted, &message)
+            && let ClientNotification::InitializedNotification(_) = &notification.notification
+        {
+            // rmcp ends without the reason.
+            self.routes.set_fault(format!("the server refused `notifications/initialized`: {}", text_of(error)));
         }
-        let response = self.send(request, session_id, auth_header, custom_headers).await?;
-        match response.status() {
-            StatusCode::ACCEPTED | StatusCode::NO_CONTENT => return Ok(StreamableHttpPostResponse::Accepted),
-            StatusCode::NOT_FOUND if has_session => return Err(StreamableHttpError::SessionExpired),
-            status if !status.is_success() => return self.refusal(&message, response).await,
-            _ => {}
-        }
-        let session_id = response.headers().get(SESSION_ID).and_then(|id| id.to_str().ok()).map(str::to_owned);
-        let media_type = media_type(&response);
-        if media_type == EVENT_STREAM {
-            return Ok(StreamableHttpPostResponse::Sse(self.events(response), session_id));
-        }
-        let body = self.body(response).await?;
-        let answer = read_answer(&message, &body).or_else(|error| {
-            let whole = std::str::from_utf8(&body).ok().and_then(without_lone_surrogates);
-            whole.map_or(Err(error), |body| read_answer(&message, body.as_bytes()))
-        });
-        match answer {
-            Ok(answer) if media_type == JSON => Ok(StreamableHttpPostResponse::Json(answer, session_id)),
-            // Only a request needs an answer.
-            _ if !matches!(message, JsonRpcMessage::Request(_)) => Ok(StreamableHttpPostResponse::Accepted),
-            _ => {
-                let preview = String::from_utf8_lossy(&body[..body.len().min(PREVIEW)]).into_owned();
-                let text = format!("the server sent no message of the protocol: {media_type} {preview:?}");
-                Err(HttpError::answered(text))
-            }
-        }
+        posted
     }
 
     async fn delete_session(
@@ -358,6 +438,10 @@ impl StreamableHttpClient for LimitedClient {
         auth_header: Option<String>,
         custom_headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<BoxStream<'static, Result<Sse, SseError>>, Failed> {
+        let pause = lock(&self.reconnects).pause(last_event_id.as_deref(), Instant::now());
+        if !pause.is_zero() {
+            sleep(pause).await;
+        }
         let mut request = self.client.get(self.url.clone());
         if let Some(id) = last_event_id {
             request = request.header(LAST_EVENT_ID, id);
@@ -374,33 +458,44 @@ impl StreamableHttpClient for LimitedClient {
     }
 }
 
-/// The answer to a call of a tool.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct CallAnswer {
-    #[serde(rename = "jsonrpc")]
-    _version: JsonRpcVersion2_0,
-    id: RequestId,
-    result: Map<String, Value>,
-}
-
-/// Reads the answer to a message. The result of a call stays JSON, which is what the client converts: rmcp would try a dozen types
-/// before the right one, drop the fields that it does not know, and the result would be made JSON again.
-fn read_answer(message: &ClientJsonRpcMessage, body: &[u8]) -> serde_json::Result<ServerJsonRpcMessage> {
-    if let JsonRpcMessage::Request(request) = message
-        && let ClientRequest::CallToolRequest(_) = &request.request
-        && let Ok(CallAnswer { id, result, .. }) = serde_json::from_slice(body)
-    {
-        let result = ServerResult::CustomResult(CustomResult(Value::Object(result)));
-        return Ok(JsonRpcMessage::response(result, id));
+/// Reads the answer to a request.
+fn read_answer(request: &JsonRpcRequest<ClientRequest>, body: &[u8]) -> Result<ServerJsonRpcMessage, String> {
+    let mut reason = "it has no answer to the request".to_owned();
+    for read in message::read(body, EncodingErrors::Replace) {
+        let message = match read {
+            Ok(message) => message,
+            Err(unreadable) => {
+                reason = unreadable.reason;
+                continue;
+            }
+        };
+        let id = match &message {
+            JsonRpcMessage::Response(answer) => Some(answer.id.clone()),
+            JsonRpcMessage::Error(error) => error.id.clone(),
+            JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => continue,
+        };
+        let is_own = |id: RequestId| id == request.id || numeric(&id).as_ref() == Some(&request.id);
+        if id.is_none_or(is_own) {
+            return Ok(for_rmcp(message, matches!(request.request, ClientRequest::CallToolRequest(_))));
+        }
     }
-    // An error, or a message that is not an answer.
-    serde_json::from_slice(body)
+    Err(reason)
 }
 
-/// A text without halves of characters.
-fn whole(text: String) -> String {
-    without_lone_surrogates(&text).unwrap_or(text)
+/// A message as rmcp's transport needs it: of the answer to a call nothing, of others the type.
+fn for_rmcp(message: ServerJsonRpcMessage, is_call: bool) -> ServerJsonRpcMessage {
+    if is_call { message } else { typed(message) }
+}
+
+/// Reads the messages of an event, and writes them as rmcp reads them.
+fn read_event(data: &str, routes: &Routes) -> Vec<String> {
+    let read = message::read(data.as_bytes(), EncodingErrors::Replace).into_iter();
+    let messages = read.filter_map(|read| read.map_or_else(|unreadable| routes.drop_unreadable(unreadable), Some));
+    let written = messages.filter_map(|message| {
+        let is_call = matches!(&message, JsonRpcMessage::Response(answer) if routes.is_call(&answer.id));
+        serde_json::to_string(&for_rmcp(message, is_call)).ok()
+    });
+    written.collect()
 }
 
 fn media_type(response: &Response) -> String {
@@ -460,42 +555,71 @@ impl<S: Stream<Item = reqwest::Result<Bytes>> + Unpin> Stream for LimitedEvents<
 
 #[cfg(test)]
 mod tests {
-    use rmcp::model::{CallToolRequest, CallToolRequestParams, PingRequest};
+    use rmcp::model::{CallToolRequest, CallToolRequestParams, PingRequest, ServerResult};
     use serde_json::json;
 
-    use super::super::greeting::as_json;
+    use super::super::message::text_of_result;
     use super::*;
 
-    fn request(request: ClientRequest) -> ClientJsonRpcMessage {
-        JsonRpcMessage::request(request, RequestId::Number(7))
+    fn request(request: ClientRequest) -> JsonRpcRequest<ClientRequest> {
+        match JsonRpcMessage::request(request, RequestId::Number(7)) {
+            ClientJsonRpcMessage::Request(request) => request,
+            other => panic!("{other:?}"),
+        }
     }
 
-    fn call() -> ClientJsonRpcMessage {
+    fn call() -> JsonRpcRequest<ClientRequest> {
         request(ClientRequest::CallToolRequest(CallToolRequest::new(CallToolRequestParams::new("add"))))
     }
 
     #[test]
-    fn the_result_of_a_call_keeps_every_field_in_its_order() -> serde_json::Result<()> {
+    fn the_result_of_a_call_keeps_every_field_in_its_order() {
         let result = json!({"later": [1.0, {"z": null}], "content": [{"type": "text", "text": "5", "colour": "red"}], "isError": null});
         let body = json!({"jsonrpc": "2.0", "id": 7, "result": result}).to_string();
 
-        let JsonRpcMessage::Response(answer) = read_answer(&call(), body.as_bytes())? else { panic!("not an answer") };
+        let Ok(JsonRpcMessage::Response(answer)) = read_answer(&call(), body.as_bytes()) else {
+            panic!("not an answer")
+        };
 
-        assert_eq!((answer.id, as_json(answer.result).to_string()), (RequestId::Number(7), result.to_string()));
-        Ok(())
+        assert_eq!((answer.id, text_of_result(answer.result)), (RequestId::Number(7), result.to_string()));
     }
 
     #[test]
-    fn a_message_that_is_no_result_of_a_call_is_read_by_its_type() -> serde_json::Result<()> {
+    fn a_message_that_is_no_result_of_a_call_is_read_by_its_type() {
         let error =
             json!({"jsonrpc": "2.0", "id": 7, "error": {"code": -32602, "message": "no such tool"}}).to_string();
         let empty = json!({"jsonrpc": "2.0", "id": 7, "result": {}}).to_string();
         let other = request(ClientRequest::PingRequest(PingRequest::default()));
 
-        assert!(matches!(read_answer(&call(), error.as_bytes())?, JsonRpcMessage::Error(_)));
-        let JsonRpcMessage::Response(answer) = read_answer(&other, empty.as_bytes())? else { panic!("not an answer") };
+        assert!(matches!(read_answer(&call(), error.as_bytes()), Ok(JsonRpcMessage::Error(_))));
+        let Ok(JsonRpcMessage::Response(answer)) = read_answer(&other, empty.as_bytes()) else {
+            panic!("not an answer")
+        };
         assert!(matches!(answer.result, ServerResult::EmptyResult(_)));
         assert!(read_answer(&call(), br#"{"id": 7, "result": {"content": []}}"#).is_err());
-        Ok(())
+    }
+
+    #[test]
+    fn a_body_that_answers_another_request_is_none() {
+        for body in [r#"{"jsonrpc":"2.0","id":8,"result":{}}"#, r#"{"jsonrpc":"2.0","method":"ping","id":7}"#, ""] {
+            assert!(read_answer(&call(), body.as_bytes()).is_err(), "{body}");
+        }
+        assert!(read_answer(&call(), br#"{"jsonrpc":"2.0","id":"7","result":{}}"#).is_ok());
+    }
+
+    #[test]
+    fn the_pause_before_a_stream_is_opened_again_grows() {
+        let mut reconnects = Reconnects::default();
+        let start = Instant::now();
+
+        let pauses: Vec<u128> = (0..12).map(|_| reconnects.pause(None, start).as_millis()).collect();
+        let progress: Vec<u128> =
+            ["a", "b", "b"].iter().map(|id| reconnects.pause(Some(id), start).as_millis()).collect();
+        let later = reconnects.pause(None, start + Duration::from_secs(100));
+
+        assert_eq!(pauses[..5], [0, 250, 500, 1000, 2000]);
+        assert_eq!(pauses[11], 30_000);
+        assert_eq!(progress, [250, 250, 500]);
+        assert_eq!(later.as_millis(), 250);
     }
 }

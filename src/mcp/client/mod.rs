@@ -6,7 +6,8 @@
 //! 2. this file: [`Client`], its options and errors; `shared`: its state, which connects, connects again, and lists;
 //! 3. `connection`: one connection; `greeting` decides the version of the protocol; `stdio`, with `process`, and `http`, with `address`,
 //!    are the transports;
-//! 4. `routes`: the calls in flight, and the messages that belong to them; `answer`: the requests of the server;
+//! 4. `message`: from bytes to messages; `routes`: the calls in flight, and the messages that belong to them; `strays`: the messages
+//!    that are dropped; `answer`: the requests of the server;
 //! 5. `tools`: the list of tools and its changes;
 //! 6. `call`: one call; `content`: its result as a response.
 
@@ -17,16 +18,17 @@ mod connection;
 mod content;
 mod greeting;
 mod http;
+mod message;
 mod process;
 mod routes;
 mod shared;
 mod stdio;
+mod strays;
 mod target;
 mod tools;
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures_core::Stream;
@@ -50,6 +52,9 @@ use tools::Entry;
 /// request belongs to and the request's parameters, and returns a `CreateMessageResult` or the reason of a refusal.
 pub type Sampler = Arc<dyn Fn(ToolContext, Value) -> BoxFuture<'static, Result<Value, String>> + Send + Sync>;
 
+/// The function that is called with a warning, for example that a message of the server cannot be read. It must not block.
+pub type WarningHandler = Arc<dyn Fn(String) + Send + Sync>;
+
 /// The options of a client.
 #[derive(Clone)]
 pub struct ClientOptions {
@@ -65,17 +70,21 @@ pub struct ClientOptions {
     pub max_frame: usize,
     /// The treatment of bytes that are not UTF-8 in messages.
     pub encoding_errors: EncodingErrors,
+    /// Maximum number of questions to the user and requests for a model that the server may send in one call.
+    pub max_requests: usize,
+    /// The function that is called with warnings, a few in a minute. They are also events of `tracing`.
+    pub on_warning: Option<WarningHandler>,
 }
 
 /// The treatment of bytes that are not UTF-8 in a message of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum EncodingErrors {
-    /// The message is dropped.
-    #[default]
+    /// The message cannot be read, and a call that it answers fails.
     Strict,
     /// The bytes are left out.
     Ignore,
     /// The bytes are replaced by U+FFFD.
+    #[default]
     Replace,
 }
 
@@ -88,6 +97,8 @@ impl Default for ClientOptions {
             sampler: None,
             max_frame: 16 << 20,
             encoding_errors: EncodingErrors::default(),
+            max_requests: 64,
+            on_warning: None,
         }
     }
 }
@@ -101,6 +112,7 @@ impl fmt::Debug for ClientOptions {
             .field("stateless", &self.stateless)
             .field("max_frame", &self.max_frame)
             .field("encoding_errors", &self.encoding_errors)
+            .field("max_requests", &self.max_requests)
             .finish_non_exhaustive()
     }
 }
@@ -112,6 +124,8 @@ pub struct CallOptions {
     pub timeout: Option<Duration>,
     /// True if the whole `CallToolResult` is the value in the metadata of the response.
     pub raw: bool,
+    /// True if structured content stays text in [`ToolResponse::late`], which takes much less memory than values.
+    pub late: bool,
 }
 
 /// An error of a client.
@@ -199,6 +213,8 @@ pub struct ListedTools {
 pub struct SkippedTool {
     /// The name, if it has one.
     pub tool: Option<String>,
+    /// The position in the server's list, from 1.
+    pub position: usize,
     /// The mistake.
     pub reason: String,
 }
@@ -329,7 +345,7 @@ impl Client {
     /// The number of messages of the server that were dropped: not JSON, not of the protocol, or answers to no request.
     #[must_use]
     pub fn stray_messages(&self) -> u64 {
-        self.shared.strays.load(Ordering::Relaxed)
+        self.shared.strays.count()
     }
 
     /// Calls a tool. The call starts when the stream is first polled, inside a tokio runtime; dropping the stream cancels it.
@@ -370,8 +386,8 @@ pub fn redefined(client: &str) -> String {
 
 /// The response for a `CallToolResult` that another client has received; `definition` is that of the tool.
 #[must_use]
-pub fn response_of(client: &str, result: Value, definition: Definition) -> ToolResponse {
-    content::response(client, result, Some(&Entry::new(Arc::new(definition))), false)
+pub fn response_of(client: &str, result: &Value, definition: Definition) -> ToolResponse {
+    content::response(client, &result.to_string(), Some(&Entry::new(Arc::new(definition))), false)
 }
 
 impl fmt::Debug for Client {

@@ -2,26 +2,40 @@
 //!
 //! [`Tap`] stands between a transport and rmcp, and sees every message in order. So the progress of a call reaches it before
 //! its result, a request of the server finds the call that it belongs to, and an answer to no request is counted and dropped.
+//! rmcp starts a task for each request and notification, so a flood of them ends here.
 
-use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::pin::pin;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::task::Poll;
+use std::time::Duration;
 
 use rmcp::RoleClient;
 use rmcp::model::{
-    ClientJsonRpcMessage, ClientNotification, GetExtensions, GetMeta, JsonRpcMessage, ProgressNotificationParam,
-    ProgressToken, RequestId, ServerJsonRpcMessage, ServerNotification,
+    ClientJsonRpcMessage, ClientNotification, ClientResult, GetExtensions, GetMeta, JsonRpcMessage,
+    ProgressNotificationParam, ProgressToken, RequestId, ServerJsonRpcMessage, ServerNotification, ServerRequest,
 };
 use rmcp::service::InboundStreamOrigin;
 use rmcp::transport::Transport;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
+use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
+use super::answer::refused;
+use super::message::{Unreadable, UnreadableKind, without_params};
+use super::strays::Strays;
 use crate::native::ToolContext;
 use crate::sync::lock;
 
 /// Maximum number of progress reports that wait for the reader of a call. The oldest are dropped.
 const MAX_REPORTS: usize = 64;
+/// Maximum number of requests of a server that rmcp handles at the same time.
+const MAX_INBOUND: usize = 64;
+/// Maximum number of immediate answers that are being sent. Requests beyond them are dropped.
+const MAX_REPLIES: usize = 16;
+/// The time that a request whose answer could not be read waits for another one.
+const GRACE: Duration = Duration::from_millis(250);
 
 /// A call in flight. It travels with its request as an extension, so that it is registered before the request is sent.
 pub(super) struct CallSlot {
@@ -31,11 +45,32 @@ pub(super) struct CallSlot {
     reported: Notify,
     /// Cancelled when the call has ended: open questions of the server are abandoned.
     pub(super) over: CancellationToken,
+    /// Number of questions and model requests that the server may still send.
+    requests_left: AtomicUsize,
+    /// Cancelled when the server has sent more: the call ends.
+    pub(super) overdrawn: CancellationToken,
 }
 
 impl CallSlot {
-    pub(super) fn new(context: ToolContext) -> Arc<Self> {
-        Arc::new(Self { context, reports: Mutex::default(), reported: Notify::new(), over: CancellationToken::new() })
+    pub(super) fn new(context: ToolContext, max_requests: usize) -> Arc<Self> {
+        Arc::new(Self {
+            context,
+            reports: Mutex::default(),
+            reported: Notify::new(),
+            over: CancellationToken::new(),
+            requests_left: AtomicUsize::new(max_requests),
+            overdrawn: CancellationToken::new(),
+        })
+    }
+
+    /// Counts questions and model requests of the server; false, and the end of the call, if they are more than it may send.
+    pub(super) fn admit_requests(&self, count: usize) -> bool {
+        let left = |left: usize| left.checked_sub(count);
+        let is_admitted = self.requests_left.fetch_update(Ordering::AcqRel, Ordering::Acquire, left).is_ok();
+        if !is_admitted {
+            self.overdrawn.cancel();
+        }
+        is_admitted
     }
 
     fn report(&self, report: ProgressNotificationParam) {
@@ -67,7 +102,13 @@ impl CallSlot {
 /// The requests in flight on a connection.
 pub(super) struct Routes {
     pending: Mutex<Pending>,
-    strays: Arc<AtomicU64>,
+    strays: Arc<Strays>,
+    /// Woken when an answer could not be read.
+    doubted: Notify,
+    /// The last message that could not be read and belongs to no request, for the text of a timeout.
+    unreadable: Mutex<Option<(Instant, String)>>,
+    /// The reason why the transport has ended, if it knows one.
+    fault: OnceLock<String>,
     /// Number of `tools/list_changed` notifications.
     changes: AtomicU64,
     /// Woken by such a notification.
@@ -81,6 +122,8 @@ struct Pending {
     requests: HashMap<RequestId, PendingRequest>,
     /// The calls of requests by the token of their progress reports.
     tokens: HashMap<ProgressToken, Arc<CallSlot>>,
+    /// The requests of the server that rmcp handles.
+    inbound: HashSet<RequestId>,
     /// Number of requests ever sent, which orders them.
     sent: u64,
 }
@@ -89,6 +132,8 @@ struct PendingRequest {
     number: u64,
     token: Option<ProgressToken>,
     call: Option<Arc<CallSlot>>,
+    /// The time at which an answer came that could not be read, and the reason.
+    doubt: Option<(Instant, String)>,
 }
 
 impl Pending {
@@ -97,7 +142,7 @@ impl Pending {
         if let (Some(token), Some(call)) = (&token, &call) {
             self.tokens.insert(token.clone(), Arc::clone(call));
         }
-        self.requests.insert(id, PendingRequest { number: self.sent, token, call });
+        self.requests.insert(id, PendingRequest { number: self.sent, token, call, doubt: None });
     }
 
     fn remove(&mut self, id: &RequestId) -> bool {
@@ -117,10 +162,13 @@ pub(super) enum Unrouted {
 }
 
 impl Routes {
-    pub(super) fn new(strays: Arc<AtomicU64>) -> Arc<Self> {
+    pub(super) fn new(strays: Arc<Strays>) -> Arc<Self> {
         Arc::new(Self {
             pending: Mutex::default(),
             strays,
+            doubted: Notify::new(),
+            unreadable: Mutex::default(),
+            fault: OnceLock::new(),
             changes: AtomicU64::new(0),
             changed: Notify::new(),
             lost: CancellationToken::new(),
@@ -159,8 +207,72 @@ impl Routes {
         if same { Ok(Arc::clone(newest)) } else { Err(Unrouted::Ambiguous) }
     }
 
-    fn stray(&self) {
-        self.strays.fetch_add(1, Ordering::Relaxed);
+    /// True if a request is the call of a tool.
+    pub(super) fn is_call(&self, id: &RequestId) -> bool {
+        lock(&self.pending).requests.get(id).is_some_and(|request| request.call.is_some())
+    }
+
+    /// Forgets a request of the server that is not answered.
+    pub(super) fn forget_inbound(&self, id: &RequestId) {
+        lock(&self.pending).inbound.remove(id);
+    }
+
+    /// Records the reason of the transport's end. The first one counts.
+    pub(super) fn set_fault(&self, fault: String) {
+        let _ = self.fault.set(fault);
+    }
+
+    pub(super) fn fault(&self) -> Option<String> {
+        self.fault.get().cloned()
+    }
+
+    /// Logs a message that cannot be read. If it is the answer to a request, by its id or because only one call is in flight, that
+    /// request ends. The result is a message for rmcp, if the server waits for an answer.
+    pub(super) fn drop_unreadable(&self, unreadable: Unreadable) -> Option<ServerJsonRpcMessage> {
+        let Unreadable { reason, kind } = unreadable;
+        self.strays.add_unreadable(&reason);
+        let at = Instant::now();
+        let id = match kind {
+            UnreadableKind::Answer(id) => id,
+            UnreadableKind::Request(id, method) => return without_params(&id, &method),
+            UnreadableKind::Other => {
+                *lock(&self.unreadable) = Some((at, reason));
+                return None;
+            }
+        };
+        let mut pending = lock(&self.pending);
+        let id = id.or_else(|| {
+            let mut calls = pending.requests.iter().filter(|(_, request)| request.call.is_some()).map(|(id, _)| id);
+            calls.next().filter(|_| calls.next().is_none()).cloned()
+        });
+        let id = id.map(|id| if pending.requests.contains_key(&id) { id } else { numeric(&id).unwrap_or(id) });
+        match id.and_then(|id| pending.requests.get_mut(&id)) {
+            Some(request) => request.doubt = Some((at, reason)),
+            None => *lock(&self.unreadable) = Some((at, reason)),
+        }
+        drop(pending);
+        self.doubted.notify_waiters();
+        None
+    }
+
+    /// Waits until an answer to a request has come that could not be read, and no other came for a moment. The result is the
+    /// reason.
+    pub(super) async fn doubt(&self, id: &RequestId) -> String {
+        loop {
+            let mut doubted = pin!(self.doubted.notified());
+            doubted.as_mut().enable();
+            let doubt = lock(&self.pending).requests.get(id).and_then(|request| request.doubt.clone());
+            if let Some((at, reason)) = doubt {
+                sleep_until(at + GRACE).await;
+                return reason;
+            }
+            doubted.await;
+        }
+    }
+
+    /// The reason why the last message since a time could not be read.
+    pub(super) fn unreadable_since(&self, began: Instant) -> Option<String> {
+        lock(&self.unreadable).as_ref().filter(|(at, _)| *at >= began).map(|(_, reason)| reason.clone())
     }
 
     /// Registers a request before it is sent, and forgets one that is cancelled.
@@ -178,71 +290,124 @@ impl Routes {
                     self.forget(id);
                 }
             }
-            JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_) => {}
+            JsonRpcMessage::Response(response) => self.forget_inbound(&response.id),
+            JsonRpcMessage::Error(error) => error.id.iter().for_each(|id| self.forget_inbound(id)),
         }
     }
 
-    /// Delivers a progress report, notes a change of the list, and drops strays; every other message is for rmcp.
-    fn received(&self, message: ServerJsonRpcMessage) -> Option<ServerJsonRpcMessage> {
-        match &message {
-            JsonRpcMessage::Response(response) => self.answered(&response.id).then_some(message),
+    /// Delivers a progress report, notes a change of the list, and drops strays; every other message is for rmcp, or is answered
+    /// at once.
+    fn received(&self, message: ServerJsonRpcMessage) -> Received {
+        let for_rmcp = match &message {
+            JsonRpcMessage::Response(response) => self.answered(&response.id),
             JsonRpcMessage::Error(error) => {
                 let is_answer = error.id.as_ref().is_some_and(|id| self.answered(id));
                 if error.id.is_none() {
-                    self.stray();
+                    self.strays.add();
                 }
-                is_answer.then_some(message)
+                is_answer
             }
             JsonRpcMessage::Notification(notification) => match &notification.notification {
                 ServerNotification::ProgressNotification(progress) => {
                     let call = lock(&self.pending).tokens.get(&progress.params.progress_token).cloned();
                     match call {
                         Some(call) => call.report(progress.params.clone()),
-                        None => self.stray(),
+                        None => self.strays.add(),
                     }
-                    None
+                    false
                 }
                 ServerNotification::ToolListChangedNotification(_) => {
                     self.note_change();
-                    None
+                    false
                 }
                 // Servers that name an unknown method or wrong parameters.
                 ServerNotification::CustomNotification(_) => {
-                    self.stray();
-                    None
+                    self.strays.add();
+                    false
                 }
-                _ => Some(message),
+                ServerNotification::CancelledNotification(cancelled) => {
+                    cancelled.params.request_id.iter().for_each(|id| self.forget_inbound(id));
+                    true
+                }
+                ServerNotification::SubscriptionsAcknowledgedNotification(_) => true,
+                notification => {
+                    tracing::debug!(target: "toolcrib::mcp", ?notification, "notification of a server");
+                    false
+                }
             },
-            JsonRpcMessage::Request(_) => Some(message),
-        }
+            JsonRpcMessage::Request(request) => {
+                if let ServerRequest::PingRequest(_) = &request.request {
+                    let pong = ClientJsonRpcMessage::response(ClientResult::empty(()), request.id.clone());
+                    return Received::Answer(pong);
+                }
+                let inbound = &mut lock(&self.pending).inbound;
+                if inbound.len() >= MAX_INBOUND || !inbound.insert(request.id.clone()) {
+                    let error = refused("too many requests are open");
+                    return Received::Answer(ClientJsonRpcMessage::error(error, Some(request.id.clone())));
+                }
+                true
+            }
+        };
+        if for_rmcp { Received::ForRmcp(message) } else { Received::Handled }
     }
 
     /// Removes the request that an answer belongs to; false if there is none.
     fn answered(&self, id: &RequestId) -> bool {
-        // Some servers send numbers back as text.
-        let number = match id {
-            RequestId::String(text) => text.parse().ok().map(RequestId::Number),
-            RequestId::Number(_) => None,
-        };
         let mut pending = lock(&self.pending);
-        let found = pending.remove(id) || number.is_some_and(|number| pending.remove(&number));
+        let found = pending.remove(id) || numeric(id).is_some_and(|number| pending.remove(&number));
         drop(pending);
         if !found {
-            self.stray();
+            self.strays.add();
         }
         found
     }
+}
+
+/// The number that an id is the text of: some servers send numbers back as text.
+pub(super) fn numeric(id: &RequestId) -> Option<RequestId> {
+    match id {
+        RequestId::String(text) => text.parse().ok().map(RequestId::Number),
+        RequestId::Number(_) => None,
+    }
+}
+
+/// The outcome of a message of the server.
+enum Received {
+    ForRmcp(ServerJsonRpcMessage),
+    Answer(ClientJsonRpcMessage),
+    Handled,
 }
 
 /// A transport whose messages pass through the [`Routes`] of its connection.
 pub(super) struct Tap<T> {
     inner: T,
     routes: Arc<Routes>,
+    /// Room for answers that are being sent.
+    replies: Arc<Semaphore>,
 }
 
 impl<T> Tap<T> {
     pub(super) fn new(inner: T, routes: Arc<Routes>) -> Self {
-        Self { inner, routes }
+        Self { inner, routes, replies: Arc::new(Semaphore::new(MAX_REPLIES)) }
+    }
+
+    pub(super) fn routes(&self) -> &Arc<Routes> {
+        &self.routes
+    }
+}
+
+impl<T: Transport<RoleClient>> Tap<T> {
+    /// Sends an answer without waiting for it. A server that sends more requests than it takes answers gets none.
+    async fn reply(&mut self, answer: ClientJsonRpcMessage) {
+        let Ok(room) = self.replies.clone().try_acquire_owned() else { return self.routes.strays.add() };
+        let mut sending = Box::pin(self.inner.send(answer));
+        let is_sent = std::future::poll_fn(|context| Poll::Ready(sending.as_mut().poll(context).is_ready())).await;
+        if !is_sent {
+            tokio::spawn(async move {
+                let _ = sending.await;
+                drop(room);
+            });
+        }
     }
 }
 
@@ -259,8 +424,10 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Tap<T> {
 
     async fn receive(&mut self) -> Option<ServerJsonRpcMessage> {
         while let Some(message) = self.inner.receive().await {
-            if let Some(message) = self.routes.received(message) {
-                return Some(message);
+            match self.routes.received(message) {
+                Received::ForRmcp(message) => return Some(message),
+                Received::Answer(answer) => self.reply(answer).await,
+                Received::Handled => {}
             }
         }
         self.routes.lost.cancel();
@@ -286,7 +453,7 @@ mod tests {
 
     #[test]
     fn a_reader_that_is_slow_gets_the_newest_reports() {
-        let slot = CallSlot::new(ToolContext::of("t"));
+        let slot = CallSlot::new(ToolContext::of("t"), 1);
         let report = |n: u32| ProgressNotificationParam::new(ProgressToken(NumberOrString::Number(1)), f64::from(n));
 
         (0..1000).for_each(|n| slot.report(report(n)));
@@ -297,9 +464,9 @@ mod tests {
 
     #[test]
     fn calls_of_the_same_caller_share_their_questions_and_others_do_not() {
-        let routes = Routes::new(Arc::default());
+        let routes = Routes::new(Strays::new("s".into(), None));
         let call =
-            |caller: &str| Some(CallSlot::new(ToolContext { caller: Some(caller.into()), ..ToolContext::of("t") }));
+            |caller: &str| Some(CallSlot::new(ToolContext { caller: Some(caller.into()), ..ToolContext::of("t") }, 1));
         assert_eq!(routes.call_of(None).err(), Some(Unrouted::NoCall));
 
         lock(&routes.pending).insert(RequestId::Number(7), None, call("ann"));

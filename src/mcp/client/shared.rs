@@ -1,6 +1,5 @@
 //! The state that the clones of a client share: its connection, made again when it breaks, and the list of tools.
 
-use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
 
@@ -9,6 +8,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::connection::{CLOSED, Connection, Endpoint, Failure, ListState};
 use super::greeting::Greeting;
+use super::strays::Strays;
 use super::tools::{self, Catalogue, Entry, Unlisted};
 use super::{ClientError, ClientOptions, ListedTools, ServerInfo};
 use crate::sync::{lock, read, write};
@@ -27,7 +27,7 @@ pub(super) struct Shared {
     pub(super) connecting: Arc<tokio::sync::Mutex<()>>,
     pub(super) catalogue: RwLock<Option<Arc<Catalogue>>>,
     pub(super) changes: watch::Sender<u64>,
-    pub(super) strays: Arc<AtomicU64>,
+    pub(super) strays: Arc<Strays>,
 }
 
 #[derive(Default)]
@@ -62,15 +62,16 @@ impl State {
 
 impl Shared {
     pub(super) fn new(name: &str, endpoint: Endpoint, options: ClientOptions) -> Self {
+        let name: Arc<str> = name.into();
         Self {
-            name: name.into(),
+            strays: Strays::new(name.clone(), options.on_warning.clone()),
+            name,
             endpoint,
             options,
             state: Mutex::default(),
             connecting: Arc::default(),
             catalogue: RwLock::default(),
             changes: watch::Sender::default(),
-            strays: Arc::default(),
         }
     }
 

@@ -1,35 +1,37 @@
 //! The transport of a server that is a child process: messages over its standard input and output, one to a line.
 
-use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::io;
 use std::ops::Range;
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
 use memchr::memchr;
 use rmcp::RoleClient;
 use rmcp::model::{
-    ClientJsonRpcMessage, CustomResult, ErrorData, JsonRpcMessage, RequestId, ServerJsonRpcMessage, ServerResult,
+    ClientJsonRpcMessage, ClientNotification, GetExtensions, JsonRpcMessage, RequestId, ServerJsonRpcMessage,
 };
 use rmcp::transport::Transport;
-use serde_json::Value;
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe;
 use tokio::process::ChildStdout;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, OwnedSemaphorePermit};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use super::EncodingErrors;
+use super::message;
 use super::process::{LAST_OUTPUT, Process};
+use super::routes::Routes;
 use super::target::CommandTarget;
-use crate::json::text::without_lone_surrogates;
 use crate::sync::lock;
 
-/// Maximum number of bytes that wait for a server that does not read its input.
-const MAX_UNSENT: usize = 64 << 20;
+/// Number of bytes of calls that wait for a server that does not read its input. A call waits until it has room among them.
+pub(super) const ROOM: usize = 8 << 20;
+/// Maximum number of bytes of other messages that wait, such as answers to requests of the server.
+const MAX_UNSENT: usize = 16 << 20;
+/// The size of a message in the queue beside its bytes.
+const OVERHEAD: usize = 128;
 /// Number of bytes that are read at once.
 const CHUNK: usize = 64 << 10;
 
@@ -41,10 +43,61 @@ pub(super) struct FrameRules {
     pub(super) encoding_errors: EncodingErrors,
 }
 
+/// The part of the [`ROOM`] that a call has taken, until it is written or withdrawn. It travels with its request.
+pub(super) type Room = Arc<OwnedSemaphorePermit>;
+
+/// A message that waits to be written.
+struct Outgoing {
+    /// The id of a request, by which it is withdrawn.
+    id: Option<RequestId>,
+    line: Vec<u8>,
+    room: Option<Room>,
+}
+
+/// The messages that wait to be written, in their order.
+#[derive(Default)]
+struct Unsent {
+    messages: VecDeque<Outgoing>,
+    /// Number of bytes of the first one that are written.
+    written: usize,
+    /// The size of the messages that have no [`Room`].
+    size: usize,
+}
+
+impl Unsent {
+    fn push(&mut self, message: Outgoing) -> io::Result<()> {
+        if message.room.is_none() {
+            if self.size + message.line.len() + OVERHEAD > MAX_UNSENT {
+                return Err(io::Error::other("the server does not read its input"));
+            }
+            self.size += message.line.len() + OVERHEAD;
+        }
+        self.messages.push_back(message);
+        Ok(())
+    }
+
+    fn remove(&mut self, at: usize) {
+        if let Some(Outgoing { line, room: None, .. }) = self.messages.remove(at) {
+            self.size -= line.len() + OVERHEAD;
+        }
+        if self.messages.is_empty() {
+            self.messages = VecDeque::new();
+        }
+    }
+
+    /// Removes a request of which nothing is written yet; false if there is none.
+    fn withdraw(&mut self, id: &RequestId) -> bool {
+        let found = self.messages.iter().position(|message| message.id.as_ref() == Some(id));
+        let Some(at) = found.filter(|at| *at > 0 || self.written == 0) else { return false };
+        self.remove(at);
+        true
+    }
+}
+
 /// The input of a server. Messages are written at once if the pipe has room, and otherwise by a task, in their order.
 struct Input {
     pipe: pipe::Sender,
-    unsent: Mutex<VecDeque<u8>>,
+    unsent: Mutex<Unsent>,
     more: Notify,
 }
 
@@ -56,7 +109,7 @@ impl Input {
         let weak = Arc::downgrade(&input);
         tokio::spawn(async move {
             loop {
-                let has_more = !lock(&input.unsent).is_empty();
+                let has_more = !lock(&input.unsent).messages.is_empty();
                 tokio::select! {
                     () = stop.cancelled() => return,
                     () = input.more.notified() => {}
@@ -71,15 +124,10 @@ impl Input {
     }
 
     /// Adds a message and writes as much as the pipe takes.
-    fn send(&self, message: &[u8]) -> io::Result<()> {
-        let mut unsent = lock(&self.unsent);
-        if unsent.len() + message.len() > MAX_UNSENT {
-            return Err(io::Error::other("the server does not read its input"));
-        }
-        unsent.extend(message);
-        drop(unsent);
+    fn send(&self, message: Outgoing) -> io::Result<()> {
+        lock(&self.unsent).push(message)?;
         self.write()?;
-        if !lock(&self.unsent).is_empty() {
+        if !lock(&self.unsent).messages.is_empty() {
             self.more.notify_one();
         }
         Ok(())
@@ -87,18 +135,19 @@ impl Input {
 
     fn write(&self) -> io::Result<()> {
         let mut unsent = lock(&self.unsent);
-        while !unsent.is_empty() {
-            match self.pipe.try_write(unsent.as_slices().0) {
-                Ok(written) => drop(unsent.drain(..written)),
+        while let Some(first) = unsent.messages.front() {
+            match self.pipe.try_write(&first.line[unsent.written..]) {
+                Ok(written) if unsent.written + written < first.line.len() => unsent.written += written,
+                Ok(_) => {
+                    unsent.written = 0;
+                    unsent.remove(0);
+                }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 Err(error) => {
-                    unsent.clear();
+                    *unsent = Unsent::default();
                     return Err(error);
                 }
             }
-        }
-        if unsent.capacity() > CHUNK {
-            unsent.shrink_to(CHUNK);
         }
         Ok(())
     }
@@ -113,7 +162,7 @@ pub(super) struct StdioTransport {
     /// Messages that were read and not yet received: a batch has several.
     messages: VecDeque<ServerJsonRpcMessage>,
     rules: FrameRules,
-    strays: Arc<AtomicU64>,
+    routes: Arc<Routes>,
     over: bool,
 }
 
@@ -122,7 +171,7 @@ impl StdioTransport {
     pub(super) fn start(
         target: &CommandTarget,
         rules: FrameRules,
-        strays: Arc<AtomicU64>,
+        routes: Arc<Routes>,
     ) -> Result<(Arc<Process>, Self), String> {
         let (process, input, output) = Process::start(target)?;
         let input = input.into_owned_fd().and_then(|pipe| Input::start(pipe, process.stop.clone()));
@@ -134,7 +183,7 @@ impl StdioTransport {
             reader: FrameReader::new(rules.max_frame),
             messages: VecDeque::new(),
             rules,
-            strays,
+            routes,
             over: false,
         };
         Ok((process, transport))
@@ -166,21 +215,37 @@ impl StdioTransport {
         }
     }
 
+    fn send_now(&self, message: &ClientJsonRpcMessage) -> io::Result<()> {
+        let input = self.input.upgrade().ok_or(io::ErrorKind::BrokenPipe)?;
+        let (mut id, mut room) = (None, None);
+        match message {
+            JsonRpcMessage::Request(request) => {
+                id = Some(request.id.clone());
+                room = request.request.extensions().get::<Room>().cloned();
+            }
+            JsonRpcMessage::Notification(notification) => {
+                // A call that the server has not begun to receive need not be cancelled there.
+                if let ClientNotification::CancelledNotification(cancelled) = &notification.notification
+                    && let Some(id) = &cancelled.params.request_id
+                    && lock(&input.unsent).withdraw(id)
+                {
+                    return Ok(());
+                }
+            }
+            JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_) => {}
+        }
+        let mut line = serde_json::to_vec(message).map_err(io::Error::other)?;
+        line.push(b'\n');
+        input.send(Outgoing { id, line, room })
+    }
+
     fn read_frame(&mut self, frame: Range<usize>) {
         let frame = &self.reader.buffer[frame];
         if frame.iter().all(u8::is_ascii_whitespace) {
             return;
         }
-        let read = match parse(frame, self.rules.encoding_errors) {
-            Some(Value::Array(batch)) => batch.into_iter().map(message).collect(),
-            Some(value) => vec![message(value)],
-            None => vec![None],
-        };
-        for message in read {
-            if message.is_none() {
-                self.strays.fetch_add(1, Ordering::Relaxed);
-                tracing::debug!(target: "toolcrib::mcp", "dropped a line that is not a message of the protocol");
-            }
+        for read in message::read(frame, self.rules.encoding_errors) {
+            let message = read.map_or_else(|unreadable| self.routes.drop_unreadable(unreadable), Some);
             self.messages.extend(message);
         }
     }
@@ -193,12 +258,7 @@ impl Transport<RoleClient> for StdioTransport {
         &mut self,
         message: ClientJsonRpcMessage,
     ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
-        let sent = serde_json::to_vec(&message).map_err(io::Error::other).and_then(|mut message| {
-            message.push(b'\n');
-            let input = self.input.upgrade().ok_or(io::ErrorKind::BrokenPipe)?;
-            input.send(&message)
-        });
-        std::future::ready(sent)
+        std::future::ready(self.send_now(&message))
     }
 
     async fn receive(&mut self) -> Option<ServerJsonRpcMessage> {
@@ -267,45 +327,34 @@ impl FrameReader {
     }
 }
 
-/// Parses a line; none if it is not JSON. Bytes that are not UTF-8, and halves of characters, are treated only if it is not.
-fn parse(frame: &[u8], errors: EncodingErrors) -> Option<Value> {
-    if let Ok(value) = serde_json::from_slice(frame) {
-        return Some(value);
-    }
-    let text = match errors {
-        EncodingErrors::Strict => Cow::Borrowed(std::str::from_utf8(frame).ok()?),
-        EncodingErrors::Ignore => frame.utf8_chunks().map(|chunk| chunk.valid()).collect(),
-        EncodingErrors::Replace => String::from_utf8_lossy(frame),
-    };
-    let whole = without_lone_surrogates(&text);
-    serde_json::from_str(whole.as_deref().unwrap_or(&text)).ok()
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// Reads a message. Results stay JSON, which keeps everything that the server sent; rmcp would try its types one by one.
-fn message(value: Value) -> Option<ServerJsonRpcMessage> {
-    let Value::Object(mut entries) = value else { return None };
-    if entries.get("jsonrpc")? != "2.0" {
-        return None;
+    fn request(id: i64, size: usize) -> Outgoing {
+        Outgoing { id: Some(RequestId::Number(id)), line: vec![b'x'; size], room: None }
     }
-    if entries.contains_key("method") {
-        return serde_json::from_value(Value::Object(entries)).ok();
-    }
-    let id = entries.remove("id").and_then(|id| serde_json::from_value::<RequestId>(id).ok());
-    if let Some(result) = entries.remove("result") {
-        return Some(JsonRpcMessage::response(ServerResult::CustomResult(CustomResult(result)), id?));
-    }
-    // An answer that says nothing is still the end of its request.
-    let error = match (entries.remove("error"), &id) {
-        (Some(error), _) => serde_json::from_value(error.clone()).unwrap_or_else(|_| invalid_answer(&error)),
-        (None, Some(_)) => invalid_answer(&Value::Null),
-        (None, None) => return None,
-    };
-    Some(JsonRpcMessage::error(error, id))
-}
 
-/// The error of an answer that has neither a result nor a valid error.
-fn invalid_answer(error: &Value) -> ErrorData {
-    const SHOWN: usize = 300;
-    let error: String = error.to_string().chars().take(SHOWN).collect();
-    ErrorData::internal_error(format!("the server sent an invalid answer, with the error {error}"), None)
+    #[test]
+    fn a_request_is_withdrawn_unless_a_part_of_it_is_written() {
+        let mut unsent = Unsent::default();
+        for id in 0..3 {
+            unsent.push(request(id, 10)).unwrap();
+        }
+        unsent.written = 1;
+
+        let withdrawn = [0, 1, 2, 7].map(|id| unsent.withdraw(&RequestId::Number(id)));
+
+        assert_eq!(withdrawn, [false, true, true, false]);
+        assert_eq!((unsent.messages.len(), unsent.size), (1, 10 + OVERHEAD));
+    }
+
+    #[test]
+    fn messages_without_room_are_limited() {
+        let mut unsent = Unsent::default();
+
+        let pushed = (0..1_000_000).take_while(|id| unsent.push(request(*id, 40)).is_ok()).count();
+
+        assert_eq!(pushed, MAX_UNSENT / (40 + OVERHEAD));
+    }
 }

@@ -10,6 +10,7 @@ use tokio::time::{Instant, sleep};
 
 use super::connection::{Connection, Failure};
 use super::greeting::Greeting;
+use super::message::{self, elements, outline, weight_of};
 use super::shared::Shared;
 use super::{ListedTools, SkippedTool};
 use crate::mcp::{Definition, Digest};
@@ -18,9 +19,12 @@ use crate::schema::check::Checker;
 /// Maximum number of tools, of pages, and of bytes of a list.
 const MAX_TOOLS: usize = 20_000;
 const MAX_PAGES: usize = 1_000;
-const MAX_WEIGHT: usize = 64 << 20;
-/// Maximum number of skipped definitions that are reported.
-const MAX_PROBLEMS: usize = 100;
+const MAX_WEIGHT: usize = 16 << 20;
+/// The largest weight, and the number of levels, of a definition: no provider takes one of a tenth of this.
+const MAX_DEFINITION: usize = 1 << 20;
+const MAX_DEFINITION_DEPTH: usize = 120;
+/// The longest name of a skipped definition that is reported.
+const LONGEST_NAME: usize = 200;
 /// The pause between two lists, however often the server reports a change.
 const PAUSE: Duration = Duration::from_millis(300);
 /// The pause before a list that failed is tried again.
@@ -86,12 +90,14 @@ impl Catalogue {
         Self { listed: Arc::new(listed), entries }
     }
 
-    /// True if both have the same tools with the same digests.
+    /// True if both have the same tools with the same digests, and the same skipped ones.
     pub(super) fn equals(&self, other: &Self) -> bool {
         let is_same = |(name, entry): (&String, &Arc<Entry>)| {
             other.entries.get(name).is_some_and(|other| other.digest == entry.digest)
         };
-        self.entries.len() == other.entries.len() && self.entries.iter().all(is_same)
+        self.listed.problems == other.listed.problems
+            && self.entries.len() == other.entries.len()
+            && self.entries.iter().all(is_same)
     }
 }
 
@@ -103,20 +109,21 @@ pub(super) async fn list(connection: &Arc<Connection>) -> Result<ListedTools, Un
     for _ in 0..MAX_PAGES {
         let params = cursor.take().map(|cursor| PaginatedRequestParams::default().with_cursor(Some(cursor)));
         let request = params.map_or_else(ListToolsRequest::default, ListToolsRequest::with_param);
-        let mut page = connection.send(ClientRequest::ListToolsRequest(request)).await?.result().await?;
-        let Some(tools) = page.get_mut("tools").and_then(Value::as_array_mut) else {
+        let page = connection.send(ClientRequest::ListToolsRequest(request)).await?.result().await?;
+        let [tools, next] = outline(&page, ["tools", "nextCursor"]).members;
+        let Some(tools) = tools.filter(|tools| tools.starts_with('[')) else {
             return Err(Unlisted::Invalid("`tools` must be a list".to_owned()));
         };
-        for tool in std::mem::take(tools) {
-            weight += size_of_value(&tool);
-            add(&mut listed, &mut names, &tool);
+        for tool in elements(tools) {
+            weight += add(&mut listed, &mut names, tool);
+            if listed.tools.len() + listed.problems.len() > MAX_TOOLS || weight > MAX_WEIGHT {
+                return Err(Unlisted::Invalid(format!("more than {MAX_TOOLS} tools or {} MiB", MAX_WEIGHT >> 20)));
+            }
         }
-        if listed.tools.len() > MAX_TOOLS || weight > MAX_WEIGHT {
-            return Err(Unlisted::Invalid(format!("more than {MAX_TOOLS} tools or {} MiB", MAX_WEIGHT >> 20)));
-        }
-        match page.get("nextCursor") {
+        let next: Option<Value> = next.map(|next| message::parse(next, MAX_DEFINITION).unwrap_or_default());
+        match next {
             None | Some(Value::Null) => return Ok(listed),
-            Some(Value::String(next)) if cursors.insert(next.clone()) => cursor = Some(next.clone()),
+            Some(Value::String(next)) if cursors.insert(next.clone()) => cursor = Some(next),
             Some(Value::String(_)) => return Err(Unlisted::Invalid("a cursor comes twice".to_owned())),
             Some(_) => return Err(Unlisted::Invalid("`nextCursor` must be text".to_owned())),
         }
@@ -136,31 +143,40 @@ impl From<Failure> for Unlisted {
     }
 }
 
-fn add(listed: &mut ListedTools, names: &mut HashSet<String>, tool: &Value) {
-    let name = tool["name"].as_str().map(str::to_owned);
-    let reason = match Definition::read(tool) {
-        Ok(definition) if names.insert(definition.name.clone()) => {
-            listed.tools.push(Arc::new(definition));
-            return;
+/// Adds a tool, which is JSON text, to the list or to the skipped ones; returns its weight.
+fn add(listed: &mut ListedTools, names: &mut HashSet<String>, text: &str) -> usize {
+    let position = listed.tools.len() + listed.problems.len() + 1;
+    let (mut name, mut weight) = (None, 0);
+    let problem = read(text).and_then(|tool| {
+        weight = weight_of(&tool);
+        let definition = Definition::read(&tool).map_err(|error| error.to_string())?;
+        if !names.insert(definition.name.clone()) {
+            name = Some(definition.name);
+            return Err("the server lists another tool of this name before it".to_owned());
         }
-        Ok(_) => "the server lists another tool of this name before it".to_owned(),
-        Err(error) => error.to_string(),
-    };
-    tracing::warn!(target: "toolcrib::mcp", "skipped tool {name:?}: {reason}");
-    if listed.problems.len() < MAX_PROBLEMS {
-        listed.problems.push(SkippedTool { tool: name, reason });
+        listed.tools.push(Arc::new(definition));
+        Ok(())
+    });
+    if let Err(reason) = problem {
+        let name = name.or_else(|| serde_json::from_str(outline(text, ["name"]).members[0]?).ok());
+        let name = name.map(|name: String| name.chars().take(LONGEST_NAME).collect::<String>());
+        tracing::warn!(target: "toolcrib::mcp", "skipped tool {name:?}: {reason}");
+        weight += reason.len() + name.as_ref().map_or(0, String::len);
+        listed.problems.push(SkippedTool { tool: name, position, reason });
     }
+    weight
 }
 
-/// The approximate size of a value in memory.
-fn size_of_value(value: &Value) -> usize {
-    let content = match value {
-        Value::String(text) => text.len(),
-        Value::Array(items) => items.iter().map(size_of_value).sum(),
-        Value::Object(entries) => entries.iter().map(|(name, value)| name.len() + size_of_value(value)).sum(),
-        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
-    };
-    content + size_of::<Value>()
+/// Parses a definition, unless it is too large.
+fn read(text: &str) -> Result<Value, String> {
+    let found = outline(text, []);
+    if found.weight > MAX_DEFINITION {
+        return Err("its definition has too many values".to_owned());
+    }
+    if found.depth > MAX_DEFINITION_DEPTH {
+        return Err(format!("its definition is nested more than {MAX_DEFINITION_DEPTH} levels deep"));
+    }
+    message::parse(text, MAX_DEFINITION)
 }
 
 /// Lists the tools again whenever the server reports a change, until the connection ends.

@@ -14,14 +14,23 @@ Tools of every mode:
     add(a, b)        structured content `{"sum": …}`, which has an output schema
     progress(n)      n progress reports, then the result
     wait(seconds, n) reports progress n times, in tenths of a second, and waits; a cancellation ends it
-    ask(schema)      asks the user for `{"name": …}`, or with another schema, and returns the answer
-    sample(request)  asks the client's model, with another request if it is given, and returns the answer
+    ask(schema, times)
+                     asks the user for `{"name": …}`, or with another schema, and returns the answer; with `times` it asks as often
+                     as that, or until it gets an error
+    sample(request, times)
+                     asks the client's model, with another request if it is given, and returns the answer
     content()        a content item of every type
     events()         the methods of the received messages, and the `_meta` of this request
     pids()           structured content with the ids of the server and of its children
     change(kind)     `added`, `removed`, `redefined` or `same`: changes the tool `victim`, and reports a change of the list;
                      `replaced` puts the definition `tool` in its place
     victim()         returns `ran`
+    heavy(unit, count, where)
+                     an answer with `count` values of the text `unit`, in which `{n}` is their number, in the place `where`:
+                     `structured`, `object`, `content`, `meta` or `error`; `log` and `question` put them into a notification or a
+                     request before the answer; `messages` sends them as messages before the answer
+    line(text, latin)
+                     writes a line, with the id of the request in the place of `$ID`, and no answer; in Latin-1 if `latin` is true
 
 Modes, of which most change the answer to a call of `echo`:
 
@@ -39,6 +48,9 @@ Modes, of which most change the answer to a call of `echo`:
     frame-17m        answers with a line of 17 MiB
     frame-1g         answers with a line of 1 GiB
     deep             writes a message with 100 000 levels before the answer
+    deep-tools       lists two tools whose schemas have 130 and 5000 levels
+    heavy-tool, heavy-list
+                     lists a tool with 20 000 properties, or five million values that are no tools
     wrong-id         answers with the id of no request before the answer
     duplicate-id     answers with the id of the request before, and then with the right one
     reply-twice      answers twice
@@ -67,7 +79,8 @@ Modes, of which most change the answer to a call of `echo`:
     slow-start       reads nothing for four seconds
     silent-discover  does not answer `server/discover`
     empty-discover   answers `server/discover` with {}
-    no-read          stops reading its input after the handshake
+    no-read, list-and-no-read
+                     stops reading its input after the handshake, or after it has listed its tools
     many-rounds      asks for input again and again (2026-07-28)
 
 Modes of HTTP:
@@ -79,6 +92,13 @@ Modes of HTTP:
     huge-event       answers a call with an event of 32 MiB
     sse-cut          ends the events before the answer
     not-found        answers everything with status 404
+    accepted, no-content
+                     answers a call with status 202 or 204
+    other-answer     answers a call with the answer to another request
+    initialized-500  answers `notifications/initialized` with status 500
+    retry-zero       ends the stream of its messages at once, and asks to open it again at once
+    broken-stream    breaks the stream of its messages off
+    endless-stream   sends a message on that stream that does not end
 """
 
 import argparse
@@ -153,7 +173,7 @@ class Server:
         if self.mode.startswith("schema-"):
             echo["inputSchema"] = add["outputSchema"]
         tools = [echo, add]
-        for name in ["progress", "wait", "ask", "sample", "content", "events", "pids", "change"]:
+        for name in ["progress", "wait", "ask", "sample", "content", "events", "pids", "change", "heavy", "line"]:
             tools.append({"name": name, "description": f"The tool {name}.", "inputSchema": OBJECT})
         if self.victim:
             tools.append(self.victim)
@@ -164,6 +184,13 @@ class Server:
                 tools.append({"name": name, "inputSchema": OBJECT})
         elif self.mode == "invalid-tools":
             tools += [7, {"description": "No name."}, {"name": "list", "inputSchema": []}, {"name": 8}]
+        elif self.mode == "deep-tools":
+            tools += [{"name": f"deep_{n}", "inputSchema": {"type": "object", "deep": f"DEEP{n}"}} for n in (130, 5000)]
+        elif self.mode == "heavy-tool":
+            properties = {f"property_{n}": {"type": "string", "title": f"P {n}"} for n in range(20_000)}
+            tools.append({"name": "heavy_tool", "inputSchema": {"type": "object", "properties": properties}})
+        elif self.mode == "heavy-list":
+            tools.append("HEAVY")
         elif self.mode in ("many-tools", "too-many-tools"):
             count = 10_000 if self.mode == "many-tools" else 30_000
             tools += [{"name": f"tool_{n}", "description": f"Tool {n}.", "inputSchema": OBJECT} for n in range(count)]
@@ -273,11 +300,17 @@ class Server:
         return self.inquire(port, request, "sampling/createMessage", params)
 
     def inquire(self, port, request, method, params):
+        times = request["params"].get("arguments", {}).get("times", 1)
         if self.protocol != MODERN:
-            return text_result(json.dumps(port.ask(method, params)))
+            for _ in range(times):
+                answer = port.ask(method, params)
+                if "error" in answer:
+                    break
+            return text_result(json.dumps(answer))
         answers = request["params"].get("inputResponses")
         if answers is None or self.mode == "many-rounds":
-            requests = {"q": {"method": method, "params": params}}
+            keys = ["q", *(f"q{n}" for n in range(1, times))]
+            requests = {key: {"method": method, "params": params} for key in keys}
             return {"resultType": "input_required", "inputRequests": requests, "requestState": "state-1"}
         state = request["params"].get("requestState")
         return text_result(json.dumps({"result": answers["q"], "state": state}))
@@ -306,6 +339,35 @@ class Server:
 
     def tool_victim(self, **_):
         return text_result("ran")
+
+    def tool_heavy(self, port, arguments, request, **_):
+        unit, count, where = arguments["unit"], arguments["count"], arguments["where"]
+        if where == "messages":
+            batch = b"".join(port.frame(unit.replace("{n}", str(n))) for n in range(100))
+            for _ in range(count // 100):
+                port.write(batch)
+            return text_result("done")
+        units = (unit.replace("{n}", str(n)) for n in range(count)) if "{n}" in unit else [unit] * count
+        values = ",".join(units)
+        rpc, done = '{"jsonrpc":"2.0",', '"result":{"content":[{"type":"text","text":"done"}]}}'
+        places = {
+            "structured": '"result":{"content":[],"structuredContent":{"a":[%s]}}}',
+            "object": '"result":{"content":[],"structuredContent":{%s}}}',
+            "content": '"result":{"content":[%s]}}',
+            "meta": '"result":{"content":[],"_meta":{"a":[%s]}}}',
+            "error": '"error":{"code":-1,"message":"m","data":[%s]}}',
+        }
+        before = {
+            "log": '"method":"notifications/message","params":{"level":"info","data":[%s]}}',
+            "question": '"id":"heavy","method":"elicitation/create","params":{"message":"m","requestedSchema":{"a":[%s]}}}',
+        }
+        if where in before:
+            port.write(port.frame(rpc + before[where] % values))
+        port.answer(f'{rpc}"id":{request["id"]},' + (places[where] % values if where in places else done))
+
+    def tool_line(self, port, arguments, request, **_):
+        text = arguments["text"].replace("$ID", json.dumps(request["id"]))
+        port.answer(text, "latin-1" if arguments.get("latin") else "utf-8")
 
     def tool_change(self, arguments, **_):
         kind = arguments["kind"]
@@ -347,7 +409,10 @@ class Server:
             elif method == "tools/list":
                 reply["result"] = self.finished(self.list_tools(params))
             elif method == "tools/call":
-                reply["result"] = self.finished(self.call(port, request))
+                result = self.call(port, request)
+                if result is None:
+                    return None
+                reply["result"] = self.finished(result)
             elif method == "subscriptions/listen":
                 meta = {"io.modelcontextprotocol/subscriptionId": request["id"]}
                 port.notify(
@@ -397,6 +462,14 @@ class Server:
 # --- standard input and output ------------------------------------------------------------------------------------------------
 
 
+def dumped(message):
+    """JSON text, with the values that are too deep or too many for a Python object."""
+    text = json.dumps(message)
+    for levels in (130, 5000):
+        text = text.replace(f'"DEEP{levels}"', '{"a":' * levels + "1" + "}" * levels)
+    return text.replace('"HEAVY"', ",".join(["[]"] * 5_000_000)) if '"HEAVY"' in text else text
+
+
 class StdioPort:
     def __init__(self, server):
         self.server = server
@@ -407,8 +480,14 @@ class StdioPort:
             sys.stdout.buffer.write(data)
             sys.stdout.buffer.flush()
 
+    def frame(self, text, encoding="utf-8"):
+        return text.encode(encoding) + b"\n"
+
+    def answer(self, text, encoding="utf-8"):
+        self.write(self.frame(text, encoding))
+
     def send(self, message):
-        self.write(json.dumps(message).encode() + b"\n")
+        self.write(self.frame(dumped(message)))
 
     def notify(self, method, params=None):
         self.send({"jsonrpc": "2.0", "method": method, **({"params": params} if params else {})})
@@ -547,7 +626,8 @@ def serve_stdio(server):
                 handle_stdio(port, server, message)
             else:
                 threading.Thread(target=handle_stdio, args=(port, server, message), daemon=True).start()
-        if server.mode == "no-read" and message["method"] in ("notifications/initialized", "tools/list"):
+        last = {"no-read": ("notifications/initialized", "tools/list"), "list-and-no-read": ("tools/list",)}
+        if message.get("method") in last.get(server.mode, ()):
             time.sleep(600)
     while server.mode == "ignore-sigterm":
         time.sleep(60)
@@ -559,14 +639,24 @@ def serve_stdio(server):
 class HttpPort:
     """The events of one response."""
 
-    def __init__(self, handler, server):
+    def __init__(self, handler, server, uses_json=False):
         self.handler = handler
         self.server = server
+        self.uses_json = uses_json
         self.is_open = False
         self.lock = threading.Lock()
 
+    def frame(self, text, encoding="utf-8"):
+        return b"event: message\ndata: " + text.encode(encoding) + b"\n\n"
+
+    def answer(self, text, encoding="utf-8"):
+        if self.uses_json and not self.is_open:
+            self.handler.body(200, text.encode(encoding))
+        else:
+            self.write(self.frame(text, encoding))
+
     def send(self, message):
-        self.write(f"event: message\ndata: {json.dumps(message)}\n\n".encode())
+        self.write(self.frame(dumped(message)))
 
     def write(self, data):
         with self.lock:
@@ -624,6 +714,17 @@ def http_handler(server, uses_json):
                 return self.begin(405)
             port = HttpPort(self, server)
             server.listeners.append(lambda: port.notify("notifications/tools/list_changed"))
+            if server.mode == "retry-zero":
+                port.write(b"retry: 0\nid: 1\ndata:\n\n")
+                return self.end()
+            if server.mode == "broken-stream":
+                port.write(b"data: {")
+                self.close_connection = True
+                return self.connection.close()
+            if server.mode == "endless-stream":
+                port.write(b"data: ")
+                while True:
+                    port.write(b"x" * (1 << 16))
             port.write(b": open\n\n")
             port.stay_open()
 
@@ -646,13 +747,14 @@ def http_handler(server, uses_json):
                     self.sessions.clear()
                     return self.begin(404)
             if not server.received(message):
-                return self.begin(202)
+                is_refused = server.mode == "initialized-500" and message.get("method") == "notifications/initialized"
+                return self.begin(500 if is_refused else 202)
             headers = {}
             if message["method"] == "initialize" and server.protocol != MODERN:
                 session = uuid.uuid4().hex
                 self.sessions.add(session)
                 headers["mcp_session_id"] = session
-            port = HttpPort(self, server)
+            port = HttpPort(self, server, uses_json)
             reply = server.answer(port, message)
             if reply is None:
                 return port.is_open and self.end()
@@ -661,7 +763,7 @@ def http_handler(server, uses_json):
             if port.is_open or not (uses_json or headers):
                 port.send(reply)
                 return self.end()
-            return self.body(200, json.dumps(reply).encode(), **headers)
+            return self.body(200, dumped(reply).encode(), **headers)
 
         def misbehave(self, mode, port, reply):
             """True if the mode has answered."""
@@ -679,6 +781,10 @@ def http_handler(server, uses_json):
                 for _ in range(32):
                     port.write(b"x" * (1 << 20))
                 self.end()
+            elif mode in ("accepted", "no-content"):
+                self.begin(202 if mode == "accepted" else 204)
+            elif mode == "other-answer":
+                self.body(200, json.dumps({**reply, "id": 987_654}).encode())
             elif mode == "sse-cut":
                 port.write(b": the answer does not come\n\n")
                 self.end()

@@ -72,6 +72,9 @@ async fn failures_of_a_server_are_responses_and_the_client_goes_on() {
         ("huge-body", "more than 16777216 bytes"),
         ("huge-event", ""),
         ("sse-cut", ""),
+        ("accepted", "HTTP 202"),
+        ("no-content", "HTTP 204"),
+        ("other-answer", "no answer to the request"),
         ("die-before-reply", ""),
     ];
     for (mode, expected) in modes {
@@ -234,4 +237,47 @@ fn the_client_goes_on_in_another_runtime() {
     let response = runtime().block_on(call(&client, "echo", json!({"text": "b"})));
 
     assert_eq!(response.text(), "b");
+}
+
+#[tokio::test]
+async fn a_server_that_refuses_the_end_of_the_greeting_is_an_error_with_the_reason() {
+    let server = HttpServer::start(&["initialized-500"]);
+    let client = client_with(server.target(), options(Duration::from_secs(30)));
+    let began = Instant::now();
+
+    let error = client.connect().await.unwrap_err().to_string();
+
+    assert!(error.contains("notifications/initialized") && error.contains("500"), "{error}");
+    assert!(began.elapsed() < Duration::from_secs(10));
+}
+
+#[tokio::test]
+async fn a_stream_that_ends_again_and_again_is_opened_with_growing_pauses() {
+    for mode in ["retry-zero", "broken-stream"] {
+        let server = HttpServer::start(&[mode]);
+        let client = server.client().await;
+        tokio::time::sleep(Duration::from_secs(3)).await;
+
+        let events = call(&client, "events", json!({})).await.text();
+
+        let opened = events.lines().filter(|event| *event == "GET").count();
+        assert!((2..10).contains(&opened), "{mode}: {opened}");
+    }
+}
+
+#[tokio::test]
+async fn a_stream_without_end_costs_limited_memory() {
+    let _memory = MEMORY.lock().await;
+    let server = HttpServer::start(&["endless-stream"]);
+    let before = resident();
+    let client = server.client().await;
+
+    let mut peak = 0;
+    for _ in 0..300 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        peak = resident().max(peak);
+    }
+
+    assert_eq!(call(&client, "add", json!({"a": 1})).await.text(), "1");
+    assert!(peak < before + (80 << 20), "{} MiB", (peak - before) >> 20);
 }

@@ -1,6 +1,7 @@
 //! Questions of a server to the user and to a model.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures_util::StreamExt;
@@ -149,4 +150,49 @@ async fn a_server_that_asks_again_and_again_is_answered_a_limited_number_of_time
 
     assert_eq!(last.code, Some(Code::Failed));
     assert!(last.text().contains("10 times"), "{}", last.text());
+}
+
+#[tokio::test]
+async fn a_server_that_asks_too_often_ends_its_call() {
+    let sampler: Sampler = Arc::new(|_, _| {
+        let message = json!({"role": "assistant", "content": {"type": "text", "text": "x"}, "model": "m"});
+        Box::pin(async move { Ok(message) })
+    });
+    let modern = ["well", "--protocol", "2026-07-28"];
+    let servers = [HttpServer::start(&["well"]), HttpServer::start(&modern)];
+    let limited = || ClientOptions { sampler: Some(sampler.clone()), max_requests: 5, ..ClientOptions::default() };
+    let clients = [
+        client_with(target(&["well"]), limited()),
+        client_with(target(&modern), limited()),
+        client_with(target(&["many-rounds", "--protocol", "2026-07-28"]), limited()),
+        client_with(servers[0].target(), limited()),
+        client_with(servers[1].target(), limited()),
+    ];
+    for client in clients {
+        client.connect().await.unwrap();
+        for tool in ["ask", "sample"] {
+            let asked = Arc::new(AtomicUsize::new(0));
+            let count = asked.clone();
+            let asker = Asker::new(move |_| {
+                count.fetch_add(1, Ordering::Relaxed);
+                async { Ok(json!({"name": "Ann"})) }
+            });
+            let context = ToolContext { asker: Some(asker), ..ToolContext::of(tool) };
+            let call = client.call(tool, context, arguments(json!({"times": 5000})), CallOptions::default());
+
+            let last = call.map(Result::unwrap).collect::<Vec<_>>().await.pop().unwrap();
+
+            assert_eq!(last.code, Some(Code::Failed), "{}", last.text());
+            assert!(last.text().contains("more than 5 questions and model requests"), "{}", last.text());
+            assert!(asked.load(Ordering::Relaxed) <= 5);
+        }
+        let few = client.call(
+            "ask",
+            context(Ok(json!({"name": "Ann"}))),
+            arguments(json!({"times": 5})),
+            CallOptions::default(),
+        );
+        let few = few.map(Result::unwrap).collect::<Vec<_>>().await.pop().unwrap();
+        assert_eq!(few.code.is_some(), few.text().contains("more than 5"), "{}", few.text());
+    }
 }
