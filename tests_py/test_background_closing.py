@@ -196,3 +196,33 @@ def test_a_toolkit_that_is_collected_with_running_tasks_does_no_harm() -> None:
     done = python(program)
 
     assert (done.returncode, done.stdout) == (0, "1\n"), done.stderr
+
+
+async def test_a_task_that_other_code_cancels_before_its_first_step_is_listed_as_cancelled(
+    loop_factory: LoopFactory,
+) -> None:
+    slow = Slow()
+    kit = toolkit(slow.wait)
+    task_id = await start(kit, "wait")
+    task = kit._async_tasks[task_id]
+    waiter = asyncio.ensure_future(kit.wait_task(task_id))
+
+    task.cancel()
+    await turns()
+
+    assert not kit._async_tasks
+    answer = await waiter
+    assert (answer.text, answer.code) == (f"Task {task_id} has been cancelled.", "interrupted")
+
+
+async def test_the_end_of_a_task_that_never_began_can_be_fetched() -> None:
+    slow = Slow()
+    kit = toolkit(slow.wait)
+    task_id = await start(kit, "wait")
+    kit._async_tasks[task_id].cancel()
+    await turns()
+
+    assert list(kit._async_results) == [task_id]
+    assert (await kit.cancel_task(task_id)).code == "task_finished"
+    assert (await kit.view_task(task_id)).code == "interrupted"
+    assert (await kit.view_task(task_id)).code == "unknown_task"

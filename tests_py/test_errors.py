@@ -80,6 +80,8 @@ BUILTINS: dict[str, set[type[Exception]]] = {
     "DuplicateRuleError": {ValueError},
     "InvalidPolicyFileError": {ValueError},
     "InternalError": {RuntimeError},
+    "BusyError": {RuntimeError},
+    "SilentMiddlewareError": {RuntimeError},
     "NativeToolError": {RuntimeError},
     "FileSystemError": {RuntimeError},
     "InvalidPathError": {RuntimeError},

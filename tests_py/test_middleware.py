@@ -158,14 +158,14 @@ async def test_what_a_middleware_gives_is_made_a_response() -> None:
     assert [chunk.text for chunk in got] == ["before", "HELLO", '{"after": 1}']
 
 
-async def test_a_middleware_that_gives_nothing_gives_an_empty_response() -> None:
+async def test_a_middleware_that_gives_nothing_fails() -> None:
     async def nothing(kwargs: dict[str, Any], next_handler: NextHandler) -> Chunks:
         for never in list[str]():
             yield never
 
     got = await read(ask(layered(echo, nothing)))
 
-    assert [chunk.content for chunk in got] == [[]]
+    assert [chunk.code for chunk in got] == ["failed"]
 
 
 async def test_keys_reach_the_middlewares_further_in() -> None:

@@ -8,6 +8,7 @@ import pytest
 from support.middleware import layered, logging, passing
 from support.streams import block, echo, read
 from toolcrib import Toolkit, ToolStream
+from toolcrib.errors import SilentMiddlewareError
 from toolcrib.middleware import NextHandler
 
 Chunks = AsyncIterator[Any]
@@ -73,3 +74,63 @@ async def test_an_exception_of_a_middleware_is_raised_if_wanted(middleware: Any,
 def test_a_middleware_must_be_callable() -> None:
     with pytest.raises(TypeError, match="a middleware must be callable, not int"):
         layered(echo, 5)
+
+
+async def forgetful(kwargs: dict[str, Any], next_handler: NextHandler) -> Chunks:
+    async for _ in next_handler(**kwargs):
+        pass
+    for nothing in list[str]():
+        yield nothing
+
+
+async def forgetful_coroutine(kwargs: dict[str, Any], next_handler: NextHandler) -> None:
+    async for _ in next_handler(**kwargs):
+        pass
+
+
+def forgetful_function(kwargs: dict[str, Any], next_handler: NextHandler) -> None:
+    next_handler(**kwargs)
+
+
+class Forgetful:
+    async def __call__(self, kwargs: dict[str, Any], next_handler: NextHandler) -> None:
+        pass
+
+
+SILENT = [forgetful, forgetful_coroutine, forgetful_function, Forgetful()]
+
+
+@pytest.mark.parametrize("middleware", SILENT)
+@pytest.mark.parametrize("layers", [[], [passing]])
+async def test_a_middleware_without_a_response_is_an_error_that_names_it(
+    middleware: Any, layers: list[Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    name = getattr(middleware, "__qualname__", "Forgetful")
+    kit = layered(echo, *layers, middleware)
+
+    (response,) = await read(ask(kit))
+    single = await kit.call("echo", text="hello")
+
+    for answer in (response, single):
+        assert (answer.code, answer.ok) == ("failed", False)
+        assert f"middleware `{name}` gave no response" in answer.text
+    assert any(name in str(record.exc_info) for record in caplog.records)
+
+
+@pytest.mark.parametrize("middleware", SILENT)
+async def test_a_middleware_without_a_response_raises_if_the_toolkit_raises(middleware: Any) -> None:
+    kit = layered(echo, middleware, errors="raise")
+
+    with pytest.raises(SilentMiddlewareError, match="gave no response"):
+        await read(ask(kit))
+    with pytest.raises(SilentMiddlewareError, match="gave no response"):
+        await kit.value("echo", text="hello")
+
+
+async def test_a_middleware_without_a_response_makes_an_empty_stream_in_agentscopes_place(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    kit = layered(echo, forgetful, errors="compat")
+
+    assert await read(ask(kit)) == []
+    assert "SilentMiddlewareError" in caplog.text

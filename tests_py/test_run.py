@@ -10,10 +10,12 @@ import threading
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
+from support.streams import python
 from toolcrib import Toolkit, ToolResponse
 
 user: contextvars.ContextVar[str] = contextvars.ContextVar("user", default="nobody")
@@ -185,12 +187,8 @@ def used_loop(toolkit: Toolkit) -> asyncio.AbstractEventLoop:
     return loop
 
 
-kept = pytest.mark.skipif(sys.version_info < (3, 11), reason="Python 3.10 makes a loop for each call")
-
-
-@kept
 @pytest.mark.parametrize("place", [in_plain_code, in_a_running_loop])
-def test_a_clean_loop_is_used_again(place: Callable[[Callable[[], Any]], Any]) -> None:
+def test_the_loop_of_a_call_is_used_again(place: Callable[[Callable[[], Any]], Any]) -> None:
     toolkit = Toolkit(tools=[loop_of_the_call])
 
     first, second = place(lambda: [used_loop(toolkit), used_loop(toolkit)])
@@ -209,132 +207,316 @@ def leaves_a_timer(_: int) -> None:
 
 def leaves_a_callback(_: int) -> None:
     loop = asyncio.get_running_loop()
-    loop.call_soon(lambda: loop.call_soon(lambda: loop.call_soon(print)))
+    loop.call_soon(lambda: loop.call_soon(lambda: loop.call_soon(bool)))
 
 
 def leaves_a_file(file: int) -> None:
-    asyncio.get_running_loop().add_reader(file, print)
-
-
-def leaves_a_setting(_: int) -> None:
-    asyncio.get_running_loop().set_exception_handler(lambda loop, context: None)
+    asyncio.get_running_loop().add_reader(file, bool)
+    asyncio.get_running_loop().call_soon(asyncio.get_running_loop().remove_reader, file)
 
 
 def leaves_a_thread(_: int) -> None:
-    asyncio.get_running_loop().run_in_executor(None, print)
+    asyncio.get_running_loop().run_in_executor(None, bool)
 
 
 def leaves_a_callback_of_a_thread(_: int) -> None:
-    asyncio.get_running_loop().call_soon_threadsafe(print)
+    asyncio.get_running_loop().call_soon_threadsafe(bool)
 
 
-def leaves_many_timers(_: int) -> None:
-    for _ in range(1000):
-        asyncio.get_running_loop().call_later(3600, print)
+def stops_the_loop(_: int) -> None:
+    asyncio.get_running_loop().stop()
 
 
 REMAINS = [
     leaves_a_task,
     leaves_a_timer,
-    leaves_many_timers,
     leaves_a_callback,
     leaves_a_callback_of_a_thread,
     leaves_a_file,
-    leaves_a_setting,
     leaves_a_thread,
+    stops_the_loop,
 ]
 
 
-@kept
 @pytest.mark.parametrize("leaves", REMAINS)
-def test_a_loop_with_remains_is_closed(leaves: Callable[[int], None]) -> None:
+def test_a_loop_with_remains_is_used_again(leaves: Callable[[int], None]) -> None:
     async def litter(file: int) -> None:
         leaves(file)
 
     toolkit = Toolkit(tools=[loop_of_the_call, litter])
 
-    before = used_loop(toolkit)
-    one, other = socket.socketpair()
-    with one, other:
-        assert toolkit.run("litter", file=one.fileno()).ok
+    def calls() -> None:
+        before = used_loop(toolkit)
+        one, other = socket.socketpair()
+        with one, other:
+            assert toolkit.run("litter", file=one.fileno()).ok
+            assert used_loop(toolkit) is before
 
-    assert before.is_closed()
-    assert used_loop(toolkit) is not before
-
-
-@kept
-def test_a_call_that_tidies_up_leaves_the_loop_clean() -> None:
-    called: list[Any] = []
-    threaded = threading.Event()
-
-    async def tidy() -> None:
-        loop = asyncio.get_running_loop()
-        loop.call_soon(called.append, 1)
-        for _ in range(1000):
-            loop.call_later(3600, print).cancel()
-        async with asyncio.timeout(3600):  # type: ignore[attr-defined] # from 3.11
-            await asyncio.gather(asyncio.sleep(0), asyncio.sleep(0.001))
-        async for _ in numbers():
-            pass
-        future = loop.create_future()
-        future.add_done_callback(called.append)
-        future.set_result(None)
-
-    async def numbers() -> Any:
-        yield 1
-
-    toolkit = Toolkit(tools=[loop_of_the_call, tidy])
-    toolkit.register_tool_function(threaded.set, name="threaded", run_in="thread")
-    before = used_loop(toolkit)
-
-    assert toolkit.run("tidy").ok
-    assert toolkit.run("threaded").ok
-
-    assert used_loop(toolkit) is before
-    assert threaded.is_set()
-    assert len(called) == 2
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(calls).result()
 
 
-@kept
-def test_the_loop_of_another_policy_is_used_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_loop_of_another_policy_is_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
     class Loop(asyncio.SelectorEventLoop):
         pass
 
     monkeypatch.setattr(asyncio, "new_event_loop", Loop)
     toolkit = Toolkit(tools=[loop_of_the_call])
 
-    def loops() -> list[asyncio.AbstractEventLoop]:
-        return [used_loop(toolkit), used_loop(toolkit)]
-
     with ThreadPoolExecutor(1) as pool:
-        first, second = pool.submit(loops).result()
+        first, second = pool.submit(lambda: [used_loop(toolkit), used_loop(toolkit)]).result()
 
-    assert (type(first), type(second), first.is_closed(), second.is_closed()) == (Loop, Loop, True, True)
-    assert first is not second
+    assert type(first) is Loop
+    assert first is second
 
 
-def test_an_async_generator_that_a_tool_leaves_is_closed() -> None:
-    closed = []
+CALLS = 6
 
-    async def numbers() -> Any:
-        try:
-            yield 1
-            yield 2
-        finally:
-            closed.append(True)
 
-    left = []
+class Client:
+    """A client that belongs to the event loop of its first use, as those of HTTP and databases do."""
+
+    def __init__(self) -> None:
+        self.lock = asyncio.Lock()
+        self.streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+
+    async def echo(self, port: int, text: str) -> str:
+        async with self.lock:
+            if self.streams is None:
+                self.streams = await asyncio.open_connection("127.0.0.1", port)
+            reader, writer = self.streams
+            writer.write(text.encode() + b"\n")
+            await writer.drain()
+            answer = (await reader.readline()).decode().strip()
+            if text == str(CALLS - 1):
+                writer.close()
+                await writer.wait_closed()
+            return answer
+
+
+@pytest.fixture
+def port() -> Any:
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def serve() -> None:
+        with suppress(OSError):
+            while True:
+                connection, _ = listener.accept()
+                threading.Thread(target=answer, args=(connection,), daemon=True).start()
+
+    def answer(connection: socket.socket) -> None:
+        with connection, connection.makefile("rwb", 0) as file:
+            for line in file:
+                file.write(line)
+
+    threading.Thread(target=serve, daemon=True).start()
+    yield listener.getsockname()[1]
+    listener.shutdown(socket.SHUT_RDWR)
+    listener.close()
+
+
+def from_plain_code(toolkit: Toolkit, port: int) -> list[str]:
+    return [toolkit.run("echo", port=port, text=str(number)).text for number in range(CALLS)]
+
+
+def from_a_running_loop(toolkit: Toolkit, port: int) -> list[str]:
+    async def main() -> list[str]:
+        return from_plain_code(toolkit, port)
+
+    return asyncio.run(main())
+
+
+def from_several_running_loops(toolkit: Toolkit, port: int) -> list[str]:
+    async def main(number: int) -> str:
+        return toolkit.run("echo", port=port, text=str(number)).text
+
+    return [asyncio.run(main(number)) for number in range(CALLS)]
+
+
+def from_a_thread(toolkit: Toolkit, port: int) -> list[str]:
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(from_plain_code, toolkit, port).result()
+
+
+def from_a_tool(toolkit: Toolkit, port: int) -> list[str]:
+    @toolkit.tool
+    def ask(number: int) -> str:
+        return toolkit.run("echo", port=port, text=str(number)).text
+
+    return [toolkit.run("ask", number=number).text for number in range(CALLS)]
+
+
+def from_tools_of_another_loop(toolkit: Toolkit, port: int) -> list[str]:
+    @toolkit.tool
+    def ask(number: int) -> str:
+        return toolkit.run("echo", port=port, text=str(number)).text
+
+    return [asyncio.run(toolkit.call("ask", number=number)).text for number in range(CALLS)]
+
+
+def after_a_fork(toolkit: Toolkit, port: int) -> list[str]:
+    before = [toolkit.run("echo", port=port, text=str(number)).text for number in range(3)]
+    child = os.fork()
+    if not child:
+        os._exit(0)
+    os.waitpid(child, 0)
+    return before + [toolkit.run("echo", port=port, text=str(number)).text for number in range(3, CALLS)]
+
+
+PLACES = [from_plain_code, from_a_running_loop, from_several_running_loops, from_a_thread, from_a_tool]
+
+
+@pytest.mark.parametrize("place", [*PLACES, from_tools_of_another_loop, after_a_fork])
+def test_a_client_can_be_used_by_one_call_after_the_other(
+    port: int, place: Callable[[Toolkit, int], list[str]]
+) -> None:
+    client = Client()
+
+    assert place(Toolkit(tools=[client.echo]), port) == [str(number) for number in range(CALLS)]
+
+
+def test_a_task_that_a_tool_leaves_goes_on_with_the_next_call() -> None:
+    done = []
 
     async def leave() -> None:
-        left.append(numbers())
-        await anext(left[0])
+        async def later() -> None:
+            await asyncio.sleep(0)
+            await asyncio.sleep(0.01)
+            done.append(True)
 
-    Toolkit(tools=[leave]).run("leave")
+        left.append(asyncio.ensure_future(later()))
 
-    assert closed == [True]
+    async def wait() -> str:
+        await left[0]
+        return "waited"
+
+    left: list[asyncio.Future[None]] = []
+    toolkit = Toolkit(tools=[leave, wait])
+
+    toolkit.run("leave")
+    assert toolkit.run("wait").text == "waited"
+    assert done == [True]
 
 
-@kept
+def test_a_background_task_is_waited_for_by_a_later_call() -> None:
+    toolkit = Toolkit()
+    toolkit.register_task_tools()
+
+    @toolkit.tool(async_execution=True)
+    async def survey() -> str:
+        await asyncio.sleep(0.01)
+        return "surveyed"
+
+    started = toolkit.run("survey")
+    assert started.metadata is not None
+
+    assert toolkit.run("wait_task", task_id=started.metadata["task_id"]).text == "surveyed"
+
+
+def test_tasks_and_generators_that_are_left_end_with_the_program() -> None:
+    finished = python(
+        """
+        import asyncio, threading
+        from toolcrib import Toolkit
+
+        async def numbers():
+            try:
+                yield 1
+                yield 2
+            finally:
+                print("generator finalised", flush=True)
+
+        kept = []
+        async def leave(name: str):
+            async def forever():
+                try:
+                    await asyncio.sleep(3600)
+                finally:
+                    await asyncio.sleep(0)
+                    print(name, "task finalised", flush=True)
+            kept.append(asyncio.ensure_future(forever()))
+            kept.append(numbers())
+            await anext(kept[-1])
+            await asyncio.sleep(0)
+
+        toolkit = Toolkit(tools=[leave])
+        toolkit.run("leave", name="main")
+        async def inside(): toolkit.run("leave", name="inside")
+        asyncio.run(inside())
+        thread = threading.Thread(target=toolkit.run, args=["leave"], kwargs={"name": "thread"})
+        thread.start(); thread.join()
+        print("end", flush=True)
+        """,
+        "-W",
+        "error",
+        "-X",
+        "dev",
+    )
+
+    assert finished.returncode == 0
+    assert finished.stderr == ""
+    lines = finished.stdout.splitlines()
+    assert lines[0] == "end"
+    assert sorted(lines[1:]) == [
+        *["generator finalised"] * 3,
+        *(f"{name} task finalised" for name in ["inside", "main", "thread"]),
+    ]
+
+
+@pytest.mark.parametrize("where", ["main", "task", "select", "thread", "inside"])
+def test_ctrl_c_ends_a_call_and_cleans_up(where: str) -> None:
+    finished = python(
+        f"""
+        import asyncio, os, signal, threading, time
+        from toolcrib import Toolkit
+
+        def interrupt():
+            time.sleep(0.3)
+            os.kill(os.getpid(), signal.SIGINT)
+
+        async def work():
+            threading.Thread(target=interrupt).start()
+            try:
+                if {where!r} == "task":
+                    await asyncio.gather(asyncio.sleep(20), busy())
+                elif {where!r} == "main":
+                    time.sleep(20)
+                else:
+                    await asyncio.sleep(20)
+            finally:
+                print("finalised", flush=True)
+
+        async def busy():
+            while True:
+                await asyncio.sleep(0)
+
+        def block():
+            threading.Thread(target=interrupt).start()
+            time.sleep(2)
+
+        async def loop(): return asyncio.get_running_loop()
+
+        toolkit = Toolkit(tools=[work, block, loop])
+        async def inside(): toolkit.run("work")
+        before = toolkit.run("loop").metadata["value"]
+        began = time.monotonic()
+        try:
+            if {where!r} == "inside":
+                asyncio.new_event_loop().run_until_complete(inside())
+            else:
+                toolkit.run("block" if {where!r} == "thread" else "work")
+        except KeyboardInterrupt:
+            print("interrupted", flush=True)
+        assert time.monotonic() - began < 10
+        assert toolkit.run("loop").metadata["value"] is before
+        """,
+    )
+
+    assert finished.returncode == 0, finished.stderr
+    assert "interrupted" in finished.stdout
+    assert ("finalised" in finished.stdout) is (where != "thread")
+
+
 def test_the_loop_of_a_thread_ends_with_it() -> None:
     toolkit = Toolkit(tools=[loop_of_the_call])
     loops = []

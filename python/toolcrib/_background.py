@@ -7,6 +7,7 @@ imported when it is first needed.
 from __future__ import annotations
 
 import math
+from _weakrefset import WeakSet
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     _Task = asyncio.Task[ToolResponse]
+
+
+# The tasks that were cancelled before their first steps.
+_never_begun: WeakSet[Any] = WeakSet()
 
 
 class BackgroundTasks(_core.Toolkit):
@@ -163,15 +168,26 @@ def begin(board: _core._TaskBoard, task_id: str, tool: str, work: Coroutine[Any,
     except RuntimeError:
         reason = f"tool `{tool}` runs in the background, which needs a running asyncio event loop in this thread"
         raise RuntimeError(reason) from None
+    tasks: list[_Task] = []
+    loop.call_soon(_note_cancelled, tasks)  # It runs right before the first step of the task.
     task = loop.create_task(work, name=f"{tool} {task_id}")
+    tasks.append(task)
     board.start(task_id, task)
     task.add_done_callback(partial(_record, board, task_id))
+
+
+def _note_cancelled(tasks: list[_Task]) -> None:
+    """Note that a task is cancelled before its first step."""
+    _never_begun.update(task for task in tasks if getattr(task, "_must_cancel", False))
 
 
 def _record(board: _core._TaskBoard, task_id: str, task: _Task) -> None:
     """Record the outcome of a task, unless that was done before."""
     error = None if task.cancelled() else task.exception()
-    if task.cancelled() or (error is not None and not isinstance(error, Exception)):
+    if task in _never_begun and board.task(task_id) is not None:
+        # Not by `cancel_task`, whose task is not running any more: its caller has had no answer.
+        board.finish(task_id, board.cancelled(task_id))
+    elif task.cancelled() or (error is not None and not isinstance(error, Exception)):
         # An exception that stops the program has reached the event loop, which stops.
         board.forget(task_id)
     else:

@@ -76,6 +76,7 @@ __all__ = [
 
 __version__: str
 _Deps = TypeVar("_Deps")
+_T = TypeVar("_T")
 _ChangeClass: TypeAlias = Literal[
     "look_alike",
     "source",
@@ -2440,7 +2441,7 @@ class ToolResponse:
         id: A unique text; by default the time and six random digits.
         code: The error code: `"bad_call"`, `"unknown_tool"`, `"inactive_group"`, `"invalid_arguments"`,
             `"tool_not_available"`, `"failed"`, `"interrupted"`, `"timeout"`, `"denied"`, `"pending"`,
-            `"cancelled"` or `"limit_exceeded"`, and for background tasks `"unknown_task"`, `"task_running"` or
+            `"cancelled"`, `"limit_exceeded"` or `"busy"`, and for background tasks `"unknown_task"`, `"task_running"` or
             `"task_finished"`; None if the call succeeded.
         mode: The relation to the result of the call: `"progress"` is a notice for people and not part of the result,
             `"addition"` is appended to the result, `"result"` is the result so far and replaces everything before it.
@@ -2853,6 +2854,22 @@ def _write_call(format: str, name: str, arguments: dict[str, Any]) -> str:
 
 def _check_call(method: str, name: object, misplaced: Sequence[object]) -> None:
     """Raise an exception if the arguments of `run` are not a name, and arguments by keyword."""
+
+def _nesting() -> int:
+    """Return the number of calls that wait for the synchronous code of this thread: 0 outside of tools.
+
+    Raises:
+        RecursionError: If there are too many.
+    """
+
+def _call_nested(depth: int, function: Callable[[], _T]) -> _T:
+    """Call a function in a thread that other calls wait for."""
+
+def _call_held(function: Callable[[], _T]) -> _T:
+    """Call a function that waits for another call: the worker thread that calls it does not count as an active one."""
+
+def _keep_for_ever(object: object) -> None:
+    """Keep an object for ever, also while the interpreter ends."""
 
 def _read_toml(text: str) -> dict[str, Any]:
     """Parse TOML text; Python 3.10 has no parser of its own."""
@@ -3505,12 +3522,6 @@ class _AwaitableJob(Awaitable[Any]):
     def __await__(self) -> Generator[Any, None, Any]: ...
     def __iter__(self) -> Iterator[Any]: ...
     def __next__(self) -> Any: ...
-
-@final
-class _Drain:
-    """Wakes the tasks whose results have arrived; called by the loop, and owned by it."""
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
 
 @final
 class _NativeFuture(Awaitable[Any]):

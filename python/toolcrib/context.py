@@ -10,7 +10,7 @@ from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
-from toolcrib import errors
+from toolcrib import _core, errors
 from toolcrib._core import ToolResponse
 from toolcrib.policy import _answer_of
 
@@ -299,7 +299,9 @@ class ToolContext(Generic[Deps]):
             answer.close()
             raise RuntimeError("this tool runs on the event loop, which must not be blocked: make it asynchronous")
         if self._loop is not None and self._loop.is_running():
-            return asyncio.run_coroutine_threadsafe(answer, self._loop).result()
+            future = asyncio.run_coroutine_threadsafe(answer, self._loop)
+            result: T = _core._call_held(future.result)
+            return result
         return asyncio.run(answer)
 
     def __reduce__(self) -> tuple[Any, ...]:

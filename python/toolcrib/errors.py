@@ -21,6 +21,7 @@ __all__ = [
     "ApprovalError",
     "ApprovalStoreError",
     "BasicGroupError",
+    "BusyError",
     "CannotListenError",
     "ConflictError",
     "DamagedFileError",
@@ -71,6 +72,7 @@ __all__ = [
     "ReservedGroupError",
     "ReservedGroupRemovalError",
     "RoleFileError",
+    "SilentMiddlewareError",
     "SkillDirectoryError",
     "SkillFileError",
     "SkillFrontMatterError",
@@ -460,6 +462,14 @@ class NativeToolError(ToolcribError, RuntimeError):
     """
 
     is_mistake: bool = False
+
+
+class BusyError(ToolcribError, RuntimeError):
+    """No worker thread is free for a synchronous tool. A model gets a response with the code `busy`."""
+
+
+class SilentMiddlewareError(ToolcribError, RuntimeError):
+    """A middleware ended without a response; the text has its name."""
 
 
 class InternalError(ToolcribError, RuntimeError):

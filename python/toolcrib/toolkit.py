@@ -669,8 +669,8 @@ class Toolkit(BackgroundTasks):
     def run(self, name: str, /, *misplaced: NoReturn, **arguments: Any) -> ToolResponse:
         """Call a tool from synchronous code and return its last response, the whole result.
 
-        It also works inside a running event loop: the tool then runs on an event loop in another thread, and the caller
-        blocks.
+        The event loop is kept for the next call in the same thread, so that async clients can be shared. It also works
+        inside a running event loop: the tool then runs on an event loop in another thread, and the caller blocks.
 
         Args:
             name: The tool's name.

@@ -93,7 +93,9 @@ exceptions! {
     InvalidRuleError,
     DuplicateRuleError,
     InvalidPolicyFileError,
+    BusyError,
     InternalError,
+    SilentMiddlewareError,
     ToolCallError,
     InvalidTargetError,
     McpConnectionError,
@@ -236,6 +238,24 @@ pub(crate) fn internal(panic: &(dyn Any + Send)) -> PyErr {
 /// The exception for a defect of toolcrib itself.
 pub(crate) fn internal_error(what: &str) -> PyErr {
     python::InternalError::new_err(format!("toolcrib failed internally, please report this: {what}"))
+}
+
+/// The exception for a job that no worker thread can run.
+pub(crate) fn busy(threads: usize) -> PyErr {
+    let reason =
+        format!("no worker thread is free: up to {threads} tools run in threads, and all of them wait or hang");
+    python::BusyError::new_err(reason)
+}
+
+/// True for the exception of [`busy`].
+pub(crate) fn is_busy(exception: &Bound<'_, PyAny>) -> bool {
+    exception.is_instance_of::<python::BusyError>()
+}
+
+/// The exception for a middleware that ended without a response.
+pub(crate) fn silent_middleware(name: &str) -> PyErr {
+    let reason = format!("middleware `{name}` gave no response: it must yield those of `next_handler`, or its own");
+    python::SilentMiddlewareError::new_err(reason)
 }
 
 /// The exception for a call that has no value, with its last response and the exception that the tool raised.

@@ -8,8 +8,8 @@
 //!   some of them import `_core` themselves;
 //! - objects that are slow to import, at first use. Such an import may raise.
 //!
-//! Stores and event loops need nothing of the last kind. CPython locks a module while a thread imports it, and a child that
-//! another thread forks meanwhile inherits this lock with no thread to release it, so that its own first use waits for ever.
+//! CPython locks a module while a thread imports it, and a child that another thread forks meanwhile inherits this lock with no
+//! thread to release it. So forks wait for imports: see `toolcrib/_worker.py`.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMapping, PyString};

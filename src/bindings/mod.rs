@@ -123,7 +123,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     add_internal::<background::PyTaskBoard>(module)?;
     add_internal::<events::PyEventQueue>(module)?;
     add_internal::<worker::AwaitableJob>(module)?;
-    add_internal::<worker::Drain>(module)?;
     add_internal::<call::Completion>(module)?;
     add_internal::<argument_parser::PyArgumentParser>(module)?;
     add_internal::<call::PyResponseModels>(module)?;

@@ -436,6 +436,7 @@ fn code(py: Python<'_>, code: Code) -> Py<PyString> {
         Code::Pending => intern!(py, Code::Pending.as_str()),
         Code::Cancelled => intern!(py, Code::Cancelled.as_str()),
         Code::LimitExceeded => intern!(py, Code::LimitExceeded.as_str()),
+        Code::Busy => intern!(py, Code::Busy.as_str()),
         Code::UnknownTask => intern!(py, Code::UnknownTask.as_str()),
         Code::TaskRunning => intern!(py, Code::TaskRunning.as_str()),
         Code::TaskFinished => intern!(py, Code::TaskFinished.as_str()),

@@ -34,6 +34,8 @@ pub enum Code {
     Cancelled,
     /// A limit of the session is reached.
     LimitExceeded,
+    /// No worker thread is free.
+    Busy,
     /// No task has the id.
     UnknownTask,
     /// The task is not over.
@@ -59,6 +61,7 @@ impl Code {
             Self::Pending => "pending",
             Self::Cancelled => "cancelled",
             Self::LimitExceeded => "limit_exceeded",
+            Self::Busy => "busy",
             Self::UnknownTask => "unknown_task",
             Self::TaskRunning => "task_running",
             Self::TaskFinished => "task_finished",
@@ -173,6 +176,11 @@ pub enum Reply {
         /// The limit.
         limit: LimitReached,
     },
+    /// No worker thread is free, and none will be soon.
+    Busy {
+        /// The tool's name.
+        tool: String,
+    },
     /// An agent may not be called here.
     AgentRefused(Refusal),
     /// The run of an agent failed with an error.
@@ -253,6 +261,7 @@ impl Reply {
             Self::Pending { .. } => Code::Pending,
             Self::Cancelled { .. } => Code::Cancelled,
             Self::LimitExceeded { .. } | Self::AgentRefused(_) => Code::LimitExceeded,
+            Self::Busy { .. } => Code::Busy,
         }
     }
 
@@ -328,6 +337,9 @@ impl Reply {
                 LimitReached::Retries(failures) => format!("Error: {}", failed_too_often(tool, *failures)),
                 LimitReached::Budget(exhausted) => format!("Error: {exhausted} {NO_MORE_TOOLS}"),
             },
+            Self::Busy { tool } => {
+                format!("Error: The tool '{tool}' did not run, because too many tools are running. Try again later.")
+            }
             Self::AgentRefused(refusal) => format!("Error: {refusal}"),
             Self::AgentFailed { agent, message } => failure_text(agent, message),
             Self::AgentTimeout { seconds } => Termination::Timeout.final_text(Some(seconds / 60.0)),

@@ -35,6 +35,9 @@ impl State {
         let message = without_preset_hint(py, tool, display_text(exception));
         let secrets = self.secret_texts(py, tool);
         let stand_in = redacted(exception, &message, &secrets);
+        if errors::is_busy(exception) {
+            return (response::failed(py, Reply::Busy { tool: tool.name.to_string() }, exception.clone()), None);
+        }
         // A mistake of the model is its own to correct.
         if !errors::is_mistake(exception) {
             self.log(py, tool, stand_in.as_ref().unwrap_or(exception), self.source());
@@ -51,6 +54,9 @@ impl State {
     #[cold]
     pub(super) fn log_raised(&self, py: Python<'_>, tool: &PyTool, error: &PyErr) {
         let exception = error.clone_ref(py).into_value(py).into_bound(py).into_any();
+        if errors::is_busy(&exception) {
+            return; // the pool has logged it once for all calls
+        }
         let mark = intern!(py, "__toolcrib_logged__");
         // The layers around a tool raise its exception once more.
         if (self.is_layer() && exception.hasattr(mark).unwrap_or(false)) || errors::is_mistake(&exception) {

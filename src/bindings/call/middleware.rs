@@ -12,9 +12,11 @@ use super::python::drive::{Sent, await_iter, send};
 use super::python::{attached, object};
 use super::request::{NO_CALL, block, is_readable};
 use super::run::Given;
-use super::state::{Early, Ending, Origin, Phase, State};
+use super::state::{Early, Ending, Origin, Phase, State, Step};
+use crate::bindings::errors;
 use crate::bindings::foreign_response::ResponseClass;
 use crate::bindings::once::{GilOnce, intern};
+use crate::bindings::parameters::class_name;
 use crate::bindings::policy::PyPermissions;
 use crate::bindings::registration::{Behaviour, ToolDraft, ToolOptions};
 use crate::bindings::session::PySession;
@@ -134,6 +136,18 @@ impl State {
             },
             Core::Tool(tool) | Core::ViewTool(_, tool) => Some(tool.get().permissions.bind(py).clone()),
         }
+    }
+
+    /// Ends a layer whose middleware gave no response: with an error, or in AgentScope's place as an empty stream that is logged.
+    #[cold]
+    pub(super) fn end_silent_layer<'py>(&self, py: Python<'py>) -> Step<'py> {
+        let Some(next) = self.given_handler(py) else { return self.finalise_then_end(py, Ending::Over, None, None) };
+        let error = errors::silent_middleware(&next.get().layer_name(py));
+        if self.single || next.get().errors(py) != ErrorMode::Compat {
+            return self.fail(py, error);
+        }
+        self.log_raised(py, self.tool(py).get(), &error);
+        self.finalise_then_end(py, Ending::Over, None, None)
     }
 
     /// Closes, one after the other, the streams that the middleware left open; the future to wait for, if there is one.
@@ -305,6 +319,26 @@ impl NextHandler {
     /// The middleware that this handler leads to; none if it leads to the core.
     fn middleware<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
         self.stack.bind(py).get_item(self.depth).ok()
+    }
+
+    /// The name of the middleware that was given this handler.
+    fn layer_name(&self, py: Python<'_>) -> String {
+        let layer = self.depth.checked_sub(1).and_then(|index| self.stack.bind(py).get_item(index).ok());
+        let Some(layer) = layer else { return String::new() };
+        let name = layer.getattr_opt(intern!(py, "__qualname__")).ok().flatten();
+        name.map_or_else(|| class_name(&layer), |name| name.to_string())
+    }
+
+    /// The treatment of errors in the toolkit of the call.
+    fn errors(&self, py: Python<'_>) -> ErrorMode {
+        match &self.core {
+            Core::Named(origin) => match Origin::of(origin.bind(py)) {
+                Ok(Origin::Toolkit(toolkit)) => toolkit.get().behaviour().errors,
+                Ok(Origin::View(view)) => view.get().toolkit(py).get().behaviour().errors,
+                Err(_) => ErrorMode::Raise,
+            },
+            Core::Tool(tool) | Core::ViewTool(_, tool) => tool.get().errors,
+        }
     }
 
     fn opened(&self) -> MutexGuard<'_, Opened> {

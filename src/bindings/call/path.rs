@@ -10,7 +10,7 @@ use pyo3::types::{PyDict, PyNone};
 use super::cold::Cold;
 use super::context::report_first;
 use super::observe::gate;
-use super::python::attached;
+use super::python::{attached, stack};
 use super::request::Request;
 use super::respond::refuse_uncertain;
 use super::run::Given;
@@ -204,8 +204,17 @@ impl State {
             self.awaiting.set(false);
             return Resumed::Raise(PyRuntimeError::new_err("cannot reuse already awaited tool call").into());
         }
-        let step = self.guarded_step(py, value);
+        let step = if stack::has_room() { self.guarded_step(py, value) } else { self.end_too_deep(py) };
         self.conclude(py, step)
+    }
+
+    /// Ends a call that is nested too deeply in others, which get the exception.
+    #[cold]
+    fn end_too_deep<'py>(&self, py: Python<'py>) -> Step<'py> {
+        attached(py, |py| {
+            self.finish(py);
+            Step::raise(stack::too_deep())
+        })
     }
 
     #[inline(always)]

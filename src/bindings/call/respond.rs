@@ -38,6 +38,9 @@ impl State {
                 return Ok(self.fail_on_item(py, Phase::Done, not_a_response()));
             }
         }
+        if self.is_layer() && result.is_none() {
+            return Ok(self.end_of_stream(py)); // no response, in whatever way the middleware ended
+        }
         match runnable(result) {
             Ok(runnable) => Err(runnable),
             Err(value) => Ok(match attached(py, |_| into_response(value)) {
@@ -226,13 +229,16 @@ impl State {
                 Err(error) => self.fail(py, error),
             });
         }
-        let may_be_empty = !self.single && self.tool.get(py).is_some_and(|tool| tool.get().response_class.is_some());
-        let is_complete = self.delivered.get() || may_be_empty;
-        if is_complete && !self.is_layer() {
+        let has_foreign_class = self.tool.get(py).is_some_and(|tool| tool.get().response_class.is_some());
+        let is_complete = self.delivered.get() || (has_foreign_class && !self.single);
+        if !self.is_layer() && is_complete {
             self.finish(py);
             return Step::End;
         }
         attached(py, |py| {
+            if self.is_layer() && !self.delivered.get() {
+                return self.end_silent_layer(py);
+            }
             if is_complete {
                 return self.finalise_then_end(py, Ending::Over, None, None);
             }

@@ -208,8 +208,9 @@ impl State {
             RunIn::Process => tool.process_call(py).map(|(call, end)| (call, Some(end.unbind()))),
             RunIn::Thread | RunIn::Inline => Ok((tool.function.bind(py).clone(), None)),
         };
-        let started =
-            callable.and_then(|(callable, end)| Job::start(py, callable, arguments, keywords, CHUNKS_AHEAD, end));
+        let started = callable.and_then(|(callable, end)| {
+            Job::start(py, tool.name.clone(), callable, arguments, keywords, CHUNKS_AHEAD, end)
+        });
         match started {
             Ok(job) => {
                 if self.cold().job.set(job).is_err() {

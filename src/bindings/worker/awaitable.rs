@@ -80,7 +80,7 @@ impl AwaitableJob {
     fn new(function: Bound<'_, PyAny>, argument: Bound<'_, PyAny>) -> PyResult<Self> {
         let py = function.py();
         let arguments = PyTuple::new(py, [argument])?;
-        Ok(Self(Job::start(py, function, arguments, None, 1, None)?))
+        Ok(Self(Job::start(py, "function".into(), function, arguments, None, 1, None)?))
     }
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {

@@ -32,6 +32,7 @@ use std::sync::{Arc, Mutex, Weak};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
+use super::limits::RunningJob;
 use super::pool::{Work, Workers};
 use super::waiter::Waiter;
 use super::wakeup::{LoopInbox, NativeSignal, NotificationQueue};
@@ -288,13 +289,25 @@ impl Notifier {
 struct CallDrain(Weak<LoopInbox>);
 
 impl Work for CallDrain {
-    fn run(self: Arc<Self>, py: Python<'_>) {
+    fn run(self: Arc<Self>, py: Python<'_>, _running: RunningJob) {
+        self.refuse(py);
+    }
+
+    fn refuse(self: Arc<Self>, py: Python<'_>) {
         if let Some(inbox) = self.0.upgrade() {
             inbox.call_drain(py);
         }
     }
 
     fn abandon(&self, _py: Python<'_>) {}
+
+    fn name(&self) -> &'static str {
+        "event loop"
+    }
+
+    fn depth(&self) -> usize {
+        usize::MAX // a call waits for it, wherever that is
+    }
 }
 
 #[cfg(test)]

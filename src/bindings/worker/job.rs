@@ -16,7 +16,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use super::awaitable::{AbandonedEnd, JobEnd};
-use super::pool::{SubmitError, Work, Workers};
+use super::limits::{MAX_THREADS, RunningJob};
+use super::nesting;
+use super::pool::{Hold, SubmitError, Work, Workers};
 use super::waiter::Waiter;
 use super::wakeup::LoopInbox;
 use crate::bindings::call::python::interpreter::{self, Context, GilCell, Pending, Sent};
@@ -45,6 +47,10 @@ pub(crate) enum JobStep {
 /// A job as its reader and its worker share it.
 pub(super) struct JobCore {
     workers: &'static Workers,
+    /// The name of the tool.
+    name: Arc<str>,
+    /// The number of jobs whose threads wait for this one.
+    depth: usize,
     inbox: Arc<LoopInbox>,
     /// Number of chunks that a generator may be ahead of its reader.
     limit: usize,
@@ -69,6 +75,10 @@ struct JobState {
     /// True while that worker waits for its reader.
     is_held_up: bool,
     reader: ReaderState,
+    /// Present while a worker runs it.
+    running: Option<RunningJob>,
+    /// Present until the call has ended, if a worker waits for it.
+    hold: Option<Hold>,
 }
 
 /// The progress of the reader.
@@ -98,16 +108,19 @@ enum JobOutcome {
     Ended,
     Raised(Py<PyAny>),
     Panicked(String),
+    /// No thread could run it.
+    Refused,
 }
 
 impl Job {
-    /// Starts `callable(*args, **kwargs)` in a worker thread, in a copy of the caller's context.
+    /// Starts `callable(*args, **kwargs)` in a worker thread, in a copy of the caller's context. `name` is the name for reports.
     ///
     /// If the result is a generator, the same thread iterates it, at most `limit` chunks ahead of its reader.
     /// `on_abandon(False)` is called when the job is abandoned before it has ended, and `on_abandon(True)` when a generator
     /// is to be closed.
     pub(crate) fn start(
         py: Python<'_>,
+        name: Arc<str>,
         callable: Bound<'_, PyAny>,
         args: Bound<'_, PyTuple>,
         kwargs: Option<Bound<'_, PyDict>>,
@@ -116,17 +129,22 @@ impl Job {
     ) -> PyResult<Job> {
         let workers = Workers::current(py)?;
         let inbox = workers.inboxes.running(py, workers)?;
+        let depth = nesting::depth()?;
         let call = JobCall {
             callable: callable.unbind(),
             args: args.unbind(),
             kwargs: kwargs.map(Bound::unbind),
             context: Context::copy(py)?,
         };
+        // Before the job is in the queue, so that the next worker is looked for once.
+        let hold = if depth > 0 { Hold::of_this_thread() } else { None };
         let core = Arc::new(JobCore {
             workers,
+            name,
+            depth,
             inbox,
             limit: limit.max(1),
-            state: GilCell::new(JobState { call: Some(call), on_abandon, ..JobState::default() }),
+            state: GilCell::new(JobState { call: Some(call), on_abandon, hold, ..JobState::default() }),
             backpressure: Backpressure::default(),
             is_read: AtomicBool::new(false),
         });
@@ -316,7 +334,13 @@ impl JobCore {
             if std::mem::take(&mut state.is_held_up) {
                 self.backpressure.release();
             }
-            let results = (std::mem::take(&mut state.chunks), state.outcome.take(), state.waiter.take());
+            if state.reader == ReaderState::Gone
+                && let Some(running) = state.running
+            {
+                self.workers.pool.abandon(self.workers, running);
+            }
+            let results =
+                (std::mem::take(&mut state.chunks), state.outcome.take(), state.waiter.take(), state.hold.take());
             let on_abandon = if state.reader == ReaderState::Closing {
                 state.on_abandon.as_ref().map(|it| it.clone_ref(py)) // the reader may give up waiting for the end
             } else {
@@ -362,10 +386,12 @@ impl JobCore {
 
 /// The worker's side.
 impl Work for JobCore {
-    fn run(self: Arc<Self>, py: Python<'_>) {
-        let Some(call) = self.state.with(py, |state| state.call.take()) else {
-            return;
-        };
+    fn run(self: Arc<Self>, py: Python<'_>, running: RunningJob) {
+        let call = self.state.with(py, |state| {
+            state.running = state.call.as_ref().map(|_| running);
+            state.call.take()
+        });
+        let Some(call) = call else { return };
         let outcome = catch_unwind(AssertUnwindSafe(|| self.produce(py, call)))
             .unwrap_or_else(|panic| JobOutcome::Panicked(panic_message(&*panic)));
         if self.workers.is_current() {
@@ -373,8 +399,23 @@ impl Work for JobCore {
         }
     }
 
+    fn refuse(self: Arc<Self>, py: Python<'_>) {
+        let call = self.state.with(py, |state| state.call.take());
+        if call.is_some() {
+            self.finish(py, JobOutcome::Refused);
+        }
+    }
+
     fn abandon(&self, py: Python<'_>) {
         self.leave(py, ReaderState::Gone);
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn depth(&self) -> usize {
+        self.depth
     }
 }
 
@@ -458,21 +499,21 @@ impl JobCore {
         }
         if is_full {
             py.detach(|| {
-                self.workers.pool.set_held_up(self.workers, true);
+                let _held = Hold::of_this_thread();
                 self.backpressure.wait();
-                self.workers.pool.set_held_up(self.workers, false);
             });
         }
     }
 
     fn finish(&self, py: Python<'_>, outcome: JobOutcome) {
         let mut outcome = Some(outcome);
-        let (waiter, on_abandon) = self.state.with(py, |state| {
+        let (waiter, on_abandon, _released) = self.state.with(py, |state| {
             state.is_iterating = false;
+            state.running = None;
             if state.reader != ReaderState::Gone {
                 state.outcome = outcome.take();
             }
-            (state.waiter.take(), state.on_abandon.take())
+            (state.waiter.take(), state.on_abandon.take(), state.hold.take())
         });
         if let Some(waiter) = waiter {
             self.inbox.post(py, waiter);
@@ -495,6 +536,7 @@ impl JobOutcome {
             JobOutcome::Panicked(message) => {
                 JobStep::Raised(errors::internal_error(&format!("a worker thread panicked: {message}")))
             }
+            JobOutcome::Refused => JobStep::Raised(errors::busy(MAX_THREADS)),
         }
     }
 }

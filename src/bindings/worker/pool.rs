@@ -1,38 +1,30 @@
 //! The thread pool: its queue, its worker threads, and the rule by which it grows; and [`Workers`], the state that jobs and
-//! inboxes share with it, which ends at the exit of the process and in a forked child.
+//! inboxes share with it, which ends at the exit of the process and in a forked child. The rules that need no thread are in
+//! `limits`.
 //!
 //! Work is taken only by a thread that holds the GIL, and only one thread at a time waits for the GIL to take some. So the
 //! first worker runs 200 short jobs in a row, while a job that blocks lets the next worker through at once.
 //!
-//! A few threads are enough for short jobs. When all of them block, perhaps on jobs that are still in the queue (a tool
-//! that runs a tool), only another thread helps. When they are merely busy with the GIL, another one makes it worse, so
-//! the longer a worker waits for the GIL, the longer a standstill has to last before the pool grows.
+//! A few threads are enough for short jobs. When all of them block, only another thread helps. When they are merely busy
+//! with the GIL, another one makes it worse, so the longer a worker waits for the GIL, the longer a standstill has to last
+//! before the pool grows. A thread that is known to wait ([`Hold`]), for the call that its tool makes or for the reader of its
+//! generator, is replaced at once; so is one whose job was abandoned.
 
-use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 
+use super::limits::{CORE_THREADS, MAX_STANDSTILL, PoolState, RunningJob};
+use super::nesting::{self, Nesting};
 use super::wakeup::LoopInboxes;
 use crate::bindings::call::python::interpreter::{self, GilCell};
-use crate::bindings::imported::{BEGIN_THREAD, END_THREAD};
+use crate::bindings::imported::{BEGIN_THREAD, END_THREAD, LOGGER};
+use crate::bindings::once::intern;
 use crate::sync::lock;
 
-/// Number of threads that are started without delay and kept.
-const CORE_THREADS: usize = 8;
-/// Maximum number of threads, without those that wait for the reader of a generator.
-const MAX_ACTIVE_THREADS: usize = 256;
-/// Maximum number of all threads.
-const MAX_THREADS: usize = 1024;
-/// Shortest standstill after which a thread is added.
-const MIN_STANDSTILL: Duration = Duration::from_millis(2);
-/// Longest standstill after which a thread is added.
-const MAX_STANDSTILL: Duration = Duration::from_secs(1);
-/// Length of a standstill that counts, in multiples of the last wait for the GIL.
-const GIL_WAIT_FACTOR: u32 = 10;
 /// Number of jobs in a row before a worker reads the clock.
 const BATCH: usize = 16;
 /// Shortest time for which a worker keeps the GIL before it offers it to others. The next thread has to be woken for it,
@@ -103,6 +95,10 @@ pub(crate) fn install(module: &Bound<'_, PyModule>) -> PyResult<()> {
     py.import("atexit")?.call_method1("register", (close,))?;
     let options = PyDict::new(py);
     options.set_item("after_in_child", wrap_pyfunction!(forget, module)?)?;
+    module.setattr("_nesting", wrap_pyfunction!(nesting::nesting, module)?)?;
+    module.setattr("_call_nested", wrap_pyfunction!(nesting::call_nested, module)?)?;
+    module.setattr("_keep_for_ever", wrap_pyfunction!(nesting::keep_for_ever, module)?)?;
+    module.setattr("_call_held", wrap_pyfunction!(nesting::call_held, module)?)?;
     if let Ok(register) = py.import("os")?.getattr("register_at_fork") {
         register.call((), Some(&options))?;
     }
@@ -131,10 +127,19 @@ fn forget(py: Python<'_>) {
 /// An item of the queue.
 pub(super) trait Work: Send + Sync {
     /// Runs it in a worker thread; never panics.
-    fn run(self: Arc<Self>, py: Python<'_>);
+    fn run(self: Arc<Self>, py: Python<'_>, running: RunningJob);
+
+    /// Answers it without running it, because no thread can.
+    fn refuse(self: Arc<Self>, py: Python<'_>);
 
     /// Notifies it that its result is not needed any more.
     fn abandon(&self, py: Python<'_>);
+
+    /// The name of the tool.
+    fn name(&self) -> &str;
+
+    /// The number of jobs whose threads wait for this one.
+    fn depth(&self) -> usize;
 }
 
 /// A thread pool.
@@ -147,39 +152,6 @@ pub(super) struct Pool {
     supervision: Condvar,
     /// Notified when a worker has ended.
     ended: Condvar,
-}
-
-#[derive(Default)]
-struct PoolState {
-    queue: VecDeque<Arc<dyn Work>>,
-    /// Number of jobs taken, by which the supervisor notices a standstill.
-    taken: u64,
-    threads: usize,
-    /// Threads that are no longer counted but have not ended yet.
-    leaving: usize,
-    idle: usize,
-    /// Workers that wait for the GIL to take a job, new threads included.
-    waking: usize,
-    /// Threads that wait for the reader of a generator.
-    held_up: usize,
-    /// Idle workers that may stop waiting, already counted in `waking`.
-    permits: usize,
-    growth: Growth,
-    is_closed: bool,
-    /// The number of the next thread.
-    serial: usize,
-    /// The current or last work of each thread.
-    running: HashMap<usize, Weak<dyn Work>, ahash::RandomState>,
-}
-
-/// The state of the rule by which the pool grows.
-struct Growth {
-    has_supervisor: bool,
-    is_watching: bool,
-    /// Length of a standstill after which threads are added.
-    patience: Duration,
-    /// Number of threads that the next standstill adds.
-    step: usize,
 }
 
 /// The reason for which a pool refuses work.
@@ -195,10 +167,11 @@ impl Pool {
         if state.is_closed {
             return Err(SubmitError::Closed);
         }
-        state.queue.push_back(work);
+        let depth = work.depth();
+        state.queue.push(work);
         self.wake_worker(workers, &mut state);
         if state.threads == 0 {
-            state.queue.pop_back();
+            state.queue.undo_push(depth);
             return Err(SubmitError::NoThread);
         }
         Ok(())
@@ -206,13 +179,14 @@ impl Pool {
 
     /// Wakes or starts a worker if there is work and no worker is on the way to it.
     fn wake_worker(&self, workers: &'static Workers, state: &mut PoolState) {
-        if state.queue.is_empty() || state.waking > 0 {
+        let Some(depth) = state.queue.deepest() else { return };
+        if state.waking > 0 {
             return;
         }
-        if state.busy() >= CORE_THREADS {
-            self.watch_queue(workers, state);
-        } else {
+        if state.busy() < CORE_THREADS && state.has_room(depth) {
             self.add_worker(workers, state);
+        } else {
+            self.watch_queue(workers, state);
         }
     }
 
@@ -228,14 +202,34 @@ impl Pool {
         }
     }
 
-    /// Excludes a thread that waits for a generator's reader from the active ones, or includes it again.
-    pub(super) fn set_held_up(&self, workers: &'static Workers, is_held_up: bool) {
+    /// Counts the thread of a job as one that waits, once more, and has another one take its place.
+    pub(super) fn hold(&self, workers: &'static Workers, job: RunningJob) {
         let mut state = lock(&self.state);
-        if is_held_up {
-            state.held_up += 1;
-            self.wake_worker(workers, &mut state);
+        if state.hold(job) {
+            self.replace(workers, &mut state);
+        }
+    }
+
+    /// Undoes one [`hold`](Self::hold).
+    pub(super) fn release(&self, job: RunningJob) {
+        lock(&self.state).release(job);
+    }
+
+    /// Excludes the thread of an abandoned job, which cannot be stopped, from the active ones until the job has ended.
+    pub(super) fn abandon(&self, workers: &'static Workers, job: RunningJob) {
+        let mut state = lock(&self.state);
+        if state.abandon(job) {
+            self.replace(workers, &mut state);
+        }
+    }
+
+    /// Has another worker take the next job in place of a thread that waits.
+    fn replace(&self, workers: &'static Workers, state: &mut PoolState) {
+        let Some(depth) = state.queue.deepest() else { return };
+        if state.waking == 0 && state.has_room(depth) {
+            self.add_worker(workers, state);
         } else {
-            state.held_up -= 1;
+            self.wake_worker(workers, state);
         }
     }
 
@@ -246,12 +240,9 @@ impl Pool {
             state.is_closed = true;
             self.work.notify_all();
             self.supervision.notify_all();
-            (std::mem::take(&mut state.queue), std::mem::take(&mut state.running))
+            (state.queue.take_all(), state.running())
         };
-        for work in queue {
-            work.abandon(py);
-        }
-        for work in running.into_values().filter_map(|work| work.upgrade()) {
+        for work in queue.into_iter().chain(running) {
             work.abandon(py);
         }
         py.detach(|| {
@@ -357,20 +348,20 @@ impl Pool {
             if state.is_closed {
                 return ThreadEnd::Counted;
             }
-            if let Some(work) = state.queue.pop_front() {
-                state.taken += 1;
-                state.running.insert(serial, Arc::downgrade(&work));
+            if let Some((work, running)) = state.take_work(serial) {
                 self.wake_worker(workers, &mut state);
                 drop(state);
                 in_a_row += 1;
-                work.run(py);
+                let nesting = Nesting::enter(work.depth().saturating_add(1), Some((workers, running)));
+                work.run(py, running);
+                drop(nesting);
                 if !workers.is_current() {
                     return ThreadEnd::Counted; // the job forked, and this is the child
                 }
                 continue;
             }
-            state.running.remove(&serial);
-            state.idle += 1;
+            state.rest(serial);
+            self.wake_worker(workers, &mut state);
             drop(state);
             let (wakeup, woken) = py.detach(|| (self.wait(), Instant::now()));
             match wakeup {
@@ -434,7 +425,8 @@ impl Pool {
         lock(&self.state).growth.record_gil_wait(waited);
     }
 
-    /// The body of the supervisor thread: adds workers while the queue stands still.
+    /// The body of the supervisor thread: adds workers while the queue stands still, and ends a standstill that no worker
+    /// can end.
     fn supervise(&self, workers: &'static Workers) {
         let mut state = lock(&self.state);
         while !state.is_closed {
@@ -444,78 +436,79 @@ impl Pool {
             }
             let (taken, patience) = (state.taken, state.growth.patience);
             state = self.supervision.wait_timeout(state, patience).unwrap_or_else(PoisonError::into_inner).0;
-            if state.queue.is_empty() || !state.has_room() {
+            if state.queue.is_empty() {
                 // The next change of the queue starts the supervision again.
-                state.growth.is_watching = false;
-                state.growth.step = 1;
-            } else if state.taken == taken && state.waking == 0 {
-                for _ in 0..state.growth.step.min(state.queue.len()) {
-                    if state.has_room() {
-                        self.add_worker(workers, &mut state);
-                    }
+                state.growth.rest();
+            } else if state.taken != taken || state.waking > 0 {
+                state.growth.note_progress();
+            } else {
+                for _ in 0..state.workers_to_add() {
+                    self.add_worker(workers, &mut state);
                 }
-                state.growth.step = (state.growth.step * 2).min(CORE_THREADS * 8);
+                if state.waking == 0 && state.growth.stands_still() >= MAX_STANDSTILL {
+                    state = self.end_standstill(workers, state);
+                }
             }
         }
     }
-}
 
-impl PoolState {
-    /// Number of threads that run work or are about to.
-    fn busy(&self) -> usize {
-        self.threads.saturating_sub(self.idle + self.held_up)
-    }
-
-    fn has_room(&self) -> bool {
-        self.busy() < MAX_ACTIVE_THREADS && (self.idle > 0 || self.threads < MAX_THREADS)
-    }
-}
-
-impl Default for Growth {
-    fn default() -> Self {
-        Growth { has_supervisor: false, is_watching: false, patience: MIN_STANDSTILL, step: 1 }
-    }
-}
-
-impl Growth {
-    fn record_gil_wait(&mut self, waited: Duration) {
-        // Less than a millisecond is a thread switch, not contention.
-        if waited < Duration::from_millis(1) {
-            self.patience = MIN_STANDSTILL;
-        } else {
-            self.patience = (waited * GIL_WAIT_FACTOR).clamp(MIN_STANDSTILL, MAX_STANDSTILL);
-            self.step = 1;
+    /// Reports a standstill, and refuses the work in the queue if every thread waits or is lost.
+    fn end_standstill<'a>(
+        &'a self,
+        workers: &'static Workers,
+        mut state: MutexGuard<'a, PoolState>,
+    ) -> MutexGuard<'a, PoolState> {
+        let refused = if state.busy() == 0 { state.queue.take_all() } else { Vec::new() };
+        let report = state.growth.report().then(|| state.describe(refused.len()));
+        if refused.is_empty() && report.is_none() {
+            return state;
         }
+        // The GIL is never awaited with the lock held.
+        drop(state);
+        Python::try_attach(|py| {
+            if !workers.is_current() {
+                return;
+            }
+            for work in refused {
+                work.refuse(py);
+            }
+            let logged = report.map(|report| log_warning(py, &report));
+            if let Some(Err(error)) = logged {
+                error.write_unraisable(py, None);
+            }
+        });
+        lock(&self.state)
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+fn log_warning(py: Python<'_>, text: &str) -> PyResult<()> {
+    LOGGER.get(py)?.call_method1(intern!(py, "warning"), (text,)).map(drop)
+}
 
-    #[test]
-    fn a_contested_gil_makes_growth_reluctant_but_never_stops_it() {
-        let mut growth = Growth { step: 16, ..Growth::default() };
+/// Counts the thread of a worker as one that waits, until this is dropped.
+pub(super) struct Hold {
+    workers: &'static Workers,
+    job: RunningJob,
+}
 
-        growth.record_gil_wait(Duration::from_micros(80));
-        assert_eq!((growth.patience, growth.step), (MIN_STANDSTILL, 16));
-
-        growth.record_gil_wait(Duration::from_millis(5));
-        assert_eq!((growth.patience, growth.step), (Duration::from_millis(50), 1));
-
-        growth.record_gil_wait(Duration::from_secs(9));
-        assert_eq!((growth.patience, growth.step), (MAX_STANDSTILL, 1));
+impl Hold {
+    /// Holds a thread that runs a job.
+    pub(super) fn new(workers: &'static Workers, job: RunningJob) -> Self {
+        workers.pool.hold(workers, job);
+        Self { workers, job }
     }
 
-    #[test]
-    fn threads_held_up_by_readers_do_not_count_until_there_are_far_too_many() {
-        let mut state = PoolState { threads: MAX_ACTIVE_THREADS, ..PoolState::default() };
-        assert!(!state.has_room());
+    /// Holds this thread, if it is a worker that runs a job.
+    pub(super) fn of_this_thread() -> Option<Self> {
+        let (workers, job) = nesting::running()?;
+        workers.is_current().then(|| Self::new(workers, job))
+    }
+}
 
-        state.held_up = 1;
-        assert!(state.has_room());
-
-        (state.threads, state.held_up) = (MAX_THREADS, MAX_THREADS);
-        assert!(!state.has_room());
+impl Drop for Hold {
+    fn drop(&mut self) {
+        if self.workers.is_current() {
+            self.workers.pool.release(self.job);
+        }
     }
 }

@@ -96,7 +96,7 @@ pub(super) enum NativeSignal {
 
 /// Wakes the tasks whose results have arrived; called by the loop, and owned by it.
 #[pyclass(frozen, module = "toolcrib._core", name = "_Drain")]
-pub(crate) struct Drain(Arc<LoopInbox>);
+struct Drain(Arc<LoopInbox>);
 
 impl LoopInboxes {
     /// The inbox of the loop that runs in this thread.

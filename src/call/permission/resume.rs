@@ -8,8 +8,7 @@ use super::deferred::PendingCall;
 use super::{CheckedArguments, Decided, DecidedBy, Deferred, Host, Next, PermissionStage, ToolFacts, Unfit};
 use crate::Error;
 use crate::json::number::is_integer_text;
-use crate::policy::{Answer, ApprovalDraft, ApprovalScope, Choice, Pending, Ruling, Verdict, claimed};
-use crate::schema::check::HIDDEN;
+use crate::policy::{Answer, ApprovalDraft, ApprovalScope, Choice, Pending, Verdict, claimed};
 
 /// A pending call and the answer to it.
 #[derive(Debug)]

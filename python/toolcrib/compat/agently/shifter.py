@@ -55,7 +55,7 @@ class FunctionShifter:
             async def main() -> Any:
                 return await func(*args, **kwargs)
 
-            return _run.wait_for(main)
+            return _run.wait_for(lambda: _run.ending_tasks(main))
 
         return _named(synchronous, func)
 
@@ -120,7 +120,7 @@ class FunctionShifter:
         async def main() -> R:
             return await func(*args, **kwargs)
 
-        return _run.wait_in_thread(main)
+        return _run.wait_in_thread(lambda: _run.ending_tasks(main))
 
     @staticmethod
     def syncify_async_generator(async_gen: AsyncIterable[R]) -> Generator[R, Any, Any]:
