@@ -100,6 +100,8 @@ def _described(toolkit: Toolkit, agents: Iterable[Any] | None) -> dict[str, str]
     tools = toolkit.tools
     if agents is None:
         agents = [name for name, tool in tools.items() if isinstance(tool.original_func, _core._AgentTool)]
+    elif isinstance(agents, str):
+        agents = [agents]
     described: dict[str, str] = {}
     for agent in agents:
         if isinstance(agent, str):
