@@ -74,7 +74,7 @@ def register_agents(
 def _names(option: str, names: Iterable[str]) -> frozenset[str]:
     if isinstance(names, str):
         raise TypeError(f"{option} must be a list of names, not str")
-    return frozenset(names)
+    return frozenset(_core._name_list(option, names))
 
 
 def register_call_subagent(

@@ -489,7 +489,8 @@ static long take_descriptor(long host)
     return received.list[next++];
 }
 
-/* Takes the descriptors of the options, and makes the rules of the sandbox; returns the folder of the file to remove. */
+/* Takes the descriptors of the options, and makes the rules of the sandbox; returns the folder of the file to remove. All descriptors
+ * are taken after a failure as well, because a socket with unread messages would lose the report. */
 static long prepare(char **options, long host)
 {
     uint64_t writing = 0;
@@ -498,8 +499,8 @@ static long prepare(char **options, long host)
         given.has_sandbox |= option(*it, "sandbox") != NULL;
         given.has_network &= option(*it, "network") == NULL;
     }
-    if (given.has_sandbox && fail("Landlock", given.ruleset = make_ruleset(&writing)) < 0)
-        return -1;
+    if (given.has_sandbox)
+        fail("Landlock", given.ruleset = make_ruleset(&writing));
     for (char **it = options; *it != NULL; it++) {
         const char *use = option(*it, "take");
         int is_removed = option(*it, "remove") != NULL;
@@ -513,10 +514,9 @@ static long prepare(char **options, long host)
         } else if (*use == 'c') {
             given.cwd = file;
         } else {
-            long result = permit(given.ruleset, file, *use == 'w' ? writing : READING);
+            if (failure.step == NULL)
+                fail("Landlock", permit(given.ruleset, file, *use == 'w' ? writing : READING));
             CALL(SYS_close, file);
-            if (fail("Landlock", result) < 0)
-                return removed;
         }
     }
     return removed;

@@ -1,9 +1,10 @@
 /* Attempts of a program to reach out of its sandbox.
  *
- *     attack VICTIM [NAME]...
+ *     attack VICTIM NAME...
  *
- * Makes each attempt, or all of them, against the process with the number VICTIM, and writes a line: `NAME permitted`, or
- * `NAME ERRNO`. */
+ * Makes each of the attempts against the process with the number VICTIM, and writes a line: `NAME permitted`, or `NAME ERRNO`.
+ * Attempts that would concern the whole machine are made in a sandbox only: without a filter of system calls their line is
+ * `NAME unsafe`. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -18,6 +19,7 @@
 #include <sys/ipc.h>
 #include <sys/mount.h>
 #include <sys/msg.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/sem.h>
@@ -38,6 +40,7 @@ static long prlimit_of(pid_t pid)
     struct rlimit limit;
     return syscall(SYS_prlimit64, pid, RLIMIT_CORE, NULL, &limit) ?: syscall(SYS_prlimit64, pid, RLIMIT_CORE, &limit, NULL);
 }
+static long starve(void) { return syscall(SYS_prlimit64, victim, RLIMIT_NOFILE, &(struct rlimit){0, 0}, NULL); }
 static long prlimit_other(void) { return prlimit_of(victim); }
 static long prlimit_wide(void) { return syscall(SYS_prlimit64, 0x100000000 | victim, RLIMIT_CORE, NULL, &(struct rlimit){0}); }
 static long priority_other(void) { return setpriority(PRIO_PROCESS, (id_t)victim, getpriority(PRIO_PROCESS, (id_t)victim)); }
@@ -81,7 +84,6 @@ static long pidfd_getfd(void) { return syscall(438, -1, 0, 0); }
 static long madvise_other(void) { return syscall(440, -1, NULL, 0, 0, 0); }
 static long compare(void) { return syscall(SYS_kcmp, getpid(), victim, 1, 0, 0); }
 static long signal_other(void) { return kill(victim, 0); }
-static long signal_parent(void) { return kill(getppid(), 0); }
 static long queue_signal(void)
 {
     siginfo_t info = {.si_code = SI_QUEUE};
@@ -132,15 +134,14 @@ static long in_child(long (*attempt)(void))
 static long do_unshare_user(void) { return unshare(CLONE_NEWUSER); }
 static long do_unshare_hostname(void) { return unshare(CLONE_NEWUTS); }
 static long do_unshare_time(void) { return unshare(0x80); }
-/* Nothing stays if the attempt succeeds: a mount over a folder of its own, in a namespace that ends with the child if it can. */
+/* A mount over a folder of its own, of which nothing stays if it succeeds. */
 static long do_mount(void)
 {
-    char folder[] = "mounted-XXXXXX";
-    const char *target = mkdtemp(folder) ? folder : "/var/empty";
-    long result = mount("none", target, "tmpfs", 0, NULL);
+    char folder[] = "listed/mounted-XXXXXX";
+    long result = mkdtemp(folder) == NULL ? -1 : mount("none", folder, "tmpfs", 0, NULL);
     int reason = errno;
     if (result == 0)
-        umount2(target, MNT_DETACH);
+        umount2(folder, MNT_DETACH);
     rmdir(folder);
     errno = reason;
     return result;
@@ -225,17 +226,19 @@ static long watch(void) { return inotify_add_watch(inotify_init(), "unlisted", I
 static const struct {
     const char *name;
     long (*attempt)(void);
+    int is_unsafe;
 } attempts[] = {
-#define ATTEMPT(name) {#name, name}
-    ATTEMPT(prlimit_other), ATTEMPT(prlimit_wide), ATTEMPT(priority_other), ATTEMPT(priority_group), ATTEMPT(priority_user),
-    ATTEMPT(ioprio_other), ATTEMPT(ioprio_user), ATTEMPT(affinity_other), ATTEMPT(scheduler_other), ATTEMPT(schedparam_other),
+#define ATTEMPT(name) {#name, name, 0}
+#define UNSAFE(name) {#name, name, 1}
+    ATTEMPT(starve), ATTEMPT(prlimit_other), ATTEMPT(prlimit_wide), ATTEMPT(priority_other), ATTEMPT(priority_group), UNSAFE(priority_user),
+    ATTEMPT(ioprio_other), UNSAFE(ioprio_user), ATTEMPT(affinity_other), ATTEMPT(scheduler_other), ATTEMPT(schedparam_other),
     ATTEMPT(schedattr_other), ATTEMPT(migrate_other), ATTEMPT(trace), ATTEMPT(read_memory), ATTEMPT(write_memory),
     ATTEMPT(pidfd_open_other), ATTEMPT(pidfd_signal), ATTEMPT(pidfd_getfd), ATTEMPT(madvise_other), ATTEMPT(compare),
-    ATTEMPT(signal_other), ATTEMPT(signal_parent), ATTEMPT(queue_signal),
+    ATTEMPT(signal_other), ATTEMPT(queue_signal),
     ATTEMPT(shared_memory), ATTEMPT(attach_memory), ATTEMPT(list_memory), ATTEMPT(semaphores), ATTEMPT(messages),
     ATTEMPT(posix_queue), ATTEMPT(key), ATTEMPT(keyring), ATTEMPT(uring), ATTEMPT(bpf), ATTEMPT(perf),
-    ATTEMPT(unshare_user), ATTEMPT(unshare_hostname), ATTEMPT(unshare_time), ATTEMPT(mount_other), ATTEMPT(clone_user),
-    ATTEMPT(clone3_user), ATTEMPT(enter_namespace), ATTEMPT(set_hostname), ATTEMPT(set_clock), ATTEMPT(become_other),
+    ATTEMPT(unshare_user), ATTEMPT(unshare_hostname), ATTEMPT(unshare_time), UNSAFE(mount_other), ATTEMPT(clone_user),
+    ATTEMPT(clone3_user), ATTEMPT(enter_namespace), UNSAFE(set_hostname), UNSAFE(set_clock), ATTEMPT(become_other),
     ATTEMPT(open_by_handle), ATTEMPT(raise_nice), ATTEMPT(device),
     ATTEMPT(inet), ATTEMPT(inet6), ATTEMPT(local), ATTEMPT(netlink), ATTEMPT(pair),
 #ifdef __x86_64__
@@ -247,17 +250,20 @@ static const struct {
 
 int main(int count, char **arguments)
 {
-    if (count < 2)
+    if (count < 3)
         return 64;
+    int is_filtered = prctl(PR_GET_SECCOMP) == 2;
     victim = atoi(arguments[1]);
-    for (size_t at = 0; at < sizeof attempts / sizeof *attempts; at++) {
-        int is_wanted = count == 2;
-        for (int index = 2; index < count; index++)
-            is_wanted |= strcmp(arguments[index], attempts[at].name) == 0;
-        if (!is_wanted)
-            continue;
+    for (int index = 2; index < count; index++) {
+        size_t at = 0;
+        while (at < sizeof attempts / sizeof *attempts && strcmp(arguments[index], attempts[at].name) != 0)
+            at++;
+        if (at == sizeof attempts / sizeof *attempts)
+            return 64;
         errno = 0;
-        if (attempts[at].attempt() < 0)
+        if (attempts[at].is_unsafe && !is_filtered)
+            printf("%s unsafe\n", attempts[at].name);
+        else if (attempts[at].attempt() < 0)
             printf("%s %d\n", attempts[at].name, errno);
         else
             printf("%s permitted\n", attempts[at].name);
