@@ -36,12 +36,41 @@ REACH = (
     "cp -r {path}/. copy{n}; cat copy{n}/secret",
     "cat {outside}/secret; echo broken > {outside}/secret",
 )
-ATTEMPTS = (
-    "starve prlimit_other priority_other priority_group priority_user ioprio_other ioprio_user affinity_other "
-    "scheduler_other schedparam_other schedattr_other trace read_memory write_memory pidfd_open_other compare "
-    "signal_other shared_memory semaphores messages posix_queue key keyring uring unshare_user unshare_hostname clone_user "
-    "mount_other set_hostname set_clock become_other inet local"
-).split()
+ATTEMPTS = [
+    "starve",
+    "prlimit_other",
+    "priority_other",
+    "priority_group",
+    "priority_user",
+    "ioprio_other",
+    "ioprio_user",
+    "affinity_other",
+    "scheduler_other",
+    "schedparam_other",
+    "schedattr_other",
+    "trace",
+    "read_memory",
+    "write_memory",
+    "pidfd_open_other",
+    "compare",
+    "signal_other",
+    "shared_memory",
+    "semaphores",
+    "messages",
+    "posix_queue",
+    "key",
+    "keyring",
+    "uring",
+    "unshare_user",
+    "unshare_hostname",
+    "clone_user",
+    "mount_other",
+    "set_hostname",
+    "set_clock",
+    "become_other",
+    "inet",
+    "local",
+]
 DETACH = (
     "setsid sleep 97 > /dev/null 2>&1 &",
     "(setsid setsid sleep 97 > /dev/null 2>&1 &)",

@@ -54,7 +54,8 @@ if late:
 processes = Toolkit()
 processes.register_tool_function(process_tools.whereabouts, run_in="process")
 result = {{
-    "programs": [program(toolkit, "echo hi; exit 3"), program(toolkit, "kill -9 $$")[1], program(toolkit, "true & exit 5")[1]],
+    "program": program(toolkit, "echo hi; exit 3"),
+    "codes": [program(toolkit, command)[1] for command in ("kill -9 $$", "true & exit 5")],
     "python": toolkit.run("execute_python_code", code="print(1)").text,
     "children of programs": program(toolkit, "sh -c 'exit 6'; echo $?")[0],
     "sandbox": sandboxed(),
@@ -70,19 +71,20 @@ print(json.dumps(result))
 
 
 @pytest.mark.parametrize(
-    ("early", "late", "preexec"),
+    ("early", "late", "shell"),
     [(IGNORE, "", ""), ("", IGNORE, ""), ("", "", "trap '' CHLD; ")],
     ids=["before the first call", "between calls", "inherited"],
 )
-def test_a_host_that_ignores_the_end_of_children_runs_all_kinds(early: str, late: str, preexec: str) -> None:
-    command = ["sh", "-c", f'{preexec}exec "$@"', "sh", sys.executable, "-c", HOST, early, late]
+def test_a_host_that_ignores_the_end_of_children_runs_all_kinds(early: str, late: str, shell: str) -> None:
+    command = ["sh", "-c", f'{shell}exec "$@"', "sh", sys.executable, "-c", HOST, early, late]
 
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
 
     assert "panicked" not in done.stderr
     assert done.stdout, done.stderr
     result: dict[str, Any] = json.loads(done.stdout)
-    assert result["programs"] == [["<returncode>3</returncode><stdout>hi\n</stdout><stderr></stderr>", 3], -9, 5]
+    assert result["program"] == ["<returncode>3</returncode><stdout>hi\n</stdout><stderr></stderr>", 3]
+    assert result["codes"] == [-9, 5]
     assert result["python"] == "<returncode>0</returncode><stdout>1\n</stdout><stderr></stderr>"
     assert "<stdout>6\n" in result["children of programs"]
     assert result["sandbox"] == 4

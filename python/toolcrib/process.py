@@ -77,7 +77,7 @@ class Sandbox:
 
 
 def _paths(option: str, given: object) -> tuple[_Path, ...]:
-    """Return several paths; a single one is no list of letters."""
+    """Return several paths; a string is one of them, not a list of letters."""
     if isinstance(given, str | os.PathLike):
         given = (given,)
     elif isinstance(given, bytes | bytearray | memoryview | Mapping) or not isinstance(given, Iterable):
@@ -102,8 +102,8 @@ def _tools(
     allowed = None
     if sandbox is not None:
         interpreter = {sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix} if python is None else ()
-        read = [*map(os.fspath, _paths("read", sandbox.read)), *sorted(interpreter)]
-        allowed = (read, list(map(os.fspath, _paths("write", sandbox.write))), sandbox.network)
+        read = [os.fspath(path) for path in (*_paths("read", sandbox.read), *sorted(interpreter))]
+        allowed = (read, [os.fspath(path) for path in _paths("write", sandbox.write)], sandbox.network)
     return _program_tools(
         cwd=cwd,
         env=env or {},

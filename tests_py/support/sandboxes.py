@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, cast
@@ -57,9 +57,11 @@ class Host:
         *,
         network: bool = False,
         is_sandboxed: bool = True,
+        read: Sequence[str] = ("bin",),
+        write: Sequence[str] = ("listed",),
         prepare: Callable[[Path], None] = lambda folder: None,
-        **paths: list[str],
     ) -> None:
+        self.user = user
         self.folder = Path(tempfile.mkdtemp(prefix="toolcrib-sandbox-", dir="/tmp"))
         for name in ("listed", "unlisted", "bin"):
             (self.folder / name).mkdir()
@@ -70,9 +72,10 @@ class Host:
         compiler = ["cc", "-o", str(self.folder / "bin" / "attack"), str(SOURCE), "-pthread"]
         subprocess.run(compiler, check=True)
         number = NOBODY if user == "nobody" else None
-        for path in [self.folder, *self.folder.rglob("*")] if number is not None else ():
-            os.chown(path, number, number)
-        sandbox = {"write": ["listed"], "read": ["bin"], **paths, "network": network} if is_sandboxed else None
+        if number is not None:
+            for path in [self.folder, *self.folder.rglob("*")]:
+                os.chown(path, number, number)
+        sandbox = {"read": read, "write": write, "network": network} if is_sandboxed else None
         # Its processes are found by a variable, which survivors would have.
         self.mark = f"TEST_MARK={self.folder.name}"
         env = {"TEST_MARK": self.folder.name}
@@ -128,7 +131,8 @@ class Host:
 
     def close(self) -> None:
         """End the host, and remove its folder."""
-        assert self.process.stdin is not None and self.process.stdout is not None
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
         self.process.stdin.close()
         self.process.wait(30)
         self.process.stdout.close()
